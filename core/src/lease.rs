@@ -1,0 +1,60 @@
+use crate::{Error, ErrorKind, layout};
+
+/// The seconds that a generator may stamp: `start` up to, but not including, `end_exclusive`.
+///
+/// One lease serves one process life: whoever hands leases out must never grant a node id a
+/// second that an earlier lease of it covered.
+///
+/// ```
+/// use randflake::Lease;
+///
+/// let lease = Lease::new(1763640000, 1763640300)?;
+/// assert!(Lease::new(1763640300, 1763640000).is_err());
+/// # Ok::<(), randflake::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Lease {
+    start: i64,
+    end_exclusive: i64,
+}
+
+impl Lease {
+    /// Makes a lease over the unix seconds `start..end_exclusive`.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidLease`](ErrorKind::InvalidLease): `start` not before `end_exclusive`, `start`
+    /// before [`EPOCH`](layout::EPOCH), or `end_exclusive` after
+    /// [`LIFETIME_END`](layout::LIFETIME_END).
+    pub fn new(start: i64, end_exclusive: i64) -> Result<Self, Error> {
+        let (first, last) = (layout::EPOCH, layout::LIFETIME_END);
+        if start < first || end_exclusive > last {
+            return Err(Error::new(
+                ErrorKind::InvalidLease,
+                format!(
+                    "a lease lies between the unix seconds {first} and {last}, \
+                     got {start}..{end_exclusive}"
+                ),
+            ));
+        }
+        if start >= end_exclusive {
+            return Err(Error::new(
+                ErrorKind::InvalidLease,
+                format!("a lease must start before it ends, got {start}..{end_exclusive}"),
+            ));
+        }
+        Ok(Self { start, end_exclusive })
+    }
+
+    /// Returns the first unix second of the lease.
+    #[must_use]
+    pub fn start(&self) -> i64 {
+        self.start
+    }
+
+    /// Returns the first unix second after the lease.
+    #[must_use]
+    pub fn end_exclusive(&self) -> i64 {
+        self.end_exclusive
+    }
+}

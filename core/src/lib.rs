@@ -1,0 +1,72 @@
+//! Unique 64-bit ids that outsiders cannot predict, order or count, made without asking a
+//! database.
+//!
+//! An id is a packed (second, node id, sequence), encrypted with SPARX-64/128. It is unique
+//! because nobody issues the same triple twice and the cipher maps no two triples to one number.
+//! Holders of the secret can [read it back](Inspector); nobody else learns anything.
+//!
+//! ```
+//! use randflake::{Randflake, Secret};
+//!
+//! let secret = Secret::random(); // for the life of the id column: keep it
+//! let flake = Randflake::new(1, &secret)?;
+//! let id = flake.generate()?;
+//! println!("{id} is {} in a BIGINT column", i64::from(id));
+//!
+//! let parts = flake.inspect(id);
+//! assert_eq!(parts.node_id, 1);
+//! # Ok::<(), randflake::Error>(())
+//! ```
+//!
+//! **A node id given by hand is safe for one live process at a time, on a machine whose clock has
+//! not stepped back over the last id.** See [`Randflake`].
+//!
+//! The same library exists for Python and for Node.js; ids, text, errors and behaviour are the
+//! same there, byte for byte.
+
+mod base32hex;
+mod buffer;
+mod clock;
+mod error;
+mod fork;
+mod generator;
+mod id;
+mod inspector;
+pub mod layout;
+mod lease;
+mod parts;
+mod registry;
+mod secret;
+mod sparx;
+mod sync;
+mod term;
+mod word;
+
+pub use crate::{
+    clock::{Clock, SystemClock, unix_nanos},
+    error::{Error, ErrorKind, Result},
+    generator::{Builder, Randflake},
+    id::Id,
+    inspector::Inspector,
+    lease::Lease,
+    parts::Parts,
+    secret::Secret,
+};
+
+/// Notes that the library is loaded. A generator by hand issues its first id in the second after
+/// this one; without the call, in the second after the first generator was made.
+///
+/// ```
+/// randflake::loaded(); // first thing in `main`: the service is up before its first second is over
+/// ```
+pub fn loaded() {
+    fork::life().loaded();
+}
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct CrateReadme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct ProjectReadme;

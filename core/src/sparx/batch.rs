@@ -1,0 +1,129 @@
+//! Many blocks at once, in the way that suits the machine.
+
+use super::{Sparx, portable};
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Direction {
+    Encrypt,
+    Decrypt,
+}
+
+impl Sparx {
+    /// Turns raw values, as signed numbers, into ids, in place: [`Sparx::encrypt_raw`] of each.
+    pub(crate) fn encrypt_many(&self, values: &mut [i64]) {
+        for raw in self.groups(Direction::Encrypt, values) {
+            *raw = self.encrypt_raw(raw.cast_unsigned());
+        }
+    }
+
+    /// Turns ids into raw values, as signed numbers, in place: [`Sparx::decrypt_id`] of each.
+    pub(crate) fn decrypt_many(&self, values: &mut [i64]) {
+        for id in self.groups(Direction::Decrypt, values) {
+            *id = self.decrypt_id(*id).cast_signed();
+        }
+    }
+
+    /// Returns the few values at the end that are not worth a group.
+    fn groups<'a>(&self, direction: Direction, values: &'a mut [i64]) -> &'a mut [i64] {
+        match self.extension {
+            Some(extension) => extension.groups(&self.keys, direction, values),
+            None => portable::groups(&self.keys, direction, values),
+        }
+    }
+}
+
+/// Gives `values` to `kernel`, `G` groups of `LANES` at a time. What is left over is padded with
+/// zeros if it is `worth` that and would not fit into fewer groups; otherwise it is returned.
+pub(super) fn in_groups<const LANES: usize, const G: usize>(
+    values: &mut [i64],
+    worth: usize,
+    kernel: impl Fn(&mut [[i64; LANES]; G]),
+) -> &mut [i64] {
+    let whole = values.len() - values.len() % (LANES * G);
+    let (whole, rest) = values.split_at_mut(whole);
+    let (groups, _) = whole.as_chunks_mut::<LANES>();
+    let (groups, _) = groups.as_chunks_mut::<G>();
+    groups.iter_mut().for_each(&kernel);
+    if rest.len() < worth || rest.len() <= LANES * (G - 1) {
+        return rest;
+    }
+    let mut padded = [[0; LANES]; G];
+    padded.as_flattened_mut()[..rest.len()].copy_from_slice(rest);
+    kernel(&mut padded);
+    rest.copy_from_slice(&padded.as_flattened()[..rest.len()]);
+    &mut []
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::{super::Extension, *};
+    use crate::Secret;
+
+    /// What this machine can run, the portable code included.
+    #[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+    fn extensions() -> impl Iterator<Item = Option<Extension>> {
+        let available = Extension::ALL.into_iter().filter(|extension| {
+            let available = extension.is_available();
+            if !available {
+                eprintln!("SKIPPED: SPARX with {extension:?}, which this processor does not have");
+            }
+            available
+        });
+        available.map(Some).chain([None])
+    }
+
+    fn sparx(key: [u8; 16], extension: Option<Extension>) -> Sparx {
+        let mut sparx = Sparx::new(&Secret::from_bytes(&key).expect("16 bytes"));
+        sparx.extension = extension;
+        sparx
+    }
+
+    #[test]
+    fn known_answer_of_the_paper() {
+        let key = 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff_u128.to_be_bytes();
+        let plaintext = 0x0123_4567_89ab_cdef_i64.swap_bytes();
+        let ciphertext = 0x2bbe_f152_01f5_5f98_i64.swap_bytes();
+        for extension in extensions() {
+            let sparx = sparx(key, extension);
+            // Every length around every number of groups.
+            for n in 0..=300 {
+                let mut values = vec![plaintext; n];
+                sparx.encrypt_many(&mut values);
+                assert_eq!(values, vec![ciphertext; n], "{extension:?}");
+                sparx.decrypt_many(&mut values);
+                assert_eq!(values, vec![plaintext; n], "{extension:?}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_one_at_a_time(key: [u8; 16], raws in vec(any::<i64>(), 0..=200)) {
+            for extension in extensions() {
+                let sparx = sparx(key, extension);
+                let mut values = raws.clone();
+                sparx.encrypt_many(&mut values);
+                for (raw, value) in raws.iter().zip(&values) {
+                    prop_assert_eq!(sparx.encrypt_raw(raw.cast_unsigned()), *value, "{:?}", extension);
+                }
+                sparx.decrypt_many(&mut values);
+                prop_assert_eq!(&values, &raws, "{:?}", extension);
+            }
+        }
+
+        /// Random numbers as ids: also those that no encryption above gave.
+        #[test]
+        fn decrypts_like_one_at_a_time(key: [u8; 16], ids in vec(any::<i64>(), 0..=200)) {
+            for extension in extensions() {
+                let sparx = sparx(key, extension);
+                let mut values = ids.clone();
+                sparx.decrypt_many(&mut values);
+                for (id, value) in ids.iter().zip(&values) {
+                    prop_assert_eq!(sparx.decrypt_id(*id).cast_signed(), *value, "{:?}", extension);
+                }
+            }
+        }
+    }
+}

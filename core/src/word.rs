@@ -1,0 +1,129 @@
+//! The atomic state word: which slots of which second were claimed.
+//!
+//! `[SEALED: 1 bit | stamp | next slot]`, where the stamp is seconds since the epoch and slot `i`
+//! is node `nodes[i >> 17]`, sequence `i & 131071`. The next slot is 0 only while nothing was
+//! issued, and equals the number of slots when the second is full.
+
+use crate::{
+    layout::IDS_PER_NODE,
+    sync::{AtomicU64, Ordering},
+};
+
+const SEALED: u64 = 1 << 63;
+
+/// A word that waits for its predecessor to be sealed. No stamp has all bits set.
+const UNOPENED: u64 = u64::MAX;
+
+/// A point in the stream of slots: everything before it has been claimed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Position {
+    /// Seconds since the epoch.
+    pub(crate) stamp: u64,
+    /// The next slot of that second.
+    pub(crate) slot: u64,
+}
+
+/// What a word held when it was read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Reading {
+    /// Claims are possible from here on.
+    Open(Position),
+    /// The predecessor has to be sealed first: see [`Word::open`].
+    Unopened,
+    /// No claim will ever succeed again.
+    Sealed,
+}
+
+#[derive(Debug)]
+pub(crate) struct Word {
+    bits: AtomicU64,
+    slots: u64,
+}
+
+// Relaxed where nothing else is said: every claim is a read-modify-write of this one word, and
+// those see the newest value whatever their ordering. What a claim means (nodes, window, key) is
+// immutable and was published with the pointer to the Term. Only the seal says something about
+// other memory: that the pointer to the next Term, or to none, is there to be loaded.
+impl Word {
+    /// Makes a word for so many nodes, with nothing issued before `start`.
+    pub(crate) fn new(nodes: usize, start: u64) -> Self {
+        let slots = nodes as u64 * IDS_PER_NODE;
+        let word = Self { bits: AtomicU64::new(0), slots };
+        Self { bits: AtomicU64::new(word.pack(Position { stamp: start, slot: 0 })), slots }
+    }
+
+    /// Makes a word that claims nothing until [`Word::open`].
+    pub(crate) fn unopened(nodes: usize) -> Self {
+        Self { bits: AtomicU64::new(UNOPENED), slots: nodes as u64 * IDS_PER_NODE }
+    }
+
+    /// Slots of one second.
+    pub(crate) fn slots(&self) -> u64 {
+        self.slots
+    }
+
+    /// Width of the next slot, which takes the values 0 to `slots`.
+    fn slot_bits(&self) -> u32 {
+        u64::BITS - self.slots.leading_zeros()
+    }
+
+    fn pack(&self, position: Position) -> u64 {
+        position.stamp << self.slot_bits() | position.slot
+    }
+
+    fn unpack(&self, bits: u64) -> Reading {
+        match bits {
+            UNOPENED => Reading::Unopened,
+            sealed if sealed & SEALED != 0 => Reading::Sealed,
+            open => Reading::Open(self.position(open)),
+        }
+    }
+
+    fn position(&self, bits: u64) -> Position {
+        let slot_mask = (1 << self.slot_bits()) - 1;
+        Position { stamp: (bits & !SEALED) >> self.slot_bits(), slot: bits & slot_mask }
+    }
+
+    pub(crate) fn read(&self) -> Reading {
+        // Acquire: pairs with the release in `seal`; whoever sees it sees the pointer stored before.
+        self.unpack(self.bits.load(Ordering::Acquire))
+    }
+
+    /// Claims `count` slots from `first` on, over as many seconds as they fill, unless the word
+    /// has changed since `seen` was read. `first` must not lie before `seen`.
+    pub(crate) fn claim(&self, seen: Position, first: Position, count: u64) -> bool {
+        debug_assert!(count > 0 && first.slot < self.slots, "{first:?} + {count}");
+        debug_assert!((first.stamp, first.slot) >= (seen.stamp, seen.slot), "I1: never back");
+        let last = self.at(first, count - 1);
+        let next = Position { slot: last.slot + 1, ..last };
+        self.bits
+            .compare_exchange(
+                self.pack(seen),
+                self.pack(next),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            )
+            .is_ok()
+    }
+
+    /// Returns the position `offset` slots after `first`.
+    pub(crate) fn at(&self, first: Position, offset: u64) -> Position {
+        let slot = first.slot + offset;
+        Position { stamp: first.stamp + slot / self.slots, slot: slot % self.slots }
+    }
+
+    /// Ends all claims for good and returns the first second in which nothing was and nothing
+    /// will be issued.
+    pub(crate) fn seal(&self) -> u64 {
+        // Release: see `read`.
+        let last = self.position(self.bits.fetch_or(SEALED, Ordering::Release));
+        if last.slot == 0 { last.stamp } else { last.stamp + 1 }
+    }
+
+    /// Lets an unopened word claim from `first` on. Of several callers the first one counts.
+    pub(crate) fn open(&self, first: u64) {
+        let bits = self.pack(Position { stamp: first, slot: 0 });
+        // A failure means that another caller opened it, with the same value.
+        let _ = self.bits.compare_exchange(UNOPENED, bits, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,236 @@
+//! A generator on a scripted clock: calls in, and out what can be compared with the model. Also
+//! used by the fuzz target `operations`.
+#![allow(dead_code, reason = "no test needs all of it")]
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::VecDeque,
+    mem,
+    rc::Rc,
+    time::Duration,
+};
+
+use randflake::{Clock, Error, Lease, Randflake, Result, Secret};
+use randflake_vectors::model::{self, Failure, Model, Options, Run, SECOND};
+
+/// A clock that returns the readings of a script, and notes the sleeps it is asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Script(Rc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    readings: RefCell<VecDeque<i64>>,
+    sleeps: RefCell<Vec<i64>>,
+    can_sleep: Cell<bool>,
+}
+
+impl Clock for Script {
+    fn now(&self) -> Result<i64> {
+        let reading = self.0.readings.borrow_mut().pop_front();
+        Ok(reading.expect("the call reads the clock no more often than the script says"))
+    }
+
+    fn sleep(&self, duration: Duration) -> Result<Option<Duration>> {
+        if !self.0.can_sleep.get() {
+            return Ok(None);
+        }
+        self.0.sleeps.borrow_mut().push(nanos(duration));
+        Ok(Some(duration))
+    }
+}
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Call {
+    Generate,
+    Fill(usize),
+    Extend(i64),
+    Close,
+}
+
+/// What a call did with its clock, and what came of it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Outcome {
+    pub(crate) unread: Vec<i64>,
+    /// In nanoseconds.
+    pub(crate) sleeps: Vec<i64>,
+    pub(crate) result: Result<Vec<Run>, Failure>,
+}
+
+/// A generator of the core on a scripted clock.
+#[derive(Debug)]
+pub(crate) struct Scripted {
+    pub(crate) flake: Randflake<Script>,
+    script: Script,
+}
+
+impl Scripted {
+    /// Makes a generator.
+    pub(crate) fn new(secret: &Secret, options: &Options, can_sleep: bool) -> Result<Self> {
+        let script = Script::default();
+        script.0.can_sleep.set(can_sleep);
+        let mut builder = Randflake::builder(secret)
+            .node_ids(options.node_ids.iter().copied())
+            .max_wait(Duration::from_nanos(options.max_wait.cast_unsigned()))
+            .max_drift(options.max_drift.try_into().expect("a small drift"));
+        if let Some((start, end_exclusive)) = options.lease {
+            builder = builder.lease(Lease::new(start, end_exclusive)?);
+        }
+        Ok(Self { flake: builder.clock(script.clone()).build()?, script })
+    }
+
+    /// Makes a call with these readings, in unix nanoseconds.
+    pub(crate) fn call(&self, call: Call, readings: &[i64]) -> Outcome {
+        *self.script.0.readings.borrow_mut() = readings.iter().copied().collect();
+        let result = match call {
+            Call::Generate => self.flake.generate().map(|id| vec![id.into()]),
+            Call::Fill(count) => {
+                let mut ids = vec![-1; count];
+                let result = self.flake.fill_i64(&mut ids);
+                if let Err(error) = &result {
+                    assert!(ids.iter().all(|&id| id == 0), "{error:?} leaves zeros");
+                }
+                result.map(|()| ids)
+            }
+            Call::Extend(end_exclusive) => {
+                self.flake.extend_lease(end_exclusive).map(|()| Vec::new())
+            }
+            Call::Close => {
+                self.flake.close();
+                Ok(Vec::new())
+            }
+        };
+        Outcome {
+            unread: self.script.0.readings.take().into(),
+            sleeps: self.script.0.sleeps.take(),
+            result: result.map(|ids| self.runs(&ids)).map_err(|error| failure(&error)),
+        }
+    }
+
+    fn runs(&self, ids: &[i64]) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        for &id in ids {
+            let parts = self.flake.inspect(id.into());
+            let next = (parts.timestamp, parts.node_id, parts.sequence);
+            match runs.last_mut() {
+                Some((timestamp, node_id, first, count))
+                    if (*timestamp, *node_id, *first + *count) == next =>
+                {
+                    *count += 1;
+                }
+                _ => runs.push((next.0, next.1, next.2, 1)),
+            }
+        }
+        runs
+    }
+}
+
+/// A clock that goes its own way between readings, and on by as much as it is asked to sleep. It
+/// notes both, as a script for the core.
+pub(crate) struct World {
+    now: i64,
+    steps: Box<dyn Iterator<Item = i64>>,
+    can_sleep: bool,
+    readings: Vec<i64>,
+    sleeps: Vec<i64>,
+}
+
+impl World {
+    /// A clock from `start` on, in unix nanoseconds, with an endless list of steps.
+    pub(crate) fn new(
+        start: i64,
+        steps: impl Iterator<Item = i64> + 'static,
+        can_sleep: bool,
+    ) -> Self {
+        let steps = Box::new(steps);
+        Self { now: start, steps, can_sleep, readings: Vec::new(), sleeps: Vec::new() }
+    }
+}
+
+impl model::Clock for World {
+    fn now(&mut self) -> i64 {
+        self.now += self.steps.next().expect("an endless list");
+        self.readings.push(self.now);
+        self.now
+    }
+
+    fn sleep(&mut self, nanos: i64) -> bool {
+        if self.can_sleep {
+            self.now += nanos;
+            self.sleeps.push(nanos);
+        }
+        self.can_sleep
+    }
+}
+
+/// The model and the core, side by side in one world.
+pub(crate) struct Pair {
+    model: Model,
+    core: Scripted,
+    world: World,
+    max_drift: i64,
+    issued: Vec<Run>,
+}
+
+impl Pair {
+    /// Makes a generator of each.
+    pub(crate) fn new(secret: &Secret, options: &Options, world: World) -> Self {
+        Self {
+            model: Model::new(options),
+            core: Scripted::new(secret, options, world.can_sleep).expect("valid options"),
+            world,
+            max_drift: options.max_drift,
+            issued: Vec::new(),
+        }
+    }
+
+    /// Makes a call to both. Panics unless they do the same, and that keeps the invariants.
+    /// Returns how many ids were issued.
+    pub(crate) fn call(&mut self, call: Call) -> u32 {
+        let result = match call {
+            Call::Generate => self.model.fill(1, &mut self.world),
+            Call::Fill(count) => self.model.fill(count as u64, &mut self.world),
+            Call::Extend(end_exclusive) => {
+                self.model.extend_lease(end_exclusive).map(|()| Vec::new())
+            }
+            Call::Close => {
+                self.model.close();
+                Ok(Vec::new())
+            }
+        };
+        let readings = mem::take(&mut self.world.readings);
+        let sleeps = mem::take(&mut self.world.sleeps);
+        let expected = Outcome { unread: Vec::new(), sleeps, result };
+        let window = self.core.flake.lease();
+        let outcome = self.core.call(call, &readings);
+        assert_eq!(outcome, expected, "{call:?} with the readings {readings:?}");
+
+        let mut count = 0;
+        for run in outcome.result.unwrap_or_default() {
+            let latest = readings.iter().max().expect("whoever claims reads") / SECOND;
+            assert!(run.0 <= latest + self.max_drift, "{run:?} is early: {readings:?}");
+            if let Some(lease) = window {
+                assert!((lease.start()..lease.end_exclusive()).contains(&run.0), "{run:?}");
+            }
+            for issued in &self.issued {
+                assert!(!overlap(*issued, run), "{run:?} repeats {issued:?}");
+            }
+            self.issued.push(run);
+            count += run.3;
+        }
+        count
+    }
+}
+
+fn overlap(one: Run, other: Run) -> bool {
+    (one.0, one.1) == (other.0, other.1) && one.2 < other.2 + other.3 && other.2 < one.2 + one.3
+}
+
+/// Returns what the model says of an error.
+fn failure(error: &Error) -> Failure {
+    Failure { code: error.code(), retry_after: error.retry_after().map(nanos) }
+}
+
+fn nanos(duration: Duration) -> i64 {
+    duration.as_nanos().try_into().expect("a wait of less than 292 years")
+}

@@ -1,0 +1,285 @@
+//! Forked children: they may read ids and make generators of their own, but never go on with what
+//! the parent has. This process has a single thread until the last check.
+
+#[cfg(not(target_os = "linux"))]
+fn main() {}
+
+#[cfg(target_os = "linux")]
+fn main() {
+    if linux::earlier_handler() {
+        return;
+    }
+    for fork in [linux::libc_fork, linux::raw_clone] {
+        linux::children_have_nothing_of_their_parent(fork);
+        linux::grandchildren_have_nothing_of_either(fork);
+        linux::children_begin_after_the_second_of_the_fork(fork);
+        linux::a_fork_inside_a_call_hands_its_ids_to_one_process(fork);
+    }
+    linux::what_an_earlier_fork_handler_makes_goes_on();
+    linux::a_fork_among_threads_leaves_no_lock_behind();
+}
+
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "fork")]
+mod linux {
+    use std::{
+        panic::{AssertUnwindSafe, catch_unwind},
+        process::Command,
+        sync::{
+            OnceLock,
+            atomic::{AtomicBool, AtomicI32, Ordering},
+        },
+        thread,
+    };
+
+    use randflake::{Builder, Clock, ErrorKind, Id, Lease, Randflake, Result, Secret, SystemClock};
+
+    /// Returns 0 in the child and its process id in the parent.
+    type Fork = fn() -> libc::pid_t;
+
+    pub(crate) fn libc_fork() -> libc::pid_t {
+        // SAFETY: the child calls only what POSIX allows, or the process has one thread; glibc
+        // makes its allocator usable in the child.
+        unsafe { libc::fork() }
+    }
+
+    /// A fork that no handler of `pthread_atfork` hears of.
+    pub(crate) fn raw_clone() -> libc::pid_t {
+        // SAFETY: without a new stack, and with no flag that shares anything, clone is fork. The
+        // process has one thread.
+        let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+        child.try_into().expect("a process id")
+    }
+
+    /// Runs a check in a forked child, and fails if it fails.
+    fn in_child(fork: Fork, check: impl FnOnce()) {
+        let child = fork();
+        assert!(child >= 0, "no fork to be had");
+        if child == 0 {
+            // SAFETY: has no precondition. Whoever hangs is killed.
+            unsafe { libc::alarm(20) };
+            let outcome = catch_unwind(AssertUnwindSafe(check));
+            // SAFETY: has no precondition. The rest of the process belongs to the parent.
+            unsafe { libc::_exit(outcome.is_err().into()) }
+        }
+        let mut status = 0;
+        // SAFETY: the status is writable.
+        let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!((ended, status), (child, 0), "the child says why, or was killed");
+    }
+
+    fn kind<T>(result: Result<T>) -> Result<(), ErrorKind> {
+        result.map(drop).map_err(|error| error.kind())
+    }
+
+    fn builder(secret: &Secret) -> Builder {
+        Randflake::builder(secret).restart_safe(false)
+    }
+
+    fn assert_forked<C: Clock>(flake: &Randflake<C>, known: Id) {
+        let parts = flake.inspect(known);
+        for _ in 0..3 {
+            assert_eq!(kind(flake.generate()), Err(ErrorKind::Forked));
+            let mut ids = [-1; 10];
+            assert_eq!(kind(flake.fill_i64(&mut ids)), Err(ErrorKind::Forked));
+            assert_eq!(ids, [0; 10]);
+            assert_eq!(kind(flake.ready_in()), Err(ErrorKind::Forked));
+        }
+        let end = flake.lease().map_or(2_000_000_000, |lease| lease.end_exclusive() + 1);
+        assert_eq!(kind(flake.extend_lease(end)), Err(ErrorKind::Forked));
+        if let Some(lease) = flake.lease() {
+            let replaced = kind(flake.replace_lease(&[9], lease));
+            assert!(matches!(replaced, Err(ErrorKind::Forked | ErrorKind::InvalidLease)));
+        }
+        assert_eq!(flake.close(), None);
+        // Reading goes on.
+        assert_eq!(flake.inspect(known), parts);
+        assert_eq!(flake.encrypt(flake.decrypt(known)), known);
+    }
+
+    pub(crate) fn children_have_nothing_of_their_parent(fork: Fork) {
+        let secret = Secret::random();
+        let now = SystemClock.now().expect("a time");
+        let lease = Lease::new(now / 1_000_000_000, now / 1_000_000_000 + 100).expect("a lease");
+        let by_hand = builder(&secret).node_ids([1, 2]).build().expect("free nodes");
+        let leased = builder(&secret).node_id(3).lease(lease).build().expect("a free node");
+        let granted = builder(&secret).node_id(4).granted_lease(lease).build().expect("valid");
+        let injected = builder(&secret).node_id(5).clock(move || now).build().expect("valid");
+        // Some ids, so that there is something a child could go on with.
+        let known = [
+            by_hand.generate().expect("an id"),
+            leased.generate().expect("an id"),
+            granted.generate().expect("an id"),
+            injected.generate().expect("an id"),
+        ];
+
+        in_child(fork, || {
+            // Before anything else is asked.
+            assert_forked(&by_hand, known[0]);
+            assert_forked(&leased, known[1]);
+            assert_forked(&granted, known[2]);
+            assert_forked(&injected, known[3]);
+            for node_ids in [&[1, 2][..], &[2, 1], &[1], &[2, 7]] {
+                let again = builder(&secret).node_ids(node_ids.iter().copied()).build();
+                assert_eq!(kind(again), Err(ErrorKind::Forked), "{node_ids:?}");
+            }
+            let other = builder(&secret).node_id(8).build().expect("a free node");
+            let id = other.generate().expect("an id");
+            assert_eq!(other.inspect(id).node_id, 8);
+            assert_forked(&by_hand, known[0]);
+        });
+        in_child(fork, || {
+            // Making the same one is the first thing this child does.
+            let again = builder(&secret).node_ids([1, 2]).build();
+            assert_eq!(kind(again), Err(ErrorKind::Forked));
+            assert_forked(&by_hand, known[0]);
+        });
+
+        // The parent goes on, in the same second and the same term.
+        for (flake, known) in [(&by_hand, known[0]), (&leased, known[1]), (&granted, known[2])] {
+            let next = flake.generate().expect("the parent has lost nothing");
+            assert!(flake.decrypt(next) > flake.decrypt(known));
+        }
+        injected.generate().expect("the parent has lost nothing");
+        leased.extend_lease(lease.end_exclusive() + 100).expect("the parent's lease");
+        builder(&secret).node_ids([2, 1]).build().expect("the parent's nodes");
+        builder(&secret).node_id(8).build().expect("the child's nodes are not the parent's");
+    }
+
+    pub(crate) fn grandchildren_have_nothing_of_either(fork: Fork) {
+        let secret = Secret::random();
+        let grandparents = builder(&secret).node_id(1).build().expect("a free node");
+        let known = grandparents.generate().expect("an id");
+        in_child(fork, || {
+            let parents = builder(&secret).node_id(2).build().expect("a free node");
+            let parents_known = parents.generate().expect("an id");
+            in_child(fork, || {
+                assert_forked(&grandparents, known);
+                assert_forked(&parents, parents_known);
+                for node_id in [1, 2] {
+                    let again = builder(&secret).node_id(node_id).build();
+                    assert_eq!(kind(again), Err(ErrorKind::Forked), "{node_id}");
+                }
+                let own = builder(&secret).node_id(3).build().expect("a free node");
+                own.generate().expect("an id");
+            });
+            assert_forked(&grandparents, known);
+            parents.generate().expect("the child has lost nothing to its own child");
+        });
+        // A child that makes no generator is no gap in the line.
+        in_child(fork, || {
+            in_child(fork, || {
+                let again = builder(&secret).node_id(1).build();
+                assert_eq!(kind(again), Err(ErrorKind::Forked));
+                assert_forked(&grandparents, known);
+            });
+        });
+        grandparents.generate().expect("the grandparent has lost nothing");
+    }
+
+    /// The fork is the beginning of the child's life.
+    pub(crate) fn children_begin_after_the_second_of_the_fork(fork: Fork) {
+        randflake::loaded();
+        let secret = Secret::random();
+        let forked_in = SystemClock.now().expect("a time") / 1_000_000_000;
+        in_child(fork, || {
+            let flake = Randflake::new(1, &secret).expect("a free node");
+            let id = flake.generate().expect("an id within a second");
+            assert!(flake.inspect(id).timestamp > forked_in);
+        });
+    }
+
+    /// A clock that forks stands for a signal handler that does so between two instructions.
+    pub(crate) fn a_fork_inside_a_call_hands_its_ids_to_one_process(fork: Fork) {
+        let now = SystemClock.now().expect("a time");
+        let child = AtomicI32::new(-1);
+        let clock = || {
+            if child.load(Ordering::Relaxed) < 0 {
+                child.store(fork(), Ordering::Relaxed);
+            }
+            now
+        };
+        let flake = builder(&Secret::random()).node_id(1).clock(clock).build().expect("valid");
+        let outcome = kind(flake.generate());
+        if child.load(Ordering::Relaxed) == 0 {
+            // SAFETY: has no precondition. The rest of the process belongs to the parent.
+            unsafe { libc::_exit((outcome != Err(ErrorKind::Forked)).into()) }
+        }
+        assert_eq!(outcome, Ok(()), "the parent has the id");
+        let mut status = 0;
+        // SAFETY: the status is writable.
+        unsafe { libc::waitpid(child.load(Ordering::Relaxed), &raw mut status, 0) };
+        assert_eq!(status, 0, "the child has none");
+    }
+
+    /// Handlers that other libraries registered before this one run before its own.
+    pub(crate) fn what_an_earlier_fork_handler_makes_goes_on() {
+        // A new process image, in which nothing of this library has been used yet.
+        let this = std::env::current_exe().expect("a path");
+        let status = Command::new(this).env(EARLIER_HANDLER, "1").status().expect("a process");
+        assert!(status.success());
+    }
+
+    const EARLIER_HANDLER: &str = "RANDFLAKE_TEST_EARLIER_HANDLER";
+    const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
+    static MADE: OnceLock<Randflake> = OnceLock::new();
+
+    /// Does the above if this process was started for it.
+    pub(crate) fn earlier_handler() -> bool {
+        extern "C" fn handler() {
+            let flake = builder(&SECRET.parse().expect("hex")).node_id(2).build();
+            MADE.set(flake.expect("a free node")).expect("the first");
+        }
+        if std::env::var_os(EARLIER_HANDLER).is_none() {
+            return false;
+        }
+        // SAFETY: the handler is a plain function of a process with one thread.
+        unsafe { libc::pthread_atfork(None, None, Some(handler)) };
+        let _parents = Randflake::new(1, &SECRET.parse().expect("hex")).expect("a free node");
+        in_child(libc_fork, || {
+            MADE.get().expect("made").generate().expect("an id");
+            builder(&SECRET.parse().expect("hex")).node_id(2).build().expect("the child's node");
+        });
+        true
+    }
+
+    pub(crate) fn a_fork_among_threads_leaves_no_lock_behind() {
+        let secret = Secret::random();
+        let flake = builder(&secret).node_ids(0..64).build().expect("free nodes");
+        let now = SystemClock.now().expect("a time") / 1_000_000_000;
+        let lease = Lease::new(now, now + 100).expect("a lease");
+        let granted = builder(&secret).node_id(1).granted_lease(lease).build().expect("valid");
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    granted.replace_lease(&[1], lease).expect("the parent's lease");
+                }
+            });
+            for thread in 0..3 {
+                let (flake, done, secret) = (&flake, &done, &secret);
+                scope.spawn(move || {
+                    while !done.load(Ordering::Relaxed) {
+                        if thread == 0 {
+                            builder(secret).node_ids(0..64).build().expect("the same nodes");
+                        }
+                        flake.generate().expect("an id");
+                    }
+                });
+            }
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                for _ in 0..50 {
+                    in_child(libc_fork, || {
+                        assert_eq!(kind(flake.generate()), Err(ErrorKind::Forked));
+                        let replaced = kind(granted.replace_lease(&[1], lease));
+                        assert_eq!(replaced, Err(ErrorKind::Forked));
+                        let other = builder(&secret).node_id(100).build().expect("a free node");
+                        other.generate().expect("an id");
+                    });
+                }
+            }));
+            done.store(true, Ordering::Relaxed);
+            outcome.expect("every child ends well");
+        });
+    }
+}

@@ -1,0 +1,332 @@
+//! What holds for every id and every generator, and what two generators and many threads owe to
+//! each other.
+
+use std::{
+    collections::HashSet,
+    sync::atomic::{AtomicI64, Ordering},
+    thread,
+    time::Duration,
+};
+
+use proptest::prelude::*;
+use randflake::{
+    Clock, ErrorKind, Id, Inspector, Lease, Parts, Randflake, Result, Secret, SystemClock,
+    layout::{EPOCH, LIFETIME_END, MAX_NODE_ID},
+};
+use randflake_vectors::format;
+
+const NANOS: i64 = 1_000_000_000;
+
+proptest! {
+    #[test]
+    fn every_number_decrypts_and_encrypts_back(key: [u8; 16], id: i64) {
+        let inspector = Inspector::new(&Secret::from_bytes(&key)?);
+        let raw = inspector.decrypt(id.into());
+        prop_assert_eq!(inspector.encrypt(raw), id.into());
+        prop_assert_eq!(format::encrypt(key, raw), id);
+    }
+
+    #[test]
+    fn parts_are_the_parts_of_the_raw_value(key: [u8; 16], id: i64) {
+        let inspector = Inspector::new(&Secret::from_bytes(&key)?);
+        let Parts { timestamp, node_id, sequence } = inspector.inspect(id.into());
+        let raw = inspector.decrypt(id.into());
+        prop_assert_eq!(format::pack(timestamp, node_id, sequence), raw);
+    }
+
+    #[test]
+    fn a_generated_id_says_when_and_where(
+        key: [u8; 16],
+        second in EPOCH..LIFETIME_END,
+        nanos in 0..NANOS,
+        node_id in 0..=MAX_NODE_ID,
+    ) {
+        let secret = Secret::from_bytes(&key)?;
+        let clock = move || second * NANOS + nanos;
+        let flake = Randflake::builder(&secret).node_id(node_id).clock(clock).build()?;
+        for sequence in 0..3 {
+            let id = flake.generate()?;
+            let parts = Parts { timestamp: second, node_id, sequence };
+            prop_assert_eq!(flake.inspect(id), parts);
+            prop_assert_eq!(Inspector::new(&secret).inspect(id), parts);
+            prop_assert_eq!(flake.encrypt(flake.decrypt(id)), id);
+        }
+    }
+
+    #[test]
+    fn columns_are_inspected_as_one_by_one(ids in prop::collection::vec(any::<i64>(), 0..70)) {
+        let inspector = Inspector::new(&"dffd6021bb2bd5b0af676290809ec3a5".parse()?);
+        let mut times = vec![0; ids.len()];
+        let (mut nodes, mut sequences) = (vec![0; ids.len()], vec![0; ids.len()]);
+        inspector.inspect_many(&ids, &mut times, &mut nodes, &mut sequences);
+        for (index, &id) in ids.iter().enumerate() {
+            let parts = inspector.inspect(id.into());
+            let column = (times[index], nodes[index], sequences[index]);
+            prop_assert_eq!(column, (parts.timestamp, parts.node_id, parts.sequence));
+        }
+    }
+
+    #[test]
+    fn text_reads_back(id: i64) {
+        let text = Id::from(id).to_string();
+        prop_assert!(text.len() <= Id::MAX_TEXT_LENGTH);
+        prop_assert_eq!(&text, &format::text(id));
+        prop_assert_eq!(text.parse::<Id>()?, Id::from(id));
+    }
+
+    #[test]
+    fn text_that_is_accepted_is_what_is_written(text in "[0-9a-w]{0,14}|[ -~]{0,14}|.{0,14}") {
+        match text.parse::<Id>() {
+            Ok(id) => prop_assert_eq!(id.to_string(), text),
+            Err(error) => prop_assert_eq!(error.kind(), ErrorKind::InvalidId),
+        }
+    }
+
+    #[test]
+    fn a_secret_reads_back(key: [u8; 16]) {
+        let secret = Secret::from_bytes(&key)?;
+        let hex = secret.to_hex();
+        prop_assert_eq!(format::secret(&hex), key);
+        prop_assert_eq!(hex.to_uppercase().parse::<Secret>()?.to_hex(), hex);
+    }
+
+    /// `ready_in` says what a call that does not wait would come to.
+    #[test]
+    fn ready_in_foretells_the_next_call(
+        max_drift in 0..3_u32,
+        script in prop::collection::vec((0..400_i64, 0..4_usize), 1..12),
+    ) {
+        let now = AtomicI64::new(0);
+        let flake = Randflake::builder(&Secret::random())
+            .node_id(1)
+            .lease(Lease::new(1_763_640_001, 1_763_640_005)?)
+            .max_wait(Duration::ZERO)
+            .max_drift(max_drift)
+            .clock(|| now.load(Ordering::Relaxed))
+            .build()?;
+        for (ticks, fills) in script {
+            now.store(1_763_640_000 * NANOS + ticks * NANOS / 64, Ordering::Relaxed);
+            for _ in 0..fills {
+                let _ = flake.fill_i64(&mut vec![0; 40_000]);
+            }
+            let foretold = flake.ready_in().map_err(|error| error.kind());
+            match flake.generate() {
+                Ok(_) => prop_assert_eq!(foretold, Ok(Duration::ZERO)),
+                Err(error) => match (error.retry_after(), foretold) {
+                    (Some(retry_after), Ok(ready_in)) => prop_assert_eq!(retry_after, ready_in),
+                    // Of the last second nothing is left: that no waiting helps may show at once.
+                    (Some(_), Err(kind)) => prop_assert_eq!(kind, ErrorKind::LeaseExpired),
+                    (None, foretold) => prop_assert_eq!(foretold, Err(error.kind())),
+                },
+            }
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+mod serde_form {
+    use proptest::prelude::*;
+    use randflake::{Id, Parts};
+    use serde_test::{Configure, Token, assert_de_tokens_error, assert_tokens};
+
+    proptest! {
+        #[test]
+        fn an_id_is_text_in_json(id: i64) {
+            let id = Id::from(id);
+            let json = serde_json::to_string(&id)?;
+            prop_assert_eq!(&json, &format!("\"{id}\""));
+            prop_assert_eq!(serde_json::from_str::<Id>(&json)?, id);
+            prop_assert_eq!(serde_json::from_reader::<_, Id>(json.as_bytes())?, id);
+        }
+
+        #[test]
+        fn an_id_is_a_number_in_binary_formats(id: i64) {
+            assert_tokens(&Id::from(id).compact(), &[Token::I64(id)]);
+        }
+    }
+
+    #[test]
+    fn what_is_no_id_is_refused() {
+        for json in ["4594531474933654033", "\"\"", "\"01\"", "\"-1\"", "null", "[\"1\"]"] {
+            assert!(serde_json::from_str::<Id>(json).is_err(), "{json}");
+        }
+        assert_de_tokens_error::<serde_test::Compact<Id>>(
+            &[Token::Str("1")],
+            "invalid type: string \"1\", expected i64",
+        );
+    }
+
+    #[test]
+    fn parts_keep_their_names() {
+        let parts = Parts { timestamp: 1_733_706_297, node_id: 42, sequence: 1 };
+        let json = r#"{"timestamp":1733706297,"node_id":42,"sequence":1}"#;
+        assert_eq!(serde_json::to_string(&parts).expect("json"), json);
+        assert_eq!(serde_json::from_str::<Parts>(json).expect("parts"), parts);
+    }
+}
+
+/// Eight threads on two objects that share their nodes, by one and by many.
+#[test]
+fn eight_threads_repeat_nothing() {
+    const THREADS: usize = 8;
+    const EACH: usize = 1_000_000;
+    let secret = Secret::random();
+    // Listed differently, they are the same nodes.
+    let one = builder(&secret).node_ids(0..64).build().expect("free nodes");
+    let other = builder(&secret).node_ids((0..64).rev()).build().expect("the same nodes");
+    let mut ids = vec![0_i64; THREADS * EACH];
+    thread::scope(|scope| {
+        for (thread, part) in ids.chunks_mut(EACH).enumerate() {
+            let flake = if thread % 2 == 0 { &one } else { &other };
+            scope.spawn(move || {
+                if thread < THREADS / 2 {
+                    part.fill_with(|| flake.generate().expect("an id").into());
+                } else {
+                    // Never the same size twice in a row.
+                    part.chunks_mut(1 + 997 * thread)
+                        .for_each(|batch| flake.fill_i64(batch).expect("ids"));
+                }
+            });
+        }
+    });
+    assert_eq!(distinct(&mut ids), THREADS * EACH);
+}
+
+/// Eight threads on one node, whose clock goes back and forth. They meet at its steps, at full
+/// seconds and in batches over their borders.
+#[test]
+fn eight_threads_on_an_unsteady_clock_repeat_nothing() {
+    /// Goes on by 3 µs a reading; every 50 000 readings it falls back by 100 ms.
+    struct Unsteady(AtomicI64);
+
+    impl Clock for Unsteady {
+        fn now(&self) -> Result<i64> {
+            let reading = self.0.fetch_add(1, Ordering::Relaxed);
+            Ok(1_763_640_000 * NANOS + reading * 3_000 - reading / 50_000 * 100_000_000)
+        }
+
+        fn sleep(&self, duration: Duration) -> Result<Option<Duration>> {
+            let nanos = i64::try_from(duration.as_nanos()).expect("short");
+            self.0.fetch_add(nanos / 3_000, Ordering::Relaxed);
+            Ok(Some(duration))
+        }
+    }
+
+    const EACH: usize = 125_000;
+    let flake = Randflake::builder(&Secret::random())
+        .node_id(1)
+        .max_wait(Duration::from_secs(60))
+        .clock(Unsteady(AtomicI64::new(0)))
+        .build()
+        .expect("valid options");
+    let mut ids = vec![0_i64; 8 * EACH];
+    thread::scope(|scope| {
+        for (thread, part) in ids.chunks_mut(EACH).enumerate() {
+            let flake = &flake;
+            scope.spawn(move || {
+                for (index, batch) in part.chunks_mut(500).enumerate() {
+                    if (index + thread) % 2 == 0 {
+                        batch.fill_with(|| flake.generate().expect("an id").into());
+                    } else {
+                        flake.fill_i64(batch).expect("ids");
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(distinct(&mut ids), 8 * EACH);
+}
+
+#[test]
+fn two_objects_with_one_node_id_share_it() {
+    let secret = Secret::random();
+    let one = builder(&secret).node_id(7).build().expect("a free node");
+    let other = builder(&secret).node_id(7).build().expect("the same node");
+    let mut ids: Vec<i64> =
+        (0..20_000).flat_map(|_| [&one, &other]).map(|flake| id_of(flake).into()).collect();
+    // What one has issued is issued, also when it is gone.
+    drop(one);
+    ids.extend((0..1000).map(|_| i64::from(id_of(&other))));
+    drop(other);
+    let third = builder(&secret).node_id(7).build().expect("the same node");
+    ids.extend((0..1000).map(|_| i64::from(id_of(&third))));
+    let count = ids.len();
+    assert_eq!(distinct(&mut ids), count);
+}
+
+#[test]
+fn overlapping_node_lists_are_refused() {
+    let secret = Secret::random();
+    let held = builder(&secret).node_ids([3, 4]).build().expect("free nodes");
+    for overlapping in [&[3][..], &[4], &[4, 5], &[2, 3, 4], &[3, 4, 5]] {
+        let error =
+            builder(&secret).node_ids(overlapping.iter().copied()).build().expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::NodeInUse, "{overlapping:?}");
+        assert_eq!(error.retry_after(), None);
+    }
+    // The record is for the life of the process.
+    drop(held);
+    let error = builder(&secret).node_id(3).build().expect_err("refused");
+    assert_eq!(error.kind(), ErrorKind::NodeInUse);
+
+    builder(&secret).node_ids([4, 3]).build().expect("the same nodes");
+    builder(&secret).node_ids([2, 5]).build().expect("other nodes");
+    builder(&Secret::random()).node_id(3).build().expect("another secret");
+    // An injected clock has a record of its own.
+    builder(&secret).node_id(3).clock(|| 1_763_640_000 * NANOS).build().expect("another record");
+}
+
+#[test]
+fn generators_by_hand_start_after_the_library_was_loaded() {
+    randflake::loaded();
+    let loaded = SystemClock.now().expect("a time") / NANOS;
+    let flake = Randflake::new(1, &Secret::random()).expect("a free node");
+    let first = flake.inspect(id_of(&flake)).timestamp;
+    assert!(first <= SystemClock.now().expect("a time") / NANOS);
+    // Another test may have been first, so this says little alone: see lives.rs.
+    assert!(first >= loaded);
+}
+
+#[test]
+fn a_closed_generator_still_reads() {
+    let flake = Randflake::builder(&Secret::random())
+        .node_id(1)
+        .clock(|| 1_763_640_000 * NANOS)
+        .build()
+        .expect("valid options");
+    let id = id_of(&flake);
+    let parts = flake.inspect(id);
+    flake.close();
+    assert_eq!(flake.inspect(id), parts);
+    assert_eq!(flake.encrypt(flake.decrypt(id)), id);
+    assert!(flake.node_ids().is_empty());
+    assert_eq!(flake.lease(), None);
+    assert_eq!(flake.ready_in().expect_err("refused").kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn the_largest_node_list_works() {
+    let mut flake_ids = HashSet::new();
+    let flake = Randflake::builder(&Secret::random())
+        .node_ids((0..16_384).map(|node| node * 8))
+        .clock(|| 1_763_640_000 * NANOS)
+        .build()
+        .expect("as many nodes as there may be");
+    for _ in 0..1000 {
+        assert!(flake_ids.insert(id_of(&flake)));
+    }
+}
+
+/// A builder whose generators issue at once: their secrets are fresh, so nothing can repeat.
+fn builder(secret: &Secret) -> randflake::Builder {
+    Randflake::builder(secret).restart_safe(false)
+}
+
+fn id_of<C: Clock>(flake: &Randflake<C>) -> Id {
+    flake.generate().expect("an id")
+}
+
+fn distinct(ids: &mut [i64]) -> usize {
+    ids.sort_unstable();
+    ids.chunk_by(|one, other| one == other).count()
+}

@@ -1,0 +1,104 @@
+//! Lives of one node id in several processes: one after the other they repeat nothing, also
+//! within one second; at the same time they do, which is the named non-guarantee.
+#![allow(clippy::print_stdout, reason = "how a life tells its parent its ids")]
+
+use std::{
+    env,
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use randflake::{Clock, Parts, Randflake, Secret, SystemClock};
+
+const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
+/// Set in a process that is to be a life: how it starts.
+const LIFE: &str = "RANDFLAKE_TEST_LIFE";
+const TRIES: usize = 5;
+
+fn main() {
+    if let Ok(how) = env::var(LIFE) {
+        return live(&how);
+    }
+    one_after_the_other();
+    without_restart_safety();
+    at_the_same_time();
+}
+
+/// Makes a generator and prints the parts of its first ids.
+fn live(how: &str) {
+    randflake::loaded();
+    let secret: Secret = SECRET.parse().expect("hex");
+    let restart_safe = how != "unsafe";
+    let flake = Randflake::builder(&secret).node_id(1).restart_safe(restart_safe);
+    let flake = flake.max_wait(Duration::from_secs(2)).build().expect("a free node");
+    if let Ok(second) = how.parse::<i64>() {
+        let into_it = second * 1_000_000_000 + 300_000_000;
+        let wait = u64::try_from(into_it - now()).expect("a second to come");
+        thread::sleep(Duration::from_nanos(wait));
+    }
+    for _ in 0..3 {
+        let Parts { timestamp, node_id, sequence } =
+            flake.inspect(flake.generate().expect("an id"));
+        println!("{timestamp} {node_id} {sequence}");
+    }
+}
+
+fn begin(how: &str) -> Child {
+    let this = env::current_exe().expect("a path");
+    Command::new(this).env(LIFE, how).stdout(Stdio::piped()).spawn().expect("a process")
+}
+
+/// Returns the parts of the ids of a life, at its end.
+fn end(life: Child) -> Vec<(i64, u32, u32)> {
+    let output = life.wait_with_output().expect("an end");
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let parse = |line: &str| {
+        let mut numbers = line.split(' ').map(|number| number.parse::<i64>().expect("a number"));
+        let mut next = || numbers.next().expect("three numbers");
+        (next(), u32::try_from(next()).expect("small"), u32::try_from(next()).expect("small"))
+    };
+    text.lines().map(parse).collect()
+}
+
+fn now() -> i64 {
+    SystemClock.now().expect("a time")
+}
+
+/// Tries until `attempt` succeeds in being quick enough.
+fn quickly<T>(attempt: impl FnMut() -> Option<T>) -> T {
+    std::iter::repeat_with(attempt).take(TRIES).flatten().next().expect("a machine with some rest")
+}
+
+/// The second life begins in the second of the ids of the first.
+fn one_after_the_other() {
+    let (first, second) = quickly(|| {
+        let first = end(begin("safe"));
+        let second = begin("safe");
+        let in_time = now() / 1_000_000_000 == first[0].0;
+        let second = end(second);
+        in_time.then_some((first, second))
+    });
+    assert!(first[2].0 < second[0].0, "{first:?} then {second:?}");
+}
+
+/// What the rule is for: the same two lives without it issue the same ids.
+fn without_restart_safety() {
+    let (first, second) = quickly(|| {
+        let (first, second) = (end(begin("unsafe")), end(begin("unsafe")));
+        (first[0].0 == second[2].0).then_some((first, second))
+    });
+    assert_eq!(first, second);
+}
+
+/// Nothing but a lease keeps two live processes with one node id apart.
+fn at_the_same_time() {
+    let (one, other) = quickly(|| {
+        let second = now() / 1_000_000_000 + 2;
+        let (one, other) = (begin(&second.to_string()), begin(&second.to_string()));
+        let (one, other) = (end(one), end(other));
+        (one[2].0 == second && other[2].0 == second).then_some((one, other))
+    });
+    assert_eq!(one, other);
+}

@@ -1,0 +1,203 @@
+//! How many ids a second has: exactly 131 072 for each node on one thread, however they are asked
+//! for; with several threads never more, never one twice, and almost all of them.
+
+use std::{
+    cell::Cell,
+    collections::HashSet,
+    sync::{
+        Barrier,
+        atomic::{AtomicI64, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use proptest::prelude::*;
+use randflake::{Clock, Error, ErrorKind, Id, Lease, Randflake, Result, Secret};
+
+const SECOND: i64 = 1_763_640_000;
+const IDS: usize = 131_072;
+
+/// A buffered group: what one slot may leave unused.
+const GROUP: usize = 32;
+
+/// A clock that stands still until it is moved, with or without a cheap glance.
+struct Still {
+    second: AtomicI64,
+    glances: bool,
+}
+
+impl Clock for &Still {
+    fn now(&self) -> Result<i64> {
+        Ok(self.second.load(Ordering::Relaxed) * 1_000_000_000)
+    }
+
+    fn glance(&self) -> Option<i64> {
+        self.glances.then(|| self.second.load(Ordering::Relaxed))
+    }
+}
+
+fn flake(nodes: u32, clock: &Still) -> Randflake<&Still> {
+    Randflake::builder(&Secret::from_bytes(&[1; 16]).expect("16 bytes"))
+        .node_ids(0..nodes)
+        .max_wait(Duration::ZERO)
+        .clock(clock)
+        .build()
+        .expect("a generator")
+}
+
+/// Takes ids one by one, or in batches of the sizes that come, until the second is used up.
+fn drain(flake: &Randflake<&Still>, sizes: impl Iterator<Item = usize>) -> Vec<Id> {
+    let mut ids = Vec::new();
+    for size in sizes {
+        let taken = if size == 1 {
+            flake.generate().map(|id| ids.push(id))
+        } else {
+            let mut batch = vec![Id::default(); size];
+            flake.fill(&mut batch).map(|()| ids.append(&mut batch))
+        };
+        match taken {
+            Ok(()) => {}
+            // The batch did not fit any more; singles take the rest.
+            Err(error) if size > 1 => assert_exhausted(&error),
+            Err(error) => {
+                assert_exhausted(&error);
+                return ids;
+            }
+        }
+    }
+    unreachable!("the sizes go on for ever")
+}
+
+fn assert_exhausted(error: &Error) {
+    assert_eq!(error.kind(), ErrorKind::SequenceExhausted, "{error}");
+}
+
+fn assert_distinct(ids: &[Id]) {
+    let distinct: HashSet<_> = ids.iter().copied().collect();
+    assert_eq!(distinct.len(), ids.len(), "I1");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn one_thread_gets_exactly_all(
+        nodes in 1_u32..=3,
+        glances: bool,
+        sizes in prop::collection::vec(prop_oneof![Just(1_usize), 2_usize..40, 1000_usize..5000], 1..50),
+    ) {
+        let clock = Still { second: AtomicI64::new(SECOND), glances };
+        let flake = flake(nodes, &clock);
+        for _ in 0..2 {
+            let sizes = sizes.iter().copied().chain([1; 3]).cycle();
+            let ids = drain(&flake, sizes);
+            prop_assert_eq!(ids.len(), nodes as usize * IDS);
+            assert_distinct(&ids);
+            clock.second.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn several_threads_get_almost_all_and_never_more() {
+    for (threads, glances) in [(2_usize, true), (3, false), (8, true), (20, true)] {
+        let clock = Still { second: AtomicI64::new(SECOND), glances };
+        let flake = flake(1, &clock);
+        for _ in 0..3 {
+            let ids: Vec<Id> = thread::scope(|scope| {
+                let start = |thread| {
+                    let flake = &flake;
+                    scope.spawn(move || {
+                        // Each thread its own mixture, the first one singles only.
+                        drain(flake, [1, 1 + thread, 1].into_iter().cycle())
+                    })
+                };
+                let running: Vec<_> = (0..threads).map(start).collect();
+                running.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+            });
+            assert_distinct(&ids);
+            let unused = IDS.checked_sub(ids.len()).expect("never more than there are");
+            assert!(unused < GROUP, "{unused} of {IDS} unused with {threads} threads");
+            clock.second.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn leased<C: Clock>(max_drift: u32, clock: C) -> Randflake<C> {
+    Randflake::builder(&Secret::from_bytes(&[1; 16]).expect("16 bytes"))
+        .node_id(1)
+        .lease(Lease::new(SECOND, SECOND + 100).expect("a lease"))
+        .max_drift(max_drift)
+        .max_wait(Duration::ZERO)
+        .clock(clock)
+        .build()
+        .expect("a generator")
+}
+
+/// Threads that ended leave ids behind; who uses up a second gets them, borrowed seconds too.
+#[test]
+fn what_ended_threads_leave_is_found() {
+    for max_drift in [0, 2] {
+        let clock = Still { second: AtomicI64::new(SECOND), glances: true };
+        let flake = leased(max_drift, &clock);
+        let mut ids = Vec::new();
+        for _ in 0..8 {
+            let thread = || (0..40).map(|_| flake.generate().expect("an id")).collect::<Vec<_>>();
+            ids.extend(thread::scope(|scope| scope.spawn(thread).join().expect("no panic")));
+        }
+        ids.extend(drain(&flake, std::iter::repeat(1)));
+        assert_eq!(ids.len(), (max_drift as usize + 1) * IDS);
+        assert_distinct(&ids);
+    }
+}
+
+/// A clock that stops one thread in the middle of a call, where it has a magazine.
+struct Stopping<'a>(&'a Barrier);
+
+thread_local! { static STOPS: Cell<bool> = const { Cell::new(false) }; }
+
+impl Clock for Stopping<'_> {
+    fn now(&self) -> Result<i64> {
+        if STOPS.take() {
+            self.0.wait(); // here it is
+            self.0.wait(); // it may go on
+        }
+        Ok(SECOND * 1_000_000_000)
+    }
+
+    fn glance(&self) -> Option<i64> {
+        Some(SECOND)
+    }
+}
+
+/// A thread that finds its magazine taken goes to another, in which older ids may be left.
+#[test]
+fn time_never_runs_backwards_on_one_thread() {
+    let barrier = Barrier::new(2);
+    let flake = leased(1, Stopping(&barrier));
+    let second_of = |id| flake.inspect(id).timestamp;
+    flake.generate().expect("an id");
+    thread::scope(|scope| {
+        for _ in 0..7 {
+            let fills_a_magazine = || [0; 2].map(|_| flake.generate().expect("an id"));
+            scope.spawn(fills_a_magazine).join().expect("no panic");
+        }
+        flake.fill(&mut vec![Id::default(); IDS]).expect("ids, the last ones borrowed");
+        let stopped = scope.spawn(|| {
+            STOPS.set(true);
+            flake.generate().expect("an id")
+        });
+        barrier.wait();
+        let ids: Vec<_> = (0..40)
+            .flat_map(|_| {
+                let mut id = [Id::default()];
+                flake.fill(&mut id).expect("an id");
+                [id[0], flake.generate().expect("an id")]
+            })
+            .collect();
+        barrier.wait();
+        stopped.join().expect("no panic");
+        assert!(ids.is_sorted_by_key(|&id| second_of(id)), "older stamps after newer ones");
+    });
+}

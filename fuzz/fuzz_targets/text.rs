@@ -1,0 +1,22 @@
+//! Decoding any text: never a panic, and what is accepted is what encoding gives back.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use randflake::{ErrorKind, Id};
+use randflake_vectors::format;
+
+fuzz_target!(|data: &[u8]| {
+    if let Ok(text) = std::str::from_utf8(data) {
+        match text.parse::<Id>() {
+            Ok(id) => {
+                assert_eq!(id.to_string(), text);
+                assert_eq!(format::text(id.into()), text);
+            }
+            Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidId),
+        }
+    }
+    if let Ok(bytes) = data.try_into() {
+        let id = Id::from(i64::from_le_bytes(bytes));
+        assert_eq!(id.to_string().parse(), Ok(id));
+    }
+});

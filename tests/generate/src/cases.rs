@@ -1,0 +1,229 @@
+//! The vector files without a clock.
+
+use serde_json::{Value, json};
+
+use crate::{format, json::render};
+
+/// The secret of every case that names none.
+pub const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
+
+/// Every error code of the core.
+pub const CODES: [&str; 15] = [
+    "INVALID_SECRET",
+    "INVALID_NODE",
+    "INVALID_LEASE",
+    "INVALID_ID",
+    "INVALID_ARGUMENT",
+    "NODE_IN_USE",
+    "LEASE_NOT_STARTED",
+    "LEASE_EXPIRED",
+    "SEQUENCE_EXHAUSTED",
+    "CLOCK_MOVED_BACK",
+    "CLOCK_BEFORE_EPOCH",
+    "LIFETIME_OVER",
+    "FORKED",
+    "CLOSED",
+    "INTERNAL",
+];
+
+/// Returns `ids.json` with the names and inputs of `checked_in` and everything else computed.
+///
+/// # Panics
+///
+/// If `checked_in` is no such file.
+#[must_use]
+pub fn ids(checked_in: &str) -> String {
+    let mut file: Value = serde_json::from_str(checked_in).expect("ids.json is JSON");
+    for case in file["cases"].as_array_mut().expect("cases") {
+        let part = |name: &str| case[name].as_i64().expect("a number");
+        let small = |name: &str| u32::try_from(part(name)).expect("17 bits");
+        let secret = format::secret(case["secret"].as_str().expect("hex"));
+        let raw = format::pack(part("timestamp"), small("node_id"), small("sequence"));
+        let id = format::encrypt(secret, raw);
+        case["raw"] = raw.to_string().into();
+        case["id"] = id.to_string().into();
+        case["text"] = format::text(id).into();
+    }
+    render(&file, 2)
+}
+
+/// Returns `sparx.json`.
+#[must_use]
+pub fn sparx() -> String {
+    const ZERO: &str = "00000000000000000000000000000000";
+    let case = |name: &str, secret: &str, raw: u64| {
+        let id = format::encrypt(format::secret(secret), raw);
+        json!({ "name": name, "secret": secret, "raw": raw.to_string(), "id": id.to_string() })
+    };
+    // The paper's plaintext 0123 4567 89ab cdef, as a number.
+    let paper = u64::from_le_bytes(0x0123_4567_89ab_cdef_u64.to_be_bytes());
+    let mut cases = vec![
+        case("the known answer of the paper", "00112233445566778899aabbccddeeff", paper),
+        case("all bits clear", ZERO, 0),
+        case("all bits set", &"f".repeat(32), u64::MAX),
+    ];
+    for bit in 0..64 {
+        cases.push(case(&format!("bit {bit} of the block"), ZERO, 1 << bit));
+    }
+    for bit in 0..128 {
+        let secret = format!("{:032x}", 1_u128 << bit);
+        cases.push(case(&format!("bit {bit} of the secret"), &secret, 0));
+    }
+    let comment = "secret + raw (the block, unsigned) -> id (encrypted, signed). 64-bit values are \
+        decimal strings. The first case is the known answer of the paper that presents SPARX \
+        (ASIACRYPT 2016): plaintext 0123 4567 89ab cdef, ciphertext 2bbe f152 01f5 5f98. The \
+        others were computed with the Rust crate sparx 0.1, written independently of Randflake.";
+    render(&json!({ "_comment": comment, "cases": cases }), 2)
+}
+
+/// Returns `text.json`.
+#[must_use]
+#[allow(clippy::missing_panics_doc, reason = "its inputs are constants")]
+pub fn text() -> String {
+    let digits = |text| u64::from_str_radix(text, 32).expect("base 32").cast_signed();
+    let valid = [
+        ("zero is one digit", 0),
+        ("the last decimal digit", 9),
+        ("the first letter", 10),
+        ("the last digit", 31),
+        ("two digits", 32),
+        ("three digits", 1 << 10),
+        ("twelve digits", (1 << 60) - 1),
+        ("thirteen digits", 1 << 60),
+        ("the largest id", i64::MAX),
+        ("the smallest id is the first with bit 63", i64::MIN),
+        ("-1 has all bits set", -1),
+        ("an id of the published release", 4_594_531_474_933_654_033),
+        ("a negative id of the published release", -232_447_010_193_727_000),
+        ("the digits from 1 to d", digits("123456789abcd")),
+        ("the digits from e to q", digits("efghijklmnopq")),
+        ("the digits from r to v", digits("rstuv")),
+        ("every bit differs from its neighbours", 0x5555_5555_5555_5555),
+        ("and the other way round", !0x5555_5555_5555_5555),
+    ]
+    .map(|(name, id): (&str, i64)| {
+        json!({ "name": name, "text": format::text(id), "id": id.to_string() })
+    });
+    let invalid = [
+        ("empty", ""),
+        ("a leading zero", "01"),
+        ("zero twice", "00"),
+        ("thirteen zeros", "0000000000000"),
+        ("a leading zero before twelve digits", "0vvvvvvvvvvvv"),
+        ("64 bits and one more", "g000000000000"),
+        ("65 bits set", "vvvvvvvvvvvvv"),
+        ("fourteen digits", "10000000000000"),
+        ("fourteen digits whose 64-bit remainder is an id", "g3vgoe12ccb8gh"),
+        ("very long", "vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv"),
+        ("upper case", "3VGOE12CCB8GH"),
+        ("one upper case letter", "3vgoe12ccb8gH"),
+        ("the letter after v", "w"),
+        ("the last letter", "z"),
+        ("the character before 0", "/"),
+        ("the character after 9", ":"),
+        ("the character before a", "`"),
+        ("an id as a negative decimal", "-232447010193727000"),
+        ("an id as a decimal", "4594531474933654033"),
+        ("a minus sign", "-1"),
+        ("a plus sign", "+1"),
+        ("only a sign", "-"),
+        ("a space before", " 1"),
+        ("a space behind", "1 "),
+        ("a space", " "),
+        ("a line end", "1\n"),
+        ("a NUL behind", "1\0"),
+        ("a NUL between", "1\u{0}1"),
+        ("padding", "3vgoe12ccb8gh==="),
+        ("an underscore", "1_0"),
+        ("a hexadecimal prefix", "0x1"),
+        ("a fraction", "1.0"),
+        ("a letter with an accent", "é"),
+        ("a full-width digit", "１"),
+        ("an Arabic digit", "١"),
+        ("a letter that becomes k in lower case", "\u{212a}"),
+        ("a character outside the basic plane", "🦀"),
+        ("thirteen bytes, not all of them digits", "vvvvvvvvvvvé"),
+    ]
+    .map(|(name, text)| json!({ "name": name, "text": text }));
+    let comment = "valid: id (signed 64-bit, a decimal string) <-> text (base32hex of the id as an \
+        unsigned number, lower case, shortest form), both ways. invalid: texts whose decoding is \
+        INVALID_ID. Computed by a plain loop of divisions, not by the core.";
+    render(&json!({ "_comment": comment, "valid": valid.to_vec(), "invalid": invalid.to_vec() }), 2)
+}
+
+/// Returns `errors.json`.
+#[must_use]
+#[allow(clippy::too_many_lines, reason = "a table")]
+pub fn errors() -> String {
+    let lease = |start: i64, end_exclusive: i64| json!({ "lease": { "start": start, "end_exclusive": end_exclusive } });
+    let (epoch, end) = (format::EPOCH, format::LIFETIME_END);
+    let drift = |max_drift: u64| {
+        let mut options = lease(epoch, end);
+        options["max_drift"] = max_drift.into();
+        options
+    };
+    let cases = [
+        ("no node id", json!({ "node_ids": [] }), "INVALID_NODE"),
+        ("a node id of 18 bits", json!({ "node_ids": [131_072] }), "INVALID_NODE"),
+        ("a node id of 32 bits", json!({ "node_ids": [u32::MAX] }), "INVALID_NODE"),
+        ("one of the node ids of 18 bits", json!({ "node_ids": [131_072, 5] }), "INVALID_NODE"),
+        ("a node id listed twice", json!({ "node_ids": [7, 7] }), "INVALID_NODE"),
+        ("a node id listed twice, not in a row", json!({ "node_ids": [7, 3, 7] }), "INVALID_NODE"),
+        ("an empty secret", json!({ "secret": "" }), "INVALID_SECRET"),
+        ("31 hex digits", json!({ "secret": &SECRET[1..] }), "INVALID_SECRET"),
+        ("33 hex digits", json!({ "secret": format!("{SECRET}0") }), "INVALID_SECRET"),
+        ("64 hex digits", json!({ "secret": SECRET.repeat(2) }), "INVALID_SECRET"),
+        ("16 letters as text", json!({ "secret": "super-secret-key" }), "INVALID_SECRET"),
+        (
+            "a digit that is not hex",
+            json!({ "secret": format!("{}g", &SECRET[1..]) }),
+            "INVALID_SECRET",
+        ),
+        (
+            "a sign before 31 digits",
+            json!({ "secret": format!("+{}", &SECRET[1..]) }),
+            "INVALID_SECRET",
+        ),
+        (
+            "a space before 31 digits",
+            json!({ "secret": format!(" {}", &SECRET[1..]) }),
+            "INVALID_SECRET",
+        ),
+        (
+            "a hexadecimal prefix",
+            json!({ "secret": format!("0x{}", &SECRET[2..]) }),
+            "INVALID_SECRET",
+        ),
+        ("32 digits that are not ASCII", json!({ "secret": "１".repeat(32) }), "INVALID_SECRET"),
+        (
+            "32 bytes that are not all ASCII",
+            json!({ "secret": format!("{}é", &SECRET[2..]) }),
+            "INVALID_SECRET",
+        ),
+        ("a lease of no second", lease(epoch + 5, epoch + 5), "INVALID_LEASE"),
+        ("a lease that ends before it starts", lease(epoch + 6, epoch + 5), "INVALID_LEASE"),
+        ("a lease from before the epoch", lease(epoch - 1, epoch + 5), "INVALID_LEASE"),
+        ("a lease from 1970", lease(0, epoch + 5), "INVALID_LEASE"),
+        ("a lease of negative seconds", lease(-2, -1), "INVALID_LEASE"),
+        ("a lease beyond the lifetime", lease(epoch, end + 1), "INVALID_LEASE"),
+        ("a lease after the lifetime", lease(end, end + 1), "INVALID_LEASE"),
+        ("a lease in milliseconds", lease(1_763_640_000_000, 1_763_640_300_000), "INVALID_LEASE"),
+        ("a max_drift without a lease", json!({ "max_drift": 1 }), "INVALID_ARGUMENT"),
+        ("a max_drift of more than an hour", drift(3_601), "INVALID_ARGUMENT"),
+        ("a max_drift of 32 bits", drift(u32::MAX.into()), "INVALID_ARGUMENT"),
+        (
+            "a max_wait of more than a day",
+            json!({ "max_wait": 86_400.015_625 }),
+            "INVALID_ARGUMENT",
+        ),
+        ("a max_wait of a year", json!({ "max_wait": 31_536_000.0 }), "INVALID_ARGUMENT"),
+    ]
+    .map(|(name, options, error)| json!({ "name": name, "options": options, "error": error }));
+    let comment = format!(
+        "codes: every error code that all languages share. cases: making a generator with these \
+         options fails with this code. Options that are missing: node_ids [1], secret {SECRET}, no \
+         lease, max_wait and max_drift (seconds) as they are by default, an injected clock. Chosen \
+         by hand."
+    );
+    render(&json!({ "_comment": comment, "codes": CODES, "cases": cases }), 2)
+}

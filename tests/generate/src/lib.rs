@@ -1,0 +1,46 @@
+//! A slow, plain reference of Randflake: written to be read beside the specification, without a
+//! line of the core, so that each checks the other. It writes the files of `tests/vectors`.
+
+pub mod cases;
+pub mod distribution;
+pub mod format;
+pub mod json;
+pub mod model;
+pub mod timelines;
+
+use std::path::PathBuf;
+
+/// Returns the folder of the vector files.
+#[must_use]
+pub fn directory() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../vectors")
+}
+
+/// Returns the path of the README's picture.
+#[must_use]
+pub fn picture() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/distribution.svg")
+}
+
+/// Reads `ids.json` as it is checked in: its inputs are kept, what follows from them is computed.
+///
+/// # Panics
+///
+/// If the file is missing.
+#[must_use]
+pub fn checked_in_ids() -> String {
+    let path = directory().join("ids.json");
+    std::fs::read_to_string(path).expect("tests/vectors/ids.json is checked in")
+}
+
+/// Returns the name and the content of every vector file.
+#[must_use]
+pub fn files() -> [(&'static str, String); 5] {
+    [
+        ("ids.json", cases::ids(&checked_in_ids())),
+        ("sparx.json", cases::sparx()),
+        ("text.json", cases::text()),
+        ("errors.json", cases::errors()),
+        ("timelines.json", timelines::file()),
+    ]
+}
