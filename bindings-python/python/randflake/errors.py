@@ -1,0 +1,74 @@
+"""The errors of this package. `code` is the same string in every language."""
+
+from __future__ import annotations
+
+__all__ = [
+    "InvalidArgumentError",
+    "InvalidTypeError",
+    "RandflakeError",
+    "RetryLaterError",
+    "WeakSecretWarning",
+]
+
+
+class RandflakeError(Exception):
+    """Base class of every error of this package. Errors compare and pickle.
+
+    >>> from randflake import RandflakeError, decode_string
+    >>> try:
+    ...     decode_string("not an id")
+    ... except RandflakeError as error:
+    ...     print(error.code)
+    INVALID_ID
+    """
+
+    code: str
+    """What went wrong, as a stable name such as "SEQUENCE_EXHAUSTED"."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    def _fields(self) -> tuple[object, ...]:
+        return (*self.args, self.code)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._fields()))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions are rebuilt from args alone, unless they say otherwise.
+        return (type(self), self._fields(), self.__dict__)
+
+
+class InvalidArgumentError(RandflakeError, ValueError):
+    """An argument is out of its range: one of the codes that start with INVALID_."""
+
+
+class InvalidTypeError(InvalidArgumentError, TypeError):
+    """An argument is of the wrong type: one of the codes that start with INVALID_."""
+
+
+class RetryLaterError(RandflakeError):
+    """Nothing can be had within max_wait, but later it can.
+
+    Its codes are SEQUENCE_EXHAUSTED, CLOCK_MOVED_BACK and LEASE_NOT_STARTED.
+    """
+
+    retry_after: float
+    """How many seconds after the failed call the same call can succeed."""
+
+    def __init__(self, message: str, code: str, retry_after: float) -> None:
+        super().__init__(message, code)
+        self.retry_after = retry_after
+
+    def _fields(self) -> tuple[object, ...]:
+        return (*super()._fields(), self.retry_after)
+
+
+class WeakSecretWarning(UserWarning):
+    """A secret looks like a password or a pattern, which can be guessed from a few ids."""

@@ -1,0 +1,290 @@
+//! The way in for arguments: each type here takes a Python object as it comes and refuses a wrong
+//! one with the error of its domain, where pyo3 would truncate, or raise `OverflowError`.
+
+use std::{
+    fmt::Display,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use pyo3::{
+    Borrowed,
+    exceptions::{PyOverflowError, PyTypeError, PyValueError},
+    prelude::*,
+    types::{PyBool, PyByteArray, PyBytes, PyString},
+};
+use randflake::{Error, ErrorKind, Id, Secret, layout::MAX_NODES};
+
+use crate::{
+    errors::{raise, wrong_type},
+    lease::Lease,
+};
+
+pyo3::import_exception!(randflake.errors, WeakSecretWarning);
+
+/// An id, as a number or as text.
+pub(crate) struct AnyId(pub(crate) Id);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for AnyId {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        match object.cast::<PyString>() {
+            Ok(text) => id_of_text(&text),
+            Err(_) => integer(&object, |got| Error::invalid_id(got)).map(i64::into),
+        }
+        .map(Self)
+    }
+}
+
+/// An id as a number.
+pub(crate) struct IdNumber(pub(crate) Id);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for IdNumber {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let error = |got: &dyn Display| {
+            Error::new(
+                ErrorKind::InvalidId,
+                format!("an id must be a signed 64-bit integer here, got {got}"),
+            )
+        };
+        integer::<i64>(&object, error).map(|number| Self(number.into()))
+    }
+}
+
+/// An id as text.
+pub(crate) struct IdText(pub(crate) Id);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for IdText {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        match object.cast::<PyString>() {
+            Ok(text) => id_of_text(&text).map(Self),
+            Err(_) => Err(wrong_type(&Error::new(
+                ErrorKind::InvalidId,
+                format!("an id's text must be a str, got {}", type_of(&object)),
+            ))),
+        }
+    }
+}
+
+fn id_of_text(text: &Bound<'_, PyString>) -> PyResult<Id> {
+    // A lone surrogate becomes a replacement character, which no id's text has either.
+    text.to_string_lossy().parse().map_err(raise)
+}
+
+/// The sortable form of an id.
+pub(crate) struct Raw(pub(crate) u64);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Raw {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        integer(&object, |got| Error::invalid_raw(got)).map(Self)
+    }
+}
+
+/// How many ids.
+pub(crate) struct Count(pub(crate) usize);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Count {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let error = |got: &dyn Display| {
+            Error::new(
+                ErrorKind::InvalidArgument,
+                format!("the number of ids must be an integer, 0 or more, got {got}"),
+            )
+        };
+        integer(&object, error).map(Self)
+    }
+}
+
+/// The end of a lease, in unix seconds.
+pub(crate) struct UnixSecond(pub(crate) i64);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for UnixSecond {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let error = |got: &dyn Display| {
+            Error::new(
+                ErrorKind::InvalidLease,
+                format!("a lease starts and ends at unix seconds, which are integers, got {got}"),
+            )
+        };
+        integer(&object, error).map(Self)
+    }
+}
+
+/// One node id, or several.
+pub(crate) struct NodeIds(pub(crate) Vec<u32>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for NodeIds {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let node_id = |object: &Bound<'py, PyAny>| integer(object, |got| Error::invalid_node(got));
+        // Bytes are a sequence of integers, but never meant as one of node ids.
+        let bytes = object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>();
+        let several = !bytes && !object.is_instance_of::<PyString>();
+        let (Ok(length), Ok(items), true) = (object.len(), object.try_iter(), several) else {
+            return node_id(&object).map(|node_id| Self(vec![node_id]));
+        };
+        // A range can be longer than memory.
+        if length > MAX_NODES {
+            return Err(raise(Error::new(
+                ErrorKind::InvalidNode,
+                format!("a generator takes at most {MAX_NODES} node ids, got {length}"),
+            )));
+        }
+        items.map(|item| node_id(&item?)).collect::<PyResult<_>>().map(Self)
+    }
+}
+
+/// A secret, with a warning, once per process, if it is weak.
+pub(crate) struct AnySecret(pub(crate) Secret);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for AnySecret {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        static WARNED: AtomicBool = AtomicBool::new(false);
+
+        let secret = if let Ok(bytes) = object.cast::<PyBytes>() {
+            Secret::from_bytes(bytes.as_bytes()).map_err(raise)?
+        } else if let Ok(text) = object.cast::<PyString>() {
+            text.to_string_lossy().parse().map_err(raise)?
+        } else {
+            return Err(wrong_type(&Error::invalid_secret(type_of(&object))));
+        };
+        // Relaxed: a second warning in a race does no harm.
+        if let Some(weakness) = secret.weakness().filter(|_| !WARNED.load(Ordering::Relaxed)) {
+            let py = object.py();
+            let message = std::ffi::CString::new(weakness).expect("the message has no zero byte");
+            PyErr::warn(py, &py.get_type::<WeakSecretWarning>(), &message, 1)?;
+            WARNED.store(true, Ordering::Relaxed);
+        }
+        Ok(Self(secret))
+    }
+}
+
+/// A lease or none.
+pub(crate) struct OptionalLease(pub(crate) Option<randflake::Lease>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for OptionalLease {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if object.is_none() {
+            return Ok(Self(None));
+        }
+        match object.cast::<Lease>() {
+            Ok(lease) => Ok(Self(Some(lease.get().lease))),
+            Err(_) => Err(wrong_type(&Error::new(
+                ErrorKind::InvalidLease,
+                format!("lease must be a randflake.Lease or None, got {}", type_of(&object)),
+            ))),
+        }
+    }
+}
+
+/// How long a call may wait.
+pub(crate) struct MaxWait(pub(crate) Duration);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for MaxWait {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let error = |got: &dyn Display| Error::invalid_max_wait(got);
+        let seconds = number(&object, error)?;
+        Duration::try_from_secs_f64(seconds).map(Self).map_err(|_| raise(error(&seconds)))
+    }
+}
+
+/// How far ahead of the clock ids may be stamped, in seconds.
+pub(crate) struct MaxDrift(pub(crate) u32);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for MaxDrift {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let error = |got: &dyn Display| Error::invalid_max_drift(got);
+        integer(&object, error).map(Self)
+    }
+}
+
+/// Yes or no.
+pub(crate) struct RestartSafe(pub(crate) bool);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for RestartSafe {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        object.extract().map(Self).map_err(|_| {
+            wrong_type(&Error::new(
+                ErrorKind::InvalidArgument,
+                format!("restart_safe must be a bool, got {}", type_of(&object)),
+            ))
+        })
+    }
+}
+
+/// Takes anything with `__index__`, except bool.
+pub(crate) fn integer<'py, T>(
+    object: &Bound<'py, PyAny>,
+    error: impl FnOnce(&dyn Display) -> Error,
+) -> PyResult<T>
+where
+    T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
+{
+    if object.is_instance_of::<PyBool>() {
+        return Err(wrong_type(&error(&type_of(object))));
+    }
+    object.extract::<T>().map_err(|failure| {
+        let py = object.py();
+        if failure.is_instance_of::<PyOverflowError>(py) {
+            raise(match object.extract::<i64>() {
+                Ok(number) => error(&number),
+                Err(_) => error(&"an integer of more than 64 bits"),
+            })
+        } else if failure.is_instance_of::<PyTypeError>(py) {
+            wrong_type(&error(&type_of(object)))
+        } else {
+            failure // of a foreign `__index__`
+        }
+    })
+}
+
+/// Takes anything with `__float__` or `__index__`, except bool; an integer too large is infinite.
+pub(crate) fn number(
+    object: &Bound<'_, PyAny>,
+    error: impl FnOnce(&dyn Display) -> Error,
+) -> PyResult<f64> {
+    if object.is_instance_of::<PyBool>() {
+        return Err(wrong_type(&error(&type_of(object))));
+    }
+    object.extract::<f64>().or_else(|failure| {
+        let py = object.py();
+        if failure.is_instance_of::<PyOverflowError>(py) {
+            Ok(f64::INFINITY)
+        } else if failure.is_instance_of::<PyTypeError>(py)
+            || failure.is_instance_of::<PyValueError>(py)
+        {
+            Err(wrong_type(&error(&type_of(object))))
+        } else {
+            Err(failure) // of a foreign `__float__`
+        }
+    })
+}
+
+/// Says of which type an object is, and nothing of what is in it: it may be a secret.
+pub(crate) fn type_of(object: &Bound<'_, PyAny>) -> String {
+    let name = object.get_type().name();
+    let name = name.as_ref().map_or("unknown".into(), |name| name.to_string_lossy());
+    format!("an object of type {name}")
+}

@@ -1,0 +1,127 @@
+//! Memory of Python objects: `array.array("q")`, numpy arrays and their like.
+
+use pyo3::{
+    buffer::{ElementType, PyBuffer, PyUntypedBuffer},
+    exceptions::{PyBufferError, PyTypeError, PyValueError},
+    prelude::*,
+};
+use randflake::{Error, ErrorKind};
+
+use crate::{
+    arguments::type_of,
+    errors::{raise, wrong_type},
+};
+
+/// A row of native signed 64-bit integers.
+///
+/// Nothing here lends that memory out: another thread may write to it at any time. It is copied
+/// from and to memory of our own.
+pub(crate) struct Int64Buffer(PyUntypedBuffer);
+
+impl Int64Buffer {
+    /// Takes an object to read from; its integers may lie apart.
+    pub(crate) fn readable(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let buffer = PyUntypedBuffer::get(object).map_err(|failure| {
+            let py = object.py();
+            let refused = refused(&type_of(object));
+            if failure.is_instance_of::<PyTypeError>(py) {
+                wrong_type(&refused)
+            } else if failure.is_instance_of::<PyBufferError>(py)
+                || failure.is_instance_of::<PyValueError>(py)
+            {
+                raise(refused)
+            } else {
+                failure // of a foreign exporter
+            }
+        })?;
+        match fault_of(&buffer) {
+            None => Ok(Self(buffer)),
+            Some(fault) => Err(raise(refused(fault))),
+        }
+    }
+
+    /// Takes an object to write to.
+    pub(crate) fn writable(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let buffer = Self::readable(object)?;
+        if buffer.0.readonly() {
+            return Err(raise(refused("a read-only one")));
+        }
+        if !buffer.0.is_c_contiguous() {
+            return Err(raise(refused("one with gaps (strides)")));
+        }
+        Ok(buffer)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.item_count()
+    }
+
+    /// Copies the integers out of Python's memory.
+    pub(crate) fn read(&self, py: Python<'_>) -> PyResult<Vec<i64>> {
+        let mut integers = zeros(self.len())?;
+        if let Some(buffer) = self.typed()? {
+            buffer.copy_to_slice(py, &mut integers)?;
+        }
+        Ok(integers)
+    }
+
+    /// Copies as many integers as there are into Python's memory.
+    pub(crate) fn write(&self, py: Python<'_>, integers: &[i64]) -> PyResult<()> {
+        self.typed()?.map_or(Ok(()), |buffer| buffer.copy_from_slice(py, integers))
+    }
+
+    /// Returns `None` for a buffer of nothing, whose address means nothing.
+    fn typed(&self) -> PyResult<Option<&PyBuffer<i64>>> {
+        if self.len() == 0 { Ok(None) } else { self.0.as_typed().map(Some) }
+    }
+}
+
+/// Makes memory of our own, where other threads cannot see it change.
+pub(crate) fn zeros<T: Clone + Default>(length: usize) -> PyResult<Vec<T>> {
+    let mut zeros = Vec::new();
+    zeros.try_reserve_exact(length).map_err(|_| {
+        raise(Error::new(
+            ErrorKind::InvalidArgument,
+            format!("a batch of {length} does not fit in memory; take less at a time"),
+        ))
+    })?;
+    zeros.resize(length, T::default());
+    Ok(zeros)
+}
+
+/// Says what keeps a buffer from being a row of native signed 64-bit integers.
+fn fault_of(buffer: &PyUntypedBuffer) -> Option<&'static str> {
+    let format = buffer.format();
+    // pyo3 takes either byte order for the native one.
+    let foreign_order = match format.to_bytes().first() {
+        Some(b'>' | b'!') => cfg!(target_endian = "little"),
+        Some(b'<') => cfg!(target_endian = "big"),
+        _ => false,
+    };
+    if buffer.dimensions() != 1 {
+        Some("one of another number of dimensions than 1")
+    } else if foreign_order {
+        Some("one of the byte order of other machines")
+    } else {
+        match ElementType::from_format(format) {
+            ElementType::SignedInteger { bytes: 8 } if buffer.item_size() == 8 => {
+                let aligned = buffer.buf_ptr().cast::<i64>().is_aligned();
+                (!aligned && buffer.len_bytes() > 0).then_some("one that is not aligned")
+            }
+            ElementType::UnsignedInteger { bytes: 8 } => {
+                Some("one of unsigned integers, which negative ids do not fit")
+            }
+            _ => Some("one of other elements"),
+        }
+    }
+}
+
+fn refused(got: &str) -> Error {
+    Error::new(
+        ErrorKind::InvalidArgument,
+        format!(
+            "ids need a one-dimensional buffer of native signed 64-bit integers, such as \
+             array.array('q') or a numpy array of int64, got {got}"
+        ),
+    )
+}

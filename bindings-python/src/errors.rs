@@ -1,0 +1,52 @@
+//! The way out for errors. The classes are written in Python: `randflake/errors.py`.
+
+use std::panic::{self, AssertUnwindSafe};
+
+use pyo3::prelude::*;
+use randflake::{Error, ErrorKind, Result};
+
+pyo3::import_exception!(randflake.errors, RandflakeError);
+pyo3::import_exception!(randflake.errors, InvalidArgumentError);
+pyo3::import_exception!(randflake.errors, InvalidTypeError);
+pyo3::import_exception!(randflake.errors, RetryLaterError);
+
+/// Calls the core. Its error, or its panic, which is a defect, becomes a Python exception.
+#[inline]
+pub(crate) fn call<T>(core: impl FnOnce() -> Result<T>) -> PyResult<T> {
+    // Nothing the core shares is left half changed: its state is one atomic word.
+    match panic::catch_unwind(AssertUnwindSafe(core)) {
+        Ok(result) => result.map_err(raise),
+        Err(_) => Err(raise(Error::new(
+            ErrorKind::Internal,
+            "a defect of randflake; its message is on the standard error output, please report it",
+        ))),
+    }
+}
+
+/// Makes the exception of an error of the core.
+#[cold]
+pub(crate) fn raise(error: Error) -> PyErr {
+    // What an injected clock or the handler of a signal raised goes on as it is.
+    let error = match error.into_source::<PyErr>() {
+        Ok(raised) => return raised,
+        Err(error) => error,
+    };
+    let (message, code) = (error.to_string(), error.code());
+    if let Some(retry_after) = error.retry_after() {
+        return RetryLaterError::new_err((message, code, retry_after.as_secs_f64()));
+    }
+    match error.kind() {
+        ErrorKind::InvalidSecret
+        | ErrorKind::InvalidNode
+        | ErrorKind::InvalidLease
+        | ErrorKind::InvalidId
+        | ErrorKind::InvalidArgument => InvalidArgumentError::new_err((message, code)),
+        _ => RandflakeError::new_err((message, code)),
+    }
+}
+
+/// Makes the exception of an argument of the wrong type.
+#[cold]
+pub(crate) fn wrong_type(error: &Error) -> PyErr {
+    InvalidTypeError::new_err((error.to_string(), error.code()))
+}

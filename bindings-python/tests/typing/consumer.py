@@ -1,0 +1,114 @@
+"""Uses the whole package with types; `mypy --strict` accepts it.
+
+Each wrong use is marked as such, and an unused mark is an error, so the types also refuse.
+"""
+
+import time
+from array import array
+from datetime import datetime
+from typing import assert_type
+
+import numpy as np
+import randflake
+from numpy.typing import NDArray
+from randflake import (
+    Inspector,
+    InvalidArgumentError,
+    InvalidTypeError,
+    Lease,
+    Parts,
+    PartsArray,
+    Randflake,
+    RandflakeError,
+    RetryLaterError,
+    WeakSecretWarning,
+    decode_string,
+    encode_string,
+    generate_secret,
+)
+
+
+class OnlyNow:
+    def now(self) -> int:
+        return 1_763_640_000
+
+
+class NowAndSleep:
+    def now(self) -> float:
+        return 1_763_640_000.5
+
+    def sleep(self, seconds: float) -> None: ...
+
+
+secret = generate_secret()
+assert_type(secret, str)
+assert_type(randflake.__version__, str)
+
+Randflake(np.int64(7), bytes.fromhex(secret))
+Randflake([1, 2], secret, max_wait=0, restart_safe=False)
+Randflake(range(3), secret, clock=time.time)
+Randflake((1,), secret, clock=OnlyNow(), lease=Lease(1_763_640_000, 1_763_640_300), max_drift=10)
+Randflake("1", secret)  # type: ignore[arg-type]
+Randflake(1.0, secret)  # type: ignore[arg-type]
+Randflake(1, 16)  # type: ignore[arg-type]
+Randflake(1, secret, None)  # type: ignore[call-arg]
+Randflake(1, secret, max_wait="1")  # type: ignore[arg-type]
+Randflake(1, secret, lease=(1, 2))  # type: ignore[arg-type]
+Randflake(1, secret, clock=1)  # type: ignore[arg-type]
+Randflake(1, secret, wait=1)  # type: ignore[call-arg]
+
+with Randflake(1, secret, clock=NowAndSleep()) as flake:
+    assert_type(flake, Randflake)
+    assert_type(flake.generate(), int)
+    assert_type(flake.generate_string(), str)
+    assert_type(flake.generate_many(3), list[int])
+    assert_type(flake.generate_array(3), NDArray[np.int64])
+    assert_type(flake.inspect(1), Parts)
+    assert_type(flake.inspect("1"), Parts)
+    assert_type(flake.decrypt(1), int)
+    assert_type(flake.encrypt(1), int)
+    assert_type(flake.lease, Lease | None)
+    assert_type(flake.node_ids, tuple[int, ...])
+    flake.fill(array("q", [0]))
+    flake.fill(np.zeros(3, np.int64))
+    flake.extend_lease(1_763_640_600)
+    flake.generate(1)  # type: ignore[call-arg]
+    flake.generate_many(1.5)  # type: ignore[arg-type]
+    flake.fill([0])  # type: ignore[arg-type]
+    flake.inspect(1.5)  # type: ignore[arg-type]
+    flake.node_ids = (2,)  # type: ignore[misc]
+    list(flake)  # type: ignore[call-overload]
+
+inspector = Inspector(secret)
+columns = inspector.inspect_array(np.zeros(3, np.int64))
+assert_type(columns, PartsArray)
+assert_type(columns.timestamp, NDArray[np.int64])
+assert_type(columns.node_id, NDArray[np.uint32])
+timestamps, node_ids, sequences = columns
+assert_type(sequences, NDArray[np.uint32])
+
+parts = inspector.inspect(decode_string(encode_string(7)))
+assert_type(parts.timestamp, int)
+assert_type(parts.datetime, datetime)
+assert_type(parts == Parts(1, 2, 3), bool)
+parts.sequence = 1  # type: ignore[misc]
+encode_string("text")  # type: ignore[arg-type]
+decode_string(7)  # type: ignore[arg-type]
+
+
+class Own(Randflake): ...  # type: ignore[misc]
+
+
+try:
+    flake.generate()
+except RetryLaterError as error:
+    assert_type(error.retry_after, float)
+    assert_type(error.code, str)
+except InvalidTypeError as error:
+    wrong_type: TypeError = error
+except InvalidArgumentError as error:
+    wrong_value: ValueError = error
+except RandflakeError as error:
+    assert_type(error.code, str)
+
+warning: type[UserWarning] = WeakSecretWarning
