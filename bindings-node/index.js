@@ -1,0 +1,239 @@
+'use strict'
+
+const { setTimeout: delay } = require('node:timers/promises')
+
+class RandflakeError extends Error {
+  constructor(code, message, retryAfterMs) {
+    super(message)
+    this.code = code
+    if (retryAfterMs !== undefined) this.retryAfterMs = retryAfterMs
+  }
+
+  get name() {
+    return 'RandflakeError'
+  }
+}
+
+/** Loads the native half, or says why it cannot be loaded before what to do about it. */
+function loadBinding() {
+  try {
+    return require('./binding.js')
+  } catch (error) {
+    const causes = []
+    for (let cause = error.cause; cause instanceof Error; cause = cause.cause) causes.push(cause)
+    const broken = causes.find(({ code }) => code !== 'MODULE_NOT_FOUND')
+    const [reason] = (broken ?? causes[0] ?? error).message.split('\n')
+    throw new Error(
+      `${reason}: the native half of randflake for ${process.platform} ${process.arch} cannot be ` +
+        'loaded. It comes as an optional dependency, @randflake/native-*: install on the platform ' +
+        'that runs the program, with optional dependencies. In a clone, `npm run build` makes it.',
+      { cause: error },
+    )
+  }
+}
+
+const native = loadBinding().load(RandflakeError)
+
+function invalidArgument(message) {
+  return new native.RandflakeError('INVALID_ARGUMENT', message)
+}
+
+/** Longest time that timers take. */
+const LONGEST_DELAY_MS = 2 ** 31 - 1
+
+/** Makes a class complain in our own way when it is called without `new`. */
+function onlyWithNew(type) {
+  const checked = new Proxy(type, {
+    apply() {
+      throw invalidArgument(`${type.name} is a class; call it with new`)
+    },
+  })
+  type.prototype.constructor = checked
+  return checked
+}
+
+function wrongThis(name) {
+  return invalidArgument(`a method of ${name} needs its object; call it as object.method()`)
+}
+
+function warnIfWeak(secret) {
+  const weakness = native.newWeakness(secret)
+  if (weakness === undefined) return
+  process.emitWarning(weakness, { type: 'WeakSecretWarning', code: 'RANDFLAKE_WEAK_SECRET' })
+}
+
+function checkCount(n) {
+  if (Number.isSafeInteger(n) && n >= 0) return
+  const got = typeof n === 'number' ? n : `a ${typeof n}`
+  throw invalidArgument(`the number of ids must be an integer, at least 0, got ${got}`)
+}
+
+function newIds(n) {
+  checkCount(n)
+  try {
+    return new BigInt64Array(n)
+  } catch {
+    throw invalidArgument(`there is no memory for ${n} ids; ask for fewer at a time`)
+  }
+}
+
+/** Where the native half puts the parts of an id. */
+const parts = new Float64Array(3)
+
+function inspectWith(reader, id) {
+  reader.inspect(id, parts)
+  const [timestamp, nodeId, sequence] = parts
+  return { timestamp, nodeId, sequence, date: new Date(timestamp * 1000) }
+}
+
+let isGenerator
+let generatorOf
+
+class Randflake {
+  #generator
+
+  static {
+    isGenerator = (self) => typeof self === 'object' && self !== null && #generator in self
+    generatorOf = (self) => {
+      if (!isGenerator(self)) throw wrongThis('Randflake')
+      return self.#generator
+    }
+  }
+
+  constructor(nodeId, secret, options) {
+    this.#generator = native.createGenerator(nodeId, secret, options)
+    warnIfWeak(secret)
+    // structuredClone and postMessage read it; their copy would be an empty object.
+    Object.defineProperty(this, 'uncloneable', { get: refuseClone, enumerable: true })
+  }
+
+  generate() {
+    return generatorOf(this).generate()
+  }
+
+  generateString() {
+    return generatorOf(this).generateString()
+  }
+
+  generateMany(n) {
+    const generator = generatorOf(this)
+    const ids = newIds(n)
+    generator.fill(ids)
+    return ids
+  }
+
+  async generateManyAsync(n) {
+    const generator = generatorOf(this)
+    // An injected clock can only be asked on this thread.
+    if (generator.generateManyAsync === undefined) return this.generateMany(n)
+    checkCount(n)
+    return generator.generateManyAsync(n)
+  }
+
+  fill(ids) {
+    generatorOf(this).fill(ids)
+  }
+
+  async ready() {
+    const generator = generatorOf(this)
+    for (;;) {
+      const ms = generator.readyInMs()
+      if (ms === 0) return
+      await delay(Math.min(ms, LONGEST_DELAY_MS))
+    }
+  }
+
+  inspect(id) {
+    return inspectWith(generatorOf(this), id)
+  }
+
+  encrypt(raw) {
+    return generatorOf(this).encrypt(raw)
+  }
+
+  decrypt(id) {
+    return generatorOf(this).decrypt(id)
+  }
+
+  extendLease(endExclusive) {
+    generatorOf(this).extendLease(endExclusive)
+  }
+
+  get lease() {
+    return generatorOf(this).lease()
+  }
+
+  get nodeIds() {
+    return generatorOf(this).nodeIds()
+  }
+
+  close() {
+    generatorOf(this).close()
+  }
+
+  // Node 20 had these symbols only from 20.5 on.
+  [Symbol.dispose ?? Symbol.for('Symbol.dispose')]() {
+    generatorOf(this).close()
+  }
+
+  async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
+    generatorOf(this).close()
+  }
+
+  toJSON() {
+    return { nodeIds: generatorOf(this).nodeIds() }
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](_depth, options, inspect) {
+    if (!isGenerator(this)) return this // the prototype
+    return `Randflake ${inspect(this.toJSON(), options)}`
+  }
+}
+
+function refuseClone() {
+  throw invalidArgument('a generator cannot be copied; make one where it is needed')
+}
+
+let inspectorOf
+
+class Inspector {
+  #inspector
+
+  static {
+    inspectorOf = (self) => {
+      if (typeof self !== 'object' || self === null || !(#inspector in self)) {
+        throw wrongThis('Inspector')
+      }
+      return self.#inspector
+    }
+  }
+
+  constructor(secret) {
+    this.#inspector = native.createInspector(secret)
+    warnIfWeak(secret)
+  }
+
+  inspect(id) {
+    return inspectWith(inspectorOf(this), id)
+  }
+
+  inspectMany(ids) {
+    return inspectorOf(this).inspectMany(ids)
+  }
+
+  encrypt(raw) {
+    return inspectorOf(this).encrypt(raw)
+  }
+
+  decrypt(id) {
+    return inspectorOf(this).decrypt(id)
+  }
+}
+
+// One by one and by name, which is how `import { … }` finds them.
+module.exports.Randflake = onlyWithNew(Randflake)
+module.exports.Inspector = onlyWithNew(Inspector)
+module.exports.RandflakeError = native.RandflakeError
+module.exports.encodeString = native.encodeString
+module.exports.decodeString = native.decodeString
+module.exports.generateSecret = native.generateSecret

@@ -1,0 +1,100 @@
+//! The native half of the npm package `randflake`: arguments in, a call into the core, a value
+//! out. `index.js` is its only caller and documents what users see.
+
+mod arguments;
+mod clock;
+mod generator;
+mod inspector;
+mod raw;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use napi::{Env, Unknown};
+use napi_derive::napi;
+use randflake::{Id, Result, Secret};
+
+use crate::raw::{Js, Value};
+
+/// What functions have that need nothing.
+struct Module;
+
+/// Notes that the library is loaded, takes the class of errors, and returns the functions of this
+/// module, along with the class to use: the same one for all that load it in one environment.
+///
+/// # Errors
+///
+/// If Node-API refuses to make them.
+#[napi]
+pub fn load<'env>(env: &'env Env, error_class: Unknown<'env>) -> napi::Result<Unknown<'env>> {
+    randflake::loaded();
+    // Where the linker cannot be told to pin this library (see build.rs), the loader is.
+    napi::bindgen_prelude::retain_current_module_for_unload_safety();
+    let js = Js::of(env);
+    match functions(js, js.value(&error_class)) {
+        Ok(functions) => Ok(functions.into()),
+        Err(error) => Err(napi::Error::from_reason(error.to_string())),
+    }
+}
+
+fn functions<'call>(js: Js<'call>, error_class: Value<'call>) -> Result<Value<'call>> {
+    let module = Arc::new(Module);
+    let object = js.object(&[
+        (c"RandflakeError", js.error_class(error_class)?),
+        (
+            c"createGenerator",
+            js.function(c"createGenerator", Arc::clone(&module), generator::create)?,
+        ),
+        (
+            c"createInspector",
+            js.function(c"createInspector", Arc::clone(&module), inspector::create)?,
+        ),
+        (c"generateSecret", js.function(c"generateSecret", Arc::clone(&module), generate_secret)?),
+        (c"newWeakness", js.function(c"newWeakness", Arc::clone(&module), new_weakness)?),
+        (c"encodeString", js.function(c"encodeString", Arc::clone(&module), encode_string)?),
+        (c"decodeString", js.function(c"decodeString", Arc::clone(&module), decode_string)?),
+    ])?;
+    #[cfg(feature = "panic-test")]
+    object.set(c"panic", js.function(c"panic", module, |_: &Module, _, []| panic!("as asked"))?)?;
+    Ok(object)
+}
+
+fn generate_secret<'call>(
+    _: &Module,
+    js: Js<'call>,
+    []: [Value<'call>; 0],
+) -> Result<Value<'call>> {
+    js.text(&Secret::random().to_hex())
+}
+
+/// Returns what is wrong with a weak secret, for the first one in this process; else undefined.
+fn new_weakness<'call>(
+    _: &Module,
+    js: Js<'call>,
+    [secret]: [Value<'call>; 1],
+) -> Result<Value<'call>> {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    match arguments::secret(secret)?.weakness() {
+        // Relaxed: nothing else hangs on it.
+        Some(weakness) if !WARNED.swap(true, Ordering::Relaxed) => js.text(weakness),
+        _ => js.undefined(),
+    }
+}
+
+fn encode_string<'call>(
+    _: &Module,
+    js: Js<'call>,
+    [id]: [Value<'call>; 1],
+) -> Result<Value<'call>> {
+    js.latin1(arguments::numeric_id(id)?.encode(&mut [0; Id::MAX_TEXT_LENGTH]))
+}
+
+fn decode_string<'call>(
+    _: &Module,
+    js: Js<'call>,
+    [text]: [Value<'call>; 1],
+) -> Result<Value<'call>> {
+    js.bigint(arguments::id_text(text)?.into())
+}

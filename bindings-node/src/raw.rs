@@ -1,0 +1,638 @@
+//! Node-API made safe. The only file with `unsafe`, and where speed is: `#[napi]` methods cost
+//! ten times what these functions do, and report errors of their own kind.
+#![allow(unsafe_code, reason = "Node-API is a C interface")]
+
+use std::{
+    ffi::{CStr, c_void},
+    fmt,
+    marker::PhantomData,
+    panic::{self, AssertUnwindSafe},
+    ptr::{self, NonNull},
+    slice,
+    sync::Arc,
+};
+
+use napi::{JsValue, bindgen_prelude::ToNapiValue, sys};
+use randflake::{Error, ErrorKind, Randflake, Result};
+
+/// The JavaScript thread during one call from there; what values are read and made with.
+#[derive(Clone, Copy)]
+pub(crate) struct Js<'call> {
+    env: sys::napi_env,
+    call: PhantomData<&'call ()>,
+}
+
+/// A JavaScript value, alive during one call.
+#[derive(Clone, Copy)]
+pub(crate) struct Value<'call> {
+    js: Js<'call>,
+    raw: sys::napi_value,
+}
+
+/// What stands for an exception that JavaScript code threw and that is on its way back there.
+#[derive(Debug)]
+struct Thrown;
+
+impl fmt::Display for Thrown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JavaScript code threw")
+    }
+}
+
+impl std::error::Error for Thrown {}
+
+/// Runs `call` and turns a panic into an error.
+pub(crate) fn guarded<R>(call: impl FnOnce() -> Result<R>) -> Result<R> {
+    // Whatever a panic leaves behind is behind atomics and locks, which the core checks.
+    panic::catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<&str>().copied();
+        let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Err(Error::new(
+            ErrorKind::Internal,
+            format!("a defect of randflake, please report it: {}", said.unwrap_or("a panic")),
+        ))
+    })
+}
+
+/// What is behind every function: reads the call, runs `F`, throws its error.
+unsafe extern "C" fn called<T, F, const N: usize>(
+    env: sys::napi_env,
+    info: sys::napi_callback_info,
+) -> sys::napi_value
+where
+    F: for<'a> Fn(&T, Js<'a>, [Value<'a>; N]) -> Result<Value<'a>>,
+{
+    let js = Js { env, call: PhantomData };
+    let (mut arguments, mut count) = ([ptr::null_mut(); N], N);
+    let mut data = ptr::null_mut();
+    // SAFETY: Node called, so env and info are good; arguments has room for N and data for one.
+    let status = unsafe {
+        let arguments = arguments.as_mut_ptr();
+        sys::napi_get_cb_info(env, info, &raw mut count, arguments, ptr::null_mut(), &raw mut data)
+    };
+    let returned = js.check(status).and_then(|()| {
+        // SAFETY: `Js::function` made it from an Arc<T>, which the function owns, and a function
+        // is not collected while it runs.
+        let data = unsafe { &*data.cast::<T>() };
+        // SAFETY: F has no size, and `Js::function` was given one.
+        let call = unsafe { NonNull::<F>::dangling().as_ref() };
+        guarded(|| call(data, js, arguments.map(|raw| Value { js, raw })))
+    });
+    match returned {
+        Ok(value) => value.raw,
+        Err(error) => {
+            js.throw(error);
+            ptr::null_mut()
+        }
+    }
+}
+
+/// Gives up a function's hold on its data.
+unsafe extern "C" fn drop_arc<T>(_: sys::napi_env, data: *mut c_void, _: *mut c_void) {
+    // SAFETY: `Js::function` made it with Arc::into_raw, for this one finalizer.
+    drop(unsafe { Arc::from_raw(data.cast::<T>()) });
+}
+
+/// Gives up an environment's hold on its error class.
+unsafe extern "C" fn drop_reference(_: sys::napi_env, data: *mut c_void, _: *mut c_void) {
+    // SAFETY: `Js::error_class` made it with Box::into_raw, for this one finalizer.
+    drop(unsafe { Box::from_raw(data.cast::<Reference>()) });
+}
+
+impl<'call> Js<'call> {
+    /// Returns the thread that napi-rs calls on.
+    pub(crate) fn of(env: &'call napi::Env) -> Self {
+        Self { env: env.raw(), call: PhantomData }
+    }
+
+    /// Takes a value from napi-rs.
+    pub(crate) fn value(self, value: &napi::Unknown<'call>) -> Value<'call> {
+        Value { js: self, raw: value.raw() }
+    }
+
+    /// Makes a function that calls `call`, which has no state of its own, with `data`.
+    pub(crate) fn function<T, F, const N: usize>(
+        self,
+        name: &CStr,
+        data: Arc<T>,
+        call: F,
+    ) -> Result<Value<'call>>
+    where
+        T: 'static,
+        F: for<'a> Fn(&T, Js<'a>, [Value<'a>; N]) -> Result<Value<'a>> + 'static,
+    {
+        const {
+            assert!(size_of::<F>() == 0, "a function of Rust, or a closure without captures");
+        }
+        std::mem::forget(call);
+        let data = Arc::into_raw(data).cast_mut().cast::<c_void>();
+        let callback: sys::napi_callback = Some(called::<T, F, N>);
+        let length = name.count_bytes().cast_signed();
+        // SAFETY: name is as long as said, and data is what the callback expects.
+        let made = self.make(|env, made| unsafe {
+            sys::napi_create_function(env, name.as_ptr(), length, callback, data, made)
+        });
+        let owned = made.and_then(|function| {
+            // SAFETY: the function was just made; drop_arc takes data back, once.
+            let status = unsafe {
+                let (hint, reference) = (ptr::null_mut(), ptr::null_mut());
+                let drop: sys::napi_finalize = Some(drop_arc::<T>);
+                sys::napi_add_finalizer(self.env, function.raw, data, drop, hint, reference)
+            };
+            self.check(status).map(|()| function)
+        });
+        if owned.is_err() {
+            // SAFETY: from Arc::into_raw above, and no finalizer has it. A function that was made
+            // but not given its finalizer is unreachable: its value goes no further than here.
+            drop(unsafe { Arc::from_raw(data.cast::<T>()) });
+        }
+        owned
+    }
+
+    /// Returns the error class of this environment: the first that was offered.
+    pub(crate) fn error_class(self, offered: Value<'call>) -> Result<Value<'call>> {
+        if let Some(class) = self.known_error_class()? {
+            return Ok(class);
+        }
+        let data = Box::into_raw(Box::new(Reference::new(offered)?)).cast::<c_void>();
+        // SAFETY: env is good; drop_reference takes data back, once.
+        let status = unsafe {
+            let hint = ptr::null_mut();
+            sys::napi_set_instance_data(self.env, data, Some(drop_reference), hint)
+        };
+        self.check(status).map(|()| offered)
+    }
+
+    fn known_error_class(self) -> Result<Option<Value<'call>>> {
+        let mut data = ptr::null_mut();
+        // SAFETY: env is good, and data has room for one pointer.
+        let status = unsafe { sys::napi_get_instance_data(self.env, &raw mut data) };
+        self.check(status)?;
+        // SAFETY: null, or what `error_class` stored, which lives as long as the environment.
+        let class = unsafe { data.cast::<Reference>().as_ref() };
+        class.map(|class| class.value(self)).transpose()
+    }
+
+    /// Makes the JavaScript error of an error.
+    pub(crate) fn error(self, error: &Error) -> Result<Value<'call>> {
+        let class = self.known_error_class()?.ok_or_else(|| {
+            Error::new(ErrorKind::Internal, "errors were made before their class was known")
+        })?;
+        let retry_after = match error.retry_after() {
+            Some(wait) => self.number(crate::generator::whole_ms(wait))?,
+            None => self.undefined()?,
+        };
+        let arguments =
+            [self.text(error.code())?.raw, self.text(&error.to_string())?.raw, retry_after.raw];
+        // SAFETY: env and class are good, and there are three arguments.
+        self.make(|env, made| unsafe {
+            sys::napi_new_instance(env, class.raw, arguments.len(), arguments.as_ptr(), made)
+        })
+    }
+
+    /// The same, for napi-rs to reject a promise with.
+    pub(crate) fn napi_error(self, error: &Error) -> napi::Error {
+        match self.error(error) {
+            Ok(made) => napi::Error::from(napi::Unknown::from(made)),
+            Err(_) => napi::Error::from_reason(error.to_string()),
+        }
+    }
+
+    #[cold]
+    fn throw(self, error: Error) {
+        // What JavaScript code threw is on its way already.
+        let Err(error) = error.into_source::<Thrown>() else {
+            return;
+        };
+        // Nor is there more to be done when making the error threw, as with a full stack.
+        if let Ok(made) = self.error(&error) {
+            // SAFETY: env and value are good.
+            unsafe { sys::napi_throw(self.env, made.raw) };
+        }
+    }
+
+    /// Makes a value of what napi-rs can convert.
+    pub(crate) fn convert(self, native: impl ToNapiValue) -> Result<Value<'call>> {
+        // SAFETY: env is good.
+        match unsafe { ToNapiValue::to_napi_value(self.env, native) } {
+            Ok(raw) => Ok(Value { js: self, raw }),
+            Err(error) => Err(Error::new(ErrorKind::Internal, error.reason.clone())),
+        }
+    }
+
+    pub(crate) fn undefined(self) -> Result<Value<'call>> {
+        // SAFETY: as `make` says.
+        self.make(|env, made| unsafe { sys::napi_get_undefined(env, made) })
+    }
+
+    pub(crate) fn null(self) -> Result<Value<'call>> {
+        // SAFETY: as `make` says.
+        self.make(|env, made| unsafe { sys::napi_get_null(env, made) })
+    }
+
+    pub(crate) fn number(self, number: f64) -> Result<Value<'call>> {
+        // SAFETY: as `make` says.
+        self.make(|env, made| unsafe { sys::napi_create_double(env, number, made) })
+    }
+
+    /// Makes a number of a unix second, all of which are far below 2^53.
+    #[allow(clippy::cast_precision_loss, reason = "far below 2^53")]
+    pub(crate) fn unix_second(self, second: i64) -> Result<Value<'call>> {
+        self.number(second as f64)
+    }
+
+    pub(crate) fn bigint(self, number: i64) -> Result<Value<'call>> {
+        // SAFETY: as `make` says.
+        self.make(|env, made| unsafe { sys::napi_create_bigint_int64(env, number, made) })
+    }
+
+    pub(crate) fn unsigned_bigint(self, number: u64) -> Result<Value<'call>> {
+        // SAFETY: as `make` says.
+        self.make(|env, made| unsafe { sys::napi_create_bigint_uint64(env, number, made) })
+    }
+
+    pub(crate) fn text(self, text: &str) -> Result<Value<'call>> {
+        if text.is_ascii() {
+            return self.latin1(text.as_bytes()); // the quicker one
+        }
+        let (start, length) = (text.as_ptr().cast(), text.len().cast_signed());
+        // SAFETY: as `make` says, and text is as long as said.
+        self.make(|env, made| unsafe { sys::napi_create_string_utf8(env, start, length, made) })
+    }
+
+    /// Makes a string of characters of one byte each.
+    pub(crate) fn latin1(self, text: &[u8]) -> Result<Value<'call>> {
+        let (start, length) = (text.as_ptr().cast(), text.len().cast_signed());
+        // SAFETY: as `make` says, and text is as long as said.
+        self.make(|env, made| unsafe { sys::napi_create_string_latin1(env, start, length, made) })
+    }
+
+    pub(crate) fn array(self, values: &[Value<'call>]) -> Result<Value<'call>> {
+        // SAFETY: as `make` says.
+        let array = self.make(|env, made| unsafe {
+            sys::napi_create_array_with_length(env, values.len(), made)
+        })?;
+        for (index, value) in (0..).zip(values) {
+            // SAFETY: env and both values are good.
+            let status = unsafe { sys::napi_set_element(self.env, array.raw, index, value.raw) };
+            self.check(status)?;
+        }
+        Ok(array)
+    }
+
+    pub(crate) fn object(self, properties: &[(&CStr, Value<'call>)]) -> Result<Value<'call>> {
+        // SAFETY: as `make` says.
+        let object = self.make(|env, made| unsafe { sys::napi_create_object(env, made) })?;
+        for (name, value) in properties {
+            object.set(name, *value)?;
+        }
+        Ok(object)
+    }
+
+    /// Has Node-API make a value; `make` may use its arguments, a good environment and room for
+    /// one value, in one call of Node-API.
+    #[inline]
+    fn make(
+        self,
+        make: impl FnOnce(sys::napi_env, *mut sys::napi_value) -> sys::napi_status,
+    ) -> Result<Value<'call>> {
+        let mut raw = ptr::null_mut();
+        self.check(make(self.env, &raw mut raw))?;
+        Ok(Value { js: self, raw })
+    }
+
+    #[inline]
+    fn check(self, status: sys::napi_status) -> Result<()> {
+        if status == sys::Status::napi_ok { Ok(()) } else { Err(self.refused(status)) }
+    }
+
+    #[cold]
+    fn refused(self, status: sys::napi_status) -> Error {
+        let mut thrown = false;
+        // SAFETY: env is good, and there is room for one bool.
+        unsafe { sys::napi_is_exception_pending(self.env, &raw mut thrown) };
+        // A worker that is being terminated refuses with this status, and has nothing pending.
+        if thrown || status == sys::Status::napi_pending_exception {
+            return Error::from_clock(Thrown);
+        }
+        Error::new(ErrorKind::Internal, format!("Node-API refused a call with status {status}"))
+    }
+}
+
+impl Value<'_> {
+    fn type_of(self) -> sys::napi_valuetype {
+        let mut kind = sys::ValueType::napi_undefined;
+        // SAFETY: env and value are good, and there is room for one type. It cannot fail then.
+        unsafe { sys::napi_typeof(self.js.env, self.raw, &raw mut kind) };
+        kind
+    }
+
+    pub(crate) fn is_undefined(self) -> bool {
+        self.type_of() == sys::ValueType::napi_undefined
+    }
+
+    pub(crate) fn is_bigint(self) -> bool {
+        self.type_of() == sys::ValueType::napi_bigint
+    }
+
+    pub(crate) fn is_function(self) -> bool {
+        self.type_of() == sys::ValueType::napi_function
+    }
+
+    /// Returns whether this is an object, and not a function.
+    pub(crate) fn is_object(self) -> bool {
+        self.type_of() == sys::ValueType::napi_object
+    }
+
+    /// Says what this is, for errors: a number itself, and of everything else only the type,
+    /// since it may be a secret in the wrong place.
+    pub(crate) fn description(self) -> String {
+        let name = match self.type_of() {
+            sys::ValueType::napi_number => {
+                // SAFETY: as `make` says. Numbers are turned into text without running a script.
+                let text = self
+                    .js
+                    .make(|env, made| unsafe { sys::napi_coerce_to_string(env, self.raw, made) });
+                return text
+                    .ok()
+                    .and_then(|text| text.read_text(str::to_owned))
+                    .unwrap_or_else(|| "a number".into());
+            }
+            sys::ValueType::napi_undefined => "undefined",
+            sys::ValueType::napi_null => "null",
+            sys::ValueType::napi_boolean => "a boolean",
+            sys::ValueType::napi_string => "a string",
+            sys::ValueType::napi_symbol => "a symbol",
+            sys::ValueType::napi_function => "a function",
+            sys::ValueType::napi_bigint => "a bigint",
+            _ => "an object",
+        };
+        name.into()
+    }
+
+    pub(crate) fn as_number(self) -> Option<f64> {
+        // SAFETY: as `read` says.
+        self.read(0.0, |env, raw, read| unsafe { sys::napi_get_value_double(env, raw, read) })
+    }
+
+    pub(crate) fn as_boolean(self) -> Option<bool> {
+        // SAFETY: as `read` says.
+        self.read(false, |env, raw, read| unsafe { sys::napi_get_value_bool(env, raw, read) })
+    }
+
+    /// Returns the number of a bigint, if it fits.
+    pub(crate) fn as_i64(self) -> Option<i64> {
+        let mut lossless = false;
+        // SAFETY: as `read` says, and there is room for one bool.
+        let number = self.read(0, |env, raw, read| unsafe {
+            sys::napi_get_value_bigint_int64(env, raw, read, &raw mut lossless)
+        });
+        number.filter(|_| lossless)
+    }
+
+    /// Returns the number of a bigint, if it fits.
+    pub(crate) fn as_u64(self) -> Option<u64> {
+        let mut lossless = false;
+        // SAFETY: as `read` says, and there is room for one bool.
+        let number = self.read(0, |env, raw, read| unsafe {
+            sys::napi_get_value_bigint_uint64(env, raw, read, &raw mut lossless)
+        });
+        number.filter(|_| lossless)
+    }
+
+    /// Reads the text of a string, with the replacement character for a lone surrogate; `None` if
+    /// this is none.
+    pub(crate) fn read_text<R>(self, read: impl FnOnce(&str) -> R) -> Option<R> {
+        let mut short = [0; 64];
+        let written = self.copy_text(&mut short)?;
+        if written + 1 < short.len() {
+            return Some(read(&String::from_utf8_lossy(&short[..written])));
+        }
+        // SAFETY: as `read` says; without a buffer it only tells the length.
+        let length = self.read(0, |env, raw, read| unsafe {
+            sys::napi_get_value_string_utf8(env, raw, ptr::null_mut(), 0, read)
+        })?;
+        let mut long = vec![0; length + 1];
+        let written = self.copy_text(&mut long)?;
+        Some(read(&String::from_utf8_lossy(&long[..written])))
+    }
+
+    /// Copies as much text as there is room for besides the zero at its end.
+    fn copy_text(self, buffer: &mut [u8]) -> Option<usize> {
+        let (start, room) = (buffer.as_mut_ptr().cast(), buffer.len());
+        // SAFETY: as `read` says, and the buffer has so much room.
+        self.read(0, |env, raw, read| unsafe {
+            sys::napi_get_value_string_utf8(env, raw, start, room, read)
+        })
+    }
+
+    /// Returns the elements of an array; `None` if this is none.
+    pub(crate) fn elements(self) -> Result<Option<Vec<Self>>> {
+        // SAFETY: as `read` says.
+        let array =
+            self.read(false, |env, raw, read| unsafe { sys::napi_is_array(env, raw, read) });
+        if array != Some(true) {
+            return Ok(None);
+        }
+        self.all_elements().map(Some)
+    }
+
+    fn all_elements(self) -> Result<Vec<Self>> {
+        let mut length = 0;
+        // SAFETY: env is good, this is an array, and there is room for one length.
+        let status = unsafe { sys::napi_get_array_length(self.js.env, self.raw, &raw mut length) };
+        self.js.check(status)?;
+        let element = |index| {
+            // SAFETY: as `make` says.
+            self.js.make(|env, made| unsafe { sys::napi_get_element(env, self.raw, index, made) })
+        };
+        (0..length).map(element).collect()
+    }
+
+    /// Returns the names of the own enumerable properties of an object.
+    pub(crate) fn names(self) -> Result<Vec<String>> {
+        // SAFETY: as `make` says.
+        let names = self.js.make(|env, made| unsafe {
+            let filter = sys::KeyFilter::enumerable | sys::KeyFilter::skip_symbols;
+            let (mode, form) =
+                (sys::KeyCollectionMode::own_only, sys::KeyConversion::numbers_to_strings);
+            sys::napi_get_all_property_names(env, self.raw, mode, filter, form, made)
+        })?;
+        Ok(names
+            .all_elements()?
+            .into_iter()
+            .filter_map(|name| name.read_text(str::to_owned))
+            .collect())
+    }
+
+    /// Returns a property of an object; `None` if it is undefined.
+    pub(crate) fn get(self, name: &CStr) -> Result<Option<Self>> {
+        // SAFETY: as `make` says, and the name ends with a zero.
+        let value = self.js.make(|env, made| unsafe {
+            sys::napi_get_named_property(env, self.raw, name.as_ptr(), made)
+        })?;
+        Ok(Some(value).filter(|value| !value.is_undefined()))
+    }
+
+    pub(crate) fn set(self, name: &CStr, value: Self) -> Result<()> {
+        // SAFETY: env and both values are good, and the name ends with a zero.
+        let status = unsafe {
+            sys::napi_set_named_property(self.js.env, self.raw, name.as_ptr(), value.raw)
+        };
+        self.js.check(status)
+    }
+
+    /// Fills a `BigInt64Array` where it is; `None` if this is none that nobody else can see.
+    pub(crate) fn fill(self, flake: &Randflake) -> Option<Result<()>> {
+        let (start, length) = self.memory::<i64>()?;
+        // SAFETY: aligned and initialised, as `memory` says, and for the length of the call only
+        // this thread can reach it. It runs no script meanwhile: this generator's clock, by its
+        // type, is the machine's, and no script frees, moves, reads or writes the memory.
+        let ids = unsafe { slice::from_raw_parts_mut(start.as_ptr(), length) };
+        Some(flake.fill_i64(ids))
+    }
+
+    /// Overwrites a typed array of this kind and this length; `None` if this is none that nobody
+    /// else can see.
+    pub(crate) fn overwrite<T: Element>(self, elements: &[T]) -> Option<()> {
+        let (start, length) = self.memory().filter(|&(_, length)| length == elements.len())?;
+        // SAFETY: as in `fill`; no script runs, and `elements` is memory of Rust's.
+        unsafe { slice::from_raw_parts_mut(start.as_ptr(), length) }.copy_from_slice(elements);
+        Some(())
+    }
+
+    /// Copies what a typed array of this kind holds; `None` if this is none that nobody else can
+    /// see.
+    pub(crate) fn copied<T: Element>(self) -> Option<Vec<T>> {
+        let (start, length) = self.memory::<T>()?;
+        // SAFETY: as in `fill`; no script runs.
+        Some(unsafe { slice::from_raw_parts(start.as_ptr(), length) }.to_vec())
+    }
+
+    /// Returns where a typed array of this kind has its elements, and how many, until a script
+    /// runs again. `None` for other values, for memory shared with other threads, and where the
+    /// memory was taken away or is not aligned.
+    fn memory<T: Element>(self) -> Option<(NonNull<T>, usize)> {
+        let (mut kind, mut length, mut start) = (0, 0, ptr::null_mut());
+        let mut buffer = ptr::null_mut();
+        // SAFETY: env and value are good, and there is room for each answer.
+        let status = unsafe {
+            let offset = ptr::null_mut();
+            let (kind, length, start) = (&raw mut kind, &raw mut length, &raw mut start);
+            let env = self.js.env;
+            sys::napi_get_typedarray_info(
+                env,
+                self.raw,
+                kind,
+                length,
+                start,
+                &raw mut buffer,
+                offset,
+            )
+        };
+        if status != sys::Status::napi_ok || kind != T::KIND {
+            return None;
+        }
+        let buffer = Value { js: self.js, raw: buffer };
+        // SAFETY: as `read` says. A SharedArrayBuffer is no ArrayBuffer.
+        let own = buffer
+            .read(false, |env, raw, read| unsafe { sys::napi_is_arraybuffer(env, raw, read) });
+        // SAFETY: as `read` says.
+        let detached = buffer.read(true, |env, raw, read| unsafe {
+            sys::napi_is_detached_arraybuffer(env, raw, read)
+        });
+        if (own, detached) != (Some(true), Some(false)) {
+            return None;
+        }
+        if length == 0 {
+            return Some((NonNull::dangling(), 0));
+        }
+        NonNull::new(start.cast::<T>()).filter(|start| start.is_aligned()).map(|s| (s, length))
+    }
+
+    /// Has Node-API read something of the value, if it is of the right type; `read` may use its
+    /// arguments, a good environment, this value and room for one `R`, in one call of Node-API.
+    #[inline]
+    fn read<R>(
+        self,
+        mut room: R,
+        read: impl FnOnce(sys::napi_env, sys::napi_value, *mut R) -> sys::napi_status,
+    ) -> Option<R> {
+        (read(self.js.env, self.raw, &raw mut room) == sys::Status::napi_ok).then_some(room)
+    }
+}
+
+impl<'call> From<Value<'call>> for napi::Unknown<'call> {
+    fn from(value: Value<'call>) -> Self {
+        // SAFETY: env and value are good.
+        unsafe { Self::from_raw_unchecked(value.js.env, value.raw) }
+    }
+}
+
+/// What typed arrays are read as.
+pub(crate) trait Element: Copy {
+    const KIND: sys::napi_typedarray_type;
+}
+
+impl Element for u8 {
+    const KIND: sys::napi_typedarray_type = sys::TypedarrayType::uint8_array;
+}
+
+impl Element for i64 {
+    const KIND: sys::napi_typedarray_type = sys::TypedarrayType::bigint64_array;
+}
+
+impl Element for f64 {
+    const KIND: sys::napi_typedarray_type = sys::TypedarrayType::float64_array;
+}
+
+/// A function or object that stays alive between calls. Stays on its thread, as it is neither
+/// Send nor Sync.
+pub(crate) struct Reference {
+    env: sys::napi_env,
+    raw: sys::napi_ref,
+}
+
+impl Reference {
+    pub(crate) fn new(value: Value<'_>) -> Result<Self> {
+        let (env, mut raw) = (value.js.env, ptr::null_mut());
+        // SAFETY: env and value are good, and there is room for one reference.
+        let status = unsafe { sys::napi_create_reference(env, value.raw, 1, &raw mut raw) };
+        value.js.check(status).map(|()| Self { env, raw })
+    }
+
+    fn value<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
+        // SAFETY: as `make` says, and the reference is alive as long as self.
+        js.make(|env, made| unsafe { sys::napi_get_reference_value(env, self.raw, made) })
+    }
+
+    /// Calls this function and returns what `read` makes of what it returned.
+    pub(crate) fn call<R>(
+        &self,
+        this: Option<&Self>,
+        argument: Option<f64>,
+        read: impl FnOnce(Value<'_>) -> Result<R>,
+    ) -> Result<R> {
+        // Only functions made by `Js::function` use a reference, on its thread and during a call.
+        let js = Js { env: self.env, call: PhantomData };
+        let function = self.value(js)?;
+        let this = this.map_or_else(|| js.undefined(), |this| this.value(js))?;
+        let argument = argument.map(|number| js.number(number)).transpose()?;
+        let arguments = argument.map(|argument| argument.raw);
+        let arguments = arguments.as_slice();
+        // SAFETY: as `make` says; function, receiver and arguments are good values.
+        let returned = js.make(|env, made| unsafe {
+            let (count, first) = (arguments.len(), arguments.as_ptr());
+            sys::napi_call_function(env, this.raw, function.raw, count, first, made)
+        })?;
+        read(returned)
+    }
+}
+
+impl Drop for Reference {
+    fn drop(&mut self) {
+        // SAFETY: made by napi_create_reference in this environment and on this thread. Node-API
+        // lets finalizers delete references, also while it takes an environment down.
+        unsafe { sys::napi_delete_reference(self.env, self.raw) };
+    }
+}

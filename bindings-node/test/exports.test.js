@@ -1,0 +1,64 @@
+'use strict'
+
+const assert = require('node:assert/strict')
+const { spawnSync } = require('node:child_process')
+const { cpSync, mkdtempSync, readFileSync, rmSync } = require('node:fs')
+const { tmpdir } = require('node:os')
+const { join } = require('node:path')
+const { test } = require('node:test')
+const { inspect } = require('node:util')
+const randflake = require('../index.js')
+
+const root = join(__dirname, '..')
+const declarations = readFileSync(join(root, 'index.d.ts'), 'utf8')
+const names = (pattern, text) => Array.from(text.matchAll(pattern), (match) => match[1]).sort()
+
+test('import and require give the same things under the same names', async () => {
+  const module = await import('randflake')
+  assert.equal(require('randflake'), randflake)
+  const { default: whole, 'module.exports': _newer, ...named } = module
+  assert.equal(whole, randflake)
+  assert.deepEqual({ ...named }, { ...randflake })
+})
+
+test('the declarations name exactly what is exported', () => {
+  const declared = names(/^export (?:declare )?(?:class|function|const) (\w+)/gm, declarations)
+  assert.deepEqual(declared, Object.keys(randflake).sort())
+})
+
+test('the declarations name exactly the methods of each class', () => {
+  for (const name of ['Randflake', 'Inspector']) {
+    const body = declarations.match(new RegExp(`^export class ${name} .*?^}`, 'ms'))[0]
+    const declared = names(/^ {2}(?:get )?(\[?[\w.]+\]?)\(/gm, body)
+    const symbols = new Map([
+      [Symbol.dispose, '[Symbol.dispose]'],
+      [Symbol.asyncDispose, '[Symbol.asyncDispose]'],
+    ])
+    const shown = Reflect.ownKeys(randflake[name].prototype)
+      .filter((key) => key !== inspect.custom)
+      .map((key) => symbols.get(key) ?? key)
+      .sort()
+    assert.deepEqual(declared, shown, name)
+  }
+})
+
+test('the declarations name exactly the codes that all languages share', () => {
+  const vectors = readFileSync(join(root, '../tests/vectors/errors.json'), 'utf8')
+  const [, union] = declarations.split('export type RandflakeErrorCode =')
+  const declared = names(/^ {2}\| '(\w+)'/gm, union)
+  assert.deepEqual(declared, JSON.parse(vectors).codes.sort())
+})
+
+test('without a native half the error begins with its cause', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'randflake-loader-'))
+  try {
+    for (const file of ['index.js', 'binding.js']) cpSync(join(root, file), join(folder, file))
+    const done = spawnSync(process.execPath, ['index.js'], { cwd: folder, encoding: 'utf8' })
+    assert.notEqual(done.status, 0)
+    const [, message] = done.stderr.match(/^Error: (.*)$/m)
+    assert.match(message, /^Cannot find module '@randflake\/native-[^']+': the native half/)
+    assert.match(done.stderr, /optional dependency/)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})

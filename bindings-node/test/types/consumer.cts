@@ -1,0 +1,8 @@
+// Compiled, never run: what a CommonJS module may do.
+import randflake = require('randflake')
+
+const { Randflake, Inspector } = randflake
+const secret: string = randflake.generateSecret()
+const flake: randflake.Randflake = new Randflake(1, secret)
+const parts: randflake.Parts = new Inspector(secret).inspect(flake.generate())
+console.log(parts.timestamp, randflake.decodeString(flake.generateString()))

@@ -1,0 +1,65 @@
+// Compiled, never run: what an ES module may and may not do.
+import {
+  type Clock,
+  decodeString,
+  encodeString,
+  generateSecret,
+  Inspector,
+  type Lease,
+  type Options,
+  type Parts,
+  type PartsColumns,
+  Randflake,
+  RandflakeError,
+  type RandflakeErrorCode,
+} from 'randflake'
+
+const secret: string = generateSecret()
+const lease: Lease = { start: 1763640000, endExclusive: 1763640300 }
+const clocks: Clock[] = [() => 1763640000, { now: () => 1763640000.5, sleep: (_seconds) => {} }]
+const options: Options = { lease, maxWaitMs: 0, maxDriftSeconds: 1, restartSafe: true }
+
+using flake = new Randflake(1, secret, { ...options, clock: clocks[0] })
+await using other = new Randflake([2, 3], Buffer.from(secret, 'hex'))
+const id: bigint = flake.generate()
+const text: string = other.generateString()
+const ids: BigInt64Array = await flake.generateManyAsync(10)
+flake.fill(ids)
+await flake.ready()
+flake.extendLease(1763640600)
+const held: Lease | null = flake.lease
+const nodeIds: number[] = flake.nodeIds
+const inspector = new Inspector(new Uint8Array(16))
+const parts: Parts = inspector.inspect(text)
+const columns: PartsColumns = inspector.inspectMany(flake.generateMany(3))
+const raw: bigint = flake.decrypt(id)
+const again: bigint = flake.encrypt(raw)
+const round: bigint = decodeString(encodeString(id))
+
+try {
+  flake.generate()
+} catch (error) {
+  if (error instanceof RandflakeError) {
+    const code: RandflakeErrorCode = error.code
+    const wait: number | undefined = error.retryAfterMs
+    console.log(code, wait, error.name)
+  }
+}
+console.log(held, nodeIds, parts.date.toISOString(), columns.timestamp, again, round)
+
+// @ts-expect-error ids are never numbers
+flake.inspect(5)
+// @ts-expect-error ids are never numbers
+encodeString(5)
+// @ts-expect-error node ids are numbers
+new Randflake('1', secret)
+// @ts-expect-error another unit
+new Randflake(1, secret, { maxWait: 1 })
+// @ts-expect-error another kind of array
+flake.fill(new BigUint64Array(1))
+// @ts-expect-error read only
+flake.lease = lease
+// @ts-expect-error only a class
+Randflake(1, secret)
+// @ts-expect-error no such code
+const _wrong: RandflakeErrorCode = 'WRONG'

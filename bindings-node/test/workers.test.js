@@ -1,0 +1,94 @@
+'use strict'
+
+const assert = require('node:assert/strict')
+const { spawnSync } = require('node:child_process')
+const { test } = require('node:test')
+
+/**
+ * Runs a script on the main thread of a process of its own, which must not load the library there
+ * unless it wants to. `work(code)` starts a worker that runs `code` and resolves with all it posted.
+ */
+function run(script) {
+  const prelude = `
+    const { Worker } = require('node:worker_threads')
+    const loading = \`const { parentPort } = require('node:worker_threads')
+      const { Randflake } = require('./index.js')
+      const SECRET = 'dffd6021bb2bd5b0af676290809ec3a5'\n\`
+    const start = (code) => new Worker(loading + code, { eval: true })
+    const work = (code) => new Promise((resolve, reject) => {
+      const posted = []
+      start(code).on('message', (ids) => posted.push(...ids)).on('error', reject)
+        .on('exit', () => resolve(posted))
+    })
+    async function main() { ${script} }
+    main().catch((error) => { console.error(error); process.exitCode = 1 })`
+  const options = { cwd: `${__dirname}/..`, encoding: 'utf8', timeout: 120_000 }
+  const done = spawnSync(process.execPath, ['--eval', prelude], options)
+  assert.equal(done.status, 0, `${done.signal}\n${done.stdout}\n${done.stderr}`)
+  return JSON.parse(done.stdout)
+}
+
+test('workers with one node id at once do not repeat an id', () => {
+  const { ids, distinct } = run(`
+    const code = \`
+      const flake = new Randflake(1, SECRET)
+      const ids = [...flake.generateMany(10000)]
+      for (let count = 0; count < 20000; count++) ids.push(flake.generate())
+      flake.generateManyAsync(10000).then((more) => parentPort.postMessage([...ids, ...more]))\`
+    const posted = (await Promise.all([code, code, code, code].map(work))).flat()
+    console.log(JSON.stringify({ ids: posted.length, distinct: new Set(posted).size }))`)
+  assert.deepEqual([ids, distinct], [160_000, 160_000])
+})
+
+test('a library loaded only in workers, one after the other, goes on with its sequence', () => {
+  // The first and last id of each worker: in one second, the sequence never begins again.
+  const seen = run(`
+    const code = \`
+      const flake = new Randflake(1, SECRET, { restartSafe: false })
+      parentPort.postMessage([0, 0].map(() => {
+        const { timestamp, sequence } = flake.inspect(flake.generate())
+        return timestamp * 131072 + sequence
+      }))\`
+    const seen = []
+    for (let life = 0; life < 12; life++) seen.push(...(await work(code)))
+    console.log(JSON.stringify(seen))`)
+  assert.equal(seen.length, 24)
+  const goesOn = seen.every((position, index) => index === 0 || seen[index - 1] < position)
+  assert(goesOn, `positions: ${seen}`)
+})
+
+test('workers can be terminated while they are busy or wait', () => {
+  const { distinct, ids } = run(`
+    const { once } = require('node:events')
+    for (const code of [
+      'const flake = new Randflake(1, SECRET); parentPort.postMessage([]); for (;;) flake.generate()',
+      'const flake = new Randflake(1, SECRET); parentPort.postMessage([]); const ids = new BigInt64Array(4096); for (;;) flake.fill(ids)',
+      'const flake = new Randflake(1, SECRET); flake.generateManyAsync(200000); parentPort.postMessage([])',
+      'const flake = new Randflake(1, SECRET, { lease: { start: 2e9, endExclusive: 2.1e9 } }); flake.ready(); parentPort.postMessage([])',
+      'const flake = new Randflake(2, SECRET, { clock: () => 2e9 }); parentPort.postMessage([]); for (;;) { try { flake.generate() } catch {} }',
+      'parentPort.postMessage([]); for (let index = 0; ; index++) new Randflake(3, SECRET)',
+    ]) {
+      for (let round = 0; round < 5; round++) {
+        const worker = start(code)
+        await once(worker, 'message')
+        await worker.terminate()
+      }
+    }
+    // The library is still in order.
+    const posted = await work('parentPort.postMessage([...new Randflake(1, SECRET, { maxWaitMs: 5000 }).generateMany(1000)])')
+    console.log(JSON.stringify({ ids: posted.length, distinct: new Set(posted).size }))`)
+  assert.deepEqual([ids, distinct], [1000, 1000])
+})
+
+test('errors of a worker are of its own class', () => {
+  const seen = run(`
+    const here = require('./index.js')
+    const seen = await work(\`
+      const { RandflakeError } = require('./index.js')
+      try { new Randflake(-1, SECRET) } catch (error) {
+        parentPort.postMessage([error instanceof RandflakeError, error.code])
+      }\`)
+    try { new here.Randflake(-1, 'x') } catch (error) { seen.push(error instanceof here.RandflakeError) }
+    console.log(JSON.stringify(seen))`)
+  assert.deepEqual(seen, [true, 'INVALID_NODE', true])
+})
