@@ -1,0 +1,5 @@
+//! Links for Node.js.
+
+fn main() {
+    napi_build::setup();
+}

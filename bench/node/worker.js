@@ -1,0 +1,114 @@
+// Measures the Node cases. Says on the first line which there are, then takes one sample of each
+// case that it is asked for by name; see ../run.py.
+
+import crypto from 'node:crypto'
+import { createRequire } from 'node:module'
+import os from 'node:os'
+import readline from 'node:readline'
+import { Snowflake as SapphireSnowflake } from '@sapphire/snowflake'
+import { nanoid } from 'nanoid'
+import { Snowflake as NodejsSnowflake } from 'nodejs-snowflake'
+import { monotonicFactory, ulid } from 'ulid'
+import * as uuid from 'uuid'
+
+const require = createRequire(import.meta.url)
+const { Randflake, Inspector } = require('../../bindings-node')
+
+const floor = { exports: {} }
+process.dlopen(floor, process.argv[2], os.constants.dlopen.RTLD_NOW)
+
+/** How long one sample takes, in milliseconds. */
+const SAMPLE = 20
+const BATCH = 4096
+// As many node ids as one generator can have: 2**31 ids a second, more than any case makes.
+const NODES = Array.from({ length: 16384 }, (_, node) => node)
+const SECRET = 'dffd6021bb2bd5b0af676290809ec3a5'
+
+const flake = new Randflake(NODES, SECRET, { restartSafe: false })
+const inspector = new Inspector(SECRET)
+const batch = flake.generateMany(BATCH)
+
+/** Name, label, kind, what the loop does, what `it` is there, how many ids that makes. */
+const cases = [
+  ['floor_bigint', 'an empty function returning a bigint', 'floor', 'it.integer()', floor.exports],
+  ['floor_string', 'an empty function returning a string', 'floor', 'it.text()', floor.exports],
+  ['generate', 'generate()', 'us', 'it.generate()', flake],
+  ['generate_string', 'generateString()', 'us', 'it.generateString()', flake],
+  [
+    'fill',
+    'fill(BigInt64Array(4096)), per id',
+    'us',
+    'it.flake.fill(it.ids)',
+    { flake, ids: new BigInt64Array(BATCH) },
+    BATCH,
+  ],
+  ['many', 'generateMany(4096), per id', 'us', 'it.generateMany(4096)', flake, BATCH],
+  ['inspect', 'inspect()', 'us', 'it.inspector.inspect(it.id)', { inspector, id: batch[0] }],
+  [
+    'inspect_many',
+    'inspectMany(4096), per id',
+    'us',
+    'it.inspector.inspectMany(it.ids)',
+    { inspector, ids: batch },
+    BATCH,
+  ],
+  ['random_uuid', 'crypto.randomUUID', 'peer', 'it.randomUUID()', crypto],
+  ['sapphire', '@sapphire/snowflake', 'peer', 'it.generate()', new SapphireSnowflake(0)],
+  ['uuid_v4', 'uuid v4', 'peer', 'it.v4()', uuid],
+  ['uuid_v7', 'uuid v7', 'peer', 'it.v7()', uuid],
+  ['nanoid', 'nanoid', 'peer', 'it.nanoid()', { nanoid }],
+  ['ulid', 'ulid', 'peer', 'it.ulid()', { ulid }],
+  ['ulid_monotonic', 'ulid, monotonic', 'peer', 'it.ulid()', { ulid: monotonicFactory() }],
+  [
+    'nodejs_snowflake',
+    'nodejs-snowflake',
+    'peer',
+    'it.getUniqueID()',
+    new NodejsSnowflake({ instance_id: 1 }),
+  ],
+].map(([name, label, kind, expression, it, ids = 1]) => ({
+  name,
+  label,
+  kind,
+  it,
+  ids,
+  // Compiled for this case alone. Every result is stored, or it would be optimised away.
+  loop: new Function(
+    'it',
+    'results',
+    'times',
+    `for (let i = 0; i < times; i++) results[i & 255] = ${expression}`,
+  ),
+  times: 0,
+}))
+
+/** Returns the milliseconds that so many times take. */
+function timed({ loop, it }, times) {
+  const results = new Array(256).fill(null)
+  const start = performance.now()
+  loop(it, results, times)
+  return performance.now() - start
+}
+
+/** Returns the nanoseconds per id, loop and store included. */
+function sample(it) {
+  if (it.times === 0) {
+    // Until it is compiled.
+    for (let took = 0; took < 2 * SAMPLE; took += timed(it, 100)) {}
+    it.times = 1
+    while (timed(it, it.times) < SAMPLE / 2) it.times *= 2
+  }
+  // What ran before has emptied the caches.
+  timed(it, Math.ceil(it.times / 16))
+  const each = timed(it, it.times) / it.times
+  // What disturbed the first samples does not decide on the others.
+  it.times = Math.max(1, Math.floor(SAMPLE / each))
+  return (each / it.ids) * 1e6
+}
+
+const byName = new Map(cases.map((it) => [it.name, it]))
+const listed = cases.map(({ name, label, kind }) => [name, label, kind])
+console.log(JSON.stringify({ cases: listed, facts: { node: process.version.slice(1) } }))
+for await (const name of readline.createInterface({ input: process.stdin })) {
+  console.log(sample(byName.get(name)))
+}

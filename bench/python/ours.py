@@ -1,0 +1,65 @@
+"""Randflake, the peers, and what calling costs."""
+
+import platform
+import uuid
+
+import fastuuid
+import numpy as np
+import ulid
+import ulid_transform
+import uuid_utils
+from floor import Floor
+from randflake import Inspector, Randflake
+from worker import Case
+
+BATCH = 4096
+# As many node ids as one generator can have: 2**31 ids a second, more than any case makes.
+NODES = range(16_384)
+SECRET = "dffd6021bb2bd5b0af676290809ec3a5"
+
+
+def cases() -> tuple[list[Case], dict[str, str]]:
+    floor = Floor()
+    flake = Randflake(list(NODES), SECRET, restart_safe=False)
+    inspector = Inspector(SECRET)
+    ids = flake.generate_array(BATCH)
+    listed = [
+        Case("floor_int", "an empty pyo3 method returning an int", "floor", floor.integer),
+        Case("floor_str", "an empty pyo3 method returning a str", "floor", floor.text),
+        Case("generate", "generate()", "us", flake.generate),
+        Case("generate_string", "generate_string()", "us", flake.generate_string),
+        Case("many", "generate_many(1000), per id", "us", flake.generate_many, 1000, 1000),
+        Case("array", "generate_array(4096), per id", "us", flake.generate_array, BATCH, BATCH),
+        Case(
+            "fill",
+            "fill(array of 4096), per id",
+            "us",
+            flake.fill,
+            np.empty(BATCH, np.int64),
+            BATCH,
+        ),
+        Case("inspect", "inspect()", "us", inspector.inspect, int(ids[0])),
+        Case(
+            "inspect_array",
+            "inspect_array(4096), per id",
+            "us",
+            inspector.inspect_array,
+            ids,
+            BATCH,
+        ),
+        Case("uuid4", "uuid.uuid4", "peer", uuid.uuid4),
+        Case("uuid_utils", "uuid_utils.uuid4", "peer", uuid_utils.uuid4),
+        Case("uuid_utils_7", "uuid_utils.uuid7", "peer", uuid_utils.uuid7),
+        Case("fastuuid", "fastuuid.uuid4", "peer", fastuuid.uuid4),
+        Case(
+            "fastuuid_bulk",
+            "fastuuid.uuid4_bulk(1000), per id",
+            "peer",
+            fastuuid.uuid4_bulk,
+            1000,
+            1000,
+        ),
+        Case("ulid_transform", "ulid_transform.ulid_now", "peer", ulid_transform.ulid_now),
+        Case("python_ulid", "python-ulid", "peer", ulid.ULID),
+    ]
+    return listed, {"python": platform.python_version()}

@@ -1,0 +1,66 @@
+"""Measures the Python cases of the module named on the command line.
+
+Says on the first line which there are, then takes one sample of each case that it is asked for by
+name; see ../run.py.
+"""
+
+import importlib
+import json
+import sys
+import time
+from dataclasses import dataclass
+from timeit import Timer
+from typing import Any
+
+# How long one sample takes, in seconds.
+SAMPLE = 0.02
+
+
+@dataclass
+class Case:
+    """Something to measure."""
+
+    name: str
+    label: str
+    kind: str
+    """`us`, `peer` or `floor`."""
+    call: Any
+    """What the loop calls, a local variable of it."""
+    argument: Any = None
+    """What it is called with, if anything."""
+    ids: int = 1
+    """How many ids a call makes."""
+    times: int = 0
+
+    def sample(self) -> float:
+        """Returns the nanoseconds per id, the loop included."""
+        timer = Timer(
+            "call()" if self.argument is None else "call(argument)",
+            "call, argument = case.call, case.argument",
+            time.perf_counter,
+            {"case": self},
+        )
+        if not self.times:
+            self.times = 1
+            while timer.timeit(self.times) < SAMPLE / 2:
+                self.times *= 2
+        # What ran before has emptied the caches.
+        timer.timeit(self.times // 16 + 1)
+        each = timer.timeit(self.times) / self.times
+        # What disturbed the first samples does not decide on the others.
+        self.times = max(1, int(SAMPLE / each))
+        return each / self.ids * 1e9
+
+
+def serve(cases: list[Case], facts: dict[str, str]) -> None:
+    by_name = {case.name: case for case in cases}
+    listed = [(case.name, case.label, case.kind) for case in cases]
+    print(json.dumps({"cases": listed, "facts": facts}), flush=True)
+    for line in sys.stdin:
+        print(by_name[line.strip()].sample(), flush=True)
+
+
+if __name__ == "__main__":
+    # Under its own name, so that there is one class Case.
+    sys.modules["worker"] = sys.modules["__main__"]
+    serve(*importlib.import_module(sys.argv[1]).cases())
