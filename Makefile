@@ -1,0 +1,149 @@
+# Everything that can be done in a clone. `make help` lists it.
+# The tools are checked first and set-up is done on the way, so that each target
+# works alone and in a new clone.
+
+SHELL := /bin/sh
+PYTHON_ENV := .venv/bin
+NODE_BIN := bindings-node/node_modules/.bin
+
+# How long `make fuzz` spends on each target.
+SECONDS ?= 300
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test lint bench fuzz setup fmt vectors clean check-tools \
+	python node test-core test-loom test-python test-node test-cross test-fuzz \
+	test-packages test-instructions instructions-bounds test-readme lint-rust lint-python lint-node lint-scripts
+
+help: ## lists the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: check-tools python node ## makes ids in Python and in Node, and has each read the other's
+	@scripts/demo
+
+# The README tests stay last: they run the commands a newcomer would, and pytest's
+# summary closes the log.
+test: test-core test-loom test-python test-node test-cross test-fuzz test-packages test-instructions test-readme ## runs every test, in all three languages
+
+lint: lint-rust lint-python lint-node lint-scripts ## runs every linter, format check and type check
+
+bench: check-tools python node ## measures Randflake beside its peers; QUICK=1 for a first look
+	$(PYTHON_ENV)/python bench/run.py $(if $(QUICK),--quick)
+
+fuzz: check-tools ## fuzzes each target for SECONDS seconds (300 unless set)
+	scripts/fuzz $(SECONDS)
+
+setup: check-tools target/setup/python target/setup/node ## creates .venv and installs the pinned development tools
+
+fmt: setup ## formats everything
+	cargo fmt --all
+	cargo fmt --manifest-path fuzz/Cargo.toml
+	cd bench && cargo fmt
+	$(PYTHON_ENV)/ruff format .
+	$(PYTHON_ENV)/ruff check --fix .
+	$(NODE_BIN)/biome check --write .
+
+vectors: check-tools ## rewrites the test vectors
+	cargo run --locked --quiet --manifest-path tests/generate/Cargo.toml
+
+clean: ## removes everything that was built or installed
+	rm -rf target .venv bindings-node/node_modules bindings-node/*.node bench/node/node_modules
+
+# --- set-up -----------------------------------------------------------------
+
+# Asked for by name, `lint` and `test` need a little more than `demo`.
+check-tools:
+	@scripts/check-tools $(if $(filter lint%,$(MAKECMDGOALS)),lint,$(if $(filter test%,$(MAKECMDGOALS)),test))
+
+.venv/pyvenv.cfg: | check-tools
+	python=$$(scripts/check-tools --python) && "$$python" -m venv --clear .venv
+
+target/setup/python: requirements-dev.txt .venv/pyvenv.cfg | check-tools
+	$(PYTHON_ENV)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@mkdir -p $(@D) && touch $@
+
+target/setup/node: bindings-node/package.json bindings-node/package-lock.json | check-tools
+	cd bindings-node && npm ci --no-audit --no-fund
+	@mkdir -p $(@D) && touch $@
+
+# Made anew when node_modules was removed, or when .venv's Python was.
+ifeq ($(wildcard bindings-node/node_modules/.package-lock.json),)
+.PHONY: target/setup/node
+endif
+ifneq ($(shell $(PYTHON_ENV)/python -c 'print(1)' 2>/dev/null),1)
+.PHONY: .venv/pyvenv.cfg
+endif
+
+# --- packages ---------------------------------------------------------------
+
+# The wheel is installed as a user would, so the tests see what is shipped.
+python: target/setup/python ## builds the Python package and installs it into .venv
+	rm -rf target/dist/python
+	$(PYTHON_ENV)/maturin build --locked --release --quiet --interpreter $(PYTHON_ENV)/python \
+		--manifest-path bindings-python/Cargo.toml --out target/dist/python
+	$(PYTHON_ENV)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
+		--force-reinstall target/dist/python/*.whl
+
+node: target/setup/node ## builds the Node package in bindings-node
+	cd bindings-node && npm run build
+
+# --- tests ------------------------------------------------------------------
+
+test-core: check-tools ## the core, its examples, and the freshness of the vectors
+	cargo test --locked --all-features
+
+test-loom: check-tools ## the core under every interleaving of its threads, and mutants that it must catch
+	RUSTFLAGS='--cfg loom' cargo test --locked -p randflake --target-dir target/loom --lib loom_tests
+	scripts/loom-mutants
+
+test-python: python ## the Python package
+	$(PYTHON_ENV)/python -m pytest bindings-python/tests
+
+test-node: node ## the Node package
+	cd bindings-node && node --test $$(find test -name '*.test.*js' | sort)
+
+test-cross: python node ## ids made in each language, read in the others
+	$(PYTHON_ENV)/python -m pytest tests/cross_language
+
+test-fuzz: check-tools ## each fuzz target, for half a minute
+	scripts/fuzz 30
+
+test-packages: python node ## the wheel, the sdist and the npm packages, installed where there is nothing
+	$(PYTHON_ENV)/python -m pytest tests/packages
+
+test-instructions: target/setup/python ## that an id takes no more instructions than before (needs valgrind)
+	$(PYTHON_ENV)/python -m pytest -rs tests/instructions
+
+instructions-bounds: target/setup/python ## records how many instructions an id takes
+	$(PYTHON_ENV)/python tests/instructions/test_instructions.py
+
+test-readme: python node ## every code block of every README, and rules about the repository
+	$(PYTHON_ENV)/python -m pytest tests/readme
+
+# --- linters ----------------------------------------------------------------
+
+lint-rust: check-tools ## clippy, rustfmt and rustdoc
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+	RUSTFLAGS='--cfg loom' cargo clippy --locked -p randflake --target-dir target/loom --lib --profile test -- -D warnings
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
+	cd bench && cargo fmt --check
+	CUSTOM_LIBFUZZER_PATH=not/linked.a cargo clippy --locked --manifest-path fuzz/Cargo.toml \
+		--target-dir target/fuzz/lint -- -D warnings
+	PYO3_BUILD_EXTENSION_MODULE=1 cargo clippy --locked --manifest-path bench/Cargo.toml \
+		--target-dir target/bench/lint -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps -p randflake --all-features
+
+lint-python: python ## ruff, mypy, and the stubs against the binary
+	$(PYTHON_ENV)/ruff format --check .
+	$(PYTHON_ENV)/ruff check .
+	$(PYTHON_ENV)/mypy
+	$(PYTHON_ENV)/python -m mypy.stubtest randflake
+
+lint-node: node ## biome, tsc, and the declared exports
+	$(NODE_BIN)/biome ci --error-on-warnings .
+	cd bindings-node && npm run typecheck
+
+lint-scripts: target/setup/python ## shellcheck, and the GitHub workflows against their schema
+	$(PYTHON_ENV)/shellcheck .ci/run scripts/check-tools scripts/demo scripts/fuzz
+	$(PYTHON_ENV)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml

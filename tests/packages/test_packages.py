@@ -1,0 +1,182 @@
+"""Installs what would be published where there is nothing else, and uses it.
+
+`make python` and `make node` have built the packages before.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NODE_PACKAGE = ROOT / "bindings-node"
+
+PYTHON_EXAMPLE = """
+from importlib.metadata import version
+
+import randflake
+from randflake import Inspector, Randflake, generate_secret
+
+assert randflake.__version__ == version("randflake")
+secret = generate_secret()
+with Randflake(7, secret) as flake:
+    number = flake.generate()
+    text = flake.generate_string()
+    for id in (number, text):
+        assert Inspector(secret).inspect(id).node_id == 7
+    try:
+        flake.generate_array(1)
+    except ImportError as error:
+        assert "numpy" in str(error), error
+    else:
+        raise AssertionError("numpy is not installed here")
+print("used")
+"""
+
+NODE_EXAMPLE = """
+const secret = generateSecret()
+const flake = new Randflake(7, secret)
+for (const id of [flake.generate(), flake.generateString()]) {
+  if (new Inspector(secret).inspect(id).nodeId !== 7) throw new Error('another node')
+}
+console.log('used')
+"""
+NAMES = "{ Inspector, Randflake, generateSecret }"
+NODE_SCRIPTS = {
+    "module.mjs": f"import {NAMES} from 'randflake'\n{NODE_EXAMPLE}",
+    "common.cjs": f"const {NAMES} = require('randflake')\n{NODE_EXAMPLE}",
+    "worker.cjs": (
+        "const { Worker, isMainThread } = require('node:worker_threads')\n"
+        "if (isMainThread) {\n"
+        "  new Worker(__filename).on('error', (error) => { throw error })\n"
+        "} else {\n"
+        f"const {NAMES} = require('randflake')\n{NODE_EXAMPLE}\n"
+        "}\n"
+    ),
+}
+
+
+def run(*command: str | Path, cwd: Path, environment: dict[str, str] | None = None) -> str:
+    """Runs a command and returns what it printed; fails with all of it."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**os.environ, **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, (
+        f"exit status {done.returncode}\n--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}"
+    )
+    return done.stdout
+
+
+def only(folder: Path, pattern: str) -> Path:
+    """Returns the one file of that name."""
+    found = list(folder.glob(pattern))
+    assert len(found) == 1, f"{pattern} in {folder}: {found}"
+    return found[0]
+
+
+def install_and_use(package: Path, folder: Path) -> None:
+    """Installs a Python package in an empty virtual environment and uses it."""
+    venv.create(folder / "venv", with_pip=True)
+    python = folder / "venv" / "bin" / "python"
+    run(
+        *(python, "-m", "pip", "install", "--disable-pip-version-check", package),
+        cwd=folder,
+        # Kept between runs: only the first has to compile the dependencies.
+        environment={"CARGO_TARGET_DIR": str(ROOT / "target" / "clone")},
+    )
+    assert run(python, "-W", "error", "-c", PYTHON_EXAMPLE, cwd=folder) == "used\n"
+
+
+@pytest.fixture(scope="module")
+def wheel() -> Path:
+    return only(ROOT / "target" / "dist" / "python", "*.whl")
+
+
+def test_wheel_installs_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
+    install_and_use(wheel, tmp_path)
+
+
+def test_wheel_is_for_every_python_from_3_11(wheel: Path) -> None:
+    assert "-cp311-abi3-" in wheel.name
+
+
+def test_wheel_holds_types_and_licences(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert {"randflake/py.typed", "randflake/_randflake.pyi"} <= set(names)
+    assert {Path(name).name for name in names} >= {"LICENSE-MIT", "LICENSE-APACHE"}
+
+
+def test_sdist_installs_in_an_empty_environment(tmp_path: Path) -> None:
+    maturin = Path(sys.executable).parent / "maturin"
+    manifest = ROOT / "bindings-python" / "Cargo.toml"
+    run(maturin, "sdist", "--manifest-path", manifest, "--out", tmp_path, cwd=ROOT)
+    install_and_use(only(tmp_path, "*.tar.gz"), tmp_path)
+
+
+@pytest.fixture(scope="module")
+def node_tarballs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The main package, and the one that holds the binary of this platform."""
+    folder = tmp_path_factory.mktemp("npm")
+    # A folder of its own, since this writes one package for each platform.
+    shutil.copy(NODE_PACKAGE / "package.json", folder)
+    run(NODE_PACKAGE / "node_modules" / ".bin" / "napi", "create-npm-dirs", cwd=folder)
+    binary = only(NODE_PACKAGE, "*.node")
+    platform_package = folder / "npm" / binary.name.split(".")[-2]
+    shutil.copy(binary, platform_package)
+    for package, name in [(NODE_PACKAGE, "main"), (platform_package, "platform")]:
+        (folder / name).mkdir()
+        run(
+            *("npm", "pack", "--ignore-scripts", "--pack-destination", folder / name),
+            cwd=package,
+        )
+    return only(folder / "main", "*.tgz"), only(folder / "platform", "*.tgz")
+
+
+@pytest.fixture(scope="module")
+def node_folder(node_tarballs: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the two packages, and nothing else, are installed."""
+    folder = tmp_path_factory.mktemp("empty")
+    (folder / "package.json").write_text("{}", encoding="utf-8")
+    run("npm", "install", "--offline", "--no-audit", "--no-fund", *node_tarballs, cwd=folder)
+    return folder
+
+
+@pytest.mark.parametrize("script", NODE_SCRIPTS)
+def test_npm_packages_work_in_an_empty_folder(script: str, node_folder: Path) -> None:
+    (node_folder / script).write_text(NODE_SCRIPTS[script], encoding="utf-8")
+    assert run("node", script, cwd=node_folder) == "used\n"
+
+
+def test_main_npm_package_holds_everything_but_binaries(node_tarballs: tuple[Path, Path]) -> None:
+    with tarfile.open(node_tarballs[0]) as archive:
+        names = {name.removeprefix("package/") for name in archive.getnames()}
+    expected = {"index.js", "index.d.ts", "binding.js", "README.md"}
+    assert names >= expected | {"LICENSE-MIT", "LICENSE-APACHE"}
+    assert not [name for name in names if name.endswith((".node", ".rs", "Cargo.toml"))]
+
+
+def test_platform_npm_package_is_for_this_platform_and_version(
+    node_tarballs: tuple[Path, Path],
+) -> None:
+    main = json.loads((NODE_PACKAGE / "package.json").read_text(encoding="utf-8"))
+    with tarfile.open(node_tarballs[1]) as archive:
+        file = archive.extractfile("package/package.json")
+        assert file is not None
+        platform = json.load(file)
+    assert platform["version"] == main["version"]
+    assert platform["name"].startswith("@randflake/native-")
+    assert platform["os"] == [sys.platform]

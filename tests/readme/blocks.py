@@ -1,0 +1,96 @@
+"""The files of the repository, and the fenced code blocks of its READMEs."""
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)$")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced code block."""
+
+    readme: Path
+    """Its file, relative to the root."""
+    line: int
+    language: str
+    code: str
+    output: str | None
+    """What the `text` block right below it says the code prints."""
+
+    def __str__(self) -> str:
+        return f"{self.readme}:{self.line}"
+
+
+def repository_files() -> list[Path]:
+    """Returns what is, or would be, committed: paths relative to the root."""
+    # The owner of a checkout need not be the user who runs the tests.
+    git = ["git", "-c", "safe.directory=*"]
+    listed = subprocess.run(
+        [*git, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    paths = [Path(name) for name in listed.split("\0") if name]
+    return [path for path in paths if (ROOT / path).is_file()]
+
+
+def readmes() -> list[Path]:
+    """Returns every README.md of the repository."""
+    return [path for path in repository_files() if path.name == "README.md"]
+
+
+def blocks_of(readme: Path) -> list[Block]:
+    """Returns the code blocks of one README, each with the output it claims."""
+    return blocks_in(readme, (ROOT / readme).read_text(encoding="utf-8"))
+
+
+def blocks_in(readme: Path, text: str) -> list[Block]:
+    """Returns the code blocks of a README's text."""
+    found: list[Block] = []
+    code: list[str] = []
+    opened: re.Match[str] | None = None
+    start = 0
+    # Where a `text` block would belong to the block before it: only blank lines in between.
+    adjacent = False
+    for number, line in enumerate(text.splitlines(), 1):
+        fence = FENCE.match(line)
+        if opened is None:
+            if fence:
+                opened, start, code = fence, number, []
+            elif line.strip():
+                adjacent = False
+            continue
+        closes = (
+            fence is not None
+            and not fence["info"].strip()
+            and fence["fence"].startswith(opened["fence"])
+        )
+        if not closes:
+            code.append(line.removeprefix(opened["indent"]))
+            continue
+        language = (opened["info"].split() or [""])[0].split(",")[0].lower()
+        body = "\n".join(code) + "\n"
+        if language == "text" and adjacent:
+            before = found.pop()
+            found.append(Block(before.readme, before.line, before.language, before.code, body))
+            adjacent = False
+        else:
+            found.append(Block(readme, start, language, body, None))
+            adjacent = True
+        opened = None
+    if opened is not None:
+        raise ValueError(f"{readme}:{start}: the block is never closed")
+    return found
+
+
+def prints(claimed: str, printed: str) -> bool:
+    """Tells whether the output is what a README claims; `…` stands for anything in one line."""
+    pattern = ".*".join(re.escape(part) for part in claimed.strip().split("…"))
+    return re.fullmatch(pattern, printed.strip()) is not None
