@@ -2,7 +2,7 @@
 
 use std::{ffi::CStr, time::Duration};
 
-use randflake::{Error, ErrorKind, Id, Lease, Result, Secret};
+use randflake::{Error, ErrorKind, Id, Lease, Result, Secret, layout::MAX_NODES};
 
 use crate::{clock::InjectedClock, raw::Value};
 
@@ -25,7 +25,7 @@ pub(crate) fn node_ids(value: Value<'_>) -> Result<Vec<u32>> {
         let whole = integer(value).and_then(|number| u32::try_from(number).ok());
         whole.ok_or_else(|| Error::invalid_node(value.description()))
     };
-    match value.elements()? {
+    match value.elements(MAX_NODES, Error::too_many_nodes)? {
         Some(listed) => listed.into_iter().map(node_id).collect(),
         None => node_id(value).map(|only| vec![only]),
     }

@@ -426,22 +426,33 @@ impl Value<'_> {
         })
     }
 
-    /// Returns the elements of an array; `None` if this is none.
-    pub(crate) fn elements(self) -> Result<Option<Vec<Self>>> {
+    /// Returns the elements of an array, or the error of a longer one than `most`; `None` if this
+    /// is no array.
+    pub(crate) fn elements(
+        self,
+        most: usize,
+        too_many: fn(usize) -> Error,
+    ) -> Result<Option<Vec<Self>>> {
         // SAFETY: as `read` says.
         let array =
             self.read(false, |env, raw, read| unsafe { sys::napi_is_array(env, raw, read) });
         if array != Some(true) {
             return Ok(None);
         }
-        self.all_elements().map(Some)
+        match self.array_length()? {
+            length if length as usize > most => Err(too_many(length as usize)),
+            length => self.first_elements(length).map(Some),
+        }
     }
 
-    fn all_elements(self) -> Result<Vec<Self>> {
+    fn array_length(self) -> Result<u32> {
         let mut length = 0;
         // SAFETY: env is good, this is an array, and there is room for one length.
         let status = unsafe { sys::napi_get_array_length(self.js.env, self.raw, &raw mut length) };
-        self.js.check(status)?;
+        self.js.check(status).map(|()| length)
+    }
+
+    fn first_elements(self, length: u32) -> Result<Vec<Self>> {
         let element = |index| {
             // SAFETY: as `make` says.
             self.js.make(|env, made| unsafe { sys::napi_get_element(env, self.raw, index, made) })
@@ -459,7 +470,7 @@ impl Value<'_> {
             sys::napi_get_all_property_names(env, self.raw, mode, filter, form, made)
         })?;
         Ok(names
-            .all_elements()?
+            .first_elements(names.array_length()?)?
             .into_iter()
             .filter_map(|name| name.read_text(str::to_owned))
             .collect())

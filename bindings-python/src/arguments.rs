@@ -137,10 +137,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for NodeIds {
         };
         // A range can be longer than memory.
         if length > MAX_NODES {
-            return Err(raise(Error::new(
-                ErrorKind::InvalidNode,
-                format!("a generator takes at most {MAX_NODES} node ids, got {length}"),
-            )));
+            return Err(raise(Error::too_many_nodes(length)));
         }
         items.map(|item| node_id(&item?)).collect::<PyResult<_>>().map(Self)
     }

@@ -139,6 +139,17 @@ impl Error {
         )
     }
 
+    /// Makes the error of a list of more than [`MAX_NODES`](layout::MAX_NODES) node ids.
+    #[cold]
+    #[must_use]
+    pub fn too_many_nodes(got: usize) -> Self {
+        let max = layout::MAX_NODES;
+        Self::new(
+            ErrorKind::InvalidNode,
+            format!("a generator takes at most {max} node ids, got {got}"),
+        )
+    }
+
     /// Makes the error of a number that is no signed 64-bit id.
     #[cold]
     #[must_use]

@@ -10,6 +10,33 @@ use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
 use crate::clock::{self, Clock, SystemClock};
 
+/// One life of a process: from its start, or from the fork that made it, to the next fork.
+///
+/// For what must not be used in a child: keep the life it was made in, and compare.
+///
+/// ```
+/// use randflake::ProcessLife;
+///
+/// let made_in = ProcessLife::current();
+/// assert_eq!(made_in, ProcessLife::current()); // false in a forked child
+/// ```
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct ProcessLife(u64);
+
+impl ProcessLife {
+    /// Returns the life of this process.
+    #[must_use]
+    pub fn current() -> Self {
+        Self(life().epoch())
+    }
+
+    /// Returns the number of this life: small, never zero, never that of an ancestor.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// What is wiped in a child.
 #[derive(Debug)]
 pub(crate) struct Life {

@@ -80,10 +80,7 @@ pub(crate) fn checked_nodes(node_ids: &[u32]) -> Result<Box<[u32]>, Error> {
         ));
     }
     if node_ids.len() > MAX_NODES {
-        return Err(Error::new(
-            ErrorKind::InvalidNode,
-            format!("a generator takes at most {MAX_NODES} node ids, got {}", node_ids.len()),
-        ));
+        return Err(Error::too_many_nodes(node_ids.len()));
     }
     let mut nodes: Box<[u32]> = node_ids.into();
     nodes.sort_unstable();

@@ -45,6 +45,7 @@ mod word;
 pub use crate::{
     clock::{Clock, SystemClock, unix_nanos},
     error::{Error, ErrorKind, Result},
+    fork::ProcessLife,
     generator::{Builder, Randflake},
     id::Id,
     inspector::Inspector,
