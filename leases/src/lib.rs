@@ -1,0 +1,32 @@
+//! Leases of [randflake](https://docs.rs/randflake) node ids: a generator's node id is its own for
+//! the lease, and nobody has to invent one.
+//!
+//! A [store](LeaseStore) keeps one number per node id, `end_exclusive`: no holder ever stamps that
+//! second or a later one, and a new lease starts there or later. So the seconds of any two leases
+//! of a node id are disjoint, whatever any clock said and whichever message was late, repeated or
+//! lost. Clocks decide only when a lease is of use.
+
+mod error;
+mod fork;
+pub mod keeper;
+pub mod laws;
+mod memory;
+mod rules;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod store;
+
+#[cfg(feature = "sqlite")]
+pub use crate::sqlite::SqliteStore;
+pub use crate::{
+    error::{Error, Result, StoreErrorKind},
+    memory::MemoryStore,
+    store::{
+        Acquire, Acquired, Fence, Fenced, LeaseStore, Limits, Made, Namespace, NodeLease,
+        Operation, Release, Released, Renew, Renewed, Reply, Token, window,
+    },
+};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct CrateReadme;

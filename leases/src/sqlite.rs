@@ -1,0 +1,633 @@
+//! No connection is open between two operations: whoever forks must not have one, and closing
+//! another one on the same file would drop its locks.
+#![allow(clippy::doc_markdown, reason = "SQLite is a name")]
+
+use std::{
+    fmt, fs, io,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use randflake::{Clock, SystemClock};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row as SqlRow, ffi, params};
+
+use crate::{
+    Acquire, Acquired, Error, Fence, Fenced, LeaseStore, Limits, Made, Namespace, Release,
+    Released, Renew, Renewed, Reply, Result, StoreErrorKind, Token,
+    fork::{Exclusive, Life},
+    memory::unix_second,
+    rules::{self, Quarantine, Row, Rows},
+    store::random_bytes,
+};
+
+/// Marks a SQLite file as a store of leases: "RFLK".
+const APPLICATION_ID: i32 = 0x5246_4c4b;
+/// Version of the tables.
+const FORMAT: i32 = 1;
+
+/// Longest pause before the file is tried again, in microseconds.
+const LONGEST_PAUSE: u64 = 16_384;
+
+/// A store in a file on a local disk, for the processes of one machine. SQLite is compiled in;
+/// no server is needed. The file is made by the first operation; its directory must be there.
+///
+/// What is granted is on the disk before it is told. Processes may be killed, stopped and forked
+/// at any time, and the machine may lose power.
+///
+/// **It does not protect from** copies of the file (each copy grants the same node ids), removing
+/// it while leases run, network file systems (refused), machines cloned while running, containers
+/// with a file system each, and *another* SQLite that opens this file in the same process: when
+/// that one closes it, the operating system drops the locks of all.
+///
+/// ```
+/// use randflake::{Clock, Secret, SystemClock};
+/// use randflake_leases::{Acquire, Acquired, LeaseStore, Namespace, Operation, SqliteStore, Token};
+/// # let directory = std::env::temp_dir().join(format!("randflake-doc-{}", std::process::id()));
+/// # std::fs::create_dir_all(&directory).unwrap();
+/// # let path = directory.join("ids.db");
+///
+/// let namespace = Namespace::new("orders", &Secret::random())?;
+/// let mut store = SqliteStore::new(path, namespace)?;
+/// let token = Token::random();
+/// let client_now = SystemClock.now()? / 1_000_000_000;
+/// let reply = store.acquire(&Acquire { token, want: 1, ttl: 300, client_now })?;
+/// let Acquired::Granted { leases, .. } = reply.answer_to(token, Operation::Acquire)? else {
+///     panic!("a new file has free node ids");
+/// };
+/// assert_eq!(leases.len(), 1);
+/// # std::fs::remove_dir_all(&directory).unwrap();
+/// # Ok::<(), randflake_leases::Error>(())
+/// ```
+pub struct SqliteStore {
+    path: PathBuf,
+    namespace: Namespace,
+    clock: Box<dyn Clock + Send>,
+    patience: Duration,
+    allow_network: bool,
+    life: Life,
+    known: Option<Known>,
+}
+
+/// By what a store recognises its file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Known {
+    store_id: [u8; 16],
+    file: FileId,
+}
+
+/// Device and inode: what `stat` tells without opening the file.
+type FileId = (u64, u64);
+
+impl SqliteStore {
+    /// Names the file. Looks at nothing yet; a relative path is taken from the current directory
+    /// of now.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: no path of a file.
+    pub fn new(path: impl AsRef<Path>, namespace: Namespace) -> Result<Self> {
+        let path = path.as_ref();
+        if path.file_name().is_none() || path.as_os_str() == ":memory:" {
+            return Err(Error::invalid_argument(format!(
+                "a store needs the path of a file that several processes can open, got {}",
+                path.display()
+            )));
+        }
+        let path = std::path::absolute(path).map_err(|error| {
+            Error::invalid_argument(format!("{} is no path: {error}", path.display()))
+        })?;
+        Ok(Self {
+            path,
+            namespace,
+            clock: Box::new(SystemClock),
+            patience: Duration::from_secs(10),
+            allow_network: false,
+            life: Life::current(),
+            known: None,
+        })
+    }
+
+    /// Sets how long an operation may wait, in all, while other processes have the file; 10
+    /// seconds unless set.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Allows network file systems, FUSE and the like, which are refused otherwise, because the
+    /// locks of many do not keep two machines apart. Whoever sets this has made sure that theirs
+    /// do.
+    #[must_use]
+    pub fn allow_network_file_system(mut self, allow: bool) -> Self {
+        self.allow_network = allow;
+        self
+    }
+
+    /// Injects the store's clock, for tests.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock + Send + 'static) -> Self {
+        self.clock = Box::new(clock);
+        self
+    }
+
+    /// Does one operation in one transaction, and tries again while others have the file.
+    fn atomically<T>(
+        &mut self,
+        operation: impl Fn(&mut Transaction<'_>, i64) -> Result<T, Failure>,
+    ) -> Result<T> {
+        self.life.check()?;
+        let mut waited = Duration::ZERO;
+        for tries in 0_u32.. {
+            match self.once(&operation) {
+                Ok(outcome) => return Ok(outcome),
+                Err(Failure::Told(error)) => return Err(error),
+                Err(Failure::Sqlite(error)) if is_busy(&error) => {}
+                Err(Failure::Sqlite(error)) => return Err(self.explain(&error)),
+            }
+            if waited >= self.patience {
+                break;
+            }
+            let longest = LONGEST_PAUSE.min(1_024 << tries.min(4));
+            let pause = Duration::from_micros(u64::from_le_bytes(random_bytes()) % longest);
+            thread::sleep(pause);
+            waited += pause;
+        }
+        Err(self.unavailable(format_args!(
+            "other processes have had it for {:.1} s; is one of them stopped in the middle, or a \
+             backup running?",
+            self.patience.as_secs_f64()
+        )))
+    }
+
+    /// Opens the file, does one transaction, closes the file.
+    fn once<T>(
+        &mut self,
+        operation: impl Fn(&mut Transaction<'_>, i64) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let exclusive = Exclusive::take()?;
+        let before = self.file()?;
+        if let Some(known) = self.known
+            && before != Some(known.file)
+        {
+            return Err(self.replaced().into());
+        }
+        self.check_file_system(before.is_some())?;
+        let connection = self.open(before.is_none())?;
+        connection.execute_batch("begin immediate")?;
+        let store_id = self.store_id(&connection)?;
+        if self.known.is_some_and(|known| known.store_id != store_id) {
+            return Err(self.replaced().into());
+        }
+        let now = unix_second(&*self.clock)?;
+        let outcome = operation(&mut Transaction::of(&connection, &self.namespace)?, now)?;
+        connection.execute_batch("commit")?;
+        connection.close().map_err(|(_, error)| error)?;
+        // A commit into a file that was unlinked meanwhile has granted nothing.
+        let after = self.file()?;
+        drop(exclusive);
+        match after {
+            Some(file) if before.is_none_or(|before| before == file) => {
+                self.known = Some(Known { store_id, file });
+                Ok(outcome)
+            }
+            _ => Err(self.replaced().into()),
+        }
+    }
+
+    fn open(&self, create: bool) -> Result<Connection, Failure> {
+        let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
+        let connection = Connection::open_with_flags(&self.path, flags)?;
+        // Whoever waits must not hold the lock that forks wait for.
+        connection.busy_timeout(Duration::ZERO)?;
+        // A write-ahead log would be made and folded up by every operation. With `full`, this
+        // journal is on the disk, empty, before a commit returns; a deleted one may come back
+        // after a power cut and undo the commit. `fullfsync` has a meaning on macOS alone.
+        connection.execute_batch(
+            "pragma journal_mode = truncate; pragma synchronous = full; pragma fullfsync = 1",
+        )?;
+        Ok(connection)
+    }
+
+    /// Returns which store the file is; makes it one if it is empty.
+    fn store_id(&self, connection: &Connection) -> Result<[u8; 16], Failure> {
+        let pragma = |name| connection.query_row(&format!("pragma {name}"), [], |row| row.get(0));
+        let (application_id, format): (i32, i32) =
+            (pragma("application_id")?, pragma("user_version")?);
+        if (application_id, format) == (APPLICATION_ID, FORMAT) {
+            let find = "select store_id from store";
+            return Ok(connection.query_row(find, [], |row| row.get(0))?);
+        }
+        let tables: u32 =
+            connection.query_row("select count(*) from sqlite_schema", [], |row| row.get(0))?;
+        if application_id != 0 || tables > 0 {
+            return Err(Error::invalid_argument(format!(
+                "{} is a SQLite file of something else, or of another version; leases need a file \
+                 of their own",
+                self.path.display()
+            ))
+            .into());
+        }
+        let store_id: [u8; 16] = random_bytes();
+        connection.execute_batch(include_str!("sqlite.sql"))?;
+        connection.execute("insert into store (store_id) values (?1)", [store_id])?;
+        connection.execute_batch(&format!(
+            "pragma application_id = {APPLICATION_ID}; pragma user_version = {FORMAT}"
+        ))?;
+        Ok(store_id)
+    }
+
+    /// Returns which file is at the path, if any.
+    fn file(&self) -> Result<Option<FileId>> {
+        match fs::metadata(&self.path) {
+            Ok(metadata) if metadata.is_dir() => {
+                Err(self.unavailable(format_args!("it is a directory")))
+            }
+            Ok(metadata) => Ok(Some(file_id(&metadata))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.unavailable(format_args!("{error}"))),
+        }
+    }
+
+    fn directory(&self) -> &Path {
+        self.path.parent().unwrap_or(&self.path)
+    }
+
+    fn check_file_system(&self, exists: bool) -> Result<()> {
+        if !exists && !self.directory().is_dir() {
+            return Err(self.unavailable(format_args!(
+                "the directory {} is missing; make it first",
+                self.directory().display()
+            )));
+        }
+        let path = if exists { &self.path } else { self.directory() };
+        match network_file_system(path) {
+            Ok(name) => self.allow(name),
+            Err(error) => Err(self.unavailable(format_args!("{error}"))),
+        }
+    }
+
+    /// Refuses a network file system, unless told otherwise.
+    fn allow(&self, network: Option<&str>) -> Result<()> {
+        match network {
+            Some(name) if !self.allow_network => Err(Error::new(
+                StoreErrorKind::WeakStore,
+                format!(
+                    "{} lies on {name}, whose locks may not keep two machines apart; put it on a \
+                     local disk, use a store with a server, or allow network file systems",
+                    self.path.display()
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn replaced(&self) -> Error {
+        Error::new(
+            StoreErrorKind::StoreReplaced,
+            format!(
+                "{} is no longer the file that leases were granted from: it was removed or \
+                 replaced while in use; once those leases are over, open the store anew",
+                self.path.display()
+            ),
+        )
+    }
+
+    fn unavailable(&self, why: fmt::Arguments<'_>) -> Error {
+        Error::new(
+            StoreErrorKind::StoreUnavailable,
+            format!("cannot use the store {}: {why}", self.path.display()),
+        )
+    }
+
+    fn explain(&self, error: &rusqlite::Error) -> Error {
+        let Some(code) = error.sqlite_error() else {
+            return self.unavailable(format_args!("{error}"));
+        };
+        if code.extended_code == ffi::SQLITE_READONLY_DBMOVED {
+            return self.replaced();
+        }
+        match code.code {
+            ErrorCode::DiskFull => {
+                self.unavailable(format_args!("the disk is full; nothing was granted or lost"))
+            }
+            ErrorCode::ReadOnly => self.unavailable(format_args!(
+                "the file or its directory is read-only, and every operation writes"
+            )),
+            ErrorCode::CannotOpen | ErrorCode::PermissionDenied => self.unavailable(format_args!(
+                "it cannot be opened; may this user write the file and into {}?",
+                self.directory().display()
+            )),
+            ErrorCode::NotADatabase => Error::invalid_argument(format!(
+                "{} is a file of something else; leases need a file of their own",
+                self.path.display()
+            )),
+            ErrorCode::DatabaseCorrupt => self.unavailable(format_args!(
+                "the file is damaged; restore it, fence it, and only then go on"
+            )),
+            _ => self.unavailable(format_args!("{error}")),
+        }
+    }
+}
+
+impl LeaseStore for SqliteStore {
+    fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>> {
+        self.atomically(|rows, now| {
+            let (limits, quarantine) = (rows.limits, rows.quarantine);
+            rules::acquire(rows, limits, quarantine, now, request)
+        })
+        .map(|outcome| request.reply(outcome))
+    }
+
+    fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>> {
+        self.atomically(|rows, now| {
+            let (limits, quarantine) = (rows.limits, rows.quarantine);
+            rules::renew(rows, limits, quarantine, now, request)
+        })
+        .map(|outcome| request.reply(outcome))
+    }
+
+    fn release(&mut self, request: &Release) -> Result<Reply<Released>> {
+        self.atomically(|rows, _| rules::release(rows, request))
+            .map(|outcome| request.reply(outcome))
+    }
+
+    fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
+        self.atomically(|rows, now| {
+            let (quarantine, fenced) = rules::fence(rows.limits, rows.quarantine, now)?;
+            rows.put_quarantine(quarantine)?;
+            Ok(fenced)
+        })
+        .map(|outcome| request.reply(outcome))
+    }
+}
+
+/// A namespace inside a transaction.
+struct Transaction<'a> {
+    connection: &'a Connection,
+    namespace: i64,
+    limits: Limits,
+    quarantine: Quarantine,
+}
+
+impl<'a> Transaction<'a> {
+    /// Finds the namespace, and checks that it is this one; makes it if it is not there.
+    fn of(connection: &'a Connection, namespace: &Namespace) -> Result<Self, Failure> {
+        let found = connection
+            .query_row(
+                "select id, max_ttl, max_skew, max_node_id, layout, salt, key_check, floor, \
+                 renew_above from namespace where name = ?1",
+                [namespace.name()],
+                |row| Ok((row.get(0)?, made(row)?, quarantine(row)?)),
+            )
+            .optional()?;
+        if let Some((id, made, quarantine)) = found {
+            namespace.check(&made)?;
+            return Ok(Self { connection, namespace: id, limits: made.limits, quarantine });
+        }
+        let made = Made::new(namespace);
+        let Limits { max_ttl, max_skew, max_node_id } = made.limits;
+        connection.execute(
+            "insert into namespace (name, max_ttl, max_skew, max_node_id, layout, salt, key_check, \
+             floor, renew_above) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0)",
+            params![
+                namespace.name(),
+                max_ttl,
+                max_skew,
+                max_node_id,
+                made.layout,
+                made.salt,
+                made.key_check
+            ],
+        )?;
+        Ok(Self {
+            connection,
+            namespace: connection.last_insert_rowid(),
+            limits: made.limits,
+            quarantine: Quarantine::default(),
+        })
+    }
+
+    fn put_quarantine(&self, quarantine: Quarantine) -> Result<(), Failure> {
+        self.connection.execute(
+            "update namespace set floor = ?2, renew_above = ?3 where id = ?1",
+            params![self.namespace, quarantine.floor, quarantine.renew_above],
+        )?;
+        Ok(())
+    }
+}
+
+fn made(row: &SqlRow<'_>) -> rusqlite::Result<Made> {
+    Ok(Made {
+        limits: Limits {
+            max_ttl: row.get("max_ttl")?,
+            max_skew: row.get("max_skew")?,
+            max_node_id: row.get("max_node_id")?,
+        },
+        layout: row.get("layout")?,
+        salt: row.get("salt")?,
+        key_check: row.get("key_check")?,
+    })
+}
+
+fn quarantine(row: &SqlRow<'_>) -> rusqlite::Result<Quarantine> {
+    Ok(Quarantine { floor: row.get("floor")?, renew_above: row.get("renew_above")? })
+}
+
+impl Rows for Transaction<'_> {
+    type Error = Failure;
+
+    fn row(&mut self, node_id: u32) -> Result<Option<Row>, Failure> {
+        let find = "select node_id, start, end_exclusive, token from node \
+                    where namespace = ?1 and node_id = ?2";
+        let found =
+            self.connection.query_row(find, params![self.namespace, node_id], node).optional()?;
+        Ok(found.map(|(_, row)| row))
+    }
+
+    fn put(&mut self, node_id: u32, row: Row) -> Result<(), Failure> {
+        self.connection.execute(
+            "insert into node (namespace, node_id, start, end_exclusive, token) \
+             values (?1, ?2, ?3, ?4, ?5) on conflict do update set start = excluded.start, \
+             end_exclusive = excluded.end_exclusive, token = excluded.token",
+            params![
+                self.namespace,
+                node_id,
+                row.start,
+                row.end_exclusive,
+                row.token.as_ref().map(Token::as_bytes)
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn held_by(&mut self, token: Token) -> Result<Vec<(u32, Row)>, Failure> {
+        let mut find = self.connection.prepare(
+            "select node_id, start, end_exclusive, token from node indexed by node_token \
+             where namespace = ?1 and token = ?2 order by node_id",
+        )?;
+        let rows = find.query_map(params![self.namespace, token.as_bytes()], node)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn taken(&mut self, now: i64) -> Result<Vec<(u32, i64)>, Failure> {
+        let mut find = self.connection.prepare(
+            "select node_id, end_exclusive from node where namespace = ?1 and end_exclusive > ?2",
+        )?;
+        let ends =
+            find.query_map(params![self.namespace, now], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(ends.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+fn node(row: &SqlRow<'_>) -> rusqlite::Result<(u32, Row)> {
+    let token: Option<[u8; 16]> = row.get("token")?;
+    let node = Row {
+        start: row.get("start")?,
+        end_exclusive: row.get("end_exclusive")?,
+        token: token.map(Token::from_bytes),
+    };
+    Ok((row.get("node_id")?, node))
+}
+
+/// Why an attempt failed.
+enum Failure {
+    /// SQLite's word, which may only mean that another process is at it.
+    Sqlite(rusqlite::Error),
+    /// The last word.
+    Told(Error),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Told(error)
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+#[cfg(unix)]
+fn file_id(metadata: &fs::Metadata) -> FileId {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.dev(), metadata.ino())
+}
+
+/// Here only the store's own id tells files apart.
+#[cfg(not(unix))]
+fn file_id(_metadata: &fs::Metadata) -> FileId {
+    (0, 0)
+}
+
+/// Returns the name of the file system at a path if it is none of this machine alone.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn network_file_system(path: &Path) -> io::Result<Option<&'static str>> {
+    let kind = rustix::fs::statfs(path)?.f_type;
+    #[allow(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "32-bit magic")]
+    Ok(network_name(kind as u32))
+}
+
+/// By the magic numbers of Linux's `statfs`.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn network_name(magic: u32) -> Option<&'static str> {
+    Some(match magic {
+        0x6969 => "NFS",
+        0x517b | 0xff53_4d42 | 0xfe53_4d42 => "SMB",
+        0x0102_1997 => "9p",
+        0x6573_5546 => "FUSE",
+        0x00c3_6400 => "Ceph",
+        0x5346_414f | 0x6b41_4653 => "AFS",
+        0x7375_7245 => "Coda",
+        0x0bd0_0bd0 => "Lustre",
+        0x4750_4653 => "GPFS",
+        0x7461_636f => "OCFS2",
+        0x0116_1970 => "GFS2",
+        0x1983_0326 => "BeeGFS",
+        0x786f_4256 => "a folder shared by VirtualBox",
+        0xbacb_acbc => "a folder shared by VMware",
+        _ => return None,
+    })
+}
+
+#[cfg(target_vendor = "apple")]
+fn network_file_system(path: &Path) -> io::Result<Option<&'static str>> {
+    /// `MNT_LOCAL` of `sys/mount.h`.
+    const LOCAL: u32 = 0x1000;
+    let flags = rustix::fs::statfs(path)?.f_flags;
+    Ok((flags & LOCAL == 0).then_some("a file system of another machine"))
+}
+
+#[cfg(windows)]
+fn network_file_system(path: &Path) -> io::Result<Option<&'static str>> {
+    use std::path::{Component, Prefix};
+    let Some(Component::Prefix(prefix)) = path.components().next() else {
+        return Ok(None);
+    };
+    let remote = matches!(prefix.kind(), Prefix::UNC(..) | Prefix::VerbatimUNC(..));
+    Ok(remote.then_some("a share of another machine"))
+}
+
+/// No way is known to tell.
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple", windows)))]
+fn network_file_system(_path: &Path) -> io::Result<Option<&'static str>> {
+    Ok(None)
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore")
+            .field("path", &self.path)
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn network_file_systems_are_told_by_their_magic() {
+        for (magic, network) in [
+            (0x6969, true),       // NFS
+            (0xff53_4d42, true),  // CIFS
+            (0x6573_5546, true),  // FUSE, virtiofs
+            (0xef53, false),      // ext4
+            (0x5846_5342, false), // xfs
+            (0x9123_683e, false), // btrfs
+            (0x0102_1994, false), // tmpfs
+            (0x794c_7630, false), // overlayfs
+            (0x2fc1_2fc1, false), // zfs
+        ] {
+            assert_eq!(network_name(magic).is_some(), network, "{magic:#x}");
+        }
+    }
+
+    #[test]
+    fn network_file_systems_are_refused_unless_forced() {
+        let namespace = Namespace::new("orders", &randflake::Secret::random()).expect("a name");
+        let store = SqliteStore::new("ids.db", namespace).expect("a path");
+        let error = store.allow(network_name(0x6969)).expect_err("NFS");
+        assert_eq!(error.kind(), StoreErrorKind::WeakStore);
+        assert!(error.to_string().contains("lies on NFS"), "{error}");
+        assert_eq!(store.allow(None), Ok(()));
+        let forced = store.allow_network_file_system(true);
+        assert_eq!(forced.allow(network_name(0x6969)), Ok(()));
+    }
+
+    #[test]
+    fn the_file_system_is_looked_at() {
+        // procfs is none of the listed ones, but statfs has to find it and fail elsewhere.
+        assert!(matches!(network_file_system(Path::new("/proc")), Ok(None)));
+        assert!(network_file_system(Path::new("/no/such/file")).is_err());
+    }
+}

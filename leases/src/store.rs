@@ -1,0 +1,611 @@
+//! What is said between a holder of leases and a store. All times are whole unix seconds, all
+//! intervals half-open.
+
+use std::fmt;
+
+use hmac::{Hmac, KeyInit, Mac};
+use randflake::{Lease, Secret, layout};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroize;
+
+use crate::{Error, Result, StoreErrorKind};
+
+/// A store of leases. Blocking; each call is one atomic operation of the store, and what a call
+/// has granted is still there after a crash of this process, of the store and of the machine.
+///
+/// A call may be repeated after an error: nobody knows whether it was done, and doing it twice is
+/// as doing it once. Implementations answer with the rules of [`MemoryStore`](crate::MemoryStore)
+/// and show it with [`laws`](crate::laws).
+pub trait LeaseStore: Send {
+    /// Leases node ids that nobody holds, under a token that was never used before; repeated with
+    /// the same token, returns what that token holds.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretMismatch`](StoreErrorKind::SecretMismatch),
+    /// [`StoreReplaced`](StoreErrorKind::StoreReplaced),
+    /// [`StoreNotInitialized`](StoreErrorKind::StoreNotInitialized),
+    /// [`StoreUnavailable`](StoreErrorKind::StoreUnavailable);
+    /// [`INVALID_ARGUMENT`](randflake::ErrorKind::InvalidArgument): a `want` or `ttl` that this
+    /// namespace cannot grant.
+    fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>>;
+
+    /// Raises the end of what a token holds; also after that end, as long as nobody else has it.
+    ///
+    /// # Errors
+    ///
+    /// As [`LeaseStore::acquire`].
+    fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>>;
+
+    /// Gives back what a token holds. The holder must have sealed its generator first: it never
+    /// stamps again.
+    ///
+    /// # Errors
+    ///
+    /// As [`LeaseStore::acquire`].
+    fn release(&mut self, request: &Release) -> Result<Reply<Released>>;
+
+    /// Notes that the store may have forgotten leases (a backup was restored): for the longest
+    /// lease and the largest skew nothing is granted, and only leases that were clearly running
+    /// are renewed.
+    ///
+    /// # Errors
+    ///
+    /// As [`LeaseStore::acquire`].
+    fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>>;
+}
+
+/// What the rows of a lease belong to: 128 random bits, made in memory for one lease of one
+/// process life and never saved.
+///
+/// ```
+/// use randflake_leases::Token;
+/// let token = Token::random();
+/// assert_ne!(token, Token::random());
+/// assert_eq!(Token::from_bytes(*token.as_bytes()), token);
+/// assert!(format!("{token:?}").len() < 20, "shortened");
+/// ```
+#[derive(Clone, Copy, Eq, Hash, PartialEq)]
+pub struct Token([u8; 16]);
+
+impl Token {
+    /// Makes a fresh token from the operating system's random source.
+    ///
+    /// # Panics
+    ///
+    /// If the operating system has no random numbers to give.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(random_bytes())
+    }
+
+    /// Takes a token as a store has kept it.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the bytes for a store to keep.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
+    /// Returns node ids from 0 to `max_node_id` in an order of this token's own, without end; one
+    /// may come twice. Random, so that requests seldom meet, and so that after a store has lost
+    /// writes they seldom hit a node id whose lease was forgotten; from the token, so that a
+    /// repeated request asks for the same ones.
+    ///
+    /// ```
+    /// use randflake_leases::Token;
+    /// let token = Token::random();
+    /// let candidates: Vec<u32> = token.candidates(9).take(8).collect();
+    /// assert!(candidates.iter().all(|node_id| *node_id <= 9));
+    /// assert!(token.candidates(9).take(8).eq(candidates));
+    /// ```
+    #[allow(clippy::cast_possible_truncation, reason = "at most max_node_id")]
+    pub fn candidates(self, max_node_id: u32) -> impl Iterator<Item = u32> {
+        (0_u32..).flat_map(move |block| {
+            let digest: [u8; 32] = Sha256::new()
+                .chain_update(b"randflake candidates v1")
+                .chain_update(self.0)
+                .chain_update(block.to_le_bytes())
+                .finalize()
+                .into();
+            let words = digest.as_chunks::<4>().0.to_vec();
+            words.into_iter().map(move |word| {
+                let scaled = u64::from(u32::from_le_bytes(word)) * (u64::from(max_node_id) + 1);
+                (scaled >> 32) as u32
+            })
+        })
+    }
+}
+
+/// Shows the first four bytes: whoever has a whole token could renew or release its lease.
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let first = *self.0.first_chunk().expect("16 bytes");
+        write!(f, "Token({:08x}..)", u32::from_be_bytes(first))
+    }
+}
+
+/// One node id and the unix seconds its holder may stamp: `start` up to, but not including,
+/// `end_exclusive`.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct NodeLease {
+    /// 0 to 131 071.
+    pub node_id: u32,
+    /// First second.
+    pub start: i64,
+    /// First second after the lease.
+    pub end_exclusive: i64,
+}
+
+/// Returns the seconds that all of `leases` cover: the only ones a generator over all these nodes
+/// may stamp. `None` if there is no such second, or no lease.
+///
+/// ```
+/// use randflake_leases::{NodeLease, window};
+///
+/// let leases = [
+///     NodeLease { node_id: 7, start: 1763640000, end_exclusive: 1763640300 },
+///     NodeLease { node_id: 9, start: 1763640010, end_exclusive: 1763640290 },
+/// ];
+/// let lease = window(&leases).unwrap();
+/// assert_eq!((lease.start(), lease.end_exclusive()), (1763640010, 1763640290));
+/// ```
+#[must_use]
+pub fn window(leases: &[NodeLease]) -> Option<Lease> {
+    let start = leases.iter().map(|lease| lease.start).max()?;
+    let end_exclusive = leases.iter().map(|lease| lease.end_exclusive).min()?;
+    Lease::new(start, end_exclusive).ok()
+}
+
+/// Asks for node ids.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Acquire {
+    /// What the lease is known by; fresh, but for repeats of the same request.
+    pub token: Token,
+    /// How many node ids, 1 to 16 384. Fewer may be granted.
+    pub want: u32,
+    /// For how many seconds, at least six times the largest skew; the namespace's longest lease
+    /// at most is granted.
+    pub ttl: u32,
+    /// The unix second on the clock that ids are stamped with.
+    pub client_now: i64,
+}
+
+/// Asks for more time.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Renew {
+    /// What the lease is known by.
+    pub token: Token,
+    /// Which of the token's node ids; others are left as they are.
+    pub node_ids: Vec<u32>,
+    /// For how many seconds from now, as in [`Acquire`].
+    pub ttl: u32,
+    /// The unix second on the clock that ids are stamped with.
+    pub client_now: i64,
+}
+
+/// Gives node ids back.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Release {
+    /// What the lease is known by.
+    pub token: Token,
+    /// Which of the token's node ids.
+    pub node_ids: Vec<u32>,
+    /// The first second in which nothing was stamped, as the sealed generator tells it; never a
+    /// reading of a clock.
+    pub used_until: i64,
+}
+
+/// Tells that the store may have forgotten leases.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Fence {
+    /// A fresh token, by which the reply is known.
+    pub token: Token,
+}
+
+impl Acquire {
+    /// Binds an outcome to this request. For stores.
+    pub fn reply(&self, outcome: Acquired) -> Reply<Acquired> {
+        Reply::new(self.token, Operation::Acquire, outcome)
+    }
+}
+
+impl Renew {
+    /// Binds an outcome to this request. For stores.
+    pub fn reply(&self, outcome: Renewed) -> Reply<Renewed> {
+        Reply::new(self.token, Operation::Renew, outcome)
+    }
+}
+
+impl Release {
+    /// Binds an outcome to this request. For stores.
+    pub fn reply(&self, outcome: Released) -> Reply<Released> {
+        Reply::new(self.token, Operation::Release, outcome)
+    }
+}
+
+impl Fence {
+    /// Binds an outcome to this request. For stores.
+    pub fn reply(&self, outcome: Fenced) -> Reply<Fenced> {
+        Reply::new(self.token, Operation::Fence, outcome)
+    }
+}
+
+/// The four operations.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Operation {
+    /// [`LeaseStore::acquire`].
+    Acquire,
+    /// [`LeaseStore::renew`].
+    Renew,
+    /// [`LeaseStore::release`].
+    Release,
+    /// [`LeaseStore::fence`].
+    Fence,
+}
+
+/// An answer, bound to its request: it echoes the token and the operation. A connection that was
+/// shared over a fork, or whose call was cancelled, can deliver the answer to somebody else's.
+///
+/// ```
+/// use randflake_leases::{Operation, Released, Reply, Token};
+///
+/// let (token, other) = (Token::random(), Token::random());
+/// let reply = Reply::new(token, Operation::Release, Released { count: 1 });
+/// assert!(reply.clone().answer_to(other, Operation::Release).is_err());
+/// assert!(reply.clone().answer_to(token, Operation::Renew).is_err());
+/// assert_eq!(reply.answer_to(token, Operation::Release)?.count, 1);
+/// # Ok::<(), randflake_leases::Error>(())
+/// ```
+#[must_use = "an answer counts only once it is known to be one to this request"]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Reply<T> {
+    /// The token of the request.
+    pub token: Token,
+    /// The operation of the request.
+    pub operation: Operation,
+    /// What came of it.
+    pub outcome: T,
+}
+
+impl<T> Reply<T> {
+    /// Binds an outcome to the token and the operation of a request.
+    pub const fn new(token: Token, operation: Operation, outcome: T) -> Self {
+        Self { token, operation, outcome }
+    }
+
+    /// Returns the outcome if this is the answer to that request.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreUnavailable`](StoreErrorKind::StoreUnavailable): it answers another one. The
+    /// connection that it came from must not be used again.
+    pub fn answer_to(self, token: Token, operation: Operation) -> Result<T> {
+        if (self.token, self.operation) == (token, operation) {
+            return Ok(self.outcome);
+        }
+        Err(Error::new(
+            StoreErrorKind::StoreUnavailable,
+            format!(
+                "the store answered another request ({:?} of {:?} instead of {operation:?} of \
+                 {token:?}); its connection is shared with somebody and must be discarded",
+                self.operation, self.token
+            ),
+        ))
+    }
+}
+
+/// What came of an [`Acquire`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Acquired {
+    /// These node ids belong to the token: at least one, at most as many as wanted.
+    Granted {
+        /// The store's clock.
+        now: i64,
+        /// Sorted by node id.
+        leases: Vec<NodeLease>,
+    },
+    /// No node id that was looked at is free.
+    Busy {
+        /// The store's clock.
+        now: i64,
+        /// When the next one becomes free, if every node id was looked at.
+        free_at: Option<i64>,
+    },
+    /// The store may have forgotten leases.
+    Quarantined {
+        /// The store's clock.
+        now: i64,
+        /// From this second on it grants again.
+        until: i64,
+    },
+    /// The client's clock differs by more than the largest skew.
+    ClockSkew {
+        /// The store's clock.
+        store_now: i64,
+        /// The largest skew, in seconds.
+        max_skew: u32,
+    },
+}
+
+/// What came of a [`Renew`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Renewed {
+    /// These of the node ids still belong to the token, with the end that is now good: at least
+    /// one. The others are lost.
+    Extended {
+        /// The store's clock.
+        now: i64,
+        /// Sorted by node id.
+        leases: Vec<NodeLease>,
+    },
+    /// None of them does. What was granted before may be used up to its end.
+    Lost {
+        /// The store's clock.
+        now: i64,
+    },
+    /// The client's clock differs by more than the largest skew.
+    ClockSkew {
+        /// The store's clock.
+        store_now: i64,
+        /// The largest skew, in seconds.
+        max_skew: u32,
+    },
+}
+
+/// What came of a [`Release`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Released {
+    /// How many node ids still belonged to the token.
+    pub count: u32,
+}
+
+/// What came of a [`Fence`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Fenced {
+    /// The store's clock.
+    pub now: i64,
+    /// From this second on the store grants again, and no new lease starts before it.
+    pub floor: i64,
+    /// Leases that end at this second or before are not renewed.
+    pub renew_above: i64,
+}
+
+/// Which leases of a store: those of one id column and its one secret. A store can hold several
+/// namespaces; their node ids have nothing to do with each other.
+///
+/// The limits are those of the namespace when it is made; afterwards the store's own count.
+///
+/// ```
+/// use randflake::Secret;
+/// use randflake_leases::Namespace;
+///
+/// let orders = Namespace::new("orders", &Secret::random())?.max_ttl(600)?;
+/// assert_eq!((orders.name(), orders.limits().max_ttl), ("orders", 600));
+/// # Ok::<(), randflake_leases::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Namespace {
+    name: String,
+    secret: Secret,
+    limits: Limits,
+}
+
+/// The bounds of a namespace, kept in the store.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Limits {
+    /// Longest lease, in seconds.
+    pub max_ttl: u32,
+    /// Largest difference between two clocks, in seconds; a lease is at least six times as long.
+    pub max_skew: u32,
+    /// Largest node id.
+    pub max_node_id: u32,
+}
+
+impl Namespace {
+    /// Longest name, in bytes.
+    pub const MAX_NAME: usize = 200;
+
+    /// Names a namespace: 1 to 200 bytes, no control characters. Leases last 300 seconds at most,
+    /// clocks may differ by 5, and all 131 072 node ids are there to be leased.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: another name.
+    pub fn new(name: impl Into<String>, secret: &Secret) -> Result<Self> {
+        let name = name.into();
+        let fits = (1..=Self::MAX_NAME).contains(&name.len());
+        if !fits || name.chars().any(char::is_control) {
+            return Err(Error::invalid_argument(format!(
+                "a namespace's name must have 1 to {} bytes and no control characters, got {:?}",
+                Self::MAX_NAME,
+                name.chars().take(20).collect::<String>()
+            )));
+        }
+        Ok(Self {
+            name,
+            secret: secret.clone(),
+            limits: Limits { max_ttl: 300, max_skew: 5, max_node_id: layout::MAX_NODE_ID },
+        })
+    }
+
+    /// Sets the longest lease, 1 to 86 400 seconds and at least six times the largest skew. After
+    /// a [fence](LeaseStore::fence) nothing is granted for that long.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: out of range.
+    pub fn max_ttl(self, seconds: u32) -> Result<Self> {
+        self.limited(|limits| limits.max_ttl = seconds)
+    }
+
+    /// Sets how many seconds clocks may differ, 0 to a sixth of the longest lease.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: out of range.
+    pub fn max_skew(self, seconds: u32) -> Result<Self> {
+        self.limited(|limits| limits.max_skew = seconds)
+    }
+
+    /// Sets the largest node id to lease, 0 to 131 071, to leave the others to node ids by hand.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: out of range.
+    pub fn max_node_id(self, max_node_id: u32) -> Result<Self> {
+        self.limited(|limits| limits.max_node_id = max_node_id)
+    }
+
+    fn limited(mut self, change: impl FnOnce(&mut Limits)) -> Result<Self> {
+        change(&mut self.limits);
+        self.limits.check()?;
+        Ok(self)
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the limits that this namespace gets if it is made now.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Returns the text by which a store tells layouts apart: others have other node widths.
+    ///
+    /// ```
+    /// # use randflake::Secret;
+    /// # use randflake_leases::Namespace;
+    /// let orders = Namespace::new("orders", &Secret::random())?;
+    /// assert_eq!(orders.layout(), "1730000000:30:17:17");
+    /// # Ok::<(), randflake_leases::Error>(())
+    /// ```
+    #[must_use]
+    pub fn layout(&self) -> String {
+        format!(
+            "{}:{}:{}:{}",
+            layout::EPOCH,
+            layout::TIMESTAMP_BITS,
+            layout::NODE_BITS,
+            layout::SEQUENCE_BITS
+        )
+    }
+
+    /// Returns the fingerprint that a store keeps to tell this secret from another: the first
+    /// eight bytes of HMAC-SHA256 under the secret over `randflake key_check v1` and the salt.
+    ///
+    /// # Panics
+    ///
+    /// Never: every secret is a key.
+    #[must_use]
+    pub fn key_check(&self, salt: &[u8; 16]) -> [u8; 8] {
+        let mut hex = self.secret.to_hex();
+        let mut key =
+            u128::from_str_radix(&hex, 16).expect("a secret's 32 hex digits").to_be_bytes();
+        let check = Hmac::<Sha256>::new_from_slice(&key)
+            .expect("HMAC takes keys of any length")
+            .chain_update(b"randflake key_check v1")
+            .chain_update(salt)
+            .finalize()
+            .into_bytes();
+        key.zeroize();
+        hex.zeroize();
+        *check.first_chunk().expect("32 bytes")
+    }
+
+    /// Checks that a namespace as a store has it is this one.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretMismatch`](StoreErrorKind::SecretMismatch): it belongs to another secret.
+    /// `INVALID_ARGUMENT`: it was made for another layout, or with another largest node id.
+    pub fn check(&self, made: &Made) -> Result<()> {
+        let name = &self.name;
+        if made.key_check != self.key_check(&made.salt) {
+            return Err(Error::new(
+                StoreErrorKind::SecretMismatch,
+                format!(
+                    "namespace {name:?} of this store belongs to another secret; ids of two \
+                     secrets do not belong into one column: use the secret of this namespace, or \
+                     another namespace= for the other column"
+                ),
+            ));
+        }
+        let layout = self.layout();
+        if made.layout != layout {
+            return Err(Error::invalid_argument(format!(
+                "namespace {name:?} of this store has the layout {}, and this is {layout}; use \
+                 another namespace= for another layout",
+                made.layout
+            )));
+        }
+        let (theirs, ours) = (made.limits.max_node_id, self.limits.max_node_id);
+        if theirs != ours {
+            return Err(Error::invalid_argument(format!(
+                "namespace {name:?} of this store leases node ids up to {theirs}, and {ours} was \
+                 asked for; use the same largest node id everywhere"
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Limits {
+    fn check(self) -> Result<()> {
+        let Self { max_ttl, max_skew, max_node_id } = self;
+        if !(1..=86_400).contains(&max_ttl) || max_skew > max_ttl / 6 {
+            return Err(Error::invalid_argument(format!(
+                "the longest lease must have 1 to 86400 seconds and at least six times the \
+                 largest skew, got {max_ttl} with a skew of {max_skew}"
+            )));
+        }
+        if max_node_id > layout::MAX_NODE_ID {
+            return Err(Error::invalid_argument(format!(
+                "the largest node id to lease must be between 0 and {}, got {max_node_id}",
+                layout::MAX_NODE_ID
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// What a store keeps of a namespace from the day it is made.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Made {
+    /// The bounds.
+    pub limits: Limits,
+    /// See [`Namespace::layout`].
+    pub layout: String,
+    /// Random; part of what [`Namespace::key_check`] is made of.
+    pub salt: [u8; 16],
+    /// See [`Namespace::key_check`].
+    pub key_check: [u8; 8],
+}
+
+impl Made {
+    /// Returns what a store keeps if the namespace is made now.
+    #[must_use]
+    pub fn new(namespace: &Namespace) -> Self {
+        let salt = random_bytes();
+        Self {
+            limits: namespace.limits,
+            layout: namespace.layout(),
+            salt,
+            key_check: namespace.key_check(&salt),
+        }
+    }
+}
+
+pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the operating system has a random source");
+    bytes
+}

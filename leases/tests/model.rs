@@ -1,0 +1,164 @@
+//! The lease protocol of ARCHITECTURE.md, searched exhaustively: every state that a few holders can
+//! reach within a few seconds, whatever the clocks read and whenever, however often and to whom the
+//! messages are delivered. In none of them is an id repeated; and for every single rule that is
+//! broken the search finds how one is.
+//!
+//! Small worlds are no proof. Not in them: several masters at once, processes that are cloned with
+//! their memory (as a virtual machine is), and more than one node id: each is leased by itself, and
+//! a generator over several stamps only the seconds that all of them cover.
+
+#[path = "model/protocol.rs"]
+mod protocol;
+#[path = "model/search.rs"]
+mod search;
+
+use std::io::{self, Write};
+
+use protocol::{Clock, Loss, MAX_HOLDERS, MAX_SECONDS, Mutant, World};
+use search::{INVARIANTS, Invariant, search};
+
+/// Two holders, no loss, and every state in full: what mutants are searched in.
+const FULL: World = World {
+    holders: 2,
+    seconds: 4,
+    clock: Clock::Any,
+    loss: Loss::Never,
+    fork: false,
+    reduced: false,
+    mutant: None,
+};
+/// Two holders, no loss, and less in each state.
+const REDUCED: World = World { reduced: true, ..FULL };
+const THREE: World = World { holders: 3, ..FULL };
+const FORK: World = World { fork: true, ..FULL };
+const RESTORE: World = World { loss: Loss::Restore, ..FULL };
+const FAILOVER: World = failover(FULL, 1, 1, 2);
+
+const fn failover(world: World, skew: u8, duration: u8, until: u8) -> World {
+    let clock = Clock::Skewed { skew, duration, until };
+    World { seconds: until + skew + duration, clock, loss: Loss::Failover, ..world }
+}
+
+#[test]
+fn no_id_is_repeated_whatever_clocks_read_and_messages_do() {
+    for (world, states) in [
+        (World { seconds: 6, ..FULL }, 124_028),
+        (World { seconds: 5, ..THREE }, 134_684),
+        (World { seconds: 7, ..REDUCED }, 47_479),
+        (World { holders: 3, seconds: 6, ..REDUCED }, 140_428),
+    ] {
+        holds(&world, states);
+    }
+}
+
+#[test]
+fn no_id_is_repeated_when_holders_fork() {
+    for (world, states) in [
+        (World { seconds: 5, ..FORK }, 48_105),
+        (World { holders: 3, ..FORK }, 36_860),
+        (World { holders: 3, seconds: 5, fork: true, ..REDUCED }, 71_757),
+    ] {
+        holds(&world, states);
+    }
+}
+
+#[test]
+fn no_id_is_repeated_when_a_backup_is_restored_and_fenced() {
+    for (world, states) in [
+        (RESTORE, 489_253),
+        (World { seconds: 5, loss: Loss::Restore, ..REDUCED }, 990_577),
+        (World { holders: 3, seconds: 3, loss: Loss::Restore, ..REDUCED }, 142_983),
+    ] {
+        holds(&world, states);
+    }
+}
+
+#[test]
+fn no_id_is_repeated_when_a_failover_loses_writes() {
+    for (world, states) in [
+        (FAILOVER, 1_124_246),
+        (failover(REDUCED, 0, 2, 2), 61_920),
+        (failover(REDUCED, 1, 2, 2), 856_366),
+        (failover(REDUCED, 2, 1, 1), 689_447),
+        (failover(World { holders: 3, ..REDUCED }, 1, 1, 2), 2_891_593),
+    ] {
+        holds(&world, states);
+    }
+}
+
+/// Every rule, in a world where breaking it does harm, and which invariant then breaks.
+const MUTANTS: [(Mutant, World, Invariant); 28] = [
+    (Mutant::StartsBeforeOldEnd, FULL, Invariant::Unique),
+    (Mutant::StartsAfterLastStart, FULL, Invariant::Unique),
+    (Mutant::ExpiresByStoreTtl, FULL, Invariant::Unique),
+    (Mutant::StampsItsEnd, FULL, Invariant::Unique),
+    (Mutant::ReadsClockTwice, FULL, Invariant::Unique),
+    (Mutant::AnswersBeforeCommit, FULL, Invariant::Unique),
+    (Mutant::RenewsWithoutToken, FULL, Invariant::Unique),
+    (Mutant::RenewSets, FULL, Invariant::Unique),
+    (Mutant::ReleasesByClock, FULL, Invariant::Unique),
+    (Mutant::ReleasesBeforeClose, FULL, Invariant::Unique),
+    // The one that releases, the one it releases, and the one that leases next.
+    (Mutant::ReleasesWithoutToken, THREE, Invariant::Unique),
+    (Mutant::RestoresWithoutFence, RESTORE, Invariant::Unique),
+    (Mutant::FloorOneLower, RESTORE, Invariant::Unique),
+    (Mutant::AcquireIgnoresFloor, RESTORE, Invariant::Unique),
+    (Mutant::FloorWithoutRenewAbove, RESTORE, Invariant::Unique),
+    (Mutant::IgnoresIncarnation, FAILOVER, Invariant::Unique),
+    (Mutant::FloorOneLower, FAILOVER, Invariant::Unique),
+    (Mutant::AcquireIgnoresFloor, FAILOVER, Invariant::Unique),
+    (Mutant::RenewAboveOneLower, FAILOVER, Invariant::Unique),
+    (Mutant::FloorWithoutRenewAbove, FAILOVER, Invariant::Unique),
+    (Mutant::ChildStamps, FORK, Invariant::Unique),
+    (Mutant::ChildRenews, FORK, Invariant::Unique),
+    (Mutant::ChildReleases, FORK, Invariant::Unique),
+    (Mutant::ReplyOpensSecondTerm, FULL, Invariant::Unique),
+    // A Term that ends early repeats nothing.
+    (Mutant::ReplyLowersEnd, FULL, Invariant::Monotone),
+    (Mutant::ReplyForAnotherGrant, FULL, Invariant::Unique),
+    (Mutant::ReplyForAnotherToken, FULL, Invariant::Unique),
+    (Mutant::ReplyForAnotherOperation, FULL, Invariant::Unique),
+];
+
+#[test]
+fn every_broken_rule_is_caught() {
+    let mut missed = Vec::new();
+    for (mutant, world, invariant) in MUTANTS {
+        let found = search(&World { mutant: Some(mutant), ..world });
+        let steps = INVARIANTS.map(|invariant| {
+            let way = found.broken[invariant as usize].as_ref();
+            way.map(|way| format!("{invariant:?} after {} steps", way.len()))
+        });
+        let steps: Vec<String> = steps.into_iter().flatten().collect();
+        say(&format!("{mutant:?}: breaks {} ({} states)", steps.join(", "), found.states));
+        if found.broken[invariant as usize].is_none() {
+            missed.push((mutant, invariant));
+        }
+    }
+    assert!(missed.is_empty(), "the search found nothing wrong with {missed:?}");
+}
+
+/// Checks that every invariant holds in a world, and how many states that is: another number means
+/// that something else is searched than what is claimed.
+fn holds(world: &World, states: usize) {
+    let World { holders, seconds, clock, loss, fork, reduced, .. } = *world;
+    assert!(holders <= MAX_HOLDERS && seconds <= MAX_SECONDS, "too large: {world:?}");
+    let found = search(world);
+    say(&format!(
+        "{} states, each within {} steps: {holders} holders, {seconds} seconds, clock {clock:?}, \
+         loss {loss:?}, fork {fork}, reduced {reduced}",
+        found.states, found.depth
+    ));
+    for invariant in INVARIANTS {
+        if let Some(way) = &found.broken[invariant as usize] {
+            let way: Vec<String> = way.iter().map(|step| format!("  {step:?}")).collect();
+            panic!("{invariant:?} is broken in {world:?}:\n{}", way.join("\n"));
+        }
+    }
+    assert_eq!(found.states, states, "states of {world:?}");
+}
+
+/// Prints a line even when the test passes, which `println` does not.
+fn say(line: &str) {
+    writeln!(io::stdout(), "model: {line}").expect("stdout can be written to");
+}

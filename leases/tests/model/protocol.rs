@@ -1,0 +1,432 @@
+//! The protocol in ARCHITECTURE.md for one node id (node ids never interact), as a function from a
+//! state to every state that can come next.
+//!
+//! A second is a number up to [`World::seconds`]. What a clock reads, how long a request or a reply
+//! is under way, and whether it arrives once, again or never, are all free. A request may arrive at
+//! any moment after it could first have been sent, so requests need no place in the state; a reply
+//! once sent can be read for ever, so it may come late, twice, after a later one or not at all.
+
+/// More seconds, or more holders, do not fit into the key of a state.
+pub(crate) const MAX_SECONDS: u8 = 7;
+pub(crate) const MAX_HOLDERS: usize = 3;
+/// The index of the child among the processes.
+pub(crate) const CHILD: usize = MAX_HOLDERS;
+
+/// What is searched: how many holders and seconds, and what may go wrong.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct World {
+    pub(crate) holders: usize,
+    pub(crate) seconds: u8,
+    pub(crate) clock: Clock,
+    pub(crate) loss: Loss,
+    /// A holder's process may fork, once.
+    pub(crate) fork: bool,
+    /// Leaves out what changes nothing while no rule is broken, for larger worlds: see
+    /// [`State::forget_stale_replies`] and [`World::live`].
+    pub(crate) reduced: bool,
+    /// The rule that is broken.
+    pub(crate) mutant: Option<Mutant>,
+}
+
+/// How far the store's clock is trusted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Clock {
+    /// Not at all: a reading is any second, and a lease lasts any time.
+    Any,
+    /// At the time `t` every master's clock reads some second of `t..=t + skew`, so that two of
+    /// them are at most the skew apart. No lease is longer than `duration`. Time ends at `until`.
+    Skewed { skew: u8, duration: u8, until: u8 },
+}
+
+/// How the store loses what it has acknowledged.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Loss {
+    Never,
+    /// A backup of any earlier moment is restored, and fenced above every end ever granted.
+    Restore,
+    /// A replica as of any earlier moment becomes the master, and fences by its own clock.
+    Failover,
+}
+
+/// One rule of the protocol broken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Mutant {
+    StartsBeforeOldEnd,
+    StartsAfterLastStart,
+    ExpiresByStoreTtl,
+    StampsItsEnd,
+    ReadsClockTwice,
+    AnswersBeforeCommit,
+    RenewsWithoutToken,
+    RenewSets,
+    ReleasesByClock,
+    ReleasesBeforeClose,
+    ReleasesWithoutToken,
+    RestoresWithoutFence,
+    IgnoresIncarnation,
+    FloorOneLower,
+    AcquireIgnoresFloor,
+    RenewAboveOneLower,
+    FloorWithoutRenewAbove,
+    ChildStamps,
+    ChildRenews,
+    ChildReleases,
+    ReplyOpensSecondTerm,
+    ReplyLowersEnd,
+    ReplyForAnotherGrant,
+    ReplyForAnotherToken,
+    ReplyForAnotherOperation,
+}
+
+/// The node's row and the store's meta data. Tokens are counted from 1; 0 is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Store {
+    pub(crate) start: u8,
+    pub(crate) end: u8,
+    pub(crate) token: u8,
+    pub(crate) floor: u8,
+    pub(crate) renew_above: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Phase {
+    /// A holder: may have sent an acquire, has read no reply. The child: is not there yet.
+    #[default]
+    Waiting,
+    /// Has a Term.
+    Open,
+    /// Has sealed its Term for good; the release may be under way.
+    Closed,
+    /// A child that has forgotten the lease it inherited.
+    Forgotten,
+}
+
+/// One process, with its token and its Term.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Process {
+    pub(crate) token: u8,
+    pub(crate) phase: Phase,
+    pub(crate) start: u8,
+    pub(crate) end: u8,
+    /// One past the last stamp of the Term; its start if there is none.
+    pub(crate) used_until: u8,
+    /// The seconds this process has stamped, a bit for each.
+    pub(crate) used: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct State {
+    pub(crate) store: Store,
+    /// What the store comes back with when it loses its data.
+    pub(crate) copy: Store,
+    /// The store came back and is not fenced yet: it serves nobody.
+    pub(crate) lost: bool,
+    /// The time, under [`Clock::Skewed`].
+    pub(crate) time: u8,
+    /// The largest end ever granted, under [`Loss::Restore`].
+    pub(crate) highest: u8,
+    /// The holders, then the child.
+    pub(crate) processes: [Process; MAX_HOLDERS + 1],
+    /// Per token, the replies "the node is yours from start to end", a bit for each start and end:
+    /// to an acquire, to its repetition, to a renewal.
+    pub(crate) grants: [u32; MAX_HOLDERS],
+    /// Per token, the replies "the node is taken until end" to an acquire, a bit for each end. They
+    /// are kept for the mutant that takes them for replies to another operation.
+    pub(crate) refusals: [u8; MAX_HOLDERS],
+}
+
+/// What happens between two states.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Step {
+    Acquire { token: u8, start: u8, end: u8 },
+    Refuse { token: u8, end: u8 },
+    Renew { token: u8, end: u8 },
+    Release { token: u8, used_until: u8 },
+    Copy,
+    Lose,
+    Fence { floor: u8, renew_above: u8 },
+    Tick,
+    ReadGrant { process: usize, token: u8, start: u8, end: u8 },
+    ReadRefusal { process: usize, token: u8, end: u8 },
+    Stamp { process: usize, second: u8 },
+    Close { process: usize },
+    Fork { process: usize },
+}
+
+/// Is told of a possible step, and of the state after it.
+type Next<'a> = &'a mut dyn FnMut(Step, State);
+
+impl World {
+    pub(crate) fn first(&self) -> State {
+        let mut first = State::default();
+        for (process, token) in first.processes[..self.holders].iter_mut().zip(1..) {
+            process.token = token;
+        }
+        first
+    }
+
+    /// Tells `next` of every step that is possible in `at`.
+    pub(crate) fn steps(&self, at: &State, next: Next<'_>) {
+        let next: Next<'_> = &mut |step, mut to| {
+            to.forget_stale_replies(self);
+            next(step, to);
+        };
+        for (index, process) in at.processes.iter().enumerate() {
+            if process.token > 0 {
+                if !at.lost {
+                    self.acquire(at, process.token, next);
+                    self.renew(at, *process, next);
+                    self.release(at, *process, next);
+                }
+                self.read(at, index, next);
+                self.live(at, index, next);
+            }
+        }
+        if let Clock::Skewed { until, .. } = self.clock
+            && at.time < until
+        {
+            next(Step::Tick, State { time: at.time + 1, ..*at });
+        }
+        self.lose(at, next);
+    }
+
+    fn breaks(&self, rule: Mutant) -> bool {
+        self.mutant == Some(rule)
+    }
+
+    /// The store answers an acquire, which may arrive at any time: before the Term, again during
+    /// it, and even after the release.
+    fn acquire(&self, at: &State, token: u8, next: Next<'_>) {
+        let store = at.store;
+        if store.token == token {
+            let step = Step::Acquire { token, start: store.start, end: store.end };
+            return next(step, self.replied(at, token, store, store.start));
+        }
+        let last_end = match self.mutant {
+            Some(Mutant::StartsBeforeOldEnd) => store.end.saturating_sub(1),
+            Some(Mutant::StartsAfterLastStart) => store.start,
+            Some(Mutant::ExpiresByStoreTtl) => 0,
+            _ => store.end,
+        };
+        let floor = if self.breaks(Mutant::AcquireIgnoresFloor) { 0 } else { store.floor };
+        let mut grant = |start, end| {
+            let step = Step::Acquire { token, start, end };
+            let to = self.replied(at, token, Store { start, end, token, ..store }, start);
+            next(step, to);
+            if self.breaks(Mutant::AnswersBeforeCommit) {
+                next(step, State { store, ..to });
+            }
+        };
+        match self.clock {
+            // That such a clock shows the end and the floor as passed says nothing. What is left of
+            // the rule is that a lease starts after both.
+            Clock::Any => {
+                for start in last_end.max(floor)..self.seconds {
+                    (start + 1..=self.seconds).for_each(|end| grant(start, end));
+                }
+            }
+            Clock::Skewed { skew, duration, .. } => {
+                for now in (at.time..=at.time + skew).filter(|now| *now >= store.end.max(floor)) {
+                    let start = last_end.max(floor).max(now.saturating_sub(skew));
+                    (now + 1..=now + duration).for_each(|end| grant(start, end));
+                }
+            }
+        }
+        if self.breaks(Mutant::ReplyForAnotherOperation) {
+            let mut to = *at;
+            to.refusals[usize::from(token) - 1] |= 1 << store.end;
+            next(Step::Refuse { token, end: store.end }, to);
+        }
+    }
+
+    /// The store answers a renewal, which may arrive at any time after the Term began, also when it
+    /// is over or closed.
+    fn renew(&self, at: &State, process: Process, next: Next<'_>) {
+        let Store { start, end, token, renew_above, .. } = at.store;
+        let any_row = self.breaks(Mutant::RenewsWithoutToken);
+        let owned = token == process.token || any_row;
+        if process.phase == Phase::Waiting || !owned || end <= renew_above {
+            return;
+        }
+        let ends = match self.clock {
+            Clock::Any => 0..=self.seconds,
+            Clock::Skewed { skew, duration, .. } => at.time + 1..=at.time + skew + duration,
+        };
+        for new_end in ends {
+            let end = if self.breaks(Mutant::RenewSets) { new_end } else { new_end.max(end) };
+            let start = if any_row { process.start } else { start };
+            if start < end {
+                let to = self.replied(at, process.token, Store { end, ..at.store }, start);
+                next(Step::Renew { token: process.token, end }, to);
+            }
+        }
+    }
+
+    /// The state after the store wrote `store` and sent the reply "yours from start to its end".
+    fn replied(&self, at: &State, token: u8, store: Store, start: u8) -> State {
+        let mut to = State { store, ..*at };
+        if self.loss == Loss::Restore {
+            to.highest = at.highest.max(store.end);
+        }
+        to.grants[usize::from(token) - 1] |= grant_bit(start, store.end);
+        to
+    }
+
+    /// The store answers a release, which may arrive at any time after the Term was sealed.
+    fn release(&self, at: &State, process: Process, next: Next<'_>) {
+        let Store { start, end, token, .. } = at.store;
+        let sent = process.phase == Phase::Closed
+            || process.phase == Phase::Open && self.breaks(Mutant::ReleasesBeforeClose);
+        let owned = token == process.token || self.breaks(Mutant::ReleasesWithoutToken);
+        if !sent || !owned {
+            return;
+        }
+        let used_until = match self.mutant {
+            Some(Mutant::ReleasesByClock) => 0..=self.seconds,
+            _ => process.used_until..=process.used_until,
+        };
+        for used_until in used_until {
+            let store = Store { end: used_until.clamp(start, end), token: 0, ..at.store };
+            next(Step::Release { token: process.token, used_until }, State { store, ..*at });
+        }
+    }
+
+    /// The store loses acknowledged writes, its meta data among them: it comes back as it was at
+    /// any earlier moment, is fenced, and only then serves again. A fence may also come unasked.
+    /// (A store whose `renew_above` never falls refuses more than this one.)
+    fn lose(&self, at: &State, next: Next<'_>) {
+        if self.loss == Loss::Never {
+            return;
+        }
+        if !at.lost {
+            let lost = !self.breaks(Mutant::RestoresWithoutFence)
+                && !self.breaks(Mutant::IgnoresIncarnation);
+            next(Step::Copy, State { copy: at.store, ..*at });
+            next(Step::Lose, State { store: at.copy, lost, ..*at });
+        }
+        let mut fence = |floor: u8, renew_above: u8| {
+            let floor = floor.saturating_sub(self.breaks(Mutant::FloorOneLower).into());
+            let renew_above = match self.mutant {
+                Some(Mutant::RenewAboveOneLower) => renew_above.saturating_sub(1),
+                Some(Mutant::FloorWithoutRenewAbove) => at.store.renew_above,
+                _ => renew_above,
+            };
+            // Beyond the last second there is nothing left to refuse.
+            let floor = floor.max(at.store.floor).min(MAX_SECONDS);
+            let renew_above = renew_above.min(MAX_SECONDS);
+            let store = Store { floor, renew_above, ..at.store };
+            next(Step::Fence { floor, renew_above }, State { store, lost: false, ..*at });
+        };
+        match self.clock {
+            Clock::Any => fence(at.highest, at.highest),
+            Clock::Skewed { skew, duration, .. } => {
+                (at.time..=at.time + skew).for_each(|now| fence(now + duration + skew, now + skew));
+            }
+        }
+    }
+
+    /// A process reads a reply. Replies are bound to their token and operation. One Term per token:
+    /// the first grant opens it, later replies can only raise its end, and only those that tell of
+    /// the same start. (An acquire that arrives late is granted a second lease; if it starts later,
+    /// another holder may have had one between the two.)
+    fn read(&self, at: &State, index: usize, next: Next<'_>) {
+        let process = at.processes[index];
+        if !matches!(process.phase, Phase::Waiting | Phase::Open) {
+            return;
+        }
+        let opens = process.phase == Phase::Waiting || self.breaks(Mutant::ReplyOpensSecondTerm);
+        for (token, (grants, refusals)) in (1..).zip(at.grants.into_iter().zip(at.refusals)) {
+            if token != process.token && !self.breaks(Mutant::ReplyForAnotherToken) {
+                continue;
+            }
+            for end in 1..=self.seconds {
+                for start in (0..end).filter(|start| grants & grant_bit(*start, end) != 0) {
+                    let same = start == process.start || self.breaks(Mutant::ReplyForAnotherGrant);
+                    let after = if opens {
+                        Process { phase: Phase::Open, start, end, used_until: start, ..process }
+                    } else if same && self.breaks(Mutant::ReplyLowersEnd) {
+                        Process { end, ..process }
+                    } else if same {
+                        Process { end: end.max(process.end), ..process }
+                    } else {
+                        continue;
+                    };
+                    let step = Step::ReadGrant { process: index, token, start, end };
+                    next(step, at.with(index, after));
+                }
+                // The mutant's Term takes it for the reply to a renewal.
+                if process.phase == Phase::Open && refusals & 1 << end != 0 {
+                    let after = Process { end: end.max(process.end), ..process };
+                    let step = Step::ReadRefusal { process: index, token, end };
+                    next(step, at.with(index, after));
+                }
+            }
+        }
+    }
+
+    /// A process with a Term stamps a second, seals the Term for good, or forks.
+    fn live(&self, at: &State, index: usize, next: Next<'_>) {
+        let process = at.processes[index];
+        if process.phase != Phase::Open {
+            return;
+        }
+        let seconds = match self.mutant {
+            Some(Mutant::StampsItsEnd) => process.used_until..(process.end + 1).min(self.seconds),
+            Some(Mutant::ReadsClockTwice) => process.used_until..self.seconds,
+            // Whatever follows a stamp that skips seconds also follows stamps of each of them.
+            _ if self.reduced => process.used_until..process.end.min(process.used_until + 1),
+            _ => process.used_until..process.end,
+        };
+        // Another id in the last second takes the next sequence number, and is no new state.
+        for second in seconds {
+            let used = process.used | 1 << second;
+            let after = Process { used, used_until: second + 1, ..process };
+            next(Step::Stamp { process: index, second }, at.with(index, after));
+        }
+
+        // The end of a sealed Term says nothing any more.
+        let sealed = Process { phase: Phase::Closed, end: process.used_until, ..process };
+        next(Step::Close { process: index }, at.with(index, sealed));
+
+        if self.fork && at.processes[CHILD].phase == Phase::Waiting {
+            let inherited = Process { used: 0, ..process };
+            let child = match self.mutant {
+                Some(Mutant::ChildStamps) => inherited,
+                // It goes on with the seconds that renewals grant from now on.
+                Some(Mutant::ChildRenews) => Process { used_until: process.end, ..inherited },
+                Some(Mutant::ChildReleases) => Process { phase: Phase::Closed, ..inherited },
+                // If it leases anew, it does so under a token of its own, as any other holder.
+                _ => Process { phase: Phase::Forgotten, ..Process::default() },
+            };
+            next(Step::Fork { process: index }, at.with(CHILD, child));
+        }
+    }
+}
+
+impl State {
+    fn with(&self, index: usize, process: Process) -> Self {
+        let mut to = *self;
+        to.processes[index] = process;
+        to
+    }
+
+    /// Forgets the replies that nobody reads any more: those to a sealed Term. A reduced world also
+    /// forgets those that an open Term rejects or has no use for: those about another grant, and
+    /// those that do not raise its end.
+    fn forget_stale_replies(&mut self, world: &World) {
+        let [holders @ .., child] = &self.processes;
+        for (grants, process) in self.grants.iter_mut().zip(holders) {
+            let raise = |end| grant_bit(process.start, end);
+            *grants &= match process.phase {
+                Phase::Open if world.reduced => (process.end + 1..=world.seconds).map(raise).sum(),
+                Phase::Closed if child.token != process.token => 0,
+                _ => u32::MAX,
+            };
+        }
+    }
+}
+
+/// The bit of the reply "from start to end".
+fn grant_bit(start: u8, end: u8) -> u32 {
+    1 << (u32::from(end) * u32::from(end - 1) / 2 + u32::from(start))
+}

@@ -1,0 +1,491 @@
+//! The store in a file obeys the laws, and says clearly what is wrong with the file.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+
+mod common;
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use common::{Dial, SECRET, START, Scratch, acquire, granted, namespace, release, renew, secret};
+use randflake::{Clock, Error as CoreError, SystemClock, layout};
+use randflake_leases::{
+    Acquired, Error, LeaseStore, Namespace, Renewed, SqliteStore, StoreErrorKind, Token, laws,
+};
+use rusqlite::Connection;
+
+fn store(path: impl AsRef<Path>) -> SqliteStore {
+    SqliteStore::new(path, namespace(layout::MAX_NODE_ID))
+        .expect("a path")
+        .clock(Dial::new(START).clock())
+}
+
+#[track_caller]
+fn refused(error: Result<impl std::fmt::Debug, Error>, kind: StoreErrorKind, says: &str) {
+    let error = error.expect_err("the file is of no use");
+    assert_eq!(error.kind(), kind, "{error}");
+    assert!(error.to_string().contains(says), "{error}");
+}
+
+fn is_sound(path: &Path) {
+    let connection = Connection::open(path).expect("a SQLite file");
+    let verdict: String =
+        connection.query_row("pragma integrity_check", [], |row| row.get(0)).expect("a verdict");
+    assert_eq!(verdict, "ok", "{}", path.display());
+}
+
+struct File {
+    path: PathBuf,
+    dial: Dial,
+}
+
+impl laws::Subject for File {
+    fn client(&self, namespace: &Namespace) -> Box<dyn LeaseStore> {
+        let store = SqliteStore::new(&self.path, namespace.clone()).expect("a path");
+        Box::new(store.clock(self.dial.clock()))
+    }
+
+    fn now(&self) -> i64 {
+        self.dial.now()
+    }
+
+    fn pass(&self, seconds: u32) {
+        self.dial.pass(seconds);
+    }
+}
+
+#[test]
+fn obeys_the_laws() {
+    let scratch = Scratch::new();
+    laws::check_all(&File { path: scratch.path("ids.db"), dial: Dial::new(START) });
+    is_sound(&scratch.path("ids.db"));
+}
+
+#[test]
+fn remembers_what_it_granted() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    let token = Token::random();
+    let lease = granted(&mut store(&path), token, START);
+    assert_eq!(granted(&mut store(&path), token, START), lease);
+    let renewed = renew(&mut store(&path), token, lease.node_id, START);
+    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    let files: Vec<_> = fs::read_dir(scratch.directory())
+        .expect("the directory")
+        .map(|entry| entry.expect("an entry").file_name())
+        .filter(|name| name != "ids.db" && name != "ids.db-journal")
+        .collect();
+    assert!(files.is_empty(), "and left behind: {files:?}");
+}
+
+#[test]
+fn keeps_to_the_clock_of_the_machine() {
+    let scratch = Scratch::new();
+    let mut store = SqliteStore::new(scratch.path("ids.db"), namespace(9)).expect("a path");
+    let now = || SystemClock.now().expect("a clock") / common::SECOND;
+    let before = now();
+    let lease = granted(&mut store, Token::random(), before);
+    assert!((before + 300..=now() + 300).contains(&lease.end_exclusive), "{lease:?}");
+}
+
+#[test]
+fn no_secret_is_in_the_file() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    granted(&mut store(&path), Token::random(), START);
+    let bytes = fs::read(&path).expect("the file");
+    let number = u128::from_str_radix(SECRET, 16).expect("hex").to_be_bytes();
+    let parts: [&[u8]; 4] =
+        [&number[..8], &number[8..], &SECRET.as_bytes()[..16], &SECRET.as_bytes()[16..]];
+    for part in parts {
+        assert!(!bytes.windows(part.len()).any(|window| window == part), "{part:x?}");
+    }
+    assert!(!format!("{:?}", store(&path)).contains(SECRET));
+}
+
+#[test]
+fn a_removed_file_is_noticed_and_not_made_again() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    let mut holder = store(&path);
+    let token = Token::random();
+    let lease = granted(&mut holder, token, START);
+    fs::remove_file(&path).expect("the file is there");
+    for _ in 0..2 {
+        let renewed = renew(&mut holder, token, lease.node_id, START);
+        refused(renewed, StoreErrorKind::StoreReplaced, "removed");
+        let again = acquire(&mut holder, Token::random(), 1, START);
+        refused(again, StoreErrorKind::StoreReplaced, "ids.db");
+        let freed = release(&mut holder, token, lease.node_id, START);
+        refused(freed, StoreErrorKind::StoreReplaced, "removed");
+        assert!(!path.exists());
+    }
+    // Somebody new makes a new store, which the holder does not take for its own.
+    granted(&mut store(&path), Token::random(), START);
+    let renewed = renew(&mut holder, token, lease.node_id, START);
+    refused(renewed, StoreErrorKind::StoreReplaced, "replaced");
+}
+
+#[test]
+fn a_replaced_file_is_noticed() {
+    type Replace = fn(&Path, &Path);
+    let ways: [(&str, Replace); 3] = [
+        ("by another store", |path, other| {
+            granted(&mut store(other), Token::random(), START);
+            fs::rename(other, path).expect("same directory");
+        }),
+        ("by an earlier copy", |path, other| {
+            fs::copy(path, other).expect("a copy");
+            fs::rename(other, path).expect("same directory");
+        }),
+        ("in place, by another store", |path, other| {
+            granted(&mut store(other), Token::random(), START);
+            let inode = fs::metadata(path).expect("the file").ino();
+            fs::copy(other, path).expect("a copy");
+            assert_eq!(fs::metadata(path).expect("the file").ino(), inode);
+        }),
+    ];
+    for (way, replace) in ways {
+        let scratch = Scratch::new();
+        let path = scratch.path("ids.db");
+        let mut holder = store(&path);
+        let token = Token::random();
+        let lease = granted(&mut holder, token, START);
+        replace(&path, &scratch.path("other.db"));
+        let kind = renew(&mut holder, token, lease.node_id, START).map_err(|error| error.kind());
+        assert_eq!(kind, Err(StoreErrorKind::StoreReplaced), "{way}");
+        granted(&mut store(&path), Token::random(), START);
+    }
+}
+
+#[test]
+fn a_file_that_goes_in_the_middle_has_granted_nothing() {
+    type Lose = fn(&Path);
+    let ways: [(&str, Lose); 2] = [
+        ("unlinked", |path| fs::remove_file(path).expect("the file")),
+        ("renamed and made anew", |path| {
+            fs::rename(path, path.with_extension("old")).expect("the file");
+            fs::write(path, "").expect("a new file");
+        }),
+    ];
+    for (way, lose) in ways {
+        let scratch = Scratch::new();
+        let path = scratch.path("ids.db");
+        granted(&mut store(&path), Token::random(), START);
+        // The store reads its clock in the middle of the transaction.
+        let there = path.clone();
+        let mut unlucky = store(&path).clock(move || {
+            lose(&there);
+            START * common::SECOND
+        });
+        let outcome = acquire(&mut unlucky, Token::random(), 1, START);
+        let kind = outcome.map_err(|error| error.kind());
+        assert_eq!(kind, Err(StoreErrorKind::StoreReplaced), "{way}");
+    }
+}
+
+/// The breaker that the documentation names. Whoever changes this changes the documentation.
+#[test]
+fn a_copy_cannot_be_told_from_its_original() {
+    let scratch = Scratch::new();
+    let (path, copy) = (scratch.path("ids.db"), scratch.path("copy.db"));
+    let token = Token::random();
+    let lease = granted(&mut store(&path), token, START);
+    fs::copy(&path, &copy).expect("a copy");
+    for path in [path, copy] {
+        let renewed = renew(&mut store(path), token, lease.node_id, START);
+        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    }
+}
+
+#[test]
+fn files_of_something_else_are_left_alone() {
+    let scratch = Scratch::new();
+    let text = scratch.path("text.db");
+    fs::write(&text, "not a database, but long enough to look at ".repeat(99)).expect("a file");
+    let other = scratch.path("other.db");
+    Connection::open(&other)
+        .and_then(|connection| {
+            connection.execute_batch("create table mine (a); insert into mine values (1)")
+        })
+        .expect("another database");
+    let newer = scratch.path("newer.db");
+    granted(&mut store(&newer), Token::random(), START);
+    Connection::open(&newer)
+        .and_then(|connection| connection.execute_batch("pragma user_version = 2"))
+        .expect("a store");
+    for path in [text, other, newer] {
+        let before = fs::read(&path).expect("the file");
+        let error = acquire(&mut store(&path), Token::random(), 1, START)
+            .expect_err("a file of something else");
+        assert_eq!(error.code(), "INVALID_ARGUMENT", "{error}");
+        assert!(error.to_string().contains("file of their own"), "{error}");
+        assert_eq!(fs::read(&path).expect("the file"), before, "{}", path.display());
+    }
+}
+
+#[test]
+fn an_empty_file_becomes_a_store() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    fs::write(&path, "").expect("a file");
+    let mut store = store(&path);
+    let token = Token::random();
+    let lease = granted(&mut store, token, START);
+    assert_eq!(granted(&mut store, token, START), lease);
+}
+
+#[test]
+fn a_damaged_file_is_not_used() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    let token = Token::random();
+    granted(&mut store(&path), token, START);
+    let mut bytes = fs::read(&path).expect("the file");
+    for byte in bytes.iter_mut().skip(4096) {
+        *byte = 0xa5;
+    }
+    fs::write(&path, bytes).expect("the file");
+    let outcome = acquire(&mut store(&path), token, 1, START);
+    refused(outcome, StoreErrorKind::StoreUnavailable, "damaged");
+}
+
+#[test]
+fn paths_that_cannot_be_shared_are_refused() {
+    for path in ["", ":memory:", "/", ".."] {
+        let error = SqliteStore::new(path, namespace(9)).expect_err(path);
+        assert_eq!(error.code(), "INVALID_ARGUMENT", "{path}: {error}");
+        assert!(error.to_string().contains("several processes"), "{path}: {error}");
+    }
+    let scratch = Scratch::new();
+    let missing = acquire(&mut store(scratch.path("no/such/ids.db")), Token::random(), 1, START);
+    refused(missing, StoreErrorKind::StoreUnavailable, "no/such is missing");
+    let directory = acquire(&mut store(scratch.directory()), Token::random(), 1, START);
+    refused(directory, StoreErrorKind::StoreUnavailable, "is a directory");
+    assert!(!scratch.path("no").exists());
+}
+
+#[test]
+fn a_relative_path_means_the_directory_of_now() {
+    let here = std::env::current_dir().expect("a directory");
+    let shown = format!("{:?}", store("some/ids.db"));
+    assert!(shown.contains(&format!("{:?}", here.join("some/ids.db"))), "{shown}");
+}
+
+#[test]
+fn a_file_that_others_keep_is_waited_for_and_then_named() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    let token = Token::random();
+    let lease = granted(&mut store(&path), token, START);
+    let other = Connection::open(&path).expect("a SQLite file");
+    other.execute_batch("begin immediate").expect("nobody else is here");
+    let mut hasty = store(&path).patience(Duration::from_millis(20));
+    let outcome = renew(&mut hasty, token, lease.node_id, START);
+    refused(outcome, StoreErrorKind::StoreUnavailable, "other processes");
+    other.execute_batch("rollback; begin; select * from node").expect("a reader, as a backup is");
+    let outcome = acquire(&mut hasty, Token::random(), 1, START);
+    refused(outcome, StoreErrorKind::StoreUnavailable, "backup");
+    other.execute_batch("rollback").expect("ends");
+    drop(other);
+    let renewed = renew(&mut hasty, token, lease.node_id, START);
+    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+}
+
+#[test]
+fn a_file_that_somebody_gave_a_write_ahead_log_works_on() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    let token = Token::random();
+    let lease = granted(&mut store(&path), token, START);
+    let other = Connection::open(&path).expect("a SQLite file");
+    let mode: String =
+        other.query_row("pragma journal_mode = wal", [], |row| row.get(0)).expect("a mode");
+    assert_eq!(mode, "wal");
+    drop(other);
+    for _ in 0..2 {
+        let renewed = renew(&mut store(&path), token, lease.node_id, START);
+        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    }
+    is_sound(&path);
+}
+
+#[test]
+fn a_clock_that_fails_writes_nothing() {
+    struct Broken;
+    impl Clock for Broken {
+        fn now(&self) -> randflake::Result<i64> {
+            Err(CoreError::from_clock("no time"))
+        }
+    }
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    let outcome = acquire(&mut store(&path).clock(Broken), Token::random(), 1, START);
+    assert_eq!(outcome.expect_err("no time").code(), "INVALID_ARGUMENT");
+    assert_eq!(fs::metadata(&path).map_or(0, |metadata| metadata.len()), 0);
+}
+
+#[test]
+fn two_secrets_on_one_file_need_two_namespaces() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    granted(&mut store(&path), Token::random(), START);
+    let other = randflake::Secret::random();
+    let open = |name| {
+        let namespace = Namespace::new(name, &other).expect("a name");
+        let mut store =
+            SqliteStore::new(&path, namespace).expect("a path").clock(Dial::new(START).clock());
+        acquire(&mut store, Token::random(), 1, START)
+    };
+    refused(open("orders"), StoreErrorKind::SecretMismatch, "namespace=");
+    assert!(matches!(open("users"), Ok(Acquired::Granted { .. })));
+    assert_ne!(secret().to_hex(), other.to_hex());
+}
+
+/// A small disk of its own; `None`, loudly, where nobody may mount one.
+struct Disk(Scratch);
+
+impl Disk {
+    fn new(options: &str) -> Option<Self> {
+        let scratch = Scratch::new();
+        let mounted = mount(&["-t", "tmpfs", "-o", options, "tmpfs"], scratch.directory());
+        if mounted {
+            return Some(Self(scratch));
+        }
+        let is_root = fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0);
+        assert!(
+            !(is_root && std::env::var("CI").is_ok_and(|ci| ci == "true")),
+            "this machine must be able to mount a small disk"
+        );
+        eprintln!("SKIPPED: mounting a small disk needs root");
+        None
+    }
+
+    fn remount(&self, options: &str) {
+        let options = format!("remount,{options}");
+        assert!(mount(&["-o", &options], self.0.directory()), "{options}");
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg(self.0.directory()).status();
+        assert!(unmounted.is_ok_and(|status| status.success()));
+    }
+}
+
+fn mount(arguments: &[&str], directory: &Path) -> bool {
+    let status = Command::new("mount").args(arguments).arg(directory).status();
+    status.is_ok_and(|status| status.success())
+}
+
+#[test]
+fn a_full_disk_loses_nothing() {
+    let Some(disk) = Disk::new("size=64k") else {
+        return;
+    };
+    let path = disk.0.path("ids.db");
+    let mut store = store(&path);
+    let token = Token::random();
+    let lease = granted(&mut store, token, START);
+
+    // As many node ids as fit, and then as much of anything as fits.
+    let mut kept = vec![(token, lease)];
+    let full = loop {
+        let token = Token::random();
+        match acquire(&mut store, token, 64, START) {
+            Ok(Acquired::Granted { leases, .. }) => kept.push((token, leases[0])),
+            Ok(other) => panic!("node ids are free, yet: {other:?}"),
+            Err(error) => break error,
+        }
+        assert!(kept.len() < 1000, "the disk is small");
+    };
+    assert_eq!(full.kind(), StoreErrorKind::StoreUnavailable);
+    assert!(full.to_string().contains("the disk is full"), "{full}");
+
+    let ballast = disk.0.path("ballast");
+    let _full = fs::write(&ballast, vec![0; 64 << 10]);
+    for (token, lease) in &kept {
+        // Whether there is room for a journal or not: never another answer, never a lost lease.
+        match renew(&mut store, *token, lease.node_id, START) {
+            Ok(renewed) => assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}"),
+            Err(error) => assert!(error.to_string().contains("full"), "{error}"),
+        }
+    }
+
+    disk.remount("size=1m");
+    for (token, lease) in &kept {
+        assert_eq!(granted(&mut store, *token, START), *lease);
+        let renewed = renew(&mut store, *token, lease.node_id, START);
+        assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+    }
+    granted(&mut store, Token::random(), START);
+    is_sound(&path);
+}
+
+#[test]
+fn a_new_store_on_a_full_disk_is_made_once_there_is_room() {
+    let Some(disk) = Disk::new("size=64k") else {
+        return;
+    };
+    let ballast = disk.0.path("ballast");
+    let _full = fs::write(&ballast, vec![0; 65 << 10]);
+    let mut store = store(disk.0.path("ids.db"));
+    let outcome = acquire(&mut store, Token::random(), 1, START);
+    refused(outcome, StoreErrorKind::StoreUnavailable, "the disk is full");
+    fs::remove_file(ballast).expect("the ballast");
+    granted(&mut store, Token::random(), START);
+}
+
+#[test]
+fn a_read_only_disk_is_named_and_loses_nothing() {
+    let Some(disk) = Disk::new("size=1m") else {
+        return;
+    };
+    let path = disk.0.path("ids.db");
+    let dial = Dial::new(START);
+    let mut holder = store(&path).clock(dial.clock());
+    let token = Token::random();
+    let lease = granted(&mut holder, token, START);
+    disk.remount("ro");
+    for mut store in [store(&path), store(disk.0.path("new.db"))] {
+        let outcome = acquire(&mut store, Token::random(), 1, START);
+        let error = outcome.expect_err("nothing can be written");
+        assert_eq!(error.kind(), StoreErrorKind::StoreUnavailable, "{error}");
+    }
+    dial.pass(1);
+    let outcome = renew(&mut holder, token, lease.node_id, dial.now());
+    refused(outcome, StoreErrorKind::StoreUnavailable, "read-only");
+    disk.remount("rw");
+    assert_eq!(granted(&mut holder, token, dial.now()), lease);
+}
+
+/// What one may not write, as one who is not root.
+#[test]
+fn a_file_that_may_not_be_written_is_named() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    let token = Token::random();
+    granted(&mut store(&path), token, START);
+    let set = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
+    };
+    set(&path, 0o444);
+    if fs::OpenOptions::new().write(true).open(&path).is_ok() {
+        eprintln!("SKIPPED: root may write everything; see the read-only disk");
+        return;
+    }
+    let outcome = acquire(&mut store(&path), Token::random(), 1, START);
+    refused(outcome, StoreErrorKind::StoreUnavailable, "read-only");
+    set(&path, 0o000);
+    let outcome = acquire(&mut store(&path), Token::random(), 1, START);
+    refused(outcome, StoreErrorKind::StoreUnavailable, "cannot be opened");
+    set(&path, 0o644);
+    granted(&mut store(&path), token, START);
+}

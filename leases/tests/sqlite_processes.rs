@@ -1,0 +1,446 @@
+//! One file, many processes: started, killed, stopped and forked. Each of them is this program
+//! again, with a role in its environment.
+
+#[cfg(not(target_os = "linux"))]
+fn main() {}
+
+#[cfg(target_os = "linux")]
+mod common;
+
+#[cfg(target_os = "linux")]
+#[allow(clippy::print_stdout, reason = "a test report")]
+fn main() {
+    match std::env::var("ROLE").as_deref() {
+        Ok("fleet") => linux::fleet_member(),
+        Ok("crash") => linux::crashing_holder(),
+        Ok("stop") => linux::stopping_holder(),
+        Ok("die") => linux::dying_holder(),
+        _ => {
+            for (name, test) in linux::TESTS {
+                test();
+                println!("{name} ... ok");
+            }
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "fork, kill")]
+#[allow(clippy::print_stdout, reason = "what the parent reads")]
+mod linux {
+    use std::{
+        collections::HashMap,
+        env, fs,
+        io::{BufRead, BufReader, Write},
+        panic::{AssertUnwindSafe, catch_unwind},
+        path::{Path, PathBuf},
+        process::{Child, Command, Stdio},
+        sync::atomic::{AtomicBool, Ordering},
+        thread,
+        time::Duration,
+    };
+
+    use randflake::{Clock, ErrorKind, SystemClock};
+    use randflake_leases::{
+        Acquired, LeaseStore, MemoryStore, NodeLease, SqliteStore, StoreErrorKind, Token,
+    };
+
+    use crate::common::{
+        Dial, SECOND, START, Scratch, acquire, assert_disjoint, granted, namespace, release, renew,
+    };
+
+    pub(crate) const TESTS: &[(&str, fn())] = &[
+        ("children_never_use_what_they_inherit", children_never_use_what_they_inherit),
+        (
+            "a_clone_in_the_middle_of_an_operation_is_refused",
+            a_clone_in_the_middle_of_an_operation_is_refused,
+        ),
+        ("forks_during_operations_harm_nobody", forks_during_operations_harm_nobody),
+        ("many_processes_share_one_file", many_processes_share_one_file),
+        ("killed_holders_keep_their_seconds", killed_holders_keep_their_seconds),
+        ("one_that_dies_with_the_file_open_frees_it", one_that_dies_with_the_file_open_frees_it),
+        ("one_that_is_stopped_with_the_file_is_named", one_that_is_stopped_with_the_file_is_named),
+    ];
+
+    const PROCESSES: usize = 32;
+    const LIVES: usize = 10;
+
+    /// Starts this program in a role.
+    fn start(role: &str, path: &Path, max_node_id: u32, second: i64) -> Child {
+        Command::new(env::current_exe().expect("this program"))
+            .env("ROLE", role)
+            .env("STORE", path)
+            .env("MAX_NODE_ID", max_node_id.to_string())
+            .env("SECOND", second.to_string())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("another process")
+    }
+
+    fn variable(name: &str) -> String {
+        env::var(name).expect("set by the parent")
+    }
+
+    fn store_of_the_role() -> SqliteStore {
+        let max_node_id = variable("MAX_NODE_ID").parse().expect("a node id");
+        let path = PathBuf::from(variable("STORE"));
+        SqliteStore::new(path, namespace(max_node_id)).expect("a path")
+    }
+
+    fn second_of_the_role() -> i64 {
+        variable("SECOND").parse().expect("a second")
+    }
+
+    fn real_second() -> i64 {
+        SystemClock.now().expect("a clock") / SECOND
+    }
+
+    fn say(line: &str) {
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{line}").and_then(|()| out.flush()).expect("the parent listens");
+    }
+
+    fn numbers(line: &str) -> Vec<i64> {
+        line.split(' ').filter_map(|word| word.parse().ok()).collect()
+    }
+
+    fn lease(node_id: i64, start: i64, end_exclusive: i64) -> NodeLease {
+        NodeLease { node_id: node_id.try_into().expect("a node id"), start, end_exclusive }
+    }
+
+    // Many at once.
+
+    pub(crate) fn fleet_member() {
+        let mut store = store_of_the_role();
+        let mut lives = 0;
+        while lives < LIVES {
+            let token = Token::random();
+            match acquire(&mut store, token, 1, real_second()).expect("the file works") {
+                Acquired::Granted { leases, .. } => {
+                    let NodeLease { node_id, start, .. } = leases[0];
+                    renew(&mut store, token, node_id, real_second()).expect("the file works");
+                    let used_until = start + i64::from(token.as_bytes()[0] % 3);
+                    let freed = release(&mut store, token, node_id, used_until);
+                    assert_eq!(freed, Ok(1));
+                    say(&format!("{node_id} {start} {used_until}"));
+                    lives += 1;
+                }
+                // On a busy machine a request may wait longer than clocks may differ.
+                Acquired::Busy { .. } | Acquired::ClockSkew { .. } => {
+                    thread::sleep(Duration::from_millis(20));
+                }
+                quarantined @ Acquired::Quarantined { .. } => panic!("unexpected: {quarantined:?}"),
+            }
+        }
+    }
+
+    fn many_processes_share_one_file() {
+        let scratch = Scratch::new();
+        // Nobody has made the file: all of them try.
+        let path = scratch.path("ids.db");
+        let fleet: Vec<_> = (0..PROCESSES).map(|_| start("fleet", &path, 39, 0)).collect();
+        let mut stamped = Vec::new();
+        for member in fleet {
+            let output = member.wait_with_output().expect("it ends");
+            assert!(output.status.success(), "one failed: {output:?}");
+            let text = String::from_utf8(output.stdout).expect("text");
+            stamped.extend(text.lines().map(|line| {
+                let [node_id, start, end] = numbers(line)[..] else {
+                    panic!("{line}");
+                };
+                lease(node_id, start, end)
+            }));
+        }
+        assert_eq!(stamped.len(), PROCESSES * LIVES);
+        assert_disjoint(stamped);
+    }
+
+    // Killed.
+
+    /// Says what it may stamp from when on it may, and what it stamped before it gives it back.
+    pub(crate) fn crashing_holder() {
+        let dial = Dial::new(second_of_the_role());
+        let mut store = store_of_the_role().clock(dial.clock());
+        loop {
+            let token = Token::random();
+            if let Acquired::Granted { leases, .. } =
+                acquire(&mut store, token, 1, dial.now()).expect("the file works")
+            {
+                let NodeLease { node_id, start, end_exclusive } = leases[0];
+                say(&format!("grant {node_id} {start} {end_exclusive}"));
+                dial.pass(1);
+                let used_until = start + 1;
+                say(&format!("used {node_id} {start} {used_until}"));
+                let freed = release(&mut store, token, node_id, used_until);
+                assert_eq!(freed, Ok(1));
+            }
+            dial.pass(1);
+        }
+    }
+
+    fn killed_holders_keep_their_seconds() {
+        const ROUNDS: u32 = 40;
+        for (max_node_id, holders) in [(0, 1), (131_071, 3)] {
+            let scratch = Scratch::new();
+            let path = scratch.path("ids.db");
+            // By node id and start: the last word on what was stamped.
+            let mut stamped = HashMap::new();
+            let mut hot_journals = 0;
+            for round in 0..ROUNDS {
+                let second = START + 1000 * i64::from(round);
+                let running: Vec<_> =
+                    (0..holders).map(|_| start("crash", &path, max_node_id, second)).collect();
+                let kill_after =
+                    Duration::from_millis(u64::from(Token::random().as_bytes()[0] / 4));
+                let heard: Vec<_> = running
+                    .into_iter()
+                    .map(|mut holder| {
+                        let out = holder.stdout.take().expect("piped");
+                        let mut lines = BufReader::new(out).lines().map_while(Result::ok);
+                        // Every other round kills at any time, maybe before the first grant.
+                        let mut heard = Vec::new();
+                        heard.extend(if round % 2 == 0 { lines.next() } else { None });
+                        let listener = thread::spawn(move || {
+                            heard.extend(lines);
+                            heard
+                        });
+                        (holder, listener)
+                    })
+                    .collect();
+                thread::sleep(kill_after);
+                for (mut holder, listener) in heard {
+                    holder.kill().expect("it runs");
+                    let status = holder.wait().expect("it ends");
+                    assert_eq!(status.code(), None, "it failed before it was killed: {status}");
+                    for line in listener.join().expect("it listens") {
+                        let [node_id, start, end] = numbers(&line)[..] else {
+                            continue; // cut off
+                        };
+                        stamped.insert((node_id, start), end);
+                    }
+                }
+                let journal = fs::metadata(path.with_extension("db-journal"));
+                hot_journals += u32::from(journal.is_ok_and(|journal| journal.len() > 0));
+            }
+            println!(
+                "    {holders} of {} ids: {} grants, {ROUNDS} kills, {hot_journals} in a commit",
+                max_node_id + 1,
+                stamped.len()
+            );
+            assert!(stamped.len() >= ROUNDS as usize / 2, "holders got leases");
+            let stamped =
+                stamped.into_iter().map(|((node_id, start), end)| lease(node_id, start, end));
+            assert_disjoint(stamped.collect());
+            let verdict: String = rusqlite::Connection::open(&path)
+                .and_then(|file| file.query_row("pragma integrity_check", [], |row| row.get(0)))
+                .expect("a SQLite file");
+            assert_eq!(verdict, "ok");
+        }
+    }
+
+    pub(crate) fn dying_holder() {
+        let mut store = store_of_the_role().clock(|| -> i64 {
+            signal_oneself(libc::SIGKILL);
+            unreachable!("killed")
+        });
+        let _never = acquire(&mut store, Token::random(), 1, START);
+    }
+
+    fn one_that_dies_with_the_file_open_frees_it() {
+        let scratch = Scratch::new();
+        let path = scratch.path("ids.db");
+        let status = start("die", &path, 9, 0).wait().expect("it ends");
+        assert!(!status.success());
+        let mut store = SqliteStore::new(&path, namespace(9)).expect("a path");
+        granted(&mut store, Token::random(), real_second());
+    }
+
+    // Stopped.
+
+    pub(crate) fn stopping_holder() {
+        let mut store = store_of_the_role().clock(|| {
+            signal_oneself(libc::SIGSTOP);
+            real_second() * SECOND
+        });
+        granted(&mut store, Token::random(), real_second());
+    }
+
+    fn one_that_is_stopped_with_the_file_is_named() {
+        let scratch = Scratch::new();
+        let path = scratch.path("ids.db");
+        let mut stopped = start("stop", &path, 9, 0);
+        let stat = format!("/proc/{}/stat", stopped.id());
+        while !fs::read_to_string(&stat).expect("it runs").contains(") T ") {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let mut store = SqliteStore::new(&path, namespace(9))
+            .expect("a path")
+            .patience(Duration::from_millis(50));
+        let error = acquire(&mut store, Token::random(), 1, real_second()).expect_err("taken");
+        assert_eq!(error.kind(), StoreErrorKind::StoreUnavailable);
+        assert!(error.to_string().contains("stopped in the middle"), "{error}");
+
+        let pid = stopped.id().try_into().expect("a process id");
+        // SAFETY: has no precondition; the process is our child, not yet waited for.
+        unsafe { libc::kill(pid, libc::SIGCONT) };
+        assert!(stopped.wait().expect("it ends").success());
+        granted(&mut store, Token::random(), real_second());
+    }
+
+    fn signal_oneself(signal: libc::c_int) {
+        // SAFETY: has no precondition.
+        unsafe { libc::raise(signal) };
+    }
+
+    // Forked.
+
+    /// Returns 0 in the child and its process id in the parent.
+    type Fork = fn() -> libc::pid_t;
+
+    fn libc_fork() -> libc::pid_t {
+        // SAFETY: the child calls only what POSIX allows, or what glibc makes usable in the child
+        // of a process with threads: its allocator.
+        unsafe { libc::fork() }
+    }
+
+    /// A fork that no handler of `pthread_atfork` hears of.
+    fn raw_clone() -> libc::pid_t {
+        // SAFETY: without a new stack, and with no flag that shares anything, clone is fork. The
+        // process has one thread.
+        let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+        child.try_into().expect("a process id")
+    }
+
+    /// Runs a check in a forked child, and fails if it fails.
+    fn in_child(fork: Fork, check: impl FnOnce()) {
+        let child = fork();
+        assert!(child >= 0, "no fork to be had");
+        if child == 0 {
+            // SAFETY: has no precondition. Whoever hangs is killed.
+            unsafe { libc::alarm(20) };
+            let outcome = catch_unwind(AssertUnwindSafe(check));
+            // SAFETY: has no precondition. The rest of the process belongs to the parent.
+            unsafe { libc::_exit(outcome.is_err().into()) }
+        }
+        let mut status = 0;
+        // SAFETY: the status is writable.
+        let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!((ended, status), (child, 0), "the child says why, or was killed");
+    }
+
+    fn assert_forked(store: &mut dyn LeaseStore, token: Token, node_id: u32) {
+        let forked = StoreErrorKind::Core(ErrorKind::Forked);
+        let now = real_second();
+        let acquired = acquire(store, token, 1, now).map_err(|error| error.kind());
+        assert_eq!(acquired, Err(forked));
+        let renewed = renew(store, token, node_id, now).map_err(|error| error.kind());
+        assert_eq!(renewed, Err(forked));
+        let released = release(store, token, node_id, now).map_err(|error| error.kind());
+        assert_eq!(released, Err(forked));
+    }
+
+    fn children_never_use_what_they_inherit() {
+        let scratch = Scratch::new();
+        let path = scratch.path("ids.db");
+        for fork in [libc_fork, raw_clone] {
+            let open = || SqliteStore::new(&path, namespace(9)).expect("a path");
+            let mut inherited = open();
+            let mut memory = MemoryStore::new(namespace(9));
+            let (token, memory_token) = (Token::random(), Token::random());
+            let lease = granted(&mut inherited, token, real_second());
+            let memory_lease = granted(&mut memory, memory_token, real_second());
+            in_child(fork, || {
+                assert_forked(&mut inherited, token, lease.node_id);
+                assert_forked(&mut memory, memory_token, memory_lease.node_id);
+                drop(inherited);
+                let own = granted(&mut open(), Token::random(), real_second());
+                assert_ne!(own.node_id, lease.node_id);
+            });
+            let mut inherited = open();
+            assert_eq!(granted(&mut inherited, token, real_second()), lease, "still there");
+        }
+    }
+
+    /// Whatever the library had taken, its child would wait for without end.
+    fn a_clone_in_the_middle_of_an_operation_is_refused() {
+        let scratch = Scratch::new();
+        let path = scratch.path("ids.db");
+        let open = || SqliteStore::new(&path, namespace(9)).expect("a path");
+        granted(&mut open(), Token::random(), real_second());
+        let there = path.clone();
+        let mut cloning = open().clock(move || {
+            in_child(raw_clone, || {
+                let mut own = SqliteStore::new(&there, namespace(9)).expect("a path");
+                let kind = acquire(&mut own, Token::random(), 1, real_second())
+                    .map_err(|error| error.kind());
+                assert_eq!(kind, Err(StoreErrorKind::Core(ErrorKind::Forked)));
+            });
+            real_second() * SECOND
+        });
+        granted(&mut cloning, Token::random(), real_second());
+        granted(&mut open(), Token::random(), real_second());
+    }
+
+    fn forks_during_operations_harm_nobody() {
+        const FORKS: u32 = 100;
+        let scratch = Scratch::new();
+        let (path, log) = (scratch.path("ids.db"), scratch.path("log"));
+        let open = || SqliteStore::new(&path, namespace(255)).expect("a path");
+        let at_work = AtomicBool::new(true);
+        let busy_holder = || {
+            let mut store = open();
+            let mut stamped = Vec::new();
+            while at_work.load(Ordering::Relaxed) {
+                let token = Token::random();
+                let NodeLease { node_id, start, .. } = granted(&mut store, token, real_second());
+                renew(&mut store, token, node_id, real_second()).expect("the file works");
+                assert_eq!(release(&mut store, token, node_id, start), Ok(1));
+                stamped.push(lease(node_id.into(), start, start));
+            }
+            stamped
+        };
+        let mut stamped: Vec<NodeLease> = thread::scope(|scope| {
+            let holders = [(); 2].map(|()| scope.spawn(busy_holder));
+            let mut inherited = open();
+            let token = Token::random();
+            let held = granted(&mut inherited, token, real_second());
+            for _ in 0..FORKS {
+                in_child(libc_fork, || {
+                    assert_forked(&mut inherited, token, held.node_id);
+                    let own = Token::random();
+                    let NodeLease { node_id, start, end_exclusive } =
+                        granted(&mut open(), own, real_second());
+                    let own = u128::from_be_bytes(*own.as_bytes());
+                    fs::OpenOptions::new()
+                        .append(true)
+                        .create(true)
+                        .open(&log)
+                        .and_then(|mut log| {
+                            writeln!(log, "{own:x} {node_id} {start} {end_exclusive}")
+                        })
+                        .expect("a line in the log");
+                });
+            }
+            at_work.store(false, Ordering::Relaxed);
+            let stamped = holders.map(|holder| holder.join().expect("unharmed"));
+            assert_eq!(granted(&mut inherited, token, real_second()), held, "still there");
+            stamped.into_iter().flatten().collect()
+        });
+        println!("    {} operations of the parent, {FORKS} forks", 3 * stamped.len());
+        let mut store = open();
+        let text = fs::read_to_string(&log).expect("the log");
+        assert_eq!(text.lines().count(), FORKS as usize);
+        for line in text.lines() {
+            let (token, rest) = line.split_once(' ').expect("a token first");
+            let token = u128::from_str_radix(token, 16).expect("hex").to_be_bytes();
+            let [node_id, start, end] = numbers(rest)[..] else {
+                panic!("{line}");
+            };
+            let lease = lease(node_id, start, end);
+            let kept = granted(&mut store, Token::from_bytes(token), real_second());
+            assert_eq!(kept, lease, "what a child was granted is still there");
+            stamped.push(lease);
+        }
+        assert_disjoint(stamped);
+    }
+}
