@@ -325,8 +325,8 @@ impl<C: Clock> Randflake<C> {
         let mut read_again = false;
         loop {
             let term = self.terms.current()?;
-            let slot = self.buffer.take();
-            let Some(State { seen, .. }) = State::read(term, slot.as_ref()) else {
+            let magazine = self.buffer.take();
+            let Some(State { seen, .. }) = State::read(term, magazine.as_ref()) else {
                 continue;
             };
             match plan(term, seen, self.clock.now()?, self.max_drift, 1)? {
