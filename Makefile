@@ -8,12 +8,14 @@ NODE_BIN := bindings-node/node_modules/.bin
 
 # How long `make fuzz` spends on each target.
 SECONDS ?= 300
+# How long `make soak` runs.
+MINUTES ?= 10
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint bench fuzz setup fmt vectors clean check-tools \
+.PHONY: help demo test lint bench fuzz soak setup fmt vectors clean check-tools \
 	python node test-core test-loom test-python test-node test-cross test-fuzz \
-	test-packages test-instructions instructions-bounds test-readme lint-rust lint-python lint-node lint-scripts
+	test-packages test-instructions instructions-bounds test-soak test-readme lint-rust lint-python lint-node lint-scripts
 
 help: ## lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,7 +25,7 @@ demo: check-tools python node ## makes ids in Python and in Node, and has each r
 
 # The README tests stay last: they run the commands a newcomer would, and pytest's
 # summary closes the log.
-test: test-core test-loom test-python test-node test-cross test-fuzz test-packages test-instructions test-readme ## runs every test, in all three languages
+test: test-core test-loom test-python test-node test-cross test-fuzz test-packages test-instructions test-soak test-readme ## runs every test, in all three languages
 
 lint: lint-rust lint-python lint-node lint-scripts ## runs every linter, format check and type check
 
@@ -32,6 +34,10 @@ bench: check-tools python node ## measures Randflake beside its peers; QUICK=1 f
 
 fuzz: check-tools ## fuzzes each target for SECONDS seconds (300 unless set)
 	scripts/fuzz $(SECONDS)
+
+soak: python node ## runs a fleet of holders of leases under faults for MINUTES minutes (10 unless set)
+	cargo build --locked --release --quiet -p randflake-soak
+	$(PYTHON_ENV)/python tests/soak/soak.py --minutes $(MINUTES)
 
 setup: check-tools target/setup/python target/setup/node ## creates .venv and installs the pinned development tools
 
@@ -116,6 +122,10 @@ test-instructions: target/setup/python ## that an id takes no more instructions 
 
 instructions-bounds: target/setup/python ## records how many instructions an id takes
 	$(PYTHON_ENV)/python tests/instructions/test_instructions.py
+
+test-soak: MINUTES = 2
+test-soak: soak ## two minutes of the soak, and that it would find what it looks for
+	$(PYTHON_ENV)/python -m pytest tests/soak
 
 test-readme: python node ## every code block of every README, and rules about the repository
 	$(PYTHON_ENV)/python -m pytest tests/readme

@@ -3,18 +3,61 @@
 /**
  * A generator of unique 64-bit ids that outsiders cannot predict, order or count.
  *
- * **A node id given by hand is safe for one live process at a time, on a machine whose clock has
- * not stepped back over the last id.** Two live processes with one node id and one secret repeat
- * each other's ids: `cluster` and `pm2` start such processes. Worker threads of one process may
- * share a node id.
+ * {@link Randflake.leased} takes a node id of its own from a store, and is what most programs want.
+ *
+ * **A node id given by hand, to the constructor, is safe for one live process at a time, on a
+ * machine whose clock has not stepped back over the last id.** Two live processes with one node id
+ * and one secret repeat each other's ids: `cluster` and `pm2` start such processes. Worker threads
+ * of one process may share a node id.
  *
  * Generators are not copied (`structuredClone`, `postMessage`); make one in each thread.
  *
  * @example
- * const flake = new Randflake(1, process.env.RANDFLAKE_SECRET)
+ * const flake = await Randflake.leased('ids.db', process.env.RANDFLAKE_SECRET)
  * const id = flake.generate() // a bigint, negative for half of all ids
  */
 export class Randflake {
+  /**
+   * Leases node ids from a store and resolves to the generator over them: nobody else has them
+   * meanwhile. Each call takes a lease of its own.
+   *
+   * A thread of its own renews the lease, at a third of its length, and replaces one that is lost
+   * by another one, with other node ids; {@link LeasedRandflake.lease} tells how it is doing. When
+   * the store is out of reach, the generator goes on to the end of the lease, then throws
+   * `LEASE_EXPIRED`, and recovers by itself. The JavaScript thread never waits for the store.
+   *
+   * Until it settles the promise keeps the process alive; a lease does not. It is given back, and
+   * the generator closed, when the process ends by itself, by `process.exit()` or by an uncaught
+   * exception: at the event `exit`, which waits some seconds at most. What is killed, also by a
+   * signal without a handler, gives nothing back: its node id is free once the lease is over. The
+   * lease of a worker ends with the worker, however that ends; others go on. A generator that is
+   * no longer reachable is closed some time after.
+   *
+   * @param store the path of a SQLite file on a local disk, or its `file:` URL. The file is made
+   *   if it is missing, its directory is not. All processes of the machine that make ids for one
+   *   column use one file. It does not protect from copies of the file, removing it while in use,
+   *   machines cloned while running, containers with a file system each, and other SQLite
+   *   libraries that open it in this process.
+   * @param secret 16 bytes, or 32 hex digits in either case. For the life of the id column. It is
+   *   not kept in the store.
+   * @returns a `Randflake`, also when called on a class that extends it.
+   * @throws {RandflakeError} as a rejection, always: `NODES_EXHAUSTED`, `STORE_UNAVAILABLE`,
+   *   `CLOCK_SKEW`, `STORE_QUARANTINED` if there is no lease to be had within
+   *   `acquireTimeoutMs`; `SECRET_MISMATCH`, `STORE_REPLACED`, `STORE_NOT_INITIALIZED`,
+   *   `WEAK_STORE`, `INVALID_SECRET`, `INVALID_ARGUMENT` at once; `CLOSED` if the process, or the
+   *   worker, is ending.
+   * @example
+   * await using flake = await Randflake.leased('/var/lib/shop/ids.db', secret, {
+   *   namespace: 'orders',
+   *   maxWaitMs: 0,
+   * })
+   */
+  static leased(
+    store: string | URL,
+    secret: Uint8Array | string,
+    options?: LeaseOptions,
+  ): Promise<LeasedRandflake>
+
   /**
    * @param nodeId 0 to 131071, or up to 16384 of them, each once: k node ids give k times 131072
    *   ids a second.
@@ -29,7 +72,9 @@ export class Randflake {
    *
    * @throws {RandflakeError} `SEQUENCE_EXHAUSTED`, `CLOCK_MOVED_BACK` or `LEASE_NOT_STARTED` with
    *   `retryAfterMs` if none can be had within `maxWaitMs`. `LEASE_EXPIRED`, `LIFETIME_OVER`,
-   *   `CLOCK_BEFORE_EPOCH`, `CLOSED`, `FORKED`, which waiting does not help.
+   *   `CLOCK_BEFORE_EPOCH`, `CLOSED`, `FORKED`, which waiting does not help; except that a
+   *   generator from {@link leased} goes on trying for another lease, which {@link ready} waits
+   *   for.
    */
   generate(): bigint
 
@@ -63,7 +108,8 @@ export class Randflake {
 
   /**
    * Resolves once an id can be had, without blocking; keeps the process alive until then. Another
-   * caller may take that id first.
+   * caller may take that id first. With a generator from {@link leased} whose lease is over, it
+   * waits, without end, for the store to give another one.
    *
    * @throws {RandflakeError} as {@link generate}, for what waiting does not help.
    */
@@ -98,7 +144,8 @@ export class Randflake {
    * Raises the end of the lease; an earlier end than the present one changes nothing.
    *
    * @param endExclusive unix seconds.
-   * @throws {RandflakeError} `INVALID_LEASE` also if there is no lease; `CLOSED`, `FORKED`.
+   * @throws {RandflakeError} `INVALID_LEASE` also if there is no lease, and for one from
+   *   {@link leased}, which is extended by itself; `CLOSED`, `FORKED`.
    */
   extendLease(endExclusive: number): void
 
@@ -108,15 +155,88 @@ export class Randflake {
   /** The node ids, sorted; none once closed. */
   get nodeIds(): number[]
 
-  /** Ends the generator for good. Reading ids goes on; closing twice does nothing. */
+  /**
+   * Ends the generator for good: no call that comes after returns an id. Reading ids goes on;
+   * closing twice does nothing. What was leased is given back in the background.
+   */
   close(): void
+  /** See {@link close}. */
   [Symbol.dispose](): void
+  /**
+   * Closes, and resolves once the store has what was leased, or cannot be told within 5 seconds;
+   * its node ids are free at the end of the lease then. `await using` calls it.
+   */
   [Symbol.asyncDispose](): Promise<void>
 
   /** What `JSON.stringify` shows: never the secret. */
   toJSON(): { nodeIds: number[] }
 }
 
+/** What {@link Randflake.leased} resolves to. */
+export interface LeasedRandflake extends Randflake {
+  /** How the lease is doing at this moment, frozen; `null` once closed. */
+  readonly lease: LeaseStatus | null
+}
+
+/** How a lease from a store is doing. Unix seconds, from `start` up to `endExclusive`. */
+export interface LeaseStatus extends Readonly<Lease> {
+  /**
+   * `holding`: all is well. `retrying`: the store did not grant what it was last asked, or the
+   * lease was lost; the generator goes on to the end of what it has, and the store is asked again.
+   * `acquiring`: there is no lease yet. `stopped`: there will be none.
+   */
+  readonly state: 'acquiring' | 'holding' | 'retrying' | 'stopped'
+  /** The node ids, sorted. */
+  readonly nodeIds: readonly number[]
+  /** The time to the end by the machine's clock, with a fraction; 0 if it is over. */
+  readonly secondsLeft: number
+  /** How many renewals the store has granted. */
+  readonly renewals: number
+  /** How many node ids went to somebody else before they were given back. */
+  readonly losses: number
+  /** The last failure, also when all has been well since. */
+  readonly lastError: RandflakeError | null
+}
+
+/** How node ids are leased. */
+export interface LeaseOptions {
+  /**
+   * How many node ids, 1 to 16384, each worth 131072 ids a second; 1 unless set. While the store
+   * has fewer, the generator does with fewer.
+   */
+  nodeCount?: number | undefined
+  /**
+   * For how many whole seconds a lease is asked, 1 to 86400 and at least six times
+   * `maxSkewSeconds`; 300 unless set. The generator rides out an outage of the store of two thirds
+   * of it, and the node id of a process that was killed is idle for up to that long.
+   */
+  ttlSeconds?: number | undefined
+  /**
+   * By how many whole seconds the clocks of the store's users may differ, 0 to a sixth of
+   * `ttlSeconds`; 5 unless set. A namespace keeps what it was made with.
+   */
+  maxSkewSeconds?: number | undefined
+  /**
+   * Which part of the store, 1 to 200 bytes; `default` unless set. One for each id column and its
+   * one secret: node ids of two namespaces have nothing to do with each other.
+   */
+  namespace?: string | undefined
+  /** How long the first lease may take, 0 to 86400000 ms; 10000 unless set. */
+  acquireTimeoutMs?: number | undefined
+  /**
+   * How long one call may wait in all, 0 to 86400000 ms; 1000 unless set. The wait blocks this
+   * thread: servers take 0 and `retryAfterMs`, or `await flake.ready()`.
+   */
+  maxWaitMs?: number | undefined
+  /**
+   * How many whole seconds ahead of the clock ids may be stamped, 0 to a third of the ttl; 10, or
+   * that third, unless set. It absorbs clocks that step back and lets a burst borrow coming
+   * seconds, which the lease covers.
+   */
+  maxDriftSeconds?: number | undefined
+}
+
+/** How a generator with node ids by hand is made. */
 export interface Options {
   /** The seconds that may be used; without it, all from the one after this library was loaded. */
   lease?: Lease | undefined
@@ -246,6 +366,26 @@ export type RandflakeErrorCode =
   | 'CLOSED'
   /** A defect of this library. */
   | 'INTERNAL'
+  /** The store did not answer, could not write, or answered something else. */
+  | 'STORE_UNAVAILABLE'
+  /** Every node id is leased. */
+  | 'NODES_EXHAUSTED'
+  /** This machine's clock and the store's differ by more than the store allows. */
+  | 'CLOCK_SKEW'
+  /** The lease has gone to somebody else, or was given back. */
+  | 'LEASE_LOST'
+  /** The store may have lost what it had acknowledged and grants nothing for a while. */
+  | 'STORE_QUARANTINED'
+  /** Another store is where the lease came from. */
+  | 'STORE_REPLACED'
+  /** The store has no such namespace and does not make one by itself. */
+  | 'STORE_NOT_INITIALIZED'
+  /** The namespace belongs to another secret. */
+  | 'SECRET_MISMATCH'
+  /** The store may lose or double what it has acknowledged. */
+  | 'WEAK_STORE'
+  /** What talks to the store is not installed. */
+  | 'DRIVER_MISSING'
 
 /**
  * Returns the text of an id: lower-case base32hex digits of the id as an unsigned number.

@@ -1,6 +1,7 @@
 'use strict'
 
 const { setTimeout: delay } = require('node:timers/promises')
+const { fileURLToPath, URL } = require('node:url')
 
 class RandflakeError extends Error {
   constructor(code, message, retryAfterMs) {
@@ -77,6 +78,30 @@ function newIds(n) {
   }
 }
 
+/** Returns what names a store to the native half, which checks the rest. */
+function storeOf(store) {
+  if (!(store instanceof URL)) return store
+  try {
+    return fileURLToPath(store)
+  } catch {
+    throw invalidArgument(
+      `a store is the path of a file of this machine, or its file: URL, got a ${store.protocol} URL`,
+    )
+  }
+}
+
+/** Marks the arguments of a constructor as those of a generator that is leased already. */
+const leased = Symbol('leased')
+
+let endsLeases = false
+
+/** Has the leases end with the process; workers that are terminated end theirs by themselves. */
+function endLeasesAtExit() {
+  if (endsLeases) return
+  endsLeases = true
+  process.once('exit', () => native.endLeases())
+}
+
 /** Where the native half puts the parts of an id. */
 const parts = new Float64Array(3)
 
@@ -114,9 +139,20 @@ class Randflake {
   }
 
   constructor(nodeId, secret, options) {
-    this.#generator = native.createGenerator(nodeId, secret, options)
-    warnIfWeak(secret)
+    if (nodeId === leased) {
+      this.#generator = secret
+    } else {
+      this.#generator = native.createGenerator(nodeId, secret, options)
+      warnIfWeak(secret)
+    }
     Object.defineProperty(this, 'uncloneable', { value: uncloneable, enumerable: true })
+  }
+
+  static async leased(store, secret, options) {
+    const generator = native.lease(storeOf(store), secret, options)
+    warnIfWeak(secret)
+    endLeasesAtExit()
+    return new Randflake(leased, await generator)
   }
 
   generate() {
@@ -189,7 +225,9 @@ class Randflake {
   }
 
   async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
-    generatorOf(this).close()
+    const generator = generatorOf(this)
+    generator.close()
+    await generator.released?.()
   }
 
   toJSON() {

@@ -1,7 +1,7 @@
 // The Node half of `make demo`.
 //
-// demo.mjs generate NODE_ID COUNT   makes ids and prints what is in them
-// demo.mjs read                     prints what is in the ids on standard input
+// demo.mjs generate STORE COUNT   leases a node id, makes ids and prints what is in them
+// demo.mjs read                   prints what is in the ids on standard input
 //
 // The secret is read from RANDFLAKE_SECRET.
 
@@ -18,15 +18,16 @@ function describe(id) {
   return [id, encodeString(id), time, nodeId, sequence].join('\t')
 }
 
-const [command, nodeId, count] = process.argv.slice(2)
+const [command, store, count] = process.argv.slice(2)
 if (command === 'generate') {
-  const flake = new Randflake(Number(nodeId), secret)
+  const flake = await Randflake.leased(store, secret)
   for (const id of flake.generateMany(Number(count))) console.log(describe(id))
+  flake.close() // and gives the node id back
 } else if (command === 'read') {
   for await (const line of createInterface({ input: process.stdin })) {
     console.log(describe(BigInt(line)))
   }
 } else {
-  console.error('usage: demo.mjs generate NODE_ID COUNT | read')
+  console.error('usage: demo.mjs generate STORE COUNT | read')
   process.exitCode = 2
 }

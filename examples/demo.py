@@ -1,7 +1,7 @@
 """The Python half of `make demo`.
 
 demo.py secret                   prints a new secret
-demo.py generate NODE_ID COUNT   makes ids and prints what is in them
+demo.py generate STORE COUNT     leases a node id, makes ids and prints what is in them
 demo.py read                     prints what is in the ids on standard input
 
 The secret is read from RANDFLAKE_SECRET.
@@ -23,9 +23,9 @@ def describe(inspector: Inspector, id: int) -> str:
 match sys.argv[1:]:
     case ["secret"]:
         print(generate_secret())
-    case ["generate", node_id, count]:
+    case ["generate", store, count]:
         secret = os.environ["RANDFLAKE_SECRET"]
-        with Randflake(int(node_id), secret) as flake:
+        with Randflake.leased(store, secret) as flake:
             for id in flake.generate_many(int(count)):
                 print(describe(Inspector(secret), id))
     case ["read"]:

@@ -10,6 +10,7 @@ use crate::{clock::InjectedClock, raw::Value};
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 /// What a generator is made from, besides its node ids and secret.
+#[derive(Default)]
 pub(crate) struct Options {
     pub(crate) lease: Option<Lease>,
     pub(crate) max_wait: Option<Duration>,
@@ -18,7 +19,28 @@ pub(crate) struct Options {
     pub(crate) clock: Option<InjectedClock>,
 }
 
+/// What a generator is leased with, besides its store and secret.
+#[derive(Default)]
+pub(crate) struct LeaseOptions {
+    pub(crate) node_count: Option<u32>,
+    pub(crate) ttl: Option<u32>,
+    pub(crate) max_skew: Option<u32>,
+    pub(crate) namespace: Option<String>,
+    pub(crate) acquire_timeout: Option<Duration>,
+    pub(crate) max_wait: Option<Duration>,
+    pub(crate) max_drift: Option<u32>,
+}
+
 const OPTIONS: &[&str] = &["lease", "maxWaitMs", "maxDriftSeconds", "restartSafe", "clock"];
+const LEASE_OPTIONS: &[&str] = &[
+    "nodeCount",
+    "ttlSeconds",
+    "maxSkewSeconds",
+    "namespace",
+    "acquireTimeoutMs",
+    "maxWaitMs",
+    "maxDriftSeconds",
+];
 
 pub(crate) fn node_ids(value: Value<'_>) -> Result<Vec<u32>> {
     let node_id = |value: Value<'_>| {
@@ -38,32 +60,64 @@ pub(crate) fn secret(value: Value<'_>) -> Result<Secret> {
 }
 
 pub(crate) fn options(value: Value<'_>) -> Result<Options> {
-    let mut options =
-        Options { lease: None, max_wait: None, max_drift: None, restart_safe: None, clock: None };
+    let mut options = Options::default();
     if value.is_undefined() {
         return Ok(options);
     }
     check_names(value, "the options", OPTIONS, ErrorKind::InvalidArgument)?;
     options.lease = value.get(c"lease")?.map(lease).transpose()?;
-    if let Some(wait) = value.get(c"maxWaitMs")? {
-        let seconds = wait.as_number().map(|ms| ms / 1000.0);
-        let exact = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let wait = exact.ok_or_else(|| invalid("maxWaitMs", "milliseconds, at least 0", wait))?;
-        options.max_wait = Some(wait);
-    }
-    if let Some(drift) = value.get(c"maxDriftSeconds")? {
-        let whole = integer(drift).and_then(|number| u32::try_from(number).ok());
-        let seconds = whole.ok_or_else(|| {
-            invalid("maxDriftSeconds", "a whole number of seconds, at least 0", drift)
-        })?;
-        options.max_drift = Some(seconds);
-    }
+    options.max_wait = milliseconds(value, c"maxWaitMs")?;
+    options.max_drift = whole(value, c"maxDriftSeconds", "seconds")?;
     if let Some(safe) = value.get(c"restartSafe")? {
         let safe = safe.as_boolean().ok_or_else(|| invalid("restartSafe", "a boolean", safe))?;
         options.restart_safe = Some(safe);
     }
     options.clock = value.get(c"clock")?.map(InjectedClock::new).transpose()?;
     Ok(options)
+}
+
+pub(crate) fn lease_options(value: Value<'_>) -> Result<LeaseOptions> {
+    let mut options = LeaseOptions::default();
+    if value.is_undefined() {
+        return Ok(options);
+    }
+    check_names(value, "the options", LEASE_OPTIONS, ErrorKind::InvalidArgument)?;
+    options.node_count = whole(value, c"nodeCount", "node ids")?;
+    options.ttl = whole(value, c"ttlSeconds", "seconds")?;
+    options.max_skew = whole(value, c"maxSkewSeconds", "seconds")?;
+    if let Some(name) = value.get(c"namespace")? {
+        let text = name.read_text(str::to_owned);
+        options.namespace = Some(text.ok_or_else(|| invalid("namespace", "a string", name))?);
+    }
+    options.acquire_timeout = milliseconds(value, c"acquireTimeoutMs")?;
+    options.max_wait = milliseconds(value, c"maxWaitMs")?;
+    options.max_drift = whole(value, c"maxDriftSeconds", "seconds")?;
+    Ok(options)
+}
+
+/// Takes where a store is.
+pub(crate) fn store(value: Value<'_>) -> Result<String> {
+    value
+        .read_text(str::to_owned)
+        .ok_or_else(|| invalid("the store", "the path of a file: a string or a file: URL", value))
+}
+
+fn milliseconds(options: Value<'_>, name: &CStr) -> Result<Option<Duration>> {
+    let duration = |value: Value<'_>| {
+        let seconds = value.as_number().map(|ms| ms / 1000.0);
+        let exact = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        exact.ok_or_else(|| invalid(&name.to_string_lossy(), "milliseconds, at least 0", value))
+    };
+    options.get(name)?.map(duration).transpose()
+}
+
+fn whole(options: Value<'_>, name: &CStr, unit: &str) -> Result<Option<u32>> {
+    let number = |value: Value<'_>| {
+        let whole = integer(value).and_then(|number| u32::try_from(number).ok());
+        let form = || format!("a whole number of {unit}, at least 0");
+        whole.ok_or_else(|| invalid(&name.to_string_lossy(), &form(), value))
+    };
+    options.get(name)?.map(number).transpose()
 }
 
 fn lease(value: Value<'_>) -> Result<Lease> {

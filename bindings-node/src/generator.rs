@@ -9,29 +9,31 @@ use randflake::{Clock, Error, ErrorKind, Id, Parts, Randflake, Result, SystemClo
 use crate::{
     Module, arguments,
     clock::InjectedClock,
-    raw::{Js, Value, guarded},
+    raw::{Js, Scriptless, Value, guarded},
 };
+
+/// What JavaScript generates with. All kinds have the same functions.
+pub(crate) trait Generator: 'static {
+    fn generate(&self) -> Result<Id>;
+    fn fill(&self, ids: Value<'_>) -> Result<()>;
+    fn ready_in(&self) -> Result<Duration>;
+    fn inspect(&self, id: Id) -> Parts;
+    fn encrypt(&self, raw: u64) -> Id;
+    fn decrypt(&self, id: Id) -> u64;
+    fn node_ids(&self) -> Vec<u32>;
+    fn lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>>;
+    fn extend_lease(&self, end_exclusive: i64) -> Result<()>;
+    fn close(&self);
+}
 
 /// What differs between the machine's clock and one written in JavaScript.
 trait NodeClock: Clock + Sized + 'static {
     fn fill(flake: &Randflake<Self>, ids: Value<'_>) -> Result<()>;
-
-    fn fill_function<'call>(
-        _js: Js<'call>,
-        _flake: &Arc<Randflake<Self>>,
-    ) -> Result<Option<Value<'call>>> {
-        Ok(None)
-    }
 }
 
 impl NodeClock for SystemClock {
     fn fill(flake: &Randflake, ids: Value<'_>) -> Result<()> {
-        ids.fill(flake).unwrap_or_else(|| Err(arguments::not_ids(ids)))
-    }
-
-    fn fill_function<'call>(js: Js<'call>, flake: &Arc<Randflake>) -> Result<Option<Value<'call>>> {
-        let flake = Arc::new(Arc::clone(flake));
-        js.function(c"generateManyAsync", flake, generate_many_async).map(Some)
+        fill_in_place(flake, ids)
     }
 }
 
@@ -44,6 +46,59 @@ impl NodeClock for InjectedClock {
         let filled = flake.fill_i64(&mut own); // zeroed if it failed
         ids.overwrite(&own).ok_or_else(invalid).and(filled)
     }
+}
+
+impl<C: NodeClock> Generator for Randflake<C> {
+    #[inline]
+    fn generate(&self) -> Result<Id> {
+        self.generate()
+    }
+
+    fn fill(&self, ids: Value<'_>) -> Result<()> {
+        C::fill(self, ids)
+    }
+
+    fn ready_in(&self) -> Result<Duration> {
+        self.ready_in()
+    }
+
+    fn inspect(&self, id: Id) -> Parts {
+        self.inspect(id)
+    }
+
+    fn encrypt(&self, raw: u64) -> Id {
+        self.encrypt(raw)
+    }
+
+    fn decrypt(&self, id: Id) -> u64 {
+        self.decrypt(id)
+    }
+
+    fn node_ids(&self) -> Vec<u32> {
+        self.node_ids().to_vec()
+    }
+
+    fn lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
+        match self.lease() {
+            None => js.null(),
+            Some(lease) => js.object(&[
+                (c"start", js.unix_second(lease.start())?),
+                (c"endExclusive", js.unix_second(lease.end_exclusive())?),
+            ]),
+        }
+    }
+
+    fn extend_lease(&self, end_exclusive: i64) -> Result<()> {
+        self.extend_lease(end_exclusive)
+    }
+
+    fn close(&self) {
+        self.close();
+    }
+}
+
+pub(crate) fn fill_in_place(flake: &impl Scriptless, ids: Value<'_>) -> Result<()> {
+    ids.fill(flake).unwrap_or_else(|| Err(arguments::not_ids(ids)))
 }
 
 /// Makes a generator: an object with its functions.
@@ -69,65 +124,73 @@ pub(crate) fn create<'call>(
         builder = builder.restart_safe(restart_safe);
     }
     match options.clock {
-        None => functions(js, builder.build()?),
+        None => functions_and_async(js, &Arc::new(builder.build()?)),
         Some(clock) => functions(js, builder.clock(clock).build()?),
     }
 }
 
-fn functions<C: NodeClock>(js: Js<'_>, flake: Randflake<C>) -> Result<Value<'_>> {
-    let flake = Arc::new(flake);
+/// Makes the object of a generator that other threads can use as well.
+pub(crate) fn functions_and_async<'call, G: Generator + Scriptless>(
+    js: Js<'call>,
+    flake: &Arc<G>,
+) -> Result<Value<'call>> {
+    let object = functions::<G>(js, Arc::clone(flake))?;
+    let flake = Arc::new(Arc::clone(flake));
+    let function = js.function(c"generateManyAsync", flake, generate_many_async::<G>)?;
+    object.set(c"generateManyAsync", function)?;
+    Ok(object)
+}
+
+fn functions<G: Generator>(js: Js<'_>, flake: impl Into<Arc<G>>) -> Result<Value<'_>> {
+    let flake = flake.into();
     macro_rules! function {
         ($name:literal, $call:expr) => {
             ($name, js.function($name, Arc::clone(&flake), $call)?)
         };
     }
-    let object = js.object(&[
-        function!(c"generate", generate::<C>),
-        function!(c"generateString", generate_string::<C>),
-        function!(c"fill", fill::<C>),
-        function!(c"readyInMs", ready_in_ms::<C>),
-        function!(c"inspect", inspect::<C>),
-        function!(c"encrypt", encrypt::<C>),
-        function!(c"decrypt", decrypt::<C>),
-        function!(c"nodeIds", node_ids::<C>),
-        function!(c"lease", lease::<C>),
-        function!(c"extendLease", extend_lease::<C>),
-        function!(c"close", close::<C>),
-    ])?;
-    if let Some(function) = C::fill_function(js, &flake)? {
-        object.set(c"generateManyAsync", function)?;
-    }
-    Ok(object)
+    js.object(&[
+        function!(c"generate", generate::<G>),
+        function!(c"generateString", generate_string::<G>),
+        function!(c"fill", fill::<G>),
+        function!(c"readyInMs", ready_in_ms::<G>),
+        function!(c"inspect", inspect::<G>),
+        function!(c"encrypt", encrypt::<G>),
+        function!(c"decrypt", decrypt::<G>),
+        function!(c"nodeIds", node_ids::<G>),
+        function!(c"lease", lease::<G>),
+        function!(c"extendLease", extend_lease::<G>),
+        function!(c"close", close::<G>),
+    ])
 }
 
-fn generate<'call, C: NodeClock>(
-    flake: &Randflake<C>,
+fn generate<'call, G: Generator>(
+    flake: &G,
     js: Js<'call>,
     []: [Value<'call>; 0],
 ) -> Result<Value<'call>> {
     js.bigint(flake.generate()?.into())
 }
 
-fn generate_string<'call, C: NodeClock>(
-    flake: &Randflake<C>,
+fn generate_string<'call, G: Generator>(
+    flake: &G,
     js: Js<'call>,
     []: [Value<'call>; 0],
 ) -> Result<Value<'call>> {
     js.latin1(flake.generate()?.encode(&mut [0; Id::MAX_TEXT_LENGTH]))
 }
 
-fn fill<'call, C: NodeClock>(
-    flake: &Randflake<C>,
+fn fill<'call, G: Generator>(
+    flake: &G,
     js: Js<'call>,
     [ids]: [Value<'call>; 1],
 ) -> Result<Value<'call>> {
-    C::fill(flake, ids)?;
+    flake.fill(ids)?;
     js.undefined()
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they saturate")]
-fn generate_many_async<'call>(
-    flake: &Arc<Randflake>,
+fn generate_many_async<'call, G: Scriptless>(
+    flake: &Arc<G>,
     js: Js<'call>,
     [count]: [Value<'call>; 1],
 ) -> Result<Value<'call>> {
@@ -136,12 +199,12 @@ fn generate_many_async<'call>(
 }
 
 /// A batch that is made on a thread of the pool, in memory that JavaScript gets only afterwards.
-struct Filling {
-    flake: Arc<Randflake>,
+struct Filling<G> {
+    flake: Arc<G>,
     count: usize,
 }
 
-impl Task for Filling {
+impl<G: Scriptless> Task for Filling<G> {
     type Output = Result<Vec<i64>>;
     type JsValue = BigInt64Array;
 
@@ -166,16 +229,16 @@ impl Task for Filling {
     }
 }
 
-fn ready_in_ms<'call, C: NodeClock>(
-    flake: &Randflake<C>,
+fn ready_in_ms<'call, G: Generator>(
+    flake: &G,
     js: Js<'call>,
     []: [Value<'call>; 0],
 ) -> Result<Value<'call>> {
     js.number(whole_ms(flake.ready_in()?))
 }
 
-fn inspect<'call, C: NodeClock>(
-    flake: &Randflake<C>,
+fn inspect<'call, G: Generator>(
+    flake: &G,
     js: Js<'call>,
     [id, parts]: [Value<'call>; 2],
 ) -> Result<Value<'call>> {
@@ -183,47 +246,40 @@ fn inspect<'call, C: NodeClock>(
     js.undefined()
 }
 
-fn encrypt<'call, C: NodeClock>(
-    flake: &Randflake<C>,
+fn encrypt<'call, G: Generator>(
+    flake: &G,
     js: Js<'call>,
     [raw]: [Value<'call>; 1],
 ) -> Result<Value<'call>> {
     js.bigint(flake.encrypt(arguments::raw(raw)?).into())
 }
 
-fn decrypt<'call, C: NodeClock>(
-    flake: &Randflake<C>,
+fn decrypt<'call, G: Generator>(
+    flake: &G,
     js: Js<'call>,
     [id]: [Value<'call>; 1],
 ) -> Result<Value<'call>> {
     js.unsigned_bigint(flake.decrypt(arguments::id(id)?))
 }
 
-fn node_ids<'call, C: NodeClock>(
-    flake: &Randflake<C>,
+fn node_ids<'call, G: Generator>(
+    flake: &G,
     js: Js<'call>,
     []: [Value<'call>; 0],
 ) -> Result<Value<'call>> {
-    let numbers = flake.node_ids().iter().map(|&node_id| js.number(node_id.into()));
-    js.array(&numbers.collect::<Result<Vec<_>>>()?)
+    numbers(js, &flake.node_ids())
 }
 
-fn lease<'call, C: NodeClock>(
-    flake: &Randflake<C>,
+fn lease<'call, G: Generator>(
+    flake: &G,
     js: Js<'call>,
     []: [Value<'call>; 0],
 ) -> Result<Value<'call>> {
-    match flake.lease() {
-        None => js.null(),
-        Some(lease) => js.object(&[
-            (c"start", js.unix_second(lease.start())?),
-            (c"endExclusive", js.unix_second(lease.end_exclusive())?),
-        ]),
-    }
+    flake.lease(js)
 }
 
-fn extend_lease<'call, C: NodeClock>(
-    flake: &Randflake<C>,
+fn extend_lease<'call, G: Generator>(
+    flake: &G,
     js: Js<'call>,
     [end_exclusive]: [Value<'call>; 1],
 ) -> Result<Value<'call>> {
@@ -231,13 +287,19 @@ fn extend_lease<'call, C: NodeClock>(
     js.undefined()
 }
 
-fn close<'call, C: NodeClock>(
-    flake: &Randflake<C>,
+fn close<'call, G: Generator>(
+    flake: &G,
     js: Js<'call>,
     []: [Value<'call>; 0],
 ) -> Result<Value<'call>> {
     flake.close();
     js.undefined()
+}
+
+/// Makes an array of node ids.
+pub(crate) fn numbers<'call>(js: Js<'call>, node_ids: &[u32]) -> Result<Value<'call>> {
+    let numbers = node_ids.iter().map(|&node_id| js.number(node_id.into()));
+    js.array(&numbers.collect::<Result<Vec<_>>>()?)
 }
 
 /// Writes the parts of an id into a `Float64Array`, of which `index.js` makes an object: that

@@ -5,6 +5,7 @@ mod arguments;
 mod clock;
 mod generator;
 mod inspector;
+mod leased;
 mod raw;
 
 use std::sync::{
@@ -16,7 +17,10 @@ use napi::{Env, Unknown};
 use napi_derive::napi;
 use randflake::{Id, Result, Secret};
 
-use crate::raw::{Js, Value};
+use crate::{
+    leased::Leases,
+    raw::{Js, Value},
+};
 
 /// What functions have that need nothing.
 struct Module;
@@ -32,14 +36,20 @@ pub fn load<'env>(env: &'env Env, error_class: Unknown<'env>) -> napi::Result<Un
     randflake::loaded();
     // Where the linker cannot be told to pin this library (see build.rs), the loader is.
     napi::bindgen_prelude::retain_current_module_for_unload_safety();
+    let leases = Arc::<Leases>::default();
+    env.add_env_cleanup_hook(Arc::clone(&leases), |leases| leases.end())?;
     let js = Js::of(env);
-    match functions(js, js.value(&error_class)) {
+    match functions(js, js.value(&error_class), leases) {
         Ok(functions) => Ok(functions.into()),
         Err(error) => Err(napi::Error::from_reason(error.to_string())),
     }
 }
 
-fn functions<'call>(js: Js<'call>, error_class: Value<'call>) -> Result<Value<'call>> {
+fn functions<'call>(
+    js: Js<'call>,
+    error_class: Value<'call>,
+    leases: Arc<Leases>,
+) -> Result<Value<'call>> {
     let module = Arc::new(Module);
     let object = js.object(&[
         (c"RandflakeError", js.error_class(error_class)?),
@@ -51,6 +61,8 @@ fn functions<'call>(js: Js<'call>, error_class: Value<'call>) -> Result<Value<'c
             c"createInspector",
             js.function(c"createInspector", Arc::clone(&module), inspector::create)?,
         ),
+        (c"lease", js.function(c"lease", Arc::new(Arc::clone(&leases)), leased::create)?),
+        (c"endLeases", js.function(c"endLeases", leases, leased::end)?),
         (c"generateSecret", js.function(c"generateSecret", Arc::clone(&module), generate_secret)?),
         (c"newWeakness", js.function(c"newWeakness", Arc::clone(&module), new_weakness)?),
         (c"encodeString", js.function(c"encodeString", Arc::clone(&module), encode_string)?),

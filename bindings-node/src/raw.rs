@@ -10,10 +10,13 @@ use std::{
     ptr::{self, NonNull},
     slice,
     sync::Arc,
+    thread,
 };
 
-use napi::{JsValue, bindgen_prelude::ToNapiValue, sys};
+use napi::{JsValue, Unknown, bindgen_prelude::ToNapiValue, sys};
 use randflake::{Error, ErrorKind, Randflake, Result};
+
+use crate::leased::Kept;
 
 /// The JavaScript thread during one call from there; what values are read and made with.
 #[derive(Clone, Copy)]
@@ -87,6 +90,12 @@ where
     }
 }
 
+#[cold]
+#[allow(clippy::needless_pass_by_value, reason = "for map_err")]
+fn refused_by_napi(error: napi::Error) -> Error {
+    Error::new(ErrorKind::Internal, error.reason.clone())
+}
+
 /// Gives up a function's hold on its data.
 unsafe extern "C" fn drop_arc<T>(_: sys::napi_env, data: *mut c_void, _: *mut c_void) {
     // SAFETY: `Js::function` made it with Arc::into_raw, for this one finalizer.
@@ -106,7 +115,7 @@ impl<'call> Js<'call> {
     }
 
     /// Takes a value from napi-rs.
-    pub(crate) fn value(self, value: &napi::Unknown<'call>) -> Value<'call> {
+    pub(crate) fn value(self, value: &Unknown<'call>) -> Value<'call> {
         Value { js: self, raw: value.raw() }
     }
 
@@ -193,7 +202,7 @@ impl<'call> Js<'call> {
     /// The same, for napi-rs to reject a promise with.
     pub(crate) fn napi_error(self, error: &Error) -> napi::Error {
         match self.error(error) {
-            Ok(made) => napi::Error::from(napi::Unknown::from(made)),
+            Ok(made) => napi::Error::from(Unknown::from(made)),
             Err(_) => napi::Error::from_reason(error.to_string()),
         }
     }
@@ -211,12 +220,39 @@ impl<'call> Js<'call> {
         }
     }
 
+    /// Promises what `finish` makes of what `work` does on a thread of its own. Nobody waits for
+    /// that thread when the environment ends; what it returns then is dropped.
+    pub(crate) fn promise<R: Send + 'static>(
+        self,
+        work: impl FnOnce() -> Result<R> + Send + 'static,
+        finish: impl for<'a> FnOnce(Js<'a>, R) -> Result<Value<'a>> + Send + 'static,
+    ) -> Result<Value<'call>> {
+        let env = napi::Env::from_raw(self.env);
+        let (deferred, promise) = env.create_deferred().map_err(refused_by_napi)?;
+        let promise = Value { js: self, raw: promise.raw() };
+        let settle = |done: Result<R>| {
+            move |env: napi::Env| {
+                let js = Js { env: env.raw(), call: PhantomData };
+                let finished = done.and_then(|done| guarded(|| finish(js, done)));
+                finished.map(Unknown::from).map_err(|error| js.napi_error(&error))
+            }
+        };
+        let unstarted = deferred.clone();
+        let work = move || deferred.resolve(settle(guarded(work)));
+        if let Err(error) = thread::Builder::new().name("randflake-work".into()).spawn(work) {
+            let why = format!("there is no thread to be had: {error}");
+            let error = Error::new(ErrorKind::StoreUnavailable, why);
+            unstarted.reject(self.napi_error(&error));
+        }
+        Ok(promise)
+    }
+
     /// Makes a value of what napi-rs can convert.
     pub(crate) fn convert(self, native: impl ToNapiValue) -> Result<Value<'call>> {
         // SAFETY: env is good.
         match unsafe { ToNapiValue::to_napi_value(self.env, native) } {
             Ok(raw) => Ok(Value { js: self, raw }),
-            Err(error) => Err(Error::new(ErrorKind::Internal, error.reason.clone())),
+            Err(error) => Err(refused_by_napi(error)),
         }
     }
 
@@ -405,7 +441,8 @@ impl Value<'_> {
     pub(crate) fn read_text<R>(self, read: impl FnOnce(&str) -> R) -> Option<R> {
         let mut short = [0; 64];
         let written = self.copy_text(&mut short)?;
-        if written + 1 < short.len() {
+        // Only whole characters are copied, of up to four bytes; then a zero.
+        if written + 5 <= short.len() {
             return Some(read(&String::from_utf8_lossy(&short[..written])));
         }
         // SAFETY: as `read` says; without a buffer it only tells the length.
@@ -493,12 +530,19 @@ impl Value<'_> {
         self.js.check(status)
     }
 
+    /// Makes an object, or an array, one that cannot be changed.
+    pub(crate) fn freeze(self) -> Result<Self> {
+        // SAFETY: env and object are good.
+        let status = unsafe { sys::napi_object_freeze(self.js.env, self.raw) };
+        self.js.check(status).map(|()| self)
+    }
+
     /// Fills a `BigInt64Array` where it is; `None` if this is none that nobody else can see.
-    pub(crate) fn fill(self, flake: &Randflake) -> Option<Result<()>> {
+    pub(crate) fn fill(self, flake: &impl Scriptless) -> Option<Result<()>> {
         let (start, length) = self.memory::<i64>()?;
         // SAFETY: aligned and initialised, as `memory` says, and for the length of the call only
-        // this thread can reach it. It runs no script meanwhile: this generator's clock, by its
-        // type, is the machine's, and no script frees, moves, reads or writes the memory.
+        // this thread can reach it. It runs no script meanwhile, as `Scriptless` says, and so no
+        // script frees, moves, reads or writes the memory.
         let ids = unsafe { slice::from_raw_parts_mut(start.as_ptr(), length) };
         Some(flake.fill_i64(ids))
     }
@@ -573,10 +617,27 @@ impl Value<'_> {
     }
 }
 
-impl<'call> From<Value<'call>> for napi::Unknown<'call> {
+impl<'call> From<Value<'call>> for Unknown<'call> {
     fn from(value: Value<'call>) -> Self {
         // SAFETY: env and value are good.
         unsafe { Self::from_raw_unchecked(value.js.env, value.raw) }
+    }
+}
+
+/// A generator that runs no script while it works: its clock, by its type, is the machine's.
+pub(crate) trait Scriptless: Send + Sync + 'static {
+    fn fill_i64(&self, ids: &mut [i64]) -> Result<()>;
+}
+
+impl Scriptless for Randflake {
+    fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
+        self.fill_i64(ids)
+    }
+}
+
+impl Scriptless for Kept {
+    fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
+        self.0.fill_i64(ids)
     }
 }
 

@@ -39,6 +39,9 @@ test('the declarations name exactly the methods of each class', () => {
       .map((key) => symbols.get(key) ?? key)
       .sort()
     assert.deepEqual(declared, shown, name)
+    const own = Object.getOwnPropertyNames(randflake[name])
+    const statics = own.filter((key) => !['length', 'name', 'prototype'].includes(key))
+    assert.deepEqual(names(/^ {2}static (\w+)\(/gm, body), statics.sort(), name)
   }
 })
 

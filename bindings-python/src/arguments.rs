@@ -2,18 +2,21 @@
 //! one with the error of its domain, where pyo3 would truncate, or raise `OverflowError`.
 
 use std::{
+    ffi::OsString,
     fmt::Display,
+    path::PathBuf,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
 use pyo3::{
     Borrowed,
-    exceptions::{PyOverflowError, PyTypeError, PyValueError},
+    exceptions::{PyOverflowError, PyTypeError, PyUnicodeError, PyValueError},
     prelude::*,
     types::{PyBool, PyByteArray, PyBytes, PyString},
 };
 use randflake::{Error, ErrorKind, Id, Secret, layout::MAX_NODES};
+use randflake_leases::Location;
 
 use crate::{
     errors::{raise, wrong_type},
@@ -187,6 +190,110 @@ impl<'a, 'py> FromPyObject<'a, 'py> for OptionalLease {
                 format!("lease must be a randflake.Lease or None, got {}", type_of(&object)),
             ))),
         }
+    }
+}
+
+/// Where leases come from.
+pub(crate) struct Store(pub(crate) Location);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Store {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        // Text may be a URL. What is no text is a path, or a str with undecodable bytes.
+        if let Ok(text) = object.cast::<PyString>()
+            && let Ok(text) = text.to_cow()
+        {
+            return Ok(Self(text.into_owned().into()));
+        }
+        let py = object.py();
+        let path = py.import("os")?.call_method1("fsdecode", (object,));
+        match path.and_then(|path| path.extract::<OsString>()) {
+            Ok(path) => Ok(Self(PathBuf::from(path).into())),
+            Err(failure) if failure.is_instance_of::<PyTypeError>(py) => {
+                Err(wrong_type(&Error::invalid_argument(format!(
+                    "store must be the path of a SQLite file, a str or an os.PathLike, got {}",
+                    type_of(&object)
+                ))))
+            }
+            Err(failure) if failure.is_instance_of::<PyUnicodeError>(py) => {
+                Err(raise(Error::invalid_argument(
+                    "store must be the path of a SQLite file, got text that no path can have",
+                )))
+            }
+            Err(failure) => Err(failure), // of a foreign `__fspath__`
+        }
+    }
+}
+
+/// Defines an option that is a whole number.
+macro_rules! whole_number {
+    ($(#[$doc:meta])* $option:ident, $name:literal) => {
+        $(#[$doc])*
+        pub(crate) struct $option(pub(crate) u32);
+
+        impl<'a, 'py> FromPyObject<'a, 'py> for $option {
+            type Error = PyErr;
+
+            fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+                let error = |got: &dyn Display| {
+                    let must = concat!($name, " must be a whole number, 0 to 4294967295");
+                    Error::invalid_argument(format!("{must}, got {got}"))
+                };
+                integer(&object, error).map(Self)
+            }
+        }
+    };
+}
+
+whole_number!(
+    /// How many node ids to lease.
+    NodeCount,
+    "node_count"
+);
+whole_number!(
+    /// For how many seconds to lease.
+    Ttl,
+    "ttl"
+);
+whole_number!(
+    /// By how many seconds clocks may differ.
+    MaxSkew,
+    "max_skew"
+);
+
+/// The name of a namespace.
+pub(crate) struct NamespaceName(pub(crate) String);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for NamespaceName {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let error = |got: &dyn Display| {
+            Error::invalid_argument(format!("namespace must be a str of Unicode text, got {got}"))
+        };
+        let text = object.cast::<PyString>().map_err(|_| wrong_type(&error(&type_of(&object))))?;
+        match text.to_cow() {
+            Ok(name) => Ok(Self(name.into_owned())),
+            Err(_) => Err(raise(error(&"lone surrogates"))),
+        }
+    }
+}
+
+/// How long the first lease may take.
+pub(crate) struct AcquireTimeout(pub(crate) Duration);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for AcquireTimeout {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let error = |got: &dyn Display| {
+            Error::invalid_argument(format!(
+                "acquire_timeout must be a number of seconds, at least 0, got {got}"
+            ))
+        };
+        let seconds = number(&object, error)?;
+        Duration::try_from_secs_f64(seconds).map(Self).map_err(|_| raise(error(&seconds)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The machine's clock with waits that Python's signals interrupt, and clocks written in Python.
 
-use std::{fmt::Display, time::Duration};
+use std::{fmt::Display, thread, time::Duration};
 
 use pyo3::{intern, prelude::*};
 use randflake::{Error, ErrorKind, Result, SystemClock, unix_nanos};
@@ -65,7 +65,9 @@ impl randflake::Clock for Clock {
     /// Releases the GIL while it waits. What a signal's handler raises ends the wait.
     fn sleep(&self, duration: Duration) -> Result<Option<Duration>> {
         match self {
-            Self::System => Python::attach(|py| sleep_in_slices(py, duration)).map(Some),
+            Self::System => Python::try_attach(|py| sleep_in_slices(py, duration))
+                .unwrap_or_else(|| never_again())
+                .map(Some),
             Self::Injected { sleep: None, .. } => Ok(None),
             Self::Injected { sleep: Some(sleep), .. } => {
                 Python::attach(|py| sleep.call1(py, (duration.as_secs_f64(),)))
@@ -83,6 +85,14 @@ impl randflake::Clock for Clock {
     #[inline]
     fn is_system(&self) -> bool {
         matches!(self, Self::System)
+    }
+}
+
+/// Stays, as Python does with every thread that comes back when the interpreter has ended.
+#[cold]
+fn never_again() -> ! {
+    loop {
+        thread::park();
     }
 }
 

@@ -9,18 +9,25 @@ pyo3::import_exception!(randflake.errors, RandflakeError);
 pyo3::import_exception!(randflake.errors, InvalidArgumentError);
 pyo3::import_exception!(randflake.errors, InvalidTypeError);
 pyo3::import_exception!(randflake.errors, RetryLaterError);
+pyo3::import_exception!(randflake.errors, StoreError);
 
 /// Calls the core. Its error, or its panic, which is a defect, becomes a Python exception.
 #[inline]
 pub(crate) fn call<T>(core: impl FnOnce() -> Result<T>) -> PyResult<T> {
-    // Nothing the core shares is left half changed: its state is one atomic word.
-    match panic::catch_unwind(AssertUnwindSafe(core)) {
-        Ok(result) => result.map_err(raise),
-        Err(_) => Err(raise(Error::new(
+    caught(core).map_err(raise)
+}
+
+/// Calls the core. Its panic, which is a defect, becomes an error.
+#[inline]
+pub(crate) fn caught<T>(core: impl FnOnce() -> Result<T>) -> Result<T> {
+    // Nothing the core shares is left half changed: its state is one atomic word. Nor is a lease:
+    // what was not answered is asked again.
+    panic::catch_unwind(AssertUnwindSafe(core)).unwrap_or_else(|_| {
+        Err(Error::new(
             ErrorKind::Internal,
             "a defect of randflake; its message is on the standard error output, please report it",
-        ))),
-    }
+        ))
+    })
 }
 
 /// Makes the exception of an error of the core.
@@ -32,10 +39,19 @@ pub(crate) fn raise(error: Error) -> PyErr {
         Err(error) => error,
     };
     let (message, code) = (error.to_string(), error.code());
-    if let Some(retry_after) = error.retry_after() {
-        return RetryLaterError::new_err((message, code, retry_after.as_secs_f64()));
-    }
+    let retry_after = error.retry_after().map(|wait| wait.as_secs_f64());
     match error.kind() {
+        ErrorKind::StoreUnavailable
+        | ErrorKind::NodesExhausted
+        | ErrorKind::ClockSkew
+        | ErrorKind::LeaseLost
+        | ErrorKind::StoreQuarantined
+        | ErrorKind::StoreReplaced
+        | ErrorKind::StoreNotInitialized
+        | ErrorKind::SecretMismatch
+        | ErrorKind::WeakStore
+        | ErrorKind::DriverMissing => StoreError::new_err((message, code, retry_after)),
+        _ if retry_after.is_some() => RetryLaterError::new_err((message, code, retry_after)),
         ErrorKind::InvalidSecret
         | ErrorKind::InvalidNode
         | ErrorKind::InvalidLease

@@ -1,18 +1,22 @@
+use std::{sync::Arc, time::Duration};
+
 use pyo3::{
     prelude::*,
     types::{PyList, PyString, PyTuple},
 };
-use randflake::{Error, ErrorKind};
+use randflake::{Error, ErrorKind, Id, Result};
+use randflake_leases::Leased;
 
 use crate::{
     arguments::{
-        AnyId, AnySecret, Count, MaxDrift, MaxWait, NodeIds, OptionalLease, Raw, RestartSafe,
-        UnixSecond,
+        AcquireTimeout, AnyId, AnySecret, Count, MaxDrift, MaxSkew, MaxWait, NamespaceName,
+        NodeCount, NodeIds, OptionalLease, Raw, RestartSafe, Store, Ttl, UnixSecond,
     },
     buffer::{Int64Buffer, zeros},
     clock::Clock,
-    errors::{call, wrong_type},
-    lease::Lease,
+    errors::{call, caught, raise, wrong_type},
+    exit,
+    lease::{self, Lease},
     numpy,
     parts::Parts,
     text::text_of,
@@ -23,6 +27,9 @@ use crate::{
 const LARGE_BATCH: usize = 16_384;
 
 /// A generator of unique 64-bit ids that outsiders cannot predict, order or count.
+///
+/// Randflake.leased(store, secret) makes one whose node id nobody else has meanwhile. This
+/// constructor is for node ids given by hand.
 ///
 /// A node id given by hand is safe for one live process at a time, on a machine whose clock has
 /// not stepped back over the last id: two live processes with one node id and one secret repeat
@@ -51,7 +58,13 @@ const LARGE_BATCH: usize = 16_384;
 /// 7
 #[pyclass(frozen, module = "randflake")]
 pub(crate) struct Randflake {
-    flake: randflake::Randflake<Clock>,
+    generator: Generator,
+}
+
+enum Generator {
+    /// Boxed, since Python's memory is not aligned for it.
+    ByHand(Box<randflake::Randflake<Clock>>),
+    Leased(Arc<Leased<Clock>>),
 }
 
 #[pymethods]
@@ -63,7 +76,7 @@ impl Randflake {
             secret,
             *,
             lease = OptionalLease(None),
-            max_wait = MaxWait(std::time::Duration::from_secs(1)),
+            max_wait = MaxWait(Duration::from_secs(1)),
             max_drift = MaxDrift(0),
             restart_safe = RestartSafe(true),
             clock = Clock::System,
@@ -89,23 +102,112 @@ impl Randflake {
         if let Some(lease) = lease.0 {
             builder = builder.lease(lease);
         }
-        call(|| builder.build()).map(|flake| Self { flake })
+        let flake = Box::new(call(|| builder.build())?);
+        Ok(Self { generator: Generator::ByHand(flake) })
+    }
+
+    /// Makes a generator whose node ids are leased: nobody else has them meanwhile.
+    ///
+    /// A thread of its own renews the lease at a third of its length. A lease that is lost is
+    /// replaced by another one, with other node ids. When the store is out of reach, the generator
+    /// goes on to the end of its lease, raises LEASE_EXPIRED, and recovers by itself. A forked
+    /// child leases anew with its first call. close, the end of a with block and the end of the
+    /// process give the node ids back.
+    ///
+    /// Take one for each process, for as long as it lives: each call takes a lease of its own.
+    ///
+    /// store: the path of a SQLite file on a local disk, which is made if it is missing.
+    /// secret: 16 bytes, or a str of 32 hex digits; see generate_secret.
+    /// node_count: how many node ids, 1 to 16384, each worth 131072 ids a second. While the store
+    /// has fewer, the generator does with fewer.
+    /// ttl: for how many whole seconds a lease is asked, 1 to 86400 and at least six times
+    /// max_skew; None for 300. An outage of the store is ridden out for two thirds of it, and the
+    /// node id of a process that was killed is idle for up to that long.
+    /// namespace: 1 to 200 bytes; one for each id column and its one secret.
+    /// acquire_timeout: how many seconds the first lease may take, 0 to 86400.
+    /// max_wait: how long a call may wait in all, 0 to 86400 seconds, as for a generator by hand.
+    /// max_drift: how many whole seconds ahead of the clock ids may be stamped, 0 to a third of
+    /// the ttl; None for 10, or that third. It absorbs clocks that step back, and lets a burst
+    /// borrow coming seconds.
+    /// max_skew: by how many whole seconds clocks may differ; a namespace keeps what it was made
+    /// with.
+    ///
+    /// Raises InvalidArgumentError with the code INVALID_SECRET or INVALID_ARGUMENT; StoreError
+    /// with NODES_EXHAUSTED, STORE_UNAVAILABLE, CLOCK_SKEW or STORE_QUARANTINED if there is no
+    /// lease within acquire_timeout, with SECRET_MISMATCH, STORE_REPLACED, STORE_NOT_INITIALIZED or
+    /// WEAK_STORE at once. Ctrl-C ends the wait.
+    ///
+    /// >>> import tempfile
+    /// >>> from randflake import Randflake, generate_secret
+    /// >>> with tempfile.TemporaryDirectory() as folder:
+    /// ...     with Randflake.leased(folder + "/ids.db", generate_secret()) as flake:
+    /// ...         id = flake.generate()
+    /// ...         flake.node_ids == (flake.inspect(id).node_id,)
+    /// True
+    #[staticmethod]
+    #[pyo3(
+        signature = (
+            store,
+            secret,
+            *,
+            node_count = NodeCount(1),
+            ttl = None,
+            namespace = NamespaceName("default".to_owned()),
+            acquire_timeout = AcquireTimeout(Duration::from_secs(10)),
+            max_wait = MaxWait(Duration::from_secs(1)),
+            max_drift = None,
+            max_skew = MaxSkew(5),
+        ),
+        text_signature = "(store, secret, *, node_count=1, ttl=None, namespace='default', \
+                          acquire_timeout=10, max_wait=1.0, max_drift=None, max_skew=5)"
+    )]
+    #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
+    fn leased(
+        py: Python<'_>,
+        store: Store,
+        secret: AnySecret,
+        node_count: NodeCount,
+        ttl: Option<Ttl>,
+        namespace: NamespaceName,
+        acquire_timeout: AcquireTimeout,
+        max_wait: MaxWait,
+        max_drift: Option<MaxDrift>,
+        max_skew: MaxSkew,
+    ) -> PyResult<Self> {
+        let mut builder = Leased::builder(store.0, &secret.0)
+            .node_count(node_count.0)
+            .namespace(namespace.0)
+            .acquire_timeout(acquire_timeout.0)
+            .max_wait(max_wait.0)
+            .max_skew(max_skew.0)
+            .clock(Clock::System);
+        if let Some(ttl) = ttl {
+            builder = builder.ttl(ttl.0);
+        }
+        if let Some(max_drift) = max_drift {
+            builder = builder.max_drift(max_drift.0);
+        }
+        exit::register_in_child(py)?;
+        let leased = Arc::new(py.detach(|| call(|| builder.open()))?);
+        exit::keep(&leased);
+        Ok(Self { generator: Generator::Leased(leased) })
     }
 
     /// Generates an id: a signed 64-bit integer. Half of all ids are negative.
     ///
     /// Raises RetryLaterError if none can be had within max_wait (SEQUENCE_EXHAUSTED,
     /// CLOCK_MOVED_BACK, LEASE_NOT_STARTED); RandflakeError for what waiting does not help
-    /// (LEASE_EXPIRED, LIFETIME_OVER, CLOCK_BEFORE_EPOCH, FORKED, CLOSED).
-    fn generate(&self) -> PyResult<i64> {
-        call(|| self.flake.generate()).map(i64::from)
+    /// (LEASE_EXPIRED, LIFETIME_OVER, CLOCK_BEFORE_EPOCH, FORKED, CLOSED). The first call in a
+    /// forked child of a process with a leased generator raises what leased raises.
+    fn generate(&self, py: Python<'_>) -> PyResult<i64> {
+        self.ask(py, Generator::generate).map(i64::from)
     }
 
     /// Generates an id as text: 1 to 13 of the characters 0-9 and a-v, for URLs and JSON.
     ///
     /// Raises what generate raises.
     fn generate_string<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        call(|| self.flake.generate()).and_then(|id| text_of(py, id))
+        self.ask(py, Generator::generate).and_then(|id| text_of(py, id))
     }
 
     /// Generates n ids, in the order in which they are claimed.
@@ -166,7 +268,11 @@ impl Randflake {
     ///
     /// Raises InvalidArgumentError with the code INVALID_ID.
     fn inspect(&self, id: AnyId) -> Parts {
-        self.flake.inspect(id.0).into()
+        match &self.generator {
+            Generator::ByHand(flake) => flake.inspect(id.0),
+            Generator::Leased(leased) => leased.inspect(id.0),
+        }
+        .into()
     }
 
     /// Returns the sortable form of an id: time, node id and sequence, unencrypted.
@@ -177,7 +283,10 @@ impl Randflake {
     ///
     /// Raises InvalidArgumentError with the code INVALID_ID.
     fn decrypt(&self, id: AnyId) -> u64 {
-        self.flake.decrypt(id.0)
+        match &self.generator {
+            Generator::ByHand(flake) => flake.decrypt(id.0),
+            Generator::Leased(leased) => leased.decrypt(id.0),
+        }
     }
 
     /// Returns the id of a sortable form; undoes decrypt.
@@ -187,40 +296,67 @@ impl Randflake {
     ///
     /// Raises InvalidArgumentError with the code INVALID_ID.
     fn encrypt(&self, raw: Raw) -> i64 {
-        self.flake.encrypt(raw.0).into()
+        match &self.generator {
+            Generator::ByHand(flake) => flake.encrypt(raw.0),
+            Generator::Leased(leased) => leased.encrypt(raw.0),
+        }
+        .into()
     }
 
     /// Raises the end of the lease.
     ///
     /// end_exclusive: an absolute unix second. One before the present end changes nothing.
     ///
-    /// Raises InvalidArgumentError with the code INVALID_LEASE if there is no lease or the end is
-    /// out of range; RandflakeError with FORKED or CLOSED.
+    /// Raises InvalidArgumentError with the code INVALID_LEASE if there is no lease, if it comes
+    /// from a store, or if the end is out of range; RandflakeError with FORKED or CLOSED.
     fn extend_lease(&self, end_exclusive: UnixSecond) -> PyResult<()> {
-        call(|| self.flake.extend_lease(end_exclusive.0))
+        match &self.generator {
+            Generator::ByHand(flake) => call(|| flake.extend_lease(end_exclusive.0)),
+            Generator::Leased(_) => Err(raise(Error::new(
+                ErrorKind::InvalidLease,
+                "the lease of this generator comes from a store, and is extended by itself",
+            ))),
+        }
     }
 
-    /// The lease; None without one and after close.
+    /// The lease: a LeaseStatus of a leased generator, else the Lease that was given.
+    ///
+    /// None without one and after close, and in a forked child that has not leased yet.
     #[getter]
-    fn lease(&self) -> Option<Lease> {
-        self.flake.lease().map(|lease| Lease { lease })
+    fn lease<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match &self.generator {
+            Generator::ByHand(flake) => {
+                let lease = flake.lease().map(|lease| Bound::new(py, Lease { lease }));
+                Ok(lease.transpose()?.map(Bound::into_any))
+            }
+            Generator::Leased(leased) => {
+                leased.lease().map(|status| lease::status(py, status)).transpose()
+            }
+        }
     }
 
-    /// The node ids, sorted; none after close.
+    /// The node ids, sorted; none after close, and in a forked child that has not leased yet.
     #[getter]
     fn node_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.flake.node_ids())
+        PyTuple::new(py, self.generator.node_ids())
     }
 
     /// Ends the generator for good.
     ///
     /// Every later call that needs it open raises CLOSED; reading ids goes on. Does nothing the
-    /// second time, and nothing in a forked child.
-    fn close(&self) -> PyResult<()> {
-        call(|| {
-            self.flake.close();
+    /// second time, and leaves alone what belongs to the parent of a forked child.
+    ///
+    /// Leased node ids are given back. This waits up to 5 seconds for the store; what it does not
+    /// learn in time is free at the end of the lease.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let close = || {
+            match &self.generator {
+                Generator::ByHand(flake) => drop(flake.close()),
+                Generator::Leased(leased) => py.detach(|| leased.close()),
+            }
             Ok(())
-        })
+        };
+        call(close)
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -230,16 +366,17 @@ impl Randflake {
     #[pyo3(signature = (exc_type, exc_value, traceback, /))]
     fn __exit__(
         &self,
+        py: Python<'_>,
         exc_type: &Bound<'_, PyAny>,
         exc_value: &Bound<'_, PyAny>,
         traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let _ = (exc_type, exc_value, traceback);
-        self.close()
+        self.close(py)
     }
 
     fn __repr__(&self) -> String {
-        format!("<randflake.Randflake node_ids={:?}>", self.flake.node_ids())
+        format!("<randflake.Randflake node_ids={:?}>", self.generator.node_ids())
     }
 
     /// Refuses pickle and copy.
@@ -257,9 +394,68 @@ impl Randflake {
     /// Fills memory that no other thread sees, so the GIL can be released.
     fn fill_private(&self, py: Python<'_>, ids: &mut [i64]) -> PyResult<()> {
         if ids.len() < LARGE_BATCH {
-            call(|| self.flake.fill_i64(ids))
+            self.ask(py, |generator| generator.fill(ids))
         } else {
-            py.detach(|| call(|| self.flake.fill_i64(ids)))
+            self.ask(py, |generator| py.detach(|| generator.fill(ids)))
+        }
+    }
+
+    /// Asks the generator; asks again where something can be done about its error.
+    #[inline]
+    fn ask<T>(&self, py: Python<'_>, mut ask: impl FnMut(&Generator) -> Result<T>) -> PyResult<T> {
+        let mut recovered = false;
+        // A loop, because the compiler merges a call into its caller only where it is written once.
+        loop {
+            match caught(|| ask(&self.generator)) {
+                Ok(answer) => return Ok(answer),
+                Err(error) if recovered => return Err(raise(error)),
+                Err(error) => self.recover(py, error)?,
+            }
+            recovered = true;
+        }
+    }
+
+    /// Gets the lease that a call has missed, without the GIL.
+    #[cold]
+    fn recover(&self, py: Python<'_>, error: Error) -> PyResult<()> {
+        let Generator::Leased(leased) = &self.generator else { return Err(raise(error)) };
+        if error.kind() == ErrorKind::Forked {
+            exit::register_in_child(py)?;
+        }
+        py.detach(|| call(|| leased.recover(error)))
+    }
+}
+
+impl Generator {
+    #[inline]
+    fn generate(&self) -> Result<Id> {
+        match self {
+            Self::ByHand(flake) => flake.generate(),
+            Self::Leased(leased) => leased.try_generate(),
+        }
+    }
+
+    #[inline]
+    fn fill(&self, ids: &mut [i64]) -> Result<()> {
+        match self {
+            Self::ByHand(flake) => flake.fill_i64(ids),
+            Self::Leased(leased) => leased.try_fill_i64(ids),
+        }
+    }
+
+    fn node_ids(&self) -> Vec<u32> {
+        match self {
+            Self::ByHand(flake) => flake.node_ids().to_vec(),
+            Self::Leased(leased) => leased.node_ids(),
+        }
+    }
+}
+
+/// Collecting a generator waits for nobody: whoever collects has the GIL.
+impl Drop for Generator {
+    fn drop(&mut self) {
+        if let Self::Leased(leased) = self {
+            leased.stop();
         }
     }
 }

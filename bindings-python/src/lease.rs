@@ -1,4 +1,9 @@
-use pyo3::{prelude::*, types::PyType};
+use pyo3::{
+    prelude::*,
+    sync::PyOnceLock,
+    types::{PyTuple, PyType},
+};
+use randflake_leases::LeaseStatus;
 
 use crate::{arguments::UnixSecond, errors::raise};
 
@@ -47,4 +52,20 @@ impl Lease {
     fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (i64, i64)) {
         (py.get_type::<Self>(), (self.start(), self.end_exclusive()))
     }
+}
+
+/// Makes a `randflake.LeaseStatus`.
+pub(crate) fn status(py: Python<'_>, status: LeaseStatus) -> PyResult<Bound<'_, PyAny>> {
+    static LEASE_STATUS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+    LEASE_STATUS.import(py, "randflake.leases", "LeaseStatus")?.call1((
+        status.state.name(),
+        PyTuple::new(py, status.node_ids)?,
+        status.start,
+        status.end_exclusive,
+        status.time_left.as_secs_f64(),
+        status.renewals,
+        status.losses,
+        status.last_error.map(|error| raise(error).into_value(py)),
+    ))
 }

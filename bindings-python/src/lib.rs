@@ -6,6 +6,7 @@ mod arguments;
 mod buffer;
 mod clock;
 mod errors;
+mod exit;
 mod generator;
 mod inspector;
 mod lease;
@@ -29,6 +30,7 @@ mod _randflake {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         randflake::loaded();
+        crate::exit::register();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

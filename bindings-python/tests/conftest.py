@@ -1,12 +1,17 @@
 """What the tests share."""
 
 import json
+import os
+import pickle
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from randflake import RandflakeError
 
 # Random bytes, so that nothing warns; node ids of one process are bound to their secret.
 SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
@@ -16,6 +21,12 @@ NOW = 1_763_640_000
 """What injected clocks show."""
 
 VECTORS = Path(__file__).resolve().parents[2] / "tests" / "vectors"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """The path of a store that is not there yet."""
+    return tmp_path / "ids.db"
 
 
 def cases(file: str, key: str = "cases") -> list[Any]:
@@ -37,6 +48,69 @@ def run_python(code: str, *arguments: str) -> str:
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     return done.stdout
+
+
+def in_child(work: Callable[[], Any]) -> Any:
+    """Forks, does the work in the child, and returns its result."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            with os.fdopen(writing, "wb") as pipe:
+                pickle.dump(work(), pipe)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        result = pipe.read()
+    assert os.waitpid(child, 0)[1] == 0
+    return pickle.loads(result)
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """Returns the error's code or the result."""
+    try:
+        return call()
+    except RandflakeError as error:
+        return error.code
+
+
+def ends_in(store: Path) -> dict[int, int]:
+    """Returns the end of the last lease of each node id.
+
+    Asks in a process of its own: closing a file drops the locks that its process has on it.
+    """
+    code = """
+import json, sqlite3, sys
+rows = sqlite3.connect(sys.argv[1]).execute("select node_id, end_exclusive from node")
+print(json.dumps(dict(rows.fetchall())))
+"""
+    ends = json.loads(run_python(code, str(store)))
+    return {int(node_id): end_exclusive for node_id, end_exclusive in ends.items()}
+
+
+@contextmanager
+def locked(store: Path) -> Iterator[None]:
+    """Has another process keep the file to itself."""
+    code = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=10)
+connection.execute("begin exclusive")
+print("locked", flush=True)
+input()
+"""
+    command = [sys.executable, "-c", code, str(store)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert other.stdout.readline() == "locked\n"
+        try:
+            yield
+        finally:
+            other.communicate("\n")
 
 
 class ScriptedClock:

@@ -1,48 +1,18 @@
 """Real processes: fork, multiprocessing, and one node id in two of them."""
 
 import multiprocessing
-import os
-import pickle
 import subprocess
 import sys
 import threading
 import time
 from array import array
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import SECRET, run_python
+from conftest import SECRET, in_child, outcome, run_python
 from randflake import Inspector, Lease, Randflake, RandflakeError
 
 READER = Inspector(SECRET)
-
-
-def in_child(work: Callable[[], Any]) -> Any:
-    """Forks, does the work in the child, and returns its result."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            with os.fdopen(writing, "wb") as pipe:
-                pickle.dump(work(), pipe)
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        result = pipe.read()
-    assert os.waitpid(child, 0)[1] == 0
-    return pickle.loads(result)
-
-
-def outcome(call: Callable[[], Any]) -> Any:
-    """Returns the error's code or the result."""
-    try:
-        return call()
-    except RandflakeError as error:
-        return error.code
 
 
 def leased() -> Randflake:

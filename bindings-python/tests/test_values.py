@@ -22,6 +22,7 @@ from randflake import (
     Randflake,
     RandflakeError,
     RetryLaterError,
+    StoreError,
     decode_string,
     encode_string,
 )
@@ -125,6 +126,8 @@ ERRORS = [
     InvalidArgumentError("bad", "INVALID_ID"),
     InvalidTypeError("bad", "INVALID_NODE"),
     RetryLaterError("later", "SEQUENCE_EXHAUSTED", 0.5),
+    StoreError("later", "NODES_EXHAUSTED", 0.5),
+    StoreError("never", "SECRET_MISMATCH"),
 ]
 
 
@@ -152,6 +155,11 @@ def test_errors_differ_in_each_field() -> None:
     assert later != RetryLaterError("later", "CLOCK_MOVED_BACK", 0.5)
     assert later != RetryLaterError("later", "SEQUENCE_EXHAUSTED", 0.25)
     assert later != RandflakeError("later", "SEQUENCE_EXHAUSTED")
+    busy = StoreError("later", "NODES_EXHAUSTED", 0.5)
+    assert busy == StoreError("later", "NODES_EXHAUSTED", 0.5)
+    assert busy != StoreError("later", "NODES_EXHAUSTED", 0.25)
+    assert busy != StoreError("later", "NODES_EXHAUSTED")
+    assert StoreError("never", "SECRET_MISMATCH").retry_after is None
 
 
 def test_errors_that_were_raised_pickle() -> None:
@@ -170,6 +178,7 @@ def test_the_bases_of_the_errors() -> None:
     assert InvalidArgumentError.__bases__ == (RandflakeError, ValueError)
     assert InvalidTypeError.__bases__ == (InvalidArgumentError, TypeError)
     assert RetryLaterError.__bases__ == (RandflakeError,)
+    assert StoreError.__bases__ == (RandflakeError,)
     assert issubclass(randflake.WeakSecretWarning, UserWarning)
 
 
@@ -193,8 +202,8 @@ def documented() -> list[Any]:
             continue
         found.append(pytest.param(item, id=name))
         if inspection.isclass(item) and item.__module__ == "randflake":
-            members = [(m, v) for m, v in vars(item).items() if not m.startswith("_")]
-            found += [pytest.param(value, id=f"{name}.{member}") for member, value in members]
+            members = [member for member in vars(item) if not member.startswith("_")]
+            found += [pytest.param(getattr(item, m), id=f"{name}.{m}") for m in members]
     return found
 
 
@@ -214,6 +223,10 @@ def test_the_documentation_is_there_and_its_examples_run(item: Any) -> None:
 def test_signatures_are_readable() -> None:
     assert str(inspection.signature(Randflake)) == (
         "(node_id, secret, *, lease=None, max_wait=1.0, max_drift=0, restart_safe=True, clock=None)"
+    )
+    assert str(inspection.signature(Randflake.leased)) == (
+        "(store, secret, *, node_count=1, ttl=None, namespace='default', acquire_timeout=10, "
+        "max_wait=1.0, max_drift=None, max_skew=5)"
     )
     assert str(inspection.signature(Randflake.generate_many)) == "(self, /, n)"
     assert str(inspection.signature(encode_string)) == "(id)"

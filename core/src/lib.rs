@@ -67,7 +67,3 @@ pub fn loaded() {
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct CrateReadme;
-
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct ProjectReadme;

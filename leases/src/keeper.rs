@@ -57,6 +57,9 @@ const LEAST_PAUSE: Duration = Duration::from_millis(250);
 /// Longest sleep: a step of the clock is noticed that soon.
 const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 
+/// Longest that the first lease may take.
+const LONGEST_ACQUIRE: Duration = Duration::from_secs(86_400);
+
 /// What a keeper is to keep.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Options {
@@ -67,7 +70,7 @@ pub struct Options {
     /// By how many seconds clocks may differ, as in the store's limits; a larger step of the
     /// clock makes the keeper lease anew.
     pub max_skew: u32,
-    /// How long the first lease may take.
+    /// How long the first lease may take, at most a day.
     pub acquire_timeout: Duration,
 }
 
@@ -252,7 +255,7 @@ impl Keeper {
         options: Options,
         random: impl FnMut() -> u64 + Send + 'static,
     ) -> Result<Self> {
-        let Options { node_count, ttl, max_skew, .. } = options;
+        let Options { node_count, ttl, max_skew, acquire_timeout } = options;
         if node_count == 0 || node_count as usize > layout::MAX_NODES {
             return Err(Error::invalid_argument(format!(
                 "a generator has 1 to {} node ids, got {node_count}",
@@ -263,6 +266,13 @@ impl Keeper {
             return Err(Error::invalid_argument(format!(
                 "a lease must have 1 to 86400 seconds and at least six times the largest skew, \
                  got {ttl} with a skew of {max_skew}"
+            )));
+        }
+        if acquire_timeout > LONGEST_ACQUIRE {
+            return Err(Error::invalid_argument(format!(
+                "the first lease may take 0 to {} seconds, got {}",
+                LONGEST_ACQUIRE.as_secs(),
+                acquire_timeout.as_secs_f64()
             )));
         }
         Ok(Self {

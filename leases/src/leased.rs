@@ -21,6 +21,9 @@ use crate::{
 /// How long [`Leased::close`] waits for the store.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 
+/// Largest `max_drift` unless another is set, in seconds.
+const MAX_DRIFT: u32 = 10;
+
 /// How often a call looks for what another thread does for it.
 const GLANCE: Duration = Duration::from_millis(1);
 
@@ -79,7 +82,7 @@ pub struct LeasedBuilder<C = SystemClock> {
     namespace: String,
     options: Options,
     max_wait: Duration,
-    max_drift: u32,
+    max_drift: Option<u32>,
     clock: C,
 }
 
@@ -183,7 +186,7 @@ impl Leased {
             namespace: "default".to_owned(),
             options: Options::default(),
             max_wait: Duration::from_secs(1),
-            max_drift: 10,
+            max_drift: None,
             clock: SystemClock,
         }
     }
@@ -238,12 +241,12 @@ impl<C: Clock + Send + Sync + 'static> LeasedBuilder<C> {
         self
     }
 
-    /// Sets how many whole seconds ahead of the clock ids may be stamped, 0 to 3 600; 10 unless
-    /// set. It absorbs clocks that step back and lets a burst borrow coming seconds, which the
-    /// lease covers.
+    /// Sets how many whole seconds ahead of the clock ids may be stamped, 0 to a third of the ttl;
+    /// 10, or that third, unless set. It absorbs clocks that step back and lets a burst borrow
+    /// coming seconds, which the lease covers.
     #[must_use]
     pub fn max_drift(mut self, seconds: u32) -> Self {
-        self.max_drift = seconds;
+        self.max_drift = Some(seconds);
         self
     }
 
@@ -274,6 +277,15 @@ impl<C: Clock + Send + Sync + 'static> LeasedBuilder<C> {
             .max_skew(0)?
             .max_ttl(longest)?
             .max_skew(self.options.max_skew)?;
+        // A third of the ttl is used up when it is renewed; a burst must not borrow all the rest.
+        let most = self.options.ttl / 3;
+        let max_drift = self.max_drift.unwrap_or(MAX_DRIFT.min(most));
+        if max_drift > most {
+            return Err(Error::invalid_argument(format!(
+                "the largest drift (max_drift) must be at most a third of the ttl, which is {most} \
+                 seconds, got {max_drift}"
+            )));
+        }
         let source = Source { location: self.location, namespace, options: self.options };
         let watch = Watch::new(ProcessLife::current());
         let granted = source.acquire(&self.clock)?;
@@ -281,7 +293,7 @@ impl<C: Clock + Send + Sync + 'static> LeasedBuilder<C> {
             .node_ids(granted.node_ids.iter().copied())
             .granted_lease(granted.lease)
             .max_wait(self.max_wait)
-            .max_drift(self.max_drift)
+            .max_drift(max_drift)
             .clock(self.clock)
             .build();
         match flake {
@@ -335,6 +347,16 @@ impl<C: Clock> Leased<C> {
     }
 }
 
+impl<C: Clock> Leased<C> {
+    /// Returns whether it was closed, or [stopped](Leased::stop), and the store knows or will not
+    /// be told any more.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        let watch = self.watch.of(ProcessLife::current());
+        watch.is_none_or(|watch| watch.post.lock().ended)
+    }
+}
+
 impl<C: Clock + Send + Sync + 'static> Leased<C> {
     /// Generates an id; see [`Randflake::generate`].
     ///
@@ -344,10 +366,7 @@ impl<C: Clock + Send + Sync + 'static> Leased<C> {
     /// get another one within `max_wait`; it goes on trying. In a forked child's first call also
     /// what [`leased`] fails with.
     pub fn generate(&self) -> Result<Id> {
-        self.try_generate().or_else(|error| {
-            self.recover(error)?;
-            self.try_generate()
-        })
+        self.twice(|| self.try_generate())
     }
 
     /// Fills a slice with ids; see [`Randflake::fill`].
@@ -356,10 +375,7 @@ impl<C: Clock + Send + Sync + 'static> Leased<C> {
     ///
     /// As [`Leased::generate`] and [`Randflake::fill`].
     pub fn fill(&self, ids: &mut [Id]) -> Result<()> {
-        self.flake.fill(ids).or_else(|error| {
-            self.recover(error)?;
-            self.flake.fill(ids)
-        })
+        self.twice(|| self.flake.fill(ids))
     }
 
     /// Fills a slice of plain numbers with ids; see [`Randflake::fill`].
@@ -368,10 +384,20 @@ impl<C: Clock + Send + Sync + 'static> Leased<C> {
     ///
     /// As [`Leased::fill`].
     pub fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
-        self.try_fill_i64(ids).or_else(|error| {
-            self.recover(error)?;
-            self.try_fill_i64(ids)
-        })
+        self.twice(|| self.try_fill_i64(ids))
+    }
+
+    /// Does a call, and once more after a failure that something could be done about.
+    fn twice<T>(&self, mut call: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut recovered = false;
+        // A loop, because the compiler merges a call into its caller only where it is written once.
+        loop {
+            match call() {
+                Err(error) if !recovered => self.recover(error)?,
+                done => return done,
+            }
+            recovered = true;
+        }
     }
 
     /// Does as [`Leased::generate`], but leaves [`Leased::recover`] to the caller, who may hold
@@ -485,7 +511,7 @@ impl<C: Clock + Send + Sync + 'static> Leased<C> {
     fn begin_in_child(&self, forked: Error) -> Result<()> {
         let watch = self.watch.of_or_new(ProcessLife::current());
         let mut waited = Duration::ZERO;
-        while waited < self.source.options.acquire_timeout {
+        loop {
             let mut desk = watch.post.lock();
             if desk.closed {
                 return Err(closed());
@@ -506,26 +532,29 @@ impl<C: Clock + Send + Sync + 'static> Leased<C> {
                 return begun;
             }
             drop(desk);
+            if waited >= self.source.options.acquire_timeout {
+                return Err(forked);
+            }
             waited += self.flake.clock().sleep(GLANCE)?.unwrap_or(GLANCE).max(GLANCE);
         }
-        Err(forked)
     }
 
-    /// Waits until the keeper has a lease again, as after a long sleep of the machine.
+    /// Waits until the keeper has got more time: another lease, as after a long sleep of the
+    /// machine, or, where a burst has borrowed all seconds of this one, a later end.
     fn outlast(&self, expired: Error) -> Result<()> {
         let Some(watch) = self.watch.of(ProcessLife::current()) else { return Err(expired) };
         watch.post.hurry(watch.post.lock());
+        let end = || self.flake.lease().map_or(i64::MIN, |lease| lease.end_exclusive());
+        let first_end = end();
         let mut waited = Duration::ZERO;
-        loop {
-            let now = reading()?;
-            if self.flake.lease().is_some_and(|lease| lease.end_exclusive() > now.second()) {
-                return Ok(());
-            }
-            if waited >= self.max_wait || watch.post.lock().ended {
-                return Err(expired);
+        while end() == first_end {
+            if watch.post.lock().ended || waited >= self.max_wait {
+                // Unless it is not over: then the end may have risen before it was looked at.
+                return if first_end > reading()?.second() { Ok(()) } else { Err(expired) };
             }
             waited += self.flake.clock().sleep(GLANCE)?.unwrap_or(self.max_wait).max(GLANCE);
         }
+        Ok(())
     }
 
     /// Starts the thread that keeps what was granted to the generator.

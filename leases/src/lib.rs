@@ -35,3 +35,7 @@ pub use randflake::{Error, ErrorKind, Result};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct CrateReadme;
+
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../README.md")]
+struct ProjectReadme;

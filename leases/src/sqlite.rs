@@ -88,9 +88,10 @@ impl SqliteStore {
     /// `INVALID_ARGUMENT`: no path of a file.
     pub fn new(path: impl AsRef<Path>, namespace: Namespace) -> Result<Self> {
         let path = path.as_ref();
-        if path.file_name().is_none_or(|name| name == ":memory:") {
+        let impossible = path.as_os_str().as_encoded_bytes().contains(&0);
+        if impossible || path.file_name().is_none_or(|name| name == ":memory:") {
             return Err(Error::invalid_argument(format!(
-                "a store needs the path of a file that several processes can open, got {}",
+                "a store needs the path of a file that several processes can open, got {:?}",
                 path.display()
             )));
         }

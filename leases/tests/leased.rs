@@ -123,7 +123,9 @@ fn closing_gives_the_node_id_back() {
         flake.generate().expect("an id");
         let refused = short(shared.location(), &secret).acquire_timeout(Duration::ZERO).open();
         assert_eq!(kind(refused), Err(ErrorKind::NodesExhausted));
+        assert!(!flake.is_ended());
         flake.close();
+        assert!(flake.is_ended());
         assert_eq!(kind(flake.generate()), Err(ErrorKind::Closed));
         assert_eq!(kind(flake.fill(&mut [Id::default()])), Err(ErrorKind::Closed));
         assert_eq!(kind(flake.ready_in()), Err(ErrorKind::Closed));
@@ -169,12 +171,15 @@ fn an_outage_of_the_store_ends_in_an_error_and_passes() {
             true
         }
     });
+    let again = flake.ready_in().expect("the keeper tries");
+    assert!(!again.is_zero() && again < PATIENCE, "{again:?}");
     let status = flake.lease().expect("open");
     assert!(flake.inspect(last).timestamp < status.end_exclusive, "{status:?}");
     assert_eq!((status.state, status.time_left), (State::Retrying, Duration::ZERO));
     assert_eq!(status.last_error.expect("one").to_string(), "cut off");
     shared.down.store(false, Ordering::Relaxed);
-    until("it recovers", || flake.generate().is_ok());
+    until("it recovers", || flake.ready_in().is_ok_and(|wait| wait.is_zero()));
+    flake.generate().expect("an id");
 }
 
 #[test]
@@ -190,6 +195,18 @@ fn a_call_outlasts_a_lease_that_is_renewed_in_time() {
         shared.down.store(false, Ordering::Relaxed);
         waiting.join().expect("no panic").expect("an id, after a wait");
     });
+}
+
+#[test]
+fn a_burst_borrows_no_more_than_there_will_be() {
+    let flake = short(Shared::of(1).location(), &Secret::random()).ttl(6).max_drift(2).open();
+    let flake = flake.expect("free");
+    let mut ids = vec![Id::default(); 131_072];
+    let mut seen = HashSet::new();
+    for _ in 0..4 {
+        flake.fill(&mut ids).expect("the keeper has a longer lease in time");
+        assert!(ids.iter().all(|id| seen.insert(*id)));
+    }
 }
 
 #[test]
@@ -223,10 +240,12 @@ fn what_is_wrong_is_told_at_once() {
     assert_eq!(kind(build().ttl(86_401).open()), invalid);
     assert_eq!(kind(build().max_skew(51).open()), invalid);
     assert_eq!(kind(build().namespace("").open()), invalid);
-    assert_eq!(kind(build().max_drift(3601).open()), invalid);
+    assert_eq!(kind(build().acquire_timeout(Duration::from_millis(86_400_001)).open()), invalid);
+    assert_eq!(kind(build().max_drift(101).open()), invalid, "a third of the ttl");
     assert_eq!(kind(build().max_wait(Duration::from_secs(86_401)).open()), invalid);
     assert_eq!(kind(leased("", &secret)), invalid);
     assert_eq!(kind(leased(":memory:", &secret)), invalid);
+    assert_eq!(kind(leased("ids\0.db", &secret)), invalid);
     let url = leased("mysql://me:hush@host/db", &secret).expect_err("no such store");
     assert!(url.to_string().contains("mysql://") && !url.to_string().contains("hush"), "{url}");
 

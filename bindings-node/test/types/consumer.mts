@@ -6,6 +6,9 @@ import {
   generateSecret,
   Inspector,
   type Lease,
+  type LeasedRandflake,
+  type LeaseOptions,
+  type LeaseStatus,
   type Options,
   type Parts,
   type PartsColumns,
@@ -21,6 +24,19 @@ const options: Options = { lease, maxWaitMs: 0, maxDriftSeconds: 1, restartSafe:
 
 using flake = new Randflake(1, secret, { ...options, clock: clocks[0] })
 await using other = new Randflake([2, 3], Buffer.from(secret, 'hex'))
+const leaseOptions: LeaseOptions = {
+  nodeCount: 2,
+  ttlSeconds: 60,
+  maxSkewSeconds: 5,
+  namespace: 'orders',
+  acquireTimeoutMs: 1000,
+  maxWaitMs: 0,
+  maxDriftSeconds: 10,
+}
+await using leased: LeasedRandflake = await Randflake.leased('ids.db', secret, leaseOptions)
+const likeAnyOther: Randflake = await Randflake.leased(new URL('file:///ids.db'), secret)
+const status: LeaseStatus | null = leased.lease
+console.log(likeAnyOther.lease?.start, status?.state, status?.lastError?.code)
 const id: bigint = flake.generate()
 const text: string = other.generateString()
 const ids: BigInt64Array = await flake.generateManyAsync(10)
@@ -55,6 +71,12 @@ encodeString(5)
 new Randflake('1', secret)
 // @ts-expect-error another unit
 new Randflake(1, secret, { maxWait: 1 })
+// @ts-expect-error another unit
+Randflake.leased('ids.db', secret, { ttl: 300 })
+// @ts-expect-error a generator by hand has no status
+flake.lease?.state
+// @ts-expect-error frozen
+if (status) status.renewals = 1
 // @ts-expect-error another kind of array
 flake.fill(new BigUint64Array(1))
 // @ts-expect-error read only

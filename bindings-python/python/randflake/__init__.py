@@ -2,10 +2,10 @@
 
     from randflake import Randflake
 
-    flake = Randflake(node_id, secret)
+    flake = Randflake.leased("ids.db", secret)
     id = flake.generate()
 
-A node id given by hand is safe for one live process at a time. See the README.
+The node id comes from a SQLite file, and nobody else has it meanwhile. See the README.
 """
 
 from randflake._randflake import (
@@ -24,19 +24,23 @@ from randflake.errors import (
     InvalidTypeError,
     RandflakeError,
     RetryLaterError,
+    StoreError,
     WeakSecretWarning,
 )
+from randflake.leases import LeaseStatus
 
 __all__ = [
     "Inspector",
     "InvalidArgumentError",
     "InvalidTypeError",
     "Lease",
+    "LeaseStatus",
     "Parts",
     "PartsArray",
     "Randflake",
     "RandflakeError",
     "RetryLaterError",
+    "StoreError",
     "WeakSecretWarning",
     "__version__",
     "decode_string",

@@ -1,3 +1,4 @@
+import os
 from collections.abc import Callable, Sequence
 from datetime import datetime as _datetime
 from types import TracebackType
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 from randflake.arrays import PartsArray
+from randflake.leases import LeaseStatus
 
 __all__ = [
     "Inspector",
@@ -43,8 +45,21 @@ class Randflake:
         restart_safe: bool = True,
         clock: _Clock | Callable[[], float] | None = None,
     ) -> Self: ...
+    @staticmethod
+    def leased(
+        store: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+        secret: bytes | str,
+        *,
+        node_count: SupportsIndex = 1,
+        ttl: SupportsIndex | None = None,
+        namespace: str = "default",
+        acquire_timeout: float = 10,
+        max_wait: float = 1.0,
+        max_drift: SupportsIndex | None = None,
+        max_skew: SupportsIndex = 5,
+    ) -> Randflake: ...
     @property
-    def lease(self) -> Lease | None: ...
+    def lease(self) -> Lease | LeaseStatus | None: ...
     @property
     def node_ids(self) -> tuple[int, ...]: ...
     def generate(self) -> int: ...

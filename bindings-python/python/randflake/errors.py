@@ -7,6 +7,7 @@ __all__ = [
     "InvalidTypeError",
     "RandflakeError",
     "RetryLaterError",
+    "StoreError",
     "WeakSecretWarning",
 ]
 
@@ -63,6 +64,24 @@ class RetryLaterError(RandflakeError):
     """How many seconds after the failed call the same call can succeed."""
 
     def __init__(self, message: str, code: str, retry_after: float) -> None:
+        super().__init__(message, code)
+        self.retry_after = retry_after
+
+    def _fields(self) -> tuple[object, ...]:
+        return (*super()._fields(), self.retry_after)
+
+
+class StoreError(RandflakeError):
+    """There is no lease to be had from a store, or it is not to be trusted.
+
+    Its codes are STORE_UNAVAILABLE, NODES_EXHAUSTED, CLOCK_SKEW, LEASE_LOST, STORE_QUARANTINED,
+    STORE_REPLACED, STORE_NOT_INITIALIZED, SECRET_MISMATCH, WEAK_STORE and DRIVER_MISSING.
+    """
+
+    retry_after: float | None
+    """After how many seconds the same call may succeed; None if that is not known."""
+
+    def __init__(self, message: str, code: str, retry_after: float | None = None) -> None:
         super().__init__(message, code)
         self.retry_after = retry_after
 

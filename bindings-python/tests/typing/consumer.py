@@ -6,6 +6,7 @@ Each wrong use is marked as such, and an unused mark is an error, so the types a
 import time
 from array import array
 from datetime import datetime
+from pathlib import Path
 from typing import assert_type
 
 import numpy as np
@@ -16,11 +17,13 @@ from randflake import (
     InvalidArgumentError,
     InvalidTypeError,
     Lease,
+    LeaseStatus,
     Parts,
     PartsArray,
     Randflake,
     RandflakeError,
     RetryLaterError,
+    StoreError,
     WeakSecretWarning,
     decode_string,
     encode_string,
@@ -67,7 +70,7 @@ with Randflake(1, secret, clock=NowAndSleep()) as flake:
     assert_type(flake.inspect("1"), Parts)
     assert_type(flake.decrypt(1), int)
     assert_type(flake.encrypt(1), int)
-    assert_type(flake.lease, Lease | None)
+    assert_type(flake.lease, Lease | LeaseStatus | None)
     assert_type(flake.node_ids, tuple[int, ...])
     flake.fill(array("q", [0]))
     flake.fill(np.zeros(3, np.int64))
@@ -78,6 +81,18 @@ with Randflake(1, secret, clock=NowAndSleep()) as flake:
     flake.inspect(1.5)  # type: ignore[arg-type]
     flake.node_ids = (2,)  # type: ignore[misc]
     list(flake)  # type: ignore[call-overload]
+
+with Randflake.leased(Path("ids.db"), secret, node_count=2, ttl=None, max_wait=0) as flake:
+    assert_type(flake, Randflake)
+    if isinstance(flake.lease, LeaseStatus):
+        assert_type(flake.lease.node_ids, tuple[int, ...])
+        assert_type(flake.lease.seconds_left, float)
+        assert_type(flake.lease.last_error, RandflakeError | None)
+Randflake.leased(b"ids.db", bytes.fromhex(secret), namespace="orders", acquire_timeout=0.5)
+Randflake.leased(1, secret)  # type: ignore[arg-type]
+Randflake.leased("ids.db", secret, 2)  # type: ignore[call-arg]
+Randflake.leased("ids.db", secret, ttl=1.5)  # type: ignore[arg-type]
+Randflake.leased("ids.db", secret, namespace=b"orders")  # type: ignore[arg-type]
 
 inspector = Inspector(secret)
 columns = inspector.inspect_array(np.zeros(3, np.int64))
@@ -104,6 +119,8 @@ try:
 except RetryLaterError as error:
     assert_type(error.retry_after, float)
     assert_type(error.code, str)
+except StoreError as error:
+    assert_type(error.retry_after, float | None)
 except InvalidTypeError as error:
     wrong_type: TypeError = error
 except InvalidArgumentError as error:

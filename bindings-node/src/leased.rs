@@ -1,0 +1,262 @@
+//! Generators with leased node ids, which end with their environment: the main thread's or a
+//! worker's.
+
+use std::{
+    convert::Infallible,
+    mem,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{self, Receiver, Sender},
+    },
+    thread,
+    time::Duration,
+};
+
+use randflake::{Clock, Error, ErrorKind, Id, Parts, Result, SystemClock};
+use randflake_leases::{LeaseStatus, Leased};
+
+use crate::{
+    arguments,
+    generator::{Generator, fill_in_place, functions_and_async, numbers},
+    raw::{Js, Value},
+};
+
+/// How long the end of an environment waits for the store.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often a wait looks whether its environment has ended.
+const LONGEST_SLICE: Duration = Duration::from_millis(50);
+
+/// A generator that, once collected, gives its node ids back without anybody waiting.
+pub(crate) struct Kept(pub(crate) Arc<Leased<EnvironmentClock>>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// What is leased in an environment.
+pub(crate) struct Leases(Mutex<Desk>);
+
+struct Desk {
+    /// Also those that were collected, until the store knows.
+    held: Vec<Arc<Leased<EnvironmentClock>>>,
+    /// None once the environment has ended. Each thread that asks the store for something has one
+    /// of the senders: they are all gone when all is done.
+    open: Option<(Sender<Infallible>, Receiver<Infallible>)>,
+}
+
+impl Default for Leases {
+    fn default() -> Self {
+        Self(Mutex::new(Desk { held: Vec::new(), open: Some(mpsc::channel()) }))
+    }
+}
+
+impl Leases {
+    /// Ends all generators, gives their node ids back and waits for that, for some seconds at
+    /// most. What is being acquired is given up, or given back.
+    pub(crate) fn end(&self) {
+        let mut desk = self.lock();
+        let Some((asking, done)) = desk.open.take() else { return };
+        let held = mem::take(&mut desk.held);
+        drop(desk);
+        for leased in &held {
+            leased.stop(); // all at once
+        }
+        // Each close waits by itself, and all together may not wait longer than one.
+        let wait = move || {
+            let _until_done = asking;
+            for leased in held {
+                leased.close();
+            }
+        };
+        if thread::Builder::new().spawn(wait).is_ok() {
+            let _ = done.recv_timeout(PATIENCE);
+        }
+    }
+
+    /// Takes a generator in, so that it ends with the environment.
+    fn keep(&self, leased: Leased<EnvironmentClock>) -> Result<Kept> {
+        let mut desk = self.lock();
+        if desk.open.is_none() {
+            drop(desk);
+            leased.close();
+            return Err(ended());
+        }
+        let leased = Arc::new(leased);
+        desk.held.retain(|other| !other.is_ended());
+        desk.held.push(Arc::clone(&leased));
+        Ok(Kept(leased))
+    }
+
+    /// A list of leases is good whatever has panicked.
+    fn lock(&self) -> MutexGuard<'_, Desk> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cold]
+fn ended() -> Error {
+    Error::new(ErrorKind::Closed, "this process, or this worker, is ending and leases nothing")
+}
+
+/// The machine's clock; its waits end with an environment.
+pub(crate) struct EnvironmentClock(Arc<Leases>);
+
+impl Clock for EnvironmentClock {
+    fn now(&self) -> Result<i64> {
+        SystemClock.now()
+    }
+
+    fn sleep(&self, duration: Duration) -> Result<Option<Duration>> {
+        let mut slept = Duration::ZERO;
+        while slept < duration {
+            if self.0.lock().open.is_none() {
+                return Err(ended());
+            }
+            let slice = LONGEST_SLICE.min(duration.saturating_sub(slept));
+            slept += SystemClock.sleep(slice)?.unwrap_or(slice);
+        }
+        Ok(Some(slept))
+    }
+
+    #[inline]
+    fn glance(&self) -> Option<i64> {
+        SystemClock.glance()
+    }
+
+    fn is_system(&self) -> bool {
+        true
+    }
+}
+
+/// Promises a generator with leased node ids.
+pub(crate) fn create<'call>(
+    leases: &Arc<Leases>,
+    js: Js<'call>,
+    [store, secret, options]: [Value<'call>; 3],
+) -> Result<Value<'call>> {
+    let store = arguments::store(store)?;
+    let secret = arguments::secret(secret)?;
+    let options = arguments::lease_options(options)?;
+    let leases = Arc::clone(leases);
+    let asking = leases.lock().open.as_ref().map(|(asking, _)| asking.clone());
+    let asking = asking.ok_or_else(ended)?;
+    let mut builder = Leased::builder(store, &secret).clock(EnvironmentClock(Arc::clone(&leases)));
+    if let Some(node_count) = options.node_count {
+        builder = builder.node_count(node_count);
+    }
+    if let Some(ttl) = options.ttl {
+        builder = builder.ttl(ttl);
+    }
+    if let Some(max_skew) = options.max_skew {
+        builder = builder.max_skew(max_skew);
+    }
+    if let Some(namespace) = options.namespace {
+        builder = builder.namespace(namespace);
+    }
+    if let Some(acquire_timeout) = options.acquire_timeout {
+        builder = builder.acquire_timeout(acquire_timeout);
+    }
+    if let Some(max_wait) = options.max_wait {
+        builder = builder.max_wait(max_wait);
+    }
+    if let Some(max_drift) = options.max_drift {
+        builder = builder.max_drift(max_drift);
+    }
+    // Not on libuv's pool, which has few threads, and for which the end of an environment waits
+    // before it tells anybody: a store that is out of reach would hold up both.
+    let work = move || {
+        let _until_done = asking;
+        leases.keep(builder.open()?)
+    };
+    js.promise(work, |js, kept| {
+        let kept = Arc::new(kept);
+        let object = functions_and_async(js, &kept)?;
+        object.set(c"released", js.function(c"released", Arc::new(kept), released)?)?;
+        Ok(object)
+    })
+}
+
+/// Ends what is leased in this environment.
+pub(crate) fn end<'call>(
+    leases: &Leases,
+    js: Js<'call>,
+    []: [Value<'call>; 0],
+) -> Result<Value<'call>> {
+    leases.end();
+    js.undefined()
+}
+
+/// Promises that the node ids of a generator were given back.
+fn released<'call>(kept: &Arc<Kept>, js: Js<'call>, []: [Value<'call>; 0]) -> Result<Value<'call>> {
+    let kept = Arc::clone(kept);
+    let work = move || {
+        kept.0.close();
+        Ok(())
+    };
+    js.promise(work, |js, ()| js.undefined())
+}
+
+impl Generator for Kept {
+    #[inline]
+    fn generate(&self) -> Result<Id> {
+        self.0.generate()
+    }
+
+    fn fill(&self, ids: Value<'_>) -> Result<()> {
+        fill_in_place(self, ids)
+    }
+
+    fn ready_in(&self) -> Result<Duration> {
+        self.0.ready_in()
+    }
+
+    fn inspect(&self, id: Id) -> Parts {
+        self.0.inspect(id)
+    }
+
+    fn encrypt(&self, raw: u64) -> Id {
+        self.0.encrypt(raw)
+    }
+
+    fn decrypt(&self, id: Id) -> u64 {
+        self.0.decrypt(id)
+    }
+
+    fn node_ids(&self) -> Vec<u32> {
+        self.0.node_ids()
+    }
+
+    fn lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
+        self.0.lease().map_or_else(|| js.null(), |status| status_object(js, &status))
+    }
+
+    fn extend_lease(&self, _: i64) -> Result<()> {
+        Err(Error::new(
+            ErrorKind::InvalidLease,
+            "the lease of this generator comes from a store, and is extended by itself",
+        ))
+    }
+
+    fn close(&self) {
+        self.0.stop();
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "counts far below 2^53")]
+fn status_object<'call>(js: Js<'call>, status: &LeaseStatus) -> Result<Value<'call>> {
+    let last_error = status.last_error.as_ref();
+    js.object(&[
+        (c"state", js.text(status.state.name())?),
+        (c"nodeIds", numbers(js, &status.node_ids)?.freeze()?),
+        (c"start", js.unix_second(status.start)?),
+        (c"endExclusive", js.unix_second(status.end_exclusive)?),
+        (c"secondsLeft", js.number(status.time_left.as_secs_f64())?),
+        (c"renewals", js.number(status.renewals as f64)?),
+        (c"losses", js.number(status.losses as f64)?),
+        (c"lastError", last_error.map_or_else(|| js.null(), |error| js.error(error))?),
+    ])?
+    .freeze()
+}

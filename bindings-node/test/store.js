@@ -1,0 +1,77 @@
+'use strict'
+
+// A store for a test, scripts that use it, and what is in it.
+
+const { execFileSync, spawn } = require('node:child_process')
+const { once } = require('node:events')
+const { mkdtempSync, rmSync } = require('node:fs')
+const { tmpdir } = require('node:os')
+const { join } = require('node:path')
+const { text } = require('node:stream/consumers')
+const { setTimeout: delay } = require('node:timers/promises')
+
+const SECRET = 'dffd6021bb2bd5b0af676290809ec3a5'
+
+/** Returns the path of a store that is removed after the test. */
+function newStore(t) {
+  const folder = mkdtempSync(join(tmpdir(), 'randflake-leased-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  return join(folder, 'ids.db')
+}
+
+/**
+ * Returns the node ids that are leased. Another process looks: another SQLite in this one would
+ * drop the locks of ours.
+ */
+function heldIn(store) {
+  const look = `import sqlite3, sys
+for row in sqlite3.connect(sys.argv[1]).execute("select node_id from node where token is not null"):
+    print(row[0])`
+  return execFileSync('python3', ['-c', look, store], { encoding: 'utf8' })
+    .split('\n')
+    .slice(0, -1)
+    .map(Number)
+}
+
+/**
+ * Runs a script in a process of its own and returns how it ended, what it wrote, and how many
+ * seconds it took. It has `STORE`, `SECRET`, `Randflake`, and `work(code)`, which starts a worker
+ * that has the same.
+ */
+async function run(store, script, ...flags) {
+  const prelude = `
+    const { Randflake, RandflakeError } = require('./index.js')
+    const SECRET = '${SECRET}'
+    const STORE = ${JSON.stringify(store)}
+    const SHORT = { ttlSeconds: 6, maxSkewSeconds: 0 } // renewed after 2 seconds
+    const say = (...words) => process.stdout.write(words.join(' ') + '\\n')
+    const { Worker, parentPort } = require('node:worker_threads')
+    const { once } = require('node:events')
+    const { setTimeout: delay } = require('node:timers/promises')
+    const { heldIn } = require('./test/store.js');\n`
+  const workers = `const work = (code) =>
+    new Worker(${JSON.stringify(prelude)} + '(async () => {' + code + '\\n})()', { eval: true });\n`
+  const begun = performance.now()
+  const child = spawn(
+    process.execPath,
+    [...flags, '--eval', `${prelude}${workers}(async () => { ${script}\n })()`],
+    { cwd: join(__dirname, '..'), stdio: ['ignore', 'pipe', 'pipe'] },
+  )
+  const timer = setTimeout(() => child.kill('SIGKILL'), 60_000)
+  const [stdout, stderr, [code, signal]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'exit'),
+  ])
+  clearTimeout(timer)
+  return { code, signal, stdout, stderr, seconds: (performance.now() - begun) / 1000 }
+}
+
+/** Resolves once it is so, or fails with `what`. */
+async function until(what, isSo) {
+  for (const begun = performance.now(); !(await isSo()); await delay(20)) {
+    if (performance.now() - begun > 20_000) throw new Error(`not within 20 seconds: ${what}`)
+  }
+}
+
+module.exports = { heldIn, newStore, run, SECRET, until }

@@ -1,0 +1,824 @@
+//! Generators with leased node ids in many processes, which are killed, stopped and forked, whose
+//! clocks are set and whose file is tampered with. Each of them is this program again, with a
+//! role in its environment.
+//!
+//! One oracle for all. Every generator logs the ids it made, and the file itself, by triggers,
+//! every change of a lease. Then all ids are distinct, the leases of a node id have no second in
+//! common, and each (second, node id) of a log lies in a lease that no other log has used.
+
+#[cfg(not(target_os = "linux"))]
+fn main() {}
+
+#[cfg(target_os = "linux")]
+#[path = "../../core/tests/common/child.rs"]
+#[allow(dead_code, reason = "a raw clone is not for a process with threads")]
+mod child;
+#[cfg(target_os = "linux")]
+mod common;
+#[cfg(target_os = "linux")]
+#[path = "leased_processes/oracle.rs"]
+mod oracle;
+
+#[cfg(target_os = "linux")]
+#[allow(clippy::print_stdout, reason = "a test report")]
+fn main() {
+    match std::env::var("ROLE").as_deref() {
+        Ok("hold") => linux::holder(),
+        Ok("fork") => linux::forking_holder(),
+        Ok("leave") => linux::holder_whose_child_leaves(),
+        // They wait more than they work.
+        _ => std::thread::scope(|scope| {
+            let start = |&(name, test): &(_, fn())| (name, scope.spawn(test));
+            let tests: Vec<_> = linux::TESTS.iter().map(start).collect();
+            let failed = tests.into_iter().filter_map(|(name, test)| {
+                let passed = test.join().is_ok();
+                println!("{name} ... {}", if passed { "ok" } else { "FAILED" });
+                (!passed).then_some(name)
+            });
+            assert_eq!(failed.collect::<Vec<_>>(), [""; 0]);
+        }),
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "signals")]
+#[allow(clippy::print_stdout, reason = "what the parent reads, and a test report")]
+#[allow(clippy::disallowed_methods, reason = "how long to wait for a process")]
+mod linux {
+    use std::{
+        env,
+        fmt::Write as _,
+        fs::{self, File},
+        io::{BufRead, BufReader, Read, Write},
+        path::{Path, PathBuf},
+        process::{self, Child, ChildStdin, Command, Stdio},
+        sync::{
+            Arc,
+            atomic::{AtomicBool, AtomicU32, Ordering},
+            mpsc::{self, Receiver},
+        },
+        thread,
+        time::{Duration, Instant},
+    };
+
+    use randflake::{Clock, Id, Inspector, Result, SystemClock, layout};
+    use randflake_leases::{Leased, LeasedBuilder, Location, Namespace, SqliteStore, Token};
+
+    use crate::{
+        child::{in_child, libc_fork},
+        common::{SECOND, Scratch, granted, secret},
+        oracle::{Oracle, Verdict},
+    };
+
+    pub(crate) const TESTS: &[(&str, fn())] = &[
+        ("the_oracle_finds_what_is_wrong", the_oracle_finds_what_is_wrong),
+        ("a_killed_holder_keeps_the_only_node_id", a_killed_holder_keeps_the_only_node_id),
+        ("killed_holders_are_back_at_once", killed_holders_are_back_at_once),
+        ("one_that_sleeps_past_its_end_stops", one_that_sleeps_past_its_end_stops),
+        ("one_that_sleeps_past_its_end_moves", one_that_sleeps_past_its_end_moves),
+        ("steps_of_the_clock_repeat_nothing", steps_of_the_clock_repeat_nothing),
+        ("a_clock_that_is_off_is_told", a_clock_that_is_off_is_told),
+        ("forks_lease_anew", forks_lease_anew),
+        ("a_child_leaves_its_parents_lease_alone", a_child_leaves_its_parents_lease_alone),
+        ("a_storm_of_restarts_shares_few_node_ids", a_storm_of_restarts_shares_few_node_ids),
+        ("a_removed_file_ends_the_lease", a_removed_file_ends_the_lease),
+        ("a_replaced_file_ends_the_lease", a_replaced_file_ends_the_lease),
+        ("a_copied_file_ends_the_lease", a_copied_file_ends_the_lease),
+        ("a_full_disk_loses_nothing", a_full_disk_loses_nothing),
+        ("a_file_that_cannot_be_written_loses_nothing", a_file_that_cannot_be_written),
+    ];
+
+    /// On a busy machine; what is waited for takes a few seconds at most.
+    const PATIENCE: Duration = Duration::from_secs(40);
+
+    /// Seconds of a lease, renewed after one or less.
+    const TTL: u32 = 3;
+
+    // The holders.
+
+    fn variable(name: &str) -> String {
+        env::var(name).expect("set by the parent")
+    }
+
+    fn number<N: std::str::FromStr<Err: std::fmt::Debug>>(name: &str) -> N {
+        variable(name).parse().expect("a number, set by the parent")
+    }
+
+    fn say(line: &str) {
+        let mut out = std::io::stdout().lock();
+        // The parent may have heard enough.
+        let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    }
+
+    fn generator_of_the_role() -> LeasedBuilder {
+        let max_node_id: u32 = number("MAX_NODE_ID");
+        let (path, behind): (_, i64) = (variable("STORE"), number("STORE_CLOCK_BEHIND"));
+        let location = Location::new(move |namespace| {
+            let store = SqliteStore::new(&path, namespace.max_node_id(max_node_id)?)?;
+            let clock = move || SystemClock.now().expect("a clock") - behind * SECOND;
+            Ok(Box::new(store.patience(Duration::from_millis(500)).clock(clock)))
+        });
+        Leased::builder(location, &secret())
+            .ttl(number("TTL"))
+            .max_skew(0)
+            .max_drift(number("MAX_DRIFT"))
+            .max_wait(Duration::from_millis(100))
+            .acquire_timeout(Duration::from_secs(number("ACQUIRE_TIMEOUT")))
+    }
+
+    /// The log of one generator.
+    fn log(number: u32) -> File {
+        let name = format!("{}.{}.{number}", variable("LOG"), process::id());
+        File::create_new(name).expect("a log")
+    }
+
+    /// Makes some ids, one by one and many at once, and logs them.
+    fn make(flake: &Leased, log: &mut File) -> Result<()> {
+        let mut ids = [Id::default(); 16];
+        ids[0] = flake.generate()?;
+        let many = flake.fill(&mut ids[1..]);
+        let made = if many.is_ok() { &ids[..] } else { &ids[..1] };
+        let bytes: Vec<u8> = made.iter().flat_map(|id| i64::from(*id).to_le_bytes()).collect();
+        log.write_all(&bytes).expect("the log takes them");
+        many
+    }
+
+    /// Makes ids until the parent has heard enough, and says each change: the last outcome, node
+    /// id, start and end of the lease, state, and the last error.
+    pub(crate) fn holder() {
+        let flake = match generator_of_the_role().open() {
+            Ok(flake) => flake,
+            Err(error) => return say(&format!("{} 0 0 0 none {error}", error.code())),
+        };
+        let enough = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&enough);
+        thread::spawn(move || {
+            let _ended = std::io::stdin().read(&mut [0]);
+            told.store(true, Ordering::Relaxed);
+        });
+        let (mut log, mut said, mut rounds) = (log(0), String::new(), number::<u32>("ROUNDS"));
+        while !enough.load(Ordering::Relaxed) && rounds > 0 {
+            let made = make(&flake, &mut log);
+            let outcome = made.map_or_else(|error| error.code(), |()| "made");
+            let status = flake.lease().expect("open");
+            let mut now = format!(
+                "{outcome} {} {} {} {}",
+                status.node_ids[0],
+                status.start,
+                status.end_exclusive,
+                status.state.name()
+            );
+            if let Some(error) = status.last_error {
+                write!(now, " {}: {error}", error.code()).expect("room");
+            }
+            if now != said {
+                say(&now);
+                said = now;
+            }
+            rounds -= 1;
+            thread::sleep(Duration::from_millis(5));
+        }
+        flake.close();
+    }
+
+    /// What a holder has said.
+    #[derive(Clone, Debug)]
+    struct Said {
+        outcome: String,
+        node_id: u32,
+        end_exclusive: i64,
+        state: String,
+        error: String,
+    }
+
+    impl Said {
+        fn of(line: &str) -> Self {
+            let mut words = line.splitn(6, ' ');
+            let mut next = || words.next().unwrap_or_default().to_owned();
+            let (outcome, node_id, _start, end) = (next(), next(), next(), next());
+            Self {
+                outcome,
+                node_id: node_id.parse().unwrap_or_else(|_| panic!("no line of a holder: {line}")),
+                end_exclusive: end.parse().expect("a second"),
+                state: next(),
+                error: next(),
+            }
+        }
+
+        fn made(&self) -> bool {
+            self.outcome == "made"
+        }
+
+        fn holds(&self) -> bool {
+            self.made() && self.state == "holding"
+        }
+    }
+
+    /// A process in the role `hold`.
+    struct Holder {
+        process: Child,
+        said: Receiver<Said>,
+        /// Closed, it is told to end.
+        input: Option<ChildStdin>,
+    }
+
+    impl Holder {
+        /// Waits until it says something.
+        #[track_caller]
+        fn until(&self, what: &str, is_it: impl Fn(&Said) -> bool) -> Said {
+            let deadline = Instant::now() + PATIENCE;
+            let mut heard = Vec::new();
+            loop {
+                let left = deadline.saturating_duration_since(Instant::now());
+                match self.said.recv_timeout(left) {
+                    Ok(said) if is_it(&said) => return said,
+                    Ok(said) => heard.push(said),
+                    Err(error) => panic!("{what}: {error}; it said: {heard:#?}"),
+                }
+            }
+        }
+
+        fn signal(&self, signal: libc::c_int) {
+            let pid = self.process.id().try_into().expect("a process id");
+            // SAFETY: has no precondition; the process is our child, not yet waited for.
+            unsafe { libc::kill(pid, signal) };
+        }
+
+        /// Stops it, and waits until it is.
+        fn pause(&self) {
+            self.signal(libc::SIGSTOP);
+            let stat = format!("/proc/{}/stat", self.process.id());
+            while !fs::read_to_string(&stat).expect("it runs").contains(") T ") {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+
+        fn resume(&self) {
+            self.signal(libc::SIGCONT);
+        }
+
+        fn kill(mut self) {
+            self.signal(libc::SIGKILL);
+            let status = self.process.wait().expect("it ends");
+            assert_eq!(status.code(), None, "it ended before it was killed: {status}");
+        }
+
+        /// Lets it end, with a release.
+        fn end(mut self) {
+            self.input = None;
+            self.finish();
+        }
+
+        /// Waits until it has ended by itself.
+        fn finish(&mut self) {
+            assert!(self.process.wait().expect("it ends").success(), "it failed");
+        }
+    }
+
+    /// Nothing outlives a test that fails.
+    impl Drop for Holder {
+        fn drop(&mut self) {
+            let _gone = self.process.kill();
+            let _reaped = self.process.wait();
+        }
+    }
+
+    /// Some holders on one file.
+    struct Trial {
+        scratch: Scratch,
+        path: PathBuf,
+        max_node_id: u32,
+        lives: AtomicU32,
+    }
+
+    impl Trial {
+        fn new(node_ids: u32) -> Self {
+            let scratch = Scratch::new();
+            let path = scratch.path("ids.db");
+            Self::on(scratch, path, node_ids)
+        }
+
+        fn on(scratch: Scratch, path: PathBuf, node_ids: u32) -> Self {
+            let trial = Self { scratch, path, max_node_id: node_ids - 1, lives: AtomicU32::new(0) };
+            trial.prepare(&trial.path);
+            trial
+        }
+
+        /// Makes a file that notes what becomes of its leases.
+        fn prepare(&self, path: &Path) {
+            Oracle::prepare(path, self.namespace());
+        }
+
+        fn namespace(&self) -> Namespace {
+            Namespace::new("default", &secret())
+                .and_then(|namespace| namespace.max_skew(0))
+                .and_then(|namespace| namespace.max_node_id(self.max_node_id))
+                .expect("within the limits")
+        }
+
+        fn command(&self, role: &str) -> Command {
+            let life = self.lives.fetch_add(1, Ordering::Relaxed);
+            let logs = self.scratch.path("logs");
+            fs::create_dir_all(&logs).expect("a directory");
+            let mut command = Command::new(env::current_exe().expect("this program"));
+            command
+                .env("ROLE", role)
+                .env("STORE", &self.path)
+                .env("LOG", logs.join(life.to_string()))
+                .env("MAX_NODE_ID", self.max_node_id.to_string())
+                .env("TTL", TTL.to_string())
+                .env("MAX_DRIFT", (life % 2).to_string())
+                .env("ACQUIRE_TIMEOUT", "20")
+                .env("ROUNDS", u32::MAX.to_string())
+                .env("STORE_CLOCK_BEHIND", "0")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped());
+            command
+        }
+
+        fn start(&self) -> Holder {
+            Self::run(&mut self.command("hold"))
+        }
+
+        fn run(command: &mut Command) -> Holder {
+            let mut process = command.spawn().expect("another process");
+            let input = process.stdin.take();
+            let lines = BufReader::new(process.stdout.take().expect("piped")).lines();
+            let (sender, said) = mpsc::channel();
+            // Ends with the process.
+            thread::spawn(move || {
+                lines.map_while(Result::ok).try_for_each(|line| sender.send(Said::of(&line)))
+            });
+            Holder { process, said, input }
+        }
+
+        fn verdict(&self) -> Verdict {
+            self.verdict_by(&self.path)
+        }
+
+        /// Fails if anything is wrong with the ids that were made from a file.
+        fn verdict_by(&self, file: &Path) -> Verdict {
+            let logs = self.scratch.path("logs");
+            let verdict = Oracle::of(file).and_then(|oracle| oracle.judge(&logs));
+            let verdict = verdict.unwrap_or_else(|wrong| panic!("{wrong}"));
+            println!("    {verdict}");
+            verdict
+        }
+    }
+
+    fn the_oracle_finds_what_is_wrong() {
+        type Log = &'static [u64];
+        // Logs of the sequences of a second, counted from a lease's start, and what is wrong.
+        let cases: [(&[Log], i64, Option<&str>); 5] = [
+            (&[&[0, 1, 2]], 0, None),
+            (&[&[0, 1, 1]], 0, Some("was made twice")),
+            (&[&[0], &[1]], 0, Some("have both used")),
+            (&[&[0]], -1, Some("has no lease")),
+            (&[&[0]], 300, Some("has no lease")),
+        ];
+        let inspector = Inspector::new(&secret());
+        for (logs, second, wrong) in cases {
+            let trial = Trial::new(1);
+            let mut store = SqliteStore::new(&trial.path, trial.namespace()).expect("a path");
+            let now = SystemClock.now().expect("a clock") / SECOND;
+            let lease = granted(&mut store, Token::random(), now);
+            let stamp = u64::try_from(lease.start + second - layout::EPOCH).expect("not before");
+            fs::create_dir(trial.scratch.path("logs")).expect("a directory");
+            for (number, log) in logs.iter().enumerate() {
+                let id = |sequence: &u64| i64::from(inspector.encrypt(stamp << 34 | sequence));
+                let ids: Vec<u8> = log.iter().flat_map(|s| id(s).to_le_bytes()).collect();
+                let log = trial.scratch.path("logs").join(number.to_string());
+                fs::write(log, ids).expect("a log");
+            }
+            let judged = Oracle::of(&trial.path).and_then(|oracle| {
+                let verdict = oracle.judge(&trial.scratch.path("logs"))?;
+                assert_eq!((verdict.lives, verdict.leases, verdict.ids), (1, 1, 3));
+                Ok(())
+            });
+            let found = judged.err();
+            let expected = match (&found, wrong) {
+                (Some(found), Some(wrong)) => found.contains(wrong),
+                (found, wrong) => found.is_none() && wrong.is_none(),
+            };
+            assert!(expected, "{logs:?} at {second}: {found:?} instead of {wrong:?}");
+
+            // Another lease of the same seconds.
+            rusqlite::Connection::open(&trial.path)
+                .and_then(|file| file.execute("update node set token = zeroblob(16)", []))
+                .expect("a SQLite file");
+            let found = Oracle::of(&trial.path).err().expect("two leases of the same seconds");
+            assert!(found.contains("seconds in common"), "{found}");
+        }
+    }
+
+    // Killed.
+
+    fn a_killed_holder_keeps_the_only_node_id() {
+        let trial = Trial::new(1);
+        let mut ends = Vec::new();
+        for _ in 0..4 {
+            let holder = trial.start();
+            ends.push(holder.until("an id", Said::made).end_exclusive);
+            holder.kill();
+        }
+        assert!(ends.is_sorted_by(|one, next| next - one >= TTL.into()), "each waits: {ends:?}");
+        let verdict = trial.verdict();
+        assert_eq!((verdict.lives, verdict.leases), (4, 4), "{verdict:?}");
+    }
+
+    fn killed_holders_are_back_at_once() {
+        const HOLDERS: usize = 3;
+        let trial = Trial::new(131_072);
+        let mut killed = Vec::new();
+        for round in 0..6 {
+            let holders: Vec<_> = (0..HOLDERS).map(|_| trial.start()).collect();
+            for holder in &holders {
+                killed.push(holder.until("an id", Said::made).node_id);
+            }
+            thread::sleep(Duration::from_millis(150 * (round % 3))); // into a renewal
+            holders.into_iter().for_each(Holder::kill);
+        }
+        let verdict = trial.verdict();
+        assert_eq!(verdict.lives, killed.len(), "{verdict:?}");
+        killed.sort_unstable();
+        killed.dedup();
+        assert!(killed.len() > HOLDERS, "nobody waits for the node id of one that was killed");
+    }
+
+    // Stopped.
+
+    fn one_that_sleeps_past_its_end_stops() {
+        let trial = Trial::new(1);
+        let sleeper = trial.start();
+        sleeper.until("an id", Said::made);
+        sleeper.pause();
+        let other = trial.start();
+        other.until("an id, with the node id of the one that sleeps", Said::made);
+        sleeper.resume();
+        sleeper.until("a refusal", |said| {
+            said.outcome == "LEASE_EXPIRED" && said.error.starts_with("NODES_EXHAUSTED")
+        });
+        other.end();
+        sleeper.until("an id under a new lease", Said::holds);
+        sleeper.end();
+        let verdict = trial.verdict();
+        assert!((verdict.lives, verdict.leases) >= (2, 3), "{verdict:?}");
+    }
+
+    fn one_that_sleeps_past_its_end_moves() {
+        let trial = Trial::new(2);
+        let sleeper = trial.start();
+        let first = sleeper.until("an id", Said::made).node_id;
+        sleeper.pause();
+        // The first of them takes the other node id, or both wait for that of the sleeper.
+        let (one, next) = (trial.start(), trial.start());
+        let node_ids = [&one, &next].map(|holder| holder.until("an id", Said::made).node_id);
+        let (taker, other) = if node_ids[0] == first { (one, next) } else { (next, one) };
+        other.end();
+        sleeper.resume();
+        sleeper.until("an id with another node id", |said| said.holds() && said.node_id != first);
+        for holder in [taker, sleeper] {
+            holder.end();
+        }
+        let verdict = trial.verdict();
+        assert!((verdict.lives, verdict.leases) >= (3, 4), "{verdict:?}");
+    }
+
+    // The clock.
+
+    /// Says that something is not tested here; a failure in CI.
+    fn skip(test: &str, why: &str) {
+        assert!(env::var("CI").as_deref() != Ok("true"), "{test}: {why}");
+        println!("NOT TESTED: {test}: {why}");
+    }
+
+    fn faketime() -> Option<PathBuf> {
+        let directories =
+            ["/usr/lib", "/usr/lib64", "/usr/local/lib"].into_iter().map(PathBuf::from);
+        let multiarch = format!("/usr/lib/{}-linux-gnu", env::consts::ARCH);
+        directories
+            .chain([multiarch.into()])
+            .map(|directory| directory.join("faketime/libfaketime.so.1"))
+            .find(|library| library.exists())
+    }
+
+    fn steps_of_the_clock_repeat_nothing() {
+        let Some(library) = faketime() else {
+            let why = "libfaketime is missing (apt-get install faketime)";
+            return skip("steps of the clock", why);
+        };
+        let trial = Trial::new(8);
+        let dial = trial.scratch.path("step");
+        let set = |step: &str| {
+            let next = trial.scratch.path("next step");
+            fs::write(&next, step).and_then(|()| fs::rename(next, &dial)).expect("a file");
+        };
+        set("+0");
+        let stepping = || {
+            let mut command = trial.command("hold");
+            command
+                .env("LD_PRELOAD", &library)
+                .env("FAKETIME_TIMESTAMP_FILE", &dial)
+                .env("FAKETIME_NO_CACHE", "1")
+                .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+                .env("MAX_DRIFT", "0");
+            Trial::run(&mut command)
+        };
+        let (steady, holder) = (trial.start(), stepping());
+        let before = holder.until("an id", Said::holds).end_exclusive;
+        steady.until("an id", Said::holds);
+
+        set("+15"); // its lease is over
+        let after = holder.until("another lease", |said| {
+            said.holds() && said.error.starts_with("CLOCK_SKEW") && said.end_exclusive > before + 9
+        });
+        assert!(after.error.contains("stepped by"), "{after:?}");
+        set("+3"); // those seconds have ids
+        holder.until("a refusal", |said| {
+            ["CLOCK_MOVED_BACK", "LEASE_NOT_STARTED"].contains(&said.outcome.as_str())
+        });
+        set("+30");
+        holder.until("ids again", |said| said.holds() && said.end_exclusive > after.end_exclusive);
+        // Killed in the future, and started again in the present.
+        holder.kill();
+        set("+0");
+        let holder = stepping();
+        holder.until("an id", Said::holds);
+        for holder in [holder, steady] {
+            holder.end();
+        }
+        let verdict = trial.verdict();
+        assert!(verdict.leases >= 5, "{verdict:?}");
+    }
+
+    fn a_clock_that_is_off_is_told() {
+        for behind in [-3600, 3600] {
+            let trial = Trial::new(8);
+            let start = |behind: i64, timeout: &str| {
+                let mut command = trial.command("hold");
+                command.env("STORE_CLOCK_BEHIND", behind.to_string());
+                Trial::run(command.env("ACQUIRE_TIMEOUT", timeout))
+            };
+            let right = start(0, "20");
+            right.until("an id", Said::holds);
+            let mut off = start(behind, "1");
+            let told = off.until("a refusal", |said| said.outcome == "CLOCK_SKEW");
+            assert!(told.error.contains("and the store's"), "{told:?}");
+            off.finish();
+            right.end();
+            assert_eq!(trial.verdict().lives, 1);
+        }
+    }
+
+    // Forked.
+
+    fn forks_lease_anew() {
+        let trial = Trial::new(131_072);
+        let mut forking = trial.command("fork").stdout(Stdio::null()).spawn().expect("a process");
+        assert!(forking.wait().expect("it ends").success());
+        let verdict = trial.verdict();
+        // One is kept, and each round makes one, forks, and makes one in the child.
+        assert_eq!(verdict.lives, 1 + 2 * FORKS as usize, "{verdict:?}");
+        assert!(verdict.leases >= verdict.lives, "{verdict:?}");
+        assert!(verdict.renewals >= 3, "{verdict:?}");
+    }
+
+    const FORKS: u32 = 40;
+
+    pub(crate) fn forking_holder() {
+        let kept = generator_of_the_role().open().expect("a lease");
+        let mut log_of_kept = log(0);
+        for round in 1..=FORKS {
+            // A child takes its copy out to drop it.
+            let mut copy = Some(generator_of_the_role().open().expect("a lease"));
+            let mut log_of_parent = log(round);
+            make(copy.as_ref().expect("there"), &mut log_of_parent).expect("ids");
+            in_child(libc_fork, || {
+                let flake = copy.as_ref().expect("there");
+                make(flake, &mut log(round)).expect("ids of a lease of its own");
+                match round % 3 {
+                    0 => flake.close(),
+                    1 => drop(copy.take()),
+                    _ => {} // ends without a word
+                }
+            });
+            let flake = copy.expect("there");
+            make(&flake, &mut log_of_parent).expect("the parent goes on");
+            make(&kept, &mut log_of_kept).expect("and so does the other one");
+            if round % 2 == 0 {
+                flake.close();
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        let status = kept.lease().expect("open");
+        assert!(status.renewals > 0 && status.losses == 0, "{status:?}");
+    }
+
+    fn a_child_leaves_its_parents_lease_alone() {
+        let trial = Trial::new(1);
+        let mut parent = trial.command("leave");
+        parent.env("ACQUIRE_TIMEOUT", "1").stdout(Stdio::null());
+        let mut parent = parent.spawn().expect("a process");
+        assert!(parent.wait().expect("it ends").success());
+        let verdict = trial.verdict();
+        assert_eq!((verdict.lives, verdict.leases), (1, 1), "{verdict:?}");
+    }
+
+    pub(crate) fn holder_whose_child_leaves() {
+        // A child takes its copy out to drop it.
+        let mut copy = Some(generator_of_the_role().ttl(30).open().expect("a lease"));
+        let mut log = log(0);
+        for round in 0..20 {
+            make(copy.as_ref().expect("there"), &mut log).expect("ids");
+            in_child(libc_fork, || {
+                let flake = copy.as_ref().expect("there");
+                match round % 4 {
+                    0 => flake.close(),
+                    1 => flake.stop(),
+                    2 => drop(copy.take()),
+                    _ => {
+                        // The only node id is its parent's.
+                        let refused = flake.generate().expect_err("none is free");
+                        assert_eq!(refused.code(), "NODES_EXHAUSTED");
+                    }
+                }
+            });
+        }
+        let flake = copy.expect("there");
+        make(&flake, &mut log).expect("ids");
+        assert_eq!(flake.lease().expect("open").losses, 0);
+    }
+
+    // Restarted, all at once.
+
+    fn a_storm_of_restarts_shares_few_node_ids() {
+        const PROCESSES: usize = 64;
+        let trial = Trial::new(16);
+        let start = || {
+            let mut command = trial.command("hold");
+            command.env("ROUNDS", "5").env("MAX_DRIFT", "0").env("ACQUIRE_TIMEOUT", "30");
+            Trial::run(&mut command)
+        };
+        let mut storm: Vec<_> = (0..PROCESSES).map(|_| start()).collect();
+        let outcomes = storm.iter().map(|holder| {
+            holder.until("ids, or a reason", |said| said.made() || said.state == "none").outcome
+        });
+        let refused = outcomes.filter(|outcome| outcome != "made").collect::<Vec<_>>();
+        storm.iter_mut().for_each(Holder::finish);
+        let verdict = trial.verdict();
+        println!("    {} of {PROCESSES} were refused", refused.len());
+        let passes = ["NODES_EXHAUSTED", "CLOCK_SKEW", "STORE_UNAVAILABLE"];
+        assert!(refused.iter().all(|outcome| passes.contains(&outcome.as_str())), "{refused:?}");
+        assert_eq!(verdict.lives, PROCESSES - refused.len(), "{verdict:?}");
+        assert!(verdict.lives > 16, "node ids go from hand to hand: {verdict:?}");
+    }
+
+    // The file.
+
+    /// Runs a holder whose file is tampered with while it is stopped, so that no renewal is lost,
+    /// until its lease is over.
+    fn tampered(trial: &Trial, tamper: impl FnOnce()) -> Holder {
+        let holder = trial.start();
+        holder.until("an id", Said::holds);
+        holder.pause();
+        tamper();
+        holder.resume();
+        holder.until("what happened", |said| said.error.starts_with("STORE_REPLACED"));
+        holder.until("an end", |said| {
+            said.outcome == "LEASE_EXPIRED" && said.error.starts_with("STORE_REPLACED")
+        });
+        holder
+    }
+
+    fn a_removed_file_ends_the_lease() {
+        let trial = Trial::new(1);
+        let aside = trial.scratch.path("another name");
+        let holder = tampered(&trial, || {
+            fs::hard_link(&trial.path, &aside).expect("a second name");
+            fs::remove_file(&trial.path).expect("the first one is gone");
+        });
+        holder.end();
+        assert!(!trial.path.exists(), "it makes no other file");
+        let verdict = trial.verdict_by(&aside);
+        assert_eq!((verdict.lives, verdict.leases), (1, 1), "{verdict:?}");
+    }
+
+    fn a_replaced_file_ends_the_lease() {
+        let trial = Trial::new(1);
+        let (aside, other) = (trial.scratch.path("aside.db"), trial.scratch.path("other.db"));
+        trial.prepare(&other);
+        let holder = tampered(&trial, || {
+            fs::rename(&trial.path, &aside).expect("moved aside");
+            fs::rename(&other, &trial.path).expect("another one in its place");
+        });
+        holder.end();
+        let leases = Oracle::of(&trial.path).expect("nothing wrong").leases();
+        assert_eq!(leases, 0, "it leases nothing from the other file");
+        let verdict = trial.verdict_by(&aside);
+        assert_eq!((verdict.lives, verdict.leases), (1, 1), "{verdict:?}");
+    }
+
+    fn a_copied_file_ends_the_lease() {
+        let trial = Trial::new(1);
+        let copy = trial.scratch.path("copy.db");
+        let holder = tampered(&trial, || {
+            fs::copy(&trial.path, &copy).expect("a copy");
+            fs::rename(&copy, &trial.path).expect("in its place");
+        });
+        // The copy knows the lease, so the next one begins after it.
+        let next = trial.start();
+        next.until("an id", Said::holds);
+        for holder in [holder, next] {
+            holder.end();
+        }
+        let verdict = trial.verdict();
+        assert_eq!((verdict.lives, verdict.leases), (2, 2), "{verdict:?}");
+    }
+
+    /// A small disk of its own.
+    struct Disk(PathBuf);
+
+    impl Disk {
+        fn mount(at: PathBuf) -> Option<Self> {
+            fs::create_dir(&at).expect("a directory");
+            let mounted = Self::mount_with(&["-t", "tmpfs", "-o", "size=128k", "tmpfs"], &at);
+            mounted.then(|| Self(at))
+        }
+
+        fn mount_with(options: &[&str], at: &Path) -> bool {
+            let mut mount = Command::new("mount");
+            let mount = mount.args(options).arg(at).stderr(Stdio::null());
+            mount.status().is_ok_and(|status| status.success())
+        }
+
+        fn make(&self, access: &str) {
+            let options = format!("remount,{access}");
+            // Refused while somebody has a file open for writing, as holders have for an instant.
+            let deadline = Instant::now() + PATIENCE;
+            while !Self::mount_with(&["-o", &options], &self.0) {
+                assert!(Instant::now() < deadline, "no {options}");
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+
+    impl Drop for Disk {
+        fn drop(&mut self) {
+            let _left_behind = Command::new("umount").arg("--lazy").arg(&self.0).status();
+        }
+    }
+
+    /// Runs a holder on a small disk through a time in which the disk takes nothing.
+    fn outlived(what: &str, reason: &str, break_it: impl Fn(&Disk), mend: impl Fn(&Disk)) {
+        let scratch = Scratch::new();
+        let Some(disk) = Disk::mount(scratch.path("disk")) else {
+            // CI runs by other users, too.
+            println!("NOT TESTED: {what}: a small disk takes root to mount");
+            return;
+        };
+        let path = disk.0.join("ids.db");
+        let trial = Trial::on(scratch, path, 1);
+        let holder = trial.start();
+        holder.until("an id", Said::holds);
+        break_it(&disk);
+        holder.until("the reason", |said| {
+            said.error.starts_with("STORE_UNAVAILABLE") && said.error.contains(reason)
+        });
+        holder.until("an end", |said| said.outcome == "LEASE_EXPIRED");
+        let mut refused = Trial::run(trial.command("hold").env("ACQUIRE_TIMEOUT", "0"));
+        let told = refused.until("a refusal", |said| said.outcome == "STORE_UNAVAILABLE");
+        assert!(told.error.contains(reason), "{told:?}");
+        refused.finish();
+        mend(&disk);
+        holder.until("ids again, by itself", Said::holds);
+        holder.end();
+        let verdict = trial.verdict();
+        assert_eq!(verdict.lives, 1, "{verdict:?}");
+        let verdict: String = rusqlite::Connection::open(&trial.path)
+            .and_then(|file| file.query_row("pragma integrity_check", [], |row| row.get(0)))
+            .expect("a SQLite file");
+        assert_eq!(verdict, "ok");
+    }
+
+    fn a_full_disk_loses_nothing() {
+        let filler = |disk: &Disk| disk.0.join("filler");
+        outlived(
+            "a full disk",
+            "the disk is full",
+            |disk| {
+                let mut file = File::create(filler(disk)).expect("a file");
+                while file.write(&[7; 512]).is_ok_and(|written| written > 0) {}
+            },
+            |disk| fs::remove_file(filler(disk)).expect("it was there"),
+        );
+    }
+
+    fn a_file_that_cannot_be_written() {
+        outlived(
+            "a disk that is read-only",
+            "read-only",
+            |disk| disk.make("ro"),
+            |disk| disk.make("rw"),
+        );
+    }
+}

@@ -1,0 +1,322 @@
+"""Runs a fleet of holders in Rust, Python and Node.js on one SQLite file under random faults, and
+counts ids and repeats.
+
+    soak.py --minutes 2 [--seed 7] [--sabotage]
+
+It ends with one line, and fails on any repeat, on a holder that fails, and if a kind of fault did
+not happen. With --sabotage no fault is needed: two of the holders have the same node id by hand,
+which must be reported.
+The Rust holder must have been built: `make soak` does.
+
+Every process has a log of its ids, LIFE.PID.ids. It is read, checked and removed when the process
+has ended; who was not killed leaves LIFE.PID.end behind. A fork is noticed by its log.
+"""
+
+import argparse
+import contextlib
+import os
+import random
+import select
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from check import HISTORY, Checker, Verdict
+
+HERE = Path(__file__).resolve().parent
+RUST = HERE.parents[1] / "target" / "release" / "randflake-soak"
+HOLDERS: dict[str, list[str | Path]] = {
+    "rust": [RUST, "hold"],
+    "python": [sys.executable, HERE / "holder.py"],
+    "node": ["node", HERE / "holder.cjs"],
+}
+FORKING = {"rust", "python"}
+
+FLEET = 12
+"""How many holders there are, not counting forked ones."""
+CROWD = 16
+"""How many there are at most."""
+FREE = 20
+"""How many node ids there are for them, of which some have two."""
+FAULTS = ["kill", "pause", "fork", "exit", "lock"]
+BETWEEN_FAULTS = 0.4
+"""Seconds, on average."""
+LAST_WORDS = 90
+"""How many seconds the fleet may take to end."""
+BY_HAND = 7
+"""The node id of the saboteurs."""
+
+
+@dataclass
+class Life:
+    """A process from its first id, or from its fork, to its end."""
+
+    number: int
+    language: str
+    ttl: int
+    handle: int
+    """A descriptor of the process."""
+    log: Path
+    is_fork: bool
+    paused_until: float | None = None
+    leaving: bool = False
+    killed: bool = False
+
+    def send(self, number: signal.Signals) -> None:
+        signal.pidfd_send_signal(self.handle, number)
+
+    def has_ended(self) -> bool:
+        return bool(select.select([self.handle], [], [], 0)[0])
+
+
+@dataclass
+class Start:
+    """A process that was started here."""
+
+    language: str
+    ttl: int
+    process: subprocess.Popen[bytes]
+
+
+class Fleet:
+    """The holders, their file, and what has become of them."""
+
+    def __init__(self, directory: Path, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.store = directory / "ids.db"
+        self.logs = directory / "logs"
+        self.logs.mkdir()
+        secret = self.random.randbytes(16).hex()
+        self.environment = {**os.environ, "RANDFLAKE_SECRET": secret}
+        self.checker = Checker(secret)
+        self.starts: list[Start] = []
+        self.lives: dict[Path, Life] = {}
+        self.made: Counter[str] = Counter()
+        """Lives by language."""
+        self.faults: Counter[str] = Counter(dict.fromkeys(FAULTS, 0))
+        self.failures: list[str] = []
+        self.lock: tuple[sqlite3.Connection, float] | None = None
+        reserve: list[str | Path] = [RUST, "reserve", self.store, str(FREE)]
+        subprocess.run(reserve, env=self.environment, check=True)
+        with sqlite3.connect(self.store) as store:
+            store.executescript(HISTORY)
+        store.close()
+
+    def start(self, language: str, *by_hand: str) -> None:
+        ttl, node_count = self.random.choice([2, 3, 4, 6]), self.random.choice([1, 1, 1, 2])
+        log = self.logs / str(len(self.starts))
+        options = [str(ttl), str(node_count), *by_hand]
+        process = subprocess.Popen(
+            [*HOLDERS[language], self.store, log, *options],
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            # To be killed with its forks. In a mere group of its own, the system would hang up a
+            # paused fork when the one that it was forked from ends.
+            start_new_session=True,
+        )
+        self.starts.append(Start(language, ttl, process))
+
+    def watch(self) -> None:
+        """Sees who has begun and who has ended, and does what is due."""
+        for log in self.logs.glob("*.ids"):
+            if log not in self.lives:
+                self._begin(log)
+        for life in [life for life in self.lives.values() if life.has_ended()]:
+            self._end(life)
+        for start in self.starts:
+            # Who had a log is judged by what is left of it; others may not have heard signals yet.
+            if start.process.poll() not in (None, 0, -signal.SIGKILL, -signal.SIGTERM):
+                self._fail(f"a holder in {start.language} ended with {start.process.returncode}")
+                start.process.returncode = 0
+        now = time.monotonic()
+        for life in self.lives.values():
+            if life.paused_until is not None and life.paused_until <= now:
+                self._resume(life)
+        if self.lock is not None and self.lock[1] <= now:
+            self._unlock()
+
+    def fill_up(self) -> None:
+        """Starts new ones for those that have ended."""
+        running = Counter(start.language for start in self.starts if start.process.poll() is None)
+        while running.total() < FLEET:
+            language = min(HOLDERS, key=lambda language: running[language])
+            self.start(language)
+            running[language] += 1
+
+    def harm(self) -> None:
+        """Does something to somebody."""
+        fault = self.random.choice(FAULTS)
+        if fault == "lock":
+            if self.lock is None:
+                self._lock(self.random.uniform(0.1, 3))
+            return
+        awake = [life for life in self.lives.values() if life.paused_until is None]
+        if fault == "fork":
+            # An interpreter that ends hears no more signals, and dies of them.
+            awake = [life for life in awake if life.language in FORKING and not life.leaving]
+        if not awake or (fault == "fork" and len(self.lives) >= CROWD):
+            return
+        life = self.random.choice(sorted(awake, key=lambda life: life.number))
+        try:
+            match fault:
+                case "kill":
+                    life.send(signal.SIGKILL)
+                    life.killed = True
+                    self.faults["kill"] += 1
+                case "pause":
+                    life.send(signal.SIGSTOP)
+                    # Whatever it was granted last is over by then.
+                    past_the_end = life.ttl + self.random.uniform(1, 4)
+                    life.paused_until = time.monotonic() + past_the_end
+                case "fork":
+                    life.send(signal.SIGUSR1)
+                case "exit":
+                    life.send(signal.SIGTERM)
+                    life.leaving = True
+        except ProcessLookupError:
+            pass  # it has ended by itself
+
+    def finish(self) -> None:
+        """Lets all end, and give back what they have."""
+        if self.lock is not None:
+            self._unlock()
+        for life in self.lives.values():
+            if life.paused_until is not None:
+                self._resume(life)
+        deadline = time.monotonic() + LAST_WORDS
+        while self.lives or any(start.process.poll() is None for start in self.starts):
+            for start in self.starts:
+                start.process.terminate()
+            for life in self.lives.values():
+                if not life.has_ended():
+                    life.send(signal.SIGTERM)
+            self.watch()
+            if time.monotonic() > deadline:
+                self._fail(f"{len(self.lives)} holders did not end")
+                break
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """Leaves nobody behind, not even a fork that has no log yet."""
+        for start in self.starts:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(start.process.pid, signal.SIGKILL)
+            start.process.wait()
+
+    def verdict(self) -> Verdict:
+        store = sqlite3.connect(self.store)
+        history = store.execute(
+            "select node_id, start, end_exclusive, token from history order by change"
+        )
+        verdict = self.checker.judge(history)
+        store.close()
+        return verdict
+
+    def _begin(self, log: Path) -> None:
+        number, pid = (int(part) for part in log.name.split(".")[:2])
+        start = self.starts[number]
+        try:
+            handle = os.pidfd_open(pid)
+        except ProcessLookupError:
+            # It has ended already, and what is left is for the next look.
+            handle = os.open(os.devnull, os.O_RDONLY)
+        life = len(self.lives) + self.made.total()
+        is_fork = pid != start.process.pid
+        self.lives[log] = Life(life, start.language, start.ttl, handle, log, is_fork)
+
+    def _end(self, life: Life) -> None:
+        os.close(life.handle)
+        del self.lives[life.log]
+        self.made[life.language] += 1
+        ids = life.log.read_bytes()
+        # A killed process may have written half an id.
+        self.checker.add(life.number, np.frombuffer(ids[: len(ids) // 8 * 8], np.int64))
+        life.log.unlink()
+        if life.is_fork and ids:
+            self.faults["fork"] += 1
+        last_word = life.log.with_suffix(".end")
+        if last_word.exists():
+            last_word.unlink()
+            self.faults["exit"] += 1
+        elif not life.killed:
+            self._fail(f"life {life.number}, in {life.language}, has ended without being killed")
+
+    def _resume(self, life: Life) -> None:
+        life.paused_until = None
+        if not life.has_ended():
+            life.send(signal.SIGCONT)
+            self.faults["pause"] += 1
+
+    def _lock(self, seconds: float) -> None:
+        store = sqlite3.connect(self.store, timeout=0.1, isolation_level=None)
+        try:
+            store.execute("begin exclusive")
+        except sqlite3.OperationalError:
+            store.close()  # somebody has it, or is paused with it
+            return
+        self.faults["lock"] += 1
+        self.lock = (store, time.monotonic() + seconds)
+
+    def _unlock(self) -> None:
+        assert self.lock is not None
+        self.lock[0].close()
+        self.lock = None
+
+    def _fail(self, what: str) -> None:
+        print(f"soak: {what}", file=sys.stderr, flush=True)
+        self.failures.append(what)
+
+
+def soak(minutes: float, seed: int, sabotage: bool) -> bool:
+    """Runs a fleet, prints what came of it, and returns whether that is good."""
+    with tempfile.TemporaryDirectory(prefix="randflake-soak-") as directory:
+        fleet = Fleet(Path(directory), seed)
+        try:
+            for _ in range(2 if sabotage else 0):
+                fleet.start("python", str(BY_HAND))
+            end = time.monotonic() + 60 * minutes
+            next_fault = time.monotonic() + 2
+            while time.monotonic() < end:
+                fleet.fill_up()
+                fleet.watch()
+                if time.monotonic() >= next_fault and not sabotage:
+                    fleet.harm()
+                    next_fault += fleet.random.uniform(0, 2 * BETWEEN_FAULTS)
+                time.sleep(0.02)
+            exits = fleet.faults["exit"]
+            fleet.finish()
+            fleet.faults["exit"] = exits  # these were no faults
+        finally:
+            fleet.kill()
+        verdict = fleet.verdict()
+    languages = ", ".join(f"{fleet.made[language]} {language}" for language in HOLDERS)
+    faults = ", ".join(f"{count} {fault}" for fault, count in fleet.faults.items())
+    print(
+        f"soak: {minutes:g} minutes, seed {seed}: {verdict.ids} ids of {fleet.made.total()} lives"
+        f" ({languages}) under {verdict.leases} leases, {verdict.handed_over} of a node id that"
+        f" another one had before; faults: {faults}; {verdict.repeated_ids} repeated ids,"
+        f" {verdict.shared_seconds} shared seconds, {verdict.overlaps} overlaps,"
+        f" {verdict.uncovered} uncovered seconds, {len(fleet.failures)} failures"
+    )
+    happened = [*fleet.faults.values(), *(fleet.made[language] for language in HOLDERS)]
+    missing = not all([*happened, verdict.handed_over])
+    if missing:
+        print("soak: not everything that is to be tested happened; run it for longer")
+    return verdict.is_good() and not fleet.failures and not missing
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser(description="See the head of this file.")
+    arguments.add_argument("--minutes", type=float, default=2)
+    arguments.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
+    arguments.add_argument("--sabotage", action="store_true")
+    options = arguments.parse_args()
+    print(f"soak: seed {options.seed}", flush=True)
+    sys.exit(0 if soak(options.minutes, options.seed, options.sabotage) else 1)
