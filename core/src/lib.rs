@@ -26,6 +26,7 @@
 
 mod base32hex;
 mod buffer;
+mod cloak;
 mod clock;
 mod error;
 mod fork;
@@ -35,23 +36,28 @@ mod inspector;
 pub mod layout;
 mod lease;
 mod parts;
+mod randflake;
 mod registry;
 mod secret;
+mod snowflake;
 mod sparx;
 mod sync;
 mod term;
 mod word;
 
 pub use crate::{
+    cloak::Cloak,
     clock::{Clock, SystemClock, unix_nanos},
     error::{Error, ErrorKind, Result},
     fork::ProcessLife,
-    generator::{Builder, Randflake},
     id::Id,
     inspector::Inspector,
+    layout::{CustomLayout, Field, Layout, RawParts, Sequence},
     lease::Lease,
     parts::Parts,
+    randflake::{Builder, Randflake},
     secret::Secret,
+    snowflake::{Snowflake, SnowflakeBuilder},
 };
 
 /// Notes that the library is loaded. A generator by hand issues its first id in the second after

@@ -16,7 +16,7 @@ use crate::{
 pub(crate) struct Term {
     /// Sorted and distinct.
     pub(crate) nodes: Box<[u32]>,
-    /// First stamp, in seconds since the epoch.
+    /// First stamp, in ticks since the epoch.
     pub(crate) start: u64,
     end_exclusive: AtomicU64,
     pub(crate) word: Arc<Word>,
@@ -40,7 +40,7 @@ impl Term {
         }
     }
 
-    /// Returns the first second after the window, in seconds since the epoch.
+    /// Returns the first tick after the window, in ticks since the epoch.
     pub(crate) fn end_exclusive(&self) -> u64 {
         // Relaxed: a late sight of a raised end only refuses what the next call grants.
         self.end_exclusive.load(Ordering::Relaxed)
@@ -51,8 +51,8 @@ impl Term {
         self.end_exclusive.fetch_max(end_exclusive, Ordering::Relaxed);
     }
 
-    /// Seals the predecessor and opens this Term's word at the second after its last stamp, if it
-    /// is not open yet. Returns the first second in which the predecessor issued nothing.
+    /// Seals the predecessor and opens this Term's word at the tick after its last stamp, if it is
+    /// not open yet. Returns the first tick in which the predecessor issued nothing.
     ///
     /// The replacing thread does this, and so does every caller that comes before it is done:
     /// each step can be repeated, so nobody waits for anybody.
@@ -133,12 +133,18 @@ impl Terms {
     }
 
     /// Publishes a Term over other nodes or another window, which begins after the last stamp of
-    /// the current one. Returns the first second in which the replaced Term issued nothing.
-    pub(crate) fn replace(&self, nodes: Box<[u32]>, window: std::ops::Range<u64>) -> Result<u64> {
+    /// the current one, and have so many slots in a tick. Returns the first tick in which the
+    /// replaced Term issued nothing.
+    pub(crate) fn replace(
+        &self,
+        nodes: Box<[u32]>,
+        window: std::ops::Range<u64>,
+        slots: u64,
+    ) -> Result<u64> {
         self.current()?; // in a child, the lock may be held for ever
         let mut all = self.all.lock().expect("no code panics while it holds the lock");
         let old = self.current()?;
-        let word = Arc::new(Word::unopened(nodes.len()));
+        let word = Arc::new(Word::unopened(slots));
         let mut term = Term::new(nodes, window, word);
         term.predecessor = Some(Arc::clone(&old.word));
         let new = Box::into_raw(Box::new(term));
