@@ -209,7 +209,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
             let Some(State { seen, .. }) = State::read(term, magazine.as_ref()) else {
                 continue;
             };
-            match self.plan(term, seen, 1)? {
+            match plan(self.format.layout(), term, seen, self.clock.now()?, self.max_drift, 1)? {
                 Plan::Claim { .. } => return Ok(Duration::ZERO),
                 Plan::Wait { kind: ErrorKind::ClockMovedBack, .. } if !read_again => {
                     read_again = true;
@@ -297,7 +297,18 @@ impl<F: Format, C: Clock> Generator<F, C> {
             let Some(state) = State::read(term, magazine.as_ref()) else { continue };
             let plan = match self.plan_at_a_glance(term, state, want) {
                 Some(plan) => plan,
-                None => self.plan(term, state.seen, want)?,
+                None => {
+                    let now = self.clock.now()?;
+                    if single
+                        && magazine.is_none()
+                        && let Some(id) = self.claim_one(term, state.word, now)
+                    {
+                        term.check_life()?;
+                        ids[0] = id;
+                        return Ok(1);
+                    }
+                    plan(self.format.layout(), term, state.seen, now, self.max_drift, want)?
+                }
             };
             let filled = match plan {
                 Plan::Claim { rest_in, .. } if rest_in > patience.left => {
@@ -362,6 +373,21 @@ impl<F: Format, C: Clock> Generator<F, C> {
             rest_in: Duration::ZERO,
             borrows: false,
         })
+    }
+
+    /// What the rule mostly says to one id, in a few steps: a slot of the tick that the clock
+    /// shows. Does nothing if it might say something else, or another thread was faster.
+    #[inline]
+    fn claim_one(&self, term: &Term, seen: Position, now: i64) -> Option<i64> {
+        let layout = self.format.layout();
+        let (now, _) = layout.tick_at(now, seen.stamp)?;
+        let first = next(layout, term, seen, now);
+        if first.stamp != now || now >= term.end_exclusive() || !term.word.claim(seen, first, 1) {
+            return None;
+        }
+        let mut id = [self.pack(term, first).0.cast_signed()];
+        self.format.finish(&mut id);
+        Some(id[0])
     }
 
     /// Fills `ids` from the position `first` on: with what the magazine of this thread has left
@@ -435,11 +461,8 @@ impl<F: Format, C: Clock> Generator<F, C> {
         let mut position = first;
         let mut rest = &mut *ids;
         while !rest.is_empty() {
-            let (node, count) = layout.node_and_count(position.slot);
-            let in_node = layout.ids_per_node() - count;
+            let (raw, in_node) = self.pack(term, position);
             let (run, after) = rest.split_at_mut(rest.len().min(to_usize(in_node)));
-            let sequence = self.format.first_sequence(position.stamp) + count;
-            let raw = layout.put_together(position.stamp, term.nodes[node], sequence);
             for (place, offset) in run.iter_mut().zip(0..) {
                 *place = (raw + offset * layout.sequence_step()).cast_signed();
             }
@@ -449,9 +472,15 @@ impl<F: Format, C: Clock> Generator<F, C> {
         self.format.finish(ids);
     }
 
-    /// Reads the clock and asks the rule.
-    fn plan(&self, term: &Term, seen: Position, want: u64) -> Result<Plan> {
-        plan(self.format.layout(), term, seen, self.clock.now()?, self.max_drift, want)
+    /// Packs a slot. Returns how many slots its node has from there on, too: with each of them the
+    /// sequence is one more.
+    #[inline]
+    fn pack(&self, term: &Term, slot: Position) -> (u64, u64) {
+        let layout = self.format.layout();
+        let (node, count) = layout.node_and_count(slot.slot);
+        let sequence = self.format.first_sequence(slot.stamp) + count;
+        let raw = layout.put_together(slot.stamp, term.nodes[node], sequence);
+        (raw, layout.ids_per_node() - count)
     }
 }
 
@@ -544,6 +573,16 @@ enum Plan {
     Wait { kind: ErrorKind, first_in: Duration, all_in: Duration, helps: bool },
 }
 
+/// Returns where the next claim begins if the clock shows the tick `now`: never before it, never
+/// before the last claim or the window.
+#[inline]
+fn next(layout: &Layout, term: &Term, seen: Position, now: u64) -> Position {
+    let slots = term.word.slots();
+    let stamp = now.max(seen.stamp).max(term.start);
+    let slot = if stamp == seen.stamp { seen.slot } else { layout.first_slot(seen.slot, slots) };
+    if slot == slots { Position { stamp: stamp + 1, slot: 0 } } else { Position { stamp, slot } }
+}
+
 /// The rule of one call, the only place that compares times. Keeps I1 (with the claim), I2, I3,
 /// I4 and I5 of ARCHITECTURE.md.
 #[inline]
@@ -561,14 +600,8 @@ fn plan(
     let end = term.end_exclusive();
 
     let candidate = now.max(seen.stamp).max(term.start);
-    let slot =
-        if candidate == seen.stamp { seen.slot } else { layout.first_slot(seen.slot, slots) };
-    let full = slot == slots;
-    let first = if full {
-        Position { stamp: candidate + 1, slot: 0 }
-    } else {
-        Position { stamp: candidate, slot }
-    };
+    let first = next(layout, term, seen, now);
+    let full = first.stamp > candidate;
     let last = term.word.at(first, want - 1);
     let refusal = if candidate > horizon {
         Some(if candidate == term.start {

@@ -847,8 +847,16 @@ impl Layout {
     #[inline]
     #[allow(clippy::cast_possible_truncation, reason = "far below the size of memory")]
     pub(crate) const fn node_and_count(&self, slot: u64) -> (usize, u64) {
-        let per_node = self.ids_per_node();
-        ((slot / per_node) as usize, slot % per_node)
+        match self.starts {
+            Sequence::Random(_) => {
+                let per_node = self.ids_per_node();
+                ((slot / per_node) as usize, slot % per_node)
+            }
+            // As many as there are sequences: a division takes its time.
+            Sequence::Zero | Sequence::Continuing => {
+                ((slot >> self.sequence.bits) as usize, slot & self.sequence.max())
+            }
+        }
     }
 
     /// Returns the slot at which a tick begins, after one of `slots` that ended before the slot

@@ -37,6 +37,8 @@ pub(crate) enum Reading {
 pub(crate) struct Word {
     bits: AtomicU64,
     slots: u64,
+    /// Width of the next slot, which takes the values 0 to `slots`.
+    slot_bits: u32,
 }
 
 // Relaxed where nothing else is said: every claim is a read-modify-write of this one word, and
@@ -46,13 +48,12 @@ pub(crate) struct Word {
 impl Word {
     /// Makes a word for so many slots in a tick, with nothing issued before `start`.
     pub(crate) fn new(slots: u64, start: u64) -> Self {
-        let word = Self { bits: AtomicU64::new(0), slots };
-        Self { bits: AtomicU64::new(word.pack(Position { stamp: start, slot: 0 })), slots }
+        Self { bits: AtomicU64::new(start << slot_bits(slots)), ..Self::unopened(slots) }
     }
 
     /// Makes a word that claims nothing until [`Word::open`].
     pub(crate) fn unopened(slots: u64) -> Self {
-        Self { bits: AtomicU64::new(UNOPENED), slots }
+        Self { bits: AtomicU64::new(UNOPENED), slots, slot_bits: slot_bits(slots) }
     }
 
     /// Slots of one tick.
@@ -60,13 +61,8 @@ impl Word {
         self.slots
     }
 
-    /// Width of the next slot, which takes the values 0 to `slots`.
-    fn slot_bits(&self) -> u32 {
-        u64::BITS - self.slots.leading_zeros()
-    }
-
     fn pack(&self, position: Position) -> u64 {
-        position.stamp << self.slot_bits() | position.slot
+        position.stamp << self.slot_bits | position.slot
     }
 
     fn unpack(&self, bits: u64) -> Reading {
@@ -78,8 +74,8 @@ impl Word {
     }
 
     fn position(&self, bits: u64) -> Position {
-        let slot_mask = (1 << self.slot_bits()) - 1;
-        Position { stamp: (bits & !SEALED) >> self.slot_bits(), slot: bits & slot_mask }
+        let slot_mask = (1 << self.slot_bits) - 1;
+        Position { stamp: (bits & !SEALED) >> self.slot_bits, slot: bits & slot_mask }
     }
 
     pub(crate) fn read(&self) -> Reading {
@@ -127,4 +123,8 @@ impl Word {
         // A failure means that another caller opened it, with the same value.
         let _ = self.bits.compare_exchange(UNOPENED, bits, Ordering::Relaxed, Ordering::Relaxed);
     }
+}
+
+fn slot_bits(slots: u64) -> u32 {
+    u64::BITS - slots.leading_zeros()
 }
