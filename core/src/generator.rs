@@ -381,7 +381,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
     fn claim_one(&self, term: &Term, seen: Position, now: i64) -> Option<i64> {
         let layout = self.format.layout();
         let (now, _) = layout.tick_at(now, seen.stamp)?;
-        let first = next(layout, term, seen, now);
+        let (first, _) = next(layout, term, seen, now);
         if first.stamp != now || now >= term.end_exclusive() || !term.word.claim(seen, first, 1) {
             return None;
         }
@@ -573,14 +573,18 @@ enum Plan {
     Wait { kind: ErrorKind, first_in: Duration, all_in: Duration, helps: bool },
 }
 
-/// Returns where the next claim begins if the clock shows the tick `now`: never before it, never
-/// before the last claim or the window.
+/// Returns where the next claim begins if the clock shows the tick `now`, and whether that is
+/// because the tick before is full: never before `now`, the last claim or the window.
 #[inline]
-fn next(layout: &Layout, term: &Term, seen: Position, now: u64) -> Position {
+fn next(layout: &Layout, term: &Term, seen: Position, now: u64) -> (Position, bool) {
     let slots = term.word.slots();
     let stamp = now.max(seen.stamp).max(term.start);
     let slot = if stamp == seen.stamp { seen.slot } else { layout.first_slot(seen.slot, slots) };
-    if slot == slots { Position { stamp: stamp + 1, slot: 0 } } else { Position { stamp, slot } }
+    if slot == slots {
+        (Position { stamp: stamp + 1, slot: 0 }, true)
+    } else {
+        (Position { stamp, slot }, false)
+    }
 }
 
 /// The rule of one call, the only place that compares times. Keeps I1 (with the claim), I2, I3,
@@ -599,9 +603,8 @@ fn plan(
     let slots = term.word.slots();
     let end = term.end_exclusive();
 
-    let candidate = now.max(seen.stamp).max(term.start);
-    let first = next(layout, term, seen, now);
-    let full = first.stamp > candidate;
+    let (first, full) = next(layout, term, seen, now);
+    let candidate = first.stamp - u64::from(full);
     let last = term.word.at(first, want - 1);
     let refusal = if candidate > horizon {
         Some(if candidate == term.start {

@@ -13,7 +13,7 @@ use loom::{
 };
 
 use super::*;
-use crate::{Parts, Randflake, Secret};
+use crate::{Field, Parts, Randflake, Secret, Sequence, Snowflake};
 
 /// Second 0 of every model.
 const T: i64 = 1_763_640_000;
@@ -250,4 +250,38 @@ fn claims_and_a_replacement_and_close() {
         assert!(parts.iter().all(|parts| parts.timestamp < used_until), "{parts:?}");
         assert!(replaced_until.is_none_or(|replaced| replaced <= used_until));
     });
+}
+
+/// Ids that nobody claims ahead, two to a tick of half a second.
+#[test]
+fn snowflakes_and_a_clock_that_steps() {
+    for starts in [Sequence::Zero, Sequence::Continuing] {
+        model(move || {
+            let second = Arc::new(AtomicI64::new(T));
+            let layout = Layout::custom([(Field::Time, 41), (Field::Sequence, 1)])
+                .tick_ms(500)
+                .sequence(starts)
+                .build()
+                .expect("a layout");
+            let flake = Snowflake::builder(layout).clock(StepClock(Arc::clone(&second)));
+            let flake = Arc::new(flake.build().expect("a generator"));
+            let ids_of = |flake: &Snowflake<StepClock>| {
+                let ids: Vec<_> = (0..2).map_while(|_| flake.generate().ok()).collect();
+                assert!(ids.is_sorted_by(|one, other| one < other), "I1: {ids:?}");
+                ids
+            };
+            let other = thread::spawn({
+                let flake = Arc::clone(&flake);
+                move || ids_of(&flake)
+            });
+            let clock = thread::spawn(move || {
+                second.store(T + 1, Ordering::Relaxed);
+                second.store(T - 1, Ordering::Relaxed);
+            });
+            let ids = ids_of(&flake);
+            let others = other.join().expect("no panic");
+            clock.join().expect("no panic");
+            assert!(!ids.iter().any(|id| others.contains(id)), "I1: {ids:?} {others:?}");
+        });
+    }
 }
