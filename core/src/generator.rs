@@ -110,7 +110,7 @@ impl<C: Clock> Options<C> {
     pub(crate) fn build<F: Format>(self, format: F, scope: &Scope) -> Result<Generator<F, C>> {
         let layout = *format.layout();
         let nodes = layout.checked_nodes(&self.node_ids)?;
-        let slots = nodes.len() as u64 * layout.ids_per_node();
+        let slots = layout.slots_of(&nodes);
         let ownership = self.lease.map_or(Ownership::ByHand, |(_, ownership)| ownership);
         if self.max_wait > MAX_WAIT {
             return Err(Error::invalid_max_wait(self.max_wait.as_secs_f64()));
@@ -220,6 +220,11 @@ impl<F: Format, C: Clock> Generator<F, C> {
         }
     }
 
+    /// Returns the clock.
+    pub(crate) fn clock(&self) -> &C {
+        &self.clock
+    }
+
     /// Returns the node ids, sorted; none once closed.
     pub(crate) fn node_ids(&self) -> &[u32] {
         self.terms.node_ids()
@@ -250,17 +255,29 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// Goes over to other node ids or another window. Returns the first unix second in which
     /// nothing was issued under the old lease.
     pub(crate) fn replace_lease(&self, node_ids: &[u32], lease: Lease) -> Result<i64> {
+        let (nodes, slots) = self.granted(node_ids)?;
         let layout = self.format.layout();
-        let nodes = layout.checked_nodes(node_ids)?;
-        let slots = nodes.len() as u64 * layout.ids_per_node();
-        if self.ownership != Ownership::Granted {
-            return Err(Error::new(
-                ErrorKind::InvalidLease,
-                "only a lease that a coordinator granted to this generator can be replaced",
-            ));
-        }
-        let unused_from = self.terms.replace(nodes, layout.window_of(lease)?, slots)?;
+        let unused_from = self.terms.replace(&nodes, slots, &layout.window_of(lease)?)?;
         Ok(layout.second_from(unused_from))
+    }
+
+    /// Goes on in a forked child, with node ids and a window that were granted to it alone.
+    pub(crate) fn begin_in_child(&self, node_ids: &[u32], lease: Lease) -> Result<()> {
+        let (nodes, slots) = self.granted(node_ids)?;
+        self.terms.begin_in_child(&nodes, slots, self.format.layout().window_of(lease)?)
+    }
+
+    /// Checks node ids that a coordinator granted, and counts the slots they have in a tick.
+    fn granted(&self, node_ids: &[u32]) -> Result<(Box<[u32]>, u64)> {
+        let nodes = self.format.layout().checked_nodes(node_ids)?;
+        if self.ownership == Ownership::Granted {
+            let slots = self.format.layout().slots_of(&nodes);
+            return Ok((nodes, slots));
+        }
+        Err(Error::new(
+            ErrorKind::InvalidLease,
+            "only a lease that a coordinator granted to this generator can be replaced",
+        ))
     }
 
     /// Ends the generator for good. For a granted lease, returns the first unix second in which
@@ -725,11 +742,8 @@ fn refused(kind: ErrorKind, retry_after: Duration) -> Error {
         _ => "the ids of the ticks that may be used now do not suffice",
     };
     let seconds = retry_after.as_secs_f64();
-    Error::retry(
-        kind,
-        format!("{why}; try again in {seconds:.3} s, or allow a longer wait"),
-        retry_after,
-    )
+    let message = format!("{why}; try again in {seconds:.3} s, or allow a longer wait");
+    Error::new(kind, message).with_retry_after(retry_after)
 }
 
 impl<F, C> fmt::Debug for Generator<F, C> {

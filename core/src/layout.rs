@@ -394,14 +394,11 @@ impl Layout {
             return Err(self.invalid_node(node_id));
         }
         if sequence > self.max_sequence() {
-            return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!(
-                    "a sequence of the layout {} is between 0 and {}, got {sequence}",
-                    self.name,
-                    self.max_sequence()
-                ),
-            ));
+            return Err(Error::invalid_argument(format!(
+                "a sequence of the layout {} is between 0 and {}, got {sequence}",
+                self.name,
+                self.max_sequence()
+            )));
         }
         Ok(self.put_together(stamp, node_id, sequence.into()))
     }
@@ -430,14 +427,11 @@ impl Layout {
     /// ```
     pub fn first_id_at(&self, unix_ms: i64) -> Result<u64> {
         if self.time.shift + self.time.bits != self.bits() {
-            return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!(
-                    "ids of the layout {} are not in the order of their time, which is not their \
+            return Err(Error::invalid_argument(format!(
+                "ids of the layout {} are not in the order of their time, which is not their \
                      top field: store the time in a column of its own",
-                    self.name
-                ),
-            ));
+                self.name
+            )));
         }
         self.stamp_of(unix_ms).map(|stamp| self.time.put(stamp))
     }
@@ -759,13 +753,13 @@ impl Layout {
     /// Checks everything but the fields and the sign, which [`CustomLayout::build`] does.
     fn checked(self) -> Result<Self> {
         if !(1..=MAX_TICK_MS).contains(&self.tick_ms) {
-            return Err(invalid(format!(
+            return Err(Error::invalid_argument(format!(
                 "a tick lasts 1 to {MAX_TICK_MS} milliseconds, got {}",
                 self.tick_ms
             )));
         }
         if !(0..=MAX_EPOCH_MS).contains(&self.epoch_ms) {
-            return Err(invalid(format!(
+            return Err(Error::invalid_argument(format!(
                 "the epoch must be between 0 and {MAX_EPOCH_MS} unix milliseconds, got {}",
                 self.epoch_ms
             )));
@@ -773,21 +767,21 @@ impl Layout {
         if let Sequence::Random(starts) = self.starts
             && !(1..=self.sequence.max() + 1).contains(&starts.into())
         {
-            return Err(invalid(format!(
+            return Err(Error::invalid_argument(format!(
                 "a tick can begin with 1 to {} different sequences, got {starts}",
                 self.sequence.max() + 1
             )));
         }
         let lifetime_ms = u128::from(self.lifetime()) * u128::from(self.tick_ms);
         if lifetime_ms + u128::from(self.epoch_ms.unsigned_abs()) > i64::MAX.unsigned_abs().into() {
-            return Err(invalid(format!(
+            return Err(Error::invalid_argument(format!(
                 "{} bits of ticks of {} ms are longer than any clock runs; use fewer bits for the \
                  time",
                 self.time.bits, self.tick_ms
             )));
         }
         if self.max_nodes() == 0 {
-            return Err(invalid(format!(
+            return Err(Error::invalid_argument(format!(
                 "a time of {} bits and {} ids in a tick are too much for the 64 bits of the state \
                  that counts them; use fewer bits for the time or the sequence, or \
                  Sequence::Random with more starts, which leaves fewer ids",
@@ -840,6 +834,11 @@ impl Layout {
     #[allow(clippy::cast_possible_truncation, reason = "at most 32 bits each")]
     const fn take_apart(&self, raw: u64) -> (u64, u32, u32) {
         (self.time.get(raw), self.node.get(raw) as u32, self.sequence.get(raw) as u32)
+    }
+
+    /// Returns how many slots these nodes have in a tick.
+    pub(crate) fn slots_of(&self, nodes: &[u32]) -> u64 {
+        nodes.len() as u64 * self.ids_per_node()
     }
 
     /// Returns the index of a slot's node in the list of nodes, and the how manieth id of that
@@ -955,18 +954,15 @@ impl Layout {
         let since = unix_ms.checked_sub(self.epoch_ms).and_then(|since| u64::try_from(since).ok());
         let stamp = since.map(|since| since / u64::from(self.tick_ms));
         stamp.filter(|&stamp| stamp < self.lifetime()).ok_or_else(|| {
-            Error::new(
-                ErrorKind::InvalidArgument,
-                format!(
-                    "times of the layout {} are between {} ({}) and {} ({}) unix milliseconds, \
+            Error::invalid_argument(format!(
+                "times of the layout {} are between {} ({}) and {} ({}) unix milliseconds, \
                      got {unix_ms}",
-                    self.name,
-                    self.epoch_ms,
-                    clock::utc(self.epoch_ms),
-                    self.ends_at() - 1,
-                    clock::utc(self.ends_at() - 1)
-                ),
-            )
+                self.name,
+                self.epoch_ms,
+                clock::utc(self.epoch_ms),
+                self.ends_at() - 1,
+                clock::utc(self.ends_at() - 1)
+            ))
         })
     }
 
@@ -1009,7 +1005,9 @@ impl FromStr for Layout {
         Self::PRESETS.iter().find(|preset| preset.name == name).copied().ok_or_else(|| {
             let names: Vec<_> = Self::PRESETS.iter().map(|preset| preset.name).collect();
             let names = names.join(", ");
-            invalid(format!("there is no layout {name:?}; there are {names}, and custom ones"))
+            Error::invalid_argument(format!(
+                "there is no layout {name:?}; there are {names}, and custom ones"
+            ))
         })
     }
 }
@@ -1071,23 +1069,25 @@ impl CustomLayout {
     pub fn build(self) -> Result<Layout> {
         for (index, (field, bits)) in self.fields.iter().enumerate() {
             if self.fields[..index].iter().any(|(earlier, _)| earlier == field) {
-                return Err(invalid(format!("the field {field:?} is listed twice")));
+                return Err(Error::invalid_argument(format!(
+                    "the field {field:?} is listed twice"
+                )));
             }
             // The word that counts needs a bit for the seal and two for the slots.
             let most = if *field == Field::Time { 61 } else { MAX_FIELD_BITS };
             if *bits > most {
-                return Err(invalid(format!(
+                return Err(Error::invalid_argument(format!(
                     "the field {field:?} has at most {most} bits, got {bits}"
                 )));
             }
         }
         if !self.fields.iter().any(|&(field, bits)| field == Field::Time && bits > 0) {
-            return Err(invalid("a layout needs a time of at least one bit"));
+            return Err(Error::invalid_argument("a layout needs a time of at least one bit"));
         }
         let most = if self.unsigned { 64 } else { 63 };
         let bits: u32 = self.fields.iter().map(|(_, bits)| bits).sum();
         if bits > most {
-            return Err(invalid(format!(
+            return Err(Error::invalid_argument(format!(
                 "the fields of a layout have at most 63 bits, or 64 if it is unsigned, got {bits}"
             )));
         }
@@ -1095,7 +1095,7 @@ impl CustomLayout {
             Layout::placed("custom", &self.fields, self.tick_ms, self.epoch_ms, self.starts);
         let [datacenter_bits, worker_bits] = self.split.unwrap_or([layout.node.bits, 0]);
         if datacenter_bits.checked_add(worker_bits) != Some(layout.node.bits) {
-            return Err(invalid(format!(
+            return Err(Error::invalid_argument(format!(
                 "the parts of a node id of {} bits must fill it, got {datacenter_bits} and \
                  {worker_bits}",
                 layout.node.bits
@@ -1117,11 +1117,6 @@ const fn mix(number: u64) -> u64 {
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ number >> 31
-}
-
-#[cold]
-fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
-    Error::new(ErrorKind::InvalidArgument, message)
 }
 
 #[cfg(test)]

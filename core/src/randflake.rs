@@ -265,6 +265,12 @@ impl<C: Clock> Randflake<C> {
         self.generator.format.cipher.encrypt_raw(raw).into()
     }
 
+    /// Returns the clock.
+    #[must_use]
+    pub fn clock(&self) -> &C {
+        self.generator.clock()
+    }
+
     /// Returns the node ids, sorted; none after [`close`](Randflake::close).
     #[must_use]
     pub fn node_ids(&self) -> &[u32] {
@@ -301,6 +307,19 @@ impl<C: Clock> Randflake<C> {
     /// [`Builder::build`]. [`Forked`](crate::ErrorKind::Forked), [`Closed`](crate::ErrorKind::Closed).
     pub fn replace_lease(&self, node_ids: &[u32], lease: Lease) -> Result<i64> {
         self.generator.replace_lease(node_ids, lease)
+    }
+
+    /// Goes on in a forked child, with node ids and a window that were granted to it alone: none
+    /// of what its parent has or ever had. Call it once in each child, from one thread.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidLease`](crate::ErrorKind::InvalidLease): the generator was not made with
+    /// [`Builder::granted_lease`], or is of this process already.
+    /// [`InvalidNode`](crate::ErrorKind::InvalidNode): as for [`Builder::build`].
+    /// [`Closed`](crate::ErrorKind::Closed): before the fork.
+    pub fn begin_in_child(&self, node_ids: &[u32], lease: Lease) -> Result<()> {
+        self.generator.begin_in_child(node_ids, lease)
     }
 
     /// Ends the generator for good: every later call that needs it open is

@@ -286,6 +286,12 @@ impl<C: Clock> Snowflake<C> {
         self.layout().inspect(raw)
     }
 
+    /// Returns the clock.
+    #[must_use]
+    pub fn clock(&self) -> &C {
+        self.generator.clock()
+    }
+
     /// Returns the layout.
     #[must_use]
     pub fn layout(&self) -> &Layout {
@@ -330,6 +336,20 @@ impl<C: Clock> Snowflake<C> {
     /// [`Forked`](crate::ErrorKind::Forked), [`Closed`](crate::ErrorKind::Closed).
     pub fn replace_lease(&self, node_ids: &[u32], lease: Lease) -> Result<i64> {
         self.generator.replace_lease(node_ids, lease)
+    }
+
+    /// Goes on in a forked child, with node ids and a window that were granted to it alone: none
+    /// of what its parent has or ever had. Call it once in each child, from one thread.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidLease`](crate::ErrorKind::InvalidLease): the generator was not made with
+    /// [`SnowflakeBuilder::granted_lease`], or is of this process already, or the
+    /// lease lies outside the lifetime.
+    /// [`InvalidNode`](crate::ErrorKind::InvalidNode): as for [`SnowflakeBuilder::build`].
+    /// [`Closed`](crate::ErrorKind::Closed): before the fork.
+    pub fn begin_in_child(&self, node_ids: &[u32], lease: Lease) -> Result<()> {
+        self.generator.begin_in_child(node_ids, lease)
     }
 
     /// Ends the generator for good: every later call that needs it open is

@@ -6,10 +6,11 @@
 //! of a node id are disjoint, whatever any clock said and whichever message was late, repeated or
 //! lost. Clocks decide only when a lease is of use.
 
-mod error;
 mod fork;
 pub mod keeper;
 pub mod laws;
+mod leased;
+mod location;
 mod memory;
 mod rules;
 #[cfg(feature = "sqlite")]
@@ -19,13 +20,17 @@ mod store;
 #[cfg(feature = "sqlite")]
 pub use crate::sqlite::SqliteStore;
 pub use crate::{
-    error::{Error, Result, StoreErrorKind},
+    leased::{LeaseStatus, Leased, LeasedBuilder, leased},
+    location::Location,
     memory::MemoryStore,
     store::{
         Acquire, Acquired, Fence, Fenced, LeaseStore, Limits, Made, Namespace, NodeLease,
         Operation, Release, Released, Renew, Renewed, Reply, Token, window,
     },
 };
+
+#[doc(no_inline)]
+pub use randflake::{Error, ErrorKind, Result};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

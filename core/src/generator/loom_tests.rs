@@ -252,6 +252,25 @@ fn claims_and_a_replacement_and_close() {
     });
 }
 
+#[test]
+fn claims_and_two_replacements() {
+    model(|| {
+        let (flake, second) = flake(&[1], T..T + 10);
+        let replace = |flake: Flake| {
+            let lease = Lease::new(T, T + 10).expect("a lease");
+            thread::spawn(move || flake.replace_lease(&[1], lease).expect("open"))
+        };
+        let replacers = [replace(flake.clone()), replace(flake.clone())];
+        let mut parts = generate(&flake, 1);
+        let [one, other] = replacers.map(|replacer| replacer.join().expect("no panic"));
+        second.store(T + 5, Ordering::Relaxed);
+        parts.extend(generate(&flake, 1));
+        assert_distinct(&parts);
+        let last = parts.last().expect("the clock has gone on");
+        assert!(last.timestamp >= one.max(other), "{parts:?} {one} {other}");
+    });
+}
+
 /// Ids that nobody claims ahead, two to a tick of half a second.
 #[test]
 fn snowflakes_and_a_clock_that_steps() {
