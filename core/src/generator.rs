@@ -312,20 +312,19 @@ impl<F: Format, C: Clock> Generator<F, C> {
             let term = self.terms.current()?;
             let mut magazine = self.format.buffer().and_then(Buffer::take);
             let Some(state) = State::read(term, magazine.as_ref()) else { continue };
-            let plan = match self.plan_at_a_glance(term, state, want) {
-                Some(plan) => plan,
-                None => {
-                    let now = self.clock.now()?;
-                    if single
-                        && magazine.is_none()
-                        && let Some(id) = self.claim_one(term, state.word, now)
-                    {
-                        term.check_life()?;
-                        ids[0] = id;
-                        return Ok(1);
-                    }
-                    plan(self.format.layout(), term, state.seen, now, self.max_drift, want)?
+            let plan = if let Some(plan) = self.plan_at_a_glance(term, state, want) {
+                plan
+            } else {
+                let now = self.clock.now()?;
+                if single
+                    && magazine.is_none()
+                    && let Some(id) = self.claim_one(term, state.word, now)
+                {
+                    term.check_life()?;
+                    ids[0] = id;
+                    return Ok(1);
                 }
+                plan(self.format.layout(), term, state.seen, now, self.max_drift, want)?
             };
             let filled = match plan {
                 Plan::Claim { rest_in, .. } if rest_in > patience.left => {
@@ -645,14 +644,11 @@ fn plan(
         layout.ticks(stamp.saturating_sub(horizon)).saturating_sub(Duration::from_nanos(nanos))
     };
     let all_in = time_until(last.stamp);
-    Ok(match refusal {
-        Some(kind) => {
-            Plan::Wait { kind, first_in: time_until(first.stamp), all_in, helps: first.stamp < end }
-        }
-        None => {
-            let count = (horizon - first.stamp + 1) * slots - first.slot;
-            Plan::Claim { first, count, rest_in: all_in, borrows: full }
-        }
+    Ok(if let Some(kind) = refusal {
+        Plan::Wait { kind, first_in: time_until(first.stamp), all_in, helps: first.stamp < end }
+    } else {
+        let count = (horizon - first.stamp + 1) * slots - first.slot;
+        Plan::Claim { first, count, rest_in: all_in, borrows: full }
     })
 }
 

@@ -9,9 +9,15 @@
 //! [`Layout`] is the same sum with the fields in another order, other widths, another epoch and a
 //! tick of another length.
 
-use std::{fmt, ops::Range, str::FromStr, time::Duration};
+mod custom;
+mod presets;
+
+use std::{fmt, ops::Range, time::Duration};
 
 use crate::{Clock, Error, ErrorKind, Lease, Parts, Result, SystemClock, clock};
+
+pub use self::custom::CustomLayout;
+pub(crate) use self::presets::RANDFLAKE;
 
 /// Unix second of timestamp 0: 2024-10-27T03:33:20Z.
 pub const EPOCH: i64 = 1_730_000_000;
@@ -39,7 +45,7 @@ const MAX_FIELD_BITS: u32 = 32;
 /// Longest tick, in milliseconds: a day.
 const MAX_TICK_MS: u32 = 86_400_000;
 /// Last epoch, in unix milliseconds: clocks tell nanoseconds in 64 bits, up to the year 2262.
-const MAX_EPOCH_MS: i64 = i64::MAX / NANOS_PER_MS as i64;
+const MAX_EPOCH_MS: i64 = i64::MAX / NANOS_PER_MS.cast_signed();
 const NANOS_PER_MS: u64 = 1_000_000;
 /// A layout that ends sooner than this is worth a warning: two years.
 const WARNING_MS: i64 = 2 * 365 * 86_400_000;
@@ -55,7 +61,7 @@ pub enum Field {
     Sequence,
 }
 
-/// With which sequence a tick begins. Whatever it is, the ids that one thread is given rise.
+/// With which sequence a tick begins. Whatever it is, one thread is given rising ids of a node.
 ///
 /// A node that makes few ids makes most of them with the first sequence of a tick. If that is
 /// always 0, whoever cuts the ids into shards by their low bits gets most of them in one shard;
@@ -150,198 +156,7 @@ pub struct RawParts {
     pub sequence: u32,
 }
 
-/// A layout that is being described; see [`Layout::custom`].
-#[derive(Clone, Debug)]
-pub struct CustomLayout {
-    fields: Vec<(Field, u32)>,
-    tick_ms: u32,
-    epoch_ms: i64,
-    starts: Sequence,
-    unsigned: bool,
-    split: Option<[u32; 2]>,
-}
-
-/// Randflake's own.
-pub(crate) const RANDFLAKE: Layout = Layout::placed(
-    "randflake",
-    &[(Field::Time, TIMESTAMP_BITS), (Field::Node, NODE_BITS), (Field::Sequence, SEQUENCE_BITS)],
-    1000,
-    EPOCH * 1000,
-    Sequence::Zero,
-);
-
 impl Layout {
-    /// Every preset.
-    ///
-    /// ```
-    /// # use randflake::Layout;
-    /// let names: Vec<_> = Layout::PRESETS.iter().map(|layout| layout.name()).collect();
-    /// assert_eq!(names.len(), 9);
-    /// assert!(names.contains(&"sonyflake"));
-    /// ```
-    pub const PRESETS: &[Self] = &[
-        Self::randflake(),
-        Self::twitter(),
-        Self::discord(),
-        Self::leaf(),
-        Self::baidu(),
-        Self::sonyflake(),
-        Self::sonyflake2(),
-        Self::instagram(),
-        Self::simpleflake(),
-    ];
-
-    /// Randflake's own: what [`Randflake::decrypt`](crate::Randflake::decrypt) returns.
-    ///
-    /// ```
-    /// # use randflake::Layout;
-    /// let parts = Layout::randflake().inspect(63673697622556673)?;
-    /// assert_eq!((parts.unix_ms, parts.node_id, parts.sequence), (1733706297000, 42, 1));
-    /// # Ok::<(), randflake::Error>(())
-    /// ```
-    #[must_use]
-    pub const fn randflake() -> Self {
-        RANDFLAKE
-    }
-
-    /// Twitter's Snowflake of 2010. The node id is a datacenter and a worker of 5 bits each.
-    ///
-    /// ```
-    /// # use randflake::Layout;
-    /// let twitter = Layout::twitter();
-    /// let parts = twitter.inspect(1541815603606036480)?;
-    /// assert_eq!(twitter.split_node(parts.node_id), Some((11, 26)));
-    /// # Ok::<(), randflake::Error>(())
-    /// ```
-    #[must_use]
-    pub const fn twitter() -> Self {
-        Self::family("twitter", 1_288_834_974_657, Sequence::Zero).with_worker_bits(5)
-    }
-
-    /// Discord's: 42 bits of time, so that all 64 are used. The node id is a worker and a process
-    /// of 5 bits each.
-    ///
-    /// ```
-    /// # use randflake::Layout;
-    /// assert!(Layout::discord().is_unsigned());
-    /// ```
-    #[must_use]
-    pub const fn discord() -> Self {
-        let fields = [(Field::Time, 42), (Field::Node, 10), (Field::Sequence, 12)];
-        Self::placed("discord", &fields, 1, 1_420_070_400_000, Sequence::Continuing)
-            .with_worker_bits(5)
-    }
-
-    /// Meituan's Leaf, in its snowflake mode: [`twitter`](Self::twitter) with ticks that begin
-    /// with a random sequence from 0 to 99.
-    ///
-    /// ```
-    /// # use randflake::Layout;
-    /// assert_eq!(Layout::leaf().ids_per_node(), 4096 - 99);
-    /// ```
-    #[must_use]
-    pub const fn leaf() -> Self {
-        Self::family("leaf", 1_288_834_974_657, Sequence::Random(100))
-    }
-
-    /// The default of Baidu's `UidGenerator`. It **ended at 2024-11-20T13:24:16Z**: good for
-    /// reading, and a generator over it is refused.
-    ///
-    /// ```
-    /// # use randflake::{ErrorKind, Layout, Snowflake};
-    /// let error = Snowflake::new(1, Layout::baidu()).unwrap_err();
-    /// assert_eq!(error.kind(), ErrorKind::LifetimeOver);
-    /// assert!(error.to_string().contains("2024-11-20T13:24:16Z"));
-    /// ```
-    #[must_use]
-    pub const fn baidu() -> Self {
-        let fields = [(Field::Time, 28), (Field::Node, 22), (Field::Sequence, 13)];
-        Self::placed("baidu", &fields, 1000, 1_463_673_600_000, Sequence::Zero)
-    }
-
-    /// Sonyflake of version 1: ticks of 10 ms, the sequence *above* the node id.
-    ///
-    /// ```
-    /// # use randflake::Layout;
-    /// let parts = Layout::sonyflake().inspect(600114305433927938)?;
-    /// assert_eq!((parts.unix_ms, parts.node_id, parts.sequence), (1767225600000, 258, 5));
-    /// # Ok::<(), randflake::Error>(())
-    /// ```
-    #[must_use]
-    pub const fn sonyflake() -> Self {
-        Self::sony("sonyflake", 1_409_529_600_000)
-    }
-
-    /// Sonyflake of version 2: [`sonyflake`](Self::sonyflake) from 2025-01-01 on.
-    ///
-    /// ```
-    /// # use randflake::Layout;
-    /// assert_eq!(Layout::sonyflake2().epoch_ms(), 1735689600000);
-    /// ```
-    #[must_use]
-    pub const fn sonyflake2() -> Self {
-        Self::sony("sonyflake2", 1_735_689_600_000)
-    }
-
-    /// Instagram's, of its published PL/pgSQL: the node id is a shard.
-    ///
-    /// ```
-    /// # use randflake::Layout;
-    /// let parts = Layout::instagram().inspect(2384288897814875714)?;
-    /// assert_eq!((parts.unix_ms, parts.node_id, parts.sequence), (1598449407313, 2675, 578));
-    /// # Ok::<(), randflake::Error>(())
-    /// ```
-    #[must_use]
-    pub const fn instagram() -> Self {
-        let fields = [(Field::Time, 41), (Field::Node, 13), (Field::Sequence, 10)];
-        Self::placed("instagram", &fields, 1, 1_314_220_021_721, Sequence::Continuing)
-    }
-
-    /// Simpleflake: time and randomness, no node ids. **Its ids are unique within one process
-    /// only**: two processes repeat each other's ids by chance. Within the process nothing is left
-    /// to chance: a tick begins with a random sequence and counts on.
-    ///
-    /// ```
-    /// # use randflake::Layout;
-    /// assert_eq!(Layout::simpleflake().node_bits(), 0);
-    /// ```
-    #[must_use]
-    pub const fn simpleflake() -> Self {
-        // As many starts as leave 2^21 ids a tick, which is what the state word has room for.
-        let starts = (1 << 23) - (1 << 21) + 1;
-        let fields = [(Field::Time, 41), (Field::Sequence, 23)];
-        Self::placed("simpleflake", &fields, 1, 946_702_800_000, Sequence::Random(starts))
-    }
-
-    /// Starts to describe a layout by its fields, from high to low, with their widths in bits:
-    /// the time, and a node and a sequence of at most 32 bits each, which may be missing. Unless
-    /// told otherwise, ticks last 1 ms, time counts from 1970-01-01, ticks begin with the sequence
-    /// 0, and the top bit stays zero.
-    ///
-    /// ```
-    /// use randflake::{Field, Layout};
-    ///
-    /// // The example of UidGenerator's README, whose epoch is 2016-09-20 in China.
-    /// let layout = Layout::custom([(Field::Time, 29), (Field::Node, 21), (Field::Sequence, 13)])
-    ///     .tick_ms(1000)
-    ///     .epoch_ms(1474300800000)
-    ///     .build()?;
-    /// let parts = layout.inspect(180363646902239241)?;
-    /// assert_eq!((parts.unix_ms, parts.node_id, parts.sequence), (1484799346000, 4, 9));
-    /// # Ok::<(), randflake::Error>(())
-    /// ```
-    #[must_use]
-    pub fn custom(fields: impl IntoIterator<Item = (Field, u32)>) -> CustomLayout {
-        CustomLayout {
-            fields: fields.into_iter().collect(),
-            tick_ms: 1,
-            epoch_ms: 0,
-            starts: Sequence::Zero,
-            unsigned: false,
-            split: None,
-        }
-    }
-
     /// Returns the same layout with ticks that begin otherwise. Ids of both read the same.
     ///
     /// # Errors
@@ -711,18 +526,6 @@ impl Layout {
         )
     }
 
-    /// Twitter's fields.
-    const fn family(name: &'static str, epoch_ms: i64, starts: Sequence) -> Self {
-        let fields = [(Field::Time, 41), (Field::Node, 10), (Field::Sequence, 12)];
-        Self::placed(name, &fields, 1, epoch_ms, starts)
-    }
-
-    /// Sonyflake's.
-    const fn sony(name: &'static str, epoch_ms: i64) -> Self {
-        let fields = [(Field::Time, 39), (Field::Sequence, 8), (Field::Node, 16)];
-        Self::placed(name, &fields, 10, epoch_ms, Sequence::Zero)
-    }
-
     /// Places fields, which are listed from high to low.
     const fn placed(
         name: &'static str,
@@ -872,7 +675,7 @@ impl Layout {
     #[inline]
     pub(crate) const fn first_sequence(&self, stamp: u64, seed: u64) -> u64 {
         match self.starts {
-            Sequence::Random(starts) => (mix(seed ^ stamp) >> 32) * starts as u64 >> 32,
+            Sequence::Random(starts) => ((mix(seed ^ stamp) >> 32) * starts as u64) >> 32,
             Sequence::Zero | Sequence::Continuing => 0,
         }
     }
@@ -993,118 +796,6 @@ impl Layout {
     }
 }
 
-impl FromStr for Layout {
-    type Err = Error;
-
-    /// Finds a preset by its name.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument): there is none of this name.
-    fn from_str(name: &str) -> Result<Self> {
-        Self::PRESETS.iter().find(|preset| preset.name == name).copied().ok_or_else(|| {
-            let names: Vec<_> = Self::PRESETS.iter().map(|preset| preset.name).collect();
-            let names = names.join(", ");
-            Error::invalid_argument(format!(
-                "there is no layout {name:?}; there are {names}, and custom ones"
-            ))
-        })
-    }
-}
-
-impl CustomLayout {
-    /// Sets the length of a tick, 1 to 86 400 000 milliseconds.
-    #[must_use]
-    pub fn tick_ms(mut self, tick_ms: u32) -> Self {
-        self.tick_ms = tick_ms;
-        self
-    }
-
-    /// Sets at which unix millisecond tick 0 begins, from 1970 on.
-    #[must_use]
-    pub fn epoch_ms(mut self, epoch_ms: i64) -> Self {
-        self.epoch_ms = epoch_ms;
-        self
-    }
-
-    /// Sets with which sequence a tick begins.
-    #[must_use]
-    pub fn sequence(mut self, sequence: Sequence) -> Self {
-        self.starts = sequence;
-        self
-    }
-
-    /// Lets the fields take all 64 bits: ids are then unsigned numbers, and some of them, now or
-    /// one day, are negative in a signed column.
-    #[must_use]
-    pub fn unsigned(mut self, unsigned: bool) -> Self {
-        self.unsigned = unsigned;
-        self
-    }
-
-    /// Splits the node id into a datacenter and a worker of so many bits, which fill it.
-    #[must_use]
-    pub fn node_split(mut self, datacenter_bits: u32, worker_bits: u32) -> Self {
-        self.split = Some([datacenter_bits, worker_bits]);
-        self
-    }
-
-    /// Makes the layout.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument): no time, a field listed twice, one that is
-    /// too wide, 64 bits without [`unsigned`](Self::unsigned), a split that does not fill the node
-    /// id, a tick, an epoch or random starts out of range, or a time and a sequence too wide to be
-    /// counted together in 64 bits.
-    ///
-    /// ```
-    /// use randflake::{Field, Layout};
-    ///
-    /// let all_bits = Layout::custom([(Field::Time, 42), (Field::Node, 10), (Field::Sequence, 12)]);
-    /// assert!(all_bits.clone().build().unwrap_err().to_string().contains("unsigned"));
-    /// assert_eq!(all_bits.unsigned(true).build()?.ids_per_node(), 4096);
-    /// # Ok::<(), randflake::Error>(())
-    /// ```
-    pub fn build(self) -> Result<Layout> {
-        for (index, (field, bits)) in self.fields.iter().enumerate() {
-            if self.fields[..index].iter().any(|(earlier, _)| earlier == field) {
-                return Err(Error::invalid_argument(format!(
-                    "the field {field:?} is listed twice"
-                )));
-            }
-            // The word that counts needs a bit for the seal and two for the slots.
-            let most = if *field == Field::Time { 61 } else { MAX_FIELD_BITS };
-            if *bits > most {
-                return Err(Error::invalid_argument(format!(
-                    "the field {field:?} has at most {most} bits, got {bits}"
-                )));
-            }
-        }
-        if !self.fields.iter().any(|&(field, bits)| field == Field::Time && bits > 0) {
-            return Err(Error::invalid_argument("a layout needs a time of at least one bit"));
-        }
-        let most = if self.unsigned { 64 } else { 63 };
-        let bits: u32 = self.fields.iter().map(|(_, bits)| bits).sum();
-        if bits > most {
-            return Err(Error::invalid_argument(format!(
-                "the fields of a layout have at most 63 bits, or 64 if it is unsigned, got {bits}"
-            )));
-        }
-        let layout =
-            Layout::placed("custom", &self.fields, self.tick_ms, self.epoch_ms, self.starts);
-        let [datacenter_bits, worker_bits] = self.split.unwrap_or([layout.node.bits, 0]);
-        if datacenter_bits.checked_add(worker_bits) != Some(layout.node.bits) {
-            return Err(Error::invalid_argument(format!(
-                "the parts of a node id of {} bits must fill it, got {datacenter_bits} and \
-                 {worker_bits}",
-                layout.node.bits
-            )));
-        }
-        layout.with_worker_bits(worker_bits).checked()
-    }
-}
-
 /// Takes a raw value of Randflake apart. Every 64-bit value has parts.
 #[allow(clippy::cast_possible_wrap, reason = "30 bits")]
 pub(crate) const fn unpack(raw: u64) -> Parts {
@@ -1112,7 +803,7 @@ pub(crate) const fn unpack(raw: u64) -> Parts {
     Parts { timestamp: EPOCH + stamp as i64, node_id, sequence }
 }
 
-/// Spreads a number over 64 bits: the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
+/// Spreads a number over 64 bits: the finalizer of `SplitMix64` (Steele, Lea and Flood, 2014).
 const fn mix(number: u64) -> u64 {
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

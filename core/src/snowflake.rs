@@ -218,8 +218,9 @@ impl<C: Clock> SnowflakeBuilder<C> {
 }
 
 impl<C: Clock> Snowflake<C> {
-    /// Generates an id: larger, as an unsigned number, than every one that this thread was given
-    /// before, if the layout has its time on top and no node id above the sequence changes.
+    /// Generates an id. As an unsigned number it is larger than every one that this thread was
+    /// given before, where the layout has its time on top; with several node ids, where those lie
+    /// above the sequence.
     ///
     /// # Errors
     ///

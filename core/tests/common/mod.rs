@@ -74,7 +74,7 @@ pub(crate) struct Scripted {
 
 #[derive(Debug)]
 enum Flake {
-    Randflake(Randflake<Script>),
+    Randflake(Box<Randflake<Script>>),
     Snowflake(Snowflake<Script>),
 }
 
@@ -111,7 +111,7 @@ impl Scripted {
         if let Some((start, end_exclusive)) = options.lease {
             builder = builder.lease(Lease::new(start, end_exclusive)?);
         }
-        let flake = Flake::Randflake(builder.clock(script.clone()).build()?);
+        let flake = Flake::Randflake(Box::new(builder.clock(script.clone()).build()?));
         Ok(Self { flake, script })
     }
 
