@@ -86,7 +86,7 @@ impl CustomLayout {
     ///
     /// # Errors
     ///
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument): no time, a field listed twice, one that is
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument): no time, a field listed twice, one that is
     /// too wide, 64 bits without [`unsigned`](Self::unsigned), a split that does not fill the node
     /// id, a tick, an epoch or random starts out of range, or a time and a sequence too wide to be
     /// counted together in 64 bits.

@@ -177,7 +177,7 @@ impl FromStr for Layout {
     ///
     /// # Errors
     ///
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument): there is none of this name.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument): there is none of this name.
     fn from_str(name: &str) -> Result<Self> {
         Self::PRESETS.iter().find(|preset| preset.name == name).copied().ok_or_else(|| {
             let names: Vec<_> = Self::PRESETS.iter().map(|preset| preset.name).collect();
