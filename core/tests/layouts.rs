@@ -508,6 +508,45 @@ fn low_traffic_spreads_where_ticks_do_not_begin_with_0() {
     }
 }
 
+/// A glance tells seconds: enough for ticks that long, and too little for shorter ones.
+#[test]
+fn a_glance_decides_no_short_tick() {
+    #[derive(Default)]
+    struct Glancing {
+        now: Cell<i64>,
+        looks: Cell<u32>,
+    }
+    impl Clock for &Glancing {
+        fn now(&self) -> Result<i64> {
+            self.looks.set(self.looks.get() + 1);
+            Ok(self.now.get())
+        }
+        fn glance(&self) -> Option<i64> {
+            Some(self.now.get().div_euclid(SECOND))
+        }
+    }
+
+    let seconds = Layout::custom([(Field::Time, 31), (Field::Node, 16), (Field::Sequence, 16)])
+        .tick_ms(2000)
+        .build()
+        .expect("valid");
+    for (layout, looks) in [(Layout::twitter(), 400), (Layout::sonyflake(), 400), (seconds, 2)] {
+        let clock = Glancing::default();
+        clock.now.set(NOON * SECOND);
+        let flake = Snowflake::builder(layout).node_id(1).clock(&clock).build().expect("valid");
+        clock.looks.set(0);
+        for _ in 0..400 {
+            let id = flake.generate().expect("an id");
+            let tick_ms = i64::from(layout.tick_ms());
+            let expected = layout.pack(clock.now.get() / MS, 1, 0).expect("in range");
+            let unix_ms = |raw| layout.inspect(raw).expect("an id").unix_ms;
+            assert_eq!(unix_ms(id), unix_ms(expected), "{tick_ms}");
+            clock.now.set(clock.now.get() + 7 * MS); // 2.8 seconds in all
+        }
+        assert_eq!(clock.looks.get(), looks, "{layout:?}");
+    }
+}
+
 #[test]
 fn a_lease_with_drift_lends_coming_ticks() {
     let flake = Snowflake::builder(Layout::twitter())
