@@ -408,7 +408,8 @@ impl Layout {
     }
 
     /// Returns the unix millisecond from which on ids are negative in a signed 64-bit column, and
-    /// so come before all others there; `None` if they never are.
+    /// so come before all others there; `None` if they never are, or if another field than the
+    /// time decides it.
     ///
     /// ```
     /// # use randflake::Layout;
@@ -441,18 +442,15 @@ impl Layout {
 
     /// Returns how much time the layout has left on the machine's clock.
     ///
-    /// # Errors
-    ///
-    /// Never with a clock that works.
-    ///
     /// ```
     /// # use std::time::Duration;
     /// # use randflake::Layout;
-    /// assert_eq!(Layout::baidu().remaining()?, Duration::ZERO);
-    /// # Ok::<(), randflake::Error>(())
+    /// assert_eq!(Layout::baidu().remaining(), Duration::ZERO);
+    /// assert!(Layout::sonyflake2().remaining() > Duration::ZERO);
     /// ```
-    pub fn remaining(&self) -> Result<Duration> {
-        SystemClock.now().map(|now| self.remaining_at(clock::to_ms(now)))
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.remaining_at(system_ms())
     }
 
     /// Returns what to warn of at a unix millisecond, if anything: that the layout ends within two
@@ -476,6 +474,18 @@ impl Layout {
                 self.remaining_at(unix_ms).as_secs() / 86_400
             )
         })
+    }
+
+    /// Returns what to warn of on the machine's clock; see [`warning_at`](Self::warning_at).
+    ///
+    /// ```
+    /// # use randflake::Layout;
+    /// assert!(Layout::baidu().warning().is_some());
+    /// assert_eq!(Layout::sonyflake2().warning(), None);
+    /// ```
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        self.warning_at(system_ms())
     }
 
     /// Returns a text that two layouts share if they pack alike, for whoever keeps records of node
@@ -801,6 +811,10 @@ impl Layout {
 pub(crate) const fn unpack(raw: u64) -> Parts {
     let (stamp, node_id, sequence) = RANDFLAKE.take_apart(raw);
     Parts { timestamp: EPOCH + stamp as i64, node_id, sequence }
+}
+
+fn system_ms() -> i64 {
+    SystemClock.now().map_or(i64::MAX, clock::to_ms) // it does not fail
 }
 
 /// Spreads a number over 64 bits: the finalizer of `SplitMix64` (Steele, Lea and Flood, 2014).

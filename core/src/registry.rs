@@ -96,13 +96,18 @@ impl Entry {
             return Ok(None);
         };
         if self.epoch != epoch {
-            return Err(Error::new(
-                ErrorKind::Forked,
-                format!(
+            let message = match scope {
+                Scope::Layout(layout) if layout.node_bits() == 0 => format!(
+                    "the process this one was forked from makes ids of the layout {}, which has \
+                     no node ids to tell two processes apart; use one that has",
+                    layout.name()
+                ),
+                _ => format!(
                     "node id {node} belongs to the process this one was forked from; \
                      give the child a node id of its own"
                 ),
-            ));
+            };
+            return Err(Error::new(ErrorKind::Forked, message));
         }
         if *self.nodes != *nodes {
             return Err(Error::new(

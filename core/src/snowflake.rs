@@ -43,6 +43,8 @@ pub struct SnowflakeBuilder<C = SystemClock> {
 struct Plain {
     layout: Layout,
     seed: u64,
+    /// Whether ticks begin and end with seconds.
+    of_seconds: bool,
 }
 
 impl Format for Plain {
@@ -53,8 +55,8 @@ impl Format for Plain {
 
     #[inline]
     fn glance(&self, clock: &impl Clock) -> Option<u64> {
-        if self.layout.tick_ms() < 1000 {
-            return None; // which of the ticks of its second?
+        if !self.of_seconds {
+            return None; // which of the ticks of this second?
         }
         let nanos = clock.glance()?.checked_mul(1_000_000_000)?;
         self.layout.tick_at(nanos, 0).map(|(tick, _)| tick)
@@ -84,7 +86,9 @@ impl Plain {
             NonZero::new(usize::from_ne_bytes(bytes)).unwrap_or(NonZero::<usize>::MIN)
         });
         // A forked child goes on from another one than its parent.
-        Self { layout, seed: seed.get() as u64 ^ fork::life().epoch().rotate_right(8) }
+        let seed = seed.get() as u64 ^ fork::life().epoch().rotate_right(8);
+        let of_seconds = layout.tick_ms() % 1000 == 0 && layout.epoch_ms() % 1000 == 0;
+        Self { layout, seed, of_seconds }
     }
 }
 

@@ -129,6 +129,7 @@ mod linux {
         let flake = Snowflake::new(5, Layout::sonyflake()).expect("a free node, or this one");
         let granted = Snowflake::builder(Layout::sonyflake()).node_id(6).granted_lease(lease);
         let granted = granted.build().expect("valid");
+        Snowflake::builder(Layout::simpleflake()).build().expect("no node id needed");
         let known = [&flake, &granted].map(|flake| flake.generate().expect("an id"));
         let before = SystemClock.now().expect("a time") / 1_000_000;
         in_child(fork, || {
@@ -142,6 +143,10 @@ mod linux {
             }
             let again = Snowflake::new(5, Layout::sonyflake());
             assert_eq!(kind(again), Err(ErrorKind::Forked));
+            // Without node ids there is nothing that a child could do otherwise.
+            let again = Snowflake::builder(Layout::simpleflake()).build().expect_err("refused");
+            assert_eq!(again.kind(), ErrorKind::Forked);
+            assert!(again.to_string().contains("no node ids"), "{again}");
             let own = Snowflake::new(7, Layout::sonyflake()).expect("a free node");
             let id = own.generate().expect("an id");
             assert!(own.inspect(id).expect("an id").unix_ms > before / 10 * 10, "a later tick");

@@ -526,11 +526,21 @@ fn a_glance_decides_no_short_tick() {
         }
     }
 
-    let seconds = Layout::custom([(Field::Time, 31), (Field::Node, 16), (Field::Sequence, 16)])
-        .tick_ms(2000)
-        .build()
-        .expect("valid");
-    for (layout, looks) in [(Layout::twitter(), 400), (Layout::sonyflake(), 400), (seconds, 2)] {
+    let custom = |tick_ms, epoch_ms| {
+        Layout::custom([(Field::Time, 31), (Field::Node, 16), (Field::Sequence, 16)])
+            .tick_ms(tick_ms)
+            .epoch_ms(epoch_ms)
+            .build()
+            .expect("valid")
+    };
+    for (layout, looks) in [
+        (Layout::twitter(), 400),
+        (Layout::sonyflake(), 400),
+        (custom(2000, 0), 2),
+        // Ticks that begin and end within a second.
+        (custom(1000, 657), 400),
+        (custom(1500, 0), 400),
+    ] {
         let clock = Glancing::default();
         clock.now.set(NOON * SECOND);
         let flake = Snowflake::builder(layout).node_id(1).clock(&clock).build().expect("valid");
