@@ -262,6 +262,16 @@ impl Layout {
     }
 
     /// Returns the name of the preset, or `"custom"`.
+    ///
+    /// ```
+    /// # use randflake::{Layout, Sequence};
+    /// let leaf = Layout::leaf();
+    /// assert_eq!(leaf.name(), "leaf");
+    /// assert_eq!((leaf.time_bits(), leaf.node_bits(), leaf.sequence_bits()), (41, 10, 12));
+    /// assert_eq!((leaf.max_node_id(), leaf.max_sequence()), (1023, 4095));
+    /// assert_eq!((leaf.tick_ms(), leaf.epoch_ms()), (1, 1288834974657));
+    /// assert_eq!(leaf.sequence(), Sequence::Random(100));
+    /// ```
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name

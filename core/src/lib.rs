@@ -39,6 +39,7 @@
 //! same there, byte for byte.
 
 mod base32hex;
+mod boundary;
 mod buffer;
 mod cloak;
 mod clock;
@@ -60,6 +61,7 @@ mod term;
 mod word;
 
 pub use crate::{
+    boundary::BoundaryFlake,
     cloak::Cloak,
     clock::{Clock, SystemClock, unix_nanos},
     error::{Error, ErrorKind, Result},

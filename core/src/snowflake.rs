@@ -87,7 +87,7 @@ impl Plain {
         });
         // A forked child goes on from another one than its parent.
         let seed = seed.get() as u64 ^ fork::life().epoch().rotate_right(8);
-        let of_seconds = layout.tick_ms() % 1000 == 0 && layout.epoch_ms() % 1000 == 0;
+        let of_seconds = layout.tick_ms().is_multiple_of(1000) && layout.epoch_ms() % 1000 == 0;
         Self { layout, seed, of_seconds }
     }
 }
@@ -146,6 +146,21 @@ impl<C: Clock> SnowflakeBuilder<C> {
 
     /// Lets the generator stamp only ticks that lie in the seconds of this lease, and lets
     /// [`Snowflake::extend_lease`] raise its end. One lease serves one process life.
+    ///
+    /// ```
+    /// use randflake::{Layout, Lease, Snowflake};
+    ///
+    /// let noon = 1_763_640_000;
+    /// let flake = Snowflake::builder(Layout::twitter())
+    ///     .node_id(1)
+    ///     .lease(Lease::new(noon, noon + 300)?)
+    ///     .max_drift(2) // a burst may borrow two seconds' worth of milliseconds
+    ///     .clock(move || noon * 1_000_000_000)
+    ///     .build()?;
+    /// flake.extend_lease(noon + 600)?;
+    /// assert_eq!(flake.lease(), Some(Lease::new(noon, noon + 600)?));
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
     #[must_use]
     pub fn lease(mut self, lease: Lease) -> Self {
         self.options.lease(lease);
@@ -361,6 +376,17 @@ impl<C: Clock> Snowflake<C> {
     /// [`Closed`](crate::ErrorKind::Closed). For a granted lease, returns the first unix second in
     /// which nothing was issued: from there on the lease may be given back. Does nothing, and
     /// returns `None`, in a forked child and the second time.
+    ///
+    /// ```
+    /// use randflake::{ErrorKind, Layout, Snowflake};
+    ///
+    /// let flake = Snowflake::new(3, Layout::sonyflake2())?;
+    /// let id = flake.generate()?;
+    /// flake.close();
+    /// assert_eq!(flake.generate().unwrap_err().kind(), ErrorKind::Closed);
+    /// assert_eq!(flake.inspect(id)?.node_id, 3); // still reads
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
     pub fn close(&self) -> Option<i64> {
         self.generator.close()
     }

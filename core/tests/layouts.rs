@@ -14,8 +14,8 @@ use std::{
 use common::{Call, Pair, Scripted, World};
 use proptest::prelude::*;
 use randflake::{
-    Cloak, Clock, Error, ErrorKind, Field, Id, Layout, Lease, RawParts, Result, Sequence,
-    Snowflake, SystemClock,
+    BoundaryFlake, Cloak, Clock, Error, ErrorKind, Field, Id, Layout, Lease, RawParts, Result,
+    Sequence, Snowflake, SystemClock,
 };
 use randflake_vectors::{
     checked_in,
@@ -133,6 +133,23 @@ fn cloaks_hide_and_reveal() {
         cloak.reveal_many(&mut many);
         assert_eq!(many, vec![number.cast_signed(); 77], "{case}");
         assert_eq!(format!("{cloak:?}"), "Cloak(..)");
+    }
+}
+
+#[test]
+fn published_boundary_flakes_read_and_convert() {
+    for case in list(&file("boundary.json"), "cases") {
+        let flake: BoundaryFlake = text(case, "text").parse().expect("base 62");
+        let hex = |bytes: &[u8]| {
+            let number = bytes.iter().fold(0_u128, |number, &byte| number << 8 | u128::from(byte));
+            format!("{number:0width$x}", width = 2 * bytes.len())
+        };
+        assert_eq!(hex(&flake.to_bytes()), text(case, "bytes"), "{case}");
+        assert_eq!(BoundaryFlake::from_bytes(flake.to_bytes()), flake, "{case}");
+        assert_eq!(flake.to_string(), text(case, "text"), "{case}");
+        assert_eq!(flake.unix_ms(), wide::<u64>(case, "unix_ms"), "{case}");
+        assert_eq!(hex(&flake.worker()), text(case, "worker"), "{case}");
+        assert_eq!(flake.sequence(), number::<u16>(&case["sequence"]), "{case}");
     }
 }
 

@@ -100,6 +100,34 @@ pub fn layouts(checked_in: &str) -> String {
     render(&file, 2)
 }
 
+/// Returns `boundary.json` with the names, parts and provenances of `checked_in` and everything
+/// else computed.
+///
+/// # Panics
+///
+/// If `checked_in` is no such file.
+#[must_use]
+pub fn boundary(checked_in: &str) -> String {
+    const DIGITS: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let mut file: Value = serde_json::from_str(checked_in).expect("boundary.json is JSON");
+    for case in file["cases"].as_array_mut().expect("cases") {
+        let text = |name: &str| case[name].as_str().expect("a text");
+        let unix_ms: u64 = text("unix_ms").parse().expect("64 bits");
+        let sequence = case["sequence"].as_u64().expect("a number");
+        let bytes = format!("{unix_ms:016x}{}{sequence:04x}", text("worker"));
+        let mut rest = u128::from_str_radix(&bytes, 16).expect("32 hex digits");
+        let mut digits = Vec::new();
+        while rest > 0 || digits.is_empty() {
+            digits.push(DIGITS.as_bytes()[usize::try_from(rest % 62).expect("small")]);
+            rest /= 62;
+        }
+        digits.reverse();
+        case["bytes"] = bytes.into();
+        case["text"] = String::from_utf8(digits).expect("ASCII").into();
+    }
+    render(&file, 2)
+}
+
 /// Returns `cloak.json` with the names, inputs and keys of `checked_in` and everything else
 /// computed from the keys.
 ///
