@@ -24,6 +24,9 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 /// How often a call looks for what another thread does for it.
 const GLANCE: Duration = Duration::from_millis(1);
 
+/// After what time it is worth asking again for a lease that others try to get.
+const MOMENT: Duration = Duration::from_millis(50);
+
 /// Leases node ids from a store and returns the generator over them.
 ///
 /// `store` is the path of a SQLite file, which is made if it is missing, or another [`Location`].
@@ -220,7 +223,7 @@ impl<C: Clock + Send + Sync + 'static> LeasedBuilder<C> {
         self
     }
 
-    /// Sets how long the first lease may take; 10 seconds unless set.
+    /// Sets how long the first lease may take, up to a day; 10 seconds unless set.
     #[must_use]
     pub fn acquire_timeout(mut self, acquire_timeout: Duration) -> Self {
         self.options.acquire_timeout = acquire_timeout;
@@ -266,6 +269,7 @@ impl<C: Clock + Send + Sync + 'static> LeasedBuilder<C> {
     /// As [`leased`], and `INVALID_ARGUMENT` for options out of range.
     pub fn open(self) -> Result<Leased<C>> {
         let longest = self.options.ttl.max(Namespace::MAX_TTL);
+        // The skew last, since it may be anything up to a sixth of the ttl.
         let namespace = Namespace::new(self.namespace, &self.secret)?
             .max_skew(0)?
             .max_ttl(longest)?
@@ -319,6 +323,16 @@ impl<C: Clock> Leased<C> {
         }
         post.hurry(desk);
     }
+
+    /// Returns whether it was closed or stopped and the node ids are given back, as far as that
+    /// was possible.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.watch.of(ProcessLife::current()).is_some_and(|watch| {
+            let desk = watch.post.lock();
+            desk.closed && desk.ended
+        })
+    }
 }
 
 impl<C: Clock + Send + Sync + 'static> Leased<C> {
@@ -330,9 +344,9 @@ impl<C: Clock + Send + Sync + 'static> Leased<C> {
     /// get another one within `max_wait`; it goes on trying. In a forked child's first call also
     /// what [`leased`] fails with.
     pub fn generate(&self) -> Result<Id> {
-        self.flake.generate().or_else(|error| {
+        self.try_generate().or_else(|error| {
             self.recover(error)?;
-            self.flake.generate()
+            self.try_generate()
         })
     }
 
@@ -354,19 +368,69 @@ impl<C: Clock + Send + Sync + 'static> Leased<C> {
     ///
     /// As [`Leased::fill`].
     pub fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
-        self.flake.fill_i64(ids).or_else(|error| {
+        self.try_fill_i64(ids).or_else(|error| {
             self.recover(error)?;
-            self.flake.fill_i64(ids)
+            self.try_fill_i64(ids)
         })
     }
 
-    /// Returns how long to wait until an id can be had; see [`Randflake::ready_in`].
+    /// Does as [`Leased::generate`], but leaves [`Leased::recover`] to the caller, who may hold
+    /// something that must not be held while a store is asked. For adapters of this crate to other
+    /// languages.
     ///
     /// # Errors
     ///
-    /// As [`Leased::generate`].
+    /// As [`Leased::generate`]; `LEASE_EXPIRED` and, in a child that has no lease yet, `FORKED`
+    /// without having tried anything.
+    #[inline]
+    pub fn try_generate(&self) -> Result<Id> {
+        self.flake.generate()
+    }
+
+    /// Does as [`Leased::fill_i64`], but leaves [`Leased::recover`] to the caller, as
+    /// [`Leased::try_generate`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Leased::try_generate`] and [`Randflake::fill`].
+    #[inline]
+    pub fn try_fill_i64(&self, ids: &mut [i64]) -> Result<()> {
+        self.flake.fill_i64(ids)
+    }
+
+    /// Does what can be done about a call that failed: leases anew in a forked child, and waits up
+    /// to `max_wait` for the keeper where a lease is over. After that the call is worth another
+    /// try.
+    ///
+    /// # Errors
+    ///
+    /// The error itself where nothing can be done about it; in a forked child also what [`leased`]
+    /// fails with.
+    #[cold]
+    pub fn recover(&self, error: Error) -> Result<()> {
+        match error.kind() {
+            ErrorKind::Forked => self.begin_in_child(error),
+            ErrorKind::LeaseExpired => self.outlast(error),
+            _ => Err(error),
+        }
+    }
+
+    /// Returns how long to wait until an id can be had; see [`Randflake::ready_in`]. While the
+    /// lease is over and the keeper tries to get another one, a moment after which to ask again.
+    ///
+    /// # Errors
+    ///
+    /// As [`Leased::generate`], but not `LEASE_EXPIRED` while the keeper tries.
     pub fn ready_in(&self) -> Result<Duration> {
         self.flake.ready_in().or_else(|error| {
+            if error.kind() == ErrorKind::LeaseExpired
+                && let Some(watch) = self.watch.of(ProcessLife::current())
+                && let desk = watch.post.lock()
+                && !desk.ended
+            {
+                watch.post.hurry(desk);
+                return Ok(MOMENT);
+            }
             self.recover(error)?;
             self.flake.ready_in()
         })
@@ -415,16 +479,6 @@ impl<C: Clock + Send + Sync + 'static> Leased<C> {
             losses: keeper.losses(),
             last_error: keeper.last_error().map(copy_of),
         })
-    }
-
-    /// Does what can be done about a call that failed; after that it is worth another try.
-    #[cold]
-    fn recover(&self, error: Error) -> Result<()> {
-        match error.kind() {
-            ErrorKind::Forked => self.begin_in_child(error),
-            ErrorKind::LeaseExpired => self.outlast(error),
-            _ => Err(error),
-        }
     }
 
     /// Leases anew in a forked child, or waits for the thread that does.
@@ -478,7 +532,14 @@ impl<C: Clock + Send + Sync + 'static> Leased<C> {
     fn keep(&self, watch: &Watch, granted: Granted) -> Result<()> {
         let Granted { mut keeper, store, .. } = granted;
         keeper.answer(Answer::Opened(Ok(())), reading()?)?;
-        watch.post.lock().keeper = Some(keeper);
+        let mut desk = watch.post.lock();
+        if desk.closed {
+            // While this was acquired.
+            keeper.stop();
+            (desk.used_until, desk.ended) = (self.flake.close(), false);
+        }
+        desk.keeper = Some(keeper);
+        drop(desk);
         let work = |store| {
             let (flake, source) = (Arc::clone(&self.flake), Arc::clone(&self.source));
             let post = Arc::clone(&watch.post);
