@@ -17,7 +17,7 @@ pub enum ErrorKind {
     InvalidSecret,
     /// A node id is outside its range, listed twice, or missing.
     InvalidNode,
-    /// A lease is backwards or lies outside the format's lifetime, or there is none to extend.
+    /// A lease is backwards or lies outside the layout's lifetime, or there is none to extend.
     InvalidLease,
     /// Text is not the text of an id, or a number does not fit in 64 bits.
     InvalidId,
@@ -25,17 +25,17 @@ pub enum ErrorKind {
     InvalidArgument,
     /// Another generator of this process holds some of these node ids with some others.
     NodeInUse,
-    /// The first second of the generator is still to come.
+    /// The first tick of the generator is still to come.
     LeaseNotStarted,
-    /// The last second of the lease is over.
+    /// The last tick of the lease is over.
     LeaseExpired,
-    /// All ids of the seconds that may be used now are taken.
+    /// All ids of the ticks that may be used now are taken.
     SequenceExhausted,
     /// The clock is behind the last id.
     ClockMovedBack,
-    /// The clock shows a time before 2024-10-27T03:33:20Z.
+    /// The clock shows a time before the layout's epoch; Randflake's is 2024-10-27T03:33:20Z.
     ClockBeforeEpoch,
-    /// The format's last second, 2058-11-05T17:10:23Z, is over.
+    /// The layout's last tick is over; Randflake's is 2058-11-05T17:10:23Z.
     LifetimeOver,
     /// The generator, or its node id, belongs to a process this one was forked from.
     Forked,
@@ -180,22 +180,14 @@ impl Error {
     #[cold]
     #[must_use]
     pub fn invalid_node(got: impl fmt::Display) -> Self {
-        let max = layout::MAX_NODE_ID;
-        Self::new(
-            ErrorKind::InvalidNode,
-            format!("a node id must be an integer between 0 and {max}, got {got}"),
-        )
+        layout::RANDFLAKE.invalid_node(got)
     }
 
     /// Makes the error of a list of more than [`MAX_NODES`](layout::MAX_NODES) node ids.
     #[cold]
     #[must_use]
     pub fn too_many_nodes(got: usize) -> Self {
-        let max = layout::MAX_NODES;
-        Self::new(
-            ErrorKind::InvalidNode,
-            format!("a generator takes at most {max} node ids, got {got}"),
-        )
+        layout::RANDFLAKE.too_many_nodes(got)
     }
 
     /// Makes the error of a number that is no signed 64-bit id.

@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
-use crate::clock::{self, Clock, SystemClock};
+use crate::clock::{Clock, SystemClock};
 
 /// One life of a process: from its start, or from the fork that made it, to the next fork.
 ///
@@ -42,7 +42,8 @@ impl ProcessLife {
 pub(crate) struct Life {
     /// Zero in a child that has not looked yet.
     epoch: AtomicU64,
-    /// Unix second in which this process loaded the library, or was forked; zero: not known yet.
+    /// Unix nanosecond at which this process loaded the library, or was forked; zero: not known
+    /// yet.
     loaded: AtomicI64,
 }
 
@@ -88,23 +89,19 @@ impl Life {
         self.epoch.load(Ordering::Relaxed) == epoch
     }
 
-    /// Returns the unix second in which this process loaded the library or was forked, or, where
-    /// nothing told, first asked.
+    /// Returns the unix nanosecond at which this process loaded the library or was forked, or,
+    /// where nothing told, first asked.
     pub(crate) fn loaded(&self) -> i64 {
         let loaded = self.loaded.load(Ordering::Relaxed);
         if loaded != 0 {
             return loaded;
         }
-        let now = real_second();
+        let now = SystemClock.now().unwrap_or(0);
         match self.loaded.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => now,
             Err(other_thread) => other_thread,
         }
     }
-}
-
-fn real_second() -> i64 {
-    SystemClock.now().map_or(0, |now| clock::split(now).0)
 }
 
 /// Maps the page, or falls back, once in the life of the oldest ancestor.

@@ -31,6 +31,14 @@ impl Id {
         unsafe { &mut *(std::ptr::from_mut(ids) as *mut [i64]) }
     }
 
+    /// Views raw ids as signed numbers.
+    #[allow(unsafe_code, reason = "the same bits, of the same size")]
+    pub(crate) fn raws_as_numbers(raws: &mut [u64]) -> &mut [i64] {
+        // SAFETY: u64 and i64 have the same size and alignment, and every value of one is one of
+        // the other.
+        unsafe { &mut *(std::ptr::from_mut(raws) as *mut [i64]) }
+    }
+
     /// Writes the text form, which is ASCII, without allocating.
     ///
     /// ```

@@ -21,11 +21,27 @@
 //! **A node id given by hand is safe for one live process at a time, on a machine whose clock has
 //! not stepped back over the last id.** See [`Randflake`].
 //!
+//! Ids that sort by time, of Twitter's, Discord's or another [`Layout`] of the Snowflake family,
+//! come from [`Snowflake`], and a [`Cloak`] hides them, or any other 64-bit ids, from outsiders:
+//!
+//! ```
+//! use randflake::{Cloak, Layout, Secret, Snowflake};
+//!
+//! let flake = Snowflake::new(378, Layout::twitter())?;
+//! let id = flake.generate()?; // inside: sorts by time
+//! let cloak = Cloak::new(&Secret::random(), "posts.id");
+//! let text = cloak.hide(id).to_string(); // outside: says nothing
+//! assert_eq!(cloak.reveal(text.parse()?), id);
+//! # Ok::<(), randflake::Error>(())
+//! ```
+//!
 //! The same library exists for Python and for Node.js; ids, text, errors and behaviour are the
 //! same there, byte for byte.
 
 mod base32hex;
+mod boundary;
 mod buffer;
+mod cloak;
 mod clock;
 mod error;
 mod fork;
@@ -35,23 +51,29 @@ mod inspector;
 pub mod layout;
 mod lease;
 mod parts;
+mod randflake;
 mod registry;
 mod secret;
+mod snowflake;
 mod sparx;
 mod sync;
 mod term;
 mod word;
 
 pub use crate::{
+    boundary::BoundaryFlake,
+    cloak::Cloak,
     clock::{Clock, SystemClock, unix_nanos},
     error::{Error, ErrorKind, Result},
     fork::ProcessLife,
-    generator::{Builder, Randflake},
     id::Id,
     inspector::Inspector,
+    layout::{CustomLayout, Field, Layout, RawParts, Sequence},
     lease::Lease,
     parts::Parts,
+    randflake::{Builder, Randflake},
     secret::Secret,
+    snowflake::{Snowflake, SnowflakeBuilder},
 };
 
 /// Notes that the library is loaded. A generator by hand issues its first id in the second after

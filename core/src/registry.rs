@@ -7,11 +7,38 @@ use std::sync::Arc;
 
 use once_cell::race::OnceBox;
 
-use crate::{Error, ErrorKind, Result, Secret, fork, word::Word};
+use crate::{Error, ErrorKind, Layout, Result, Secret, fork, word::Word};
+
+/// Whose node ids they are: the same number is another node elsewhere.
+#[derive(Clone)]
+pub(crate) enum Scope {
+    /// Those of Randflake under a secret.
+    Secret(Secret),
+    /// Those of unencrypted ids of a layout.
+    Layout(Layout),
+}
+
+impl Scope {
+    fn shares_ids_with(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Secret(one), Self::Secret(other)) => one.as_bytes() == other.as_bytes(),
+            (Self::Layout(one), Self::Layout(other)) => one.packs_like(other),
+            _ => false,
+        }
+    }
+
+    /// Tells whether the slots of a tick stand for the same ids; asked of two that share ids.
+    fn counts_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Layout(one), Self::Layout(other)) => one.sequence() == other.sequence(),
+            _ => true,
+        }
+    }
+}
 
 struct Entry {
     epoch: u64,
-    secret: Secret,
+    scope: Scope,
     nodes: Box<[u32]>,
     word: Arc<Word>,
     next: OnceBox<Self>,
@@ -19,31 +46,35 @@ struct Entry {
 
 static FIRST: OnceBox<Entry> = OnceBox::new();
 
-/// Returns the word that all generators with this secret and these node ids share.
+/// Returns the word of so many slots that all generators with this scope and these node ids share.
 ///
 /// # Errors
 ///
-/// `NODE_IN_USE` if a generator of this process has some of these nodes with some others,
-/// `FORKED` if an ancestor of this process had some of them.
-pub(crate) fn word_of(secret: &Secret, nodes: &[u32]) -> Result<Arc<Word>> {
+/// `NODE_IN_USE` if a generator of this process has some of these nodes with some others, or
+/// begins its ticks otherwise; `FORKED` if an ancestor of this process had some of them.
+pub(crate) fn word_of(scope: &Scope, nodes: &[u32], slots: u64) -> Result<Arc<Word>> {
     let life = fork::life();
     let epoch = life.epoch();
     let mut new: Option<Box<Entry>> = None;
     let mut end = &FIRST;
     loop {
         while let Some(entry) = end.get() {
-            if let Some(word) = entry.word_for(epoch, secret, nodes)? {
+            if let Some(word) = entry.word_for(epoch, scope, nodes)? {
                 // A fork since the epoch was read would make the word the parent's.
-                return if life.is_current(epoch) { Ok(word) } else { word_of(secret, nodes) };
+                return if life.is_current(epoch) {
+                    Ok(word)
+                } else {
+                    word_of(scope, nodes, slots)
+                };
             }
             end = &entry.next;
         }
         let entry = new.take().unwrap_or_else(|| {
             Box::new(Entry {
                 epoch,
-                secret: secret.clone(),
+                scope: scope.clone(),
                 nodes: nodes.into(),
-                word: Arc::new(Word::new(nodes.len(), 0)),
+                word: Arc::new(Word::new(slots, 0)),
                 next: OnceBox::new(),
             })
         });
@@ -57,21 +88,26 @@ pub(crate) fn word_of(secret: &Secret, nodes: &[u32]) -> Result<Arc<Word>> {
 }
 
 impl Entry {
-    fn word_for(&self, epoch: u64, secret: &Secret, nodes: &[u32]) -> Result<Option<Arc<Word>>> {
-        if self.secret.as_bytes() != secret.as_bytes() {
+    fn word_for(&self, epoch: u64, scope: &Scope, nodes: &[u32]) -> Result<Option<Arc<Word>>> {
+        if !self.scope.shares_ids_with(scope) {
             return Ok(None);
         }
         let Some(node) = shared(&self.nodes, nodes) else {
             return Ok(None);
         };
         if self.epoch != epoch {
-            return Err(Error::new(
-                ErrorKind::Forked,
-                format!(
+            let message = match scope {
+                Scope::Layout(layout) if layout.node_bits() == 0 => format!(
+                    "the process this one was forked from makes ids of the layout {}, which has \
+                     no node ids to tell two processes apart; use one that has",
+                    layout.name()
+                ),
+                _ => format!(
                     "node id {node} belongs to the process this one was forked from; \
                      give the child a node id of its own"
                 ),
-            ));
+            };
+            return Err(Error::new(ErrorKind::Forked, message));
         }
         if *self.nodes != *nodes {
             return Err(Error::new(
@@ -79,6 +115,16 @@ impl Entry {
                 format!(
                     "node id {node} is in use in this process together with other node ids; \
                      use the same list of node ids again, or node ids that are in no other list"
+                ),
+            ));
+        }
+        if !self.scope.counts_like(scope) {
+            return Err(Error::new(
+                ErrorKind::NodeInUse,
+                format!(
+                    "node id {node} is in use in this process by a generator whose ticks begin \
+                     with another sequence; use the same layout and Sequence again, or another \
+                     node id"
                 ),
             ));
         }

@@ -16,7 +16,7 @@ use crate::{
 pub(crate) struct Term {
     /// Sorted and distinct.
     pub(crate) nodes: Box<[u32]>,
-    /// First stamp, in seconds since the epoch.
+    /// First stamp, in ticks since the epoch.
     pub(crate) start: u64,
     end_exclusive: AtomicU64,
     pub(crate) word: Arc<Word>,
@@ -43,7 +43,7 @@ impl Term {
         }
     }
 
-    /// Returns the first second after the window, in seconds since the epoch.
+    /// Returns the first tick after the window, in ticks since the epoch.
     pub(crate) fn end_exclusive(&self) -> u64 {
         // Relaxed: a late sight of a raised end only refuses what the next call grants.
         self.end_exclusive.load(Ordering::Relaxed)
@@ -54,8 +54,8 @@ impl Term {
         self.end_exclusive.fetch_max(end_exclusive, Ordering::Relaxed);
     }
 
-    /// Seals the predecessor and opens this Term's word at the second after its last stamp, if it
-    /// is not open yet. Returns the first second in which the predecessor issued nothing.
+    /// Seals the predecessor and opens this Term's word at the tick after its last stamp, if it is
+    /// not open yet. Returns the first tick in which the predecessor issued nothing.
     ///
     /// The replacing thread does this, and so does every caller that comes before it is done:
     /// each step can be repeated, so nobody waits for anybody. Does nothing to a Term without a
@@ -147,13 +147,13 @@ impl Terms {
     }
 
     /// Publishes a Term over other nodes or another window, which begins after the last stamp of
-    /// the current one. Returns the first second in which the replaced Term issued nothing.
-    pub(crate) fn replace(&self, nodes: &[u32], window: &Range<u64>) -> Result<u64> {
+    /// the current one. Returns the first tick in which the replaced Term issued nothing.
+    pub(crate) fn replace(&self, nodes: &[u32], slots: u64, window: &Range<u64>) -> Result<u64> {
         loop {
             let old = self.current()?;
             // Only an opened word can be sealed.
             old.open();
-            let word = Arc::new(Word::unopened(nodes.len()));
+            let word = Arc::new(Word::unopened(slots));
             let mut new = Term::new(nodes.into(), window.clone(), word);
             new.predecessor = Some(Arc::clone(&old.word));
             // Published before the old word is sealed, so that a caller who meets the seal finds
@@ -165,12 +165,17 @@ impl Terms {
     }
 
     /// Publishes the first Term of a forked child.
-    pub(crate) fn begin_in_child(&self, nodes: &[u32], window: Range<u64>) -> Result<()> {
+    pub(crate) fn begin_in_child(
+        &self,
+        nodes: &[u32],
+        slots: u64,
+        window: Range<u64>,
+    ) -> Result<()> {
         let parents = self.peek().ok_or_else(closed)?;
         if parents.check_life().is_ok() {
             return Err(not_forked());
         }
-        let word = Arc::new(Word::new(nodes.len(), window.start));
+        let word = Arc::new(Word::new(slots, window.start));
         let new = Term::new(nodes.into(), window, word);
         self.publish(parents, new).map(drop).ok_or_else(not_forked)
     }

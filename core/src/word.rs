@@ -1,25 +1,24 @@
-//! The atomic state word: which slots of which second were claimed.
+//! The atomic state word: which slots of which tick were claimed.
 //!
-//! `[SEALED: 1 bit | stamp | next slot]`, where the stamp is seconds since the epoch and slot `i`
-//! is node `nodes[i >> 17]`, sequence `i & 131071`. The next slot is 0 only while nothing was
-//! issued, and equals the number of slots when the second is full.
+//! `[SEALED: 1 bit | stamp | next slot]`, where the stamp is ticks since the epoch (for Randflake
+//! they are seconds) and slots are numbered node by node: for Randflake slot `i` is node
+//! `nodes[i >> 17]`, sequence `i & 131071`. The next slot is 0 only while nothing was issued, and
+//! equals the number of slots when the tick is full.
 
-use crate::{
-    layout::IDS_PER_NODE,
-    sync::{AtomicU64, Ordering},
-};
+use crate::sync::{AtomicU64, Ordering};
 
 const SEALED: u64 = 1 << 63;
 
-/// A word that waits for its predecessor to be sealed. No stamp has all bits set.
+/// A word that waits for its predecessor to be sealed. No stamp and slot have all bits set:
+/// `Layout::max_nodes` sees to it.
 const UNOPENED: u64 = u64::MAX;
 
 /// A point in the stream of slots: everything before it has been claimed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Position {
-    /// Seconds since the epoch.
+    /// Ticks since the epoch.
     pub(crate) stamp: u64,
-    /// The next slot of that second.
+    /// The next slot of that tick.
     pub(crate) slot: u64,
 }
 
@@ -38,6 +37,8 @@ pub(crate) enum Reading {
 pub(crate) struct Word {
     bits: AtomicU64,
     slots: u64,
+    /// Width of the next slot, which takes the values 0 to `slots`.
+    slot_bits: u32,
 }
 
 // Relaxed where nothing else is said: every claim is a read-modify-write of this one word, and
@@ -45,30 +46,23 @@ pub(crate) struct Word {
 // immutable and was published with the pointer to the Term. Only the seal says something about
 // other memory: that the pointer to the next Term, or to none, is there to be loaded.
 impl Word {
-    /// Makes a word for so many nodes, with nothing issued before `start`.
-    pub(crate) fn new(nodes: usize, start: u64) -> Self {
-        let slots = nodes as u64 * IDS_PER_NODE;
-        let word = Self { bits: AtomicU64::new(0), slots };
-        Self { bits: AtomicU64::new(word.pack(Position { stamp: start, slot: 0 })), slots }
+    /// Makes a word for so many slots in a tick, with nothing issued before `start`.
+    pub(crate) fn new(slots: u64, start: u64) -> Self {
+        Self { bits: AtomicU64::new(start << slot_bits(slots)), ..Self::unopened(slots) }
     }
 
     /// Makes a word that claims nothing until [`Word::open`].
-    pub(crate) fn unopened(nodes: usize) -> Self {
-        Self { bits: AtomicU64::new(UNOPENED), slots: nodes as u64 * IDS_PER_NODE }
+    pub(crate) fn unopened(slots: u64) -> Self {
+        Self { bits: AtomicU64::new(UNOPENED), slots, slot_bits: slot_bits(slots) }
     }
 
-    /// Slots of one second.
+    /// Slots of one tick.
     pub(crate) fn slots(&self) -> u64 {
         self.slots
     }
 
-    /// Width of the next slot, which takes the values 0 to `slots`.
-    fn slot_bits(&self) -> u32 {
-        u64::BITS - self.slots.leading_zeros()
-    }
-
     fn pack(&self, position: Position) -> u64 {
-        position.stamp << self.slot_bits() | position.slot
+        position.stamp << self.slot_bits | position.slot
     }
 
     fn unpack(&self, bits: u64) -> Reading {
@@ -80,8 +74,8 @@ impl Word {
     }
 
     fn position(&self, bits: u64) -> Position {
-        let slot_mask = (1 << self.slot_bits()) - 1;
-        Position { stamp: (bits & !SEALED) >> self.slot_bits(), slot: bits & slot_mask }
+        let slot_mask = (1 << self.slot_bits) - 1;
+        Position { stamp: (bits & !SEALED) >> self.slot_bits, slot: bits & slot_mask }
     }
 
     pub(crate) fn read(&self) -> Reading {
@@ -89,7 +83,7 @@ impl Word {
         self.unpack(self.bits.load(Ordering::Acquire))
     }
 
-    /// Claims `count` slots from `first` on, over as many seconds as they fill, unless the word
+    /// Claims `count` slots from `first` on, over as many ticks as they fill, unless the word
     /// has changed since `seen` was read. `first` must not lie before `seen`.
     pub(crate) fn claim(&self, seen: Position, first: Position, count: u64) -> bool {
         debug_assert!(count > 0 && first.slot < self.slots, "{first:?} + {count}");
@@ -109,10 +103,13 @@ impl Word {
     /// Returns the position `offset` slots after `first`.
     pub(crate) fn at(&self, first: Position, offset: u64) -> Position {
         let slot = first.slot + offset;
+        if slot < self.slots {
+            return Position { slot, ..first }; // mostly, and a division takes its time
+        }
         Position { stamp: first.stamp + slot / self.slots, slot: slot % self.slots }
     }
 
-    /// Ends all claims for good and returns the first second in which nothing was and nothing
+    /// Ends all claims for good and returns the first tick in which nothing was and nothing
     /// will be issued.
     pub(crate) fn seal(&self) -> u64 {
         // Release: see `read`.
@@ -126,4 +123,8 @@ impl Word {
         // A failure means that another caller opened it, with the same value.
         let _ = self.bits.compare_exchange(UNOPENED, bits, Ordering::Relaxed, Ordering::Relaxed);
     }
+}
+
+fn slot_bits(slots: u64) -> u32 {
+    u64::BITS - slots.leading_zeros()
 }

@@ -15,6 +15,7 @@ fn main() {
     }
     for fork in [child::libc_fork, child::raw_clone] {
         linux::children_have_nothing_of_their_parent(fork);
+        linux::children_have_no_snowflakes_of_their_parent(fork);
         linux::grandchildren_have_nothing_of_either(fork);
         linux::children_begin_after_the_second_of_the_fork(fork);
         linux::children_go_on_with_leases_of_their_own(fork);
@@ -37,7 +38,10 @@ mod linux {
         thread,
     };
 
-    use randflake::{Builder, Clock, ErrorKind, Id, Lease, Randflake, Result, Secret, SystemClock};
+    use randflake::{
+        Builder, Clock, ErrorKind, Id, Layout, Lease, Randflake, Result, Secret, Snowflake,
+        SystemClock,
+    };
 
     use crate::child::{Fork, in_child, libc_fork};
 
@@ -117,6 +121,42 @@ mod linux {
         leased.extend_lease(lease.end_exclusive() + 100).expect("the parent's lease");
         builder(&secret).node_ids([2, 1]).build().expect("the parent's nodes");
         builder(&secret).node_id(8).build().expect("the child's nodes are not the parent's");
+    }
+
+    pub(crate) fn children_have_no_snowflakes_of_their_parent(fork: Fork) {
+        let now = SystemClock.now().expect("a time") / 1_000_000_000;
+        let lease = Lease::new(now, now + 100).expect("a lease");
+        let flake = Snowflake::new(5, Layout::sonyflake()).expect("a free node, or this one");
+        let granted = Snowflake::builder(Layout::sonyflake()).node_id(6).granted_lease(lease);
+        let granted = granted.build().expect("valid");
+        Snowflake::builder(Layout::simpleflake()).build().expect("no node id needed");
+        let known = [&flake, &granted].map(|flake| flake.generate().expect("an id"));
+        let before = SystemClock.now().expect("a time") / 1_000_000;
+        in_child(fork, || {
+            for (flake, known) in [&flake, &granted].into_iter().zip(known) {
+                assert_eq!(kind(flake.generate()), Err(ErrorKind::Forked));
+                let mut ids = [1; 10];
+                assert_eq!(kind(flake.fill(&mut ids)), Err(ErrorKind::Forked));
+                assert_eq!(ids, [0; 10]);
+                assert_eq!(flake.close(), None);
+                flake.inspect(known).expect("reading goes on");
+            }
+            let again = Snowflake::new(5, Layout::sonyflake());
+            assert_eq!(kind(again), Err(ErrorKind::Forked));
+            // Without node ids there is nothing that a child could do otherwise.
+            let again = Snowflake::builder(Layout::simpleflake()).build().expect_err("refused");
+            assert_eq!(again.kind(), ErrorKind::Forked);
+            assert!(again.to_string().contains("no node ids"), "{again}");
+            let own = Snowflake::new(7, Layout::sonyflake()).expect("a free node");
+            let id = own.generate().expect("an id");
+            assert!(own.inspect(id).expect("an id").unix_ms > before / 10 * 10, "a later tick");
+            granted.begin_in_child(&[8], lease).expect("a child");
+            let id = granted.generate().expect("an id");
+            assert_eq!(granted.inspect(id).expect("an id").node_id, 8);
+        });
+        for (flake, known) in [&flake, &granted].into_iter().zip(known) {
+            assert!(flake.generate().expect("the parent has lost nothing") > known);
+        }
     }
 
     pub(crate) fn grandchildren_have_nothing_of_either(fork: Fork) {

@@ -35,7 +35,7 @@
 
 use std::{collections::BTreeSet, thread};
 
-use randflake::{ErrorKind, Secret, layout};
+use randflake::{ErrorKind, Layout, Secret, layout};
 
 use crate::{
     Acquire, Acquired, Fence, Fenced, LeaseStore, Namespace, NodeLease, Operation, Release,
@@ -507,10 +507,17 @@ pub fn a_second_secret_is_refused(subject: &dyn Subject) {
     }
 
     let wider = ours.clone().max_node_id(10).expect("in range");
-    let client = &mut Client::of(subject, &wider);
-    let request = client.request(1);
-    let error = client.store.acquire(&request).expect_err("another largest node id");
-    assert_eq!(error.code(), "INVALID_ARGUMENT", "{error}");
+    let other_layout = Namespace::for_layout(ours.name(), Layout::twitter())
+        .and_then(|namespace| namespace.max_skew(SKEW)?.max_node_id(9))
+        .expect("within the limits");
+    for (theirs, why) in [(wider, "node ids up to 9"), (other_layout, "layout 1730000000:30:17:17")]
+    {
+        let client = &mut Client::of(subject, &theirs);
+        let request = client.request(1);
+        let error = client.store.acquire(&request).expect_err(why);
+        assert_eq!(error.code(), "INVALID_ARGUMENT", "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
     Client::of(subject, &ours).extended(token, &leases);
 }
 

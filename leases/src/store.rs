@@ -4,7 +4,7 @@
 use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
-use randflake::{Lease, Secret, layout};
+use randflake::{Layout, Lease, Secret};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
@@ -392,6 +392,7 @@ pub struct Fenced {
 pub struct Namespace {
     name: String,
     secret: Secret,
+    layout: Layout,
     limits: Limits,
 }
 
@@ -420,7 +421,31 @@ impl Namespace {
     ///
     /// `INVALID_ARGUMENT`: another name.
     pub fn new(name: impl Into<String>, secret: &Secret) -> Result<Self> {
-        let name = name.into();
+        Self::named(name.into(), secret.clone(), Layout::randflake())
+    }
+
+    /// Names a namespace of unencrypted ids of a layout, whose node ids are there to be leased as
+    /// by [`Namespace::new`]. There is no secret to be compared.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: another name.
+    ///
+    /// ```
+    /// use randflake::Layout;
+    /// use randflake_leases::Namespace;
+    ///
+    /// let posts = Namespace::for_layout("posts", Layout::twitter())?;
+    /// assert_eq!(posts.limits().max_node_id, 1023);
+    /// assert!(posts.max_node_id(1024).is_err());
+    /// # Ok::<(), randflake_leases::Error>(())
+    /// ```
+    pub fn for_layout(name: impl Into<String>, layout: Layout) -> Result<Self> {
+        let none = Secret::from_bytes(&[0; Secret::BYTES])?;
+        Self::named(name.into(), none, layout)
+    }
+
+    fn named(name: String, secret: Secret, layout: Layout) -> Result<Self> {
         let fits = (1..=Self::MAX_NAME).contains(&name.len());
         if !fits || name.chars().any(char::is_control) {
             return Err(Error::invalid_argument(format!(
@@ -431,11 +456,12 @@ impl Namespace {
         }
         Ok(Self {
             name,
-            secret: secret.clone(),
+            secret,
+            layout,
             limits: Limits {
                 max_ttl: Self::MAX_TTL,
                 max_skew: 5,
-                max_node_id: layout::MAX_NODE_ID,
+                max_node_id: layout.max_node_id(),
             },
         })
     }
@@ -459,7 +485,8 @@ impl Namespace {
         self.limited(|limits| limits.max_skew = seconds)
     }
 
-    /// Sets the largest node id to lease, 0 to 131 071, to leave the others to node ids by hand.
+    /// Sets the largest node id to lease, 0 to 131 071 (or what the layout has), to leave the others
+    /// to node ids by hand.
     ///
     /// # Errors
     ///
@@ -470,7 +497,7 @@ impl Namespace {
 
     fn limited(mut self, change: impl FnOnce(&mut Limits)) -> Result<Self> {
         change(&mut self.limits);
-        self.limits.check()?;
+        self.limits.check(&self.layout)?;
         Ok(self)
     }
 
@@ -497,13 +524,7 @@ impl Namespace {
     /// ```
     #[must_use]
     pub fn layout(&self) -> String {
-        format!(
-            "{}:{}:{}:{}",
-            layout::EPOCH,
-            layout::TIMESTAMP_BITS,
-            layout::NODE_BITS,
-            layout::SEQUENCE_BITS
-        )
+        self.layout.fingerprint()
     }
 
     /// Returns the fingerprint that a store keeps to tell this secret from another: the first
@@ -536,6 +557,15 @@ impl Namespace {
     /// `INVALID_ARGUMENT`: it was made for another layout, or with another largest node id.
     pub fn check(&self, made: &Made) -> Result<()> {
         let name = &self.name;
+        // First: whoever has another layout has no secret, or another one.
+        let layout = self.layout();
+        if made.layout != layout {
+            return Err(Error::invalid_argument(format!(
+                "namespace {name:?} of this store has the layout {}, and this is {layout}; use \
+                 another namespace= for another layout",
+                made.layout
+            )));
+        }
         if made.key_check != self.key_check(&made.salt) {
             return Err(Error::new(
                 ErrorKind::SecretMismatch,
@@ -545,14 +575,6 @@ impl Namespace {
                      another namespace= for the other column"
                 ),
             ));
-        }
-        let layout = self.layout();
-        if made.layout != layout {
-            return Err(Error::invalid_argument(format!(
-                "namespace {name:?} of this store has the layout {}, and this is {layout}; use \
-                 another namespace= for another layout",
-                made.layout
-            )));
         }
         let (theirs, ours) = (made.limits.max_node_id, self.limits.max_node_id);
         if theirs != ours {
@@ -566,7 +588,7 @@ impl Namespace {
 }
 
 impl Limits {
-    fn check(self) -> Result<()> {
+    fn check(self, layout: &Layout) -> Result<()> {
         let Self { max_ttl, max_skew, max_node_id } = self;
         if !(1..=86_400).contains(&max_ttl) || max_skew > max_ttl / 6 {
             return Err(Error::invalid_argument(format!(
@@ -574,10 +596,10 @@ impl Limits {
                  largest skew, got {max_ttl} with a skew of {max_skew}"
             )));
         }
-        if max_node_id > layout::MAX_NODE_ID {
+        if max_node_id > layout.max_node_id() {
             return Err(Error::invalid_argument(format!(
                 "the largest node id to lease must be between 0 and {}, got {max_node_id}",
-                layout::MAX_NODE_ID
+                layout.max_node_id()
             )));
         }
         Ok(())

@@ -18,7 +18,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BOUNDS = Path(__file__).with_name("bounds.json")
 
-IDS = {"generate": 131_072, "fill": 131_072, "inspect": 32_768, "inspect_many": 131_072}
+IDS = {
+    "generate": 131_072,
+    "fill": 131_072,
+    "inspect": 32_768,
+    "inspect_many": 131_072,
+    "snowflake": 32_768,
+}
 """How many ids a count is taken over; multiples of 4096."""
 
 ROOM = 1.08

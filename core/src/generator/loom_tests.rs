@@ -13,6 +13,7 @@ use loom::{
 };
 
 use super::*;
+use crate::{Field, Parts, Randflake, Secret, Sequence, Snowflake};
 
 /// Second 0 of every model.
 const T: i64 = 1_763_640_000;
@@ -53,7 +54,7 @@ fn flake(node_ids: &[u32], window: std::ops::Range<i64>) -> (Flake, Arc<AtomicI6
 
 /// Claims all but `left` slots of the current second.
 fn use_up_all_but(left: u64, flake: &Flake) {
-    let word = &flake.terms.current().expect("open").word;
+    let word = &flake.generator.terms.current().expect("open").word;
     let Reading::Open(seen) = word.read() else { panic!("an open word") };
     assert!(word.claim(seen, seen, word.slots() - left));
 }
@@ -132,7 +133,7 @@ fn a_second_that_is_used_up_by_two_threads() {
     model(|| {
         let (flake, _) = flake(&[1], T..T + 10);
         let mut parts = generate(&flake, 2);
-        let word = &flake.terms.current().expect("open").word;
+        let word = &flake.generator.terms.current().expect("open").word;
         let Reading::Open(seen) = word.read() else { panic!("an open word") };
         assert!(word.claim(seen, seen, word.slots() - seen.slot));
         // One id is left, in the slot of this thread: one of the two gets it.
@@ -270,4 +271,38 @@ fn claims_and_two_replacements() {
         let last = parts.last().expect("the clock has gone on");
         assert!(last.timestamp >= one.max(other), "{parts:?} {one} {other}");
     });
+}
+
+/// Ids that nobody claims ahead, two to a tick of half a second.
+#[test]
+fn snowflakes_and_a_clock_that_steps() {
+    for starts in [Sequence::Zero, Sequence::Continuing] {
+        model(move || {
+            let second = Arc::new(AtomicI64::new(T));
+            let layout = Layout::custom([(Field::Time, 41), (Field::Sequence, 1)])
+                .tick_ms(500)
+                .sequence(starts)
+                .build()
+                .expect("a layout");
+            let flake = Snowflake::builder(layout).clock(StepClock(Arc::clone(&second)));
+            let flake = Arc::new(flake.build().expect("a generator"));
+            let ids_of = |flake: &Snowflake<StepClock>| {
+                let ids: Vec<_> = (0..2).map_while(|_| flake.generate().ok()).collect();
+                assert!(ids.is_sorted_by(|one, other| one < other), "I1: {ids:?}");
+                ids
+            };
+            let other = thread::spawn({
+                let flake = Arc::clone(&flake);
+                move || ids_of(&flake)
+            });
+            let clock = thread::spawn(move || {
+                second.store(T + 1, Ordering::Relaxed);
+                second.store(T - 1, Ordering::Relaxed);
+            });
+            let ids = ids_of(&flake);
+            let others = other.join().expect("no panic");
+            clock.join().expect("no panic");
+            assert!(!ids.iter().any(|id| others.contains(id)), "I1: {ids:?} {others:?}");
+        });
+    }
 }

@@ -10,8 +10,8 @@ use std::{
     time::Duration,
 };
 
-use randflake::{Clock, Error, Lease, Randflake, Result, Secret};
-use randflake_vectors::model::{self, Failure, Model, Options, Run, SECOND};
+use randflake::{Clock, Error, Layout, Lease, Randflake, Result, Secret, Sequence, Snowflake};
+use randflake_vectors::model::{self, Failure, Model, Options, RANDFLAKE, Run, SECOND, Scale};
 
 /// A clock that returns the readings of a script, and notes the sleeps it is asked for.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +22,14 @@ struct Inner {
     readings: RefCell<VecDeque<i64>>,
     sleeps: RefCell<Vec<i64>>,
     can_sleep: Cell<bool>,
+}
+
+impl Script {
+    fn of(can_sleep: bool) -> Self {
+        let script = Self::default();
+        script.0.can_sleep.set(can_sleep);
+        script
+    }
 }
 
 impl Clock for Script {
@@ -60,15 +68,42 @@ pub(crate) struct Outcome {
 /// A generator of the core on a scripted clock.
 #[derive(Debug)]
 pub(crate) struct Scripted {
-    pub(crate) flake: Randflake<Script>,
+    flake: Flake,
     script: Script,
 }
 
+#[derive(Debug)]
+enum Flake {
+    Randflake(Box<Randflake<Script>>),
+    Snowflake(Snowflake<Script>),
+}
+
+/// Does the same with either kind.
+macro_rules! with {
+    ($scripted:expr, $flake:ident => $body:expr) => {
+        match &$scripted.flake {
+            Flake::Randflake($flake) => $body,
+            Flake::Snowflake($flake) => $body,
+        }
+    };
+}
+
+/// Returns how the model has to count for this layout.
+pub(crate) fn scale_of(layout: Layout) -> Scale {
+    Scale {
+        epoch: layout.epoch_ms() * 1_000_000,
+        tick: i64::from(layout.tick_ms()) * 1_000_000,
+        lifetime: 1 << layout.time_bits(),
+        ids_per_node: 1 << layout.sequence_bits(),
+        continuing: layout.sequence() == Sequence::Continuing,
+        unit: 1_000_000,
+    }
+}
+
 impl Scripted {
-    /// Makes a generator.
+    /// Makes a generator of Randflake.
     pub(crate) fn new(secret: &Secret, options: &Options, can_sleep: bool) -> Result<Self> {
-        let script = Script::default();
-        script.0.can_sleep.set(can_sleep);
+        let script = Script::of(can_sleep);
         let mut builder = Randflake::builder(secret)
             .node_ids(options.node_ids.iter().copied())
             .max_wait(Duration::from_nanos(options.max_wait.cast_unsigned()))
@@ -76,27 +111,53 @@ impl Scripted {
         if let Some((start, end_exclusive)) = options.lease {
             builder = builder.lease(Lease::new(start, end_exclusive)?);
         }
-        Ok(Self { flake: builder.clock(script.clone()).build()?, script })
+        let flake = Flake::Randflake(Box::new(builder.clock(script.clone()).build()?));
+        Ok(Self { flake, script })
+    }
+
+    /// Makes a generator of another layout.
+    pub(crate) fn of(layout: Layout, options: &Options, can_sleep: bool) -> Result<Self> {
+        let script = Script::of(can_sleep);
+        let mut builder = Snowflake::builder(layout)
+            .node_ids(options.node_ids.iter().copied())
+            .max_wait(Duration::from_nanos(options.max_wait.cast_unsigned()))
+            .max_drift(options.max_drift.try_into().expect("a small drift"));
+        if let Some((start, end_exclusive)) = options.lease {
+            builder = builder.lease(Lease::new(start, end_exclusive)?);
+        }
+        // What construction reads, to see whether the layout has ended.
+        script.0.readings.borrow_mut().push_back(0);
+        let flake = Flake::Snowflake(builder.clock(script.clone()).build()?);
+        Ok(Self { flake, script })
+    }
+
+    /// Returns the window of the lease in the unit of runs.
+    fn window(&self, unit: i64) -> Option<std::ops::Range<i64>> {
+        let lease = with!(self, flake => flake.lease())?;
+        Some(lease.start() * (SECOND / unit)..lease.end_exclusive() * (SECOND / unit))
     }
 
     /// Makes a call with these readings, in unix nanoseconds.
     pub(crate) fn call(&self, call: Call, readings: &[i64]) -> Outcome {
         *self.script.0.readings.borrow_mut() = readings.iter().copied().collect();
         let result = match call {
-            Call::Generate => self.flake.generate().map(|id| vec![id.into()]),
+            Call::Generate => match &self.flake {
+                Flake::Randflake(flake) => flake.generate().map(|id| vec![id.into()]),
+                Flake::Snowflake(flake) => flake.generate().map(|raw| vec![raw.cast_signed()]),
+            },
             Call::Fill(count) => {
                 let mut ids = vec![-1; count];
-                let result = self.flake.fill_i64(&mut ids);
+                let result = with!(self, flake => flake.fill_i64(&mut ids));
                 if let Err(error) = &result {
                     assert!(ids.iter().all(|&id| id == 0), "{error:?} leaves zeros");
                 }
                 result.map(|()| ids)
             }
             Call::Extend(end_exclusive) => {
-                self.flake.extend_lease(end_exclusive).map(|()| Vec::new())
+                with!(self, flake => flake.extend_lease(end_exclusive)).map(|()| Vec::new())
             }
             Call::Close => {
-                self.flake.close();
+                with!(self, flake => flake.close());
                 Ok(Vec::new())
             }
         };
@@ -110,8 +171,16 @@ impl Scripted {
     fn runs(&self, ids: &[i64]) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
         for &id in ids {
-            let parts = self.flake.inspect(id.into());
-            let next = (parts.timestamp, parts.node_id, parts.sequence);
+            let next = match &self.flake {
+                Flake::Randflake(flake) => {
+                    let parts = flake.inspect(id.into());
+                    (parts.timestamp, parts.node_id, parts.sequence)
+                }
+                Flake::Snowflake(flake) => {
+                    let parts = flake.inspect(id.cast_unsigned()).expect("an id of its own");
+                    (parts.unix_ms, parts.node_id, parts.sequence)
+                }
+            };
             match runs.last_mut() {
                 Some((timestamp, node_id, first, count))
                     if (*timestamp, *node_id, *first + *count) == next =>
@@ -168,20 +237,27 @@ pub(crate) struct Pair {
     model: Model,
     core: Scripted,
     world: World,
+    scale: Scale,
     max_drift: i64,
     issued: Vec<Run>,
 }
 
 impl Pair {
-    /// Makes a generator of each.
+    /// Makes a generator of Randflake of each.
     pub(crate) fn new(secret: &Secret, options: &Options, world: World) -> Self {
-        Self {
-            model: Model::new(options),
-            core: Scripted::new(secret, options, world.can_sleep).expect("valid options"),
-            world,
-            max_drift: options.max_drift,
-            issued: Vec::new(),
-        }
+        let core = Scripted::new(secret, options, world.can_sleep).expect("valid options");
+        Self::side_by_side(core, RANDFLAKE, options, world)
+    }
+
+    /// Makes a generator of another layout of each.
+    pub(crate) fn of(layout: Layout, options: &Options, world: World) -> Self {
+        let core = Scripted::of(layout, options, world.can_sleep).expect("valid options");
+        Self::side_by_side(core, scale_of(layout), options, world)
+    }
+
+    fn side_by_side(core: Scripted, scale: Scale, options: &Options, world: World) -> Self {
+        let model = Model::of(scale, options);
+        Self { model, core, world, scale, max_drift: options.max_drift, issued: Vec::new() }
     }
 
     /// Makes a call to both. Panics unless they do the same, and that keeps the invariants.
@@ -201,16 +277,18 @@ impl Pair {
         let readings = mem::take(&mut self.world.readings);
         let sleeps = mem::take(&mut self.world.sleeps);
         let expected = Outcome { unread: Vec::new(), sleeps, result };
-        let window = self.core.flake.lease();
+        let unit = self.scale.unit;
+        let window = self.core.window(unit);
         let outcome = self.core.call(call, &readings);
         assert_eq!(outcome, expected, "{call:?} with the readings {readings:?}");
 
         let mut count = 0;
         for run in outcome.result.unwrap_or_default() {
-            let latest = readings.iter().max().expect("whoever claims reads") / SECOND;
-            assert!(run.0 <= latest + self.max_drift, "{run:?} is early: {readings:?}");
-            if let Some(lease) = window {
-                assert!((lease.start()..lease.end_exclusive()).contains(&run.0), "{run:?}");
+            let latest = readings.iter().max().expect("whoever claims reads") / unit;
+            let drift = self.max_drift * (SECOND / unit);
+            assert!(run.0 <= latest + drift, "{run:?} is early: {readings:?}");
+            if let Some(window) = &window {
+                assert!(window.contains(&run.0), "{run:?}");
             }
             for issued in &self.issued {
                 assert!(!overlap(*issued, run), "{run:?} repeats {issued:?}");

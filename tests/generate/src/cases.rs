@@ -57,6 +57,96 @@ pub fn ids(checked_in: &str) -> String {
     render(&file, 2)
 }
 
+/// Returns `layouts.json` with the layouts, names, inputs and provenances of `checked_in` and
+/// everything else computed.
+///
+/// # Panics
+///
+/// If `checked_in` is no such file.
+#[must_use]
+pub fn layouts(checked_in: &str) -> String {
+    let mut file: Value = serde_json::from_str(checked_in).expect("layouts.json is JSON");
+    let layouts = file["layouts"].clone();
+    for case in file["cases"].as_array_mut().expect("cases") {
+        let layout = &layouts[case["layout"].as_str().expect("a layout")];
+        let number = |value: &Value| value.as_i64().expect("a number");
+        let ticks =
+            (number(&case["unix_ms"]) - number(&layout["epoch_ms"])) / number(&layout["tick_ms"]);
+        // 128 bits: what does not fit shows.
+        let (mut id, mut first, mut last) = (0_u128, 0_u128, 0_u128);
+        for field in layout["fields"].as_array().expect("fields") {
+            let bits = number(&field[1]);
+            let most = (1_u128 << bits) - 1;
+            let (value, lowest, highest) = match field[0].as_str().expect("a name") {
+                "time" => (ticks, ticks.unsigned_abs().into(), ticks.unsigned_abs().into()),
+                "node" => (number(&case["node_id"]), 0, most),
+                _ => (number(&case["sequence"]), 0, most),
+            };
+            let value = u128::try_from(value).expect("not negative");
+            assert!(value <= most, "{case}: {field}");
+            (id, first, last) =
+                (id << bits | value, first << bits | lowest, last << bits | highest);
+        }
+        assert!(last <= u64::MAX.into(), "{case}");
+        case["id"] = id.to_string().into();
+        case["first_id"] = first.to_string().into();
+        case["last_id"] = last.to_string().into();
+        if let Some(split) = layout["node_split"].as_array() {
+            let worker_bits = number(&split[1][1]);
+            let node_id = number(&case["node_id"]);
+            case["node_parts"] = json!([node_id >> worker_bits, node_id % (1 << worker_bits)]);
+        }
+    }
+    render(&file, 2)
+}
+
+/// Returns `boundary.json` with the names, parts and provenances of `checked_in` and everything
+/// else computed.
+///
+/// # Panics
+///
+/// If `checked_in` is no such file.
+#[must_use]
+pub fn boundary(checked_in: &str) -> String {
+    const DIGITS: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let mut file: Value = serde_json::from_str(checked_in).expect("boundary.json is JSON");
+    for case in file["cases"].as_array_mut().expect("cases") {
+        let text = |name: &str| case[name].as_str().expect("a text");
+        let unix_ms: u64 = text("unix_ms").parse().expect("64 bits");
+        let sequence = case["sequence"].as_u64().expect("a number");
+        let bytes = format!("{unix_ms:016x}{}{sequence:04x}", text("worker"));
+        let mut rest = u128::from_str_radix(&bytes, 16).expect("32 hex digits");
+        let mut digits = Vec::new();
+        while rest > 0 || digits.is_empty() {
+            digits.push(DIGITS.as_bytes()[usize::try_from(rest % 62).expect("small")]);
+            rest /= 62;
+        }
+        digits.reverse();
+        case["bytes"] = bytes.into();
+        case["text"] = String::from_utf8(digits).expect("ASCII").into();
+    }
+    render(&file, 2)
+}
+
+/// Returns `cloak.json` with the names, inputs and keys of `checked_in` and everything else
+/// computed from the keys.
+///
+/// # Panics
+///
+/// If `checked_in` is no such file.
+#[must_use]
+pub fn cloak(checked_in: &str) -> String {
+    let mut file: Value = serde_json::from_str(checked_in).expect("cloak.json is JSON");
+    for case in file["cases"].as_array_mut().expect("cases") {
+        let text = |name: &str| case[name].as_str().expect("a text");
+        let number = text("number").parse().expect("64 bits");
+        let hidden = format::encrypt(format::secret(text("key")), number);
+        case["hidden"] = hidden.to_string().into();
+        case["text"] = format::text(hidden).into();
+    }
+    render(&file, 2)
+}
+
 /// Returns `sparx.json`.
 #[must_use]
 pub fn sparx() -> String {

@@ -22,22 +22,26 @@ pub fn picture() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/distribution.svg")
 }
 
-/// Reads `ids.json` as it is checked in: its inputs are kept, what follows from them is computed.
+/// Reads a file as it is checked in, of which the inputs are kept and what follows from them is
+/// computed: `ids.json`, `layouts.json`, `boundary.json` or `cloak.json`.
 ///
 /// # Panics
 ///
 /// If the file is missing.
 #[must_use]
-pub fn checked_in_ids() -> String {
-    let path = directory().join("ids.json");
-    std::fs::read_to_string(path).expect("tests/vectors/ids.json is checked in")
+pub fn checked_in(name: &str) -> String {
+    let path = directory().join(name);
+    std::fs::read_to_string(path).expect("the file is checked in")
 }
 
 /// Returns the name and the content of every vector file.
 #[must_use]
-pub fn files() -> [(&'static str, String); 5] {
+pub fn files() -> [(&'static str, String); 8] {
     [
-        ("ids.json", cases::ids(&checked_in_ids())),
+        ("ids.json", cases::ids(&checked_in("ids.json"))),
+        ("layouts.json", cases::layouts(&checked_in("layouts.json"))),
+        ("boundary.json", cases::boundary(&checked_in("boundary.json"))),
+        ("cloak.json", cases::cloak(&checked_in("cloak.json"))),
         ("sparx.json", cases::sparx()),
         ("text.json", cases::text()),
         ("errors.json", cases::errors()),

@@ -7,7 +7,32 @@ pub const SECOND: i64 = 1_000_000_000;
 /// Ids of one node in one second.
 pub const IDS_PER_NODE: u64 = 131_072;
 
-const LIFETIME: i64 = LIFETIME_END - EPOCH;
+/// How a layout counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    /// Unix nanosecond at which tick 0 begins.
+    pub epoch: i64,
+    /// Nanoseconds of a tick.
+    pub tick: i64,
+    /// Ticks of the lifetime.
+    pub lifetime: i64,
+    /// Ids of one node in one tick.
+    pub ids_per_node: u64,
+    /// Whether a tick begins with the sequence after the last one, and not with 0.
+    pub continuing: bool,
+    /// Nanoseconds of the unit in which ids tell their time.
+    pub unit: i64,
+}
+
+/// Randflake's.
+pub const RANDFLAKE: Scale = Scale {
+    epoch: EPOCH * SECOND,
+    tick: SECOND,
+    lifetime: LIFETIME_END - EPOCH,
+    ids_per_node: IDS_PER_NODE,
+    continuing: false,
+    unit: SECOND,
+};
 
 /// What a generator is made with.
 #[derive(Clone, Debug)]
@@ -31,7 +56,7 @@ pub trait Clock {
     fn sleep(&mut self, nanos: i64) -> bool;
 }
 
-/// Consecutive ids: (unix second, node id, first sequence, how many).
+/// Consecutive ids: (unix second, or whatever the unit is, node id, first sequence, how many).
 pub type Run = (i64, u32, u32, u32);
 
 /// Why a call failed.
@@ -49,12 +74,13 @@ impl Failure {
     }
 }
 
-/// A place in the order of all ids: seconds since the epoch, and a slot of all nodes together.
+/// A place in the order of all ids: ticks since the epoch, and a slot of all nodes together.
 type Position = (i64, u64);
 
-/// A generator. Its seconds are counted from the epoch.
+/// A generator. Its times are ticks, counted from the epoch.
 #[derive(Clone, Debug)]
 pub struct Model {
+    scale: Scale,
     nodes: Vec<u32>,
     leased: bool,
     start: i64,
@@ -67,29 +93,40 @@ pub struct Model {
 }
 
 impl Model {
-    /// Makes a generator with valid options.
+    /// Makes a generator of Randflake with valid options.
     #[must_use]
     pub fn new(options: &Options) -> Self {
+        Self::of(RANDFLAKE, options)
+    }
+
+    /// Makes a generator that counts otherwise.
+    #[must_use]
+    pub fn of(scale: Scale, options: &Options) -> Self {
         let mut nodes = options.node_ids.clone();
         nodes.sort_unstable();
-        let (start, end) = options.lease.unwrap_or((EPOCH, LIFETIME_END));
+        // The ticks that lie in the lease as a whole.
+        let (start, end) = options.lease.map_or((0, scale.lifetime), |(start, end)| {
+            let since_epoch = |second: i64| second * SECOND - scale.epoch;
+            (-(-since_epoch(start)).div_euclid(scale.tick), since_epoch(end).div_euclid(scale.tick))
+        });
         Self {
+            scale,
             nodes,
             leased: options.lease.is_some(),
-            start: start - EPOCH,
-            end: end - EPOCH,
+            start,
+            end,
             max_wait: options.max_wait,
-            max_drift: options.max_drift,
-            last: start - EPOCH,
+            max_drift: options.max_drift * SECOND / scale.tick,
+            last: start,
             next: 0,
             closed: false,
         }
     }
 
-    /// Ids of one second.
+    /// Ids of one tick.
     #[must_use]
     pub fn cap(&self) -> u64 {
-        self.nodes.len() as u64 * IDS_PER_NODE
+        self.nodes.len() as u64 * self.scale.ids_per_node
     }
 
     /// Generates `count` ids.
@@ -104,8 +141,8 @@ impl Model {
         if count == 0 {
             return Ok(Vec::new());
         }
-        let seconds_within_drift = self.max_drift.cast_unsigned() + 1;
-        if self.max_wait == 0 && count > self.cap() * seconds_within_drift {
+        let ticks_within_drift = self.max_drift.cast_unsigned() + 1;
+        if self.max_wait == 0 && count > self.cap() * ticks_within_drift {
             return Err(Failure::for_good("INVALID_ARGUMENT"));
         }
 
@@ -114,14 +151,21 @@ impl Model {
         let mut patience = self.max_wait + self.granted(count);
         let mut read_again = false;
         loop {
-            let now = clock.now() - EPOCH * SECOND;
+            let now = clock.now() - self.scale.epoch;
             if now < 0 {
                 return Err(Failure::for_good("CLOCK_BEFORE_EPOCH"));
             }
-            let horizon = now / SECOND + self.max_drift;
+            let tick = self.scale.tick;
+            let horizon = now / tick + self.max_drift;
 
-            let current = (now / SECOND).max(self.last).max(self.start);
-            let slot = if current == self.last { self.next } else { 0 };
+            let current = (now / tick).max(self.last).max(self.start);
+            let slot = if current == self.last {
+                self.next
+            } else if self.scale.continuing {
+                self.next % self.cap()
+            } else {
+                0
+            };
             let first = if slot == self.cap() { (current + 1, 0) } else { (current, slot) };
             let last = self.advance(first, remaining - 1);
 
@@ -136,7 +180,7 @@ impl Model {
             };
 
             if last.0 >= self.end && (refusal.is_none() || first.0 < self.end) {
-                let over = last.0 >= LIFETIME;
+                let over = last.0 >= self.scale.lifetime;
                 return Err(Failure::for_good(if over {
                     "LIFETIME_OVER"
                 } else {
@@ -148,8 +192,8 @@ impl Model {
                 continue;
             }
 
-            // How long until the clock lets a second be stamped.
-            let wait_for = |stamp: i64| ((stamp - self.max_drift) * SECOND - now).max(0);
+            // How long until the clock lets a tick be stamped.
+            let wait_for = |stamp: i64| ((stamp - self.max_drift) * tick - now).max(0);
             let (first_in, all_in) = (wait_for(first.0), wait_for(last.0));
             let retry = |code| {
                 let retry_after = (all_in - self.granted(remaining)).max(0);
@@ -193,7 +237,11 @@ impl Model {
         if !self.leased || end_exclusive <= EPOCH || end_exclusive > LIFETIME_END {
             return Err(Failure::for_good("INVALID_LEASE"));
         }
-        self.end = self.end.max(end_exclusive - EPOCH);
+        let end = (end_exclusive * SECOND - self.scale.epoch).div_euclid(self.scale.tick);
+        if end <= 0 || end > self.scale.lifetime {
+            return Err(Failure::for_good("INVALID_LEASE"));
+        }
+        self.end = self.end.max(end);
         Ok(())
     }
 
@@ -202,10 +250,10 @@ impl Model {
         self.closed = true;
     }
 
-    /// The seconds that so many ids need for themselves, which a caller who waits at all is
+    /// The ticks that so many ids need for themselves, which a caller who waits at all is
     /// granted; in nanoseconds.
     fn granted(&self, count: u64) -> i64 {
-        if self.max_wait == 0 { 0 } else { (count / self.cap()).cast_signed() * SECOND }
+        if self.max_wait == 0 { 0 } else { (count / self.cap()).cast_signed() * self.scale.tick }
     }
 
     fn advance(&self, (stamp, slot): Position, by: u64) -> Position {
@@ -219,15 +267,17 @@ impl Model {
         let mut position = first;
         while position <= last {
             let (stamp, slot) = position;
-            let (node, sequence) = (slot / IDS_PER_NODE, slot % IDS_PER_NODE);
-            // To the end of this node's second, or to the last one.
-            let mut count = IDS_PER_NODE - sequence;
+            let per_node = self.scale.ids_per_node;
+            let (node, sequence) = (slot / per_node, slot % per_node);
+            // To the end of this node's tick, or to the last one.
+            let mut count = per_node - sequence;
             if stamp == last.0 {
                 count = count.min(last.1 - slot + 1);
             }
-            let small = |number: u64| u32::try_from(number).expect("at most 2^17");
+            let small = |number: u64| u32::try_from(number).expect("at most 32 bits");
             let node_id = self.nodes[usize::try_from(node).expect("small")];
-            runs.push((EPOCH + stamp, node_id, small(sequence), small(count)));
+            let time = (self.scale.epoch + stamp * self.scale.tick).div_euclid(self.scale.unit);
+            runs.push((time, node_id, small(sequence), small(count)));
             claimed += count;
             position = self.advance(position, count);
         }

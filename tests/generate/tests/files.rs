@@ -2,14 +2,16 @@
 
 use std::{collections::HashSet, fs};
 
-use randflake_vectors::{checked_in_ids, directory, distribution, files, picture};
+use randflake_vectors::{checked_in, directory, distribution, files, picture};
 use serde_json::Value;
 
 #[test]
 fn are_fresh() {
     for (name, content) in files() {
-        let checked_in = fs::read_to_string(directory().join(name)).expect("checked in");
-        assert!(checked_in == content, "{name} is stale: run `cargo run -p randflake-vectors`");
+        assert!(
+            checked_in(name) == content,
+            "{name} is stale: run `cargo run -p randflake-vectors`"
+        );
     }
     assert_eq!(fs::read_dir(directory()).expect("a folder").count(), files().len());
 }
@@ -27,7 +29,7 @@ fn the_picture_is_fresh() {
 /// oracle: this digest must never change.
 #[test]
 fn keep_the_published_ids() {
-    let file: Value = serde_json::from_str(&checked_in_ids()).expect("JSON");
+    let file: Value = serde_json::from_str(&checked_in("ids.json")).expect("JSON");
     let line = |case: &Value| {
         let fields = case.as_object().expect("fields").values();
         fields.map(|field| format!("{field} ")).chain(["\n".into()]).collect::<String>()

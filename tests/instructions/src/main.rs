@@ -1,13 +1,13 @@
 //! Does one thing many times, for callgrind to count its instructions: see
 //! `test_instructions.py`.
 //!
-//! `randflake-instructions generate|fill|inspect|inspect_many IDS`, or without arguments: prints
+//! `randflake-instructions generate|fill|inspect|inspect_many|snowflake IDS`, or without arguments: prints
 //! which instructions the cipher may use. IDS is a multiple of 4096.
 #![allow(clippy::print_stdout, reason = "a program")]
 
 use std::{env, error::Error, hint::black_box};
 
-use randflake::{Id, Inspector, Randflake, Secret};
+use randflake::{Id, Inspector, Layout, Randflake, Secret, Snowflake};
 
 const BATCH: usize = 4096;
 
@@ -24,6 +24,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     // one second.
     let flake = Randflake::builder(&secret).node_ids(0..64).restart_safe(false).build()?;
     let inspector = Inspector::new(&secret);
+    // Room for all ids of a batch in one millisecond, however slow callgrind makes it.
+    let snowflake = Snowflake::builder(Layout::twitter()).node_ids(0..64).build()?;
     let mut batch = vec![Id::default(); BATCH];
     let numbers: Vec<i64> = (0_u16..).take(BATCH).map(i64::from).collect();
     let (mut times, mut nodes, mut sequences) = (vec![0; BATCH], vec![0; BATCH], vec![0; BATCH]);
@@ -33,6 +35,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             "generate" => {
                 for _ in 0..BATCH {
                     black_box(flake.generate()?);
+                }
+            }
+            "snowflake" => {
+                for _ in 0..BATCH {
+                    black_box(snowflake.generate()?);
                 }
             }
             "fill" => flake.fill(black_box(&mut batch))?,

@@ -1,0 +1,101 @@
+use std::fmt;
+
+use hkdf::Hkdf;
+use sha2::Sha256;
+use zeroize::Zeroize;
+
+use crate::{Id, Secret, sparx::Sparx};
+
+/// What the key is derived for, before the label.
+const INFO: &[u8] = b"randflake cloak v1";
+
+/// Hides any 64-bit ids: sortable Snowflakes and auto-increment keys inside, ids that say nothing
+/// outside.
+///
+/// Each number has one hidden form and each hidden form one number, so nothing collides, and the
+/// database keeps the number and its index. The label names the purpose, such as `"orders.id"`:
+/// another label is another key, so that hidden forms of two kinds tell nothing about each other.
+/// The same secret may serve a [`Randflake`](crate::Randflake), whose ids are under a key of their
+/// own, too.
+///
+/// Hiding does not authenticate: every 64-bit number reveals to something. Look up what comes
+/// back, and check who may see it.
+///
+/// ```
+/// use randflake::{Cloak, Secret};
+///
+/// let secret: Secret = "dffd6021bb2bd5b0af676290809ec3a5".parse()?;
+/// let cloak = Cloak::new(&secret, "orders.id");
+/// let outside = cloak.hide(42).to_string(); // for a URL
+/// assert_eq!(cloak.reveal(outside.parse()?), 42);
+/// # Ok::<(), randflake::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Cloak {
+    cipher: Sparx,
+}
+
+impl Cloak {
+    /// Makes a cloak. Its key is HKDF-SHA256 of the secret, without salt, for
+    /// `randflake cloak v1` and then the label.
+    ///
+    /// # Panics
+    ///
+    /// Never: a key of 16 bytes is always to be had.
+    #[must_use]
+    pub fn new(secret: &Secret, label: &str) -> Self {
+        let mut key = [0; Secret::BYTES];
+        Hkdf::<Sha256>::new(None, secret.as_bytes())
+            .expand_multi_info(&[INFO, label.as_bytes()], &mut key)
+            .expect("16 bytes are less than HKDF has to give");
+        let cipher = Sparx::new(&Secret::from_bytes(&key).expect("16 bytes"));
+        key.zeroize();
+        Self { cipher }
+    }
+
+    /// Hides a number. Signed ones go in by [`i64::cast_unsigned`].
+    ///
+    /// ```
+    /// # use randflake::{Cloak, Secret};
+    /// # let cloak = Cloak::new(&Secret::random(), "example");
+    /// let key: i64 = -7;
+    /// let hidden = cloak.hide(key.cast_unsigned());
+    /// assert_eq!(cloak.reveal(hidden).cast_signed(), key);
+    /// ```
+    #[must_use]
+    pub fn hide(&self, number: u64) -> Id {
+        self.cipher.encrypt_raw(number).into()
+    }
+
+    /// Returns the number that was hidden.
+    #[must_use]
+    pub fn reveal(&self, hidden: Id) -> u64 {
+        self.cipher.decrypt_id(hidden.into())
+    }
+
+    /// Hides many numbers, in place.
+    ///
+    /// ```
+    /// # use randflake::{Cloak, Secret};
+    /// # let cloak = Cloak::new(&Secret::random(), "example");
+    /// let mut keys = [1, 2, 3];
+    /// cloak.hide_many(&mut keys);
+    /// assert_eq!(keys[1], cloak.hide(2).into());
+    /// cloak.reveal_many(&mut keys);
+    /// assert_eq!(keys, [1, 2, 3]);
+    /// ```
+    pub fn hide_many(&self, numbers: &mut [i64]) {
+        self.cipher.encrypt_many(numbers);
+    }
+
+    /// Reveals many numbers, in place.
+    pub fn reveal_many(&self, hidden: &mut [i64]) {
+        self.cipher.decrypt_many(hidden);
+    }
+}
+
+impl fmt::Debug for Cloak {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cloak(..)")
+    }
+}
