@@ -11,6 +11,7 @@ mod fork;
 pub mod keeper;
 pub mod laws;
 mod memory;
+pub mod remote;
 mod rules;
 #[cfg(feature = "sqlite")]
 mod sqlite;
