@@ -17,7 +17,7 @@ use randflake::layout;
 use serde_json::{Value, json};
 
 use super::{
-    Known, Line, Protocol, Response, Statement, TRIES, blocks, candidates, first_count, hex, unhex,
+    Known, Line, Protocol, Response, Statement, TRIES, blocks, candidates, hex, unhex,
 };
 use crate::{
     Acquire, Acquired, Fenced, Limits, Made, NodeLease, Release, Released, Renew, Renewed, Result,
@@ -26,8 +26,8 @@ use crate::{
 
 /// Node ids written by one transaction; etcd allows 128 operations unless told otherwise.
 const WRITES: usize = 40;
-/// Node ids looked at one by one.
-const LOOKS: usize = 100;
+/// Node ids looked at one by one, at first and then: each is one of those operations.
+const LOOKS: [usize; 2] = [8, 100];
 /// Node ids looked at as a range.
 const BLOCK: u32 = 1000;
 
@@ -78,15 +78,17 @@ struct Seen {
 }
 
 fn meta_key(of: &Protocol) -> String {
+    format!("{}meta", directory(of))
+}
+
+fn directory(of: &Protocol) -> String {
     // A name may hold a slash; no two names may share a key.
     let name = of.namespace.name().replace('%', "%25").replace('/', "%2f");
-    format!("randflake/{name}/meta")
+    format!("randflake/{name}/")
 }
 
 fn node_key(of: &Protocol, node_id: u32) -> String {
-    let meta = meta_key(of);
-    let directory = meta.strip_suffix("meta").expect("as it is made");
-    format!("{directory}node/{node_id:06}")
+    format!("{}node/{node_id:06}", directory(of))
 }
 
 fn get(key: &str) -> Value {
@@ -378,12 +380,19 @@ pub(super) async fn acquire(
     rules::check_want(request.want)?;
     rules::end_of(limits, now, request.ttl)?;
     let want = request.want as usize;
-    let count = first_count(request.want).min(LOOKS);
-    let (node_ids, complete) = candidates(request.token, limits, count);
-    let look = Look::Each(node_ids.clone());
     // At first as if none of them had ever been leased: then one round trip does it.
-    let fresh = node_ids.iter().map(|node_id| (*node_id, NEVER)).collect();
-    let mut taken = take(of, line, request, &node_ids, &look, Some(fresh), want, now).await?;
+    let mut fresh = Some(BTreeMap::new());
+    let (mut taken, mut complete) = (Taken::default(), false);
+    for count in LOOKS {
+        let node_ids;
+        let count = count.max((2 * want).min(LOOKS[1]));
+        (node_ids, complete) = candidates(request.token, limits, count);
+        let look = Look::Each(node_ids.clone());
+        taken = take(of, line, request, &node_ids, &look, fresh.take(), want, now).await?;
+        if complete || !taken.leases.is_empty() || taken.refusal.is_some() {
+            break;
+        }
+    }
     if let Some(refusal) = taken.refusal.take() {
         return Ok(refusal);
     }
@@ -490,10 +499,7 @@ async fn take(
             seen = Some(after.rows);
         }
     }
-    if taken.leases.is_empty() {
-        return Err(of.unavailable("others are always faster; try again"));
-    }
-    Ok(taken)
+    Ok(taken) // others were always faster
 }
 
 fn refusal(known: &Known, request: &Acquire, now: i64) -> Option<Acquired> {

@@ -33,7 +33,7 @@ pub use self::client::RedisClient;
 use crate::{
     Acquire, Acquired, Error, Fence, Fenced, LeaseStore, Limits, Made, Namespace, Release,
     Released, Renew, Renewed, Reply, Result, StoreErrorKind, Token, fork::Life,
-    memory::unix_second, rules, rules::Quarantine,
+    memory::unix_second, rules::Quarantine,
 };
 
 /// How often a statement is tried that the server asks to repeat.
@@ -456,9 +456,4 @@ fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
         *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
     }
     Some(bytes)
-}
-
-/// How many node ids to look at before all are.
-fn first_count(want: u32) -> usize {
-    rules::CANDIDATES + 2 * want as usize
 }

@@ -5,7 +5,7 @@ use randflake::layout;
 
 use super::{
     BLOCK, Engine, Known, Line, Protocol, Response, Statement, TRIES, blocks, candidates,
-    first_count, hex, unhex,
+    hex, unhex,
 };
 use crate::{
     Acquire, Acquired, Error, Fenced, Limits, Made, NodeLease, Release, Released, Renew, Renewed,
@@ -357,14 +357,14 @@ struct Request<'a> {
     client_now: i64,
     ttl: u32,
     node_ids: &'a [u32],
-    want: usize,
-    used_until: i64,
+    /// How many are wanted, or the first second that was not used.
+    last: Option<i64>,
 }
 
 impl Request<'_> {
     fn parameters(&self, known: &Known) -> Vec<String> {
         let node_ids: Vec<String> = self.node_ids.iter().map(ToString::to_string).collect();
-        vec![
+        let mut parameters = vec![
             hex(&known.made.salt),
             known.incarnation.clone(),
             self.client_now.to_string(),
@@ -372,9 +372,9 @@ impl Request<'_> {
             layout::EPOCH.to_string(),
             layout::LIFETIME_END.to_string(),
             format!("{{{}}}", node_ids.join(",")),
-            self.want.to_string(),
-            self.used_until.to_string(),
-        ]
+        ];
+        parameters.extend(self.last.map(|last| last.to_string()));
+        parameters
     }
 }
 
@@ -383,13 +383,14 @@ pub(super) async fn acquire(of: &Protocol, line: &Line, request: &Acquire) -> Re
     rules::check_ttl(limits, request.ttl)?;
     rules::check_want(request.want)?;
     let want = request.want as usize;
-    let ask = async |node_ids: &[u32], want| {
+    let ask = async |node_ids: &[u32], want: usize| {
         let Acquire { client_now, ttl, token, .. } = *request;
-        let ask = Request { client_now, ttl, node_ids, want, used_until: 0 };
+        let last = i64::try_from(want).ok();
+        let ask = Request { client_now, ttl, node_ids, last };
         perform(of, line, Kind::Acquire, token, |known| ask.parameters(known)).await
     };
 
-    let (node_ids, complete) = candidates(request.token, limits, first_count(request.want));
+    let (node_ids, complete) = candidates(request.token, limits, rules::CANDIDATES + 2 * want);
     let mut answer = ask(&node_ids, want).await?;
     let mut leases = answer.leases;
     let mut free_at = complete.then(|| answer.detail.parse().ok()).flatten();
@@ -428,7 +429,7 @@ pub(super) async fn renew(of: &Protocol, line: &Line, request: &Renew) -> Result
     let limits = session(of, line).await?.made.limits;
     rules::check_ttl(limits, request.ttl)?;
     let Renew { token, ref node_ids, ttl, client_now } = *request;
-    let ask = Request { client_now, ttl, node_ids, want: 0, used_until: 0 };
+    let ask = Request { client_now, ttl, node_ids, last: None };
     let rest = |known: &Known| ask.parameters(known);
     let Answer { status, now, leases, .. } = perform(of, line, Kind::Renew, token, rest).await?;
     match status.as_str() {
@@ -441,7 +442,7 @@ pub(super) async fn renew(of: &Protocol, line: &Line, request: &Renew) -> Result
 
 pub(super) async fn release(of: &Protocol, line: &Line, request: &Release) -> Result<Released> {
     let Release { token, ref node_ids, used_until } = *request;
-    let ask = Request { client_now: 0, ttl: 0, node_ids, want: 0, used_until };
+    let ask = Request { client_now: 0, ttl: 0, node_ids, last: Some(used_until) };
     let rest = |known: &Known| ask.parameters(known);
     let answer = perform(of, line, Kind::Release, token, rest).await?;
     status_is_ok(of, &answer)?;

@@ -1,19 +1,19 @@
 extended as (
     update randflake_node as node
     set end_exclusive = greatest(node.end_exclusive, state.end_exclusive)
-    from state cross join request
+    from state
     where
         state.status = 'READY'
         and state.clocks_agree
         and node.namespace = state.id
-        and node.node_id = any(request.node_ids)
-        and node.token = request.token
+        and node.node_id = any($9::text::int[])
+        and node.token = $2::text::uuid
         and node.end_exclusive > state.renew_above
     returning node.node_id, node.start, node.end_exclusive
 )
 select
     'renew' as operation,
-    replace(request.token::text, '-', '') as token,
+    $2::text as token,
     case
         when state.status <> 'READY' then state.status
         when extended.node_id is not null then 'OK'
@@ -25,5 +25,4 @@ select
     coalesce(extended.node_id::text, '') as node_id,
     coalesce(extended.start::text, '') as start,
     coalesce(extended.end_exclusive::text, '') as end_exclusive
-from state cross join request left join extended on true
-order by extended.node_id
+from state left join extended on true

@@ -1,40 +1,28 @@
-request as (
-    select
-        $1::text as namespace,
-        $2::text::uuid as token,
-        $3::text as salt,
-        $4::text as incarnation,
-        $5::text::numeric as client_now,
-        $6::text::bigint as ttl,
-        $7::text::bigint as first_second,
-        $8::text::bigint as end_of_seconds,
-        $9::text::int[] as node_ids,
-        $10::text::int as want,
-        $11::text::bigint as used_until
-),
+-- $1 namespace, $2 token, $3 its salt, $4 the incarnation that is known, $5 the client's time,
+-- $6 ttl, $7 and $8 first second and end of all seconds, $9 node ids, $10 of an acquire
+-- how many are wanted, and of a release the first second that was not used.
 state as materialized (
     select
         session.now,
         namespace.id,
         namespace.floor,
         namespace.renew_above,
-        abs(session.now - request.client_now) <= namespace.max_skew as clocks_agree,
+        abs(session.now - $5::text::numeric) <= namespace.max_skew as clocks_agree,
         -- A client whose clock is behind begins at once.
-        greatest(namespace.floor, session.now - namespace.max_skew, request.first_second) as start,
-        least(session.now + least(request.ttl, namespace.max_ttl), request.end_of_seconds)
+        greatest(namespace.floor, session.now - namespace.max_skew, $7::text::bigint) as start,
+        least(session.now + least($6::text::bigint, namespace.max_ttl), $8::text::bigint)
         as end_exclusive,
         case
             when session.in_transaction then 'TRANSACTION'
-            when namespace.salt is distinct from request.salt then 'REPLACED'
+            when namespace.salt is distinct from $3::text then 'REPLACED'
             when
                 namespace.incarnation <> session.incarnation
-                or request.incarnation <> session.incarnation
+                or $4::text <> session.incarnation
             then 'INCARNATION'
-            when session.now < request.first_second or session.now >= request.end_of_seconds
+            when session.now < $7::text::bigint or session.now >= $8::text::bigint
             then 'LIFETIME'
             else 'READY'
         end as status
     from session
-    cross join request
-    left join randflake_namespace as namespace on namespace.name = request.namespace
+    left join randflake_namespace as namespace on namespace.name = $1::text
 ),

@@ -1,4 +1,4 @@
-local rows = {}
+local want, rows = tonumber(ARGV[10]), {}
 for _, node_id in ipairs(node_ids) do
   local last = known[node_id]
   if last and last.token == token then -- the same request once more: the same answer

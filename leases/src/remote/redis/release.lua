@@ -1,5 +1,5 @@
 -- Fields are never deleted: an end must not be forgotten.
-local count = 0
+local used_until, count = tonumber(ARGV[10]), 0
 for _, node_id in ipairs(node_ids) do
   local held = known[node_id]
   if held and held.token == token then

@@ -1,6 +1,6 @@
 local salt, incarnation_known, client_now = ARGV[3], ARGV[4], tonumber(ARGV[5])
 local ttl, first_second, end_of_seconds = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local node_ids, want, used_until = {}, tonumber(ARGV[10]), tonumber(ARGV[11])
+local node_ids = {}
 for node_id in string.gmatch(ARGV[9], '%d+') do
   node_ids[#node_ids + 1] = node_id
 end

@@ -1,0 +1,260 @@
+//! The stores with a server obey the laws, against real servers.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+mod servers;
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use common::{
+    Dial, SECOND, START, acquire, assert_disjoint, granted, namespace, release, renew, secret,
+};
+use randflake::{Clock, SystemClock, layout};
+use randflake_leases::{
+    Acquire, Acquired, LeaseStore, Namespace, NodeLease, Operation, Renew, Renewed, Result, Token,
+    laws::{self, Subject as _},
+    remote::{
+        Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
+    },
+};
+use servers::Server;
+
+/// For a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn now() -> i64 {
+    SystemClock.now().expect("a clock") / SECOND
+}
+
+/// A client of each kind, and where its time comes from.
+enum Subject<'a> {
+    Postgres(&'a Server),
+    Redis(&'a Server),
+    Etcd(&'a Server, Dial),
+}
+
+fn store<C: Client>(client: C, protocol: Protocol) -> RemoteStore<C> {
+    let mut store = RemoteStore::new(client, protocol);
+    // Whose namespace it is, the first operation tells.
+    let _theirs = store.init(false);
+    store
+}
+
+impl laws::Subject for Subject<'_> {
+    fn client(&self, namespace: &Namespace) -> Box<dyn LeaseStore> {
+        let namespace = namespace.clone();
+        match self {
+            Self::Postgres(server) => {
+                let client = PostgresClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
+                let protocol = Protocol::postgres(namespace).create(true).expect("may be made");
+                Box::new(RemoteStore::new(client, protocol))
+            }
+            Self::Redis(server) => {
+                let client = RedisClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
+                Box::new(store(client, Protocol::redis(namespace)))
+            }
+            Self::Etcd(server, dial) => {
+                let client = EtcdClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
+                let protocol = Protocol::etcd(namespace).create(true).expect("may be made");
+                Box::new(RemoteStore::new(client, protocol).clock(dial.clock()))
+            }
+        }
+    }
+
+    fn now(&self) -> i64 {
+        match self {
+            Self::Etcd(_, dial) => dial.now(),
+            _ => now(),
+        }
+    }
+
+    fn pass(&self, seconds: u32) {
+        match self {
+            Self::Etcd(_, dial) => dial.pass(seconds),
+            _ => thread::sleep(Duration::from_secs(seconds.into())),
+        }
+    }
+}
+
+/// All at once: their time is the world's, and most of it they wait.
+fn check_all(subject: &Subject<'_>) {
+    thread::scope(|scope| {
+        for law in laws::ALL {
+            scope.spawn(|| law(subject));
+        }
+    });
+}
+
+#[test]
+fn postgres_obeys_the_laws() {
+    let Some(server) = Server::postgres(&[]) else { return };
+    check_all(&Subject::Postgres(&server));
+}
+
+#[test]
+fn redis_obeys_the_laws() {
+    let Some(server) = Server::redis(&["--appendonly", "yes"]) else { return };
+    check_all(&Subject::Redis(&server));
+}
+
+#[test]
+fn etcd_obeys_the_laws() {
+    let Some(server) = Server::etcd() else { return };
+    laws::check_all(&Subject::Etcd(&server, Dial::new(START)));
+}
+
+/// Runs a test on each kind of server that is installed, on the clock of the world.
+fn on_each(test: impl Fn(&Subject<'_>)) {
+    if let Some(server) = Server::postgres(&[]) {
+        test(&Subject::Postgres(&server));
+    }
+    if let Some(server) = Server::redis(&["--appendonly", "yes"]) {
+        test(&Subject::Redis(&server));
+    }
+    if let Some(server) = Server::etcd() {
+        test(&Subject::Etcd(&server, Dial::new(now())));
+    }
+}
+
+/// Sixteen clients and twenty node ids, with leases so short that some are over before they are
+/// given back.
+#[test]
+fn nobody_meets_anybody_under_contention() {
+    on_each(|subject| {
+        let namespace = Namespace::new("crowd", &secret())
+            .and_then(|namespace| namespace.max_skew(0)?.max_ttl(1)?.max_node_id(19))
+            .expect("within the limits");
+        let until = now() + 3;
+        let client = || {
+            let mut store = subject.client(&namespace);
+            let mut stamped = Vec::new();
+            while now() < until {
+                if let Subject::Etcd(_, dial) = subject {
+                    dial.set(now());
+                }
+                stamped.extend(a_life(&mut *store));
+            }
+            stamped
+        };
+        let stamped: Vec<NodeLease> = thread::scope(|scope| {
+            let clients = [(); 16].map(|()| scope.spawn(client));
+            clients.into_iter().flat_map(|client| client.join().expect("it goes well")).collect()
+        });
+        let distinct: BTreeSet<u32> = stamped.iter().map(|lease| lease.node_id).collect();
+        assert_eq!(distinct.len(), 20, "all of them were wanted");
+        assert!(stamped.len() > 40, "{} lives only", stamped.len());
+        assert_disjoint(stamped);
+    });
+}
+
+/// Leases, repeats the request, renews or does not, gives back or is gone.
+fn a_life(store: &mut dyn LeaseStore) -> Option<NodeLease> {
+    let token = Token::random();
+    let [renews, gives_back, used, ..] = *token.as_bytes();
+    let ask = Acquire { token, want: 1, ttl: 1, client_now: now() };
+    let reply = store.acquire(&ask).expect("the server answers");
+    let outcome = reply.answer_to(token, Operation::Acquire).expect("bound");
+    let Acquired::Granted { leases, .. } = outcome else {
+        // Between two seconds the clocks may differ by one, and here none is allowed.
+        thread::sleep(Duration::from_millis(10));
+        return None;
+    };
+    let mut lease = leases[0];
+    if renews < 128 {
+        let ask = Renew { token, node_ids: vec![lease.node_id], ttl: 1, client_now: now() };
+        let reply = store.renew(&ask).expect("the server answers");
+        if let Renewed::Extended { leases, .. } =
+            reply.answer_to(token, Operation::Renew).expect("bound")
+        {
+            assert_eq!(leases[0].start, lease.start);
+            lease = leases[0];
+        }
+    }
+    if gives_back < 192 {
+        let used_until = lease.start + i64::from(used % 2);
+        release(store, token, lease.node_id, used_until).expect("the server answers");
+        lease.end_exclusive = used_until.clamp(lease.start, lease.end_exclusive);
+    }
+    Some(lease)
+}
+
+#[test]
+fn thousands_at_once_get_a_node_id_each() {
+    const CLIENTS: usize = 16;
+    const EACH: usize = 2_000 / CLIENTS;
+    on_each(|subject| {
+        let client = || {
+            let mut store = subject.client(&namespace(layout::MAX_NODE_ID));
+            let grant = |_| granted(&mut *store, Token::random(), subject.now());
+            (0..EACH).map(grant).collect::<Vec<_>>()
+        };
+        let leases: Vec<NodeLease> = thread::scope(|scope| {
+            let clients = [(); CLIENTS].map(|()| scope.spawn(client));
+            clients.into_iter().flat_map(|client| client.join().expect("it goes well")).collect()
+        });
+        let distinct: BTreeSet<u32> = leases.iter().map(|lease| lease.node_id).collect();
+        assert_eq!(distinct.len(), CLIENTS * EACH);
+    });
+}
+
+/// Counts what it runs.
+struct Counting<C>(C, Arc<AtomicUsize>);
+
+impl<C: Client> Client for Counting<C> {
+    fn run(&mut self, statement: &Statement) -> Result<Response> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.run(statement)
+    }
+
+    fn discard(&mut self) {
+        self.0.discard();
+    }
+}
+
+#[test]
+fn an_operation_is_one_round_trip() {
+    on_each(|subject| {
+        let count = Arc::new(AtomicUsize::new(0));
+        let namespace = namespace(layout::MAX_NODE_ID);
+        drop(subject.client(&namespace)); // made, in Redis
+        let mut store: Box<dyn LeaseStore> = match subject {
+            Subject::Postgres(server) => {
+                let client = PostgresClient::new(&server.url()).expect("a URL");
+                let client = Counting(client, Arc::clone(&count));
+                let protocol = Protocol::postgres(namespace).create(true).expect("may be made");
+                Box::new(RemoteStore::new(client, protocol))
+            }
+            Subject::Redis(server) => {
+                let client = RedisClient::new(&server.url()).expect("a URL");
+                let client = Counting(client, Arc::clone(&count));
+                Box::new(RemoteStore::new(client, Protocol::redis(namespace)))
+            }
+            Subject::Etcd(server, _) => {
+                let client = EtcdClient::new(&server.url()).expect("a URL");
+                let client = Counting(client, Arc::clone(&count));
+                let protocol = Protocol::etcd(namespace).create(true).expect("may be made");
+                Box::new(RemoteStore::new(client, protocol))
+            }
+        };
+        granted(&mut *store, Token::random(), now());
+        count.store(0, Ordering::Relaxed);
+        let token = Token::random();
+        let Ok(Acquired::Granted { leases, .. }) = acquire(&mut *store, token, 3, now()) else {
+            panic!("everything is free");
+        };
+        assert_eq!(count.swap(0, Ordering::Relaxed), 1, "acquire");
+        renew(&mut *store, token, leases[0].node_id, now()).expect("the server answers");
+        assert_eq!(count.swap(0, Ordering::Relaxed), 1, "renew");
+        release(&mut *store, token, leases[0].node_id, 0).expect("the server answers");
+        assert_eq!(count.swap(0, Ordering::Relaxed), 1, "release");
+    });
+}

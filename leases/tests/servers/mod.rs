@@ -1,0 +1,325 @@
+//! Servers for tests: started on free ports of the loopback interface, in a directory that is gone
+//! afterwards, and stopped with the test, also when it panics.
+#![allow(dead_code, reason = "each test uses some of it")]
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+
+use std::{
+    env, fs,
+    net::{TcpListener, TcpStream},
+    os::unix::{fs::chown, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Child, Command},
+    thread,
+    time::Duration,
+};
+
+use crate::common::Scratch;
+
+/// Of all servers that have one.
+pub(crate) const PASSWORD: &str = "open-sesame-4711";
+/// The user `nobody`: PostgreSQL does not run as root.
+const NOBODY: u32 = 65_534;
+
+/// A server that runs, or is stopped and can run again.
+pub(crate) struct Server {
+    kind: Kind,
+    scratch: Scratch,
+    pub(crate) port: u16,
+    /// etcd's port for other members.
+    peer_port: u16,
+    arguments: Vec<String>,
+    child: Option<Child>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Kind {
+    Postgres,
+    Redis,
+    Etcd,
+}
+
+/// Finds a program, or says loudly why a test is skipped; in CI that is a failure.
+fn program(name: &str, package: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut directories: Vec<PathBuf> = env::split_paths(&path).collect();
+    if let Ok(versions) = fs::read_dir("/usr/lib/postgresql") {
+        directories.extend(versions.flatten().map(|version| version.path().join("bin")));
+    }
+    let found = directories.iter().map(|directory| directory.join(name)).find(|it| it.is_file());
+    if found.is_none() {
+        let missing = format!("{name} is not installed (Debian: apt-get install {package})");
+        assert_ne!(env::var("CI").as_deref(), Ok("true"), "{missing}");
+        eprintln!("\n*** SKIPPED: {missing} ***\n");
+    }
+    found
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|it| std::os::unix::fs::MetadataExt::uid(&it) == 0)
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address").port()
+}
+
+/// Runs a program to its end.
+pub(crate) fn run(command: &mut Command) -> String {
+    let output = command.output().expect("it can be started");
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn as_nobody(command: &mut Command) -> &mut Command {
+    if is_root() { command.uid(NOBODY).gid(NOBODY) } else { command }
+}
+
+impl Server {
+    pub(crate) fn postgres(arguments: &[&str]) -> Option<Self> {
+        let server = Self::new(Kind::Postgres, arguments)?;
+        let data = server.scratch.path("data");
+        let passwords = server.scratch.path("password");
+        fs::write(&passwords, PASSWORD).expect("a file");
+        fs::create_dir(&data).expect("a directory");
+        server.give_away();
+        let mut initdb = Command::new(program("initdb", "postgresql")?);
+        initdb.args(["--no-sync", "--no-locale", "--encoding=UTF8", "--username=randflake"]);
+        initdb.arg("--auth=scram-sha-256").arg("--pwfile").arg(passwords).arg("--pgdata").arg(data);
+        run(as_nobody(&mut initdb));
+        Some(server.started())
+    }
+
+    pub(crate) fn redis(arguments: &[&str]) -> Option<Self> {
+        Some(Self::new(Kind::Redis, arguments)?.started())
+    }
+
+    pub(crate) fn etcd() -> Option<Self> {
+        Some(Self::new(Kind::Etcd, &[])?.started())
+    }
+
+    fn new(kind: Kind, arguments: &[&str]) -> Option<Self> {
+        program(kind.program(), kind.package())?;
+        Some(Self {
+            kind,
+            scratch: Scratch::new(),
+            port: free_port(),
+            peer_port: free_port(),
+            arguments: arguments.iter().map(ToString::to_string).collect(),
+            child: None,
+        })
+    }
+
+    fn started(mut self) -> Self {
+        self.start();
+        self
+    }
+
+    fn give_away(&self) {
+        fn all(path: &Path) {
+            chown(path, Some(NOBODY), Some(NOBODY)).expect("root may");
+            if path.is_dir() {
+                for entry in fs::read_dir(path).expect("a directory") {
+                    all(&entry.expect("an entry").path());
+                }
+            }
+        }
+        if is_root() {
+            all(self.scratch.directory());
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.scratch.path(name)
+    }
+
+    /// Starts it, again, with what is in its directory, and waits until it answers.
+    pub(crate) fn start(&mut self) {
+        let (port, data) = (self.port.to_string(), self.path("data"));
+        let program = program(self.kind.program(), self.kind.package()).expect("was there");
+        let mut command = Command::new(program);
+        match self.kind {
+            Kind::Postgres => {
+                command.arg("-D").arg(data).args(["-p", &port, "-h", "127.0.0.1"]);
+                command.arg("-k").arg(self.scratch.directory());
+                as_nobody(&mut command);
+            }
+            Kind::Redis => {
+                command.args(["--port", &port, "--bind", "127.0.0.1", "--requirepass", PASSWORD]);
+                command.args(["--masterauth", PASSWORD, "--dir"]).arg(self.scratch.directory());
+                command.args(["--repl-diskless-sync-delay", "0"]);
+            }
+            Kind::Etcd => {
+                let client = format!("http://127.0.0.1:{port}");
+                let peer = format!("http://127.0.0.1:{}", self.peer_port);
+                command.arg("--data-dir").arg(data);
+                command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
+                command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+                command.args(["--initial-cluster", &format!("default={peer}")]);
+            }
+        }
+        let log = fs::File::create(self.path("log")).expect("a file");
+        let child = command
+            .args(&self.arguments)
+            .current_dir(self.scratch.directory())
+            .stdout(log.try_clone().expect("a file"))
+            .stderr(log)
+            .spawn()
+            .expect("it can be started");
+        self.child = Some(child);
+        for _ in 0..500 {
+            if self.answers() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        panic!("{:?} does not answer: {}", self.kind, self.log());
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
+    fn answers(&self) -> bool {
+        match self.kind {
+            // A port that is open is not yet a server that answers.
+            Kind::Postgres => self.log().contains("ready to accept connections"),
+            Kind::Redis => {
+                self.log().contains("Ready to accept connections")
+                    && TcpStream::connect(("127.0.0.1", self.port)).is_ok()
+            }
+            Kind::Etcd => {
+                self.log().contains("ready to serve client requests")
+                    && TcpStream::connect(("127.0.0.1", self.port)).is_ok()
+            }
+        }
+    }
+
+    /// Sends a signal to the process that was started here.
+    pub(crate) fn signal(&self, signal: &str) {
+        if let Some(child) = &self.child {
+            run(Command::new("kill").arg(format!("-{signal}")).arg(child.id().to_string()));
+        }
+    }
+
+    fn end(&mut self, signal: &str) {
+        self.signal(signal);
+        if let Some(mut child) = self.child.take() {
+            child.wait().expect("it ends");
+        }
+    }
+
+    /// Stops it in an orderly way.
+    pub(crate) fn stop(&mut self) {
+        self.end(if self.kind == Kind::Postgres { "INT" } else { "TERM" });
+    }
+
+    /// Lets it die as a machine that loses power.
+    pub(crate) fn kill(&mut self) {
+        self.end("KILL");
+    }
+
+    /// Adds arguments for the next start.
+    pub(crate) fn argue(&mut self, arguments: &[&str]) {
+        self.arguments.extend(arguments.iter().map(ToString::to_string));
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.url_of(self.port, PASSWORD)
+    }
+
+    /// Returns the URL by another port, or with another password.
+    pub(crate) fn url_of(&self, port: u16, password: &str) -> String {
+        match self.kind {
+            Kind::Postgres => {
+                format!("postgresql://randflake:{password}@127.0.0.1:{port}/postgres")
+            }
+            Kind::Redis => format!("redis://:{password}@127.0.0.1:{port}/0"),
+            Kind::Etcd => format!("etcd://127.0.0.1:{port}"),
+        }
+    }
+
+    /// Runs SQL.
+    pub(crate) fn psql(&self, sql: &str) -> String {
+        let mut psql = Command::new(program("psql", "postgresql").expect("comes with the server"));
+        run(psql.args(["--no-psqlrc", "-tAq", "-v", "ON_ERROR_STOP=1", "-c", sql]).arg(self.url()))
+    }
+
+    /// Runs a command of Redis.
+    pub(crate) fn redis_cli(&self, arguments: &[&str]) -> String {
+        let mut cli = Command::new(program("redis-cli", "redis-tools").expect("with the server"));
+        cli.args(["-p", &self.port.to_string()]).env("REDISCLI_AUTH", PASSWORD);
+        run(cli.args(arguments)).trim().to_owned()
+    }
+
+    /// Returns a standby that follows this one.
+    pub(crate) fn standby(&self) -> Self {
+        let standby = Self::new(Kind::Postgres, &[]).expect("as this one");
+        standby.give_away();
+        let mut copy = Command::new(program("pg_basebackup", "postgresql").expect("as this one"));
+        copy.arg("-D").arg(standby.path("data")).args(["-X", "stream", "-R", "-c", "fast", "-d"]);
+        run(as_nobody(copy.arg(self.url())));
+        standby.started()
+    }
+
+    /// Takes a snapshot of an etcd, and returns another one that begins with it. By the same
+    /// address it is the same cluster to itself.
+    pub(crate) fn restored(mut self, snapshot: &Path, same_cluster: bool) -> Option<Self> {
+        self.kill();
+        let mut other = Self::new(Kind::Etcd, &[])?;
+        other.port = self.port;
+        if same_cluster {
+            other.peer_port = self.peer_port;
+        }
+        let peer = format!("http://127.0.0.1:{}", other.peer_port);
+        let mut restore = Command::new(program("etcdctl", "etcd-client")?);
+        restore.env("ETCDCTL_API", "3").args(["snapshot", "restore"]).arg(snapshot);
+        restore.arg("--data-dir").arg(other.path("data"));
+        restore.args(["--initial-cluster", &format!("default={peer}")]);
+        restore.args(["--initial-advertise-peer-urls", &peer]);
+        run(&mut restore);
+        Some(other.started())
+    }
+
+    /// Saves all that an etcd has.
+    pub(crate) fn snapshot(&self) -> Option<PathBuf> {
+        let path = self.path("snapshot");
+        let mut save = Command::new(program("etcdctl", "etcd-client")?);
+        save.env("ETCDCTL_API", "3").args(["snapshot", "save"]).arg(&path);
+        run(save.args(["--endpoints", &format!("http://127.0.0.1:{}", self.port)]));
+        Some(path)
+    }
+}
+
+impl Kind {
+    fn program(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgres",
+            Self::Redis => "redis-server",
+            Self::Etcd => "etcd",
+        }
+    }
+
+    fn package(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgresql",
+            Self::Redis => "redis-server",
+            Self::Etcd => "etcd-server",
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        if thread::panicking() {
+            eprintln!("{:?} said: {}", self.kind, self.log());
+        }
+        // PostgreSQL's other processes end with a quit, not with a kill.
+        let signal = if self.kind == Kind::Postgres { "-QUIT" } else { "-KILL" };
+        let signalled = Command::new("kill").arg(signal).arg(child.id().to_string()).status();
+        if !signalled.is_ok_and(|status| status.success()) {
+            let _gone = child.kill();
+        }
+        let _ended = child.wait();
+    }
+}
