@@ -113,16 +113,24 @@ fn etcd_obeys_the_laws() {
 }
 
 /// Runs a test on each kind of server that is installed, on the clock of the world.
-fn on_each(test: impl Fn(&Subject<'_>)) {
-    if let Some(server) = Server::postgres(&[]) {
-        test(&Subject::Postgres(&server));
-    }
-    if let Some(server) = Server::redis(&["--appendonly", "yes"]) {
-        test(&Subject::Redis(&server));
-    }
-    if let Some(server) = Server::etcd() {
-        test(&Subject::Etcd(&server, Dial::new(now())));
-    }
+fn on_each(test: impl Fn(&Subject<'_>) + Sync) {
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            if let Some(server) = Server::postgres(&[]) {
+                test(&Subject::Postgres(&server));
+            }
+        });
+        scope.spawn(|| {
+            if let Some(server) = Server::redis(&["--appendonly", "yes"]) {
+                test(&Subject::Redis(&server));
+            }
+        });
+        scope.spawn(|| {
+            if let Some(server) = Server::etcd() {
+                test(&Subject::Etcd(&server, Dial::new(now())));
+            }
+        });
+    });
 }
 
 /// Sixteen clients and twenty node ids, with leases so short that some are over before they are

@@ -16,6 +16,9 @@ use crate::{
 const UNDEFINED_TABLE: &str = "42P01";
 /// SQLSTATE: serialization failure, deadlock. Nothing was done; once more is allowed.
 const AGAIN: [&str; 2] = ["40001", "40P01"];
+/// Before that: who comes back at once meets the same others again.
+const PAUSE: Statement =
+    Statement { text: "select pg_sleep(random() * 0.05)::text", parameters: Vec::new() };
 /// SQLSTATE: an earlier statement of this transaction has failed.
 const FAILED_TRANSACTION: &str = "25P02";
 
@@ -187,6 +190,7 @@ pub(super) async fn check(of: &Protocol, line: &Line, init: Option<bool>) -> Res
         let response = line.run(statement(of, Kind::Check, token, vec![])).await;
         if let Response::Refused { code, .. } = &response {
             if AGAIN.contains(&code.as_str()) {
+                line.run(PAUSE).await;
                 continue;
             }
             if code == UNDEFINED_TABLE {
@@ -317,6 +321,7 @@ async fn perform(
         let response = line.run(statement(of, kind, token, rest(&known))).await;
         if let Response::Refused { code, .. } = &response {
             if AGAIN.contains(&code.as_str()) {
+                line.run(PAUSE).await;
                 continue;
             }
             if code == UNDEFINED_TABLE {

@@ -28,6 +28,7 @@ pub(crate) struct Server {
     /// etcd's port for other members.
     peer_port: u16,
     arguments: Vec<String>,
+    tls: bool,
     child: Option<Child>,
 }
 
@@ -76,6 +77,10 @@ fn as_nobody(command: &mut Command) -> &mut Command {
 
 impl Server {
     pub(crate) fn postgres(arguments: &[&str]) -> Option<Self> {
+        Some(Self::new_postgres(arguments)?.started())
+    }
+
+    fn new_postgres(arguments: &[&str]) -> Option<Self> {
         let server = Self::new(Kind::Postgres, arguments)?;
         let data = server.scratch.path("data");
         let passwords = server.scratch.path("password");
@@ -86,7 +91,47 @@ impl Server {
         initdb.args(["--no-sync", "--no-locale", "--encoding=UTF8", "--username=randflake"]);
         initdb.arg("--auth=scram-sha-256").arg("--pwfile").arg(passwords).arg("--pgdata").arg(data);
         run(as_nobody(&mut initdb));
-        Some(server.started())
+        Some(server)
+    }
+
+    /// Returns a server of each kind that speaks TLS alone, with a certificate that it made itself.
+    pub(crate) fn all_with_tls() -> Vec<Self> {
+        let makers: [fn() -> Option<Self>; 3] = [
+            || Self::new_postgres(&[]),
+            || Self::new(Kind::Redis, &["--appendonly", "yes"]),
+            || Self::new(Kind::Etcd, &[]),
+        ];
+        let with_tls = |make: fn() -> Option<Self>| {
+            let mut server = make()?;
+            server.make_certificate()?;
+            Some(server.started())
+        };
+        makers.into_iter().filter_map(with_tls).collect()
+    }
+
+    fn make_certificate(&mut self) -> Option<()> {
+        let program = program("openssl", "openssl")?;
+        let extensions = self.path("extensions");
+        fs::write(extensions, "subjectAltName=IP:127.0.0.1\n").expect("a file");
+        let new_key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=test";
+        for arguments in [
+            format!("req -x509 {new_key} -days 2 -keyout ca.key -out ca.pem"),
+            format!("req {new_key} -keyout key.pem -out request"),
+            "x509 -req -in request -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 \
+             -extfile extensions -out cert.pem"
+                .into(),
+        ] {
+            let mut openssl = Command::new(&program);
+            run(openssl.args(arguments.split(' ')).current_dir(self.scratch.directory()));
+        }
+        self.give_away();
+        self.tls = true;
+        Some(())
+    }
+
+    /// Returns the certificate to trust.
+    pub(crate) fn certificate(&self) -> Vec<u8> {
+        fs::read(self.path("ca.pem")).expect("made")
     }
 
     pub(crate) fn redis(arguments: &[&str]) -> Option<Self> {
@@ -105,6 +150,7 @@ impl Server {
             port: free_port(),
             peer_port: free_port(),
             arguments: arguments.iter().map(ToString::to_string).collect(),
+            tls: false,
             child: None,
         })
     }
@@ -136,20 +182,39 @@ impl Server {
     pub(crate) fn start(&mut self) {
         let (port, data) = (self.port.to_string(), self.path("data"));
         let program = program(self.kind.program(), self.kind.package()).expect("was there");
+        let file = |name| self.path(name).to_str().expect("text").to_owned();
         let mut command = Command::new(program);
         match self.kind {
             Kind::Postgres => {
                 command.arg("-D").arg(data).args(["-p", &port, "-h", "127.0.0.1"]);
                 command.arg("-k").arg(self.scratch.directory());
+                if self.tls {
+                    command.args(["-c", "ssl=on"]);
+                    command.args(["-c", &format!("ssl_cert_file={}", file("cert.pem"))]);
+                    command.args(["-c", &format!("ssl_key_file={}", file("key.pem"))]);
+                }
                 as_nobody(&mut command);
             }
             Kind::Redis => {
-                command.args(["--port", &port, "--bind", "127.0.0.1", "--requirepass", PASSWORD]);
+                if self.tls {
+                    command.args(["--port", "0", "--tls-port", &port, "--tls-auth-clients", "no"]);
+                    command.args(["--tls-ca-cert-file", &file("ca.pem")]);
+                    command.args(["--tls-cert-file", &file("cert.pem")]);
+                    command.args(["--tls-key-file", &file("key.pem")]);
+                } else {
+                    command.args(["--port", &port]);
+                }
+                command.args(["--bind", "127.0.0.1", "--requirepass", PASSWORD]);
                 command.args(["--masterauth", PASSWORD, "--dir"]).arg(self.scratch.directory());
                 command.args(["--repl-diskless-sync-delay", "0"]);
             }
             Kind::Etcd => {
-                let client = format!("http://127.0.0.1:{port}");
+                let scheme = if self.tls { "https" } else { "http" };
+                let client = format!("{scheme}://127.0.0.1:{port}");
+                if self.tls {
+                    command.args(["--cert-file", &file("cert.pem")]);
+                    command.args(["--key-file", &file("key.pem")]);
+                }
                 let peer = format!("http://127.0.0.1:{}", self.peer_port);
                 command.arg("--data-dir").arg(data);
                 command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
@@ -182,7 +247,7 @@ impl Server {
     fn answers(&self) -> bool {
         match self.kind {
             // A port that is open is not yet a server that answers.
-            Kind::Postgres => self.log().contains("ready to accept connections"),
+            Kind::Postgres => self.log().contains("ready to accept"),
             Kind::Redis => {
                 self.log().contains("Ready to accept connections")
                     && TcpStream::connect(("127.0.0.1", self.port)).is_ok()
@@ -229,12 +294,14 @@ impl Server {
 
     /// Returns the URL by another port, or with another password.
     pub(crate) fn url_of(&self, port: u16, password: &str) -> String {
+        let s = if self.tls { "s" } else { "" };
         match self.kind {
             Kind::Postgres => {
-                format!("postgresql://randflake:{password}@127.0.0.1:{port}/postgres")
+                let query = if self.tls { "?sslmode=verify-full" } else { "" };
+                format!("postgresql://randflake:{password}@127.0.0.1:{port}/postgres{query}")
             }
-            Kind::Redis => format!("redis://:{password}@127.0.0.1:{port}/0"),
-            Kind::Etcd => format!("etcd://127.0.0.1:{port}"),
+            Kind::Redis => format!("redis{s}://:{password}@127.0.0.1:{port}/0"),
+            Kind::Etcd => format!("etcd{s}://127.0.0.1:{port}"),
         }
     }
 
@@ -246,7 +313,7 @@ impl Server {
 
     /// Runs a command of Redis.
     pub(crate) fn redis_cli(&self, arguments: &[&str]) -> String {
-        let mut cli = Command::new(program("redis-cli", "redis-tools").expect("with the server"));
+        let mut cli = Command::new(program("redis-cli", "redis-tools").expect("comes with it"));
         cli.args(["-p", &self.port.to_string()]).env("REDISCLI_AUTH", PASSWORD);
         run(cli.args(arguments)).trim().to_owned()
     }
@@ -261,9 +328,9 @@ impl Server {
         standby.started()
     }
 
-    /// Takes a snapshot of an etcd, and returns another one that begins with it. By the same
-    /// address it is the same cluster to itself.
-    pub(crate) fn restored(mut self, snapshot: &Path, same_cluster: bool) -> Option<Self> {
+    /// Kills an etcd, and returns another one in its place that begins with a snapshot. With the
+    /// same address for its peers it is the same cluster to itself.
+    pub(crate) fn restored(&mut self, snapshot: &Path, same_cluster: bool) -> Option<Self> {
         self.kill();
         let mut other = Self::new(Kind::Etcd, &[])?;
         other.port = self.port;
@@ -280,12 +347,18 @@ impl Server {
         Some(other.started())
     }
 
+    /// Runs a command of etcd.
+    pub(crate) fn etcdctl(&self, arguments: &[&str]) -> Option<String> {
+        let mut etcdctl = Command::new(program("etcdctl", "etcd-client")?);
+        etcdctl.env("ETCDCTL_API", "3");
+        etcdctl.args(["--endpoints", &format!("http://127.0.0.1:{}", self.port)]);
+        Some(run(etcdctl.args(arguments)))
+    }
+
     /// Saves all that an etcd has.
     pub(crate) fn snapshot(&self) -> Option<PathBuf> {
         let path = self.path("snapshot");
-        let mut save = Command::new(program("etcdctl", "etcd-client")?);
-        save.env("ETCDCTL_API", "3").args(["snapshot", "save"]).arg(&path);
-        run(save.args(["--endpoints", &format!("http://127.0.0.1:{}", self.port)]));
+        self.etcdctl(&["snapshot", "save", path.to_str().expect("text")])?;
         Some(path)
     }
 }

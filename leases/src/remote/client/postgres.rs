@@ -8,6 +8,7 @@ use tokio::{
 use tokio_postgres::{
     Client as Session, Config, Error as PostgresError,
     config::SslMode,
+    error::Severity,
     types::{ToSql, Type},
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -118,13 +119,14 @@ impl PostgresClient {
         {
             Ok(rows) => rows,
             Err(error) => match error.as_db_error() {
-                Some(refusal) => {
+                // After any other the connection is closed.
+                Some(refusal) if refusal.parsed_severity() == Some(Severity::Error) => {
                     return Ok(Response::Refused {
                         code: refusal.code().code().into(),
                         message: refusal.message().into(),
                     });
                 }
-                None => return Err(unavailable(SERVER, explain(&error))),
+                _ => return Err(unavailable(SERVER, explain(&error))),
             },
         };
         let cells = |row: &tokio_postgres::Row| {
