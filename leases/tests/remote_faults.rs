@@ -568,7 +568,7 @@ impl Proxy {
 }
 
 fn forward(mut from: TcpStream, mut to: TcpStream, mode: &AtomicU8) {
-    let mut bytes = [0; 65_536];
+    let mut bytes = vec![0; 65_536];
     while let Ok(length @ 1..) = from.read(&mut bytes) {
         let bytes = &bytes[..length];
         let done = match mode.load(Ordering::Relaxed) {
@@ -699,7 +699,7 @@ fn a_child_uses_nothing_that_it_inherited() {
             let refused = outcome.is_err_and(|error| error.code() == "FORKED");
             drop(store);
             // SAFETY: ends the child at once.
-            unsafe { libc::_exit(if refused { 0 } else { 1 }) };
+            unsafe { libc::_exit(i32::from(!refused)) };
         }
         let mut status = 0;
         // SAFETY: the child of above, and a place for its status.

@@ -114,7 +114,12 @@ impl<T> Call<T> {
             }
             Poll::Pending => {
                 let statement = self.line.slot().statement.take();
-                Ok(Progress::Run(statement.expect("a call waits for nothing but the server")))
+                statement.map(Progress::Run).ok_or_else(|| {
+                    Error::new(
+                        StoreErrorKind::StoreUnavailable,
+                        "this call waits for what the server says to its last statement",
+                    )
+                })
             }
         }
     }

@@ -16,9 +16,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use randflake::layout;
 use serde_json::{Value, json};
 
-use super::{
-    Known, Line, Protocol, Response, Statement, TRIES, blocks, candidates, hex, unhex,
-};
+use super::{Known, Line, Protocol, Response, Statement, TRIES, blocks, candidates, hex, unhex};
 use crate::{
     Acquire, Acquired, Fenced, Limits, Made, NodeLease, Release, Released, Renew, Renewed, Result,
     Token, rules, rules::Quarantine,
@@ -295,10 +293,8 @@ fn parse_meta(text: &str) -> Option<(Made, String, Quarantine)> {
         salt: unhex(meta["salt"].as_str()?)?,
         key_check: unhex(meta["key_check"].as_str()?)?,
     };
-    let quarantine = Quarantine {
-        floor: meta["floor"].as_i64()?,
-        renew_above: meta["renew_above"].as_i64()?,
-    };
+    let quarantine =
+        Quarantine { floor: meta["floor"].as_i64()?, renew_above: meta["renew_above"].as_i64()? };
     Some((made, meta["incarnation"].as_str()?.into(), quarantine))
 }
 
@@ -443,7 +439,7 @@ async fn take(
     want: usize,
     now: i64,
 ) -> Result<Taken> {
-    let mut taken = Taken::default();
+    let mut outcome = Taken::default();
     let mut looked = false;
     for _ in 0..TRIES + want / WRITES {
         let known = session(of, line, now).await?;
@@ -456,20 +452,21 @@ async fn take(
             }
         };
         let row = |node_id: &u32| rows.get(node_id).copied().unwrap_or(NEVER);
-        if taken.leases.is_empty() {
-            let held = node_ids.iter().map(|node_id| (*node_id, row(node_id))).filter(|(_, row)| {
-                row.token == Some(request.token) && row.revision > known.meta_revision
-            });
-            taken.leases = held.map(lease).collect();
-            taken.held = !taken.leases.is_empty();
+        if outcome.leases.is_empty() {
+            let held =
+                node_ids.iter().map(|node_id| (*node_id, row(node_id))).filter(|(_, row)| {
+                    row.token == Some(request.token) && row.revision > known.meta_revision
+                });
+            outcome.leases = held.map(lease).collect();
+            outcome.held = !outcome.leases.is_empty();
         }
-        let left = want.saturating_sub(taken.leases.len());
-        if taken.held || left == 0 {
-            return Ok(taken);
+        let left = want.saturating_sub(outcome.leases.len());
+        if outcome.held || left == 0 {
+            return Ok(outcome);
         }
         if refusal.is_some() {
-            taken.refusal = refusal;
-            return Ok(taken);
+            outcome.refusal = refusal;
+            return Ok(outcome);
         }
         let limits = known.made.limits;
         let end_exclusive = rules::end_of(limits, now, request.ttl)?;
@@ -481,25 +478,26 @@ async fn take(
             .take(left.min(WRITES))
             .map(|(node_id, row)| {
                 let start = row.end_exclusive.max(earliest);
-                let token = Some(request.token);
                 let before = end_exclusive;
-                (node_id, Row { start, end_exclusive, token, before, revision: row.revision })
+                let revision = row.revision;
+                let token = Some(request.token);
+                (node_id, Row { start, end_exclusive, token, before, revision })
             })
             .collect();
         if picked.is_empty() {
-            taken.free_at = node_ids.iter().map(|node_id| row(node_id).end_exclusive).min();
-            return Ok(taken);
+            outcome.free_at = node_ids.iter().map(|node_id| row(node_id).end_exclusive).min();
+            return Ok(outcome);
         }
         let after = write(of, line, &picked, look, now).await?;
         if after.written {
             rows.extend(&after.rows);
-            taken.leases.extend(after.rows.into_iter().map(lease));
+            outcome.leases.extend(after.rows.into_iter().map(lease));
         } else {
             looked = true;
             seen = Some(after.rows);
         }
     }
-    Ok(taken) // others were always faster
+    Ok(outcome) // others were always faster
 }
 
 fn refusal(known: &Known, request: &Acquire, now: i64) -> Option<Acquired> {
@@ -583,11 +581,8 @@ async fn rewrite(
             (row.token == Some(token)).then_some((*node_id, row))
         });
         let ours: BTreeMap<u32, Row> = ours.collect();
-        let mut seen = if ours.len() == node_ids.len() {
-            ours
-        } else {
-            glance(of, line, &look, now).await?
-        };
+        let mut seen =
+            if ours.len() == node_ids.len() { ours } else { glance(of, line, &look, now).await? };
         let mut tries = 0;
         loop {
             let known = session(of, line, now).await?;

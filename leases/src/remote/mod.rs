@@ -7,6 +7,7 @@
 //!
 //! The servers keep the leases and make them durable; nothing here replicates anything. Each
 //! operation is one atomic statement, script or transaction, and usually one round trip.
+#![allow(clippy::doc_markdown, reason = "PostgreSQL is a name")]
 
 mod call;
 #[cfg(any(feature = "postgres", feature = "redis", feature = "etcd"))]
@@ -444,7 +445,7 @@ fn first_candidate(token: Token, max_node_id: u32) -> u32 {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
@@ -457,3 +458,6 @@ fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     }
     Some(bytes)
 }
+
+#[cfg(test)]
+mod tests;

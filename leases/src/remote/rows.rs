@@ -4,8 +4,8 @@
 use randflake::layout;
 
 use super::{
-    BLOCK, Engine, Known, Line, Protocol, Response, Statement, TRIES, blocks, candidates,
-    hex, unhex,
+    BLOCK, Engine, Known, Line, Protocol, Response, Statement, TRIES, blocks, candidates, hex,
+    unhex,
 };
 use crate::{
     Acquire, Acquired, Error, Fenced, Limits, Made, NodeLease, Release, Released, Renew, Renewed,
@@ -131,6 +131,9 @@ fn answer(of: &Protocol, response: Response, kind: Kind, token: Token) -> Result
                 end_exclusive: number(end_exclusive, "end_exclusive")?,
             });
         }
+    }
+    if !leases.is_empty() && !matches!(status.as_str(), "OK" | "HELD") {
+        return Err(of.malformed("a status with leases"));
     }
     leases.sort_unstable();
     let now = number(&now, "now")?;
@@ -420,9 +423,7 @@ pub(super) async fn acquire(of: &Protocol, line: &Line, request: &Acquire) -> Re
     }
     match answer.status.as_str() {
         "BUSY" => Ok(Acquired::Busy { now, free_at }),
-        "CLOCK_SKEW" => {
-            Ok(Acquired::ClockSkew { store_now: now, max_skew: limits.max_skew })
-        }
+        "CLOCK_SKEW" => Ok(Acquired::ClockSkew { store_now: now, max_skew: limits.max_skew }),
         "QUARANTINE" => {
             Ok(Acquired::Quarantined { now, until: number(of, &answer.detail, "floor")? })
         }

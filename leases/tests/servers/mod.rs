@@ -17,7 +17,7 @@ use crate::common::Scratch;
 
 /// Of all servers that have one.
 pub(crate) const PASSWORD: &str = "open-sesame-4711";
-/// The user `nobody`: PostgreSQL does not run as root.
+/// The user `nobody`: not every server runs as root.
 const NOBODY: u32 = 65_534;
 
 /// A server that runs, or is stopped and can run again.

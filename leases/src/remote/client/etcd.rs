@@ -74,7 +74,9 @@ impl EtcdClient {
             .collect();
         let fits = |endpoint: &String| {
             endpoint.parse::<ureq::http::Uri>().is_ok_and(|uri| {
-                uri.port().is_some() && uri.path() == "/" && uri.host().is_some_and(|it| it != "")
+                uri.port().is_some()
+                    && uri.path() == "/"
+                    && uri.host().is_some_and(|host| !host.is_empty())
             })
         };
         if !endpoints.iter().all(fits) {
@@ -195,8 +197,6 @@ impl Client for EtcdClient {
 /// Shows nothing of the URL, which may hold a password.
 impl fmt::Debug for EtcdClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EtcdClient")
-            .field("members", &self.endpoints.len())
-            .finish_non_exhaustive()
+        f.debug_struct("EtcdClient").field("members", &self.endpoints.len()).finish_non_exhaustive()
     }
 }
