@@ -380,15 +380,11 @@ fn an_unheard_grant_of_a_restored_etcd_does_not_count() {
     let Some(mut server) = Server::etcd() else { return };
     let deaf = Arc::new(AtomicBool::new(false));
     let client = Deaf(EtcdClient::new(&server.url()).expect("a URL"), Arc::clone(&deaf));
-    let mut early = RemoteStore::new(client, Protocol::etcd(namespace(0)));
-    let mut next = etcd_of(&server, 0);
-    let idle = Token::random();
-    let lease = granted(&mut next, idle, now());
-    assert_eq!(release(&mut next, idle, 0, lease.start), Ok(1));
-    granted(&mut early, idle, now());
-    assert_eq!(release(&mut early, idle, 0, lease.start), Ok(1));
+    let protocol = Protocol::etcd(namespace(9)).create(true).expect("may be made");
+    let mut early = RemoteStore::new(client, protocol);
+    granted(&mut early, Token::random(), now());
     let Some(snapshot) = server.snapshot() else { return };
-    let forgotten = granted(&mut next, Token::random(), now());
+    let lost = granted(&mut etcd(&server.url()), Token::random(), now());
     let _restored = server.restored(&snapshot, false).expect("as before");
 
     let token = Token::random();
@@ -396,16 +392,8 @@ fn an_unheard_grant_of_a_restored_etcd_does_not_count() {
     acquire(&mut early, token, 1, now()).expect_err("deaf");
     deaf.store(false, Ordering::Relaxed);
     let outcome = acquire(&mut early, token, 1, now());
-    assert!(
-        matches!(outcome, Ok(Acquired::Quarantined { until, .. }) if until >= forgotten.end_exclusive),
-        "{outcome:?}"
-    );
-}
-
-fn etcd_of(server: &Server, max_node_id: u32) -> RemoteStore<EtcdClient> {
-    let client = EtcdClient::new(&server.url()).expect("a URL");
-    let protocol = Protocol::etcd(namespace(max_node_id)).create(true).expect("may be made");
-    RemoteStore::new(client, protocol)
+    let Ok(Acquired::Quarantined { until, .. }) = outcome else { panic!("{outcome:?}") };
+    assert!(until >= lost.end_exclusive, "{until}: {lost:?}");
 }
 
 #[test]
