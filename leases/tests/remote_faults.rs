@@ -128,21 +128,22 @@ fn on_each(test: impl Fn(&mut Server, &dyn Fn(&str) -> Box<dyn LeaseStore>, bool
 
 #[test]
 fn a_server_that_stops_or_dies_has_forgotten_nothing() {
-    on_each(|server, client, fences| {
-        let mut store = client(&server.url());
+    on_each(|server, _, fences| {
+        let mut store = RemoteStore::open(&server.url(), namespace(9)).expect("a URL");
+        store.init(false).expect("it is there, or may be made");
         let token = Token::random();
-        let lease = granted(&mut *store, token, now());
+        let lease = granted(&mut store, token, now());
         for end in [Server::stop, Server::kill] {
             end(server);
-            let error = renew(&mut *store, token, lease.node_id, now());
+            let error = renew(&mut store, token, lease.node_id, now());
             fails(error, StoreErrorKind::StoreUnavailable);
             server.start();
-            extended(renew(&mut *store, token, lease.node_id, now()), lease);
+            extended(renew(&mut store, token, lease.node_id, now()), lease);
             // Which of its writes Redis has kept, nobody can tell.
             if fences {
-                is_quarantined(&mut *store, lease);
+                is_quarantined(&mut store, lease);
             } else {
-                let other = granted(&mut *store, Token::random(), now());
+                let other = granted(&mut store, Token::random(), now());
                 assert_ne!(other.node_id, lease.node_id);
             }
         }
@@ -458,12 +459,14 @@ fn a_password_is_never_shown() {
         granted(&mut etcd(&url(PASSWORD)), Token::random(), now());
     }
     for url in [
+        format!("mysql://me:{wrong}@host"),
         format!("postgresql://me:{wrong}@host:port/?sslmode=maybe"),
         format!("redis://me:{wrong}@:not a port"),
         format!("etcd://me:{wrong}@host"),
         format!("https://me:{wrong}@host"),
     ] {
         let errors = [
+            RemoteStore::open(&url, namespace(9)).err(),
             PostgresClient::new(&url).err(),
             RedisClient::new(&url).err(),
             EtcdClient::new(&url).err(),
@@ -472,6 +475,27 @@ fn a_password_is_never_shown() {
             assert_eq!(error.code(), "INVALID_ARGUMENT", "{error}");
             assert!(!error.to_string().contains(wrong), "{error}");
         }
+    }
+}
+
+/// What the README names is enough.
+#[test]
+fn a_plain_role_suffices() {
+    if let Some(server) = Server::postgres(&[]) {
+        postgres(&server.url()).init(false).expect("may be made");
+        server.psql(&format!("create role app login password '{PASSWORD}'"));
+        server.psql("grant select, insert, update on randflake_namespace, randflake_node to app");
+        let url = server.url().replace("//randflake:", "//app:");
+        granted(&mut postgres(&url), Token::random(), now());
+    }
+    if let Some(server) = Server::redis(&DURABLE) {
+        let commands = "+eval +hget +hmget +hset +time +info +config|get";
+        let password = format!(">{PASSWORD}");
+        let mut acl = vec!["acl", "setuser", "app", "on", &password, "~randflake:*"];
+        acl.extend(commands.split(' '));
+        assert_eq!(server.redis_cli(&acl), "OK");
+        let url = server.url().replace("//:", "//app:");
+        granted(&mut new_redis(&url), Token::random(), now());
     }
 }
 

@@ -327,13 +327,94 @@ impl fmt::Debug for Protocol {
     }
 }
 
+impl Client for Box<dyn Client> {
+    fn run(&mut self, statement: &Statement) -> Result<Response> {
+        (**self).run(statement)
+    }
+
+    fn discard(&mut self) {
+        (**self).discard();
+    }
+}
+
 /// A store with a server, over a blocking [`Client`].
+///
+/// ```no_run
+/// use randflake::{Clock, Secret, SystemClock};
+/// use randflake_leases::{Acquire, Acquired, LeaseStore, Namespace, Operation, Token};
+/// use randflake_leases::remote::RemoteStore;
+///
+/// let namespace = Namespace::new("orders", &Secret::random())?;
+/// let mut store = RemoteStore::open("postgresql://app:password@localhost/app", namespace)?;
+/// store.init(false)?; // once, before the first lease
+/// let token = Token::random();
+/// let client_now = SystemClock.now()? / 1_000_000_000;
+/// let reply = store.acquire(&Acquire { token, want: 1, ttl: 300, client_now })?;
+/// if let Acquired::Granted { leases, .. } = reply.answer_to(token, Operation::Acquire)? {
+///     println!("node id {}", leases[0].node_id);
+/// }
+/// # Ok::<(), randflake_leases::Error>(())
+/// ```
 pub struct RemoteStore<C: Client> {
     /// There until it is dropped.
     client: Option<C>,
     protocol: Protocol,
     clock: Box<dyn Clock + Send>,
     life: Life,
+}
+
+impl RemoteStore<Box<dyn Client>> {
+    /// Makes a store of a URL: `postgresql://`, `redis://` or `rediss://`, `etcd://` or
+    /// `etcds://`, with the client of the cargo feature of that name. Connects to nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// [`DriverMissing`](StoreErrorKind::DriverMissing): the feature is off. `INVALID_ARGUMENT`: no
+    /// such URL. The message does not repeat it.
+    pub fn open(url: &str, namespace: Namespace) -> Result<Self> {
+        let (client, protocol): (Result<Box<dyn Client>>, _) = match url.split_once("://") {
+            Some(("postgresql" | "postgres", _)) => {
+                #[cfg(feature = "postgres")]
+                let client = PostgresClient::new(url).map(|client| Box::new(client) as _);
+                #[cfg(not(feature = "postgres"))]
+                let client = Err(driver_missing("postgres"));
+                (client, Protocol::postgres(namespace))
+            }
+            Some(("redis" | "rediss", _)) => {
+                #[cfg(feature = "redis")]
+                let client = RedisClient::new(url).map(|client| Box::new(client) as _);
+                #[cfg(not(feature = "redis"))]
+                let client = Err(driver_missing("redis"));
+                (client, Protocol::redis(namespace))
+            }
+            Some(("etcd" | "etcds", _)) => {
+                #[cfg(feature = "etcd")]
+                let client = EtcdClient::new(url).map(|client| Box::new(client) as _);
+                #[cfg(not(feature = "etcd"))]
+                let client = Err(driver_missing("etcd"));
+                (client, Protocol::etcd(namespace))
+            }
+            _ => {
+                return Err(Error::invalid_argument(
+                    "the URL of a store begins with postgresql://, redis://, rediss://, etcd:// \
+                     or etcds://"
+                        .into(),
+                ));
+            }
+        };
+        Ok(Self::new(client?, protocol))
+    }
+}
+
+#[allow(dead_code, reason = "one for each feature that is off")]
+fn driver_missing(feature: &str) -> Error {
+    Error::new(
+        StoreErrorKind::DriverMissing,
+        format!(
+            "this program has no client for that server; cargo add randflake-leases --features \
+             {feature}"
+        ),
+    )
 }
 
 impl<C: Client> RemoteStore<C> {
@@ -349,6 +430,16 @@ impl<C: Client> RemoteStore<C> {
     pub fn clock(mut self, clock: impl Clock + Send + 'static) -> Self {
         self.clock = Box::new(clock);
         self
+    }
+
+    /// Makes the namespace with the first lease, as [`Protocol::create`] says.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn create(mut self, create: bool) -> Result<Self> {
+        self.protocol = self.protocol.clone().create(create)?;
+        Ok(self)
     }
 
     /// Makes the namespace, as [`Protocol::init`] says.

@@ -351,3 +351,22 @@ fn every_node_id_is_in_one_block() {
         assert!(all.iter().copied().eq(0..=max_node_id), "{max_node_id} in blocks of {size}");
     }
 }
+
+#[test]
+fn a_url_of_no_store_is_refused() {
+    for url in ["", "postgresql", "mysql://host/", "sqlite:///ids.db", "://"] {
+        let error = RemoteStore::open(url, namespace()).expect_err(url);
+        assert_eq!(error.code(), "INVALID_ARGUMENT", "{url}: {error}");
+        assert!(error.to_string().contains("postgresql://"), "{url}: {error}");
+    }
+    for (url, is_there) in [
+        ("postgresql://me@host/base", cfg!(feature = "postgres")),
+        ("redis://host", cfg!(feature = "redis")),
+        ("etcd://host:2379", cfg!(feature = "etcd")),
+    ] {
+        let made = RemoteStore::open(url, namespace()).map(drop);
+        let kind = made.map_err(|error| error.kind());
+        let missing = Err(StoreErrorKind::DriverMissing);
+        assert_eq!(kind, if is_there { Ok(()) } else { missing }, "{url}");
+    }
+}

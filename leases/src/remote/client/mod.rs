@@ -4,6 +4,8 @@
 mod etcd;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod reconnect;
 #[cfg(feature = "redis")]
 mod redis;
 
@@ -15,30 +17,10 @@ pub use self::etcd::EtcdClient;
 pub use self::postgres::PostgresClient;
 #[cfg(feature = "redis")]
 pub use self::redis::RedisClient;
-use super::{Response, Statement};
-use crate::{Error, Result, StoreErrorKind};
+use crate::{Error, StoreErrorKind};
 
 /// Longest wait for a server to accept a connection, and for an answer.
 const TIMEOUT: Duration = Duration::from_secs(3);
-
-/// A connection that may have been idle for long.
-trait Reconnect {
-    fn is_connected(&self) -> bool;
-    fn once(&mut self, statement: &Statement) -> Result<Response>;
-    fn forget(&mut self);
-}
-
-/// Runs a statement, and once more on a new connection if the old one turns out to be closed: each
-/// operation may be repeated.
-fn run(client: &mut impl Reconnect, statement: &Statement) -> Result<Response> {
-    if client.is_connected() {
-        if let Ok(response) = client.once(statement) {
-            return Ok(response);
-        }
-        client.forget();
-    }
-    client.once(statement).inspect_err(|_| client.forget())
-}
 
 fn unavailable(server: &str, why: impl Display) -> Error {
     Error::new(StoreErrorKind::StoreUnavailable, format!("cannot reach {server}: {why}"))

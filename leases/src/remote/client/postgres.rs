@@ -13,7 +13,11 @@ use tokio_postgres::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{Reconnect, TIMEOUT, bad_url, certificates, unavailable};
+use super::{
+    TIMEOUT, bad_url, certificates,
+    reconnect::{self, Reconnect},
+    unavailable,
+};
 use crate::{
     Result,
     remote::{Client, Response, Statement},
@@ -163,7 +167,7 @@ impl Reconnect for PostgresClient {
 
 impl Client for PostgresClient {
     fn run(&mut self, statement: &Statement) -> Result<Response> {
-        super::run(self, statement)
+        reconnect::run(self, statement)
     }
 
     fn discard(&mut self) {

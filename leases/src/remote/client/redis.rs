@@ -3,7 +3,11 @@ use std::{fmt, time::Duration};
 use redis::{Connection, ErrorKind, RedisError, TlsCertificates, Value, cmd};
 use rustls::crypto::{CryptoProvider, ring};
 
-use super::{Reconnect, TIMEOUT, bad_url, unavailable};
+use super::{
+    TIMEOUT, bad_url,
+    reconnect::{self, Reconnect},
+    unavailable,
+};
 use crate::{
     Result,
     remote::{Client, Response, Statement},
@@ -141,7 +145,7 @@ fn cell(value: Value) -> Option<String> {
 
 impl Client for RedisClient {
     fn run(&mut self, statement: &Statement) -> Result<Response> {
-        super::run(self, statement)
+        reconnect::run(self, statement)
     }
 
     fn discard(&mut self) {
