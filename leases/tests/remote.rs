@@ -214,6 +214,41 @@ fn thousands_at_once_get_a_node_id_each() {
     });
 }
 
+/// Of thousands of node ids the last few are free: they are found, and then it is said until when
+/// there are no more.
+#[test]
+fn the_last_node_ids_are_found() {
+    on_each(|subject| {
+        let namespace = Namespace::new("full", &secret())
+            .and_then(|namespace| namespace.max_ttl(600)?.max_node_id(4999))
+            .expect("within the limits");
+        let mut store = subject.client(&namespace);
+        let many = granted_many(&mut *store, 4990);
+        assert_eq!(many.len(), 4990);
+        let mut distinct: BTreeSet<u32> = many.iter().map(|lease| lease.node_id).collect();
+        for _ in 0..3 {
+            let last = granted_many(&mut *store, 3);
+            assert_eq!(last.len(), 3);
+            distinct.extend(last.iter().map(|lease| lease.node_id));
+        }
+        let last = granted_many(&mut *store, 3);
+        assert_eq!(last.len(), 1, "what is left");
+        distinct.extend(last.iter().map(|lease| lease.node_id));
+        assert_eq!(distinct.len(), 5000);
+        let outcome = acquire(&mut *store, Token::random(), 3, now());
+        let Ok(Acquired::Busy { free_at, .. }) = outcome else { panic!("{outcome:?}") };
+        let first_end = many.iter().map(|lease| lease.end_exclusive).min();
+        assert_eq!(free_at, first_end);
+    });
+}
+
+fn granted_many(store: &mut dyn LeaseStore, want: u32) -> Vec<NodeLease> {
+    match acquire(store, Token::random(), want, now()) {
+        Ok(Acquired::Granted { leases, .. }) => leases,
+        other => panic!("node ids are free, yet: {other:?}"),
+    }
+}
+
 /// Counts what it runs.
 struct Counting<C>(C, Arc<AtomicUsize>);
 

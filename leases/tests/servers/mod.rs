@@ -82,15 +82,29 @@ impl Server {
 
     fn new_postgres(arguments: &[&str]) -> Option<Self> {
         let server = Self::new(Kind::Postgres, arguments)?;
+        let initdb = program("initdb", "postgresql")?;
         let data = server.scratch.path("data");
-        let passwords = server.scratch.path("password");
-        fs::write(&passwords, PASSWORD).expect("a file");
-        fs::create_dir(&data).expect("a directory");
-        server.give_away();
-        let mut initdb = Command::new(program("initdb", "postgresql")?);
-        initdb.args(["--no-sync", "--no-locale", "--encoding=UTF8", "--username=randflake"]);
-        initdb.arg("--auth=scram-sha-256").arg("--pwfile").arg(passwords).arg("--pgdata").arg(data);
-        run(as_nobody(&mut initdb));
+        // Made once, and then copied: it takes longer than most tests.
+        let version: String = initdb.to_string_lossy().replace('/', "-");
+        let model = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("data{version}"));
+        if !model.is_dir() {
+            let passwords = server.scratch.path("password");
+            fs::write(&passwords, PASSWORD).expect("a file");
+            fs::create_dir(&data).expect("a directory");
+            server.give_away();
+            let mut initdb = Command::new(initdb);
+            initdb.args(["--no-sync", "--no-locale", "--encoding=UTF8", "--username=randflake"]);
+            initdb.arg("--auth=scram-sha-256").arg("--pwfile").arg(passwords).arg("-D").arg(&data);
+            run(as_nobody(&mut initdb));
+            let unfinished = model.with_extension(server.port.to_string());
+            run(Command::new("cp").arg("-a").arg(&data).arg(&unfinished));
+            if fs::rename(&unfinished, &model).is_err() {
+                fs::remove_dir_all(unfinished).expect("another test was faster");
+            }
+        } else {
+            run(Command::new("cp").arg("-a").arg(&model).arg(&data));
+            server.give_away();
+        }
         Some(server)
     }
 
