@@ -20,7 +20,8 @@ use common::{
 };
 use randflake::{Clock, SystemClock, layout};
 use randflake_leases::{
-    Acquire, Acquired, LeaseStore, Namespace, NodeLease, Operation, Renew, Renewed, Result, Token,
+    Acquire, Acquired, Fence, Fenced, LeaseStore, Namespace, NodeLease, Operation, Release,
+    Released, Renew, Renewed, Reply, Result, Token,
     laws::{self, Subject as _},
     remote::{
         Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
@@ -42,11 +43,49 @@ enum Subject<'a> {
     Etcd(&'a Server, Dial),
 }
 
-fn store<C: Client>(client: C, protocol: Protocol) -> RemoteStore<C> {
+/// Makes the namespace, and the connection, before the time of the first request is read.
+fn store<C: Client + 'static>(client: C, protocol: Protocol) -> Box<dyn LeaseStore> {
     let mut store = RemoteStore::new(client, protocol);
     // Whose namespace it is, the first operation tells.
     let _theirs = store.init(false);
-    store
+    Box::new(Patient(store))
+}
+
+/// Asks once more where the machine was so busy that a request became too old on its way.
+struct Patient<S>(S);
+
+impl<S: LeaseStore> LeaseStore for Patient<S> {
+    fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>> {
+        let mut request = request.clone();
+        let is_right = request.client_now.abs_diff(now()) <= 1;
+        loop {
+            let reply = self.0.acquire(&request)?;
+            if !is_right || !matches!(reply.outcome, Acquired::ClockSkew { .. }) {
+                return Ok(reply);
+            }
+            request.client_now = now();
+        }
+    }
+
+    fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>> {
+        let mut request = request.clone();
+        let is_right = request.client_now.abs_diff(now()) <= 1;
+        loop {
+            let reply = self.0.renew(&request)?;
+            if !is_right || !matches!(reply.outcome, Renewed::ClockSkew { .. }) {
+                return Ok(reply);
+            }
+            request.client_now = now();
+        }
+    }
+
+    fn release(&mut self, request: &Release) -> Result<Reply<Released>> {
+        self.0.release(request)
+    }
+
+    fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
+        self.0.fence(request)
+    }
 }
 
 impl laws::Subject for Subject<'_> {
@@ -55,12 +94,11 @@ impl laws::Subject for Subject<'_> {
         match self {
             Self::Postgres(server) => {
                 let client = PostgresClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
-                let protocol = Protocol::postgres(namespace).create(true).expect("may be made");
-                Box::new(RemoteStore::new(client, protocol))
+                store(client, Protocol::postgres(namespace))
             }
             Self::Redis(server) => {
                 let client = RedisClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
-                Box::new(store(client, Protocol::redis(namespace)))
+                store(client, Protocol::redis(namespace))
             }
             Self::Etcd(server, dial) => {
                 let client = EtcdClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
@@ -223,27 +261,27 @@ fn the_last_node_ids_are_found() {
             .and_then(|namespace| namespace.max_ttl(600)?.max_node_id(4999))
             .expect("within the limits");
         let mut store = subject.client(&namespace);
-        let many = granted_many(&mut *store, 4990);
+        let many = granted_many(&mut *store, 4990, subject.now());
         assert_eq!(many.len(), 4990);
         let mut distinct: BTreeSet<u32> = many.iter().map(|lease| lease.node_id).collect();
         for _ in 0..3 {
-            let last = granted_many(&mut *store, 3);
+            let last = granted_many(&mut *store, 3, subject.now());
             assert_eq!(last.len(), 3);
             distinct.extend(last.iter().map(|lease| lease.node_id));
         }
-        let last = granted_many(&mut *store, 3);
+        let last = granted_many(&mut *store, 3, subject.now());
         assert_eq!(last.len(), 1, "what is left");
         distinct.extend(last.iter().map(|lease| lease.node_id));
         assert_eq!(distinct.len(), 5000);
-        let outcome = acquire(&mut *store, Token::random(), 3, now());
+        let outcome = acquire(&mut *store, Token::random(), 3, subject.now());
         let Ok(Acquired::Busy { free_at, .. }) = outcome else { panic!("{outcome:?}") };
         let first_end = many.iter().map(|lease| lease.end_exclusive).min();
         assert_eq!(free_at, first_end);
     });
 }
 
-fn granted_many(store: &mut dyn LeaseStore, want: u32) -> Vec<NodeLease> {
-    match acquire(store, Token::random(), want, now()) {
+fn granted_many(store: &mut dyn LeaseStore, want: u32, now: i64) -> Vec<NodeLease> {
+    match acquire(store, Token::random(), want, now) {
         Ok(Acquired::Granted { leases, .. }) => leases,
         other => panic!("node ids are free, yet: {other:?}"),
     }

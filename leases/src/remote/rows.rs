@@ -391,15 +391,18 @@ pub(super) async fn acquire(of: &Protocol, line: &Line, request: &Acquire) -> Re
     rules::check_ttl(limits, request.ttl)?;
     rules::check_want(request.want)?;
     let want = request.want as usize;
-    let ask = async |node_ids: &[u32], want: usize| {
+    // What comes later is asked by a clock that has gone on.
+    let ask = async |node_ids: &[u32], want: usize, since: i64| {
         let Acquire { client_now, ttl, token, .. } = *request;
+        let client_now = client_now.saturating_add(since);
         let last = i64::try_from(want).ok();
         let ask = Request { client_now, ttl, node_ids, last };
         perform(of, line, Kind::Acquire, token, |known| ask.parameters(known)).await
     };
 
     let (node_ids, complete) = candidates(request.token, limits, rules::CANDIDATES + 2 * want);
-    let mut answer = ask(&node_ids, want).await?;
+    let mut answer = ask(&node_ids, want, 0).await?;
+    let first_now = answer.now;
     let mut leases = answer.leases;
     let mut free_at = complete.then(|| answer.detail.parse().ok()).flatten();
     let is_open = |status: &str| matches!(status, "OK" | "BUSY");
@@ -408,7 +411,8 @@ pub(super) async fn acquire(of: &Protocol, line: &Line, request: &Acquire) -> Re
             let node_ids: Vec<u32> = (first..=last)
                 .filter(|node_id| leases.iter().all(|lease| lease.node_id != *node_id))
                 .collect();
-            answer = ask(&node_ids, want - leases.len()).await?;
+            let since = answer.now.saturating_sub(first_now);
+            answer = ask(&node_ids, want - leases.len(), since).await?;
             leases.extend(answer.leases);
             free_at = free_at.into_iter().chain(answer.detail.parse().ok()).min();
             if !is_open(&answer.status) || leases.len() == want {

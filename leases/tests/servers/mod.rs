@@ -87,7 +87,10 @@ impl Server {
         // Made once, and then copied: it takes longer than most tests.
         let version: String = initdb.to_string_lossy().replace('/', "-");
         let model = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("data{version}"));
-        if !model.is_dir() {
+        if model.is_dir() {
+            run(Command::new("cp").arg("-a").arg(&model).arg(&data));
+            server.give_away();
+        } else {
             let passwords = server.scratch.path("password");
             fs::write(&passwords, PASSWORD).expect("a file");
             fs::create_dir(&data).expect("a directory");
@@ -101,9 +104,6 @@ impl Server {
             if fs::rename(&unfinished, &model).is_err() {
                 fs::remove_dir_all(unfinished).expect("another test was faster");
             }
-        } else {
-            run(Command::new("cp").arg("-a").arg(&model).arg(&data));
-            server.give_away();
         }
         Some(server)
     }

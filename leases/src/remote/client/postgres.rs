@@ -94,7 +94,9 @@ impl PostgresClient {
             .build()
             .map_err(|error| unavailable(SERVER, error))?;
         let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(certificates(self.roots.as_deref()));
+        if self.config.get_ssl_mode() == SslMode::Require {
+            roots.add_parsable_certificates(certificates(self.roots.as_deref()));
+        }
         let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| unavailable(SERVER, error))?
