@@ -86,6 +86,19 @@ function inspectWith(reader, id) {
   return { timestamp, nodeId, sequence, date: new Date(timestamp * 1000) }
 }
 
+/**
+ * What every generator has, so that structuredClone and postMessage throw instead of making an
+ * empty object. They read what is enumerable, and into a Set. What only lists or compares
+ * properties, as console.table and deepStrictEqual do, never comes to the getter in there.
+ */
+const uncloneable = new Set([
+  {
+    get refusal() {
+      throw invalidArgument('a generator cannot be copied; make one where it is needed')
+    },
+  },
+])
+
 let isGenerator
 let generatorOf
 
@@ -103,8 +116,7 @@ class Randflake {
   constructor(nodeId, secret, options) {
     this.#generator = native.createGenerator(nodeId, secret, options)
     warnIfWeak(secret)
-    // structuredClone and postMessage read it; their copy would be an empty object.
-    Object.defineProperty(this, 'uncloneable', { get: refuseClone, enumerable: true })
+    Object.defineProperty(this, 'uncloneable', { value: uncloneable, enumerable: true })
   }
 
   generate() {
@@ -188,10 +200,6 @@ class Randflake {
     if (!isGenerator(this)) return this // the prototype
     return `Randflake ${inspect(this.toJSON(), options)}`
   }
-}
-
-function refuseClone() {
-  throw invalidArgument('a generator cannot be copied; make one where it is needed')
 }
 
 let inspectorOf

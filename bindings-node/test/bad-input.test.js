@@ -3,6 +3,8 @@
 // What callers must not pass: each gets the documented error, none is truncated.
 
 const assert = require('node:assert/strict')
+const { Console } = require('node:console')
+const { PassThrough } = require('node:stream')
 const { suite, test } = require('node:test')
 const { inspect } = require('node:util')
 const { decodeString, encodeString, Inspector, Randflake, RandflakeError } = require('../index.js')
@@ -358,10 +360,19 @@ test('generators are not copied', () => {
   const flake = make()
   assert.throws(() => structuredClone(flake), refused)
   assert.throws(() => structuredClone({ nested: [flake] }), refused)
-  assert.throws(() => ({ ...flake }), refused)
+  assert.throws(() => structuredClone({ ...flake }), refused)
   const { port1 } = new MessageChannel()
   assert.throws(() => port1.postMessage(flake), refused)
   port1.close()
+})
+
+test('generators can be listed, compared and shown', () => {
+  const flake = make()
+  assert.deepEqual(Object.entries(flake), Object.entries({ ...flake }))
+  assert.deepEqual(flake, make())
+  const stream = new PassThrough()
+  new Console(stream).table(flake)
+  assert.match(String(stream.read()), /uncloneable/)
 })
 
 test('a secret is in no message, inspection or JSON', () => {

@@ -43,6 +43,26 @@ pub enum ErrorKind {
     Closed,
     /// A defect of this library.
     Internal,
+    /// The store did not answer, could not write, or answered something else.
+    StoreUnavailable,
+    /// Every node id is leased.
+    NodesExhausted,
+    /// This machine's clock and the store's differ by more than the store allows.
+    ClockSkew,
+    /// The lease has gone to somebody else, or was given back.
+    LeaseLost,
+    /// The store may have lost what it had acknowledged and grants nothing for a while.
+    StoreQuarantined,
+    /// Another store is where the lease came from.
+    StoreReplaced,
+    /// The store has no such namespace and does not make one by itself.
+    StoreNotInitialized,
+    /// The namespace belongs to another secret.
+    SecretMismatch,
+    /// The store may lose or double what it has acknowledged.
+    WeakStore,
+    /// What talks to the store is not installed.
+    DriverMissing,
 }
 
 impl ErrorKind {
@@ -63,6 +83,16 @@ impl ErrorKind {
         Self::Forked,
         Self::Closed,
         Self::Internal,
+        Self::StoreUnavailable,
+        Self::NodesExhausted,
+        Self::ClockSkew,
+        Self::LeaseLost,
+        Self::StoreQuarantined,
+        Self::StoreReplaced,
+        Self::StoreNotInitialized,
+        Self::SecretMismatch,
+        Self::WeakStore,
+        Self::DriverMissing,
     ];
 
     /// Returns the stable code of this kind.
@@ -84,6 +114,16 @@ impl ErrorKind {
             Self::Forked => "FORKED",
             Self::Closed => "CLOSED",
             Self::Internal => "INTERNAL",
+            Self::StoreUnavailable => "STORE_UNAVAILABLE",
+            Self::NodesExhausted => "NODES_EXHAUSTED",
+            Self::ClockSkew => "CLOCK_SKEW",
+            Self::LeaseLost => "LEASE_LOST",
+            Self::StoreQuarantined => "STORE_QUARANTINED",
+            Self::StoreReplaced => "STORE_REPLACED",
+            Self::StoreNotInitialized => "STORE_NOT_INITIALIZED",
+            Self::SecretMismatch => "SECRET_MISMATCH",
+            Self::WeakStore => "WEAK_STORE",
+            Self::DriverMissing => "DRIVER_MISSING",
         }
     }
 }
@@ -116,6 +156,14 @@ impl Error {
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Inner { kind, message: message.into(), retry_after: None, source: None }))
+    }
+
+    /// Makes the error of an argument outside its range; the message says which one, the range
+    /// and what was got.
+    #[cold]
+    #[must_use]
+    pub fn invalid_argument(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorKind::InvalidArgument, message)
     }
 
     /// Makes the error of a [clock](crate::Clock) that failed, which [`Error::into_source`]
@@ -170,11 +218,11 @@ impl Error {
         )
     }
 
-    #[cold]
-    pub(crate) fn retry(kind: ErrorKind, message: String, retry_after: Duration) -> Self {
-        let mut error = Self::new(kind, message);
-        error.0.retry_after = Some(retry_after);
-        error
+    /// Adds how long after the failing call the same call can succeed. For stores.
+    #[must_use]
+    pub fn with_retry_after(mut self, retry_after: Duration) -> Self {
+        self.0.retry_after = Some(retry_after);
+        self
     }
 
     /// Returns what kind of failure this is.

@@ -363,6 +363,12 @@ impl<C: Clock> Randflake<C> {
         self.cipher.encrypt_raw(raw).into()
     }
 
+    /// Returns the clock.
+    #[must_use]
+    pub fn clock(&self) -> &C {
+        &self.clock
+    }
+
     /// Returns the node ids, sorted; none after [`close`](Randflake::close).
     #[must_use]
     pub fn node_ids(&self) -> &[u32] {
@@ -409,14 +415,34 @@ impl<C: Clock> Randflake<C> {
     /// [`Builder::granted_lease`]. [`InvalidNode`](ErrorKind::InvalidNode): as for
     /// [`Builder::build`]. [`Forked`](ErrorKind::Forked), [`Closed`](ErrorKind::Closed).
     pub fn replace_lease(&self, node_ids: &[u32], lease: Lease) -> Result<i64> {
+        let nodes = self.granted(node_ids)?;
+        self.terms.replace(&nodes, &window_of(lease)).map(layout::unix_second_of)
+    }
+
+    /// Goes on in a forked child, with node ids and a window that were granted to it alone: none
+    /// of what its parent has or ever had. Call it once in each child, from one thread.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidLease`](ErrorKind::InvalidLease): the generator was not made with
+    /// [`Builder::granted_lease`], or is of this process already.
+    /// [`InvalidNode`](ErrorKind::InvalidNode): as for [`Builder::build`].
+    /// [`Closed`](ErrorKind::Closed): before the fork.
+    pub fn begin_in_child(&self, node_ids: &[u32], lease: Lease) -> Result<()> {
+        let nodes = self.granted(node_ids)?;
+        self.terms.begin_in_child(&nodes, window_of(lease))
+    }
+
+    /// Checks node ids that a coordinator granted.
+    fn granted(&self, node_ids: &[u32]) -> Result<Box<[u32]>> {
         let nodes = layout::checked_nodes(node_ids)?;
-        if self.ownership != Ownership::Granted {
-            return Err(Error::new(
-                ErrorKind::InvalidLease,
-                "only a lease that a coordinator granted to this generator can be replaced",
-            ));
+        if self.ownership == Ownership::Granted {
+            return Ok(nodes);
         }
-        self.terms.replace(nodes, window_of(lease)).map(layout::unix_second_of)
+        Err(Error::new(
+            ErrorKind::InvalidLease,
+            "only a lease that a coordinator granted to this generator can be replaced",
+        ))
     }
 
     /// Ends the generator for good: every later call that needs it open is
@@ -806,11 +832,8 @@ fn refused(kind: ErrorKind, retry_after: Duration) -> Error {
         _ => "the ids of the seconds that may be used now do not suffice",
     };
     let seconds = retry_after.as_secs_f64();
-    Error::retry(
-        kind,
-        format!("{why}; try again in {seconds:.3} s, or allow a longer wait"),
-        retry_after,
-    )
+    let message = format!("{why}; try again in {seconds:.3} s, or allow a longer wait");
+    Error::new(kind, message).with_retry_after(retry_after)
 }
 
 impl<C> fmt::Debug for Randflake<C> {

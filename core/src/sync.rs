@@ -4,16 +4,10 @@
 use std::{cell::Cell, sync::atomic};
 
 #[cfg(not(loom))]
-pub(crate) use std::sync::{
-    Mutex,
-    atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
-};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 #[cfg(loom)]
-pub(crate) use loom::sync::{
-    Mutex,
-    atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
-};
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 // The standard library's in both: numbers only have to differ.
 #[cfg(not(loom))]

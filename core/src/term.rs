@@ -2,12 +2,12 @@
 //! current one.
 #![allow(unsafe_code, reason = "the atomic pointer to the current Term")]
 
-use std::{ptr, sync::Arc};
+use std::{ops::Range, ptr, sync::Arc};
 
 use crate::{
     Error, ErrorKind, Result,
     fork::{self, Life},
-    sync::{AtomicPtr, AtomicU64, Mutex, Ordering},
+    sync::{AtomicPtr, AtomicU64, Ordering},
     word::Word,
 };
 
@@ -22,12 +22,14 @@ pub(crate) struct Term {
     pub(crate) word: Arc<Word>,
     /// The word of the Term this one replaces; sealed before this one issues anything.
     predecessor: Option<Arc<Word>>,
+    /// The Term that was current before this one, or null.
+    before: *mut Self,
     life: &'static Life,
     epoch: u64,
 }
 
 impl Term {
-    pub(crate) fn new(nodes: Box<[u32]>, window: std::ops::Range<u64>, word: Arc<Word>) -> Self {
+    pub(crate) fn new(nodes: Box<[u32]>, window: Range<u64>, word: Arc<Word>) -> Self {
         let life = fork::life();
         Self {
             nodes,
@@ -35,6 +37,7 @@ impl Term {
             end_exclusive: AtomicU64::new(window.end),
             word,
             predecessor: None,
+            before: ptr::null_mut(),
             life,
             epoch: life.epoch(),
         }
@@ -55,13 +58,13 @@ impl Term {
     /// is not open yet. Returns the first second in which the predecessor issued nothing.
     ///
     /// The replacing thread does this, and so does every caller that comes before it is done:
-    /// each step can be repeated, so nobody waits for anybody.
+    /// each step can be repeated, so nobody waits for anybody. Does nothing to a Term without a
+    /// predecessor, which is born open.
     #[cold]
-    pub(crate) fn open(&self) -> u64 {
-        let predecessor = self.predecessor.as_ref().expect("only replacements are unopened");
-        let unused_from = predecessor.seal();
+    pub(crate) fn open(&self) -> Option<u64> {
+        let unused_from = self.predecessor.as_ref()?.seal();
         self.word.open(unused_from.max(self.start));
-        unused_from
+        Some(unused_from)
     }
 
     #[inline]
@@ -84,21 +87,32 @@ fn closed() -> Error {
     Error::new(ErrorKind::Closed, "this generator was closed; make a new one")
 }
 
+#[cold]
+fn not_forked() -> Error {
+    Error::new(
+        ErrorKind::InvalidLease,
+        "this generator is of this process already; its lease can be replaced",
+    )
+}
+
 /// The current Term of a generator, and the ones it had before.
 ///
 /// Old Terms live as long as the generator, so that a reference that a call in flight holds stays
-/// good without a count.
+/// good without a count. There is no lock: a child can publish whatever its parent's threads were
+/// doing at the fork.
 #[derive(Debug)]
 pub(crate) struct Terms {
-    /// Null: closed.
+    /// Null: closed. A Term is published once, so a pointer that is still the current one has
+    /// been so all the time.
     current: AtomicPtr<Term>,
-    /// Every Term ever published. Locked by whoever publishes, never on the way of an id.
-    all: Mutex<Vec<*mut Term>>,
+    /// The Term that was current when the generator was closed.
+    closed: AtomicPtr<Term>,
     epoch: u64,
 }
 
-// SAFETY: the pointers stand for boxes that this value owns; a Term itself is Send and Sync, and
-// only shared references to it are handed out before Terms is dropped.
+// SAFETY: the pointers stand for boxes that this value owns; a Term itself is Send and Sync but
+// for the pointer to the one before, and only shared references are handed out before Terms is
+// dropped, which alone follows that pointer.
 unsafe impl Send for Terms {}
 // SAFETY: as above.
 unsafe impl Sync for Terms {}
@@ -107,7 +121,7 @@ impl Terms {
     pub(crate) fn new(first: Term) -> Self {
         let epoch = first.epoch;
         let first = Box::into_raw(Box::new(first));
-        Self { current: AtomicPtr::new(first), all: Mutex::new(vec![first]), epoch }
+        Self { current: AtomicPtr::new(first), closed: AtomicPtr::new(ptr::null_mut()), epoch }
     }
 
     /// Returns the current Term of an open generator in the process that made it.
@@ -121,7 +135,7 @@ impl Terms {
     /// Returns the current Term, whatever the process.
     #[inline]
     pub(crate) fn peek(&self) -> Option<&Term> {
-        // Acquire: pairs with the release of the swap, so that the Term is seen as it was made.
+        // Acquire: pairs with the release of the exchange, so that the Term is seen as it was made.
         let current = self.current.load(Ordering::Acquire);
         // SAFETY: null, or a box that is freed only when `self` is dropped.
         unsafe { current.as_ref() }
@@ -134,20 +148,49 @@ impl Terms {
 
     /// Publishes a Term over other nodes or another window, which begins after the last stamp of
     /// the current one. Returns the first second in which the replaced Term issued nothing.
-    pub(crate) fn replace(&self, nodes: Box<[u32]>, window: std::ops::Range<u64>) -> Result<u64> {
-        self.current()?; // in a child, the lock may be held for ever
-        let mut all = self.all.lock().expect("no code panics while it holds the lock");
-        let old = self.current()?;
-        let word = Arc::new(Word::unopened(nodes.len()));
-        let mut term = Term::new(nodes, window, word);
-        term.predecessor = Some(Arc::clone(&old.word));
-        let new = Box::into_raw(Box::new(term));
-        all.push(new);
-        // Release: whoever loads the pointer sees the Term as it was made. Published before the
-        // old word is sealed, so that a caller who meets the seal finds the new Term.
-        self.current.store(new, Ordering::Release);
-        // SAFETY: just made, freed only when `self` is dropped.
-        Ok(unsafe { &*new }.open())
+    pub(crate) fn replace(&self, nodes: &[u32], window: &Range<u64>) -> Result<u64> {
+        loop {
+            let old = self.current()?;
+            // Only an opened word can be sealed.
+            old.open();
+            let word = Arc::new(Word::unopened(nodes.len()));
+            let mut new = Term::new(nodes.into(), window.clone(), word);
+            new.predecessor = Some(Arc::clone(&old.word));
+            // Published before the old word is sealed, so that a caller who meets the seal finds
+            // the new Term.
+            if let Some(new) = self.publish(old, new) {
+                return Ok(new.open().expect("it has a predecessor"));
+            }
+        }
+    }
+
+    /// Publishes the first Term of a forked child.
+    pub(crate) fn begin_in_child(&self, nodes: &[u32], window: Range<u64>) -> Result<()> {
+        let parents = self.peek().ok_or_else(closed)?;
+        if parents.check_life().is_ok() {
+            return Err(not_forked());
+        }
+        let word = Arc::new(Word::new(nodes.len(), window.start));
+        let new = Term::new(nodes.into(), window, word);
+        self.publish(parents, new).map(drop).ok_or_else(not_forked)
+    }
+
+    /// Makes `new` the current Term, unless `old` has ceased to be it.
+    fn publish(&self, old: &Term, mut new: Term) -> Option<&Term> {
+        let old = ptr::from_ref(old).cast_mut();
+        new.before = old;
+        let new = Box::into_raw(Box::new(new));
+        // Release: whoever loads the pointer sees the Term as it was made.
+        let published =
+            self.current.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed).is_ok();
+        if published {
+            // SAFETY: just made, freed only when `self` is dropped.
+            Some(unsafe { &*new })
+        } else {
+            // SAFETY: just made, and nobody else has seen it.
+            drop(unsafe { Box::from_raw(new) });
+            None
+        }
     }
 
     /// Publishes that there is no Term any more, and returns the one there was.
@@ -155,11 +198,14 @@ impl Terms {
     /// In a forked child there is nothing to close: the Term is the parent's.
     pub(crate) fn close(&self) -> Option<&Term> {
         self.current().ok()?;
-        let _publishing = self.all.lock().expect("no code panics while it holds the lock");
         // AcqRel: the Term that comes back is read.
         let old = self.current.swap(ptr::null_mut(), Ordering::AcqRel);
         // SAFETY: null, or a box that is freed only when `self` is dropped.
-        unsafe { old.as_ref() }
+        let term = unsafe { old.as_ref() }?;
+        self.closed.store(old, Ordering::Relaxed);
+        // Only an opened word can be sealed.
+        term.open();
+        Some(term)
     }
 }
 
@@ -168,10 +214,13 @@ impl Drop for Terms {
         if !fork::life().is_current(self.epoch) {
             return; // the fork may have caught another thread in the middle of publishing
         }
-        let Ok(all) = self.all.get_mut() else { return };
-        for term in all.drain(..) {
-            // SAFETY: made by Box::into_raw, listed once, and nobody holds a reference any more.
-            drop(unsafe { Box::from_raw(term) });
+        let current = self.current.load(Ordering::Relaxed);
+        let mut next =
+            if current.is_null() { self.closed.load(Ordering::Relaxed) } else { current };
+        while !next.is_null() {
+            // SAFETY: made by Box::into_raw, named once, and nobody holds a reference any more.
+            let term = unsafe { Box::from_raw(next) };
+            next = term.before;
         }
     }
 }

@@ -5,14 +5,19 @@
 fn main() {}
 
 #[cfg(target_os = "linux")]
+#[path = "common/child.rs"]
+mod child;
+
+#[cfg(target_os = "linux")]
 fn main() {
     if linux::earlier_handler() {
         return;
     }
-    for fork in [linux::libc_fork, linux::raw_clone] {
+    for fork in [child::libc_fork, child::raw_clone] {
         linux::children_have_nothing_of_their_parent(fork);
         linux::grandchildren_have_nothing_of_either(fork);
         linux::children_begin_after_the_second_of_the_fork(fork);
+        linux::children_go_on_with_leases_of_their_own(fork);
         linux::a_fork_inside_a_call_hands_its_ids_to_one_process(fork);
     }
     linux::what_an_earlier_fork_handler_makes_goes_on();
@@ -34,39 +39,7 @@ mod linux {
 
     use randflake::{Builder, Clock, ErrorKind, Id, Lease, Randflake, Result, Secret, SystemClock};
 
-    /// Returns 0 in the child and its process id in the parent.
-    type Fork = fn() -> libc::pid_t;
-
-    pub(crate) fn libc_fork() -> libc::pid_t {
-        // SAFETY: the child calls only what POSIX allows, or the process has one thread; glibc
-        // makes its allocator usable in the child.
-        unsafe { libc::fork() }
-    }
-
-    /// A fork that no handler of `pthread_atfork` hears of.
-    pub(crate) fn raw_clone() -> libc::pid_t {
-        // SAFETY: without a new stack, and with no flag that shares anything, clone is fork. The
-        // process has one thread.
-        let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
-        child.try_into().expect("a process id")
-    }
-
-    /// Runs a check in a forked child, and fails if it fails.
-    fn in_child(fork: Fork, check: impl FnOnce()) {
-        let child = fork();
-        assert!(child >= 0, "no fork to be had");
-        if child == 0 {
-            // SAFETY: has no precondition. Whoever hangs is killed.
-            unsafe { libc::alarm(20) };
-            let outcome = catch_unwind(AssertUnwindSafe(check));
-            // SAFETY: has no precondition. The rest of the process belongs to the parent.
-            unsafe { libc::_exit(outcome.is_err().into()) }
-        }
-        let mut status = 0;
-        // SAFETY: the status is writable.
-        let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
-        assert_eq!((ended, status), (child, 0), "the child says why, or was killed");
-    }
+    use crate::child::{Fork, in_child, libc_fork};
 
     fn kind<T>(result: Result<T>) -> Result<(), ErrorKind> {
         result.map(drop).map_err(|error| error.kind())
@@ -186,6 +159,43 @@ mod linux {
             let flake = Randflake::new(1, &secret).expect("a free node");
             let id = flake.generate().expect("an id within a second");
             assert!(flake.inspect(id).timestamp > forked_in);
+        });
+    }
+
+    pub(crate) fn children_go_on_with_leases_of_their_own(fork: Fork) {
+        let secret = Secret::random();
+        let now = SystemClock.now().expect("a time") / 1_000_000_000;
+        let lease = Lease::new(now, now + 100).expect("a lease");
+        let flake = builder(&secret).node_id(1).granted_lease(lease).build().expect("valid");
+        let by_hand = builder(&secret).node_id(2).build().expect("a free node");
+        let known = flake.generate().expect("an id");
+        let not_forked = flake.begin_in_child(&[3], lease);
+        assert_eq!(kind(not_forked), Err(ErrorKind::InvalidLease));
+        in_child(fork, || {
+            assert_forked(&flake, known);
+            assert_eq!(kind(flake.begin_in_child(&[], lease)), Err(ErrorKind::InvalidNode));
+            assert_eq!(kind(by_hand.begin_in_child(&[3], lease)), Err(ErrorKind::InvalidLease));
+            flake.begin_in_child(&[3, 4], lease).expect("a child");
+            assert_eq!(kind(flake.begin_in_child(&[5], lease)), Err(ErrorKind::InvalidLease));
+            let mut ids = [Id::default(); 1000];
+            flake.fill(&mut ids).expect("ids");
+            ids[0] = flake.generate().expect("an id");
+            assert!(ids.iter().all(|&id| flake.inspect(id).node_id == 3));
+            in_child(fork, || {
+                assert_forked(&flake, known);
+                flake.begin_in_child(&[6], lease).expect("a grandchild");
+                assert_eq!(flake.inspect(flake.generate().expect("an id")).node_id, 6);
+            });
+            let used_until = flake.replace_lease(&[4], lease).expect("the child's own");
+            assert_eq!(flake.inspect(flake.generate().expect("an id")).node_id, 4);
+            assert!(flake.close().is_some_and(|end| end >= used_until), "the child's own");
+            assert_eq!(kind(flake.generate()), Err(ErrorKind::Closed));
+        });
+        let next = flake.generate().expect("the parent has lost nothing");
+        assert_eq!(flake.inspect(next).node_id, 1);
+        flake.close();
+        in_child(fork, || {
+            assert_eq!(kind(flake.begin_in_child(&[3], lease)), Err(ErrorKind::Closed));
         });
     }
 

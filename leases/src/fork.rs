@@ -3,7 +3,7 @@
 
 use randflake::{ErrorKind, ProcessLife};
 
-use crate::{Error, Result, StoreErrorKind};
+use crate::{Error, Result};
 
 /// A life of a process, from a fork to the next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -20,7 +20,7 @@ impl Life {
             return Ok(());
         }
         Err(Error::new(
-            StoreErrorKind::Core(ErrorKind::Forked),
+            ErrorKind::Forked,
             "this store was opened before this process was forked, and its parent goes on with \
              it; open it anew in the child",
         ))
@@ -40,7 +40,7 @@ mod exclusive {
         time::Duration,
     };
 
-    use super::{Error, ErrorKind, Life, Result, StoreErrorKind};
+    use super::{Error, ErrorKind, Life, Result};
 
     /// Zero, or the life of who holds the lock, with `FORKING` set if that is a fork.
     ///
@@ -64,7 +64,7 @@ mod exclusive {
             while let Err(holder) = try_take(life) {
                 if holder & !FORKING != life {
                     return Err(Error::new(
-                        StoreErrorKind::Core(ErrorKind::Forked),
+                        ErrorKind::Forked,
                         "this process was forked in the middle of an operation on a store, by \
                          other means than fork(): it can use no store",
                     ));
@@ -121,7 +121,7 @@ mod exclusive {
         let failed = unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
         if failed != 0 {
             return Err(Error::new(
-                StoreErrorKind::StoreUnavailable,
+                ErrorKind::StoreUnavailable,
                 "there is no memory left to prepare for forks",
             ));
         }

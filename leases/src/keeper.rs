@@ -49,7 +49,7 @@ use randflake::{ErrorKind, Lease, layout};
 
 use crate::{
     Acquire, Acquired, Error, NodeLease, Operation, Release, Released, Renew, Renewed, Reply,
-    Result, StoreErrorKind, Token, store::random_bytes, window,
+    Result, Token, leased::copy_of, store::random_bytes, window,
 };
 
 /// Shortest pause after a failure.
@@ -88,7 +88,9 @@ pub struct Reading {
 }
 
 impl Reading {
-    fn second(self) -> i64 {
+    /// Returns the unix second.
+    #[must_use]
+    pub fn second(self) -> i64 {
         self.wall.div_euclid(1_000_000_000)
     }
 }
@@ -140,11 +142,11 @@ pub enum Answer {
     /// Of [`Step::Release`].
     Released(Result<Reply<Released>>),
     /// Of [`Step::Open`].
-    Opened(randflake::Result<()>),
+    Opened(Result<()>),
     /// Of [`Step::Replace`]: the first second in which nothing was issued before.
-    Replaced(randflake::Result<i64>),
+    Replaced(Result<i64>),
     /// Of [`Step::Extend`].
-    Extended(randflake::Result<()>),
+    Extended(Result<()>),
     /// Of [`Step::Close`]: the first second in which nothing was issued, if that is known.
     Closed(Option<i64>),
 }
@@ -371,7 +373,7 @@ impl Keeper {
     ///
     /// # Errors
     ///
-    /// [`StoreUnavailable`](StoreErrorKind::StoreUnavailable): this is not the answer to that
+    /// [`StoreUnavailable`](ErrorKind::StoreUnavailable): this is not the answer to that
     /// step, and the connection that it came from must not be used again. A reply to another
     /// request counts as a failure of this one; an answer of another kind changes nothing.
     pub fn answer(&mut self, answer: Answer, now: Reading) -> Result<()> {
@@ -402,16 +404,16 @@ impl Keeper {
             }
             (Step::Open { .. }, Answer::Opened(done)) => match done {
                 Ok(()) => self.opened = true,
-                Err(error) => self.refused(error.into()),
+                Err(error) => self.refused(error),
             },
             (Step::Extend { .. }, Answer::Extended(done)) => {
                 if let Err(error) = done {
-                    self.refused(error.into());
+                    self.refused(error);
                 }
             }
             (Step::Replace { .. }, Answer::Replaced(done)) => match done {
                 Ok(used_until) => self.release_leaving(used_until),
-                Err(error) => self.refused(error.into()),
+                Err(error) => self.refused(error),
             },
             (Step::Close, Answer::Closed(used_until)) => {
                 self.opened = false;
@@ -441,7 +443,7 @@ impl Keeper {
         let mut bound = Ok(());
         let done = reply.and_then(|reply| {
             let outcome = reply.answer_to(token, operation).inspect_err(|foreign| {
-                bound = Err(Error::new(foreign.kind(), foreign.to_string()));
+                bound = Err(copy_of(foreign));
             })?;
             take(self, outcome)
         });
@@ -583,16 +585,16 @@ impl Keeper {
     }
 
     fn failed(&mut self, error: Error, now: Reading) {
-        if error.kind() == StoreErrorKind::Core(ErrorKind::Forked) {
+        if error.kind() == ErrorKind::Forked {
             self.forget();
             return;
         }
         let passes = matches!(
             error.kind(),
-            StoreErrorKind::StoreUnavailable
-                | StoreErrorKind::NodesExhausted
-                | StoreErrorKind::ClockSkew
-                | StoreErrorKind::StoreQuarantined
+            ErrorKind::StoreUnavailable
+                | ErrorKind::NodesExhausted
+                | ErrorKind::ClockSkew
+                | ErrorKind::StoreQuarantined
         );
         self.last_error = Some(error);
         if !self.opened && !self.anew {
@@ -616,7 +618,7 @@ impl Keeper {
 
     /// Takes a refusal of the generator: it was closed or forked by somebody else.
     fn refused(&mut self, error: Error) {
-        if error.kind() == StoreErrorKind::Core(ErrorKind::Forked) {
+        if error.kind() == ErrorKind::Forked {
             self.forget();
             return;
         }
@@ -629,11 +631,13 @@ impl Keeper {
         let wall = i128::from(now.wall) - i128::from(good.wall);
         let boot = now.boot.as_nanos().cast_signed() - good.boot.as_nanos().cast_signed();
         let step = wall - boot;
-        if step.unsigned_abs() <= Duration::from_secs(self.options.max_skew.into()).as_nanos() {
+        // The clocks are never read at the very same time.
+        let allowed = Duration::from_secs(self.options.max_skew.max(1).into());
+        if step.unsigned_abs() <= allowed.as_nanos() {
             return;
         }
         self.last_error = Some(Error::new(
-            StoreErrorKind::ClockSkew,
+            ErrorKind::ClockSkew,
             format!(
                 "the machine's clock has stepped by {} seconds, and {} are allowed; a new lease \
                  is needed",
@@ -785,7 +789,7 @@ fn window_of(rows: &[Row]) -> Option<Lease> {
 #[cold]
 fn unasked() -> Error {
     Error::new(
-        StoreErrorKind::StoreUnavailable,
+        ErrorKind::StoreUnavailable,
         "this answers nothing that was asked; the connection that it came from must be discarded",
     )
 }
@@ -793,7 +797,7 @@ fn unasked() -> Error {
 #[cold]
 fn unusable() -> Error {
     Error::new(
-        StoreErrorKind::StoreUnavailable,
+        ErrorKind::StoreUnavailable,
         "the store granted seconds that are over or that its node ids do not share; they are \
          given back",
     )
@@ -803,12 +807,12 @@ fn unusable() -> Error {
 fn exhausted(now: i64, free_at: Option<i64>) -> Error {
     let Some(free_at) = free_at else {
         return Error::new(
-            StoreErrorKind::NodesExhausted,
+            ErrorKind::NodesExhausted,
             "every node id that was looked at is leased; try again, or let fewer holders run",
         );
     };
     let error = Error::new(
-        StoreErrorKind::NodesExhausted,
+        ErrorKind::NodesExhausted,
         format!(
             "every node id is leased; the next one is free from the unix second {free_at} on, \
              unless its holder renews it: try again then, or let fewer holders run"
@@ -820,7 +824,7 @@ fn exhausted(now: i64, free_at: Option<i64>) -> Error {
 #[cold]
 fn quarantined(now: i64, until: i64) -> Error {
     let error = Error::new(
-        StoreErrorKind::StoreQuarantined,
+        ErrorKind::StoreQuarantined,
         format!(
             "the store may have forgotten leases, and grants new ones from the unix second \
              {until} on; what is held can go on"
@@ -832,7 +836,7 @@ fn quarantined(now: i64, until: i64) -> Error {
 #[cold]
 fn skewed(asked: Reading, store_now: i64, max_skew: u32) -> Error {
     Error::new(
-        StoreErrorKind::ClockSkew,
+        ErrorKind::ClockSkew,
         format!(
             "this machine's clock shows the unix second {} and the store's {store_now}, and they \
              may differ by {max_skew}; set the wrong one right",
@@ -845,7 +849,7 @@ fn skewed(asked: Reading, store_now: i64, max_skew: u32) -> Error {
 fn lost(rows: &[Row]) -> Error {
     let node_ids: Vec<u32> = rows.iter().map(|row| row.lease.node_id).collect();
     Error::new(
-        StoreErrorKind::LeaseLost,
+        ErrorKind::LeaseLost,
         format!("the lease of node ids {node_ids:?} has gone to somebody else; a new one is taken"),
     )
 }

@@ -9,10 +9,11 @@
 //! [`MemoryStore`] is for one process, [`SqliteStore`] for one machine, and [`remote`] for many:
 //! with `PostgreSQL`, Redis or etcd.
 
-mod error;
 mod fork;
 pub mod keeper;
 pub mod laws;
+mod leased;
+mod location;
 mod memory;
 pub mod remote;
 mod rules;
@@ -23,13 +24,17 @@ mod store;
 #[cfg(feature = "sqlite")]
 pub use crate::sqlite::SqliteStore;
 pub use crate::{
-    error::{Error, Result, StoreErrorKind},
+    leased::{LeaseStatus, Leased, LeasedBuilder, leased},
+    location::Location,
     memory::MemoryStore,
     store::{
         Acquire, Acquired, Fence, Fenced, LeaseStore, Limits, Made, Namespace, NodeLease,
         Operation, Release, Released, Renew, Renewed, Reply, Token, window,
     },
 };
+
+#[doc(no_inline)]
+pub use randflake::{Error, ErrorKind, Result};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

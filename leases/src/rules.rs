@@ -7,7 +7,7 @@ use randflake::{ErrorKind, layout};
 
 use crate::{
     Acquire, Acquired, Error, Fenced, Limits, NodeLease, Release, Released, Renew, Renewed, Result,
-    StoreErrorKind, Token,
+    Token,
 };
 
 /// Candidates looked at one by one before all rows are: of 131 072 node ids with nine in ten taken,
@@ -198,7 +198,7 @@ pub(crate) fn check_lifetime(now: i64) -> Result<()> {
         return Ok(());
     };
     Err(Error::new(
-        StoreErrorKind::Core(kind),
+        kind,
         format!(
             "the store's clock shows the unix second {now}, {why}: ids lie in {}..{}; set the \
              clock right",

@@ -13,8 +13,8 @@ use randflake::{Clock, SystemClock};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row as SqlRow, ffi, params};
 
 use crate::{
-    Acquire, Acquired, Error, Fence, Fenced, LeaseStore, Limits, Made, Namespace, Release,
-    Released, Renew, Renewed, Reply, Result, StoreErrorKind, Token,
+    Acquire, Acquired, Error, ErrorKind, Fence, Fenced, LeaseStore, Limits, Made, Namespace,
+    Release, Released, Renew, Renewed, Reply, Result, Token,
     fork::{Exclusive, Life},
     memory::unix_second,
     rules::{self, Quarantine, Row, Rows},
@@ -88,7 +88,7 @@ impl SqliteStore {
     /// `INVALID_ARGUMENT`: no path of a file.
     pub fn new(path: impl AsRef<Path>, namespace: Namespace) -> Result<Self> {
         let path = path.as_ref();
-        if path.file_name().is_none() || path.as_os_str() == ":memory:" {
+        if path.file_name().is_none_or(|name| name == ":memory:") {
             return Err(Error::invalid_argument(format!(
                 "a store needs the path of a file that several processes can open, got {}",
                 path.display()
@@ -273,7 +273,7 @@ impl SqliteStore {
     fn allow(&self, network: Option<&str>) -> Result<()> {
         match network {
             Some(name) if !self.allow_network => Err(Error::new(
-                StoreErrorKind::WeakStore,
+                ErrorKind::WeakStore,
                 format!(
                     "{} lies on {name}, whose locks may not keep two machines apart; put it on a \
                      local disk, use a store with a server, or allow network file systems",
@@ -286,7 +286,7 @@ impl SqliteStore {
 
     fn replaced(&self) -> Error {
         Error::new(
-            StoreErrorKind::StoreReplaced,
+            ErrorKind::StoreReplaced,
             format!(
                 "{} is no longer the file that leases were granted from: it was removed or \
                  replaced while in use; once those leases are over, open the store anew",
@@ -297,7 +297,7 @@ impl SqliteStore {
 
     fn unavailable(&self, why: fmt::Arguments<'_>) -> Error {
         Error::new(
-            StoreErrorKind::StoreUnavailable,
+            ErrorKind::StoreUnavailable,
             format!("cannot use the store {}: {why}", self.path.display()),
         )
     }
@@ -617,7 +617,7 @@ mod tests {
         let namespace = Namespace::new("orders", &randflake::Secret::random()).expect("a name");
         let store = SqliteStore::new("ids.db", namespace).expect("a path");
         let error = store.allow(network_name(0x6969)).expect_err("NFS");
-        assert_eq!(error.kind(), StoreErrorKind::WeakStore);
+        assert_eq!(error.kind(), ErrorKind::WeakStore);
         assert!(error.to_string().contains("lies on NFS"), "{error}");
         assert_eq!(store.allow(None), Ok(()));
         let forced = store.allow_network_file_system(true);

@@ -8,7 +8,7 @@ use randflake::{Lease, Secret, layout};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
-use crate::{Error, Result, StoreErrorKind};
+use crate::{Error, ErrorKind, Result};
 
 /// A store of leases. Blocking; each call is one atomic operation of the store, and what a call
 /// has granted is still there after a crash of this process, of the store and of the machine.
@@ -22,10 +22,10 @@ pub trait LeaseStore: Send {
     ///
     /// # Errors
     ///
-    /// [`SecretMismatch`](StoreErrorKind::SecretMismatch),
-    /// [`StoreReplaced`](StoreErrorKind::StoreReplaced),
-    /// [`StoreNotInitialized`](StoreErrorKind::StoreNotInitialized),
-    /// [`StoreUnavailable`](StoreErrorKind::StoreUnavailable);
+    /// [`SecretMismatch`](ErrorKind::SecretMismatch),
+    /// [`StoreReplaced`](ErrorKind::StoreReplaced),
+    /// [`StoreNotInitialized`](ErrorKind::StoreNotInitialized),
+    /// [`StoreUnavailable`](ErrorKind::StoreUnavailable);
     /// [`INVALID_ARGUMENT`](randflake::ErrorKind::InvalidArgument): a `want` or `ttl` that this
     /// namespace cannot grant.
     fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>>;
@@ -282,14 +282,14 @@ impl<T> Reply<T> {
     ///
     /// # Errors
     ///
-    /// [`StoreUnavailable`](StoreErrorKind::StoreUnavailable): it answers another one. The
+    /// [`StoreUnavailable`](ErrorKind::StoreUnavailable): it answers another one. The
     /// connection that it came from must not be used again.
     pub fn answer_to(self, token: Token, operation: Operation) -> Result<T> {
         if (self.token, self.operation) == (token, operation) {
             return Ok(self.outcome);
         }
         Err(Error::new(
-            StoreErrorKind::StoreUnavailable,
+            ErrorKind::StoreUnavailable,
             format!(
                 "the store answered another request ({:?} of {:?} instead of {operation:?} of \
                  {token:?}); its connection is shared with somebody and must be discarded",
@@ -410,6 +410,9 @@ impl Namespace {
     /// Longest name, in bytes.
     pub const MAX_NAME: usize = 200;
 
+    /// Longest lease, in seconds, unless [`Namespace::max_ttl`] sets another.
+    pub const MAX_TTL: u32 = 300;
+
     /// Names a namespace: 1 to 200 bytes, no control characters. Leases last 300 seconds at most,
     /// clocks may differ by 5, and all 131 072 node ids are there to be leased.
     ///
@@ -429,7 +432,11 @@ impl Namespace {
         Ok(Self {
             name,
             secret: secret.clone(),
-            limits: Limits { max_ttl: 300, max_skew: 5, max_node_id: layout::MAX_NODE_ID },
+            limits: Limits {
+                max_ttl: Self::MAX_TTL,
+                max_skew: 5,
+                max_node_id: layout::MAX_NODE_ID,
+            },
         })
     }
 
@@ -525,13 +532,13 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// [`SecretMismatch`](StoreErrorKind::SecretMismatch): it belongs to another secret.
+    /// [`SecretMismatch`](ErrorKind::SecretMismatch): it belongs to another secret.
     /// `INVALID_ARGUMENT`: it was made for another layout, or with another largest node id.
     pub fn check(&self, made: &Made) -> Result<()> {
         let name = &self.name;
         if made.key_check != self.key_check(&made.salt) {
             return Err(Error::new(
-                StoreErrorKind::SecretMismatch,
+                ErrorKind::SecretMismatch,
                 format!(
                     "namespace {name:?} of this store belongs to another secret; ids of two \
                      secrets do not belong into one column: use the secret of this namespace, or \

@@ -15,7 +15,7 @@ use common::{SECOND, START};
 use randflake::{ErrorKind, Randflake};
 use randflake_leases::{
     Acquire, Acquired, Error, Fence, LeaseStore, MemoryStore, Namespace, NodeLease, Operation,
-    Release, Released, Renew, Renewed, Reply, StoreErrorKind, Token,
+    Release, Released, Renew, Renewed, Reply, Token,
     keeper::{Answer, Keeper, Options, Reading, State, Step},
 };
 
@@ -155,7 +155,7 @@ fn lease(node_id: u32, start: i64, end: i64) -> NodeLease {
 }
 
 fn unavailable() -> Error {
-    Error::new(StoreErrorKind::StoreUnavailable, "down")
+    Error::new(ErrorKind::StoreUnavailable, "down")
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn refuses_options_out_of_range() {
     for (node_count, ttl, max_skew) in [(0, 300, 5), (16_385, 300, 5), (1, 0, 0), (1, 29, 5)] {
         let options = Options { node_count, ttl, max_skew, ..Options::default() };
         let error = Keeper::new(options).expect_err("out of range");
-        assert_eq!(error.kind(), StoreErrorKind::Core(ErrorKind::InvalidArgument));
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     }
 }
 
@@ -236,10 +236,10 @@ fn first_acquire_gives_up_after_its_time() {
 #[test]
 fn what_does_not_pass_fails_at_once() {
     for kind in [
-        StoreErrorKind::SecretMismatch,
-        StoreErrorKind::StoreNotInitialized,
-        StoreErrorKind::StoreReplaced,
-        StoreErrorKind::Core(ErrorKind::InvalidArgument),
+        ErrorKind::SecretMismatch,
+        ErrorKind::StoreNotInitialized,
+        ErrorKind::StoreReplaced,
+        ErrorKind::InvalidArgument,
     ] {
         let mut script = Script::new(Options::default());
         script.asks();
@@ -304,7 +304,7 @@ fn replies_to_other_requests_are_refused() {
         let now = script.now();
         let refused = script.keeper.answer(Answer::Renewed(Ok(reply)), now);
         let error = refused.expect_err("not to this");
-        assert_eq!(error.kind(), StoreErrorKind::StoreUnavailable);
+        assert_eq!(error.kind(), ErrorKind::StoreUnavailable);
         assert_eq!(script.keeper.state(), State::Retrying);
     }
     // Of another kind: the call is still under way.
@@ -479,7 +479,7 @@ fn a_release_that_fails_is_repeated_while_it_frees_something() {
 
 #[test]
 fn a_forgotten_keeper_does_nothing_any_more() {
-    let forked = || Error::new(StoreErrorKind::Core(ErrorKind::Forked), "forked");
+    let forked = || Error::new(ErrorKind::Forked, "forked");
     let forgets: [fn(&mut Script, Error); 3] = [
         |script, _| script.keeper.forget(),
         |script, forked| {

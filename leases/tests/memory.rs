@@ -5,8 +5,7 @@ mod common;
 use common::Dial;
 use randflake::{ErrorKind, Secret, layout};
 use randflake_leases::{
-    Acquire, Acquired, Fence, LeaseStore, MemoryStore, Namespace, Operation, StoreErrorKind, Token,
-    laws,
+    Acquire, Acquired, Fence, LeaseStore, MemoryStore, Namespace, Operation, Token, laws,
 };
 
 struct Memory {
@@ -65,7 +64,7 @@ fn leases_end_with_the_lifetime_of_the_format() {
     ] {
         memory.dial.set(second);
         let error = ask(&mut memory, second).expect_err("no id carries this second");
-        assert_eq!(error.kind(), StoreErrorKind::Core(kind), "{second}");
+        assert_eq!(error.kind(), kind, "{second}");
     }
 }
 

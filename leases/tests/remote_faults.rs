@@ -21,7 +21,7 @@ use std::{
 use common::{Dial, SECOND, START, acquire, assert_disjoint, granted, release, renew, secret};
 use randflake::{Clock, SystemClock};
 use randflake_leases::{
-    Acquired, Error, LeaseStore, Namespace, NodeLease, Renewed, Result, StoreErrorKind, Token,
+    Acquired, Error, ErrorKind, LeaseStore, Namespace, NodeLease, Renewed, Result, Token,
     remote::{
         Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
     },
@@ -65,7 +65,7 @@ fn etcd(url: &str) -> RemoteStore<EtcdClient> {
 }
 
 #[track_caller]
-fn fails<T: std::fmt::Debug>(outcome: Result<T>, kind: StoreErrorKind) -> Error {
+fn fails<T: std::fmt::Debug>(outcome: Result<T>, kind: ErrorKind) -> Error {
     let error = outcome.expect_err("this cannot go well");
     assert_eq!(error.kind(), kind, "{error}");
     assert!(!error.to_string().contains(PASSWORD), "{error}");
@@ -136,7 +136,7 @@ fn a_server_that_stops_or_dies_has_forgotten_nothing() {
         for end in [Server::stop, Server::kill] {
             end(server);
             let error = renew(&mut store, token, lease.node_id, now());
-            fails(error, StoreErrorKind::StoreUnavailable);
+            fails(error, ErrorKind::StoreUnavailable);
             server.start();
             extended(renew(&mut store, token, lease.node_id, now()), lease);
             // Which of its writes Redis has kept, nobody can tell.
@@ -214,17 +214,17 @@ fn an_emptied_redis_grants_nothing() {
         empty(&mut server);
         let error = fails(
             acquire(&mut redis(&server.url()), Token::random(), 1, now()),
-            StoreErrorKind::StoreNotInitialized,
+            ErrorKind::StoreNotInitialized,
         );
         assert!(error.to_string().contains("quarantine"), "{way}: {error}");
         let gone = renew(&mut holder, token, lease.node_id, now());
-        fails(gone, StoreErrorKind::StoreReplaced);
+        fails(gone, ErrorKind::StoreReplaced);
 
         let mut anew = redis(&server.url());
         anew.init(true).expect("it is empty");
         is_quarantined(&mut anew, lease);
         let gone = acquire(&mut holder, Token::random(), 1, now());
-        fails(gone, StoreErrorKind::StoreReplaced);
+        fails(gone, ErrorKind::StoreReplaced);
     }
 }
 
@@ -237,15 +237,15 @@ fn tables_that_are_dropped_are_missed() {
     server.psql("drop table randflake_namespace, randflake_node");
     for _ in 0..2 {
         let gone = renew(&mut holder, token, lease.node_id, now());
-        fails(gone, StoreErrorKind::StoreReplaced);
+        fails(gone, ErrorKind::StoreReplaced);
     }
     let client = PostgresClient::new(&server.url()).expect("a URL");
     let mut careful = RemoteStore::new(client, Protocol::postgres(namespace(9)));
     let missing = acquire(&mut careful, Token::random(), 1, now());
-    fails(missing, StoreErrorKind::StoreNotInitialized);
+    fails(missing, ErrorKind::StoreNotInitialized);
     careful.init(true).expect("may be made");
     is_quarantined(&mut careful, lease);
-    fails(renew(&mut holder, token, lease.node_id, now()), StoreErrorKind::StoreReplaced);
+    fails(renew(&mut holder, token, lease.node_id, now()), ErrorKind::StoreReplaced);
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn a_postgres_standby_that_missed_a_grant_keeps_everybody_out() {
         standby.psql("select count(*) from pg_stat_wal_receiver").trim() == "1"
     });
     let refused = acquire(&mut postgres(&standby.url()), Token::random(), 1, now());
-    fails(refused, StoreErrorKind::StoreUnavailable);
+    fails(refused, ErrorKind::StoreUnavailable);
 
     standby.psql("alter system set primary_conninfo = ''");
     standby.psql("select pg_reload_conf()");
@@ -333,7 +333,7 @@ impl<C: Client> Client for Deaf<C> {
     fn run(&mut self, statement: &Statement) -> Result<Response> {
         let response = self.0.run(statement);
         if self.1.load(Ordering::Relaxed) {
-            return Err(Error::new(StoreErrorKind::StoreUnavailable, "the answer was lost"));
+            return Err(Error::new(ErrorKind::StoreUnavailable, "the answer was lost"));
         }
         response
     }
@@ -408,7 +408,7 @@ fn a_weak_redis_is_refused_unless_allowed() {
         ("appendonly", "no", "yes", "appendonly is no"),
     ] {
         assert_eq!(server.redis_cli(&["config", "set", setting, bad]), "OK");
-        let error = fails(ask(), StoreErrorKind::WeakStore);
+        let error = fails(ask(), ErrorKind::WeakStore);
         assert!(error.to_string().contains(says), "{error}");
         let client = RedisClient::new(&server.url()).expect("a URL");
         let protocol = Protocol::redis(namespace(9)).allow_weak_store(true);
@@ -422,11 +422,11 @@ fn a_weak_redis_is_refused_unless_allowed() {
     eventually("the master sees its replica", || {
         server.redis_cli(&["info", "replication"]).contains("connected_slaves:1")
     });
-    let error = fails(ask(), StoreErrorKind::WeakStore);
+    let error = fails(ask(), ErrorKind::WeakStore);
     assert!(error.to_string().contains("min-replicas-to-write"), "{error}");
     server.redis_cli(&["config", "set", "min-replicas-to-write", "1"]);
     server.redis_cli(&["config", "set", "min-replicas-max-lag", "60"]);
-    fails(ask(), StoreErrorKind::WeakStore);
+    fails(ask(), ErrorKind::WeakStore);
     server.redis_cli(&["config", "set", "min-replicas-max-lag", "10"]);
     eventually("the replica is heard of", || matches!(ask(), Ok(Acquired::Granted { .. })));
 }
@@ -436,7 +436,7 @@ fn a_password_is_never_shown() {
     let wrong = "wr0ng-and-secret";
     let check = |store: &mut dyn LeaseStore, shown: String| {
         let error = acquire(store, Token::random(), 1, now());
-        let error = fails(error, StoreErrorKind::StoreUnavailable);
+        let error = fails(error, ErrorKind::StoreUnavailable);
         for text in [error.to_string(), format!("{error:?}"), shown] {
             assert!(!text.contains(wrong), "{text}");
         }
@@ -610,9 +610,9 @@ fn lost_late_and_repeated_answers_harm_nobody() {
         for (mode, token) in [(DROP, tokens[1]), (HOLD, tokens[2])] {
             proxy.mode.store(mode, Ordering::Relaxed);
             let unheard = acquire(&mut *store, token, 1, now());
-            fails(unheard, StoreErrorKind::StoreUnavailable);
+            fails(unheard, ErrorKind::StoreUnavailable);
             let unheard = renew(&mut *store, tokens[0], leases[0].node_id, now());
-            fails(unheard, StoreErrorKind::StoreUnavailable);
+            fails(unheard, ErrorKind::StoreUnavailable);
             proxy.mode.store(PASS, Ordering::Relaxed);
             let lease = granted(&mut *store, token, now());
             assert_eq!(granted(&mut *store, token, now()), lease, "the same for the same token");
@@ -630,7 +630,7 @@ fn lost_late_and_repeated_answers_harm_nobody() {
                 }
                 Ok(other) => panic!("the answer to another request: {other:?}"),
                 Err(error) => {
-                    fails(Err::<(), _>(error), StoreErrorKind::StoreUnavailable);
+                    fails(Err::<(), _>(error), ErrorKind::StoreUnavailable);
                 }
             }
         }
@@ -693,7 +693,7 @@ fn tls_is_spoken_and_checked() {
         let [mut trusting, mut wary] = stores;
         granted(&mut *trusting, Token::random(), now());
         let refused = acquire(&mut *wary, Token::random(), 1, now());
-        fails(refused, StoreErrorKind::StoreUnavailable);
+        fails(refused, ErrorKind::StoreUnavailable);
     }
 }
 

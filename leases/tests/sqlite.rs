@@ -16,7 +16,7 @@ use std::{
 use common::{Dial, SECRET, START, Scratch, acquire, granted, namespace, release, renew, secret};
 use randflake::{Clock, Error as CoreError, SystemClock, layout};
 use randflake_leases::{
-    Acquired, Error, LeaseStore, Namespace, Renewed, SqliteStore, StoreErrorKind, Token, laws,
+    Acquired, Error, ErrorKind, LeaseStore, Namespace, Renewed, SqliteStore, Token, laws,
 };
 use rusqlite::Connection;
 
@@ -27,7 +27,7 @@ fn store(path: impl AsRef<Path>) -> SqliteStore {
 }
 
 #[track_caller]
-fn refused(error: Result<impl std::fmt::Debug, Error>, kind: StoreErrorKind, says: &str) {
+fn refused(error: Result<impl std::fmt::Debug, Error>, kind: ErrorKind, says: &str) {
     let error = error.expect_err("the file is of no use");
     assert_eq!(error.kind(), kind, "{error}");
     assert!(error.to_string().contains(says), "{error}");
@@ -119,17 +119,17 @@ fn a_removed_file_is_noticed_and_not_made_again() {
     fs::remove_file(&path).expect("the file is there");
     for _ in 0..2 {
         let renewed = renew(&mut holder, token, lease.node_id, START);
-        refused(renewed, StoreErrorKind::StoreReplaced, "removed");
+        refused(renewed, ErrorKind::StoreReplaced, "removed");
         let again = acquire(&mut holder, Token::random(), 1, START);
-        refused(again, StoreErrorKind::StoreReplaced, "ids.db");
+        refused(again, ErrorKind::StoreReplaced, "ids.db");
         let freed = release(&mut holder, token, lease.node_id, START);
-        refused(freed, StoreErrorKind::StoreReplaced, "removed");
+        refused(freed, ErrorKind::StoreReplaced, "removed");
         assert!(!path.exists());
     }
     // Somebody new makes a new store, which the holder does not take for its own.
     granted(&mut store(&path), Token::random(), START);
     let renewed = renew(&mut holder, token, lease.node_id, START);
-    refused(renewed, StoreErrorKind::StoreReplaced, "replaced");
+    refused(renewed, ErrorKind::StoreReplaced, "replaced");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_replaced_file_is_noticed() {
         let lease = granted(&mut holder, token, START);
         replace(&path, &scratch.path("other.db"));
         let kind = renew(&mut holder, token, lease.node_id, START).map_err(|error| error.kind());
-        assert_eq!(kind, Err(StoreErrorKind::StoreReplaced), "{way}");
+        assert_eq!(kind, Err(ErrorKind::StoreReplaced), "{way}");
         granted(&mut store(&path), Token::random(), START);
     }
 }
@@ -186,7 +186,7 @@ fn a_file_that_goes_in_the_middle_has_granted_nothing() {
         });
         let outcome = acquire(&mut unlucky, Token::random(), 1, START);
         let kind = outcome.map_err(|error| error.kind());
-        assert_eq!(kind, Err(StoreErrorKind::StoreReplaced), "{way}");
+        assert_eq!(kind, Err(ErrorKind::StoreReplaced), "{way}");
     }
 }
 
@@ -253,7 +253,7 @@ fn a_damaged_file_is_not_used() {
     }
     fs::write(&path, bytes).expect("the file");
     let outcome = acquire(&mut store(&path), token, 1, START);
-    refused(outcome, StoreErrorKind::StoreUnavailable, "damaged");
+    refused(outcome, ErrorKind::StoreUnavailable, "damaged");
 }
 
 #[test]
@@ -265,9 +265,9 @@ fn paths_that_cannot_be_shared_are_refused() {
     }
     let scratch = Scratch::new();
     let missing = acquire(&mut store(scratch.path("no/such/ids.db")), Token::random(), 1, START);
-    refused(missing, StoreErrorKind::StoreUnavailable, "no/such is missing");
+    refused(missing, ErrorKind::StoreUnavailable, "no/such is missing");
     let directory = acquire(&mut store(scratch.directory()), Token::random(), 1, START);
-    refused(directory, StoreErrorKind::StoreUnavailable, "is a directory");
+    refused(directory, ErrorKind::StoreUnavailable, "is a directory");
     assert!(!scratch.path("no").exists());
 }
 
@@ -288,10 +288,10 @@ fn a_file_that_others_keep_is_waited_for_and_then_named() {
     other.execute_batch("begin immediate").expect("nobody else is here");
     let mut hasty = store(&path).patience(Duration::from_millis(20));
     let outcome = renew(&mut hasty, token, lease.node_id, START);
-    refused(outcome, StoreErrorKind::StoreUnavailable, "other processes");
+    refused(outcome, ErrorKind::StoreUnavailable, "other processes");
     other.execute_batch("rollback; begin; select * from node").expect("a reader, as a backup is");
     let outcome = acquire(&mut hasty, Token::random(), 1, START);
-    refused(outcome, StoreErrorKind::StoreUnavailable, "backup");
+    refused(outcome, ErrorKind::StoreUnavailable, "backup");
     other.execute_batch("rollback").expect("ends");
     drop(other);
     let renewed = renew(&mut hasty, token, lease.node_id, START);
@@ -343,7 +343,7 @@ fn two_secrets_on_one_file_need_two_namespaces() {
             SqliteStore::new(&path, namespace).expect("a path").clock(Dial::new(START).clock());
         acquire(&mut store, Token::random(), 1, START)
     };
-    refused(open("orders"), StoreErrorKind::SecretMismatch, "namespace=");
+    refused(open("orders"), ErrorKind::SecretMismatch, "namespace=");
     assert!(matches!(open("users"), Ok(Acquired::Granted { .. })));
     assert_ne!(secret().to_hex(), other.to_hex());
 }
@@ -406,7 +406,7 @@ fn a_full_disk_loses_nothing() {
         }
         assert!(kept.len() < 1000, "the disk is small");
     };
-    assert_eq!(full.kind(), StoreErrorKind::StoreUnavailable);
+    assert_eq!(full.kind(), ErrorKind::StoreUnavailable);
     assert!(full.to_string().contains("the disk is full"), "{full}");
 
     let ballast = disk.0.path("ballast");
@@ -438,7 +438,7 @@ fn a_new_store_on_a_full_disk_is_made_once_there_is_room() {
     let _full = fs::write(&ballast, vec![0; 65 << 10]);
     let mut store = store(disk.0.path("ids.db"));
     let outcome = acquire(&mut store, Token::random(), 1, START);
-    refused(outcome, StoreErrorKind::StoreUnavailable, "the disk is full");
+    refused(outcome, ErrorKind::StoreUnavailable, "the disk is full");
     fs::remove_file(ballast).expect("the ballast");
     granted(&mut store, Token::random(), START);
 }
@@ -457,11 +457,11 @@ fn a_read_only_disk_is_named_and_loses_nothing() {
     for mut store in [store(&path), store(disk.0.path("new.db"))] {
         let outcome = acquire(&mut store, Token::random(), 1, START);
         let error = outcome.expect_err("nothing can be written");
-        assert_eq!(error.kind(), StoreErrorKind::StoreUnavailable, "{error}");
+        assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
     }
     dial.pass(1);
     let outcome = renew(&mut holder, token, lease.node_id, dial.now());
-    refused(outcome, StoreErrorKind::StoreUnavailable, "read-only");
+    refused(outcome, ErrorKind::StoreUnavailable, "read-only");
     disk.remount("rw");
     assert_eq!(granted(&mut holder, token, dial.now()), lease);
 }
@@ -482,10 +482,10 @@ fn a_file_that_may_not_be_written_is_named() {
         return;
     }
     let outcome = acquire(&mut store(&path), Token::random(), 1, START);
-    refused(outcome, StoreErrorKind::StoreUnavailable, "read-only");
+    refused(outcome, ErrorKind::StoreUnavailable, "read-only");
     set(&path, 0o000);
     let outcome = acquire(&mut store(&path), Token::random(), 1, START);
-    refused(outcome, StoreErrorKind::StoreUnavailable, "cannot be opened");
+    refused(outcome, ErrorKind::StoreUnavailable, "cannot be opened");
     set(&path, 0o644);
     granted(&mut store(&path), token, START);
 }

@@ -5,6 +5,9 @@
 fn main() {}
 
 #[cfg(target_os = "linux")]
+#[path = "../../core/tests/common/child.rs"]
+mod child;
+#[cfg(target_os = "linux")]
 mod common;
 
 #[cfg(target_os = "linux")]
@@ -25,14 +28,13 @@ fn main() {
 }
 
 #[cfg(target_os = "linux")]
-#[allow(unsafe_code, reason = "fork, kill")]
+#[allow(unsafe_code, reason = "signals")]
 #[allow(clippy::print_stdout, reason = "what the parent reads")]
 mod linux {
     use std::{
         collections::HashMap,
         env, fs,
         io::{BufRead, BufReader, Write},
-        panic::{AssertUnwindSafe, catch_unwind},
         path::{Path, PathBuf},
         process::{Child, Command, Stdio},
         sync::atomic::{AtomicBool, Ordering},
@@ -41,12 +43,14 @@ mod linux {
     };
 
     use randflake::{Clock, ErrorKind, SystemClock};
-    use randflake_leases::{
-        Acquired, LeaseStore, MemoryStore, NodeLease, SqliteStore, StoreErrorKind, Token,
-    };
+    use randflake_leases::{Acquired, LeaseStore, MemoryStore, NodeLease, SqliteStore, Token};
 
-    use crate::common::{
-        Dial, SECOND, START, Scratch, acquire, assert_disjoint, granted, namespace, release, renew,
+    use crate::{
+        child::{in_child, libc_fork, raw_clone},
+        common::{
+            Dial, SECOND, START, Scratch, acquire, assert_disjoint, granted, namespace, release,
+            renew,
+        },
     };
 
     pub(crate) const TESTS: &[(&str, fn())] = &[
@@ -277,7 +281,7 @@ mod linux {
             .expect("a path")
             .patience(Duration::from_millis(50));
         let error = acquire(&mut store, Token::random(), 1, real_second()).expect_err("taken");
-        assert_eq!(error.kind(), StoreErrorKind::StoreUnavailable);
+        assert_eq!(error.kind(), ErrorKind::StoreUnavailable);
         assert!(error.to_string().contains("stopped in the middle"), "{error}");
 
         let pid = stopped.id().try_into().expect("a process id");
@@ -294,42 +298,8 @@ mod linux {
 
     // Forked.
 
-    /// Returns 0 in the child and its process id in the parent.
-    type Fork = fn() -> libc::pid_t;
-
-    fn libc_fork() -> libc::pid_t {
-        // SAFETY: the child calls only what POSIX allows, or what glibc makes usable in the child
-        // of a process with threads: its allocator.
-        unsafe { libc::fork() }
-    }
-
-    /// A fork that no handler of `pthread_atfork` hears of.
-    fn raw_clone() -> libc::pid_t {
-        // SAFETY: without a new stack, and with no flag that shares anything, clone is fork. The
-        // process has one thread.
-        let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
-        child.try_into().expect("a process id")
-    }
-
-    /// Runs a check in a forked child, and fails if it fails.
-    fn in_child(fork: Fork, check: impl FnOnce()) {
-        let child = fork();
-        assert!(child >= 0, "no fork to be had");
-        if child == 0 {
-            // SAFETY: has no precondition. Whoever hangs is killed.
-            unsafe { libc::alarm(20) };
-            let outcome = catch_unwind(AssertUnwindSafe(check));
-            // SAFETY: has no precondition. The rest of the process belongs to the parent.
-            unsafe { libc::_exit(outcome.is_err().into()) }
-        }
-        let mut status = 0;
-        // SAFETY: the status is writable.
-        let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
-        assert_eq!((ended, status), (child, 0), "the child says why, or was killed");
-    }
-
     fn assert_forked(store: &mut dyn LeaseStore, token: Token, node_id: u32) {
-        let forked = StoreErrorKind::Core(ErrorKind::Forked);
+        let forked = ErrorKind::Forked;
         let now = real_second();
         let acquired = acquire(store, token, 1, now).map_err(|error| error.kind());
         assert_eq!(acquired, Err(forked));
@@ -373,7 +343,7 @@ mod linux {
                 let mut own = SqliteStore::new(&there, namespace(9)).expect("a path");
                 let kind = acquire(&mut own, Token::random(), 1, real_second())
                     .map_err(|error| error.kind());
-                assert_eq!(kind, Err(StoreErrorKind::Core(ErrorKind::Forked)));
+                assert_eq!(kind, Err(ErrorKind::Forked));
             });
             real_second() * SECOND
         });

@@ -248,5 +248,26 @@ fn claims_and_a_replacement_and_close() {
         let replaced_until = replacer.join().expect("no panic");
         assert!(parts.iter().all(|parts| parts.timestamp < used_until), "{parts:?}");
         assert!(replaced_until.is_none_or(|replaced| replaced <= used_until));
+        assert!(used_until <= T + 2, "{used_until}");
+    });
+}
+
+#[test]
+fn claims_and_two_replacements() {
+    model(|| {
+        let (flake, second) = flake(&[1], T..T + 10);
+        let replace = |flake: Flake| {
+            let lease = Lease::new(T, T + 10).expect("a lease");
+            thread::spawn(move || flake.replace_lease(&[1], lease).expect("open"))
+        };
+        let replacers = [replace(flake.clone()), replace(flake.clone())];
+        let mut parts = generate(&flake, 1);
+        let [one, other] = replacers.map(|replacer| replacer.join().expect("no panic"));
+        parts.extend(generate(&flake, 1));
+        second.store(T + 5, Ordering::Relaxed);
+        parts.extend(generate(&flake, 1));
+        assert_distinct(&parts);
+        let last = parts.last().expect("the clock has gone on");
+        assert!(last.timestamp >= one.max(other), "{parts:?} {one} {other}");
     });
 }

@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::{Error, Result, StoreErrorKind};
+use crate::{Error, ErrorKind, Result};
 
 /// What to run on the server.
 ///
@@ -104,7 +104,7 @@ impl<T> Call<T> {
     /// Of the operation. The call has ended then, and the connection must not be used again.
     pub fn start(&mut self) -> Result<Progress<T>> {
         let Some(future) = &mut self.future else {
-            return Err(Error::new(StoreErrorKind::StoreUnavailable, "this call has ended"));
+            return Err(Error::new(ErrorKind::StoreUnavailable, "this call has ended"));
         };
         let mut context = Context::from_waker(Waker::noop());
         match future.as_mut().poll(&mut context) {
@@ -116,7 +116,7 @@ impl<T> Call<T> {
                 let statement = self.line.slot().statement.take();
                 statement.map(Progress::Run).ok_or_else(|| {
                     Error::new(
-                        StoreErrorKind::StoreUnavailable,
+                        ErrorKind::StoreUnavailable,
                         "this call waits for what the server says to its last statement",
                     )
                 })

@@ -32,9 +32,9 @@ pub use self::client::PostgresClient;
 #[cfg(feature = "redis")]
 pub use self::client::RedisClient;
 use crate::{
-    Acquire, Acquired, Error, Fence, Fenced, LeaseStore, Limits, Made, Namespace, Release,
-    Released, Renew, Renewed, Reply, Result, StoreErrorKind, Token, fork::Life,
-    memory::unix_second, rules::Quarantine,
+    Acquire, Acquired, Error, ErrorKind, Fence, Fenced, LeaseStore, Limits, Made, Namespace,
+    Release, Released, Renew, Renewed, Reply, Result, Token, fork::Life, memory::unix_second,
+    rules::Quarantine,
 };
 
 /// How often a statement is tried that the server asks to repeat.
@@ -66,7 +66,7 @@ pub trait Client: Send {
     ///
     /// # Errors
     ///
-    /// [`StoreUnavailable`](StoreErrorKind::StoreUnavailable): the server cannot be reached, or
+    /// [`StoreUnavailable`](ErrorKind::StoreUnavailable): the server cannot be reached, or
     /// did not answer; without a password in the message. What the server itself reports is
     /// [`Response::Refused`].
     fn run(&mut self, statement: &Statement) -> Result<Response>;
@@ -150,8 +150,7 @@ impl Protocol {
         if create && self.engine == Engine::Redis {
             return Err(Error::invalid_argument(
                 "a namespace in Redis is made by init alone: after a restart without its data a \
-                 first lease would make it anew, while others still hold leases"
-                    .into(),
+                 first lease would make it anew, while others still hold leases",
             ));
         }
         self.create = create;
@@ -266,7 +265,7 @@ impl Protocol {
         let asked = init.or(self.create.then_some(false));
         asked.ok_or_else(|| {
             Error::new(
-                StoreErrorKind::StoreNotInitialized,
+                ErrorKind::StoreNotInitialized,
                 format!(
                     "{} has no namespace {:?}; make it with one call of init, and with a \
                      quarantine if leases of it may be running, as after a restart without its \
@@ -280,7 +279,7 @@ impl Protocol {
 
     fn replaced(&self) -> Error {
         Error::new(
-            StoreErrorKind::StoreReplaced,
+            ErrorKind::StoreReplaced,
             format!(
                 "namespace {:?} of {} is no longer the one that leases were granted from: it was \
                  removed or made anew while in use; once those leases are over, open the store \
@@ -293,7 +292,7 @@ impl Protocol {
 
     fn unavailable(&self, why: &str) -> Error {
         let name = self.engine.name();
-        Error::new(StoreErrorKind::StoreUnavailable, format!("cannot use {name}: {why}"))
+        Error::new(ErrorKind::StoreUnavailable, format!("cannot use {name}: {why}"))
     }
 
     fn malformed(&self, what: &str) -> Error {
@@ -369,7 +368,7 @@ impl RemoteStore<Box<dyn Client>> {
     ///
     /// # Errors
     ///
-    /// [`DriverMissing`](StoreErrorKind::DriverMissing): the feature is off. `INVALID_ARGUMENT`: no
+    /// [`DriverMissing`](ErrorKind::DriverMissing): the feature is off. `INVALID_ARGUMENT`: no
     /// such URL. The message does not repeat it.
     pub fn open(url: &str, namespace: Namespace) -> Result<Self> {
         let (client, protocol): (Result<Box<dyn Client>>, _) = match url.split_once("://") {
@@ -397,8 +396,7 @@ impl RemoteStore<Box<dyn Client>> {
             _ => {
                 return Err(Error::invalid_argument(
                     "the URL of a store begins with postgresql://, redis://, rediss://, etcd:// \
-                     or etcds://"
-                        .into(),
+                     or etcds://",
                 ));
             }
         };
@@ -409,7 +407,7 @@ impl RemoteStore<Box<dyn Client>> {
 #[allow(dead_code, reason = "one for each feature that is off")]
 fn driver_missing(feature: &str) -> Error {
     Error::new(
-        StoreErrorKind::DriverMissing,
+        ErrorKind::DriverMissing,
         format!(
             "this program has no client for that server; cargo add randflake-leases --features \
              {feature}"

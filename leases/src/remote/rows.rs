@@ -8,8 +8,8 @@ use super::{
     unhex,
 };
 use crate::{
-    Acquire, Acquired, Error, Fenced, Limits, Made, NodeLease, Release, Released, Renew, Renewed,
-    Result, StoreErrorKind, Token, rules, rules::Quarantine,
+    Acquire, Acquired, Error, ErrorKind, Fenced, Limits, Made, NodeLease, Release, Released, Renew,
+    Renewed, Result, Token, rules, rules::Quarantine,
 };
 
 /// SQLSTATE: no such table.
@@ -180,8 +180,7 @@ fn refused(of: &Protocol, code: &str, message: &str) -> Error {
 fn in_transaction() -> Error {
     Error::invalid_argument(
         "the connection is inside a transaction, where a grant could be rolled back after it was \
-         told; give the store a connection of its own, with autocommit"
-            .into(),
+         told; give the store a connection of its own, with autocommit",
     )
 }
 
@@ -303,7 +302,7 @@ async fn check_settings(of: &Protocol, line: &Line, has_replicas: bool) -> Resul
 
 fn weak(why: &str) -> Error {
     Error::new(
-        StoreErrorKind::WeakStore,
+        ErrorKind::WeakStore,
         format!(
             "this Redis may lose leases that it has acknowledged; it {why}. Set it right, or allow \
              a weak store"

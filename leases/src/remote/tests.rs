@@ -131,7 +131,7 @@ fn answers_that_make_no_sense_are_failures() {
         for (case, rows) in &cases {
             let outcome = acquire(&protocol, |token| Response::Rows(with_token(rows, token)));
             let kind = outcome.map_err(|error| error.kind());
-            assert_eq!(kind, Err(StoreErrorKind::StoreUnavailable), "{case}");
+            assert_eq!(kind, Err(ErrorKind::StoreUnavailable), "{case}");
         }
         let theirs = acquire(&protocol, |_| Response::Rows(with_token(&cases[0].1, "00")));
         assert!(theirs.is_err());
@@ -170,7 +170,7 @@ fn a_server_that_asks_again_and_again_is_left() {
         let again =
             |_, _: &Statement| Response::Refused { code: code.into(), message: code.into() };
         let outcome = converse(protocol.acquire(&request(), NOW), again);
-        assert_eq!(outcome.expect_err("no end").kind(), StoreErrorKind::StoreUnavailable, "{code}");
+        assert_eq!(outcome.expect_err("no end").kind(), ErrorKind::StoreUnavailable, "{code}");
     }
 }
 
@@ -228,12 +228,12 @@ fn answers_of_etcd_that_make_no_sense_are_failures() {
     let cases = first_cases.iter().map(|first| (first.as_str(), ""));
     for (first, later) in cases.chain(later_cases.iter().map(|later| (good.as_str(), &later[..]))) {
         let kind = ask(first, later).map_err(|error| error.kind());
-        assert_eq!(kind, Err(StoreErrorKind::StoreUnavailable), "{first}, then {later}");
+        assert_eq!(kind, Err(ErrorKind::StoreUnavailable), "{first}, then {later}");
     }
     for rows in [vec![], vec![vec![]], vec![vec![None]]] {
         let call = Protocol::etcd(namespace()).acquire(&request(), NOW);
         let outcome = converse(call, |_, _| Response::Rows(rows.clone()));
-        assert_eq!(outcome.expect_err("nothing").kind(), StoreErrorKind::StoreUnavailable);
+        assert_eq!(outcome.expect_err("nothing").kind(), ErrorKind::StoreUnavailable);
     }
 }
 
@@ -311,7 +311,7 @@ fn a_call_that_is_driven_wrongly_says_so() {
     let error = call.start().expect_err("it waits");
     assert!(error.to_string().contains("waits"), "{error}");
     let error = call.resume(Response::Rows(vec![])).expect_err("no rows");
-    assert_eq!(error.kind(), StoreErrorKind::StoreUnavailable);
+    assert_eq!(error.kind(), ErrorKind::StoreUnavailable);
     let error = call.start().expect_err("over");
     assert!(error.to_string().contains("ended"), "{error}");
 }
@@ -366,7 +366,7 @@ fn a_url_of_no_store_is_refused() {
     ] {
         let made = RemoteStore::open(url, namespace()).map(drop);
         let kind = made.map_err(|error| error.kind());
-        let missing = Err(StoreErrorKind::DriverMissing);
+        let missing = Err(ErrorKind::DriverMissing);
         assert_eq!(kind, if is_there { Ok(()) } else { missing }, "{url}");
     }
 }

@@ -7,8 +7,8 @@ use crate::{format, json::render};
 /// The secret of every case that names none.
 pub const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
 
-/// Every error code of the core.
-pub const CODES: [&str; 15] = [
+/// Every error code.
+pub const CODES: [&str; 25] = [
     "INVALID_SECRET",
     "INVALID_NODE",
     "INVALID_LEASE",
@@ -24,6 +24,16 @@ pub const CODES: [&str; 15] = [
     "FORKED",
     "CLOSED",
     "INTERNAL",
+    "STORE_UNAVAILABLE",
+    "NODES_EXHAUSTED",
+    "CLOCK_SKEW",
+    "LEASE_LOST",
+    "STORE_QUARANTINED",
+    "STORE_REPLACED",
+    "STORE_NOT_INITIALIZED",
+    "SECRET_MISMATCH",
+    "WEAK_STORE",
+    "DRIVER_MISSING",
 ];
 
 /// Returns `ids.json` with the names and inputs of `checked_in` and everything else computed.

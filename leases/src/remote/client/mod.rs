@@ -17,13 +17,13 @@ pub use self::etcd::EtcdClient;
 pub use self::postgres::PostgresClient;
 #[cfg(feature = "redis")]
 pub use self::redis::RedisClient;
-use crate::{Error, StoreErrorKind};
+use crate::{Error, ErrorKind};
 
 /// Longest wait for a server to accept a connection, and for an answer.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 fn unavailable(server: &str, why: impl Display) -> Error {
-    Error::new(StoreErrorKind::StoreUnavailable, format!("cannot reach {server}: {why}"))
+    Error::new(ErrorKind::StoreUnavailable, format!("cannot reach {server}: {why}"))
 }
 
 /// Shows nothing of the URL, which may hold a password.

@@ -1,0 +1,760 @@
+//! A generator with leased node ids, and the thread that keeps them.
+#![allow(clippy::doc_markdown, reason = "SQLite is a name")]
+
+use std::{
+    fmt, mem,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use once_cell::race::OnceBox;
+use randflake::{
+    Clock, Error, ErrorKind, Id, Lease, Parts, ProcessLife, Randflake, Result, Secret, SystemClock,
+};
+
+use crate::{
+    LeaseStore, Location, Namespace,
+    keeper::{Answer, Keeper, Options, Reading, State, Step},
+};
+
+/// How long [`Leased::close`] waits for the store.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often a call looks for what another thread does for it.
+const GLANCE: Duration = Duration::from_millis(1);
+
+/// After what time it is worth asking again for a lease that others try to get.
+const MOMENT: Duration = Duration::from_millis(50);
+
+/// Leases node ids from a store and returns the generator over them.
+///
+/// `store` is the path of a SQLite file, which is made if it is missing, or another [`Location`].
+/// Each call takes a lease of its own. For more options see [`Leased::builder`].
+///
+/// # Errors
+///
+/// `NODES_EXHAUSTED`, `STORE_UNAVAILABLE`, `CLOCK_SKEW`, `STORE_QUARANTINED`: not to be had within
+/// 10 seconds. `SECRET_MISMATCH`, `STORE_REPLACED`, `STORE_NOT_INITIALIZED`, `WEAK_STORE`,
+/// `INVALID_ARGUMENT`: not by waiting.
+///
+/// ```
+/// use randflake::Secret;
+/// # let directory = std::env::temp_dir().join(format!("randflake-leased-{}", std::process::id()));
+/// # std::fs::create_dir_all(&directory).unwrap();
+/// # let path = directory.join("ids.db");
+///
+/// let flake = randflake_leases::leased(path, &Secret::random())?;
+/// let id = flake.generate()?;
+/// assert_eq!(flake.inspect(id).node_id, flake.node_ids()[0]);
+/// flake.close(); // gives the node id back; so does dropping it
+/// # std::fs::remove_dir_all(&directory).unwrap();
+/// # Ok::<(), randflake::Error>(())
+/// ```
+pub fn leased(store: impl Into<Location>, secret: &Secret) -> Result<Leased> {
+    Leased::builder(store, secret).open()
+}
+
+/// A generator whose node ids are leased from a store: nobody else has them meanwhile.
+///
+/// A thread renews the lease at a third of its length. A lease that is lost is replaced by
+/// another one, with other node ids, and the generator goes on. When the store is out of reach,
+/// the generator goes on to the end of the lease, fails with `LEASE_EXPIRED`, and recovers by
+/// itself once the store is back. A forked child leases anew with its first call.
+///
+/// Ids may be stamped up to `max_drift` seconds ahead of the clock; see
+/// [`LeasedBuilder::max_drift`].
+pub struct Leased<C: Clock = SystemClock> {
+    flake: Arc<Randflake<C>>,
+    source: Arc<Source>,
+    max_wait: Duration,
+    /// That of the life in which it was made; then those of children.
+    watch: Watch,
+}
+
+/// What a [`Leased`] is made from; see [`Leased::builder`].
+pub struct LeasedBuilder<C = SystemClock> {
+    location: Location,
+    secret: Secret,
+    namespace: String,
+    options: Options,
+    max_wait: Duration,
+    max_drift: u32,
+    clock: C,
+}
+
+/// How the lease of a generator is doing.
+#[derive(Debug)]
+pub struct LeaseStatus {
+    /// Whether all is well; see [`State`].
+    pub state: State,
+    /// The node ids, sorted.
+    pub node_ids: Vec<u32>,
+    /// First unix second of the lease.
+    pub start: i64,
+    /// First unix second after the lease.
+    pub end_exclusive: i64,
+    /// The time to that end by the machine's clock; zero if it is over.
+    pub time_left: Duration,
+    /// How many renewals the store has granted.
+    pub renewals: u64,
+    /// How many node ids went to somebody else before they were given back.
+    pub losses: u64,
+    /// The last failure, also when all has been well since.
+    pub last_error: Option<Error>,
+}
+
+/// Where leases come from, in this process and in its children.
+struct Source {
+    location: Location,
+    namespace: Namespace,
+    options: Options,
+}
+
+/// What was leased for a generator that is to be opened over it.
+struct Granted {
+    keeper: Keeper,
+    store: Connection,
+    node_ids: Vec<u32>,
+    lease: Lease,
+}
+
+/// A store; none where it has to be opened anew.
+type Connection = Option<Box<dyn LeaseStore>>;
+
+/// The lease of one life of the process.
+struct Watch {
+    life: ProcessLife,
+    post: Arc<Post>,
+    /// That of a child.
+    next: OnceBox<Self>,
+}
+
+/// What the thread shares with the callers.
+#[derive(Default)]
+struct Post {
+    desk: Mutex<Desk>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+#[allow(clippy::struct_excessive_bools, reason = "they are independent of each other")]
+struct Desk {
+    /// None in a child that has no lease yet.
+    keeper: Option<Keeper>,
+    /// A thread of a child is at it.
+    acquiring: bool,
+    closed: bool,
+    /// What closing the generator told.
+    used_until: Option<i64>,
+    /// The thread is to look again at once.
+    hurry: bool,
+    /// There is no thread, or none any more.
+    ended: bool,
+}
+
+impl Leased {
+    /// Starts to describe a generator with leased node ids. `store` is as in [`leased`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use randflake::Secret;
+    /// use randflake_leases::Leased;
+    /// # let directory = std::env::temp_dir().join(format!("randflake-build-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&directory).unwrap();
+    /// # let path = directory.join("ids.db");
+    ///
+    /// let flake = Leased::builder(path, &Secret::random())
+    ///     .node_count(2) // 262 144 ids a second
+    ///     .namespace("orders")
+    ///     .ttl(60)
+    ///     .acquire_timeout(Duration::from_secs(3))
+    ///     .open()?;
+    /// assert_eq!(flake.node_ids().len(), 2);
+    /// # drop(flake);
+    /// # std::fs::remove_dir_all(&directory).unwrap();
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    #[must_use]
+    pub fn builder(store: impl Into<Location>, secret: &Secret) -> LeasedBuilder {
+        LeasedBuilder {
+            location: store.into(),
+            secret: secret.clone(),
+            namespace: "default".to_owned(),
+            options: Options::default(),
+            max_wait: Duration::from_secs(1),
+            max_drift: 10,
+            clock: SystemClock,
+        }
+    }
+}
+
+impl<C: Clock + Send + Sync + 'static> LeasedBuilder<C> {
+    /// Sets how many node ids, 1 to 16 384, each worth 131 072 ids a second; 1 unless set. While
+    /// the store has fewer, the generator does with fewer.
+    #[must_use]
+    pub fn node_count(mut self, node_count: u32) -> Self {
+        self.options.node_count = node_count;
+        self
+    }
+
+    /// Sets for how many seconds a lease is asked, at least six times the largest skew and at most
+    /// 86 400; 300 unless set. The generator rides out an outage of the store of two thirds of
+    /// it, and a node id whose holder was killed is idle for up to that long.
+    #[must_use]
+    pub fn ttl(mut self, seconds: u32) -> Self {
+        self.options.ttl = seconds;
+        self
+    }
+
+    /// Sets by how many seconds clocks may differ, 0 to a sixth of the ttl; 5 unless set. The
+    /// namespace keeps what it was made with.
+    #[must_use]
+    pub fn max_skew(mut self, seconds: u32) -> Self {
+        self.options.max_skew = seconds;
+        self
+    }
+
+    /// Names the namespace, 1 to 200 bytes; `default` unless set. One for each id column and its
+    /// one secret.
+    #[must_use]
+    pub fn namespace(mut self, name: impl Into<String>) -> Self {
+        self.namespace = name.into();
+        self
+    }
+
+    /// Sets how long the first lease may take, up to a day; 10 seconds unless set.
+    #[must_use]
+    pub fn acquire_timeout(mut self, acquire_timeout: Duration) -> Self {
+        self.options.acquire_timeout = acquire_timeout;
+        self
+    }
+
+    /// Sets how long a call may wait in all, as
+    /// [`Builder::max_wait`](randflake::Builder::max_wait).
+    #[must_use]
+    pub fn max_wait(mut self, max_wait: Duration) -> Self {
+        self.max_wait = max_wait;
+        self
+    }
+
+    /// Sets how many whole seconds ahead of the clock ids may be stamped, 0 to 3 600; 10 unless
+    /// set. It absorbs clocks that step back and lets a burst borrow coming seconds, which the
+    /// lease covers.
+    #[must_use]
+    pub fn max_drift(mut self, seconds: u32) -> Self {
+        self.max_drift = seconds;
+        self
+    }
+
+    /// Sets whose [`sleep`](Clock::sleep) waits; it must read the machine's time. For adapters of
+    /// this crate to other languages.
+    #[must_use]
+    pub fn clock<D: Clock + Send + Sync + 'static>(self, clock: D) -> LeasedBuilder<D> {
+        LeasedBuilder {
+            clock,
+            location: self.location,
+            secret: self.secret,
+            namespace: self.namespace,
+            options: self.options,
+            max_wait: self.max_wait,
+            max_drift: self.max_drift,
+        }
+    }
+
+    /// Takes the first lease and makes the generator.
+    ///
+    /// # Errors
+    ///
+    /// As [`leased`], and `INVALID_ARGUMENT` for options out of range.
+    pub fn open(self) -> Result<Leased<C>> {
+        let longest = self.options.ttl.max(Namespace::MAX_TTL);
+        // The skew last, since it may be anything up to a sixth of the ttl.
+        let namespace = Namespace::new(self.namespace, &self.secret)?
+            .max_skew(0)?
+            .max_ttl(longest)?
+            .max_skew(self.options.max_skew)?;
+        let source = Source { location: self.location, namespace, options: self.options };
+        let watch = Watch::new(ProcessLife::current());
+        let granted = source.acquire(&self.clock)?;
+        let flake = Randflake::builder(&self.secret)
+            .node_ids(granted.node_ids.iter().copied())
+            .granted_lease(granted.lease)
+            .max_wait(self.max_wait)
+            .max_drift(self.max_drift)
+            .clock(self.clock)
+            .build();
+        match flake {
+            Err(error) => Err(source.give_back(granted, error)),
+            Ok(flake) => {
+                let (flake, source) = (Arc::new(flake), Arc::new(source));
+                let leased = Leased { flake, source, max_wait: self.max_wait, watch };
+                leased.keep(&leased.watch, granted)?;
+                Ok(leased)
+            }
+        }
+    }
+}
+
+impl<C: Clock> Leased<C> {
+    /// Ends the generator for good and gives its node ids back, which takes one operation of the
+    /// store; waits up to 5 seconds for it. What the store does not learn in time is free at the
+    /// end of the lease. In a forked child it leaves alone what is its parent's.
+    pub fn close(&self) {
+        self.stop();
+        let post = &self.watch.of_or_new(ProcessLife::current()).post;
+        let ending = post.lock();
+        drop(post.changed.wait_timeout_while(ending, CLOSE_PATIENCE, |desk| !desk.ended));
+    }
+
+    /// Does as [`close`](Leased::close), but leaves it to the thread to give the node ids back.
+    pub fn stop(&self) {
+        let post = &self.watch.of_or_new(ProcessLife::current()).post;
+        let mut desk = post.lock();
+        if desk.closed {
+            return;
+        }
+        desk.closed = true;
+        if let Some(keeper) = &mut desk.keeper {
+            keeper.stop();
+            desk.used_until = self.flake.close();
+        } else {
+            desk.ended = true;
+        }
+        post.hurry(desk);
+    }
+
+    /// Returns whether it was closed or stopped and the node ids are given back, as far as that
+    /// was possible.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.watch.of(ProcessLife::current()).is_some_and(|watch| {
+            let desk = watch.post.lock();
+            desk.closed && desk.ended
+        })
+    }
+}
+
+impl<C: Clock + Send + Sync + 'static> Leased<C> {
+    /// Generates an id; see [`Randflake::generate`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Randflake::generate`]. `LEASE_EXPIRED` if the lease is over and the keeper does not
+    /// get another one within `max_wait`; it goes on trying. In a forked child's first call also
+    /// what [`leased`] fails with.
+    pub fn generate(&self) -> Result<Id> {
+        self.try_generate().or_else(|error| {
+            self.recover(error)?;
+            self.try_generate()
+        })
+    }
+
+    /// Fills a slice with ids; see [`Randflake::fill`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Leased::generate`] and [`Randflake::fill`].
+    pub fn fill(&self, ids: &mut [Id]) -> Result<()> {
+        self.flake.fill(ids).or_else(|error| {
+            self.recover(error)?;
+            self.flake.fill(ids)
+        })
+    }
+
+    /// Fills a slice of plain numbers with ids; see [`Randflake::fill`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Leased::fill`].
+    pub fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
+        self.try_fill_i64(ids).or_else(|error| {
+            self.recover(error)?;
+            self.try_fill_i64(ids)
+        })
+    }
+
+    /// Does as [`Leased::generate`], but leaves [`Leased::recover`] to the caller, who may hold
+    /// something that must not be held while a store is asked. For adapters of this crate to other
+    /// languages.
+    ///
+    /// # Errors
+    ///
+    /// As [`Leased::generate`]; `LEASE_EXPIRED` and, in a child that has no lease yet, `FORKED`
+    /// without having tried anything.
+    #[inline]
+    pub fn try_generate(&self) -> Result<Id> {
+        self.flake.generate()
+    }
+
+    /// Does as [`Leased::fill_i64`], but leaves [`Leased::recover`] to the caller, as
+    /// [`Leased::try_generate`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Leased::try_generate`] and [`Randflake::fill`].
+    #[inline]
+    pub fn try_fill_i64(&self, ids: &mut [i64]) -> Result<()> {
+        self.flake.fill_i64(ids)
+    }
+
+    /// Does what can be done about a call that failed: leases anew in a forked child, and waits up
+    /// to `max_wait` for the keeper where a lease is over. After that the call is worth another
+    /// try.
+    ///
+    /// # Errors
+    ///
+    /// The error itself where nothing can be done about it; in a forked child also what [`leased`]
+    /// fails with.
+    #[cold]
+    pub fn recover(&self, error: Error) -> Result<()> {
+        match error.kind() {
+            ErrorKind::Forked => self.begin_in_child(error),
+            ErrorKind::LeaseExpired => self.outlast(error),
+            _ => Err(error),
+        }
+    }
+
+    /// Returns how long to wait until an id can be had; see [`Randflake::ready_in`]. While the
+    /// lease is over and the keeper tries to get another one, a moment after which to ask again.
+    ///
+    /// # Errors
+    ///
+    /// As [`Leased::generate`], but not `LEASE_EXPIRED` while the keeper tries.
+    pub fn ready_in(&self) -> Result<Duration> {
+        self.flake.ready_in().or_else(|error| {
+            if error.kind() == ErrorKind::LeaseExpired
+                && let Some(watch) = self.watch.of(ProcessLife::current())
+                && let desk = watch.post.lock()
+                && !desk.ended
+            {
+                watch.post.hurry(desk);
+                return Ok(MOMENT);
+            }
+            self.recover(error)?;
+            self.flake.ready_in()
+        })
+    }
+
+    /// Reads an id back; see [`Randflake::inspect`]. Timestamps may lie up to `max_drift` seconds
+    /// ahead of when an id was made.
+    #[must_use]
+    pub fn inspect(&self, id: Id) -> Parts {
+        self.flake.inspect(id)
+    }
+
+    /// Returns the sortable form of an id; see [`Randflake::decrypt`].
+    #[must_use]
+    pub fn decrypt(&self, id: Id) -> u64 {
+        self.flake.decrypt(id)
+    }
+
+    /// Returns the id of a sortable form; see [`Randflake::encrypt`].
+    #[must_use]
+    pub fn encrypt(&self, raw: u64) -> Id {
+        self.flake.encrypt(raw)
+    }
+
+    /// Returns the node ids of the moment, sorted; none after [`close`](Leased::close) and in a
+    /// child that has no lease yet.
+    #[must_use]
+    pub fn node_ids(&self) -> Vec<u32> {
+        self.lease().map(|lease| lease.node_ids).unwrap_or_default()
+    }
+
+    /// Returns how the lease is doing; `None` after [`close`](Leased::close) and in a child that
+    /// has no lease yet.
+    #[must_use]
+    pub fn lease(&self) -> Option<LeaseStatus> {
+        let desk = self.watch.of(ProcessLife::current())?.post.lock();
+        let keeper = desk.keeper.as_ref().filter(|_| !desk.closed)?;
+        let lease = self.flake.lease()?;
+        Some(LeaseStatus {
+            state: keeper.state(),
+            node_ids: self.flake.node_ids().to_vec(),
+            start: lease.start(),
+            end_exclusive: lease.end_exclusive(),
+            time_left: reading().map(|now| keeper.time_left(now)).unwrap_or_default(),
+            renewals: keeper.renewals(),
+            losses: keeper.losses(),
+            last_error: keeper.last_error().map(copy_of),
+        })
+    }
+
+    /// Leases anew in a forked child, or waits for the thread that does.
+    fn begin_in_child(&self, forked: Error) -> Result<()> {
+        let watch = self.watch.of_or_new(ProcessLife::current());
+        let mut waited = Duration::ZERO;
+        while waited < self.source.options.acquire_timeout {
+            let mut desk = watch.post.lock();
+            if desk.closed {
+                return Err(closed());
+            }
+            if desk.keeper.is_some() {
+                return Ok(());
+            }
+            if !mem::replace(&mut desk.acquiring, true) {
+                drop(desk);
+                let begun = self.source.acquire(self.flake.clock()).and_then(|granted| match self
+                    .flake
+                    .begin_in_child(&granted.node_ids, granted.lease)
+                {
+                    Err(error) => Err(self.source.give_back(granted, error)),
+                    Ok(()) => self.keep(watch, granted),
+                });
+                watch.post.lock().acquiring = false;
+                return begun;
+            }
+            drop(desk);
+            waited += self.flake.clock().sleep(GLANCE)?.unwrap_or(GLANCE).max(GLANCE);
+        }
+        Err(forked)
+    }
+
+    /// Waits until the keeper has a lease again, as after a long sleep of the machine.
+    fn outlast(&self, expired: Error) -> Result<()> {
+        let Some(watch) = self.watch.of(ProcessLife::current()) else { return Err(expired) };
+        watch.post.hurry(watch.post.lock());
+        let mut waited = Duration::ZERO;
+        loop {
+            let now = reading()?;
+            if self.flake.lease().is_some_and(|lease| lease.end_exclusive() > now.second()) {
+                return Ok(());
+            }
+            if waited >= self.max_wait || watch.post.lock().ended {
+                return Err(expired);
+            }
+            waited += self.flake.clock().sleep(GLANCE)?.unwrap_or(self.max_wait).max(GLANCE);
+        }
+    }
+
+    /// Starts the thread that keeps what was granted to the generator.
+    fn keep(&self, watch: &Watch, granted: Granted) -> Result<()> {
+        let Granted { mut keeper, store, .. } = granted;
+        keeper.answer(Answer::Opened(Ok(())), reading()?)?;
+        let mut desk = watch.post.lock();
+        if desk.closed {
+            // While this was acquired.
+            keeper.stop();
+            (desk.used_until, desk.ended) = (self.flake.close(), false);
+        }
+        desk.keeper = Some(keeper);
+        drop(desk);
+        let work = |store| {
+            let (flake, source) = (Arc::clone(&self.flake), Arc::clone(&self.source));
+            let post = Arc::clone(&watch.post);
+            move || work(&post, &flake, &source, store)
+        };
+        let thread = thread::Builder::new().name("randflake-lease".to_owned());
+        thread.spawn(work(store)).map(drop).map_err(|error| {
+            self.stop();
+            work(None)();
+            Error::new(
+                ErrorKind::StoreUnavailable,
+                format!("there is no thread to be had that keeps the lease: {error}"),
+            )
+        })
+    }
+}
+
+impl Source {
+    /// Does what the keeper wants until a generator is to be opened.
+    fn acquire(&self, clock: &impl Clock) -> Result<Granted> {
+        let mut keeper = Keeper::new(self.options)?;
+        let mut store = Some(self.location.open(&self.namespace)?);
+        let mut interrupted = None;
+        loop {
+            match keeper.step(reading()?) {
+                Step::Open { node_ids, lease } => {
+                    return Ok(Granted { keeper, store, node_ids, lease });
+                }
+                Step::Stopped => {
+                    let failure = interrupted.or_else(|| keeper.last_error().map(copy_of));
+                    return Err(failure.expect("it ends early for a reason"));
+                }
+                Step::Sleep(pause) => {
+                    if let Err(error) = clock.sleep(pause) {
+                        interrupted = Some(error);
+                        keeper.stop();
+                    }
+                }
+                step => self.ask(step, &mut keeper, &mut store)?,
+            }
+        }
+    }
+
+    /// Gives back what no generator could be opened over, and returns why.
+    fn give_back(&self, granted: Granted, why: Error) -> Error {
+        let Granted { mut keeper, mut store, .. } = granted;
+        let Ok(now) = reading() else { return why };
+        let _ = keeper.answer(Answer::Opened(Err(copy_of(&why))), now);
+        while let step @ Step::Release(_) = keeper.step(now) {
+            if self.ask(step, &mut keeper, &mut store).is_err() {
+                break;
+            }
+        }
+        why
+    }
+
+    fn ask(&self, step: Step, keeper: &mut Keeper, store: &mut Connection) -> Result<()> {
+        let answer = self.answer_of(step, store);
+        if keeper.answer(answer, reading()?).is_err() {
+            *store = None; // it delivers the answers to others
+        }
+        Ok(())
+    }
+
+    /// Does an operation of the store.
+    fn answer_of(&self, step: Step, store: &mut Connection) -> Answer {
+        let open = || match store {
+            Some(store) => Ok(store),
+            none => Ok(none.insert(self.location.open(&self.namespace)?)),
+        };
+        match step {
+            Step::Acquire(request) => Answer::Acquired(open().and_then(|s| s.acquire(&request))),
+            Step::Renew(request) => Answer::Renewed(open().and_then(|s| s.renew(&request))),
+            Step::Release(request) => Answer::Released(open().and_then(|s| s.release(&request))),
+            other => unreachable!("{other:?} is for the generator"),
+        }
+    }
+}
+
+/// What the thread does: all that the keeper wants.
+fn work<C: Clock>(post: &Post, flake: &Randflake<C>, source: &Source, mut store: Connection) {
+    let _ended = Ended(post);
+    while let Ok(now) = reading() {
+        let mut desk = post.lock();
+        let Some(keeper) = &mut desk.keeper else { return };
+        let answer = match keeper.step(now) {
+            Step::Stopped => return,
+            Step::Sleep(pause) => {
+                let waited = post.changed.wait_timeout_while(desk, pause, |desk| !desk.hurry);
+                let (mut desk, _) = waited.unwrap_or_else(PoisonError::into_inner);
+                desk.hurry = false;
+                continue;
+            }
+            Step::Close => Answer::Closed(desk.used_until.take().or_else(|| flake.close())),
+            Step::Extend { end_exclusive } => Answer::Extended(flake.extend_lease(end_exclusive)),
+            Step::Replace { node_ids, lease } => {
+                Answer::Replaced(flake.replace_lease(&node_ids, lease))
+            }
+            step => {
+                drop(desk); // the store may take its time
+                let answer = source.answer_of(step, &mut store);
+                desk = post.lock();
+                answer
+            }
+        };
+        let Some(keeper) = &mut desk.keeper else { return };
+        let Ok(now) = reading() else { return };
+        if keeper.answer(answer, now).is_err() {
+            store = None; // it delivers the answers to others
+        }
+    }
+}
+
+/// Tells everybody when the thread ends, however it does.
+struct Ended<'a>(&'a Post);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        let mut desk = self.0.lock();
+        desk.ended = true;
+        self.0.hurry(desk);
+    }
+}
+
+impl Post {
+    /// What a panic has left here is still good: the keeper repeats what was not answered.
+    fn lock(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hurry(&self, mut desk: MutexGuard<'_, Desk>) {
+        desk.hurry = true;
+        drop(desk);
+        self.changed.notify_all();
+    }
+}
+
+impl Watch {
+    fn new(life: ProcessLife) -> Self {
+        Self { life, post: Arc::default(), next: OnceBox::new() }
+    }
+
+    /// Returns that of a life, if it has one. Touches no lock: that of another life may be held
+    /// for ever.
+    fn of(&self, life: ProcessLife) -> Option<&Self> {
+        let mut watch = Some(self);
+        while let Some(other) = watch.filter(|watch| watch.life != life) {
+            watch = other.next.get();
+        }
+        watch
+    }
+
+    fn of_or_new(&self, life: ProcessLife) -> &Self {
+        let mut watch = self;
+        while watch.life != life {
+            watch = watch.next.get_or_init(|| Box::new(Self::new(life)));
+        }
+        watch
+    }
+}
+
+/// As [`Leased::close`]; does not wait again after [`Leased::stop`].
+impl<C: Clock> Drop for Leased<C> {
+    fn drop(&mut self) {
+        let watch = self.watch.of(ProcessLife::current());
+        if watch.is_some_and(|watch| !watch.post.lock().closed) {
+            self.close();
+        }
+    }
+}
+
+/// Reads both clocks.
+fn reading() -> Result<Reading> {
+    Ok(Reading { wall: SystemClock.now()?, boot: boot() })
+}
+
+/// A clock that goes on while the machine sleeps.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn boot() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+/// Elsewhere the standard library's clock; some of those stand still while the machine sleeps,
+/// and a step of the wall clock is noticed then.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn boot() -> Duration {
+    static FIRST: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    FIRST.get_or_init(Instant::now).elapsed()
+}
+
+pub(crate) fn copy_of(error: &Error) -> Error {
+    let copy = Error::new(error.kind(), error.to_string());
+    match error.retry_after() {
+        Some(retry_after) => copy.with_retry_after(retry_after),
+        None => copy,
+    }
+}
+
+#[cold]
+fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "this generator was closed; make a new one")
+}
+
+impl<C: Clock> fmt::Debug for Leased<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leased").field("node_ids", &self.flake.node_ids()).finish_non_exhaustive()
+    }
+}
+
+impl<C> fmt::Debug for LeasedBuilder<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeasedBuilder")
+            .field("namespace", &self.namespace)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}

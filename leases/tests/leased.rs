@@ -1,0 +1,266 @@
+//! Generators with leased node ids, in one process.
+#![cfg(feature = "sqlite")]
+#![allow(clippy::disallowed_methods, reason = "how long to wait for a thread")]
+
+mod common;
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use randflake::{Error, ErrorKind, Id, Result, Secret};
+use randflake_leases::{
+    Acquire, Acquired, Fence, Fenced, LeaseStore, Leased, LeasedBuilder, Location, MemoryStore,
+    Namespace, Release, Released, Renew, Renewed, Reply, keeper::State, leased,
+};
+
+use crate::common::Scratch;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A store that all generators of a test share, and that can be cut off.
+#[derive(Clone, Default)]
+struct Shared {
+    store: Arc<Mutex<Option<MemoryStore>>>,
+    down: Arc<AtomicBool>,
+    releases: Arc<AtomicU32>,
+    nodes: u32,
+}
+
+impl Shared {
+    fn of(nodes: u32) -> Self {
+        Self { nodes, ..Self::default() }
+    }
+
+    fn location(&self) -> Location {
+        let shared = self.clone();
+        Location::new(move |namespace| {
+            let mut store = shared.store.lock().expect("no panic");
+            if store.is_none() {
+                *store = Some(MemoryStore::new(namespace.max_node_id(shared.nodes - 1)?));
+            }
+            drop(store);
+            Ok(Box::new(shared.clone()))
+        })
+    }
+
+    fn ask<T>(&self, ask: impl FnOnce(&mut MemoryStore) -> Result<T>) -> Result<T> {
+        if self.down.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::StoreUnavailable, "cut off"));
+        }
+        ask(self.store.lock().expect("no panic").as_mut().expect("opened"))
+    }
+}
+
+impl LeaseStore for Shared {
+    fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>> {
+        self.ask(|store| store.acquire(request))
+    }
+    fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>> {
+        self.ask(|store| store.renew(request))
+    }
+    fn release(&mut self, request: &Release) -> Result<Reply<Released>> {
+        self.releases.fetch_add(1, Ordering::Relaxed);
+        self.ask(|store| store.release(request))
+    }
+    fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
+        self.ask(|store| store.fence(request))
+    }
+}
+
+/// A lease of two seconds, which is renewed after less than one.
+fn short(location: Location, secret: &Secret) -> LeasedBuilder {
+    Leased::builder(location, secret).ttl(2).max_skew(0).max_drift(0)
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn kind<T>(result: Result<T>) -> Result<(), ErrorKind> {
+    result.map(drop).map_err(|error| error.kind())
+}
+
+#[test]
+fn a_file_is_all_it_takes() {
+    let scratch = Scratch::new();
+    let secret = Secret::random();
+    let path = scratch.path("ids.db");
+    let flake = leased(path.as_path(), &secret).expect("a lease");
+    let other = leased(path.to_str().expect("text"), &secret).expect("another one");
+    assert_ne!(flake.node_ids(), other.node_ids(), "a lease each");
+    let mut ids = vec![Id::default(); 1000];
+    flake.fill(&mut ids[..500]).expect("ids");
+    other.fill(&mut ids[500..]).expect("ids");
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len());
+    assert!(ids[..500].iter().all(|id| flake.inspect(*id).node_id == flake.node_ids()[0]));
+
+    let status = flake.lease().expect("open");
+    assert_eq!((status.state, status.renewals, status.losses), (State::Holding, 0, 0));
+    assert!(status.last_error.is_none(), "{status:?}");
+    assert!((294..=300).contains(&status.time_left.as_secs()), "{status:?}");
+    let now = flake.inspect(flake.generate().expect("an id")).timestamp;
+    assert!(status.start <= now && now < status.end_exclusive, "{status:?}");
+}
+
+#[test]
+fn closing_gives_the_node_id_back() {
+    let shared = Shared::of(1);
+    let secret = Secret::random();
+    for _ in 0..3 {
+        // The one node id is free again from the second after its last one.
+        let flake = short(shared.location(), &secret).open().expect("free");
+        flake.generate().expect("an id");
+        let refused = short(shared.location(), &secret).acquire_timeout(Duration::ZERO).open();
+        assert_eq!(kind(refused), Err(ErrorKind::NodesExhausted));
+        flake.close();
+        assert_eq!(kind(flake.generate()), Err(ErrorKind::Closed));
+        assert_eq!(kind(flake.fill(&mut [Id::default()])), Err(ErrorKind::Closed));
+        assert_eq!(kind(flake.ready_in()), Err(ErrorKind::Closed));
+        assert!(flake.lease().is_none() && flake.node_ids().is_empty());
+        flake.close();
+    }
+    drop(short(shared.location(), &secret).open().expect("free"));
+    let stopped = short(shared.location(), &secret).open().expect("free");
+    stopped.stop();
+    assert_eq!(kind(stopped.generate()), Err(ErrorKind::Closed));
+    drop(stopped);
+    until("all are given back, once each", || shared.releases.load(Ordering::Relaxed) == 5);
+}
+
+#[test]
+fn it_goes_on_for_many_terms_of_its_lease() {
+    let flake = short(Shared::of(1).location(), &Secret::random()).open().expect("free");
+    let first = flake.lease().expect("open");
+    let mut ids = HashSet::new();
+    until("renewals", || {
+        assert!(ids.insert(flake.generate().expect("never a gap")));
+        flake.lease().expect("open").renewals >= 5
+    });
+    let last = flake.lease().expect("open");
+    assert_eq!(last.node_ids, first.node_ids);
+    assert!(last.end_exclusive > first.end_exclusive + 1, "{first:?} {last:?}");
+}
+
+#[test]
+fn an_outage_of_the_store_ends_in_an_error_and_passes() {
+    let shared = Shared::of(1);
+    let flake = short(shared.location(), &Secret::random()).max_wait(Duration::ZERO).open();
+    let flake = flake.expect("free");
+    shared.down.store(true, Ordering::Relaxed);
+    let mut last = flake.generate().expect("an id");
+    until("the lease is over", || match flake.generate() {
+        Ok(id) => {
+            last = id;
+            false
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::LeaseExpired);
+            true
+        }
+    });
+    let status = flake.lease().expect("open");
+    assert!(flake.inspect(last).timestamp < status.end_exclusive, "{status:?}");
+    assert_eq!((status.state, status.time_left), (State::Retrying, Duration::ZERO));
+    assert_eq!(status.last_error.expect("one").to_string(), "cut off");
+    shared.down.store(false, Ordering::Relaxed);
+    until("it recovers", || flake.generate().is_ok());
+}
+
+#[test]
+fn a_call_outlasts_a_lease_that_is_renewed_in_time() {
+    let shared = Shared::of(1);
+    let flake = short(shared.location(), &Secret::random()).max_wait(PATIENCE).open();
+    let flake = flake.expect("free");
+    shared.down.store(true, Ordering::Relaxed);
+    until("the lease is over", || flake.lease().expect("open").time_left.is_zero());
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| flake.generate());
+        thread::sleep(Duration::from_millis(50));
+        shared.down.store(false, Ordering::Relaxed);
+        waiting.join().expect("no panic").expect("an id, after a wait");
+    });
+}
+
+#[test]
+fn a_lost_lease_is_replaced() {
+    let shared = Shared::of(8);
+    let secret = Secret::random();
+    let flake = short(shared.location(), &secret).open().expect("free");
+    let lost = flake.node_ids();
+    // The store has forgotten everything; the lease is lost, but not the seconds it has.
+    let namespace = Namespace::new("default", &secret).and_then(|n| n.max_skew(0)).expect("valid");
+    let namespace = namespace.max_node_id(7).expect("valid");
+    *shared.store.lock().expect("no panic") = Some(MemoryStore::new(namespace));
+    let mut ids = HashSet::new();
+    until("a replacement", || {
+        assert!(ids.insert(flake.generate().expect("never a gap")));
+        flake.lease().expect("open").losses == 1 && flake.node_ids() != lost
+    });
+}
+
+#[test]
+fn what_is_wrong_is_told_at_once() {
+    let scratch = Scratch::new();
+    let secret = Secret::random();
+    let began = Instant::now();
+    let path = scratch.path("ids.db");
+    let build = || Leased::builder(path.as_path(), &secret);
+    let invalid = Err(ErrorKind::InvalidArgument);
+    assert_eq!(kind(build().node_count(0).open()), invalid);
+    assert_eq!(kind(build().node_count(16_385).open()), invalid);
+    assert_eq!(kind(build().ttl(29).open()), invalid, "six times the skew");
+    assert_eq!(kind(build().ttl(86_401).open()), invalid);
+    assert_eq!(kind(build().max_skew(51).open()), invalid);
+    assert_eq!(kind(build().namespace("").open()), invalid);
+    assert_eq!(kind(build().max_drift(3601).open()), invalid);
+    assert_eq!(kind(build().max_wait(Duration::from_secs(86_401)).open()), invalid);
+    assert_eq!(kind(leased("", &secret)), invalid);
+    assert_eq!(kind(leased(":memory:", &secret)), invalid);
+    let url = leased("mysql://me:hush@host/db", &secret).expect_err("no such store");
+    assert!(url.to_string().contains("mysql://") && !url.to_string().contains("hush"), "{url}");
+
+    build().open().expect("a lease");
+    let other = leased(path.as_path(), &Secret::random());
+    assert_eq!(kind(other), Err(ErrorKind::SecretMismatch));
+    let garbage = scratch.path("garbage");
+    std::fs::write(&garbage, [7; 4096]).expect("a file");
+    assert_eq!(kind(leased(garbage, &secret)), invalid);
+    assert!(began.elapsed() < PATIENCE, "none of these is worth another try");
+}
+
+#[test]
+fn two_namespaces_of_a_file_have_nothing_to_do_with_each_other() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    let orders = Leased::builder(path.as_path(), &Secret::random()).namespace("orders").open();
+    let users = Leased::builder(path.as_path(), &Secret::random()).namespace("users").open();
+    orders.expect("a lease").generate().expect("an id");
+    users.expect("a lease").generate().expect("an id");
+}
+
+#[test]
+fn nothing_shows_the_secret() {
+    let scratch = Scratch::new();
+    let secret = Secret::random();
+    let builder = Leased::builder(scratch.path("ids.db").as_path(), &secret);
+    let shown = format!("{builder:?}");
+    let flake = builder.open().expect("a lease");
+    let shown = shown + &format!("{flake:?} {:?}", flake.lease());
+    let hex = secret.to_hex();
+    assert!(!shown.contains(hex.as_str()), "{shown}");
+    drop(flake);
+    let file = std::fs::read(scratch.path("ids.db")).expect("a file");
+    let of_secret = |bytes: &[u8]| Secret::from_bytes(bytes).is_ok_and(|s| *s.to_hex() == *hex);
+    assert!(!file.windows(16).any(of_secret));
+}
