@@ -21,7 +21,7 @@ use std::{
 use common::{Dial, SECOND, START, acquire, assert_disjoint, granted, release, renew, secret};
 use randflake::{Clock, SystemClock};
 use randflake_leases::{
-    Acquired, Error, ErrorKind, LeaseStore, Namespace, NodeLease, Renewed, Result, Token,
+    Acquired, Error, ErrorKind, LeaseStore, Leased, Namespace, NodeLease, Renewed, Result, Token,
     remote::{
         Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
     },
@@ -94,7 +94,7 @@ fn is_quarantined(store: &mut dyn LeaseStore, forgotten: NodeLease) {
 }
 
 fn eventually(what: &str, condition: impl Fn() -> bool) {
-    for _ in 0..500 {
+    for _ in 0..1500 {
         if condition() {
             return;
         }
@@ -476,6 +476,48 @@ fn a_password_is_never_shown() {
             assert!(!error.to_string().contains(wrong), "{error}");
         }
     }
+}
+
+/// A generator goes on for 0.6 of its ttl while the server is away, ends with its lease, and begins
+/// again by itself.
+#[test]
+fn a_generator_rides_out_an_outage() {
+    const TTL: u32 = 12;
+    on_each(|server, _, fences| {
+        let namespace = Namespace::new("outage", &secret())
+            .and_then(|namespace| namespace.max_skew(2)?.max_ttl(TTL))
+            .expect("within the limits");
+        let mut store = RemoteStore::open(&server.url(), namespace).expect("a URL");
+        store.init(false).expect("it is empty");
+        let flake = Leased::builder(server.url(), &secret())
+            .namespace("outage")
+            .max_skew(2)
+            .ttl(TTL)
+            .max_wait(Duration::ZERO)
+            .open()
+            .expect("it is there");
+        flake.generate().expect("a new lease");
+        // A Redis that is started anew would be in quarantine: this one is only deaf.
+        if fences {
+            server.signal("STOP")
+        } else {
+            server.stop()
+        }
+        let away = now();
+        while now() < away + i64::from(TTL) * 6 / 10 {
+            flake.generate().expect("the lease goes on");
+            thread::sleep(Duration::from_millis(50));
+        }
+        let over = || flake.generate().err().map(|error| error.kind());
+        eventually("the lease is over", || over() == Some(ErrorKind::LeaseExpired));
+        assert!(now() <= away + i64::from(TTL) + 1, "it ended too late");
+        if fences {
+            server.signal("CONT")
+        } else {
+            server.start()
+        }
+        eventually("it begins again", || flake.generate().is_ok());
+    });
 }
 
 /// What the README names is enough.
