@@ -499,9 +499,9 @@ fn a_generator_rides_out_an_outage() {
         flake.generate().expect("a new lease");
         // A Redis that is started anew would be in quarantine: this one is only deaf.
         if fences {
-            server.signal("STOP")
+            server.signal("STOP");
         } else {
-            server.stop()
+            server.stop();
         }
         let away = now();
         while now() < away + i64::from(TTL) * 6 / 10 {
@@ -512,9 +512,9 @@ fn a_generator_rides_out_an_outage() {
         eventually("the lease is over", || over() == Some(ErrorKind::LeaseExpired));
         assert!(now() <= away + i64::from(TTL) + 1, "it ended too late");
         if fences {
-            server.signal("CONT")
+            server.signal("CONT");
         } else {
-            server.start()
+            server.start();
         }
         eventually("it begins again", || flake.generate().is_ok());
     });
