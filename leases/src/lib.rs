@@ -5,6 +5,9 @@
 //! second or a later one, and a new lease starts there or later. So the seconds of any two leases
 //! of a node id are disjoint, whatever any clock said and whichever message was late, repeated or
 //! lost. Clocks decide only when a lease is of use.
+//!
+//! [`MemoryStore`] is for one process, [`SqliteStore`] for one machine, and [`remote`] for many:
+//! with `PostgreSQL`, Redis or etcd.
 
 mod fork;
 pub mod keeper;
@@ -12,6 +15,7 @@ pub mod laws;
 mod leased;
 mod location;
 mod memory;
+pub mod remote;
 mod rules;
 #[cfg(feature = "sqlite")]
 mod sqlite;

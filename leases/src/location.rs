@@ -5,7 +5,7 @@ use std::{
 
 use randflake::{Error, Result};
 
-use crate::{LeaseStore, Namespace};
+use crate::{LeaseStore, Namespace, remote::RemoteStore};
 
 /// Where a store is, and how to open it: once in each process that leases from it.
 ///
@@ -50,13 +50,18 @@ impl Location {
     }
 }
 
-/// A path; what looks like a URL is refused when it is opened.
+/// A path, or the URL of a store with a server, as [`RemoteStore::open`] takes it.
 impl From<&str> for Location {
     fn from(location: &str) -> Self {
         match location.split_once("://") {
+            Some(("postgresql" | "postgres" | "redis" | "rediss" | "etcd" | "etcds", _)) => {
+                let url = location.to_owned();
+                Self::new(move |namespace| Ok(Box::new(RemoteStore::open(&url, namespace)?)))
+            }
             // What follows may hold a password.
             Some((scheme, _)) => Self::failing(format!(
-                "there is no store for {scheme}:// here; a store is the path of a SQLite file"
+                "there is no store for {scheme}:// here; a store is the path of a SQLite \
+                 file, or the URL of PostgreSQL, Redis or etcd"
             )),
             None => Path::new(location).into(),
         }

@@ -12,7 +12,7 @@ use crate::{
 
 /// Candidates looked at one by one before all rows are: of 131 072 node ids with nine in ten taken,
 /// one request in thirty comes that far.
-const CANDIDATES: usize = 32;
+pub(crate) const CANDIDATES: usize = 32;
 
 /// What a store knows of one node id. None known: free since ever.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -52,14 +52,7 @@ pub(crate) fn acquire<R: Rows>(
     request: &Acquire,
 ) -> Result<Acquired, R::Error> {
     let end_exclusive = end_of(limits, now, request.ttl)?;
-    let most = u32::try_from(layout::MAX_NODES).expect("fits");
-    if !(1..=most).contains(&request.want) {
-        return Err(Error::invalid_argument(format!(
-            "a lease has 1 to {most} node ids, got {}",
-            request.want
-        ))
-        .into());
-    }
+    check_want(request.want)?;
     let mine = rows.held_by(request.token)?;
     if !mine.is_empty() {
         let leases = mine.into_iter().map(lease).collect();
@@ -166,12 +159,25 @@ pub(crate) fn fence(
 }
 
 /// Where a lease may begin at the earliest: a client whose clock is behind begins at once.
-fn earliest(limits: Limits, now: i64) -> i64 {
+pub(crate) fn earliest(limits: Limits, now: i64) -> i64 {
     (now - i64::from(limits.max_skew)).max(layout::EPOCH)
 }
 
-fn end_of(limits: Limits, now: i64, ttl: u32) -> Result<i64> {
+pub(crate) fn end_of(limits: Limits, now: i64, ttl: u32) -> Result<i64> {
     check_lifetime(now)?;
+    check_ttl(limits, ttl)?;
+    Ok((now + i64::from(ttl.min(limits.max_ttl))).min(layout::LIFETIME_END))
+}
+
+pub(crate) fn check_want(want: u32) -> Result<()> {
+    let most = u32::try_from(layout::MAX_NODES).expect("fits");
+    if (1..=most).contains(&want) {
+        return Ok(());
+    }
+    Err(Error::invalid_argument(format!("a lease has 1 to {most} node ids, got {want}")))
+}
+
+pub(crate) fn check_ttl(limits: Limits, ttl: u32) -> Result<()> {
     let least = (6 * limits.max_skew).max(1);
     if ttl < least {
         return Err(Error::invalid_argument(format!(
@@ -180,10 +186,10 @@ fn end_of(limits: Limits, now: i64, ttl: u32) -> Result<i64> {
             limits.max_skew
         )));
     }
-    Ok((now + i64::from(ttl.min(limits.max_ttl))).min(layout::LIFETIME_END))
+    Ok(())
 }
 
-fn check_lifetime(now: i64) -> Result<()> {
+pub(crate) fn check_lifetime(now: i64) -> Result<()> {
     let (kind, why) = if now < layout::EPOCH {
         (ErrorKind::ClockBeforeEpoch, "before the first id")
     } else if now >= layout::LIFETIME_END {

@@ -1,0 +1,202 @@
+use std::{fmt, time::Duration};
+
+use serde_json::{Value, json};
+use ureq::{
+    Agent,
+    http::StatusCode,
+    tls::{Certificate, RootCerts, TlsConfig},
+};
+
+use super::{TIMEOUT, bad_url, certificates, unavailable};
+use crate::{
+    Result,
+    remote::{Client, Response, Statement},
+};
+
+const SERVER: &str = "etcd";
+/// Longest answer, in bytes: a thousand node ids, twice over.
+const LONGEST: u64 = 1 << 20;
+
+/// HTTP connections to the members of an etcd, opened when they are needed.
+///
+/// ```no_run
+/// use randflake::Secret;
+/// use randflake_leases::{Namespace, remote::{EtcdClient, Protocol, RemoteStore}};
+///
+/// let client = EtcdClient::new("etcds://app:password@one.example.com:2379,two.example.com:2379")?;
+/// let namespace = Namespace::new("orders", &Secret::random())?;
+/// let mut store = RemoteStore::new(client, Protocol::etcd(namespace).create(true)?);
+/// # Ok::<(), randflake_leases::Error>(())
+/// ```
+pub struct EtcdClient {
+    /// As `http://host:port`; the first is asked first.
+    endpoints: Vec<String>,
+    login: Option<Login>,
+    roots: Option<Vec<u8>>,
+    timeout: Duration,
+    agent: Option<Agent>,
+}
+
+struct Login {
+    name: String,
+    password: String,
+    token: Option<String>,
+}
+
+impl EtcdClient {
+    /// Takes `etcd://host:port` or, for TLS, where the certificate is checked,
+    /// `etcds://host:port`; several members are separated by commas, and `user:password@` may
+    /// come first. Connects to nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: no such URL. The message does not repeat it.
+    pub fn new(url: &str) -> Result<Self> {
+        let no_url = || bad_url(SERVER, "etcd://host:2379,host:2379, or etcds:// for TLS");
+        let (scheme, rest) = match url.split_once("://") {
+            Some(("etcd", rest)) => ("http", rest),
+            Some(("etcds", rest)) => ("https", rest),
+            _ => return Err(no_url()),
+        };
+        let (login, hosts) = match rest.rsplit_once('@') {
+            Some((login, hosts)) => {
+                let (name, password) = login.split_once(':').ok_or_else(no_url)?;
+                let [name, password] = [name, password].map(decode);
+                let name = name.ok_or_else(no_url)?;
+                (Some(Login { name, password: password.ok_or_else(no_url)?, token: None }), hosts)
+            }
+            None => (None, rest),
+        };
+        let endpoints: Vec<String> = hosts
+            .trim_end_matches('/')
+            .split(',')
+            .map(|host| format!("{scheme}://{host}"))
+            .collect();
+        let fits = |endpoint: &String| {
+            endpoint.parse::<ureq::http::Uri>().is_ok_and(|uri| {
+                uri.port().is_some()
+                    && uri.path() == "/"
+                    && uri.host().is_some_and(|host| !host.is_empty())
+            })
+        };
+        if !endpoints.iter().all(fits) {
+            return Err(no_url());
+        }
+        Ok(Self { endpoints, login, roots: None, timeout: TIMEOUT, agent: None })
+    }
+
+    /// Trusts these certificates, as PEM, instead of the machine's.
+    #[must_use]
+    pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.roots = Some(pem.into());
+        self
+    }
+
+    /// Sets how long to wait for the answer of a member; 3 seconds unless set.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    fn agent(&mut self) -> Agent {
+        let (timeout, roots) = (self.timeout, self.roots.as_deref());
+        let agent = self.agent.get_or_insert_with(|| {
+            let roots = certificates(roots);
+            let roots: Vec<_> =
+                roots.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
+            let roots = RootCerts::new_with_certs(&roots);
+            Agent::config_builder()
+                .tls_config(TlsConfig::builder().root_certs(roots).build())
+                .timeout_global(Some(timeout))
+                .http_status_as_error(false)
+                .max_redirects(0)
+                .proxy(None)
+                .build()
+                .new_agent()
+        });
+        agent.clone()
+    }
+
+    /// Posts to the first member that answers. Any of them may have done it: each operation may be
+    /// repeated.
+    fn post(&mut self, path: &str, body: &str) -> Result<(StatusCode, String)> {
+        let agent = self.agent();
+        let token = self.login.as_ref().and_then(|login| login.token.clone());
+        let mut last = String::new();
+        for turn in 0..self.endpoints.len() {
+            let mut request = agent.post(format!("{}{path}", self.endpoints[turn]));
+            if let Some(token) = &token {
+                request = request.header("Authorization", token);
+            }
+            let answer = request.header("Content-Type", "application/json").send(body);
+            let read = answer.and_then(|mut answer| {
+                let text = answer.body_mut().with_config().limit(LONGEST).read_to_string()?;
+                Ok((answer.status(), text))
+            });
+            match read {
+                Ok(answer) => {
+                    self.endpoints.rotate_left(turn);
+                    return Ok(answer);
+                }
+                Err(error) => last = error.to_string(),
+            }
+        }
+        Err(unavailable(SERVER, last))
+    }
+
+    /// Gets a token for the user and the password.
+    fn log_in(&mut self) -> Result<()> {
+        let Some(login) = &mut self.login else { return Ok(()) };
+        login.token = None;
+        let body = json!({"name": login.name, "password": login.password}).to_string();
+        let (_, answer) = self.post("/v3/auth/authenticate", &body)?;
+        let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
+        let token = answer["token"].as_str().map(ToOwned::to_owned);
+        let refused = "it does not accept the user and the password";
+        let token = token.ok_or_else(|| unavailable(SERVER, refused))?;
+        if let Some(login) = &mut self.login {
+            login.token = Some(token);
+        }
+        Ok(())
+    }
+}
+
+/// Takes the percent signs out of a user or a password.
+fn decode(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+impl Client for EtcdClient {
+    fn run(&mut self, statement: &Statement) -> Result<Response> {
+        let body = statement.parameters.first().map_or("", String::as_str);
+        if self.login.as_ref().is_some_and(|login| login.token.is_none()) {
+            self.log_in()?;
+        }
+        let mut answer = self.post(statement.text, body)?;
+        // A token ends after a while.
+        if self.login.is_some() && answer.0 == StatusCode::UNAUTHORIZED {
+            self.log_in()?;
+            answer = self.post(statement.text, body)?;
+        }
+        Ok(Response::Rows(vec![vec![Some(answer.1)]]))
+    }
+
+    fn discard(&mut self) {
+        self.agent = None;
+    }
+}
+
+/// Shows nothing of the URL, which may hold a password.
+impl fmt::Debug for EtcdClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EtcdClient").field("members", &self.endpoints.len()).finish_non_exhaustive()
+    }
+}

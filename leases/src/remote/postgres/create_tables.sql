@@ -1,0 +1,29 @@
+-- One statement, and one at a time: of two that come at once neither fails.
+do $create$
+begin
+    perform pg_advisory_xact_lock(hashtext('randflake'));
+    create table if not exists randflake_namespace (
+        id int generated always as identity primary key,
+        name text not null unique,
+        incarnation text not null,
+        max_ttl int not null,
+        max_skew int not null,
+        max_node_id int not null,
+        layout text not null,
+        salt text not null,
+        key_check text not null,
+        floor bigint not null,
+        renew_above bigint not null
+    );
+    -- A node id without a row was never leased. No index but the key: renewals change only the
+    -- end, and then write no index.
+    create table if not exists randflake_node (
+        namespace int not null,
+        node_id int not null check (node_id between 0 and 131071),
+        start bigint not null,
+        end_exclusive bigint not null,
+        token uuid,
+        primary key (namespace, node_id)
+    ) with (fillfactor = 70);
+end
+$create$

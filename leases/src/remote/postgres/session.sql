@@ -1,0 +1,25 @@
+-- Every statement begins with this. One statement, in a transaction of its own, for one round trip.
+--
+-- `incarnation`: which server this is, and which line of history; another one after a promotion, a
+-- recovery to a point in time and a restored dump. `in_transaction`: whoever asks inside a
+-- transaction could be told of a grant that is rolled back later. A transaction that has written
+-- has a number; one in which only these statements ran has the setting, which ends with it.
+with session as materialized (
+    select
+        before.*,
+        set_config('randflake.asked', 'yes', true) as asked,
+        -- A grant counts only once it is on the disk.
+        case
+            when current_setting('synchronous_commit') not in ('on', 'remote_apply')
+            then set_config('synchronous_commit', 'on', true)
+        end as synchronous
+    from (
+        select
+            floor(extract(epoch from clock_timestamp()))::bigint as now,
+            (select system_identifier from pg_control_system())
+            || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as incarnation,
+            txid_current_if_assigned() is not null
+            or coalesce(current_setting('randflake.asked', true), '') <> '' as in_transaction
+        offset 0
+    ) as before
+),

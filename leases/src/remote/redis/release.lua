@@ -1,0 +1,10 @@
+-- Fields are never deleted: an end must not be forgotten.
+local used_until, count = tonumber(ARGV[10]), 0
+for _, node_id in ipairs(node_ids) do
+  local held = known[node_id]
+  if held and held.token == token then
+    put(node_id, held.start, math.min(math.max(used_until, held.start), held.end_exclusive), '-')
+    count = count + 1
+  end
+end
+return {row('OK', count)}

@@ -1,0 +1,44 @@
+local salt, incarnation_known, client_now = ARGV[3], ARGV[4], tonumber(ARGV[5])
+local ttl, first_second, end_of_seconds = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local node_ids = {}
+for node_id in string.gmatch(ARGV[9], '%d+') do
+  node_ids[#node_ids + 1] = node_id
+end
+
+if redis.call('HGET', KEYS[1], 'salt') ~= salt then
+  return {row('REPLACED')}
+end
+if incarnation_known ~= run_id then
+  return {row('INCARNATION')}
+end
+if now < first_second or now >= end_of_seconds then
+  return {row('LIFETIME')}
+end
+
+local max_skew = read('max_skew')
+local clocks_agree = math.abs(now - client_now) <= max_skew
+local end_exclusive = math.min(now + math.min(ttl, read('max_ttl')), end_of_seconds)
+
+-- What is known of the node ids: start, end_exclusive and token; nothing of one that was never
+-- leased.
+local known = {}
+for first = 1, #node_ids, 1000 do
+  local last = math.min(first + 999, #node_ids)
+  local values = redis.call('HMGET', KEYS[1], unpack(node_ids, first, last))
+  for i = first, last do
+    local value = values[i - first + 1]
+    if value then
+      local s, e, t = string.match(value, '^(%d+) (%d+) (%S+)$')
+      known[node_ids[i]] = {start = tonumber(s), end_exclusive = tonumber(e), token = t}
+    end
+  end
+end
+
+local function put(node_id, start, end_exclusive, holder)
+  local value = string.format('%d %d %s', start, end_exclusive, holder)
+  redis.call('HSET', KEYS[1], node_id, value)
+end
+
+local function lease(status, node_id, start, end_exclusive)
+  return row(status, '', node_id, string.format('%d', start), string.format('%d', end_exclusive))
+end

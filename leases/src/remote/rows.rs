@@ -1,0 +1,471 @@
+//! PostgreSQL and Redis: each operation is one statement or script that decides on the server, by
+//! the server's clock, and answers in rows of text that begin with operation and token.
+
+use randflake::layout;
+
+use super::{
+    BLOCK, Engine, Known, Line, Protocol, Response, Statement, TRIES, blocks, candidates, hex,
+    unhex,
+};
+use crate::{
+    Acquire, Acquired, Error, ErrorKind, Fenced, Limits, Made, NodeLease, Release, Released, Renew,
+    Renewed, Result, Token, rules, rules::Quarantine,
+};
+
+/// SQLSTATE: no such table.
+const UNDEFINED_TABLE: &str = "42P01";
+/// SQLSTATE: serialization failure, deadlock. Nothing was done; once more is allowed.
+const AGAIN: [&str; 2] = ["40001", "40P01"];
+/// Before that: who comes back at once meets the same others again.
+const PAUSE: Statement =
+    Statement { text: "select pg_sleep(random() * 0.05)::text", parameters: Vec::new() };
+/// SQLSTATE: an earlier statement of this transaction has failed.
+const FAILED_TRANSACTION: &str = "25P02";
+
+/// Settings of Redis that decide whether it keeps what it has acknowledged.
+const SETTINGS: [&str; 5] =
+    ["maxmemory-policy", "appendonly", "save", "min-replicas-to-write", "min-replicas-max-lag"];
+/// Largest lag, in seconds, after which a master without replicas must stop.
+const MAX_LAG: u32 = 10;
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Check,
+    CreateTables,
+    Create,
+    Acquire,
+    Renew,
+    Release,
+    Fence,
+}
+
+macro_rules! sql {
+    ($($file:literal),*) => { concat!($(include_str!(concat!("postgres/", $file, ".sql"))),*) };
+}
+
+macro_rules! lua {
+    ($($file:literal),*) => { concat!($(include_str!(concat!("redis/", $file, ".lua"))),*) };
+}
+
+impl Kind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Check => "check",
+            Self::CreateTables | Self::Create => "create",
+            Self::Acquire => "acquire",
+            Self::Renew => "renew",
+            Self::Release => "release",
+            Self::Fence => "fence",
+        }
+    }
+
+    const fn sql(self) -> &'static str {
+        match self {
+            Self::Check => sql!("session", "check"),
+            Self::CreateTables => sql!("create_tables"),
+            Self::Create => sql!("session", "create_namespace"),
+            Self::Acquire => sql!("session", "request", "acquire"),
+            Self::Renew => sql!("session", "request", "renew"),
+            Self::Release => sql!("session", "request", "release"),
+            Self::Fence => sql!("session", "fence"),
+        }
+    }
+
+    const fn lua(self) -> &'static str {
+        match self {
+            Self::Check => lua!("session", "check"),
+            Self::CreateTables | Self::Create => lua!("session", "create"),
+            Self::Acquire => lua!("session", "request", "acquire"),
+            Self::Renew => lua!("session", "request", "renew"),
+            Self::Release => lua!("session", "request", "release"),
+            Self::Fence => lua!("session", "fence"),
+        }
+    }
+}
+
+fn statement(of: &Protocol, kind: Kind, token: Token, rest: Vec<String>) -> Statement {
+    let name = of.namespace.name();
+    let token = hex(token.as_bytes());
+    let (text, mut parameters) = match of.engine {
+        Engine::Redis => {
+            let key = format!("randflake:{{{name}}}");
+            let script = vec![kind.lua().into(), "1".into(), key, kind.name().into(), token];
+            ("EVAL", script)
+        }
+        _ if matches!(kind, Kind::CreateTables) => (kind.sql(), vec![]),
+        _ => (kind.sql(), vec![name.into(), token]),
+    };
+    parameters.extend(rest);
+    Statement { text, parameters }
+}
+
+/// What the server answered to an operation.
+struct Answer {
+    status: String,
+    now: i64,
+    detail: String,
+    /// Sorted by node id.
+    leases: Vec<NodeLease>,
+    /// Of the first row, for a fence.
+    numbers: [String; 2],
+}
+
+/// Reads the rows of an operation.
+fn answer(of: &Protocol, response: Response, kind: Kind, token: Token) -> Result<Answer> {
+    let rows: Vec<[String; 8]> = cells(of, response, kind, token)?;
+    let number = |cell: &str, name| number(of, cell, name);
+    let [_, _, status, now, detail, _, start, end] = rows[0].clone();
+    let mut leases = Vec::new();
+    for row in &rows {
+        if row[2] != status {
+            return Err(of.malformed("rows that contradict each other"));
+        }
+        let [_, _, _, _, _, node_id, start, end_exclusive] = row;
+        if !node_id.is_empty() {
+            leases.push(NodeLease {
+                node_id: u32::try_from(number(node_id, "node_id")?)
+                    .ok()
+                    .filter(|node_id| *node_id <= layout::MAX_NODE_ID)
+                    .ok_or_else(|| of.malformed("node_id"))?,
+                start: number(start, "start")?,
+                end_exclusive: number(end_exclusive, "end_exclusive")?,
+            });
+        }
+    }
+    if !leases.is_empty() && !matches!(status.as_str(), "OK" | "HELD") {
+        return Err(of.malformed("a status with leases"));
+    }
+    leases.sort_unstable();
+    let now = number(&now, "now")?;
+    Ok(Answer { status, now, detail, leases, numbers: [start, end] })
+}
+
+/// Takes the rows of a response apart, and checks that it answers this very request.
+fn cells<const N: usize>(
+    of: &Protocol,
+    response: Response,
+    kind: Kind,
+    token: Token,
+) -> Result<Vec<[String; N]>> {
+    let rows = match response {
+        Response::Rows(rows) => rows,
+        Response::Refused { code, message } => return Err(refused(of, &code, &message)),
+    };
+    if rows.is_empty() {
+        return Err(of.malformed("no rows"));
+    }
+    let echo = [kind.name().to_owned(), hex(token.as_bytes())];
+    let bound = rows.into_iter().map(|row| {
+        let cells: Option<Vec<String>> = row.into_iter().collect();
+        let cells = cells.ok_or_else(|| of.malformed("an empty cell"))?;
+        if cells.get(..2).is_some_and(|head| head != echo) {
+            return Err(of.foreign());
+        }
+        <[String; N]>::try_from(cells).map_err(|_| of.malformed("the number of columns"))
+    });
+    bound.collect()
+}
+
+fn number(of: &Protocol, cell: &str, name: &str) -> Result<i64> {
+    cell.parse().map_err(|_| of.malformed(name))
+}
+
+fn refused(of: &Protocol, code: &str, message: &str) -> Error {
+    if code == FAILED_TRANSACTION {
+        return in_transaction();
+    }
+    of.unavailable(&format!("it says {code}: {message}"))
+}
+
+fn in_transaction() -> Error {
+    Error::invalid_argument(
+        "the connection is inside a transaction, where a grant could be rolled back after it was \
+         told; give the store a connection of its own, with autocommit",
+    )
+}
+
+/// Looks at the namespace: whose it is, and whether the server keeps what it acknowledges. Makes
+/// it if asked to.
+pub(super) async fn check(of: &Protocol, line: &Line, init: Option<bool>) -> Result<Known> {
+    for _ in 0..TRIES {
+        let token = Token::random();
+        let response = line.run(statement(of, Kind::Check, token, vec![])).await;
+        if let Response::Refused { code, .. } = &response {
+            if AGAIN.contains(&code.as_str()) {
+                line.run(PAUSE).await;
+                continue;
+            }
+            if code == UNDEFINED_TABLE {
+                of.missing(init)?;
+                let response = line.run(statement(of, Kind::CreateTables, token, vec![])).await;
+                if let Response::Refused { code, message } = response {
+                    return Err(refused(of, &code, &message));
+                }
+                continue;
+            }
+        }
+        let rows: Vec<[String; 12]> = cells(of, response, Kind::Check, token)?;
+        let [_, _, status, _, incarnation, .., replicas] = &rows[0];
+        match status.as_str() {
+            "OK" => {
+                let known = Known {
+                    made: made(of, &rows[0])?,
+                    incarnation: incarnation.clone(),
+                    meta_revision: 0,
+                    quarantine: Quarantine::default(),
+                    revision: 0,
+                };
+                if of.engine == Engine::Redis && !of.allow_weak {
+                    check_settings(of, line, replicas != "0").await?;
+                }
+                of.learn(&known)?;
+                return Ok(known);
+            }
+            "NOT_INITIALIZED" => {
+                let quarantine = of.missing(init)?;
+                let made = Made::new(&of.namespace);
+                let response = line.run(create(of, token, &made, quarantine)).await;
+                let retry = matches!(&response, Response::Refused { code, .. } if AGAIN.contains(&code.as_str()));
+                if !retry {
+                    status_is_ok(of, &answer(of, response, Kind::Create, token)?)?;
+                }
+            }
+            _ => return Err(unexpected(of, status)),
+        }
+    }
+    Err(of.unavailable("it asks to repeat the same statement again and again"))
+}
+
+fn create(of: &Protocol, token: Token, made: &Made, quarantine: bool) -> Statement {
+    let Limits { max_ttl, max_skew, max_node_id } = made.limits;
+    let mut rest: Vec<String> =
+        [max_ttl, max_skew, max_node_id].iter().map(ToString::to_string).collect();
+    rest.extend([made.layout.clone(), hex(&made.salt), hex(&made.key_check)]);
+    rest.push(quarantine.to_string());
+    statement(of, Kind::Create, token, rest)
+}
+
+fn made(of: &Protocol, cells: &[String; 12]) -> Result<Made> {
+    let [_, _, _, _, _, max_ttl, max_skew, max_node_id, layout, salt, key_check, _] = cells;
+    let limit = |cell: &String| cell.parse().map_err(|_| of.malformed("a limit"));
+    Ok(Made {
+        limits: Limits {
+            max_ttl: limit(max_ttl)?,
+            max_skew: limit(max_skew)?,
+            max_node_id: limit(max_node_id)?,
+        },
+        layout: layout.clone(),
+        salt: unhex(salt).ok_or_else(|| of.malformed("salt"))?,
+        key_check: unhex(key_check).ok_or_else(|| of.malformed("key_check"))?,
+    })
+}
+
+async fn check_settings(of: &Protocol, line: &Line, has_replicas: bool) -> Result<()> {
+    let mut values: [String; SETTINGS.len()] = Default::default();
+    for (setting, value) in SETTINGS.iter().zip(&mut values) {
+        let parameters = vec!["GET".into(), (*setting).into()];
+        let response = line.run(Statement { text: "CONFIG", parameters }).await;
+        let row = match response {
+            Response::Rows(rows) => rows.into_iter().next().unwrap_or_default(),
+            Response::Refused { code, message } => {
+                return Err(weak(&format!(
+                    "may do so for all that can be told: CONFIG GET {setting} is refused \
+                     ({code}: {message})"
+                )));
+            }
+        };
+        let [Some(name), Some(found)] = &row[..] else {
+            return Err(of.malformed("CONFIG GET"));
+        };
+        if name != setting {
+            return Err(of.foreign());
+        }
+        value.clone_from(found);
+    }
+    let [policy, appendonly, save, min_replicas, max_lag] = &values;
+    if policy != "noeviction" {
+        return Err(weak(&format!("evicts keys: maxmemory-policy is {policy}, not noeviction")));
+    }
+    if appendonly != "yes" && save.is_empty() {
+        return Err(weak("keeps nothing on a disk: appendonly is no, and save is empty"));
+    }
+    let (min_replicas, max_lag): (u32, u32) =
+        (min_replicas.parse().unwrap_or(0), max_lag.parse().unwrap_or(0));
+    if has_replicas && (min_replicas == 0 || !(1..=MAX_LAG).contains(&max_lag)) {
+        return Err(weak(&format!(
+            "has replicas and does not wait for any: min-replicas-to-write is {min_replicas} and \
+             must be 1 at least, min-replicas-max-lag is {max_lag} and must be 1 to {MAX_LAG}"
+        )));
+    }
+    Ok(())
+}
+
+fn weak(why: &str) -> Error {
+    Error::new(
+        ErrorKind::WeakStore,
+        format!(
+            "this Redis may lose leases that it has acknowledged; it {why}. Set it right, or allow \
+             a weak store"
+        ),
+    )
+}
+
+/// Runs an operation on a namespace that is known, and looks at it anew when it has changed.
+async fn perform(
+    of: &Protocol,
+    line: &Line,
+    kind: Kind,
+    token: Token,
+    rest: impl Fn(&Known) -> Vec<String>,
+) -> Result<Answer> {
+    for _ in 0..TRIES {
+        let known = session(of, line).await?;
+        let response = line.run(statement(of, kind, token, rest(&known))).await;
+        if let Response::Refused { code, .. } = &response {
+            if AGAIN.contains(&code.as_str()) {
+                line.run(PAUSE).await;
+                continue;
+            }
+            if code == UNDEFINED_TABLE {
+                check(of, line, None).await?;
+                continue;
+            }
+        }
+        let answer = answer(of, response, kind, token)?;
+        match answer.status.as_str() {
+            "REPLACED" | "INCARNATION" => drop(check(of, line, None).await?),
+            "LIFETIME" => {
+                rules::check_lifetime(answer.now)?;
+                return Err(of.malformed("a status"));
+            }
+            _ => return Ok(answer),
+        }
+    }
+    Err(of.unavailable("it changes while it is asked, again and again"))
+}
+
+async fn session(of: &Protocol, line: &Line) -> Result<Known> {
+    match of.known() {
+        Some(known) => Ok(known),
+        None => check(of, line, None).await,
+    }
+}
+
+fn status_is_ok(of: &Protocol, answer: &Answer) -> Result<()> {
+    if answer.status == "OK" { Ok(()) } else { Err(unexpected(of, &answer.status)) }
+}
+
+fn unexpected(of: &Protocol, status: &str) -> Error {
+    if status == "TRANSACTION" { in_transaction() } else { of.malformed("a status") }
+}
+
+/// The parameters of a request, in the order of `request.sql` and `request.lua`.
+struct Request<'a> {
+    client_now: i64,
+    ttl: u32,
+    node_ids: &'a [u32],
+    /// How many are wanted, or the first second that was not used.
+    last: Option<i64>,
+}
+
+impl Request<'_> {
+    fn parameters(&self, known: &Known) -> Vec<String> {
+        let node_ids: Vec<String> = self.node_ids.iter().map(ToString::to_string).collect();
+        let mut parameters = vec![
+            hex(&known.made.salt),
+            known.incarnation.clone(),
+            self.client_now.to_string(),
+            self.ttl.to_string(),
+            layout::EPOCH.to_string(),
+            layout::LIFETIME_END.to_string(),
+            format!("{{{}}}", node_ids.join(",")),
+        ];
+        parameters.extend(self.last.map(|last| last.to_string()));
+        parameters
+    }
+}
+
+pub(super) async fn acquire(of: &Protocol, line: &Line, request: &Acquire) -> Result<Acquired> {
+    let limits = session(of, line).await?.made.limits;
+    rules::check_ttl(limits, request.ttl)?;
+    rules::check_want(request.want)?;
+    let want = request.want as usize;
+    // What comes later is asked by a clock that has gone on.
+    let ask = async |node_ids: &[u32], want: usize, since: i64| {
+        let Acquire { client_now, ttl, token, .. } = *request;
+        let client_now = client_now.saturating_add(since);
+        let last = i64::try_from(want).ok();
+        let ask = Request { client_now, ttl, node_ids, last };
+        perform(of, line, Kind::Acquire, token, |known| ask.parameters(known)).await
+    };
+
+    let (node_ids, complete) = candidates(request.token, limits, rules::CANDIDATES + 2 * want);
+    let mut answer = ask(&node_ids, want, 0).await?;
+    let first_now = answer.now;
+    let mut leases = answer.leases;
+    let mut free_at = complete.then(|| answer.detail.parse().ok()).flatten();
+    let is_open = |status: &str| matches!(status, "OK" | "BUSY");
+    if !complete && is_open(&answer.status) && leases.len() < want {
+        for (first, last) in blocks(request.token, limits, BLOCK) {
+            let node_ids: Vec<u32> = (first..=last)
+                .filter(|node_id| leases.iter().all(|lease| lease.node_id != *node_id))
+                .collect();
+            let since = answer.now.saturating_sub(first_now);
+            answer = ask(&node_ids, want - leases.len(), since).await?;
+            leases.extend(answer.leases);
+            free_at = free_at.into_iter().chain(answer.detail.parse().ok()).min();
+            if !is_open(&answer.status) || leases.len() == want {
+                break;
+            }
+        }
+    }
+    let now = answer.now;
+    if !leases.is_empty() {
+        leases.sort_unstable();
+        return Ok(Acquired::Granted { now, leases });
+    }
+    match answer.status.as_str() {
+        "BUSY" => Ok(Acquired::Busy { now, free_at }),
+        "CLOCK_SKEW" => Ok(Acquired::ClockSkew { store_now: now, max_skew: limits.max_skew }),
+        "QUARANTINE" => {
+            Ok(Acquired::Quarantined { now, until: number(of, &answer.detail, "floor")? })
+        }
+        status => Err(unexpected(of, status)),
+    }
+}
+
+pub(super) async fn renew(of: &Protocol, line: &Line, request: &Renew) -> Result<Renewed> {
+    let limits = session(of, line).await?.made.limits;
+    rules::check_ttl(limits, request.ttl)?;
+    let Renew { token, ref node_ids, ttl, client_now } = *request;
+    let ask = Request { client_now, ttl, node_ids, last: None };
+    let rest = |known: &Known| ask.parameters(known);
+    let Answer { status, now, leases, .. } = perform(of, line, Kind::Renew, token, rest).await?;
+    match status.as_str() {
+        "OK" if !leases.is_empty() => Ok(Renewed::Extended { now, leases }),
+        "LOST" => Ok(Renewed::Lost { now }),
+        "CLOCK_SKEW" => Ok(Renewed::ClockSkew { store_now: now, max_skew: limits.max_skew }),
+        status => Err(unexpected(of, status)),
+    }
+}
+
+pub(super) async fn release(of: &Protocol, line: &Line, request: &Release) -> Result<Released> {
+    let Release { token, ref node_ids, used_until } = *request;
+    let ask = Request { client_now: 0, ttl: 0, node_ids, last: Some(used_until) };
+    let rest = |known: &Known| ask.parameters(known);
+    let answer = perform(of, line, Kind::Release, token, rest).await?;
+    status_is_ok(of, &answer)?;
+    Ok(Released { count: answer.detail.parse().map_err(|_| of.malformed("a count"))? })
+}
+
+pub(super) async fn fence(of: &Protocol, line: &Line, token: Token) -> Result<Fenced> {
+    let rest = |known: &Known| vec![hex(&known.made.salt)];
+    let answer = perform(of, line, Kind::Fence, token, rest).await?;
+    status_is_ok(of, &answer)?;
+    let [renew_above, floor] = &answer.numbers;
+    Ok(Fenced {
+        now: answer.now,
+        floor: number(of, floor, "floor")?,
+        renew_above: number(of, renew_above, "renew_above")?,
+    })
+}

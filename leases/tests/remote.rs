@@ -1,0 +1,341 @@
+//! The stores with a server obey the laws, against real servers.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+mod servers;
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use common::{
+    Dial, SECOND, START, acquire, assert_disjoint, granted, namespace, release, renew, secret,
+};
+use randflake::{Clock, SystemClock, layout};
+use randflake_leases::{
+    Acquire, Acquired, Fence, Fenced, LeaseStore, Namespace, NodeLease, Operation, Release,
+    Released, Renew, Renewed, Reply, Result, Token,
+    laws::{self, Subject as _},
+    remote::{
+        Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
+    },
+};
+use servers::Server;
+
+/// For a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn now() -> i64 {
+    SystemClock.now().expect("a clock") / SECOND
+}
+
+/// A client of each kind, and where its time comes from.
+enum Subject<'a> {
+    Postgres(&'a Server),
+    Redis(&'a Server),
+    Etcd(&'a Server, Dial),
+}
+
+/// Makes the namespace, and the connection, before the time of the first request is read.
+fn store<C: Client + 'static>(client: C, protocol: Protocol) -> Box<dyn LeaseStore> {
+    let mut store = RemoteStore::new(client, protocol);
+    // Whose namespace it is, the first operation tells.
+    let _theirs = store.init(false);
+    Box::new(Patient(store))
+}
+
+/// Asks once more where the machine was so busy that a request became too old on its way.
+struct Patient<S>(S);
+
+impl<S: LeaseStore> LeaseStore for Patient<S> {
+    fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>> {
+        let mut request = request.clone();
+        let is_right = request.client_now.abs_diff(now()) <= 1;
+        loop {
+            let reply = self.0.acquire(&request)?;
+            if !is_right || !matches!(reply.outcome, Acquired::ClockSkew { .. }) {
+                return Ok(reply);
+            }
+            request.client_now = now();
+        }
+    }
+
+    fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>> {
+        let mut request = request.clone();
+        let is_right = request.client_now.abs_diff(now()) <= 1;
+        loop {
+            let reply = self.0.renew(&request)?;
+            if !is_right || !matches!(reply.outcome, Renewed::ClockSkew { .. }) {
+                return Ok(reply);
+            }
+            request.client_now = now();
+        }
+    }
+
+    fn release(&mut self, request: &Release) -> Result<Reply<Released>> {
+        self.0.release(request)
+    }
+
+    fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
+        self.0.fence(request)
+    }
+}
+
+impl laws::Subject for Subject<'_> {
+    fn client(&self, namespace: &Namespace) -> Box<dyn LeaseStore> {
+        let namespace = namespace.clone();
+        match self {
+            Self::Postgres(server) => {
+                let client = PostgresClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
+                store(client, Protocol::postgres(namespace))
+            }
+            Self::Redis(server) => {
+                let client = RedisClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
+                store(client, Protocol::redis(namespace))
+            }
+            Self::Etcd(server, dial) => {
+                let client = EtcdClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
+                let protocol = Protocol::etcd(namespace).create(true).expect("may be made");
+                Box::new(RemoteStore::new(client, protocol).clock(dial.clock()))
+            }
+        }
+    }
+
+    fn now(&self) -> i64 {
+        match self {
+            Self::Etcd(_, dial) => dial.now(),
+            _ => now(),
+        }
+    }
+
+    fn pass(&self, seconds: u32) {
+        match self {
+            Self::Etcd(_, dial) => dial.pass(seconds),
+            _ => thread::sleep(Duration::from_secs(seconds.into())),
+        }
+    }
+}
+
+/// All at once: their time is the world's, and most of it they wait.
+fn check_all(subject: &Subject<'_>) {
+    thread::scope(|scope| {
+        for law in laws::ALL {
+            scope.spawn(|| law(subject));
+        }
+    });
+}
+
+#[test]
+fn postgres_obeys_the_laws() {
+    let Some(server) = Server::postgres(&[]) else { return };
+    check_all(&Subject::Postgres(&server));
+}
+
+#[test]
+fn redis_obeys_the_laws() {
+    let Some(server) = Server::redis(&["--appendonly", "yes"]) else { return };
+    check_all(&Subject::Redis(&server));
+}
+
+#[test]
+fn etcd_obeys_the_laws() {
+    let Some(server) = Server::etcd() else { return };
+    laws::check_all(&Subject::Etcd(&server, Dial::new(START)));
+}
+
+/// Runs a test on each kind of server that is installed, on the clock of the world.
+fn on_each(test: impl Fn(&Subject<'_>) + Sync) {
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            if let Some(server) = Server::postgres(&[]) {
+                test(&Subject::Postgres(&server));
+            }
+        });
+        scope.spawn(|| {
+            if let Some(server) = Server::redis(&["--appendonly", "yes"]) {
+                test(&Subject::Redis(&server));
+            }
+        });
+        scope.spawn(|| {
+            if let Some(server) = Server::etcd() {
+                test(&Subject::Etcd(&server, Dial::new(now())));
+            }
+        });
+    });
+}
+
+/// Sixteen clients and twenty node ids, with leases so short that some are over before they are
+/// given back.
+#[test]
+fn nobody_meets_anybody_under_contention() {
+    on_each(|subject| {
+        let namespace = Namespace::new("crowd", &secret())
+            .and_then(|namespace| namespace.max_skew(0)?.max_ttl(1)?.max_node_id(19))
+            .expect("within the limits");
+        let until = now() + 3;
+        let client = || {
+            let mut store = subject.client(&namespace);
+            let mut stamped = Vec::new();
+            while now() < until {
+                if let Subject::Etcd(_, dial) = subject {
+                    dial.set(now());
+                }
+                stamped.extend(a_life(&mut *store));
+            }
+            stamped
+        };
+        let stamped: Vec<NodeLease> = thread::scope(|scope| {
+            let clients = [(); 16].map(|()| scope.spawn(client));
+            clients.into_iter().flat_map(|client| client.join().expect("it goes well")).collect()
+        });
+        let distinct: BTreeSet<u32> = stamped.iter().map(|lease| lease.node_id).collect();
+        assert_eq!(distinct.len(), 20, "all of them were wanted");
+        assert!(stamped.len() > 40, "{} lives only", stamped.len());
+        assert_disjoint(stamped);
+    });
+}
+
+/// Leases, repeats the request, renews or does not, gives back or is gone.
+fn a_life(store: &mut dyn LeaseStore) -> Option<NodeLease> {
+    let token = Token::random();
+    let [renews, gives_back, used, ..] = *token.as_bytes();
+    let ask = Acquire { token, want: 1, ttl: 1, client_now: now() };
+    let reply = store.acquire(&ask).expect("the server answers");
+    let outcome = reply.answer_to(token, Operation::Acquire).expect("bound");
+    let Acquired::Granted { leases, .. } = outcome else {
+        // Between two seconds the clocks may differ by one, and here none is allowed.
+        thread::sleep(Duration::from_millis(10));
+        return None;
+    };
+    let mut lease = leases[0];
+    if renews < 128 {
+        let ask = Renew { token, node_ids: vec![lease.node_id], ttl: 1, client_now: now() };
+        let reply = store.renew(&ask).expect("the server answers");
+        if let Renewed::Extended { leases, .. } =
+            reply.answer_to(token, Operation::Renew).expect("bound")
+        {
+            assert_eq!(leases[0].start, lease.start);
+            lease = leases[0];
+        }
+    }
+    if gives_back < 192 {
+        let used_until = lease.start + i64::from(used % 2);
+        release(store, token, lease.node_id, used_until).expect("the server answers");
+        lease.end_exclusive = used_until.clamp(lease.start, lease.end_exclusive);
+    }
+    Some(lease)
+}
+
+#[test]
+fn thousands_at_once_get_a_node_id_each() {
+    const CLIENTS: usize = 16;
+    const EACH: usize = 2_000 / CLIENTS;
+    on_each(|subject| {
+        let client = || {
+            let mut store = subject.client(&namespace(layout::MAX_NODE_ID));
+            let grant = |_| granted(&mut *store, Token::random(), subject.now());
+            (0..EACH).map(grant).collect::<Vec<_>>()
+        };
+        let leases: Vec<NodeLease> = thread::scope(|scope| {
+            let clients = [(); CLIENTS].map(|()| scope.spawn(client));
+            clients.into_iter().flat_map(|client| client.join().expect("it goes well")).collect()
+        });
+        let distinct: BTreeSet<u32> = leases.iter().map(|lease| lease.node_id).collect();
+        assert_eq!(distinct.len(), CLIENTS * EACH);
+    });
+}
+
+/// Of thousands of node ids the last few are free: they are found, and then it is said until when
+/// there are no more.
+#[test]
+fn the_last_node_ids_are_found() {
+    on_each(|subject| {
+        let namespace = Namespace::new("full", &secret())
+            .and_then(|namespace| namespace.max_ttl(600)?.max_node_id(4999))
+            .expect("within the limits");
+        let mut store = subject.client(&namespace);
+        let many = granted_many(&mut *store, 4990, subject.now());
+        assert_eq!(many.len(), 4990);
+        let mut distinct: BTreeSet<u32> = many.iter().map(|lease| lease.node_id).collect();
+        for _ in 0..3 {
+            let last = granted_many(&mut *store, 3, subject.now());
+            assert_eq!(last.len(), 3);
+            distinct.extend(last.iter().map(|lease| lease.node_id));
+        }
+        let last = granted_many(&mut *store, 3, subject.now());
+        assert_eq!(last.len(), 1, "what is left");
+        distinct.extend(last.iter().map(|lease| lease.node_id));
+        assert_eq!(distinct.len(), 5000);
+        let outcome = acquire(&mut *store, Token::random(), 3, subject.now());
+        let Ok(Acquired::Busy { free_at, .. }) = outcome else { panic!("{outcome:?}") };
+        let first_end = many.iter().map(|lease| lease.end_exclusive).min();
+        assert_eq!(free_at, first_end);
+    });
+}
+
+fn granted_many(store: &mut dyn LeaseStore, want: u32, now: i64) -> Vec<NodeLease> {
+    match acquire(store, Token::random(), want, now) {
+        Ok(Acquired::Granted { leases, .. }) => leases,
+        other => panic!("node ids are free, yet: {other:?}"),
+    }
+}
+
+/// Counts what it runs.
+struct Counting<C>(C, Arc<AtomicUsize>);
+
+impl<C: Client> Client for Counting<C> {
+    fn run(&mut self, statement: &Statement) -> Result<Response> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.run(statement)
+    }
+
+    fn discard(&mut self) {
+        self.0.discard();
+    }
+}
+
+#[test]
+fn an_operation_is_one_round_trip() {
+    on_each(|subject| {
+        let count = Arc::new(AtomicUsize::new(0));
+        let namespace = namespace(layout::MAX_NODE_ID);
+        drop(subject.client(&namespace)); // made, in Redis
+        let mut store: Box<dyn LeaseStore> = match subject {
+            Subject::Postgres(server) => {
+                let client = PostgresClient::new(&server.url()).expect("a URL");
+                let client = Counting(client, Arc::clone(&count));
+                let protocol = Protocol::postgres(namespace).create(true).expect("may be made");
+                Box::new(RemoteStore::new(client, protocol))
+            }
+            Subject::Redis(server) => {
+                let client = RedisClient::new(&server.url()).expect("a URL");
+                let client = Counting(client, Arc::clone(&count));
+                Box::new(RemoteStore::new(client, Protocol::redis(namespace)))
+            }
+            Subject::Etcd(server, _) => {
+                let client = EtcdClient::new(&server.url()).expect("a URL");
+                let client = Counting(client, Arc::clone(&count));
+                let protocol = Protocol::etcd(namespace).create(true).expect("may be made");
+                Box::new(RemoteStore::new(client, protocol))
+            }
+        };
+        granted(&mut *store, Token::random(), now());
+        count.store(0, Ordering::Relaxed);
+        let token = Token::random();
+        let Ok(Acquired::Granted { leases, .. }) = acquire(&mut *store, token, 3, now()) else {
+            panic!("everything is free");
+        };
+        assert_eq!(count.swap(0, Ordering::Relaxed), 1, "acquire");
+        renew(&mut *store, token, leases[0].node_id, now()).expect("the server answers");
+        assert_eq!(count.swap(0, Ordering::Relaxed), 1, "renew");
+        release(&mut *store, token, leases[0].node_id, 0).expect("the server answers");
+        assert_eq!(count.swap(0, Ordering::Relaxed), 1, "release");
+    });
+}

@@ -1,0 +1,764 @@
+//! The stores with a server when something breaks: servers are stopped, killed, emptied, restored
+//! and promoted, connections are cut and shared.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+mod servers;
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{Shutdown, TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU8, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use common::{Dial, SECOND, START, acquire, assert_disjoint, granted, release, renew, secret};
+use randflake::{Clock, SystemClock};
+use randflake_leases::{
+    Acquired, Error, ErrorKind, LeaseStore, Leased, Namespace, NodeLease, Renewed, Result, Token,
+    remote::{
+        Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
+    },
+};
+use servers::{PASSWORD, Server};
+
+const DURABLE: [&str; 4] = ["--appendonly", "yes", "--save", ""];
+
+fn now() -> i64 {
+    SystemClock.now().expect("a clock") / SECOND
+}
+
+fn namespace(max_node_id: u32) -> Namespace {
+    Namespace::new("orders", &secret())
+        .and_then(|namespace| namespace.max_skew(2)?.max_ttl(60)?.max_node_id(max_node_id))
+        .expect("within the limits")
+}
+
+fn postgres(url: &str) -> RemoteStore<PostgresClient> {
+    let client = PostgresClient::new(url).expect("a URL");
+    let protocol = Protocol::postgres(namespace(9)).create(true).expect("may be made");
+    RemoteStore::new(client, protocol)
+}
+
+/// Of a namespace that must have been made.
+fn redis(url: &str) -> RemoteStore<RedisClient> {
+    let client = RedisClient::new(url).expect("a URL");
+    RemoteStore::new(client, Protocol::redis(namespace(9)))
+}
+
+fn new_redis(url: &str) -> RemoteStore<RedisClient> {
+    let mut store = redis(url);
+    store.init(false).expect("it is empty");
+    store
+}
+
+fn etcd(url: &str) -> RemoteStore<EtcdClient> {
+    let client = EtcdClient::new(url).expect("a URL");
+    let protocol = Protocol::etcd(namespace(9)).create(true).expect("may be made");
+    RemoteStore::new(client, protocol)
+}
+
+#[track_caller]
+fn fails<T: std::fmt::Debug>(outcome: Result<T>, kind: ErrorKind) -> Error {
+    let error = outcome.expect_err("this cannot go well");
+    assert_eq!(error.kind(), kind, "{error}");
+    assert!(!error.to_string().contains(PASSWORD), "{error}");
+    error
+}
+
+#[track_caller]
+fn extended(outcome: Result<Renewed>, lease: NodeLease) -> NodeLease {
+    match outcome {
+        Ok(Renewed::Extended { leases, .. }) => {
+            assert_eq!((leases[0].node_id, leases[0].start), (lease.node_id, lease.start));
+            leases[0]
+        }
+        other => panic!("the lease is the token's, yet: {other:?}"),
+    }
+}
+
+/// Nothing is granted before a lease that was forgotten is over.
+#[track_caller]
+fn is_quarantined(store: &mut dyn LeaseStore, forgotten: NodeLease) {
+    let outcome = acquire(store, Token::random(), 1, now());
+    let Ok(Acquired::Quarantined { until, .. }) = outcome else {
+        panic!("it may have forgotten leases, yet: {outcome:?}");
+    };
+    assert!(until >= forgotten.end_exclusive, "{until}: {forgotten:?}");
+}
+
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    for _ in 0..1500 {
+        if condition() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("never: {what}");
+}
+
+/// Calls with what a store is: its server, what makes a client of it, and whether a restart of the
+/// server puts it into quarantine.
+fn on_each(test: impl Fn(&mut Server, &dyn Fn(&str) -> Box<dyn LeaseStore>, bool) + Sync) {
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            if let Some(mut server) = Server::postgres(&[]) {
+                test(&mut server, &|url| Box::new(postgres(url)), false);
+            }
+        });
+        scope.spawn(|| {
+            if let Some(mut server) = Server::redis(&DURABLE) {
+                new_redis(&server.url());
+                test(&mut server, &|url| Box::new(redis(url)), true);
+            }
+        });
+        scope.spawn(|| {
+            if let Some(mut server) = Server::etcd() {
+                test(&mut server, &|url| Box::new(etcd(url)), false);
+            }
+        });
+    });
+}
+
+#[test]
+fn a_server_that_stops_or_dies_has_forgotten_nothing() {
+    on_each(|server, _, fences| {
+        let mut store = RemoteStore::open(&server.url(), namespace(9)).expect("a URL");
+        store.init(false).expect("it is there, or may be made");
+        let token = Token::random();
+        let lease = granted(&mut store, token, now());
+        for end in [Server::stop, Server::kill] {
+            end(server);
+            let error = renew(&mut store, token, lease.node_id, now());
+            fails(error, ErrorKind::StoreUnavailable);
+            server.start();
+            extended(renew(&mut store, token, lease.node_id, now()), lease);
+            // Which of its writes Redis has kept, nobody can tell.
+            if fences {
+                is_quarantined(&mut store, lease);
+            } else {
+                let other = granted(&mut store, Token::random(), now());
+                assert_ne!(other.node_id, lease.node_id);
+            }
+        }
+    });
+}
+
+#[test]
+fn what_postgres_grants_is_on_the_disk_whatever_the_session_wants() {
+    let lazy = ["-c", "synchronous_commit=off", "-c", "wal_writer_delay=10s"];
+    let Some(mut server) = Server::postgres(&lazy) else { return };
+    assert_eq!(server.psql("show synchronous_commit").trim(), "off");
+    let mut store = postgres(&server.url());
+    for _ in 0..3 {
+        let token = Token::random();
+        let lease = granted(&mut store, token, now());
+        server.kill();
+        server.start();
+        extended(renew(&mut store, token, lease.node_id, now()), lease);
+    }
+}
+
+#[test]
+fn postgres_is_asked_again_where_it_wants_to_be() {
+    let strict = ["-c", "default_transaction_isolation=serializable"];
+    let Some(server) = Server::postgres(&strict) else { return };
+    granted(&mut postgres(&server.url()), Token::random(), now());
+    let client = || {
+        let mut store = postgres(&server.url());
+        let mut stamped = Vec::new();
+        for _ in 0..20 {
+            let token = Token::random();
+            // Six of eight node ids of ten are taken at most.
+            match acquire(&mut store, token, 1, now()).expect("no failure reaches the caller") {
+                Acquired::Granted { leases, .. } => {
+                    let lease = leases[0];
+                    release(&mut store, token, lease.node_id, lease.start + 1).expect("as above");
+                    stamped.push(NodeLease { end_exclusive: lease.start + 1, ..lease });
+                }
+                other => assert!(matches!(other, Acquired::Busy { .. }), "{other:?}"),
+            }
+        }
+        stamped
+    };
+    let stamped: Vec<NodeLease> = thread::scope(|scope| {
+        let clients = [(); 6].map(|()| scope.spawn(client));
+        clients.into_iter().flat_map(|client| client.join().expect("it goes well")).collect()
+    });
+    assert!(stamped.len() > 20, "{}", stamped.len());
+    assert_disjoint(stamped);
+}
+
+#[test]
+fn an_emptied_redis_grants_nothing() {
+    type Empty = fn(&mut Server);
+    let ways: [(&str, Empty); 2] = [
+        ("FLUSHALL", |server| assert_eq!(server.redis_cli(&["flushall"]), "OK")),
+        ("started without its data", |server| {
+            server.kill();
+            fs::remove_dir_all(server.path("appendonlydir")).expect("it is there");
+            server.start();
+        }),
+    ];
+    for (way, empty) in ways {
+        let Some(mut server) = Server::redis(&DURABLE) else { return };
+        let mut holder = new_redis(&server.url());
+        let token = Token::random();
+        let lease = granted(&mut holder, token, now());
+        empty(&mut server);
+        let error = fails(
+            acquire(&mut redis(&server.url()), Token::random(), 1, now()),
+            ErrorKind::StoreNotInitialized,
+        );
+        assert!(error.to_string().contains("quarantine"), "{way}: {error}");
+        let gone = renew(&mut holder, token, lease.node_id, now());
+        fails(gone, ErrorKind::StoreReplaced);
+
+        let mut anew = redis(&server.url());
+        anew.init(true).expect("it is empty");
+        is_quarantined(&mut anew, lease);
+        let gone = acquire(&mut holder, Token::random(), 1, now());
+        fails(gone, ErrorKind::StoreReplaced);
+    }
+}
+
+#[test]
+fn tables_that_are_dropped_are_missed() {
+    let Some(server) = Server::postgres(&[]) else { return };
+    let mut holder = postgres(&server.url());
+    let token = Token::random();
+    let lease = granted(&mut holder, token, now());
+    server.psql("drop table randflake_namespace, randflake_node");
+    for _ in 0..2 {
+        let gone = renew(&mut holder, token, lease.node_id, now());
+        fails(gone, ErrorKind::StoreReplaced);
+    }
+    let client = PostgresClient::new(&server.url()).expect("a URL");
+    let mut careful = RemoteStore::new(client, Protocol::postgres(namespace(9)));
+    let missing = acquire(&mut careful, Token::random(), 1, now());
+    fails(missing, ErrorKind::StoreNotInitialized);
+    careful.init(true).expect("may be made");
+    is_quarantined(&mut careful, lease);
+    fails(renew(&mut holder, token, lease.node_id, now()), ErrorKind::StoreReplaced);
+}
+
+#[test]
+fn a_redis_replica_that_missed_a_grant_keeps_everybody_out() {
+    let careful = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "10"];
+    let Some(mut master) = Server::redis(&[&DURABLE[..], &careful].concat()) else { return };
+    let of = ["--replicaof", "127.0.0.1", &master.port.to_string()];
+    let replica = Server::redis(&[&DURABLE[..], &of].concat()).expect("as the master");
+    eventually("the master sees its replica", || {
+        master.redis_cli(&["info", "replication"]).contains("min_slaves_good_slaves:1")
+    });
+    let mut store = new_redis(&master.url());
+    let (survives, forgotten) = (Token::random(), Token::random());
+    let survivor = granted(&mut store, survives, now());
+    assert_eq!(master.redis_cli(&["wait", "1", "5000"]), "1");
+
+    replica.signal("STOP");
+    master.redis_cli(&["client", "kill", "type", "replica"]);
+    master.redis_cli(&["config", "set", "min-replicas-to-write", "0"]);
+    let lost = granted(&mut store, forgotten, now());
+    master.kill();
+    replica.signal("CONT");
+    replica.redis_cli(&["replicaof", "no", "one"]);
+
+    let mut store = redis(&replica.url());
+    is_quarantined(&mut store, lost);
+    let renewed = renew(&mut store, forgotten, lost.node_id, now());
+    assert!(matches!(renewed, Ok(Renewed::Lost { .. })), "it was to be lost: {renewed:?}");
+    extended(renew(&mut store, survives, survivor.node_id, now()), survivor);
+}
+
+#[test]
+fn a_postgres_standby_that_missed_a_grant_keeps_everybody_out() {
+    let Some(mut primary) = Server::postgres(&[]) else { return };
+    let mut store = postgres(&primary.url());
+    let (survives, forgotten) = (Token::random(), Token::random());
+    let survivor = granted(&mut store, survives, now());
+    let standby = primary.standby();
+    eventually("the standby follows", || {
+        standby.psql("select count(*) from pg_stat_wal_receiver").trim() == "1"
+    });
+    let refused = acquire(&mut postgres(&standby.url()), Token::random(), 1, now());
+    fails(refused, ErrorKind::StoreUnavailable);
+
+    standby.psql("alter system set primary_conninfo = ''");
+    standby.psql("select pg_reload_conf()");
+    eventually("the standby is alone", || {
+        standby.psql("select count(*) from pg_stat_wal_receiver").trim() == "0"
+    });
+    let lost = granted(&mut store, forgotten, now());
+    primary.kill();
+    standby.psql("select pg_promote()");
+
+    let mut store = postgres(&standby.url());
+    is_quarantined(&mut store, lost);
+    let renewed = renew(&mut store, forgotten, lost.node_id, now());
+    assert!(matches!(renewed, Ok(Renewed::Lost { .. })), "it was to be lost: {renewed:?}");
+    extended(renew(&mut store, survives, survivor.node_id, now()), survivor);
+}
+
+#[test]
+fn an_etcd_restored_from_a_snapshot_keeps_everybody_out() {
+    for same_cluster in [false, true] {
+        let Some(mut server) = Server::etcd() else { return };
+        let (mut one, mut other) = (etcd(&server.url()), etcd(&server.url()));
+        let (survives, forgotten) = (Token::random(), Token::random());
+        let survivor = granted(&mut one, survives, now());
+        let Some(snapshot) = server.snapshot() else { return };
+        let lost = granted(&mut other, forgotten, now());
+        let Some(restored) = server.restored(&snapshot, same_cluster) else { return };
+
+        // By the same name, only who has seen newer versions can tell.
+        let renewed = renew(&mut other, forgotten, lost.node_id, now());
+        assert!(matches!(renewed, Ok(Renewed::Lost { .. })), "it was to be lost: {renewed:?}");
+        is_quarantined(&mut etcd(&restored.url()), lost);
+        is_quarantined(&mut one, lost);
+        extended(renew(&mut one, survives, survivor.node_id, now()), survivor);
+    }
+}
+
+/// Does not hear the next answers.
+struct Deaf<C>(C, Arc<AtomicBool>);
+
+impl<C: Client> Client for Deaf<C> {
+    fn run(&mut self, statement: &Statement) -> Result<Response> {
+        let response = self.0.run(statement);
+        if self.1.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::StoreUnavailable, "the answer was lost"));
+        }
+        response
+    }
+
+    fn discard(&mut self) {
+        self.0.discard();
+    }
+}
+
+/// A write into a restored etcd whose answer is lost must not make up for what was forgotten.
+#[test]
+fn a_late_renewal_of_a_restored_etcd_does_not_revive_a_lease() {
+    for renewals in [0, 1] {
+        let Some(mut server) = Server::etcd() else { return };
+        let dial = Dial::new(START);
+        let client = |namespace: Namespace, deaf: &Arc<AtomicBool>| {
+            let client = Deaf(EtcdClient::new(&server.url()).expect("a URL"), Arc::clone(deaf));
+            let protocol = Protocol::etcd(namespace).create(true).expect("may be made");
+            RemoteStore::new(client, protocol).clock(dial.clock())
+        };
+        let (hears, deaf) = (Arc::default(), Arc::default());
+        let (mut early, mut next) = (client(namespace(0), &deaf), client(namespace(0), &hears));
+        let (token, other) = (Token::random(), Token::random());
+        let mut lease = granted(&mut early, token, START);
+        for _ in 0..renewals {
+            lease = extended(renew(&mut early, token, 0, START), lease);
+        }
+        let Some(snapshot) = server.snapshot() else { return };
+        dial.pass(61);
+        let forgotten = granted(&mut next, other, dial.now());
+        assert!(forgotten.start >= lease.end_exclusive);
+
+        let _restored = server.restored(&snapshot, false).expect("as before");
+        deaf.store(true, Ordering::Relaxed);
+        renew(&mut early, token, 0, dial.now()).expect_err("deaf");
+        deaf.store(false, Ordering::Relaxed);
+        let renewed = renew(&mut early, token, 0, dial.now());
+        assert!(matches!(renewed, Ok(Renewed::Lost { .. })), "{renewals}: {renewed:?}");
+    }
+}
+
+/// Nor an acquire.
+#[test]
+fn an_unheard_grant_of_a_restored_etcd_does_not_count() {
+    let Some(mut server) = Server::etcd() else { return };
+    let deaf = Arc::new(AtomicBool::new(false));
+    let client = Deaf(EtcdClient::new(&server.url()).expect("a URL"), Arc::clone(&deaf));
+    let protocol = Protocol::etcd(namespace(9)).create(true).expect("may be made");
+    let mut early = RemoteStore::new(client, protocol);
+    granted(&mut early, Token::random(), now());
+    let Some(snapshot) = server.snapshot() else { return };
+    let lost = granted(&mut etcd(&server.url()), Token::random(), now());
+    let _restored = server.restored(&snapshot, false).expect("as before");
+
+    let token = Token::random();
+    deaf.store(true, Ordering::Relaxed);
+    acquire(&mut early, token, 1, now()).expect_err("deaf");
+    deaf.store(false, Ordering::Relaxed);
+    let outcome = acquire(&mut early, token, 1, now());
+    let Ok(Acquired::Quarantined { until, .. }) = outcome else { panic!("{outcome:?}") };
+    assert!(until >= lost.end_exclusive, "{until}: {lost:?}");
+}
+
+#[test]
+fn a_weak_redis_is_refused_unless_allowed() {
+    let Some(server) = Server::redis(&DURABLE) else { return };
+    let ask = || acquire(&mut redis(&server.url()), Token::random(), 1, now());
+    new_redis(&server.url());
+    for (setting, bad, good, says) in [
+        ("maxmemory-policy", "allkeys-lru", "noeviction", "allkeys-lru"),
+        ("maxmemory-policy", "volatile-ttl", "noeviction", "noeviction"),
+        ("appendonly", "no", "yes", "appendonly is no"),
+    ] {
+        assert_eq!(server.redis_cli(&["config", "set", setting, bad]), "OK");
+        let error = fails(ask(), ErrorKind::WeakStore);
+        assert!(error.to_string().contains(says), "{error}");
+        let client = RedisClient::new(&server.url()).expect("a URL");
+        let protocol = Protocol::redis(namespace(9)).allow_weak_store(true);
+        granted(&mut RemoteStore::new(client, protocol), Token::random(), now());
+        assert_eq!(server.redis_cli(&["config", "set", setting, good]), "OK");
+    }
+    assert!(matches!(ask(), Ok(Acquired::Granted { .. })));
+
+    let of = ["--replicaof", "127.0.0.1", &server.port.to_string()];
+    let _replica = Server::redis(&of).expect("as the master");
+    eventually("the master sees its replica", || {
+        server.redis_cli(&["info", "replication"]).contains("connected_slaves:1")
+    });
+    let error = fails(ask(), ErrorKind::WeakStore);
+    assert!(error.to_string().contains("min-replicas-to-write"), "{error}");
+    server.redis_cli(&["config", "set", "min-replicas-to-write", "1"]);
+    server.redis_cli(&["config", "set", "min-replicas-max-lag", "60"]);
+    fails(ask(), ErrorKind::WeakStore);
+    server.redis_cli(&["config", "set", "min-replicas-max-lag", "10"]);
+    eventually("the replica is heard of", || matches!(ask(), Ok(Acquired::Granted { .. })));
+}
+
+#[test]
+fn a_password_is_never_shown() {
+    let wrong = "wr0ng-and-secret";
+    let check = |store: &mut dyn LeaseStore, shown: String| {
+        let error = acquire(store, Token::random(), 1, now());
+        let error = fails(error, ErrorKind::StoreUnavailable);
+        for text in [error.to_string(), format!("{error:?}"), shown] {
+            assert!(!text.contains(wrong), "{text}");
+        }
+    };
+    if let Some(server) = Server::postgres(&[]) {
+        let url = server.url_of(server.port, wrong);
+        let shown = format!("{:?} {:?}", postgres(&url), PostgresClient::new(&url));
+        check(&mut postgres(&url), shown);
+    }
+    if let Some(server) = Server::redis(&DURABLE) {
+        let url = server.url_of(server.port, wrong);
+        check(&mut redis(&url), format!("{:?} {:?}", redis(&url), RedisClient::new(&url)));
+    }
+    if let Some(server) = Server::etcd() {
+        let Some(_) = server.etcdctl(&["user", "add", &format!("root:{PASSWORD}")]) else { return };
+        server.etcdctl(&["user", "grant-role", "root", "root"]);
+        server.etcdctl(&["auth", "enable"]);
+        let url = |password| format!("etcd://root:{password}@127.0.0.1:{}", server.port);
+        check(&mut etcd(&url(wrong)), format!("{:?}", EtcdClient::new(&url(wrong))));
+        granted(&mut etcd(&url(PASSWORD)), Token::random(), now());
+    }
+    for url in [
+        format!("mysql://me:{wrong}@host"),
+        format!("postgresql://me:{wrong}@host:port/?sslmode=maybe"),
+        format!("redis://me:{wrong}@:not a port"),
+        format!("etcd://me:{wrong}@host"),
+        format!("https://me:{wrong}@host"),
+    ] {
+        let errors = [
+            RemoteStore::open(&url, namespace(9)).err(),
+            PostgresClient::new(&url).err(),
+            RedisClient::new(&url).err(),
+            EtcdClient::new(&url).err(),
+        ];
+        for error in errors.into_iter().flatten() {
+            assert_eq!(error.code(), "INVALID_ARGUMENT", "{error}");
+            assert!(!error.to_string().contains(wrong), "{error}");
+        }
+    }
+}
+
+/// A generator goes on for 0.6 of its ttl while the server is away, ends with its lease, and begins
+/// again by itself.
+#[test]
+fn a_generator_rides_out_an_outage() {
+    const TTL: u32 = 12;
+    on_each(|server, _, fences| {
+        let namespace = Namespace::new("outage", &secret())
+            .and_then(|namespace| namespace.max_skew(2)?.max_ttl(TTL))
+            .expect("within the limits");
+        let mut store = RemoteStore::open(&server.url(), namespace).expect("a URL");
+        store.init(false).expect("it is empty");
+        let flake = Leased::builder(server.url(), &secret())
+            .namespace("outage")
+            .max_skew(2)
+            .ttl(TTL)
+            .max_wait(Duration::ZERO)
+            .open()
+            .expect("it is there");
+        flake.generate().expect("a new lease");
+        // A Redis that is started anew would be in quarantine: this one is only deaf.
+        if fences {
+            server.signal("STOP");
+        } else {
+            server.stop();
+        }
+        let away = now();
+        while now() < away + i64::from(TTL) * 6 / 10 {
+            flake.generate().expect("the lease goes on");
+            thread::sleep(Duration::from_millis(50));
+        }
+        let over = || flake.generate().err().map(|error| error.kind());
+        eventually("the lease is over", || over() == Some(ErrorKind::LeaseExpired));
+        assert!(now() <= away + i64::from(TTL) + 1, "it ended too late");
+        if fences {
+            server.signal("CONT");
+        } else {
+            server.start();
+        }
+        eventually("it begins again", || flake.generate().is_ok());
+    });
+}
+
+/// What the README names is enough.
+#[test]
+fn a_plain_role_suffices() {
+    if let Some(server) = Server::postgres(&[]) {
+        postgres(&server.url()).init(false).expect("may be made");
+        server.psql(&format!("create role app login password '{PASSWORD}'"));
+        server.psql("grant select, insert, update on randflake_namespace, randflake_node to app");
+        let url = server.url().replace("//randflake:", "//app:");
+        granted(&mut postgres(&url), Token::random(), now());
+    }
+    if let Some(server) = Server::redis(&DURABLE) {
+        let commands = "+eval +hget +hmget +hset +time +info +config|get";
+        let password = format!(">{PASSWORD}");
+        let mut acl = vec!["acl", "setuser", "app", "on", &password, "~randflake:*"];
+        acl.extend(commands.split(' '));
+        assert_eq!(server.redis_cli(&acl), "OK");
+        let url = server.url().replace("//:", "//app:");
+        granted(&mut new_redis(&url), Token::random(), now());
+    }
+}
+
+/// Runs something of its own before the next statement.
+struct Busy(PostgresClient, Arc<AtomicBool>, &'static [&'static str]);
+
+impl Client for Busy {
+    fn run(&mut self, statement: &Statement) -> Result<Response> {
+        if self.1.swap(false, Ordering::Relaxed) {
+            for text in self.2 {
+                self.0.run(&Statement { text, parameters: vec![] })?;
+            }
+        }
+        self.0.run(statement)
+    }
+
+    fn discard(&mut self) {
+        self.0.discard();
+    }
+}
+
+#[test]
+fn a_connection_inside_a_transaction_is_refused() {
+    let Some(server) = Server::postgres(&[]) else { return };
+    granted(&mut postgres(&server.url()), Token::random(), now());
+    let count = || server.psql("select count(*) from randflake_node");
+    for own in [&["begin"][..], &["begin", "create temporary table mine ()"]] {
+        for known in [false, true] {
+            if known && own.len() == 1 {
+                continue; // only the driver can tell: a transaction in which nothing was done
+            }
+            let busy = Arc::new(AtomicBool::new(!known));
+            let client = PostgresClient::new(&server.url()).expect("a URL");
+            let client = Busy(client, Arc::clone(&busy), own);
+            let mut store = RemoteStore::new(client, Protocol::postgres(namespace(9)));
+            if known {
+                granted(&mut store, Token::random(), now());
+            }
+            busy.store(true, Ordering::Relaxed);
+            let before = count();
+            let error = acquire(&mut store, Token::random(), 1, now()).expect_err("in the middle");
+            assert_eq!(error.code(), "INVALID_ARGUMENT", "{own:?}: {error}");
+            assert!(error.to_string().contains("transaction"), "{own:?}: {error}");
+            assert_eq!(count(), before, "{own:?}");
+        }
+    }
+}
+
+const PASS: u8 = 0;
+/// Answers are swallowed.
+const DROP: u8 = 1;
+/// Answers come late.
+const HOLD: u8 = 2;
+/// Answers come twice, so that the second is taken for the answer to the next request.
+const REPEAT: u8 = 3;
+
+/// Stands between a client and a server.
+struct Proxy {
+    port: u16,
+    mode: Arc<AtomicU8>,
+}
+
+impl Proxy {
+    fn before(port: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let mode = Arc::new(AtomicU8::new(PASS));
+        let proxy =
+            Self { port: listener.local_addr().expect("an address").port(), mode: mode.clone() };
+        // Ends with the process of the test.
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else { continue };
+                let both = [client.try_clone(), server.try_clone()].map(|it| it.expect("a socket"));
+                let [client_too, server_too] = both;
+                thread::spawn(move || forward(client_too, server_too, &AtomicU8::new(PASS)));
+                let mode = Arc::clone(&mode);
+                thread::spawn(move || forward(server, client, &mode));
+            }
+        });
+        proxy
+    }
+}
+
+fn forward(mut from: TcpStream, mut to: TcpStream, mode: &AtomicU8) {
+    let mut bytes = vec![0; 65_536];
+    while let Ok(length @ 1..) = from.read(&mut bytes) {
+        let bytes = &bytes[..length];
+        let done = match mode.load(Ordering::Relaxed) {
+            DROP => Ok(()),
+            HOLD => {
+                thread::sleep(Duration::from_millis(1500));
+                to.write_all(bytes)
+            }
+            REPEAT => to.write_all(bytes).and_then(|()| to.write_all(bytes)),
+            _ => to.write_all(bytes),
+        };
+        if done.is_err() {
+            break;
+        }
+    }
+    let _closed = to.shutdown(Shutdown::Both);
+}
+
+#[test]
+fn lost_late_and_repeated_answers_harm_nobody() {
+    on_each(|server, client, _| {
+        drop(client(&server.url()));
+        let proxy = Proxy::before(server.port);
+        let mut store = impatient(&server.url_of(proxy.port, PASSWORD));
+        let tokens = [(); 5].map(|()| Token::random());
+        let mut leases = vec![granted(&mut *store, tokens[0], now())];
+        for (mode, token) in [(DROP, tokens[1]), (HOLD, tokens[2])] {
+            proxy.mode.store(mode, Ordering::Relaxed);
+            let unheard = acquire(&mut *store, token, 1, now());
+            fails(unheard, ErrorKind::StoreUnavailable);
+            let unheard = renew(&mut *store, tokens[0], leases[0].node_id, now());
+            fails(unheard, ErrorKind::StoreUnavailable);
+            proxy.mode.store(PASS, Ordering::Relaxed);
+            let lease = granted(&mut *store, token, now());
+            assert_eq!(granted(&mut *store, token, now()), lease, "the same for the same token");
+            leases.push(lease);
+            extended(renew(&mut *store, tokens[0], leases[0].node_id, now()), leases[0]);
+        }
+        proxy.mode.store(REPEAT, Ordering::Relaxed);
+        let mut heard = 0;
+        for turn in 0..12 {
+            let (token, lease) = (tokens[turn % 3], leases[turn % 3]);
+            match renew(&mut *store, token, lease.node_id, now()) {
+                Ok(Renewed::Extended { leases, .. }) => {
+                    assert_eq!((leases[0].node_id, leases[0].start), (lease.node_id, lease.start));
+                    heard += 1;
+                }
+                Ok(other) => panic!("the answer to another request: {other:?}"),
+                Err(error) => {
+                    fails(Err::<(), _>(error), ErrorKind::StoreUnavailable);
+                }
+            }
+        }
+        proxy.mode.store(PASS, Ordering::Relaxed);
+        for (token, lease) in tokens.iter().zip(&leases) {
+            extended(renew(&mut *store, *token, lease.node_id, now()), *lease);
+        }
+        // Of ten node ids three are taken, and not one more.
+        let mut direct = client(&server.url());
+        let outcome = acquire(&mut *direct, Token::random(), 10, now());
+        let Ok(Acquired::Granted { leases, .. }) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(leases.len(), 7, "{heard} answers were heard");
+    });
+}
+
+/// Returns a client that does not wait long.
+fn impatient(url: &str) -> Box<dyn LeaseStore> {
+    let timeout = Duration::from_millis(700);
+    match url.split_once(':').expect("a scheme").0 {
+        "postgresql" => {
+            let client = PostgresClient::new(url).expect("a URL").timeout(timeout);
+            let protocol = Protocol::postgres(namespace(9)).create(true).expect("may be made");
+            Box::new(RemoteStore::new(client, protocol))
+        }
+        "redis" => {
+            let client = RedisClient::new(url).expect("a URL").timeout(timeout);
+            Box::new(RemoteStore::new(client, Protocol::redis(namespace(9))))
+        }
+        _ => {
+            let client = EtcdClient::new(url).expect("a URL").timeout(timeout);
+            let protocol = Protocol::etcd(namespace(9)).create(true).expect("may be made");
+            Box::new(RemoteStore::new(client, protocol))
+        }
+    }
+}
+
+#[test]
+fn tls_is_spoken_and_checked() {
+    for server in Server::all_with_tls() {
+        let (url, roots) = (server.url(), server.certificate());
+        let stores: [Box<dyn LeaseStore>; 2] = match url.split_once(':').expect("a scheme").0 {
+            "postgresql" => {
+                let client = PostgresClient::new(&url).expect("a URL").root_certificates(roots);
+                let protocol = Protocol::postgres(namespace(9)).create(true).expect("may be made");
+                [Box::new(RemoteStore::new(client, protocol)), Box::new(postgres(&url))]
+            }
+            "rediss" => {
+                let client = RedisClient::new(&url).expect("a URL").root_certificates(roots);
+                let client = client.expect("a certificate");
+                let mut store = RemoteStore::new(client, Protocol::redis(namespace(9)));
+                store.init(false).expect("it is empty");
+                [Box::new(store), Box::new(redis(&url))]
+            }
+            _ => {
+                let client = EtcdClient::new(&url).expect("a URL").root_certificates(roots);
+                let protocol = Protocol::etcd(namespace(9)).create(true).expect("may be made");
+                [Box::new(RemoteStore::new(client, protocol)), Box::new(etcd(&url))]
+            }
+        };
+        let [mut trusting, mut wary] = stores;
+        granted(&mut *trusting, Token::random(), now());
+        let refused = acquire(&mut *wary, Token::random(), 1, now());
+        fails(refused, ErrorKind::StoreUnavailable);
+    }
+}
+
+#[test]
+#[allow(unsafe_code, reason = "fork")]
+fn a_child_uses_nothing_that_it_inherited() {
+    on_each(|server, client, _| {
+        let mut store = client(&server.url());
+        let token = Token::random();
+        let lease = granted(&mut *store, token, now());
+        // SAFETY: the child calls what it is to be tested with, and leaves without unwinding.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let outcome = renew(&mut *store, token, lease.node_id, lease.start);
+            let refused = outcome.is_err_and(|error| error.code() == "FORKED");
+            drop(store);
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(i32::from(!refused)) };
+        }
+        let mut status = 0;
+        // SAFETY: the child of above, and a place for its status.
+        let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!((waited, status), (child, 0), "the child was not refused");
+        extended(renew(&mut *store, token, lease.node_id, now()), lease);
+    });
+}
