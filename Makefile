@@ -142,7 +142,7 @@ lint-rust: check-tools ## clippy, rustfmt and rustdoc
 		--target-dir target/fuzz/lint -- -D warnings
 	PYO3_BUILD_EXTENSION_MODULE=1 cargo clippy --locked --manifest-path bench/Cargo.toml \
 		--target-dir target/bench/lint -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps -p randflake --all-features
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps -p randflake -p randflake-leases --all-features
 
 lint-python: python ## ruff, mypy, and the stubs against the binary
 	$(PYTHON_ENV)/ruff format --check .
