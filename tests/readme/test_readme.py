@@ -47,7 +47,7 @@ BLOCKS = [block for readme in readmes() for block in blocks_of(readme)]
 # The crates whose documentation tests `make test-core` runs; core's own source folder.
 WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
 TESTED_CRATES = WORKSPACE["default-members"]
-CORE = Path("core/src")
+LEASES = Path("leases/src")
 
 # A secret for the examples that read one, as they should, from their environment.
 SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
@@ -112,9 +112,9 @@ def test_node_block_runs(block: Block, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", of(RUST), ids=str)
 def test_rust_block_is_run_by_rustdoc(block: Block) -> None:
-    # A crate of the tested ones takes its own README, and core takes every other.
+    # A crate of the tested ones takes its own README, and leases, which sees both, every other.
     own = block.readme.parent / "src"
-    crate = own if (ROOT / own / "lib.rs").exists() and own.parts[0] in TESTED_CRATES else CORE
+    crate = own if (ROOT / own / "lib.rs").exists() and own.parts[0] in TESTED_CRATES else LEASES
     path = os.path.relpath(ROOT / block.readme, ROOT / crate)
     source = (ROOT / crate / "lib.rs").read_text(encoding="utf-8")
     assert re.search(rf'doctest.*?include_str!\("{re.escape(path)}"\)', source, re.DOTALL), (
