@@ -365,8 +365,19 @@ impl<C: Clock + Send + Sync + 'static> Leased<C> {
     /// As [`Randflake::generate`]. `LEASE_EXPIRED` if the lease is over and the keeper does not
     /// get another one within `max_wait`; it goes on trying. In a forked child's first call also
     /// what [`leased`] fails with.
+    #[inline]
     pub fn generate(&self) -> Result<Id> {
-        self.twice(|| self.try_generate())
+        self.try_generate().or_else(|error| self.generate_again(error))
+    }
+
+    /// As a batch of one, because the compiler merges the quick way of a single id into its caller
+    /// only where it is written once.
+    #[cold]
+    fn generate_again(&self, error: Error) -> Result<Id> {
+        self.recover(error)?;
+        let mut id = [Id::default()];
+        self.flake.fill(&mut id)?;
+        Ok(id[0])
     }
 
     /// Fills a slice with ids; see [`Randflake::fill`].
@@ -375,7 +386,10 @@ impl<C: Clock + Send + Sync + 'static> Leased<C> {
     ///
     /// As [`Leased::generate`] and [`Randflake::fill`].
     pub fn fill(&self, ids: &mut [Id]) -> Result<()> {
-        self.twice(|| self.flake.fill(ids))
+        self.flake.fill(ids).or_else(|error| {
+            self.recover(error)?;
+            self.flake.fill(ids)
+        })
     }
 
     /// Fills a slice of plain numbers with ids; see [`Randflake::fill`].
@@ -384,20 +398,10 @@ impl<C: Clock + Send + Sync + 'static> Leased<C> {
     ///
     /// As [`Leased::fill`].
     pub fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
-        self.twice(|| self.try_fill_i64(ids))
-    }
-
-    /// Does a call, and once more after a failure that something could be done about.
-    fn twice<T>(&self, mut call: impl FnMut() -> Result<T>) -> Result<T> {
-        let mut recovered = false;
-        // A loop, because the compiler merges a call into its caller only where it is written once.
-        loop {
-            match call() {
-                Err(error) if !recovered => self.recover(error)?,
-                done => return done,
-            }
-            recovered = true;
-        }
+        self.flake.fill_i64(ids).or_else(|error| {
+            self.recover(error)?;
+            self.flake.fill_i64(ids)
+        })
     }
 
     /// Does as [`Leased::generate`], but leaves [`Leased::recover`] to the caller, who may hold

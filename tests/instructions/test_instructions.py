@@ -126,7 +126,9 @@ def test_an_id_takes_no_more_instructions_than_recorded(program: Path, case: str
 def test_a_lease_costs_next_to_nothing(program: Path) -> None:
     bounds = json.loads(BOUNDS.read_text(encoding="utf-8"))
     same_compiler = bounds["rustc"] == compiler().split()[1]
-    by_hand, leased = (per_id(p, "generate") for p in (program, program.with_name("leased")))
+    by_hand, leased = (
+        per_id(program.with_name(name), "generate") for name in ("by_hand", "leased")
+    )
     print(f"{leased} instructions with a lease, {by_hand} by hand")
     assert not too_many(leased, by_hand, ROOM_FOR_A_LEASE if same_compiler else ROOM_FOR_COMPILERS)
 
