@@ -33,19 +33,24 @@ export class Randflake {
    * lease of a worker ends with the worker, however that ends; others go on. A generator that is
    * no longer reachable is closed some time after.
    *
+   * A lease from a store with a server goes through its client, on the JavaScript thread: one that
+   * is blocked for long cannot renew it, and at the exit of the process, or the end of a worker,
+   * nothing is given back. `await using`, or `await flake[Symbol.asyncDispose]()`, does that before.
+   *
    * @param store the path of a SQLite file on a local disk, or its `file:` URL. The file is made
    *   if it is missing, its directory is not. All processes of the machine that make ids for one
    *   column use one file. It does not protect from copies of the file, removing it while in use,
    *   machines cloned while running, containers with a file system each, and other SQLite
-   *   libraries that open it in this process.
+   *   libraries that open it in this process. Or a server, for
+   *   many machines: see {@link StoreClient} and `initStore`.
    * @param secret 16 bytes, or 32 hex digits in either case. For the life of the id column. It is
    *   not kept in the store.
    * @returns a `Randflake`, also when called on a class that extends it.
    * @throws {RandflakeError} as a rejection, always: `NODES_EXHAUSTED`, `STORE_UNAVAILABLE`,
    *   `CLOCK_SKEW`, `STORE_QUARANTINED` if there is no lease to be had within
    *   `acquireTimeoutMs`; `SECRET_MISMATCH`, `STORE_REPLACED`, `STORE_NOT_INITIALIZED`,
-   *   `WEAK_STORE`, `INVALID_SECRET`, `INVALID_ARGUMENT` at once; `CLOSED` if the process, or the
-   *   worker, is ending.
+   *   `WEAK_STORE`, `DRIVER_MISSING`, `INVALID_SECRET`, `INVALID_ARGUMENT` at once; `CLOSED` if the
+   *   process, or the worker, is ending.
    * @example
    * await using flake = await Randflake.leased('/var/lib/shop/ids.db', secret, {
    *   namespace: 'orders',
@@ -53,7 +58,7 @@ export class Randflake {
    * })
    */
   static leased(
-    store: string | URL,
+    store: string | URL | StoreClient,
     secret: Uint8Array | string,
     options?: LeaseOptions,
   ): Promise<LeasedRandflake>
@@ -234,7 +239,84 @@ export interface LeaseOptions {
    * seconds, which the lease covers.
    */
   maxDriftSeconds?: number | undefined
+  /**
+   * Makes the namespace, and for PostgreSQL its tables, with the first lease if it is not there;
+   * false unless set. Who finds an empty store cannot tell a new one from one that has lost
+   * everything: {@link initStore} once is safer. Not for Redis, and not for files.
+   */
+  create?: boolean | undefined
+  /**
+   * Allows a Redis that may lose what it has acknowledged: one that evicts keys, keeps nothing on
+   * a disk, or has replicas and does not wait for any. False unless set; not for files.
+   */
+  allowWeakStore?: boolean | undefined
 }
+
+/**
+ * A store with a server besides its URL, `postgresql://` (or `postgres://`), `redis://` (or
+ * `rediss://`) and `etcd://host:port,host:port` (or `etcds://`): a `Pool` or a connected `Client`
+ * of `pg`, a client of `ioredis` or a connected one of `redis`, or a {@link StoreAdapter}.
+ *
+ * A client stays its owner's: nothing here closes it. It must not be inside a transaction, where a
+ * grant could be rolled back: a `Pool` never is.
+ */
+export type StoreClient =
+  | StoreAdapter
+  | { query(...query: never[]): unknown; connect(...how: never[]): unknown }
+  | { call(...command: never[]): unknown; eval(...script: never[]): unknown }
+  | { sendCommand(...command: never[]): unknown }
+
+/** Runs SQL with any other client of PostgreSQL. */
+export interface StoreAdapter {
+  /**
+   * Runs one statement outside of any transaction, so that it is committed when the promise
+   * resolves; never retries a part of it.
+   *
+   * @param text SQL with `$1`, `$2`…; all are of type text.
+   * @param parameters their values. They hold the token of a lease: do not log them.
+   * @returns the rows, each an array of its columns, which are all text.
+   * @throws what the client throws: PostgreSQL's own errors with `code`, the SQLSTATE, and
+   *   `severity`. The message is shown, and must hold no password.
+   * @example
+   * const sql = postgres('postgresql://app@localhost/app')
+   * const store = { run: async (text, parameters) => sql.unsafe(text, parameters).values() }
+   */
+  run(text: string, parameters: string[]): Promise<(string | null)[][]>
+}
+
+/** How a namespace of a store with a server is made. */
+export interface InitOptions {
+  /** Its name, 1 to 200 bytes; `default` unless set. */
+  namespace?: string | undefined
+  /** The longest lease, 1 to 86400 whole seconds, at least six times the skew; 300 unless set. */
+  maxTtlSeconds?: number | undefined
+  /** By how many whole seconds clocks may differ, 0 to a sixth of that; 5 unless set. */
+  maxSkewSeconds?: number | undefined
+  /**
+   * Has a new namespace grant nothing for the longest lease and the largest skew: wanted wherever
+   * the store may have held it before and lost it, for its leases may still run. False unless set.
+   */
+  quarantine?: boolean | undefined
+  /** As in {@link LeaseOptions}. */
+  allowWeakStore?: boolean | undefined
+}
+
+/**
+ * Makes a namespace, and for PostgreSQL its tables, if it is not there, and checks it if it is.
+ * Called once, before the first lease.
+ *
+ * @param store the URL of a server, or a {@link StoreClient}.
+ * @param secret that of the id column; it is not kept in the store.
+ * @throws {RandflakeError} as a rejection, always: `STORE_UNAVAILABLE`, `SECRET_MISMATCH`,
+ *   `WEAK_STORE`, `DRIVER_MISSING`, `INVALID_SECRET`, `INVALID_ARGUMENT`.
+ * @example
+ * await initStore('postgresql://app@localhost/app', secret, { namespace: 'orders' })
+ */
+export function initStore(
+  store: string | URL | StoreClient,
+  secret: Uint8Array | string,
+  options?: InitOptions,
+): Promise<void>
 
 /** How a generator with node ids by hand is made. */
 export interface Options {

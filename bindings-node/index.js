@@ -2,6 +2,7 @@
 
 const { setTimeout: delay } = require('node:timers/promises')
 const { fileURLToPath, URL } = require('node:url')
+const { serverOf } = require('./stores.js')
 
 class RandflakeError extends Error {
   constructor(code, message, retryAfterMs) {
@@ -80,6 +81,8 @@ function newIds(n) {
 
 /** Returns what names a store to the native half, which checks the rest. */
 function storeOf(store) {
+  const server = serverOf(store, native.RandflakeError)
+  if (server !== undefined) return server
   if (!(store instanceof URL)) return store
   try {
     return fileURLToPath(store)
@@ -276,9 +279,16 @@ class Inspector {
   }
 }
 
+async function initStore(store, secret, options) {
+  const made = native.initStore(storeOf(store), secret, options)
+  warnIfWeak(secret)
+  await made
+}
+
 // One by one and by name, which is how `import { … }` finds them.
 module.exports.Randflake = onlyWithNew(Randflake)
 module.exports.Inspector = onlyWithNew(Inspector)
+module.exports.initStore = initStore
 module.exports.RandflakeError = native.RandflakeError
 module.exports.encodeString = native.encodeString
 module.exports.decodeString = native.decodeString

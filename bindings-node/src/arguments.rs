@@ -1,10 +1,14 @@
 //! What callers pass, checked: numbers are whole and in range, ids are bigints or text.
 
-use std::{ffi::CStr, time::Duration};
+use std::{ffi::CStr, sync::Arc, time::Duration};
 
 use randflake::{Error, ErrorKind, Id, Lease, Result, Secret, layout::MAX_NODES};
+use randflake_leases::Namespace;
 
-use crate::{clock::InjectedClock, raw::Value};
+use crate::{
+    clock::InjectedClock,
+    raw::{Callback, Value},
+};
 
 /// Largest number up to which numbers hold every integer.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
@@ -29,6 +33,30 @@ pub(crate) struct LeaseOptions {
     pub(crate) acquire_timeout: Option<Duration>,
     pub(crate) max_wait: Option<Duration>,
     pub(crate) max_drift: Option<u32>,
+    create: Option<bool>,
+    allow_weak: Option<bool>,
+}
+
+/// Where leases come from.
+pub(crate) enum Store {
+    /// Of a file.
+    Path(String),
+    Server(Server),
+}
+
+/// A server, and what runs statements on it.
+pub(crate) struct Server {
+    pub(crate) engine: Engine,
+    pub(crate) run: Arc<Callback>,
+    pub(crate) create: bool,
+    pub(crate) allow_weak: bool,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Engine {
+    Postgresql,
+    Redis,
+    Etcd,
 }
 
 const OPTIONS: &[&str] = &["lease", "maxWaitMs", "maxDriftSeconds", "restartSafe", "clock"];
@@ -40,7 +68,14 @@ const LEASE_OPTIONS: &[&str] = &[
     "acquireTimeoutMs",
     "maxWaitMs",
     "maxDriftSeconds",
+    "create",
+    "allowWeakStore",
 ];
+const INIT_OPTIONS: &[&str] =
+    &["namespace", "maxTtlSeconds", "maxSkewSeconds", "quarantine", "allowWeakStore"];
+const DEFAULT_NAMESPACE: &str = "default";
+/// Most rows, and most cells of one, that a store answers with; no statement asks for as many.
+const MOST_ROWS: usize = 1 << 20;
 
 pub(crate) fn node_ids(value: Value<'_>) -> Result<Vec<u32>> {
     let node_id = |value: Value<'_>| {
@@ -68,10 +103,7 @@ pub(crate) fn options(value: Value<'_>) -> Result<Options> {
     options.lease = value.get(c"lease")?.map(lease).transpose()?;
     options.max_wait = milliseconds(value, c"maxWaitMs")?;
     options.max_drift = whole(value, c"maxDriftSeconds", "seconds")?;
-    if let Some(safe) = value.get(c"restartSafe")? {
-        let safe = safe.as_boolean().ok_or_else(|| invalid("restartSafe", "a boolean", safe))?;
-        options.restart_safe = Some(safe);
-    }
+    options.restart_safe = boolean(value, c"restartSafe")?;
     options.clock = value.get(c"clock")?.map(InjectedClock::new).transpose()?;
     Ok(options)
 }
@@ -85,21 +117,118 @@ pub(crate) fn lease_options(value: Value<'_>) -> Result<LeaseOptions> {
     options.node_count = whole(value, c"nodeCount", "node ids")?;
     options.ttl = whole(value, c"ttlSeconds", "seconds")?;
     options.max_skew = whole(value, c"maxSkewSeconds", "seconds")?;
-    if let Some(name) = value.get(c"namespace")? {
-        let text = name.read_text(str::to_owned);
-        options.namespace = Some(text.ok_or_else(|| invalid("namespace", "a string", name))?);
-    }
+    options.namespace = namespace(value)?;
     options.acquire_timeout = milliseconds(value, c"acquireTimeoutMs")?;
     options.max_wait = milliseconds(value, c"maxWaitMs")?;
     options.max_drift = whole(value, c"maxDriftSeconds", "seconds")?;
+    options.create = boolean(value, c"create")?;
+    options.allow_weak = boolean(value, c"allowWeakStore")?;
     Ok(options)
 }
 
-/// Takes where a store is.
-pub(crate) fn store(value: Value<'_>) -> Result<String> {
-    value
-        .read_text(str::to_owned)
-        .ok_or_else(|| invalid("the store", "the path of a file: a string or a file: URL", value))
+/// Takes the namespace to make, whether with a quarantine, and whether a weak store is allowed.
+pub(crate) fn init_options(value: Value<'_>, secret: &Secret) -> Result<(Namespace, bool, bool)> {
+    if value.is_undefined() {
+        return Ok((Namespace::new(DEFAULT_NAMESPACE, secret)?, false, false));
+    }
+    check_names(value, "the options", INIT_OPTIONS, ErrorKind::InvalidArgument)?;
+    let name = namespace(value)?;
+    let mut made = Namespace::new(name.unwrap_or_else(|| DEFAULT_NAMESPACE.into()), secret)?;
+    let max_ttl = whole(value, c"maxTtlSeconds", "seconds")?;
+    let max_skew = whole(value, c"maxSkewSeconds", "seconds")?;
+    if let Some(max_ttl) = max_ttl {
+        // The skew last, since it may be anything up to a sixth of it.
+        made = made.max_skew(0)?.max_ttl(max_ttl)?.max_skew(max_skew.unwrap_or(5))?;
+    } else if let Some(max_skew) = max_skew {
+        made = made.max_skew(max_skew)?;
+    }
+    let quarantine = boolean(value, c"quarantine")?.unwrap_or_default();
+    Ok((made, quarantine, boolean(value, c"allowWeakStore")?.unwrap_or_default()))
+}
+
+fn namespace(options: Value<'_>) -> Result<Option<String>> {
+    let text = |name: Value<'_>| {
+        name.read_text(str::to_owned).ok_or_else(|| invalid("namespace", "a string", name))
+    };
+    options.get(c"namespace")?.map(text).transpose()
+}
+
+/// Takes where a store is: the path of a file, or what `stores.js` made of anything else.
+pub(crate) fn store(value: Value<'_>, options: &LeaseOptions) -> Result<Store> {
+    if value.is_object() {
+        let (create, allow_weak) = (options.create, options.allow_weak);
+        return Ok(Store::Server(Server {
+            create: create.unwrap_or_default(),
+            allow_weak: allow_weak.unwrap_or_default(),
+            ..server(value)?
+        }));
+    }
+    if options.create.or(options.allow_weak).is_some() {
+        return Err(Error::invalid_argument(
+            "create and allowWeakStore are for stores with a server; a SQLite file is made if it is \
+             missing",
+        ));
+    }
+    let path = value.read_text(str::to_owned).map(Store::Path);
+    path.ok_or_else(|| not_a_store(value))
+}
+
+/// Takes a server as `stores.js` describes it.
+pub(crate) fn server(value: Value<'_>) -> Result<Server> {
+    if !value.is_object() {
+        return Err(not_a_store(value));
+    }
+    let (engine, run) = (value.get(c"engine")?, value.get(c"run")?);
+    let engine = engine.and_then(|engine| {
+        engine.read_text(|name| match name {
+            "postgresql" => Some(Engine::Postgresql),
+            "redis" => Some(Engine::Redis),
+            "etcd" => Some(Engine::Etcd),
+            _ => None,
+        })?
+    });
+    let (Some(engine), Some(run)) = (engine, run.filter(|run| run.is_function())) else {
+        return Err(not_a_store(value));
+    };
+    Ok(Server { engine, run: Arc::new(run.callback()?), create: false, allow_weak: false })
+}
+
+fn not_a_store(got: Value<'_>) -> Error {
+    invalid(
+        "the store",
+        "the path of a SQLite file, the URL or a client of PostgreSQL, Redis or etcd, or an adapter \
+         with run(text, parameters)",
+        got,
+    )
+}
+
+/// Takes the rows that a server answered with, all of text or null.
+pub(crate) fn rows(value: Value<'_>) -> Result<Vec<Vec<Option<String>>>> {
+    let cell = |value: Value<'_>| match value.read_text(str::to_owned) {
+        None if !value.is_null() => Err(not_rows()),
+        text => Ok(text),
+    };
+    let rows = list(value)?;
+    let row = |row| list(row)?.into_iter().map(cell).collect();
+    rows.into_iter().map(row).collect()
+}
+
+fn list(value: Value<'_>) -> Result<Vec<Value<'_>>> {
+    value.elements(MOST_ROWS, |_| not_rows())?.ok_or_else(not_rows)
+}
+
+fn not_rows() -> Error {
+    Error::invalid_argument(
+        "the client must answer with an array of rows, each an array of strings or null",
+    )
+}
+
+fn boolean(options: Value<'_>, name: &CStr) -> Result<Option<bool>> {
+    let boolean = |value: Value<'_>| {
+        let boolean = value.as_boolean();
+        boolean.ok_or_else(|| invalid(&name.to_string_lossy(), "a boolean", value))
+    };
+    options.get(name)?.map(boolean).transpose()
 }
 
 fn milliseconds(options: Value<'_>, name: &CStr) -> Result<Option<Duration>> {

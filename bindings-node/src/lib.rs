@@ -2,6 +2,7 @@
 //! out. `index.js` is its only caller and documents what users see.
 
 mod arguments;
+mod client;
 mod clock;
 mod generator;
 mod inspector;
@@ -62,6 +63,7 @@ fn functions<'call>(
             js.function(c"createInspector", Arc::clone(&module), inspector::create)?,
         ),
         (c"lease", js.function(c"lease", Arc::new(Arc::clone(&leases)), leased::create)?),
+        (c"initStore", js.function(c"initStore", Arc::new(Arc::clone(&leases)), client::init)?),
         (c"endLeases", js.function(c"endLeases", leases, leased::end)?),
         (c"generateSecret", js.function(c"generateSecret", Arc::clone(&module), generate_secret)?),
         (c"newWeakness", js.function(c"newWeakness", Arc::clone(&module), new_weakness)?),

@@ -13,7 +13,12 @@ use std::{
     thread,
 };
 
-use napi::{JsValue, Unknown, bindgen_prelude::ToNapiValue, sys};
+use napi::{
+    JsValue, Status, Unknown,
+    bindgen_prelude::{FromNapiValue, ToNapiValue},
+    sys,
+    threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode},
+};
 use randflake::{Error, ErrorKind, Randflake, Result};
 
 use crate::leased::Kept;
@@ -367,6 +372,10 @@ impl Value<'_> {
         self.type_of() == sys::ValueType::napi_undefined
     }
 
+    pub(crate) fn is_null(self) -> bool {
+        self.type_of() == sys::ValueType::napi_null
+    }
+
     pub(crate) fn is_bigint(self) -> bool {
         self.type_of() == sys::ValueType::napi_bigint
     }
@@ -461,6 +470,13 @@ impl Value<'_> {
         self.read(0, |env, raw, read| unsafe {
             sys::napi_get_value_string_utf8(env, raw, start, room, read)
         })
+    }
+
+    /// Returns this function for other threads to call.
+    pub(crate) fn callback(self) -> Result<Callback> {
+        // SAFETY: env and value are good.
+        let callback = unsafe { FromNapiValue::from_napi_value(self.js.env, self.raw) };
+        callback.map(Callback).map_err(refused_by_napi)
     }
 
     /// Returns the elements of an array, or the error of a longer one than `most`; `None` if this
@@ -656,6 +672,36 @@ impl Element for i64 {
 
 impl Element for f64 {
     const KIND: sys::napi_typedarray_type = sys::TypedarrayType::float64_array;
+}
+
+/// A function of one argument that any thread may call: it runs on the thread of its environment,
+/// later, and keeps no process alive.
+pub(crate) struct Callback(
+    ThreadsafeFunction<Argument, Unknown<'static>, Argument, Status, false, true>,
+);
+
+/// What makes an argument, on the thread of the environment.
+struct Argument(Box<MakeArgument>);
+
+type MakeArgument = dyn for<'a> FnOnce(Js<'a>) -> Result<Value<'a>> + Send;
+
+impl Callback {
+    /// Returns false if the environment has ended.
+    pub(crate) fn call(
+        &self,
+        argument: impl for<'a> FnOnce(Js<'a>) -> Result<Value<'a>> + Send + 'static,
+    ) -> bool {
+        let mode = ThreadsafeFunctionCallMode::NonBlocking;
+        self.0.call(Argument(Box::new(argument)), mode) == Status::Ok
+    }
+}
+
+impl ToNapiValue for Argument {
+    unsafe fn to_napi_value(env: sys::napi_env, made: Self) -> napi::Result<sys::napi_value> {
+        let js = Js { env, call: PhantomData };
+        let value = guarded(|| made.0(js));
+        value.map(|value| value.raw).map_err(|error| js.napi_error(&error))
+    }
 }
 
 /// A function or object that stays alive between calls. Stays on its thread, as it is neither

@@ -1,10 +1,13 @@
 // Compiled, never run: what an ES module may and may not do.
+import { Redis } from 'ioredis'
 import {
   type Clock,
   decodeString,
   encodeString,
   generateSecret,
+  type InitOptions,
   Inspector,
+  initStore,
   type Lease,
   type LeasedRandflake,
   type LeaseOptions,
@@ -15,7 +18,10 @@ import {
   Randflake,
   RandflakeError,
   type RandflakeErrorCode,
+  type StoreAdapter,
+  type StoreClient,
 } from 'randflake'
+import { createClient } from 'redis'
 
 const secret: string = generateSecret()
 const lease: Lease = { start: 1763640000, endExclusive: 1763640300 }
@@ -35,6 +41,13 @@ const leaseOptions: LeaseOptions = {
 }
 await using leased: LeasedRandflake = await Randflake.leased('ids.db', secret, leaseOptions)
 const likeAnyOther: Randflake = await Randflake.leased(new URL('file:///ids.db'), secret)
+const adapter: StoreAdapter = { run: async (_text, parameters) => [parameters, [null]] }
+const pool = { query: async (_text: string) => ({ rows: [] }), connect: async () => {} }
+const stores: (StoreClient | string)[] = [adapter, pool, new Redis()]
+stores.push(createClient(), 'redis://localhost')
+const initOptions: InitOptions = { namespace: 'orders', maxTtlSeconds: 60, quarantine: true }
+for (const store of stores) await initStore(store, secret, initOptions)
+await Randflake.leased(adapter, secret, { create: true, allowWeakStore: true })
 const status: LeaseStatus | null = leased.lease
 console.log(likeAnyOther.lease?.start, status?.state, status?.lastError?.code)
 const id: bigint = flake.generate()
@@ -63,6 +76,8 @@ try {
 }
 console.log(held, nodeIds, parts.date.toISOString(), columns.timestamp, again, round)
 
+// @ts-expect-error no client
+await initStore({ href: 'redis://localhost' }, secret)
 // @ts-expect-error ids are never numbers
 flake.inspect(5)
 // @ts-expect-error ids are never numbers
