@@ -122,13 +122,17 @@ function redisOf(url, RandflakeError) {
 
 function ioredisOf(url, { Redis }) {
   const open = async () => {
+    let cause
     const client = new Redis(url, {
       lazyConnect: true,
       connectTimeout: TIMEOUT_MS,
       commandTimeout: TIMEOUT_MS,
       retryStrategy: null,
-    }).on('error', ignore)
-    await client.connect()
+    }).on('error', (error) => {
+      cause = error
+    })
+    // Itself it only says that the connection is closed.
+    await client.connect().catch((error) => Promise.reject(cause ?? error))
     client.stream.unref()
     return client
   }
