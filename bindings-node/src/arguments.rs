@@ -2,7 +2,7 @@
 
 use std::{ffi::CStr, sync::Arc, time::Duration};
 
-use randflake::{Error, ErrorKind, Id, Lease, Result, Secret, layout::MAX_NODES};
+use randflake::{Error, ErrorKind, Id, Layout, Lease, Result, Secret};
 use randflake_leases::Namespace;
 
 use crate::{
@@ -59,7 +59,10 @@ pub(crate) enum Engine {
     Etcd,
 }
 
-const OPTIONS: &[&str] = &["lease", "maxWaitMs", "maxDriftSeconds", "restartSafe", "clock"];
+pub(crate) const OPTIONS: &[&str] =
+    &["lease", "maxWaitMs", "maxDriftSeconds", "restartSafe", "clock"];
+pub(crate) const SNOWFLAKE_OPTIONS: &[&str] =
+    &["layout", "lease", "maxWaitMs", "maxDriftSeconds", "restartSafe", "clock"];
 const LEASE_OPTIONS: &[&str] = &[
     "nodeCount",
     "ttlSeconds",
@@ -77,15 +80,15 @@ const DEFAULT_NAMESPACE: &str = "default";
 /// Most rows, and most cells of one, that a store answers with; no statement asks for as many.
 const MOST_ROWS: usize = 1 << 20;
 
-pub(crate) fn node_ids(value: Value<'_>) -> Result<Vec<u32>> {
-    let node_id = |value: Value<'_>| {
-        let whole = integer(value).and_then(|number| u32::try_from(number).ok());
-        whole.ok_or_else(|| Error::invalid_node(value.description()))
-    };
-    match value.elements(MAX_NODES, Error::too_many_nodes)? {
-        Some(listed) => listed.into_iter().map(node_id).collect(),
-        None => node_id(value).map(|only| vec![only]),
+pub(crate) fn node_ids(value: Value<'_>, layout: &Layout) -> Result<Vec<u32>> {
+    match value.elements(layout.max_nodes(), |got| layout.too_many_nodes(got))? {
+        Some(listed) => listed.into_iter().map(|listed| node_id(listed, layout)).collect(),
+        None => node_id(value, layout).map(|only| vec![only]),
     }
+}
+
+pub(crate) fn node_id(value: Value<'_>, layout: &Layout) -> Result<u32> {
+    as_u32(value).ok_or_else(|| layout.invalid_node(value.description()))
 }
 
 pub(crate) fn secret(value: Value<'_>) -> Result<Secret> {
@@ -94,12 +97,13 @@ pub(crate) fn secret(value: Value<'_>) -> Result<Secret> {
     parsed.unwrap_or_else(|| Err(Error::invalid_secret(value.description())))
 }
 
-pub(crate) fn options(value: Value<'_>) -> Result<Options> {
+/// Takes options of the names in `known`.
+pub(crate) fn options(value: Value<'_>, known: &[&str]) -> Result<Options> {
     let mut options = Options::default();
     if value.is_undefined() {
         return Ok(options);
     }
-    check_names(value, "the options", OPTIONS, ErrorKind::InvalidArgument)?;
+    check_names(value, "the options", known, ErrorKind::InvalidArgument)?;
     options.lease = value.get(c"lease")?.map(lease).transpose()?;
     options.max_wait = milliseconds(value, c"maxWaitMs")?;
     options.max_drift = whole(value, c"maxDriftSeconds", "seconds")?;
@@ -223,7 +227,7 @@ fn not_rows() -> Error {
     )
 }
 
-fn boolean(options: Value<'_>, name: &CStr) -> Result<Option<bool>> {
+pub(crate) fn boolean(options: Value<'_>, name: &CStr) -> Result<Option<bool>> {
     let boolean = |value: Value<'_>| {
         let boolean = value.as_boolean();
         boolean.ok_or_else(|| invalid(&name.to_string_lossy(), "a boolean", value))
@@ -240,11 +244,10 @@ fn milliseconds(options: Value<'_>, name: &CStr) -> Result<Option<Duration>> {
     options.get(name)?.map(duration).transpose()
 }
 
-fn whole(options: Value<'_>, name: &CStr, unit: &str) -> Result<Option<u32>> {
+pub(crate) fn whole(options: Value<'_>, name: &CStr, unit: &str) -> Result<Option<u32>> {
     let number = |value: Value<'_>| {
-        let whole = integer(value).and_then(|number| u32::try_from(number).ok());
         let form = || format!("a whole number of {unit}, at least 0");
-        whole.ok_or_else(|| invalid(&name.to_string_lossy(), &form(), value))
+        as_u32(value).ok_or_else(|| invalid(&name.to_string_lossy(), &form(), value))
     };
     options.get(name)?.map(number).transpose()
 }
@@ -309,6 +312,11 @@ pub(crate) fn raw(value: Value<'_>) -> Result<u64> {
     })
 }
 
+/// Takes the 64 bits of a raw id as an unsigned bigint, or as the signed one of a BIGINT column.
+pub(crate) fn raw_or_signed(value: Value<'_>) -> Result<u64> {
+    value.as_i64().map_or_else(|| raw(value), |signed| Ok(signed.cast_unsigned()))
+}
+
 /// The error of a value that should be a `BigInt64Array`.
 pub(crate) fn not_ids(got: Value<'_>) -> Error {
     invalid(
@@ -318,13 +326,22 @@ pub(crate) fn not_ids(got: Value<'_>) -> Error {
     )
 }
 
-fn integer(value: Value<'_>) -> Option<i64> {
+pub(crate) fn as_u32(value: Value<'_>) -> Option<u32> {
+    integer(value).and_then(|number| u32::try_from(number).ok())
+}
+
+pub(crate) fn integer(value: Value<'_>) -> Option<i64> {
     let whole = |number: &f64| number.fract() == 0.0 && number.abs() <= MAX_SAFE_INTEGER;
     #[allow(clippy::cast_possible_truncation, reason = "whole and far below 2^63")]
     value.as_number().filter(whole).map(|number| number as i64)
 }
 
-fn check_names(value: Value<'_>, what: &str, known: &[&str], kind: ErrorKind) -> Result<()> {
+pub(crate) fn check_names(
+    value: Value<'_>,
+    what: &str,
+    known: &[&str],
+    kind: ErrorKind,
+) -> Result<()> {
     let names = known.join(", ");
     if !value.is_object() {
         let got = value.description();
@@ -336,7 +353,7 @@ fn check_names(value: Value<'_>, what: &str, known: &[&str], kind: ErrorKind) ->
     }
 }
 
-fn invalid(name: &str, form: &str, got: Value<'_>) -> Error {
+pub(crate) fn invalid(name: &str, form: &str, got: Value<'_>) -> Error {
     let got = got.description();
     Error::new(ErrorKind::InvalidArgument, format!("{name} must be {form}, got {got}"))
 }

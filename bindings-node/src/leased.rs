@@ -18,7 +18,7 @@ use randflake_leases::{LeaseStatus, Leased, Location};
 use crate::{
     arguments::{self, Store},
     client,
-    generator::{Generator, fill_in_place, functions_and_async, numbers},
+    generator::{Encrypting, Generator, fill_in_place, functions_and_async, numbers},
     raw::{Js, Value},
 };
 
@@ -216,6 +216,8 @@ fn released<'call>(kept: &Arc<Kept>, js: Js<'call>, []: [Value<'call>; 0]) -> Re
 }
 
 impl Generator for Kept {
+    type Number = Id;
+
     #[inline]
     fn generate(&self) -> Result<Id> {
         self.0.generate()
@@ -227,18 +229,6 @@ impl Generator for Kept {
 
     fn ready_in(&self) -> Result<Duration> {
         self.0.ready_in()
-    }
-
-    fn inspect(&self, id: Id) -> Parts {
-        self.0.inspect(id)
-    }
-
-    fn encrypt(&self, raw: u64) -> Id {
-        self.0.encrypt(raw)
-    }
-
-    fn decrypt(&self, id: Id) -> u64 {
-        self.0.decrypt(id)
     }
 
     fn node_ids(&self) -> Vec<u32> {
@@ -258,6 +248,20 @@ impl Generator for Kept {
 
     fn close(&self) {
         self.0.stop();
+    }
+}
+
+impl Encrypting for Kept {
+    fn inspect(&self, id: Id) -> Parts {
+        self.0.inspect(id)
+    }
+
+    fn encrypt(&self, raw: u64) -> Id {
+        self.0.encrypt(raw)
+    }
+
+    fn decrypt(&self, id: Id) -> u64 {
+        self.0.decrypt(id)
     }
 }
 

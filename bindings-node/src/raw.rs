@@ -19,9 +19,12 @@ use napi::{
     sys,
     threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode},
 };
-use randflake::{Error, ErrorKind, Randflake, Result};
+use randflake::{Error, ErrorKind, Randflake, Result, Snowflake};
 
-use crate::leased::Kept;
+use crate::{
+    cloak::{Hider, Revealer},
+    leased::Kept,
+};
 
 /// The JavaScript thread during one call from there; what values are read and made with.
 #[derive(Clone, Copy)]
@@ -484,7 +487,7 @@ impl Value<'_> {
     pub(crate) fn elements(
         self,
         most: usize,
-        too_many: fn(usize) -> Error,
+        too_many: impl FnOnce(usize) -> Error,
     ) -> Result<Option<Vec<Self>>> {
         // SAFETY: as `read` says.
         let array =
@@ -640,7 +643,8 @@ impl<'call> From<Value<'call>> for Unknown<'call> {
     }
 }
 
-/// A generator that runs no script while it works: its clock, by its type, is the machine's.
+/// What writes ids and runs no script meanwhile, such as a generator whose clock, by its type, is
+/// the machine's.
 pub(crate) trait Scriptless: Send + Sync + 'static {
     fn fill_i64(&self, ids: &mut [i64]) -> Result<()>;
 }
@@ -648,6 +652,26 @@ pub(crate) trait Scriptless: Send + Sync + 'static {
 impl Scriptless for Randflake {
     fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
         self.fill_i64(ids)
+    }
+}
+
+impl Scriptless for Snowflake {
+    fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
+        self.fill_i64(ids)
+    }
+}
+
+impl Scriptless for Hider {
+    fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
+        self.0.hide_many(ids);
+        Ok(())
+    }
+}
+
+impl Scriptless for Revealer {
+    fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
+        self.0.reveal_many(ids);
+        Ok(())
     }
 }
 
