@@ -226,7 +226,7 @@ suite('a store that cannot be used', { concurrency: 4 }, () => {
   })
 })
 
-suite('a server that refuses', () => {
+suite('a server that refuses', { concurrency: 4 }, () => {
   const running = {}
   before(async () => {
     running.postgresql = await servers.postgresql()
@@ -281,11 +281,12 @@ suite('a server that refuses', () => {
   })
 
   live('postgresql', 'goes on after its connection was closed', async (_, url) => {
-    await initStore(url, SECRET, { namespace: 'closed', ...SKEW })
-    const flake = await Randflake.leased(url, SECRET, { ...SHORT, namespace: 'closed' })
+    const named = `${url}?application_name=closed`
+    await initStore(named, SECRET, { namespace: 'closed', ...SKEW })
+    const flake = await Randflake.leased(named, SECRET, { ...SHORT, namespace: 'closed' })
     const sql = postgres(url)
     await sql`select pg_terminate_backend(pid) from pg_stat_activity
-      where backend_type = 'client backend' and pid <> pg_backend_pid()`
+      where application_name = 'closed'`
     await sql.end()
     await until('it is renewed', () => flake.lease.renewals > 0)
     assert.equal(flake.lease.state, 'holding')
