@@ -721,7 +721,7 @@ export class RandflakeError extends Error {
 export type RandflakeErrorCode =
   /** The secret is not 16 bytes or 32 hex digits. */
   | 'INVALID_SECRET'
-  /** A node id is no integer from 0 to 131071, listed twice, or missing. */
+  /** A node id is no integer of the range, listed twice, or missing. */
   | 'INVALID_NODE'
   /** A lease is backwards or outside the format's lifetime, or there is none to extend. */
   | 'INVALID_LEASE'
@@ -739,9 +739,9 @@ export type RandflakeErrorCode =
   | 'SEQUENCE_EXHAUSTED'
   /** The clock is behind the last id. */
   | 'CLOCK_MOVED_BACK'
-  /** The clock shows a time before 2024-10-27T03:33:20Z. */
+  /** The clock shows a time before 2024-10-27T03:33:20Z, or before the epoch of the layout. */
   | 'CLOCK_BEFORE_EPOCH'
-  /** The format's last second, 2058-11-05T17:10:23Z, is over. */
+  /** The format's last second, 2058-11-05T17:10:23Z, is over, or the last tick of the layout. */
   | 'LIFETIME_OVER'
   /** The generator, or its node id, belongs to a process this one was forked from. */
   | 'FORKED'
