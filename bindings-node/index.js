@@ -382,7 +382,7 @@ class Snowflake {
   }
 
   constructor(nodeId, options) {
-    const layout = options?.layout ?? 'twitter'
+    const { layout = 'twitter' } = options ?? {} // null is refused below
     this.#layout = layout instanceof Layout ? layout : new Layout(layout)
     this.#generator = layoutOf(this.#layout).createSnowflake(nodeId, options)
     warnIfEnding(this.#layout)

@@ -492,9 +492,7 @@ const TABLE = [
   [
     'layout of a generator',
     'INVALID_ARGUMENT',
-    Object.fromEntries(
-      Object.entries(NOT_A_LAYOUT).filter(([, bad]) => bad !== undefined && bad !== null),
-    ),
+    Object.fromEntries(Object.entries(NOT_A_LAYOUT).filter(([, bad]) => bad !== undefined)),
     (layout) => still({ layout }),
   ],
   [
