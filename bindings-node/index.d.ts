@@ -33,19 +33,24 @@ export class Randflake {
    * lease of a worker ends with the worker, however that ends; others go on. A generator that is
    * no longer reachable is closed some time after.
    *
+   * A lease from a store with a server goes through its client, on the JavaScript thread: one that
+   * is blocked for long cannot renew it, and at the exit of the process, or the end of a worker,
+   * nothing is given back. `await using`, or `await flake[Symbol.asyncDispose]()`, does that before.
+   *
    * @param store the path of a SQLite file on a local disk, or its `file:` URL. The file is made
    *   if it is missing, its directory is not. All processes of the machine that make ids for one
    *   column use one file. It does not protect from copies of the file, removing it while in use,
    *   machines cloned while running, containers with a file system each, and other SQLite
-   *   libraries that open it in this process.
+   *   libraries that open it in this process. Or a server, for
+   *   many machines: see {@link StoreClient} and `initStore`.
    * @param secret 16 bytes, or 32 hex digits in either case. For the life of the id column. It is
    *   not kept in the store.
    * @returns a `Randflake`, also when called on a class that extends it.
    * @throws {RandflakeError} as a rejection, always: `NODES_EXHAUSTED`, `STORE_UNAVAILABLE`,
    *   `CLOCK_SKEW`, `STORE_QUARANTINED` if there is no lease to be had within
    *   `acquireTimeoutMs`; `SECRET_MISMATCH`, `STORE_REPLACED`, `STORE_NOT_INITIALIZED`,
-   *   `WEAK_STORE`, `INVALID_SECRET`, `INVALID_ARGUMENT` at once; `CLOSED` if the process, or the
-   *   worker, is ending.
+   *   `WEAK_STORE`, `DRIVER_MISSING`, `INVALID_SECRET`, `INVALID_ARGUMENT` at once; `CLOSED` if the
+   *   process, or the worker, is ending.
    * @example
    * await using flake = await Randflake.leased('/var/lib/shop/ids.db', secret, {
    *   namespace: 'orders',
@@ -53,7 +58,7 @@ export class Randflake {
    * })
    */
   static leased(
-    store: string | URL,
+    store: string | URL | StoreClient,
     secret: Uint8Array | string,
     options?: LeaseOptions,
   ): Promise<LeasedRandflake>
@@ -234,7 +239,84 @@ export interface LeaseOptions {
    * seconds, which the lease covers.
    */
   maxDriftSeconds?: number | undefined
+  /**
+   * Makes the namespace, and for PostgreSQL its tables, with the first lease if it is not there;
+   * false unless set. Who finds an empty store cannot tell a new one from one that has lost
+   * everything: {@link initStore} once is safer. Not for Redis, and not for files.
+   */
+  create?: boolean | undefined
+  /**
+   * Allows a Redis that may lose what it has acknowledged: one that evicts keys, keeps nothing on
+   * a disk, or has replicas and does not wait for any. False unless set; not for files.
+   */
+  allowWeakStore?: boolean | undefined
 }
+
+/**
+ * A store with a server besides its URL, `postgresql://` (or `postgres://`), `redis://` (or
+ * `rediss://`) and `etcd://host:port,host:port` (or `etcds://`): a `Pool` or a connected `Client`
+ * of `pg`, a client of `ioredis` or a connected one of `redis`, or a {@link StoreAdapter}.
+ *
+ * A client stays its owner's: nothing here closes it. It must not be inside a transaction, where a
+ * grant could be rolled back: a `Pool` never is.
+ */
+export type StoreClient =
+  | StoreAdapter
+  | { query(...query: never[]): unknown; connect(...how: never[]): unknown }
+  | { call(...command: never[]): unknown; eval(...script: never[]): unknown }
+  | { sendCommand(...command: never[]): unknown }
+
+/** Runs SQL with any other client of PostgreSQL. */
+export interface StoreAdapter {
+  /**
+   * Runs one statement outside of any transaction, so that it is committed when the promise
+   * resolves; never retries a part of it.
+   *
+   * @param text SQL with `$1`, `$2`…; all are of type text.
+   * @param parameters their values. They hold the token of a lease: do not log them.
+   * @returns the rows, each an array of its columns, which are all text.
+   * @throws what the client throws: PostgreSQL's own errors with `code`, the SQLSTATE, and
+   *   `severity`. The message is shown, and must hold no password.
+   * @example
+   * const sql = postgres('postgresql://app@localhost/app')
+   * const store = { run: async (text, parameters) => sql.unsafe(text, parameters).values() }
+   */
+  run(text: string, parameters: string[]): Promise<(string | null)[][]>
+}
+
+/** How a namespace of a store with a server is made. */
+export interface InitOptions {
+  /** Its name, 1 to 200 bytes; `default` unless set. */
+  namespace?: string | undefined
+  /** The longest lease, 1 to 86400 whole seconds, at least six times the skew; 300 unless set. */
+  maxTtlSeconds?: number | undefined
+  /** By how many whole seconds clocks may differ, 0 to a sixth of that; 5 unless set. */
+  maxSkewSeconds?: number | undefined
+  /**
+   * Has a new namespace grant nothing for the longest lease and the largest skew: wanted wherever
+   * the store may have held it before and lost it, for its leases may still run. False unless set.
+   */
+  quarantine?: boolean | undefined
+  /** As in {@link LeaseOptions}. */
+  allowWeakStore?: boolean | undefined
+}
+
+/**
+ * Makes a namespace, and for PostgreSQL its tables, if it is not there, and checks it if it is.
+ * Called once, before the first lease.
+ *
+ * @param store the URL of a server, or a {@link StoreClient}.
+ * @param secret that of the id column; it is not kept in the store.
+ * @throws {RandflakeError} as a rejection, always: `STORE_UNAVAILABLE`, `SECRET_MISMATCH`,
+ *   `WEAK_STORE`, `DRIVER_MISSING`, `INVALID_SECRET`, `INVALID_ARGUMENT`.
+ * @example
+ * await initStore('postgresql://app@localhost/app', secret, { namespace: 'orders' })
+ */
+export function initStore(
+  store: string | URL | StoreClient,
+  secret: Uint8Array | string,
+  options?: InitOptions,
+): Promise<void>
 
 /** How a generator with node ids by hand is made. */
 export interface Options {
@@ -325,6 +407,307 @@ export interface PartsColumns {
   sequence: Uint32Array
 }
 
+/** The layouts that have a name. */
+export type LayoutName =
+  | 'randflake'
+  | 'twitter'
+  | 'discord'
+  | 'leaf'
+  | 'baidu'
+  | 'sonyflake'
+  | 'sonyflake2'
+  | 'instagram'
+  | 'simpleflake'
+
+/**
+ * With which sequence a tick begins. Whatever it is, one thread is given rising ids of a node.
+ *
+ * `zero`: with 0. Where a node makes few ids, most of them end alike, and shards by the low bits of
+ * an id are uneven; the other two spread them. `continuing`: with the one after the last; a tick
+ * ends when the sequence wraps. `['random', n]`: with a number drawn for each tick from 0 to n - 1;
+ * a node has n - 1 ids fewer in a tick then.
+ */
+export type Sequence = 'zero' | 'continuing' | readonly ['random', number]
+
+/** A layout that has no name. */
+export interface LayoutFields {
+  /**
+   * The fields from high to low, each once, with their widths in bits: the time, at most 61, and a
+   * node and a sequence of at most 32 each, which may be missing. Together at most 63 bits.
+   */
+  fields: readonly (readonly ['time' | 'node' | 'sequence', number])[]
+  /** The length of a tick, 1 to 86400000 ms; 1 unless set. */
+  tickMs?: number | undefined
+  /** The unix milliseconds, in UTC and from 1970 on, at which tick 0 begins; 0 unless set. */
+  epochMs?: number | undefined
+  /** With which sequence a tick begins; `zero` unless set. */
+  sequence?: Sequence | undefined
+  /** Whether the fields may have 64 bits, so that ids are or become negative in a BIGINT column. */
+  unsigned?: boolean | undefined
+  /** The widths of a datacenter and a worker, which fill the node id. */
+  nodeSplit?: readonly [number, number] | undefined
+}
+
+/**
+ * How time, node id and sequence share the 64 bits of an id of the Snowflake family, and how time
+ * is counted. Ids are unsigned 64-bit bigints.
+ *
+ * Its properties are frozen. A time is a `Date`, or unix milliseconds.
+ *
+ * @example
+ * const { date, nodeId } = new Layout('discord').inspect(175928847299117063n) // 2016-04-30, 32
+ */
+export class Layout {
+  /**
+   * @param layout a name, or what describes another layout.
+   * @throws {RandflakeError} `INVALID_ARGUMENT`, also for a time that goes on after the last `Date`,
+   *   and a time and a sequence too wide to be counted together in 64 bits.
+   * @example
+   * // The example of UidGenerator's README, whose epoch is 2016-09-20 in China.
+   * new Layout({
+   *   fields: [['time', 29], ['node', 21], ['sequence', 13]],
+   *   tickMs: 1000,
+   *   epochMs: Date.parse('2016-09-20T00:00+08:00'),
+   * })
+   */
+  constructor(layout: LayoutName | LayoutFields)
+
+  /** The name, or `custom`. */
+  readonly name: LayoutName | 'custom'
+  /** The width of the time, in bits. */
+  readonly timeBits: number
+  /** The width of the node id, in bits; 0 where there is none. */
+  readonly nodeBits: number
+  /** The width of the sequence, in bits; 0 where there is none. */
+  readonly sequenceBits: number
+  /** The length of a tick, in milliseconds. */
+  readonly tickMs: number
+  /** The unix milliseconds at which tick 0 begins. */
+  readonly epochMs: number
+  /** With which sequence a tick begins. */
+  readonly sequence: Sequence
+  /** Whether ids use all 64 bits; otherwise they are positive in every BIGINT column. */
+  readonly unsigned: boolean
+  /** The largest node id. */
+  readonly maxNodeId: number
+  /** The largest sequence. */
+  readonly maxSequence: number
+  /**
+   * The first unix milliseconds that no id can carry. Generators refuse with `LIFETIME_OVER` from
+   * there on, and a process warning, `RANDFLAKE_LIFETIME`, comes from two years before.
+   */
+  readonly endsAt: number
+  /**
+   * The unix milliseconds from which on ids are negative in a BIGINT column, and so come before all
+   * others there; `null` if they never are, or if another field than the time decides it.
+   */
+  readonly negativeFrom: number | null
+
+  /**
+   * Reads an id. Whatever has no bits above the fields has parts: reading does not tell whether it
+   * is an id.
+   *
+   * @param id an unsigned 64-bit bigint, or the signed one of a BIGINT column; never a number,
+   *   which would lose digits. Text goes through `BigInt(…)`.
+   * @throws {RandflakeError} `INVALID_ID`
+   */
+  inspect(id: bigint): RawParts
+
+  /**
+   * Packs an id of a time, which is rounded down to its tick, a node id and a sequence. For tests
+   * and conversions: nobody knows whether the id is unique.
+   *
+   * @throws {RandflakeError} `INVALID_ARGUMENT` if the time or the sequence is out of range;
+   *   `INVALID_NODE`.
+   */
+  pack(time: Date | number, nodeId: number, sequence: number): bigint
+
+  /**
+   * Returns the smallest id of the tick at a time, to find rows by their time of making. As unsigned
+   * numbers ids are in the order of time; in a BIGINT column, up to {@link negativeFrom}.
+   *
+   * @throws {RandflakeError} `INVALID_ARGUMENT` if the time is not the top field, or out of range.
+   * @example
+   * const first = layout.firstIdAt(new Date('2025-11-20T00:00:00Z'))
+   * const last = layout.lastIdAt(Date.parse('2025-11-21T00:00:00Z') - 1)
+   * // SELECT … WHERE id BETWEEN first AND last
+   */
+  firstIdAt(time: Date | number): bigint
+
+  /** Returns the largest id of the tick at a time; see {@link firstIdAt}. */
+  lastIdAt(time: Date | number): bigint
+
+  /**
+   * Returns the node id of a datacenter and a worker (a worker and a process, for Discord).
+   *
+   * @throws {RandflakeError} `INVALID_NODE` also if node ids of this layout have no such parts.
+   */
+  joinNode(datacenter: number, worker: number): number
+
+  /**
+   * Returns the datacenter and the worker of a node id; `null` where node ids have no such parts.
+   *
+   * @throws {RandflakeError} `INVALID_NODE`
+   */
+  splitNode(nodeId: number): [datacenter: number, worker: number] | null
+
+  /**
+   * Returns the same layout with ticks that begin otherwise. Ids of both read the same.
+   *
+   * @throws {RandflakeError} `INVALID_ARGUMENT`
+   */
+  withSequence(sequence: Sequence): Layout
+}
+
+/** What an id of a layout says to everyone. */
+export interface RawParts {
+  /** The unix milliseconds at which the id's tick begins. */
+  unixMs: number
+  /** 0 to {@link Layout.maxNodeId}; 0 where the layout has no node ids. */
+  nodeId: number
+  /** 0 to {@link Layout.maxSequence}. */
+  sequence: number
+  /** The time as a date. */
+  date: Date
+}
+
+/** How a {@link Snowflake} is made. */
+export interface SnowflakeOptions extends Options {
+  /** How ids are laid out; `twitter` unless set. */
+  layout?: Layout | LayoutName | LayoutFields | undefined
+}
+
+/**
+ * A generator of unique 64-bit ids that sort by time, of any {@link Layout} of the Snowflake family.
+ *
+ * What holds for {@link Randflake} holds here, under the same names. But ids are not encrypted:
+ * whoever sees one can read and predict others. {@link Cloak} hides them.
+ *
+ * **A node id is safe for one live process at a time, on a machine whose clock has not stepped back
+ * over the last id**; a lease bounds the seconds that may be used. A layout without node ids,
+ * `simpleflake`, is unique within one process only.
+ *
+ * @example
+ * const flake = new Snowflake(378, { layout: 'twitter' })
+ * const id = flake.generate() // such as 1541815603606036480n; String(id) for JSON
+ */
+export class Snowflake {
+  /**
+   * @param nodeId 0 to {@link Layout.maxNodeId}, or several of them, each once; may be `undefined`
+   *   where the layout has no node ids.
+   * @throws {RandflakeError} `INVALID_NODE`, `INVALID_LEASE`, `INVALID_ARGUMENT`; `LIFETIME_OVER` if
+   *   the layout has ended; `NODE_IN_USE` if this process has some of the node ids in another list,
+   *   or with ticks that begin with another sequence.
+   */
+  constructor(nodeId: number | readonly number[] | undefined, options?: SnowflakeOptions)
+
+  /**
+   * Generates an id: an unsigned 64-bit bigint, larger than all before where the layout has its time
+   * on top (with several node ids, where those lie above the sequence).
+   *
+   * @throws {RandflakeError} as {@link Randflake.generate}.
+   */
+  generate(): bigint
+
+  /**
+   * Generates `n` ids, in the order in which they are claimed: as the signed numbers that a BIGINT
+   * column holds, which are those of {@link generate} unless the layout uses all 64 bits. Takes the
+   * ticks that so many ids need; see {@link Randflake.generateMany}.
+   *
+   * @throws {RandflakeError} as {@link generate}; no id is returned then.
+   */
+  generateMany(n: number): BigInt64Array
+
+  /** See {@link generateMany} and {@link Randflake.generateManyAsync}. */
+  generateManyAsync(n: number): Promise<BigInt64Array>
+
+  /** Fills an array with ids; see {@link generateMany} and {@link Randflake.fill}. */
+  fill(ids: BigInt64Array): void
+
+  /** See {@link Randflake.ready}. */
+  ready(): Promise<void>
+
+  /** Reads an id back, also once closed; see {@link Layout.inspect}. */
+  inspect(id: bigint): RawParts
+
+  /** See {@link Randflake.extendLease}. */
+  extendLease(endExclusive: number): void
+
+  /** How ids are laid out. */
+  get layout(): Layout
+
+  /** The lease; `null` without one, and once closed. */
+  get lease(): Lease | null
+
+  /** The node ids, sorted; none once closed. */
+  get nodeIds(): number[]
+
+  /** Ends the generator for good; see {@link Randflake.close}. */
+  close(): void
+  /** See {@link close}. */
+  [Symbol.dispose](): void
+  /** See {@link close}. */
+  [Symbol.asyncDispose](): Promise<void>
+
+  /** What `JSON.stringify` shows. */
+  toJSON(): { layout: string; nodeIds: number[] }
+}
+
+/**
+ * Hides any 64-bit ids: sortable Snowflakes and auto-increment keys inside, ids that say nothing
+ * outside.
+ *
+ * Each number has one hidden form and each hidden form one number, so nothing collides, and the
+ * database keeps the number and its index. Hiding does not authenticate: every 64-bit number
+ * reveals to something. Look up what comes back, and check who may see it.
+ *
+ * @example
+ * const cloak = new Cloak(process.env.RANDFLAKE_SECRET, 'orders.id')
+ * const text = cloak.hideString(42n) // for a URL
+ * cloak.reveal(text) // 42n
+ */
+export class Cloak {
+  /**
+   * @param secret 16 bytes, or 32 hex digits in either case. May also be that of a
+   *   {@link Randflake}, whose ids are under a key of their own.
+   * @param label the purpose, such as `orders.id`: another label is another key.
+   * @throws {RandflakeError} `INVALID_SECRET`, `INVALID_ARGUMENT`
+   */
+  constructor(secret: Uint8Array | string, label: string)
+
+  /**
+   * Hides a number.
+   *
+   * @param number an unsigned 64-bit bigint, or the signed one with the same bits.
+   * @returns any signed 64-bit number.
+   * @throws {RandflakeError} `INVALID_ID`
+   */
+  hide(number: bigint): bigint
+
+  /** Hides a number as text of 1 to 13 characters, for JSON and URLs; see {@link hide}. */
+  hideString(number: bigint): string
+
+  /**
+   * Hides many numbers, in place.
+   *
+   * @throws {RandflakeError} `INVALID_ARGUMENT` for another kind of array, one over a
+   *   `SharedArrayBuffer`, and one whose buffer was transferred.
+   */
+  hideMany(numbers: BigInt64Array): void
+
+  /**
+   * Returns the number that was hidden, unsigned: `BigInt.asIntN(64, …)` makes it signed again where
+   * negative ones were hidden.
+   *
+   * @param hidden a signed 64-bit bigint, or its text.
+   * @throws {RandflakeError} `INVALID_ID`
+   */
+  reveal(hidden: bigint | string): bigint
+
+  /** Reveals many numbers, in place; see {@link hideMany}. */
+  revealMany(hidden: BigInt64Array): void
+}
+
 /** Everything that this package throws by itself. */
 export class RandflakeError extends Error {
   constructor(code: RandflakeErrorCode, message: string, retryAfterMs?: number)
@@ -338,7 +721,7 @@ export class RandflakeError extends Error {
 export type RandflakeErrorCode =
   /** The secret is not 16 bytes or 32 hex digits. */
   | 'INVALID_SECRET'
-  /** A node id is no integer from 0 to 131071, listed twice, or missing. */
+  /** A node id is no integer of the range, listed twice, or missing. */
   | 'INVALID_NODE'
   /** A lease is backwards or outside the format's lifetime, or there is none to extend. */
   | 'INVALID_LEASE'
@@ -356,9 +739,9 @@ export type RandflakeErrorCode =
   | 'SEQUENCE_EXHAUSTED'
   /** The clock is behind the last id. */
   | 'CLOCK_MOVED_BACK'
-  /** The clock shows a time before 2024-10-27T03:33:20Z. */
+  /** The clock shows a time before 2024-10-27T03:33:20Z, or before the epoch of the layout. */
   | 'CLOCK_BEFORE_EPOCH'
-  /** The format's last second, 2058-11-05T17:10:23Z, is over. */
+  /** The format's last second, 2058-11-05T17:10:23Z, is over, or the last tick of the layout. */
   | 'LIFETIME_OVER'
   /** The generator, or its node id, belongs to a process this one was forked from. */
   | 'FORKED'

@@ -2,6 +2,7 @@
 
 const { setTimeout: delay } = require('node:timers/promises')
 const { fileURLToPath, URL } = require('node:url')
+const { serverOf } = require('./stores.js')
 
 class RandflakeError extends Error {
   constructor(code, message, retryAfterMs) {
@@ -80,6 +81,8 @@ function newIds(n) {
 
 /** Returns what names a store to the native half, which checks the rest. */
 function storeOf(store) {
+  const server = serverOf(store, native.RandflakeError)
+  if (server !== undefined) return server
   if (!(store instanceof URL)) return store
   try {
     return fileURLToPath(store)
@@ -104,6 +107,28 @@ function endLeasesAtExit() {
 
 /** Where the native half puts the parts of an id. */
 const parts = new Float64Array(3)
+
+/** Fills a new array. */
+function generateManyWith(generator, n) {
+  const ids = newIds(n)
+  generator.fill(ids)
+  return ids
+}
+
+async function generateManyAsyncWith(generator, n) {
+  // An injected clock can only be asked on this thread.
+  if (generator.generateManyAsync === undefined) return generateManyWith(generator, n)
+  checkCount(n)
+  return generator.generateManyAsync(n)
+}
+
+async function readyWith(generator) {
+  for (;;) {
+    const ms = generator.readyInMs()
+    if (ms === 0) return
+    await delay(Math.min(ms, LONGEST_DELAY_MS))
+  }
+}
 
 function inspectWith(reader, id) {
   reader.inspect(id, parts)
@@ -164,18 +189,11 @@ class Randflake {
   }
 
   generateMany(n) {
-    const generator = generatorOf(this)
-    const ids = newIds(n)
-    generator.fill(ids)
-    return ids
+    return generateManyWith(generatorOf(this), n)
   }
 
   async generateManyAsync(n) {
-    const generator = generatorOf(this)
-    // An injected clock can only be asked on this thread.
-    if (generator.generateManyAsync === undefined) return this.generateMany(n)
-    checkCount(n)
-    return generator.generateManyAsync(n)
+    return generateManyAsyncWith(generatorOf(this), n)
   }
 
   fill(ids) {
@@ -183,12 +201,7 @@ class Randflake {
   }
 
   async ready() {
-    const generator = generatorOf(this)
-    for (;;) {
-      const ms = generator.readyInMs()
-      if (ms === 0) return
-      await delay(Math.min(ms, LONGEST_DELAY_MS))
-    }
+    return readyWith(generatorOf(this))
   }
 
   inspect(id) {
@@ -276,9 +289,218 @@ class Inspector {
   }
 }
 
+async function initStore(store, secret, options) {
+  const made = native.initStore(storeOf(store), secret, options)
+  warnIfWeak(secret)
+  await made
+}
+
+function unixMsOf(time) {
+  return time instanceof Date ? time.getTime() : time
+}
+
+function inspectRawWith(reader, id) {
+  reader.inspect(id, parts)
+  const [unixMs, nodeId, sequence] = parts
+  return { unixMs, nodeId, sequence, date: new Date(unixMs) }
+}
+
+/** Marks the arguments of a constructor as those of a layout that is made already. */
+const made = Symbol('made')
+
+let layoutOf
+
+class Layout {
+  #layout
+
+  static {
+    layoutOf = (self) => {
+      if (typeof self !== 'object' || self === null || !(#layout in self)) {
+        throw wrongThis('Layout')
+      }
+      return self.#layout
+    }
+  }
+
+  constructor(layout, functions) {
+    this.#layout = layout === made ? functions : native.createLayout(layout)
+    Object.freeze(Object.assign(this, this.#layout.properties))
+  }
+
+  inspect(id) {
+    return inspectRawWith(layoutOf(this), id)
+  }
+
+  pack(time, nodeId, sequence) {
+    return layoutOf(this).pack(unixMsOf(time), nodeId, sequence)
+  }
+
+  firstIdAt(time) {
+    return layoutOf(this).firstIdAt(unixMsOf(time))
+  }
+
+  lastIdAt(time) {
+    return layoutOf(this).lastIdAt(unixMsOf(time))
+  }
+
+  joinNode(datacenter, worker) {
+    return layoutOf(this).joinNode(datacenter, worker)
+  }
+
+  splitNode(nodeId) {
+    return layoutOf(this).splitNode(nodeId)
+  }
+
+  withSequence(sequence) {
+    return new Layout(made, layoutOf(this).withSequence(sequence))
+  }
+}
+
+/** The ends of the layouts that were warned of. */
+const endsWarnedOf = new Set()
+
+function warnIfEnding(layout) {
+  const warning = layoutOf(layout).warning()
+  if (warning === undefined || endsWarnedOf.has(layout.endsAt)) return
+  endsWarnedOf.add(layout.endsAt)
+  process.emitWarning(warning, { type: 'LifetimeWarning', code: 'RANDFLAKE_LIFETIME' })
+}
+
+let isSnowflake
+let snowflakeOf
+
+class Snowflake {
+  #generator
+  #layout
+
+  static {
+    isSnowflake = (self) => typeof self === 'object' && self !== null && #generator in self
+    snowflakeOf = (self) => {
+      if (!isSnowflake(self)) throw wrongThis('Snowflake')
+      return self.#generator
+    }
+  }
+
+  constructor(nodeId, options) {
+    const { layout = 'twitter' } = options ?? {} // null is refused below
+    this.#layout = layout instanceof Layout ? layout : new Layout(layout)
+    this.#generator = layoutOf(this.#layout).createSnowflake(nodeId, options)
+    warnIfEnding(this.#layout)
+    Object.defineProperty(this, 'uncloneable', { value: uncloneable, enumerable: true })
+  }
+
+  generate() {
+    return snowflakeOf(this).generate()
+  }
+
+  generateMany(n) {
+    return generateManyWith(snowflakeOf(this), n)
+  }
+
+  async generateManyAsync(n) {
+    return generateManyAsyncWith(snowflakeOf(this), n)
+  }
+
+  fill(ids) {
+    snowflakeOf(this).fill(ids)
+  }
+
+  async ready() {
+    return readyWith(snowflakeOf(this))
+  }
+
+  inspect(id) {
+    return inspectRawWith(snowflakeOf(this), id)
+  }
+
+  extendLease(endExclusive) {
+    snowflakeOf(this).extendLease(endExclusive)
+  }
+
+  get layout() {
+    snowflakeOf(this)
+    return this.#layout
+  }
+
+  get lease() {
+    return snowflakeOf(this).lease()
+  }
+
+  get nodeIds() {
+    return snowflakeOf(this).nodeIds()
+  }
+
+  close() {
+    snowflakeOf(this).close()
+  }
+
+  [Symbol.dispose ?? Symbol.for('Symbol.dispose')]() {
+    snowflakeOf(this).close()
+  }
+
+  async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
+    snowflakeOf(this).close()
+  }
+
+  toJSON() {
+    const nodeIds = snowflakeOf(this).nodeIds()
+    return { layout: this.#layout.name, nodeIds }
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](_depth, options, inspect) {
+    if (!isSnowflake(this)) return this // the prototype
+    return `Snowflake ${inspect(this.toJSON(), options)}`
+  }
+}
+
+let cloakOf
+
+class Cloak {
+  #cloak
+
+  static {
+    cloakOf = (self) => {
+      if (typeof self !== 'object' || self === null || !(#cloak in self)) throw wrongThis('Cloak')
+      return self.#cloak
+    }
+  }
+
+  constructor(secret, label) {
+    if (typeof label === 'string' && !label.isWellFormed()) {
+      throw invalidArgument('the label must be whole text; it has half a surrogate pair')
+    }
+    this.#cloak = native.createCloak(secret, label)
+    warnIfWeak(secret)
+  }
+
+  hide(number) {
+    return cloakOf(this).hide(number)
+  }
+
+  hideString(number) {
+    return cloakOf(this).hideString(number)
+  }
+
+  hideMany(numbers) {
+    cloakOf(this).hideMany(numbers)
+  }
+
+  reveal(hidden) {
+    return cloakOf(this).reveal(hidden)
+  }
+
+  revealMany(hidden) {
+    cloakOf(this).revealMany(hidden)
+  }
+}
+
 // One by one and by name, which is how `import { … }` finds them.
 module.exports.Randflake = onlyWithNew(Randflake)
 module.exports.Inspector = onlyWithNew(Inspector)
+module.exports.initStore = initStore
+module.exports.Layout = onlyWithNew(Layout)
+module.exports.Snowflake = onlyWithNew(Snowflake)
+module.exports.Cloak = onlyWithNew(Cloak)
 module.exports.RandflakeError = native.RandflakeError
 module.exports.encodeString = native.encodeString
 module.exports.decodeString = native.decodeString

@@ -1,10 +1,14 @@
 //! What callers pass, checked: numbers are whole and in range, ids are bigints or text.
 
-use std::{ffi::CStr, time::Duration};
+use std::{ffi::CStr, sync::Arc, time::Duration};
 
-use randflake::{Error, ErrorKind, Id, Lease, Result, Secret, layout::MAX_NODES};
+use randflake::{Error, ErrorKind, Id, Layout, Lease, Result, Secret};
+use randflake_leases::Namespace;
 
-use crate::{clock::InjectedClock, raw::Value};
+use crate::{
+    clock::InjectedClock,
+    raw::{Callback, Value},
+};
 
 /// Largest number up to which numbers hold every integer.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
@@ -29,9 +33,36 @@ pub(crate) struct LeaseOptions {
     pub(crate) acquire_timeout: Option<Duration>,
     pub(crate) max_wait: Option<Duration>,
     pub(crate) max_drift: Option<u32>,
+    create: Option<bool>,
+    allow_weak: Option<bool>,
 }
 
-const OPTIONS: &[&str] = &["lease", "maxWaitMs", "maxDriftSeconds", "restartSafe", "clock"];
+/// Where leases come from.
+pub(crate) enum Store {
+    /// Of a file.
+    Path(String),
+    Server(Server),
+}
+
+/// A server, and what runs statements on it.
+pub(crate) struct Server {
+    pub(crate) engine: Engine,
+    pub(crate) run: Arc<Callback>,
+    pub(crate) create: bool,
+    pub(crate) allow_weak: bool,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Engine {
+    Postgresql,
+    Redis,
+    Etcd,
+}
+
+pub(crate) const OPTIONS: &[&str] =
+    &["lease", "maxWaitMs", "maxDriftSeconds", "restartSafe", "clock"];
+pub(crate) const SNOWFLAKE_OPTIONS: &[&str] =
+    &["layout", "lease", "maxWaitMs", "maxDriftSeconds", "restartSafe", "clock"];
 const LEASE_OPTIONS: &[&str] = &[
     "nodeCount",
     "ttlSeconds",
@@ -40,17 +71,24 @@ const LEASE_OPTIONS: &[&str] = &[
     "acquireTimeoutMs",
     "maxWaitMs",
     "maxDriftSeconds",
+    "create",
+    "allowWeakStore",
 ];
+const INIT_OPTIONS: &[&str] =
+    &["namespace", "maxTtlSeconds", "maxSkewSeconds", "quarantine", "allowWeakStore"];
+const DEFAULT_NAMESPACE: &str = "default";
+/// Most rows, and most cells of one, that a store answers with; no statement asks for as many.
+const MOST_ROWS: usize = 1 << 20;
 
-pub(crate) fn node_ids(value: Value<'_>) -> Result<Vec<u32>> {
-    let node_id = |value: Value<'_>| {
-        let whole = integer(value).and_then(|number| u32::try_from(number).ok());
-        whole.ok_or_else(|| Error::invalid_node(value.description()))
-    };
-    match value.elements(MAX_NODES, Error::too_many_nodes)? {
-        Some(listed) => listed.into_iter().map(node_id).collect(),
-        None => node_id(value).map(|only| vec![only]),
+pub(crate) fn node_ids(value: Value<'_>, layout: &Layout) -> Result<Vec<u32>> {
+    match value.elements(layout.max_nodes(), |got| layout.too_many_nodes(got))? {
+        Some(listed) => listed.into_iter().map(|listed| node_id(listed, layout)).collect(),
+        None => node_id(value, layout).map(|only| vec![only]),
     }
+}
+
+pub(crate) fn node_id(value: Value<'_>, layout: &Layout) -> Result<u32> {
+    as_u32(value).ok_or_else(|| layout.invalid_node(value.description()))
 }
 
 pub(crate) fn secret(value: Value<'_>) -> Result<Secret> {
@@ -59,19 +97,17 @@ pub(crate) fn secret(value: Value<'_>) -> Result<Secret> {
     parsed.unwrap_or_else(|| Err(Error::invalid_secret(value.description())))
 }
 
-pub(crate) fn options(value: Value<'_>) -> Result<Options> {
+/// Takes options of the names in `known`.
+pub(crate) fn options(value: Value<'_>, known: &[&str]) -> Result<Options> {
     let mut options = Options::default();
     if value.is_undefined() {
         return Ok(options);
     }
-    check_names(value, "the options", OPTIONS, ErrorKind::InvalidArgument)?;
+    check_names(value, "the options", known, ErrorKind::InvalidArgument)?;
     options.lease = value.get(c"lease")?.map(lease).transpose()?;
     options.max_wait = milliseconds(value, c"maxWaitMs")?;
     options.max_drift = whole(value, c"maxDriftSeconds", "seconds")?;
-    if let Some(safe) = value.get(c"restartSafe")? {
-        let safe = safe.as_boolean().ok_or_else(|| invalid("restartSafe", "a boolean", safe))?;
-        options.restart_safe = Some(safe);
-    }
+    options.restart_safe = boolean(value, c"restartSafe")?;
     options.clock = value.get(c"clock")?.map(InjectedClock::new).transpose()?;
     Ok(options)
 }
@@ -85,21 +121,118 @@ pub(crate) fn lease_options(value: Value<'_>) -> Result<LeaseOptions> {
     options.node_count = whole(value, c"nodeCount", "node ids")?;
     options.ttl = whole(value, c"ttlSeconds", "seconds")?;
     options.max_skew = whole(value, c"maxSkewSeconds", "seconds")?;
-    if let Some(name) = value.get(c"namespace")? {
-        let text = name.read_text(str::to_owned);
-        options.namespace = Some(text.ok_or_else(|| invalid("namespace", "a string", name))?);
-    }
+    options.namespace = namespace(value)?;
     options.acquire_timeout = milliseconds(value, c"acquireTimeoutMs")?;
     options.max_wait = milliseconds(value, c"maxWaitMs")?;
     options.max_drift = whole(value, c"maxDriftSeconds", "seconds")?;
+    options.create = boolean(value, c"create")?;
+    options.allow_weak = boolean(value, c"allowWeakStore")?;
     Ok(options)
 }
 
-/// Takes where a store is.
-pub(crate) fn store(value: Value<'_>) -> Result<String> {
-    value
-        .read_text(str::to_owned)
-        .ok_or_else(|| invalid("the store", "the path of a file: a string or a file: URL", value))
+/// Takes the namespace to make, whether with a quarantine, and whether a weak store is allowed.
+pub(crate) fn init_options(value: Value<'_>, secret: &Secret) -> Result<(Namespace, bool, bool)> {
+    if value.is_undefined() {
+        return Ok((Namespace::new(DEFAULT_NAMESPACE, secret)?, false, false));
+    }
+    check_names(value, "the options", INIT_OPTIONS, ErrorKind::InvalidArgument)?;
+    let name = namespace(value)?;
+    let mut made = Namespace::new(name.unwrap_or_else(|| DEFAULT_NAMESPACE.into()), secret)?;
+    let max_ttl = whole(value, c"maxTtlSeconds", "seconds")?;
+    let max_skew = whole(value, c"maxSkewSeconds", "seconds")?;
+    if let Some(max_ttl) = max_ttl {
+        // The skew last, since it may be anything up to a sixth of it.
+        made = made.max_skew(0)?.max_ttl(max_ttl)?.max_skew(max_skew.unwrap_or(5))?;
+    } else if let Some(max_skew) = max_skew {
+        made = made.max_skew(max_skew)?;
+    }
+    let quarantine = boolean(value, c"quarantine")?.unwrap_or_default();
+    Ok((made, quarantine, boolean(value, c"allowWeakStore")?.unwrap_or_default()))
+}
+
+fn namespace(options: Value<'_>) -> Result<Option<String>> {
+    let text = |name: Value<'_>| {
+        name.read_text(str::to_owned).ok_or_else(|| invalid("namespace", "a string", name))
+    };
+    options.get(c"namespace")?.map(text).transpose()
+}
+
+/// Takes where a store is: the path of a file, or what `stores.js` made of anything else.
+pub(crate) fn store(value: Value<'_>, options: &LeaseOptions) -> Result<Store> {
+    if value.is_object() {
+        let (create, allow_weak) = (options.create, options.allow_weak);
+        return Ok(Store::Server(Server {
+            create: create.unwrap_or_default(),
+            allow_weak: allow_weak.unwrap_or_default(),
+            ..server(value)?
+        }));
+    }
+    if options.create.or(options.allow_weak).is_some() {
+        return Err(Error::invalid_argument(
+            "create and allowWeakStore are for stores with a server; a SQLite file is made if it is \
+             missing",
+        ));
+    }
+    let path = value.read_text(str::to_owned).map(Store::Path);
+    path.ok_or_else(|| not_a_store(value))
+}
+
+/// Takes a server as `stores.js` describes it.
+pub(crate) fn server(value: Value<'_>) -> Result<Server> {
+    if !value.is_object() {
+        return Err(not_a_store(value));
+    }
+    let (engine, run) = (value.get(c"engine")?, value.get(c"run")?);
+    let engine = engine.and_then(|engine| {
+        engine.read_text(|name| match name {
+            "postgresql" => Some(Engine::Postgresql),
+            "redis" => Some(Engine::Redis),
+            "etcd" => Some(Engine::Etcd),
+            _ => None,
+        })?
+    });
+    let (Some(engine), Some(run)) = (engine, run.filter(|run| run.is_function())) else {
+        return Err(not_a_store(value));
+    };
+    Ok(Server { engine, run: Arc::new(run.callback()?), create: false, allow_weak: false })
+}
+
+fn not_a_store(got: Value<'_>) -> Error {
+    invalid(
+        "the store",
+        "the path of a SQLite file, the URL or a client of PostgreSQL, Redis or etcd, or an adapter \
+         with run(text, parameters)",
+        got,
+    )
+}
+
+/// Takes the rows that a server answered with, all of text or null.
+pub(crate) fn rows(value: Value<'_>) -> Result<Vec<Vec<Option<String>>>> {
+    let cell = |value: Value<'_>| match value.read_text(str::to_owned) {
+        None if !value.is_null() => Err(not_rows()),
+        text => Ok(text),
+    };
+    let rows = list(value)?;
+    let row = |row| list(row)?.into_iter().map(cell).collect();
+    rows.into_iter().map(row).collect()
+}
+
+fn list(value: Value<'_>) -> Result<Vec<Value<'_>>> {
+    value.elements(MOST_ROWS, |_| not_rows())?.ok_or_else(not_rows)
+}
+
+fn not_rows() -> Error {
+    Error::invalid_argument(
+        "the client must answer with an array of rows, each an array of strings or null",
+    )
+}
+
+pub(crate) fn boolean(options: Value<'_>, name: &CStr) -> Result<Option<bool>> {
+    let boolean = |value: Value<'_>| {
+        let boolean = value.as_boolean();
+        boolean.ok_or_else(|| invalid(&name.to_string_lossy(), "a boolean", value))
+    };
+    options.get(name)?.map(boolean).transpose()
 }
 
 fn milliseconds(options: Value<'_>, name: &CStr) -> Result<Option<Duration>> {
@@ -111,11 +244,10 @@ fn milliseconds(options: Value<'_>, name: &CStr) -> Result<Option<Duration>> {
     options.get(name)?.map(duration).transpose()
 }
 
-fn whole(options: Value<'_>, name: &CStr, unit: &str) -> Result<Option<u32>> {
+pub(crate) fn whole(options: Value<'_>, name: &CStr, unit: &str) -> Result<Option<u32>> {
     let number = |value: Value<'_>| {
-        let whole = integer(value).and_then(|number| u32::try_from(number).ok());
         let form = || format!("a whole number of {unit}, at least 0");
-        whole.ok_or_else(|| invalid(&name.to_string_lossy(), &form(), value))
+        as_u32(value).ok_or_else(|| invalid(&name.to_string_lossy(), &form(), value))
     };
     options.get(name)?.map(number).transpose()
 }
@@ -180,6 +312,11 @@ pub(crate) fn raw(value: Value<'_>) -> Result<u64> {
     })
 }
 
+/// Takes the 64 bits of a raw id as an unsigned bigint, or as the signed one of a BIGINT column.
+pub(crate) fn raw_or_signed(value: Value<'_>) -> Result<u64> {
+    value.as_i64().map_or_else(|| raw(value), |signed| Ok(signed.cast_unsigned()))
+}
+
 /// The error of a value that should be a `BigInt64Array`.
 pub(crate) fn not_ids(got: Value<'_>) -> Error {
     invalid(
@@ -189,13 +326,22 @@ pub(crate) fn not_ids(got: Value<'_>) -> Error {
     )
 }
 
-fn integer(value: Value<'_>) -> Option<i64> {
+pub(crate) fn as_u32(value: Value<'_>) -> Option<u32> {
+    integer(value).and_then(|number| u32::try_from(number).ok())
+}
+
+pub(crate) fn integer(value: Value<'_>) -> Option<i64> {
     let whole = |number: &f64| number.fract() == 0.0 && number.abs() <= MAX_SAFE_INTEGER;
     #[allow(clippy::cast_possible_truncation, reason = "whole and far below 2^63")]
     value.as_number().filter(whole).map(|number| number as i64)
 }
 
-fn check_names(value: Value<'_>, what: &str, known: &[&str], kind: ErrorKind) -> Result<()> {
+pub(crate) fn check_names(
+    value: Value<'_>,
+    what: &str,
+    known: &[&str],
+    kind: ErrorKind,
+) -> Result<()> {
     let names = known.join(", ");
     if !value.is_object() {
         let got = value.description();
@@ -207,7 +353,7 @@ fn check_names(value: Value<'_>, what: &str, known: &[&str], kind: ErrorKind) ->
     }
 }
 
-fn invalid(name: &str, form: &str, got: Value<'_>) -> Error {
+pub(crate) fn invalid(name: &str, form: &str, got: Value<'_>) -> Error {
     let got = got.description();
     Error::new(ErrorKind::InvalidArgument, format!("{name} must be {form}, got {got}"))
 }

@@ -4,7 +4,9 @@ use napi::{
     Task,
     bindgen_prelude::{AsyncTask, BigInt64Array},
 };
-use randflake::{Clock, Error, ErrorKind, Id, Parts, Randflake, Result, SystemClock};
+use randflake::{
+    Clock, Error, ErrorKind, Id, Layout, Lease, Parts, Randflake, Result, SystemClock,
+};
 
 use crate::{
     Module, arguments,
@@ -14,41 +16,63 @@ use crate::{
 
 /// What JavaScript generates with. All kinds have the same functions.
 pub(crate) trait Generator: 'static {
-    fn generate(&self) -> Result<Id>;
+    type Number: Number;
+
+    fn generate(&self) -> Result<Self::Number>;
     fn fill(&self, ids: Value<'_>) -> Result<()>;
     fn ready_in(&self) -> Result<Duration>;
-    fn inspect(&self, id: Id) -> Parts;
-    fn encrypt(&self, raw: u64) -> Id;
-    fn decrypt(&self, id: Id) -> u64;
     fn node_ids(&self) -> Vec<u32>;
     fn lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>>;
     fn extend_lease(&self, end_exclusive: i64) -> Result<()>;
     fn close(&self);
 }
 
-/// What differs between the machine's clock and one written in JavaScript.
-trait NodeClock: Clock + Sized + 'static {
-    fn fill(flake: &Randflake<Self>, ids: Value<'_>) -> Result<()>;
+/// A generator whose ids are encrypted.
+pub(crate) trait Encrypting: Generator<Number = Id> {
+    fn inspect(&self, id: Id) -> Parts;
+    fn encrypt(&self, raw: u64) -> Id;
+    fn decrypt(&self, id: Id) -> u64;
 }
 
-impl NodeClock for SystemClock {
-    fn fill(flake: &Randflake, ids: Value<'_>) -> Result<()> {
+/// What a generator generates, as a bigint: signed if it is encrypted, else unsigned.
+pub(crate) trait Number {
+    fn bigint(self, js: Js<'_>) -> Result<Value<'_>>;
+}
+
+impl Number for Id {
+    #[inline]
+    fn bigint(self, js: Js<'_>) -> Result<Value<'_>> {
+        js.bigint(self.into())
+    }
+}
+
+impl Number for u64 {
+    #[inline]
+    fn bigint(self, js: Js<'_>) -> Result<Value<'_>> {
+        js.unsigned_bigint(self)
+    }
+}
+
+/// What differs between the machine's clock and one written in JavaScript.
+pub(crate) trait NodeClock<G>: Clock + Sized + 'static {
+    fn fill(flake: &G, ids: Value<'_>) -> Result<()>;
+}
+
+impl<G: Scriptless> NodeClock<G> for SystemClock {
+    fn fill(flake: &G, ids: Value<'_>) -> Result<()> {
         fill_in_place(flake, ids)
     }
 }
 
-impl NodeClock for InjectedClock {
-    /// The clock's script could look at the array, or take it away: it gets to see neither half
-    /// an answer nor our memory.
+impl NodeClock<Randflake<Self>> for InjectedClock {
     fn fill(flake: &Randflake<Self>, ids: Value<'_>) -> Result<()> {
-        let invalid = || arguments::not_ids(ids);
-        let mut own = ids.copied::<i64>().ok_or_else(invalid)?;
-        let filled = flake.fill_i64(&mut own); // zeroed if it failed
-        ids.overwrite(&own).ok_or_else(invalid).and(filled)
+        fill_by_copy(ids, |own| flake.fill_i64(own))
     }
 }
 
-impl<C: NodeClock> Generator for Randflake<C> {
+impl<C: NodeClock<Self>> Generator for Randflake<C> {
+    type Number = Id;
+
     #[inline]
     fn generate(&self) -> Result<Id> {
         self.generate()
@@ -62,30 +86,12 @@ impl<C: NodeClock> Generator for Randflake<C> {
         self.ready_in()
     }
 
-    fn inspect(&self, id: Id) -> Parts {
-        self.inspect(id)
-    }
-
-    fn encrypt(&self, raw: u64) -> Id {
-        self.encrypt(raw)
-    }
-
-    fn decrypt(&self, id: Id) -> u64 {
-        self.decrypt(id)
-    }
-
     fn node_ids(&self) -> Vec<u32> {
         self.node_ids().to_vec()
     }
 
     fn lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
-        match self.lease() {
-            None => js.null(),
-            Some(lease) => js.object(&[
-                (c"start", js.unix_second(lease.start())?),
-                (c"endExclusive", js.unix_second(lease.end_exclusive())?),
-            ]),
-        }
+        lease_object(js, self.lease())
     }
 
     fn extend_lease(&self, end_exclusive: i64) -> Result<()> {
@@ -97,9 +103,66 @@ impl<C: NodeClock> Generator for Randflake<C> {
     }
 }
 
+impl<C: NodeClock<Self>> Encrypting for Randflake<C> {
+    fn inspect(&self, id: Id) -> Parts {
+        self.inspect(id)
+    }
+
+    fn encrypt(&self, raw: u64) -> Id {
+        self.encrypt(raw)
+    }
+
+    fn decrypt(&self, id: Id) -> u64 {
+        self.decrypt(id)
+    }
+}
+
 pub(crate) fn fill_in_place(flake: &impl Scriptless, ids: Value<'_>) -> Result<()> {
     ids.fill(flake).unwrap_or_else(|| Err(arguments::not_ids(ids)))
 }
+
+/// Fills an array while an injected clock is asked. The clock's script could look at the array, or
+/// take it away: it gets to see neither half an answer nor our memory.
+pub(crate) fn fill_by_copy(
+    ids: Value<'_>,
+    fill: impl FnOnce(&mut [i64]) -> Result<()>,
+) -> Result<()> {
+    let invalid = || arguments::not_ids(ids);
+    let mut own = ids.copied::<i64>().ok_or_else(invalid)?;
+    let filled = fill(&mut own); // zeroed if it failed
+    ids.overwrite(&own).ok_or_else(invalid).and(filled)
+}
+
+pub(crate) fn lease_object(js: Js<'_>, lease: Option<Lease>) -> Result<Value<'_>> {
+    match lease {
+        None => js.null(),
+        Some(lease) => js.object(&[
+            (c"start", js.unix_second(lease.start())?),
+            (c"endExclusive", js.unix_second(lease.end_exclusive())?),
+        ]),
+    }
+}
+
+/// Sets on the builder of a generator what its options say.
+macro_rules! configured {
+    ($builder:expr, $options:expr) => {{
+        let (mut builder, options) = ($builder, &$options);
+        if let Some(lease) = options.lease {
+            builder = builder.lease(lease);
+        }
+        if let Some(max_wait) = options.max_wait {
+            builder = builder.max_wait(max_wait);
+        }
+        if let Some(max_drift) = options.max_drift {
+            builder = builder.max_drift(max_drift);
+        }
+        if let Some(restart_safe) = options.restart_safe {
+            builder = builder.restart_safe(restart_safe);
+        }
+        builder
+    }};
+}
+pub(crate) use configured;
 
 /// Makes a generator: an object with its functions.
 pub(crate) fn create<'call>(
@@ -107,55 +170,65 @@ pub(crate) fn create<'call>(
     js: Js<'call>,
     [node_ids, secret, options]: [Value<'call>; 3],
 ) -> Result<Value<'call>> {
-    let node_ids = arguments::node_ids(node_ids)?;
+    let node_ids = arguments::node_ids(node_ids, &Layout::randflake())?;
     let secret = arguments::secret(secret)?;
-    let options = arguments::options(options)?;
-    let mut builder = Randflake::builder(&secret).node_ids(node_ids);
-    if let Some(lease) = options.lease {
-        builder = builder.lease(lease);
-    }
-    if let Some(max_wait) = options.max_wait {
-        builder = builder.max_wait(max_wait);
-    }
-    if let Some(max_drift) = options.max_drift {
-        builder = builder.max_drift(max_drift);
-    }
-    if let Some(restart_safe) = options.restart_safe {
-        builder = builder.restart_safe(restart_safe);
-    }
+    let options = arguments::options(options, arguments::OPTIONS)?;
+    let builder = configured!(Randflake::builder(&secret).node_ids(node_ids), options);
     match options.clock {
         None => functions_and_async(js, &Arc::new(builder.build()?)),
-        Some(clock) => functions(js, builder.clock(clock).build()?),
+        Some(clock) => functions(js, &Arc::from(builder.clock(clock).build()?)),
     }
 }
 
 /// Makes the object of a generator that other threads can use as well.
-pub(crate) fn functions_and_async<'call, G: Generator + Scriptless>(
+pub(crate) fn functions_and_async<'call, G: Encrypting + Scriptless>(
     js: Js<'call>,
     flake: &Arc<G>,
 ) -> Result<Value<'call>> {
-    let object = functions::<G>(js, Arc::clone(flake))?;
-    let flake = Arc::new(Arc::clone(flake));
-    let function = js.function(c"generateManyAsync", flake, generate_many_async::<G>)?;
-    object.set(c"generateManyAsync", function)?;
+    let object = functions(js, flake)?;
+    add_async(js, object, flake)?;
     Ok(object)
 }
 
-fn functions<G: Generator>(js: Js<'_>, flake: impl Into<Arc<G>>) -> Result<Value<'_>> {
-    let flake = flake.into();
+/// Adds the function that works on other threads.
+pub(crate) fn add_async<'call, G: Scriptless>(
+    js: Js<'call>,
+    object: Value<'call>,
+    flake: &Arc<G>,
+) -> Result<()> {
+    let flake = Arc::new(Arc::clone(flake));
+    let function = js.function(c"generateManyAsync", flake, generate_many_async::<G>)?;
+    object.set(c"generateManyAsync", function)
+}
+
+fn functions<'call, G: Encrypting>(js: Js<'call>, flake: &Arc<G>) -> Result<Value<'call>> {
+    let object = generating(js, flake)?;
+    macro_rules! add {
+        ($name:literal, $call:expr) => {
+            object.set($name, js.function($name, Arc::clone(flake), $call)?)?
+        };
+    }
+    add!(c"generateString", generate_string::<G>);
+    add!(c"inspect", inspect::<G>);
+    add!(c"encrypt", encrypt::<G>);
+    add!(c"decrypt", decrypt::<G>);
+    Ok(object)
+}
+
+/// Makes an object with the functions that every generator has.
+pub(crate) fn generating<'call, G: Generator>(
+    js: Js<'call>,
+    flake: &Arc<G>,
+) -> Result<Value<'call>> {
     macro_rules! function {
         ($name:literal, $call:expr) => {
-            ($name, js.function($name, Arc::clone(&flake), $call)?)
+            ($name, js.function($name, Arc::clone(flake), $call)?)
         };
     }
     js.object(&[
         function!(c"generate", generate::<G>),
-        function!(c"generateString", generate_string::<G>),
         function!(c"fill", fill::<G>),
         function!(c"readyInMs", ready_in_ms::<G>),
-        function!(c"inspect", inspect::<G>),
-        function!(c"encrypt", encrypt::<G>),
-        function!(c"decrypt", decrypt::<G>),
         function!(c"nodeIds", node_ids::<G>),
         function!(c"lease", lease::<G>),
         function!(c"extendLease", extend_lease::<G>),
@@ -168,10 +241,10 @@ fn generate<'call, G: Generator>(
     js: Js<'call>,
     []: [Value<'call>; 0],
 ) -> Result<Value<'call>> {
-    js.bigint(flake.generate()?.into())
+    flake.generate()?.bigint(js)
 }
 
-fn generate_string<'call, G: Generator>(
+fn generate_string<'call, G: Encrypting>(
     flake: &G,
     js: Js<'call>,
     []: [Value<'call>; 0],
@@ -237,7 +310,7 @@ fn ready_in_ms<'call, G: Generator>(
     js.number(whole_ms(flake.ready_in()?))
 }
 
-fn inspect<'call, G: Generator>(
+fn inspect<'call, G: Encrypting>(
     flake: &G,
     js: Js<'call>,
     [id, parts]: [Value<'call>; 2],
@@ -246,7 +319,7 @@ fn inspect<'call, G: Generator>(
     js.undefined()
 }
 
-fn encrypt<'call, G: Generator>(
+fn encrypt<'call, G: Encrypting>(
     flake: &G,
     js: Js<'call>,
     [raw]: [Value<'call>; 1],
@@ -254,7 +327,7 @@ fn encrypt<'call, G: Generator>(
     js.bigint(flake.encrypt(arguments::raw(raw)?).into())
 }
 
-fn decrypt<'call, G: Generator>(
+fn decrypt<'call, G: Encrypting>(
     flake: &G,
     js: Js<'call>,
     [id]: [Value<'call>; 1],
@@ -306,7 +379,10 @@ pub(crate) fn numbers<'call>(js: Js<'call>, node_ids: &[u32]) -> Result<Value<'c
 /// takes a fifth of the time that making one here does.
 #[allow(clippy::cast_precision_loss, reason = "unix seconds are far below 2^53")]
 pub(crate) fn write_parts(parts: Parts, room: Value<'_>) -> Result<()> {
-    let parts = [parts.timestamp as f64, parts.node_id.into(), parts.sequence.into()];
+    write_numbers([parts.timestamp as f64, parts.node_id.into(), parts.sequence.into()], room)
+}
+
+pub(crate) fn write_numbers(parts: [f64; 3], room: Value<'_>) -> Result<()> {
     room.overwrite(&parts).ok_or_else(|| {
         Error::new(ErrorKind::Internal, "the parts of an id go into a Float64Array of three")
     })

@@ -13,11 +13,12 @@ use std::{
 };
 
 use randflake::{Clock, Error, ErrorKind, Id, Parts, Result, SystemClock};
-use randflake_leases::{LeaseStatus, Leased};
+use randflake_leases::{LeaseStatus, Leased, Location};
 
 use crate::{
-    arguments,
-    generator::{Generator, fill_in_place, functions_and_async, numbers},
+    arguments::{self, Store},
+    client,
+    generator::{Encrypting, Generator, fill_in_place, functions_and_async, numbers},
     raw::{Js, Value},
 };
 
@@ -25,7 +26,7 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often a wait looks whether its environment has ended.
-const LONGEST_SLICE: Duration = Duration::from_millis(50);
+pub(crate) const LONGEST_SLICE: Duration = Duration::from_millis(50);
 
 /// A generator that, once collected, gives its node ids back without anybody waiting.
 pub(crate) struct Kept(pub(crate) Arc<Leased<EnvironmentClock>>);
@@ -76,6 +77,11 @@ impl Leases {
         }
     }
 
+    /// Returns whether the environment has ended: no JavaScript runs any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.lock().open.is_none()
+    }
+
     /// Takes a generator in, so that it ends with the environment.
     fn keep(&self, leased: Leased<EnvironmentClock>) -> Result<Kept> {
         let mut desk = self.lock();
@@ -97,7 +103,7 @@ impl Leases {
 }
 
 #[cold]
-fn ended() -> Error {
+pub(crate) fn ended() -> Error {
     Error::new(ErrorKind::Closed, "this process, or this worker, is ending and leases nothing")
 }
 
@@ -112,7 +118,7 @@ impl Clock for EnvironmentClock {
     fn sleep(&self, duration: Duration) -> Result<Option<Duration>> {
         let mut slept = Duration::ZERO;
         while slept < duration {
-            if self.0.lock().open.is_none() {
+            if self.0.is_over() {
                 return Err(ended());
             }
             let slice = LONGEST_SLICE.min(duration.saturating_sub(slept));
@@ -137,13 +143,23 @@ pub(crate) fn create<'call>(
     js: Js<'call>,
     [store, secret, options]: [Value<'call>; 3],
 ) -> Result<Value<'call>> {
-    let store = arguments::store(store)?;
-    let secret = arguments::secret(secret)?;
     let options = arguments::lease_options(options)?;
+    let store = arguments::store(store, &options)?;
+    let secret = arguments::secret(secret)?;
     let leases = Arc::clone(leases);
     let asking = leases.lock().open.as_ref().map(|(asking, _)| asking.clone());
     let asking = asking.ok_or_else(ended)?;
-    let mut builder = Leased::builder(store, &secret).clock(EnvironmentClock(Arc::clone(&leases)));
+    let location = match store {
+        Store::Path(path) => path.into(),
+        Store::Server(server) => {
+            let leases = Arc::clone(&leases);
+            Location::new(move |namespace| {
+                Ok(Box::new(client::store(&server, namespace, &leases)?))
+            })
+        }
+    };
+    let mut builder =
+        Leased::builder(location, &secret).clock(EnvironmentClock(Arc::clone(&leases)));
     if let Some(node_count) = options.node_count {
         builder = builder.node_count(node_count);
     }
@@ -200,6 +216,8 @@ fn released<'call>(kept: &Arc<Kept>, js: Js<'call>, []: [Value<'call>; 0]) -> Re
 }
 
 impl Generator for Kept {
+    type Number = Id;
+
     #[inline]
     fn generate(&self) -> Result<Id> {
         self.0.generate()
@@ -211,18 +229,6 @@ impl Generator for Kept {
 
     fn ready_in(&self) -> Result<Duration> {
         self.0.ready_in()
-    }
-
-    fn inspect(&self, id: Id) -> Parts {
-        self.0.inspect(id)
-    }
-
-    fn encrypt(&self, raw: u64) -> Id {
-        self.0.encrypt(raw)
-    }
-
-    fn decrypt(&self, id: Id) -> u64 {
-        self.0.decrypt(id)
     }
 
     fn node_ids(&self) -> Vec<u32> {
@@ -242,6 +248,20 @@ impl Generator for Kept {
 
     fn close(&self) {
         self.0.stop();
+    }
+}
+
+impl Encrypting for Kept {
+    fn inspect(&self, id: Id) -> Parts {
+        self.0.inspect(id)
+    }
+
+    fn encrypt(&self, raw: u64) -> Id {
+        self.0.encrypt(raw)
+    }
+
+    fn decrypt(&self, id: Id) -> u64 {
+        self.0.decrypt(id)
     }
 }
 

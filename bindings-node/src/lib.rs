@@ -2,11 +2,15 @@
 //! out. `index.js` is its only caller and documents what users see.
 
 mod arguments;
+mod client;
+mod cloak;
 mod clock;
 mod generator;
 mod inspector;
+mod layout;
 mod leased;
 mod raw;
+mod snowflake;
 
 use std::sync::{
     Arc,
@@ -61,7 +65,10 @@ fn functions<'call>(
             c"createInspector",
             js.function(c"createInspector", Arc::clone(&module), inspector::create)?,
         ),
+        (c"createLayout", js.function(c"createLayout", Arc::clone(&module), layout::create)?),
+        (c"createCloak", js.function(c"createCloak", Arc::clone(&module), cloak::create)?),
         (c"lease", js.function(c"lease", Arc::new(Arc::clone(&leases)), leased::create)?),
+        (c"initStore", js.function(c"initStore", Arc::new(Arc::clone(&leases)), client::init)?),
         (c"endLeases", js.function(c"endLeases", leases, leased::end)?),
         (c"generateSecret", js.function(c"generateSecret", Arc::clone(&module), generate_secret)?),
         (c"newWeakness", js.function(c"newWeakness", Arc::clone(&module), new_weakness)?),

@@ -13,10 +13,18 @@ use std::{
     thread,
 };
 
-use napi::{JsValue, Unknown, bindgen_prelude::ToNapiValue, sys};
-use randflake::{Error, ErrorKind, Randflake, Result};
+use napi::{
+    JsValue, Status, Unknown,
+    bindgen_prelude::{FromNapiValue, ToNapiValue},
+    sys,
+    threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode},
+};
+use randflake::{Error, ErrorKind, Randflake, Result, Snowflake};
 
-use crate::leased::Kept;
+use crate::{
+    cloak::{Hider, Revealer},
+    leased::Kept,
+};
 
 /// The JavaScript thread during one call from there; what values are read and made with.
 #[derive(Clone, Copy)]
@@ -367,6 +375,10 @@ impl Value<'_> {
         self.type_of() == sys::ValueType::napi_undefined
     }
 
+    pub(crate) fn is_null(self) -> bool {
+        self.type_of() == sys::ValueType::napi_null
+    }
+
     pub(crate) fn is_bigint(self) -> bool {
         self.type_of() == sys::ValueType::napi_bigint
     }
@@ -463,12 +475,19 @@ impl Value<'_> {
         })
     }
 
+    /// Returns this function for other threads to call.
+    pub(crate) fn callback(self) -> Result<Callback> {
+        // SAFETY: env and value are good.
+        let callback = unsafe { FromNapiValue::from_napi_value(self.js.env, self.raw) };
+        callback.map(Callback).map_err(refused_by_napi)
+    }
+
     /// Returns the elements of an array, or the error of a longer one than `most`; `None` if this
     /// is no array.
     pub(crate) fn elements(
         self,
         most: usize,
-        too_many: fn(usize) -> Error,
+        too_many: impl FnOnce(usize) -> Error,
     ) -> Result<Option<Vec<Self>>> {
         // SAFETY: as `read` says.
         let array =
@@ -624,7 +643,8 @@ impl<'call> From<Value<'call>> for Unknown<'call> {
     }
 }
 
-/// A generator that runs no script while it works: its clock, by its type, is the machine's.
+/// What writes ids and runs no script meanwhile, such as a generator whose clock, by its type, is
+/// the machine's.
 pub(crate) trait Scriptless: Send + Sync + 'static {
     fn fill_i64(&self, ids: &mut [i64]) -> Result<()>;
 }
@@ -632,6 +652,26 @@ pub(crate) trait Scriptless: Send + Sync + 'static {
 impl Scriptless for Randflake {
     fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
         self.fill_i64(ids)
+    }
+}
+
+impl Scriptless for Snowflake {
+    fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
+        self.fill_i64(ids)
+    }
+}
+
+impl Scriptless for Hider {
+    fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
+        self.0.hide_many(ids);
+        Ok(())
+    }
+}
+
+impl Scriptless for Revealer {
+    fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
+        self.0.reveal_many(ids);
+        Ok(())
     }
 }
 
@@ -656,6 +696,36 @@ impl Element for i64 {
 
 impl Element for f64 {
     const KIND: sys::napi_typedarray_type = sys::TypedarrayType::float64_array;
+}
+
+/// A function of one argument that any thread may call: it runs on the thread of its environment,
+/// later, and keeps no process alive.
+pub(crate) struct Callback(
+    ThreadsafeFunction<Argument, Unknown<'static>, Argument, Status, false, true>,
+);
+
+/// What makes an argument, on the thread of the environment.
+struct Argument(Box<MakeArgument>);
+
+type MakeArgument = dyn for<'a> FnOnce(Js<'a>) -> Result<Value<'a>> + Send;
+
+impl Callback {
+    /// Returns false if the environment has ended.
+    pub(crate) fn call(
+        &self,
+        argument: impl for<'a> FnOnce(Js<'a>) -> Result<Value<'a>> + Send + 'static,
+    ) -> bool {
+        let mode = ThreadsafeFunctionCallMode::NonBlocking;
+        self.0.call(Argument(Box::new(argument)), mode) == Status::Ok
+    }
+}
+
+impl ToNapiValue for Argument {
+    unsafe fn to_napi_value(env: sys::napi_env, made: Self) -> napi::Result<sys::napi_value> {
+        let js = Js { env, call: PhantomData };
+        let value = guarded(|| made.0(js));
+        value.map(|value| value.raw).map_err(|error| js.napi_error(&error))
+    }
 }
 
 /// A function or object that stays alive between calls. Stays on its thread, as it is neither

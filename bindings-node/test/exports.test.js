@@ -27,7 +27,7 @@ test('the declarations name exactly what is exported', () => {
 })
 
 test('the declarations name exactly the methods of each class', () => {
-  for (const name of ['Randflake', 'Inspector']) {
+  for (const name of ['Randflake', 'Inspector', 'Layout', 'Snowflake', 'Cloak']) {
     const body = declarations.match(new RegExp(`^export class ${name} .*?^}`, 'ms'))[0]
     const declared = names(/^ {2}(?:get )?(\[?[\w.]+\]?)\(/gm, body)
     const symbols = new Map([
@@ -55,7 +55,8 @@ test('the declarations name exactly the codes that all languages share', () => {
 test('without a native half the error begins with its cause', () => {
   const folder = mkdtempSync(join(tmpdir(), 'randflake-loader-'))
   try {
-    for (const file of ['index.js', 'binding.js']) cpSync(join(root, file), join(folder, file))
+    for (const file of ['index.js', 'stores.js', 'binding.js'])
+      cpSync(join(root, file), join(folder, file))
     const done = spawnSync(process.execPath, ['index.js'], { cwd: folder, encoding: 'utf8' })
     assert.notEqual(done.status, 0)
     const [, message] = done.stderr.match(/^Error: (.*)$/m)

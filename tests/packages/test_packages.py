@@ -164,7 +164,7 @@ def test_npm_packages_work_in_an_empty_folder(script: str, node_folder: Path) ->
 def test_main_npm_package_holds_everything_but_binaries(node_tarballs: tuple[Path, Path]) -> None:
     with tarfile.open(node_tarballs[0]) as archive:
         names = {name.removeprefix("package/") for name in archive.getnames()}
-    expected = {"index.js", "index.d.ts", "binding.js", "README.md"}
+    expected = {"index.js", "index.d.ts", "stores.js", "binding.js", "README.md"}
     assert names >= expected | {"LICENSE-MIT", "LICENSE-APACHE"}
     assert not [name for name in names if name.endswith((".node", ".rs", "Cargo.toml"))]
 

@@ -1,10 +1,17 @@
 // Compiled, never run: what an ES module may and may not do.
+import { Redis } from 'ioredis'
 import {
+  Cloak,
   type Clock,
   decodeString,
   encodeString,
   generateSecret,
+  type InitOptions,
   Inspector,
+  initStore,
+  Layout,
+  type LayoutFields,
+  type LayoutName,
   type Lease,
   type LeasedRandflake,
   type LeaseOptions,
@@ -15,7 +22,14 @@ import {
   Randflake,
   RandflakeError,
   type RandflakeErrorCode,
+  type RawParts,
+  type Sequence,
+  Snowflake,
+  type SnowflakeOptions,
+  type StoreAdapter,
+  type StoreClient,
 } from 'randflake'
+import { createClient } from 'redis'
 
 const secret: string = generateSecret()
 const lease: Lease = { start: 1763640000, endExclusive: 1763640300 }
@@ -35,6 +49,13 @@ const leaseOptions: LeaseOptions = {
 }
 await using leased: LeasedRandflake = await Randflake.leased('ids.db', secret, leaseOptions)
 const likeAnyOther: Randflake = await Randflake.leased(new URL('file:///ids.db'), secret)
+const adapter: StoreAdapter = { run: async (_text, parameters) => [parameters, [null]] }
+const pool = { query: async (_text: string) => ({ rows: [] }), connect: async () => {} }
+const stores: (StoreClient | string)[] = [adapter, pool, new Redis()]
+stores.push(createClient(), 'redis://localhost')
+const initOptions: InitOptions = { namespace: 'orders', maxTtlSeconds: 60, quarantine: true }
+for (const store of stores) await initStore(store, secret, initOptions)
+await Randflake.leased(adapter, secret, { create: true, allowWeakStore: true })
 const status: LeaseStatus | null = leased.lease
 console.log(likeAnyOther.lease?.start, status?.state, status?.lastError?.code)
 const id: bigint = flake.generate()
@@ -63,6 +84,44 @@ try {
 }
 console.log(held, nodeIds, parts.date.toISOString(), columns.timestamp, again, round)
 
+// @ts-expect-error no client
+await initStore({ href: 'redis://localhost' }, secret)
+const fields: LayoutFields = {
+  fields: [
+    ['time', 41],
+    ['node', 10],
+    ['sequence', 12],
+  ],
+  tickMs: 10,
+  epochMs: 1735689600000,
+  sequence: ['random', 100],
+  unsigned: false,
+  nodeSplit: [5, 5],
+}
+const layoutName: LayoutName = 'sonyflake'
+const starts: Sequence = 'continuing'
+const layout: Layout = new Layout(layoutName).withSequence(starts)
+const made: RawParts = layout.inspect(layout.pack(new Date(), 1, layout.maxSequence))
+const [first, last]: bigint[] = [layout.firstIdAt(made.unixMs), layout.lastIdAt(made.date)]
+const [datacenter, worker] = layout.splitNode(layout.joinNode(1, 2)) ?? []
+const snowflakeOptions: SnowflakeOptions = { ...options, layout: fields }
+using snowflake = new Snowflake([1, 2], snowflakeOptions)
+await using single = new Snowflake(undefined, { layout: 'simpleflake' })
+const many: BigInt64Array = snowflake.generateMany(single.nodeIds.length)
+const cloak = new Cloak(secret, 'orders.id')
+cloak.hideMany(many)
+cloak.revealMany(many)
+const hidden: string = cloak.hideString(cloak.reveal(cloak.hide(snowflake.generate())))
+console.log(first, last, datacenter, worker, hidden, layout.negativeFrom, snowflake.layout.name)
+
+// @ts-expect-error no such layout
+new Layout('mastodon')
+// @ts-expect-error frozen
+layout.endsAt = 0
+// @ts-expect-error ids are never numbers
+snowflake.inspect(5)
+// @ts-expect-error hidden ids are never numbers
+cloak.reveal(5)
 // @ts-expect-error ids are never numbers
 flake.inspect(5)
 // @ts-expect-error ids are never numbers

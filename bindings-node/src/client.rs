@@ -1,0 +1,153 @@
+//! Stores with a server, reached through a client of JavaScript's: Rust says the statements and
+//! waits on a thread of its own, JavaScript runs them.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{self, Receiver, RecvTimeoutError, SyncSender},
+    },
+    time::Duration,
+};
+
+use randflake::{Error, ErrorKind, Result};
+use randflake_leases::{
+    Namespace,
+    remote::{Client, Protocol, RemoteStore, Response, Statement},
+};
+
+use crate::{
+    arguments::{self, Engine, Server},
+    leased::{LONGEST_SLICE, Leases, ended},
+    raw::{Callback, Js, Value},
+};
+
+/// How long a statement may take: longer than any driver of ours waits for a server.
+const PATIENCE: Duration = Duration::from_secs(10);
+const SLICES: u128 = PATIENCE.as_millis() / LONGEST_SLICE.as_millis();
+
+/// Runs statements on the JavaScript thread of an environment, while that lives.
+struct HostClient {
+    run: Arc<Callback>,
+    leases: Arc<Leases>,
+}
+
+/// Where JavaScript puts the answer to one statement.
+struct Slot(Mutex<Option<SyncSender<Result<Response>>>>);
+
+/// Makes the store of a namespace.
+pub(crate) fn store(
+    server: &Server,
+    namespace: Namespace,
+    leases: &Arc<Leases>,
+) -> Result<RemoteStore<impl Client + use<>>> {
+    let protocol = match server.engine {
+        Engine::Postgresql => Protocol::postgres(namespace),
+        Engine::Redis => Protocol::redis(namespace),
+        Engine::Etcd => Protocol::etcd(namespace),
+    };
+    let protocol = protocol.create(server.create)?.allow_weak_store(server.allow_weak);
+    let (run, leases) = (Arc::clone(&server.run), Arc::clone(leases));
+    Ok(RemoteStore::new(HostClient { run, leases }, protocol))
+}
+
+/// Promises that a namespace is there.
+pub(crate) fn init<'call>(
+    leases: &Arc<Leases>,
+    js: Js<'call>,
+    [server, secret, options]: [Value<'call>; 3],
+) -> Result<Value<'call>> {
+    let secret = arguments::secret(secret)?;
+    let (namespace, quarantine, allow_weak) = arguments::init_options(options, &secret)?;
+    let server = Server { allow_weak, ..arguments::server(server)? };
+    let mut store = store(&server, namespace, leases)?;
+    js.promise(move || store.init(quarantine), |js, ()| js.undefined())
+}
+
+impl Client for HostClient {
+    fn run(&mut self, statement: &Statement) -> Result<Response> {
+        let answered = self.ask(statement)?;
+        for _ in 0..SLICES {
+            if self.leases.is_over() {
+                return Err(unavailable(&ended().to_string()));
+            }
+            match answered.recv_timeout(LONGEST_SLICE) {
+                Ok(answer) => return answer,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(unavailable("the client gave no answer"));
+                }
+            }
+        }
+        Err(unavailable("the JavaScript thread or the client did not answer within 10 seconds"))
+    }
+
+    fn discard(&mut self) {
+        let _ended = self.run.call(|js| js.null());
+    }
+}
+
+impl Drop for HostClient {
+    fn drop(&mut self) {
+        self.discard();
+    }
+}
+
+impl HostClient {
+    fn ask(&self, statement: &Statement) -> Result<Receiver<Result<Response>>> {
+        let (sender, answered) = mpsc::sync_channel(1);
+        let slot = Arc::new(Slot(Mutex::new(Some(sender))));
+        let Statement { text, parameters } = statement.clone();
+        let asked = self.run.call(move |js| {
+            let parameters: Vec<_> =
+                parameters.iter().map(|value| js.text(value)).collect::<Result<_>>()?;
+            js.object(&[
+                (c"text", js.text(text)?),
+                (c"parameters", js.array(&parameters)?),
+                (c"answer", js.function(c"answer", Arc::clone(&slot), answer)?),
+                (c"refuse", js.function(c"refuse", Arc::clone(&slot), refuse)?),
+                (c"fail", js.function(c"fail", slot, fail)?),
+            ])
+        });
+        if asked { Ok(answered) } else { Err(unavailable(&ended().to_string())) }
+    }
+}
+
+impl Slot {
+    /// Only the first answer counts; one that is late goes nowhere.
+    fn put(&self, answer: Result<Response>) {
+        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(sender) = sender {
+            let _nobody_waits = sender.send(answer);
+        }
+    }
+}
+
+/// Takes the rows that the server answered.
+fn answer<'call>(slot: &Slot, js: Js<'call>, [rows]: [Value<'call>; 1]) -> Result<Value<'call>> {
+    let rows = arguments::rows(rows);
+    slot.put(rows.map(Response::Rows).map_err(|error| unavailable(&error.to_string())));
+    js.undefined()
+}
+
+/// Takes the error that the server reported.
+fn refuse<'call>(
+    slot: &Slot,
+    js: Js<'call>,
+    [code, message]: [Value<'call>; 2],
+) -> Result<Value<'call>> {
+    let [code, message] = [code, message].map(|value| value.read_text(str::to_owned));
+    let (code, message) = (code.unwrap_or_default(), message.unwrap_or_default());
+    slot.put(Ok(Response::Refused { code, message }));
+    js.undefined()
+}
+
+/// Takes why there is no answer.
+fn fail<'call>(slot: &Slot, js: Js<'call>, [why]: [Value<'call>; 1]) -> Result<Value<'call>> {
+    let why = why.read_text(str::to_owned).unwrap_or_default();
+    slot.put(Err(unavailable(&why)));
+    js.undefined()
+}
+
+fn unavailable(why: &str) -> Error {
+    Error::new(ErrorKind::StoreUnavailable, format!("cannot use the store: {why}"))
+}

@@ -1,0 +1,93 @@
+use std::{sync::Arc, time::Duration};
+
+use randflake::{Layout, Result, Snowflake};
+
+use crate::{
+    arguments,
+    clock::InjectedClock,
+    generator::{self, Generator, NodeClock, configured},
+    layout,
+    raw::{Js, Value},
+};
+
+impl NodeClock<Snowflake<Self>> for InjectedClock {
+    fn fill(flake: &Snowflake<Self>, ids: Value<'_>) -> Result<()> {
+        generator::fill_by_copy(ids, |own| flake.fill_i64(own))
+    }
+}
+
+impl<C: NodeClock<Self>> Generator for Snowflake<C> {
+    type Number = u64;
+
+    #[inline]
+    fn generate(&self) -> Result<u64> {
+        self.generate()
+    }
+
+    fn fill(&self, ids: Value<'_>) -> Result<()> {
+        C::fill(self, ids)
+    }
+
+    fn ready_in(&self) -> Result<Duration> {
+        self.ready_in()
+    }
+
+    fn node_ids(&self) -> Vec<u32> {
+        self.node_ids().to_vec()
+    }
+
+    fn lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
+        generator::lease_object(js, self.lease())
+    }
+
+    fn extend_lease(&self, end_exclusive: i64) -> Result<()> {
+        self.extend_lease(end_exclusive)
+    }
+
+    fn close(&self) {
+        self.close();
+    }
+}
+
+/// Makes a generator of a layout: an object with its functions.
+pub(crate) fn create<'call>(
+    layout: &Layout,
+    js: Js<'call>,
+    [node_ids, options]: [Value<'call>; 2],
+) -> Result<Value<'call>> {
+    // Who has no node ids to choose from needs to name none.
+    let node_ids = if layout.node_bits() == 0 && node_ids.is_undefined() {
+        Vec::new()
+    } else {
+        arguments::node_ids(node_ids, layout)?
+    };
+    let options = arguments::options(options, arguments::SNOWFLAKE_OPTIONS)?;
+    let builder = configured!(Snowflake::builder(*layout).node_ids(node_ids), options);
+    match options.clock {
+        None => {
+            let flake = Arc::new(builder.build()?);
+            let object = functions(js, &flake)?;
+            generator::add_async(js, object, &flake)?;
+            Ok(object)
+        }
+        Some(clock) => functions(js, &Arc::from(builder.clock(clock).build()?)),
+    }
+}
+
+fn functions<'call, C: NodeClock<Snowflake<C>>>(
+    js: Js<'call>,
+    flake: &Arc<Snowflake<C>>,
+) -> Result<Value<'call>> {
+    let object = generator::generating(js, flake)?;
+    object.set(c"inspect", js.function(c"inspect", Arc::clone(flake), inspect::<C>)?)?;
+    Ok(object)
+}
+
+fn inspect<'call, C: NodeClock<Snowflake<C>>>(
+    flake: &Snowflake<C>,
+    js: Js<'call>,
+    [id, parts]: [Value<'call>; 2],
+) -> Result<Value<'call>> {
+    layout::write_parts(flake.inspect(arguments::raw_or_signed(id)?)?, parts)?;
+    js.undefined()
+}

@@ -1,0 +1,299 @@
+'use strict'
+
+// Runs statements of the native half on the client of a server: the caller's, or one of its own
+// for a URL. The native half says them, and reads the rows.
+
+/** How long clients of our own wait for a connection, and for an answer. */
+const TIMEOUT_MS = 3000
+
+/** What PostgreSQL says to a statement in a transaction that has failed. */
+const IN_TRANSACTION = '25P02'
+
+/** An error that the server itself reports. */
+class Refusal {
+  constructor(code, message) {
+    this.code = code
+    this.message = message
+  }
+}
+
+/** Runs a statement of PostgreSQL; every cell is text, whatever types the program has set. */
+async function runPostgres(client, text, values) {
+  const types = { getTypeParser: () => String }
+  const { rows } = await client.query({ text, values, rowMode: 'array', types })
+  // Asked afterwards: a BEGIN may have been waiting before the statement.
+  if ((client.getTransactionStatus?.() ?? 'I') !== 'I') throw new Refusal(IN_TRANSACTION, '')
+  return rows
+}
+
+async function runPostgresPool(pool, text, values) {
+  const client = await pool.connect()
+  let failure
+  try {
+    return await runPostgres(client, text, values)
+  } catch (error) {
+    failure = error
+    throw error
+  } finally {
+    client.release(failure !== undefined)
+  }
+}
+
+/** Makes rows of what Redis replied: lists of lists as they are, anything else is one row. */
+function rowsOfReply(reply) {
+  const cells = (value) => {
+    if (value instanceof Map) return [...value].flat().map(cell)
+    if (Array.isArray(value)) return value.map(cell)
+    if (value === null || typeof value !== 'object' || Buffer.isBuffer(value)) return [cell(value)]
+    return Object.entries(value).flat().map(cell)
+  }
+  const cell = (value) => (value === null ? null : String(value))
+  return Array.isArray(reply) && reply.every(Array.isArray) ? reply.map(cells) : [cells(reply)]
+}
+
+async function runRedis(send) {
+  try {
+    return rowsOfReply(await send())
+  } catch (error) {
+    const [, code, message] = /^([A-Z]{2,}) (.*)/s.exec(error?.message) ?? []
+    throw code === undefined ? error : new Refusal(code, message)
+  }
+}
+
+const runIoredis = (client, text, parameters) => runRedis(() => client.call(text, ...parameters))
+const runNodeRedis = (client, text, parameters) =>
+  runRedis(() => client.sendCommand([text, ...parameters]))
+
+/** Keeps one connection, opened when it is needed, and another one after a failure. */
+function reconnecting(open, run, close) {
+  let opening
+  const discard = () => {
+    opening?.then(close).catch(() => {})
+    opening = undefined
+  }
+  return {
+    discard,
+    async run(text, parameters) {
+      opening ??= open()
+      try {
+        return await run(await opening, text, parameters)
+      } catch (error) {
+        if (!(error instanceof Refusal)) discard()
+        throw error
+      }
+    },
+  }
+}
+
+/** Loads the first driver that is installed. */
+function driver(RandflakeError, ...names) {
+  for (const name of names) {
+    try {
+      return [name, require(name)]
+    } catch (error) {
+      if (error.code !== 'MODULE_NOT_FOUND') throw error
+    }
+  }
+  throw new RandflakeError(
+    'DRIVER_MISSING',
+    `${names.join(' or ')}, which talks to that server, is not installed: npm install ${names[0]}`,
+  )
+}
+
+const ignore = () => {}
+
+function postgresOf(url, RandflakeError) {
+  const [, { Pool }] = driver(RandflakeError, 'pg')
+  const open = async () =>
+    new Pool({
+      connectionString: url,
+      max: 1,
+      allowExitOnIdle: true,
+      connectionTimeoutMillis: TIMEOUT_MS,
+      query_timeout: TIMEOUT_MS,
+    }).on('error', ignore)
+  return { engine: 'postgresql', ...reconnecting(open, runPostgresPool, (pool) => pool.end()) }
+}
+
+function redisOf(url, RandflakeError) {
+  const [name, loaded] = driver(RandflakeError, 'ioredis', 'redis')
+  return { engine: 'redis', ...(name === 'ioredis' ? ioredisOf : nodeRedisOf)(url, loaded) }
+}
+
+function ioredisOf(url, { Redis }) {
+  const open = async () => {
+    let cause
+    const client = new Redis(url, {
+      lazyConnect: true,
+      connectTimeout: TIMEOUT_MS,
+      commandTimeout: TIMEOUT_MS,
+      retryStrategy: null,
+    }).on('error', (error) => {
+      cause = error
+    })
+    // Itself it only says that the connection is closed.
+    await client.connect().catch((error) => Promise.reject(cause ?? error))
+    client.stream.unref()
+    return client
+  }
+  return reconnecting(open, runIoredis, (client) => client.disconnect())
+}
+
+function nodeRedisOf(url, { createClient }) {
+  const open = async () => {
+    const socket = { connectTimeout: TIMEOUT_MS, reconnectStrategy: false }
+    const client = createClient({ url, socket }).on('error', ignore)
+    await client.connect()
+    client.unref()
+    return client
+  }
+  return reconnecting(open, runNodeRedis, (client) => client.destroy())
+}
+
+function etcdOf(url, RandflakeError) {
+  const scheme = url.startsWith('etcds:') ? 'https' : 'http'
+  const [, login, hosts] = /^\w+:\/\/(?:(.*)@)?([^@]*?)\/?$/.exec(url) ?? []
+  let members = (hosts ?? '').split(',').map((host) => `${scheme}://${host}`)
+  const [name, password] = (login ?? '').split(/:(.*)/s).map(decodeURIComponent)
+  const fits = members.every((member) => /:\d+$/.test(member) && URL.canParse(member))
+  if (!fits || (login !== undefined && !login.includes(':'))) throw badUrl(RandflakeError)
+  let token
+
+  /** Asks the first member that answers: each operation may be repeated. */
+  const post = async (path, body) => {
+    const headers = { 'Content-Type': 'application/json', ...(token && { Authorization: token }) }
+    let failure
+    for (const [turn, member] of members.entries()) {
+      try {
+        const signal = AbortSignal.timeout(TIMEOUT_MS)
+        const request = { method: 'POST', body, headers, redirect: 'error', signal }
+        const answer = await fetch(member + path, request)
+        const text = await answer.text()
+        members = [...members.slice(turn), ...members.slice(0, turn)]
+        return { status: answer.status, text }
+      } catch (error) {
+        failure = error.cause ?? error
+      }
+    }
+    throw failure
+  }
+
+  const logIn = async () => {
+    token = undefined
+    const { text } = await post('/v3/auth/authenticate', JSON.stringify({ name, password }))
+    token = JSON.parse(text).token
+    if (token === undefined) throw new Error('it does not accept the user and the password')
+  }
+
+  return {
+    engine: 'etcd',
+    async run(path, [body]) {
+      if (login !== undefined && token === undefined) await logIn()
+      let answer = await post(path, body)
+      // A token ends after a while.
+      if (login !== undefined && answer.status === 401) {
+        await logIn()
+        answer = await post(path, body)
+      }
+      return [[answer.text]]
+    },
+  }
+}
+
+const OPENERS = {
+  __proto__: null,
+  postgresql: postgresOf,
+  postgres: postgresOf,
+  redis: redisOf,
+  rediss: redisOf,
+  etcd: etcdOf,
+  etcds: etcdOf,
+}
+
+function badUrl(RandflakeError) {
+  return new RandflakeError(
+    'INVALID_ARGUMENT',
+    'this is no URL of a store; one looks like postgresql://user@host:5432/database, ' +
+      'redis://user@host:6379/0 or etcd://host:2379,host:2379',
+  )
+}
+
+/** Returns what must not be in a message. */
+function passwordsOf(url, RandflakeError) {
+  // Several hosts, as etcd's have, are no URL.
+  const oneHost = url.replace(/,[^/?]*/, '')
+  if (!URL.canParse(oneHost)) throw badUrl(RandflakeError)
+  const { password, searchParams } = new URL(oneHost)
+  try {
+    const passwords = [password, decodeURIComponent(password), searchParams.get('password')]
+    return passwords.filter(Boolean)
+  } catch {
+    throw badUrl(RandflakeError)
+  }
+}
+
+/** Returns how to run statements on a client that the caller has. */
+function clientOf(store, RandflakeError) {
+  const has = (name) => typeof store[name] === 'function'
+  const bind = (engine, run) => ({ engine, run: (...statement) => run(store, ...statement) })
+  if (has('run')) return { engine: 'postgresql', run: (...statement) => store.run(...statement) }
+  if (has('query') && has('connect')) {
+    if ('totalCount' in store) return bind('postgresql', runPostgresPool)
+    if (has('getTransactionStatus')) return bind('postgresql', runPostgres)
+    throw new RandflakeError(
+      'INVALID_ARGUMENT',
+      'this client cannot tell whether it is inside a transaction; pass a Pool, or use pg 8.18 or newer',
+    )
+  }
+  if (has('call') && has('eval')) {
+    if (!store.options?.keyPrefix) return bind('redis', runIoredis)
+    throw new RandflakeError(
+      'INVALID_ARGUMENT',
+      'this client has a keyPrefix: clients without it would lease the same node ids; pass one without',
+    )
+  }
+  if (has('sendCommand')) return bind('redis', runNodeRedis)
+  throw new RandflakeError(
+    'INVALID_ARGUMENT',
+    'a store is the path of a SQLite file, the URL or a client of PostgreSQL, Redis or etcd, or an ' +
+      'adapter with run(text, parameters); this object is none of them',
+  )
+}
+
+function open(store, RandflakeError) {
+  if (typeof store === 'object' && store !== null && !(store instanceof URL)) {
+    return { ...clientOf(store, RandflakeError), passwords: [] }
+  }
+  const url = typeof store === 'string' || store instanceof URL ? String(store) : ''
+  const opener = OPENERS[url.split('://', 1)[0]]
+  if (opener === undefined || !url.includes('://')) return undefined
+  return { passwords: passwordsOf(url, RandflakeError), ...opener(url, RandflakeError) }
+}
+
+/** Returns what the native half takes for a store with a server; undefined for any other. */
+function serverOf(store, RandflakeError) {
+  const opened = open(store, RandflakeError)
+  if (opened === undefined) return undefined
+  const { engine, run, discard, passwords } = opened
+  const explain = ({ message, code, name } = {}) =>
+    passwords.reduce(
+      (text, password) => text.replaceAll(password, '***'),
+      String(message || code || name),
+    )
+
+  const ask = async ({ text, parameters, answer, refuse, fail }) => {
+    try {
+      answer(await run(text, parameters))
+    } catch (error) {
+      const refused =
+        error instanceof Refusal ||
+        (typeof error?.severity === 'string' && error.code?.length === 5)
+      if (refused) refuse(error.code, explain(error))
+      else fail(explain(error ?? {}))
+    }
+  }
+  // Without a statement: the connection is to be given up.
+  return { engine, run: (statement) => (statement === null ? discard?.() : void ask(statement)) }
+}
+
+module.exports = { serverOf }

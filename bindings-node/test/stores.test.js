@@ -1,0 +1,330 @@
+'use strict'
+
+// Leases from PostgreSQL, Redis and etcd: real servers, through each client.
+
+const assert = require('node:assert/strict')
+const { cpSync, mkdtempSync, rmSync } = require('node:fs')
+const { tmpdir } = require('node:os')
+const { join } = require('node:path')
+const { after, before, suite, test } = require('node:test')
+const Redis = require('ioredis')
+const { Client, Pool } = require('pg')
+const postgres = require('postgres')
+const { createClient } = require('redis')
+const { initStore, Randflake, RandflakeError } = require('../index.js')
+const { PASSWORD, servers } = require('./servers.js')
+const { newStore, run, SECRET, until } = require('./store.js')
+
+/** Renewed after two seconds. */
+const SHORT = { ttlSeconds: 6, maxSkewSeconds: 1 }
+const HASTY = { acquireTimeoutMs: 100 }
+const SKEW = { maxSkewSeconds: 1 }
+
+const release = (flake) => flake[Symbol.asyncDispose]()
+
+async function refused(leasing, code, pattern = /./) {
+  await assert.rejects(leasing, (error) => {
+    assert(error instanceof RandflakeError, String(error))
+    assert.equal(error.code, code, error.message)
+    assert.match(error.message, pattern)
+    assert(!error.message.includes(PASSWORD) && !error.message.includes(SECRET), error.message)
+    return true
+  })
+}
+
+/** The adapter of the README. */
+const adapterOf = (sql) => ({
+  run: async (text, parameters) => sql.unsafe(text, parameters).values(),
+})
+
+/** What a store is made of for each client, and how to end that. */
+const clients = {
+  postgresql: {
+    url: (url) => [url, () => {}],
+    'a URL object': (url) => [new URL(url), () => {}],
+    'a Pool': (url) => {
+      const pool = new Pool({ connectionString: url })
+      return [pool, () => pool.end()]
+    },
+    'a Client': async (url) => {
+      const client = new Client(url)
+      await client.connect()
+      return [client, () => client.end()]
+    },
+    'an adapter of postgres': (url) => {
+      const sql = postgres(url)
+      return [adapterOf(sql), () => sql.end()]
+    },
+  },
+  redis: {
+    url: (url) => [url, () => {}],
+    ioredis: (url) => {
+      const client = new Redis(url)
+      return [client, () => client.disconnect()]
+    },
+    redis: async (url) => {
+      const client = createClient({ url })
+      await client.connect()
+      return [client, () => client.destroy()]
+    },
+  },
+  etcd: { url: (url) => [url, () => {}] },
+}
+
+const settings = { redis: ['--appendonly', 'yes'] }
+
+for (const [name, table] of Object.entries(clients)) {
+  suite(name, { concurrency: 4 }, () => {
+    let server
+    before(async () => {
+      server = await servers[name](...(settings[name] ?? []))
+    })
+    after(() => server?.stop())
+
+    /** A test that needs the server. */
+    const live = (what, body) =>
+      test(what, (t) => (server === undefined ? t.skip('the server is missing') : body(t)))
+
+    live('is not used before it is made', async () => {
+      const options = { ...HASTY, namespace: 'nobody made this' }
+      await refused(Randflake.leased(server.url, SECRET, options), 'STORE_NOT_INITIALIZED', /init/)
+    })
+
+    for (const [what, make] of Object.entries(table)) {
+      live(`${what}: leases, renews and gives back`, async (t) => {
+        const [store, end] = await make(server.url)
+        t.after(end)
+        const namespace = what
+        await initStore(store, SECRET, { namespace, ...SKEW })
+        await initStore(store, SECRET, { namespace, ...SKEW }) // again: it is there
+        const options = { ...SHORT, namespace }
+        const flakes = await Promise.all([1, 2].map(() => Randflake.leased(store, SECRET, options)))
+        const nodeIds = flakes.flatMap((flake) => flake.nodeIds)
+        assert.equal(new Set(nodeIds).size, 2)
+        const ids = flakes.flatMap((flake) => [...flake.generateMany(1000)])
+        assert.equal(new Set(ids).size, 2000)
+        await until('both are renewed', () => flakes.every(({ lease }) => lease.renewals > 0))
+        assert.deepEqual(
+          flakes.map(({ lease }) => [lease.state, lease.lastError, lease.losses]),
+          [1, 2].map(() => ['holding', null, 0]),
+        )
+        await Promise.all(flakes.map(release))
+        assert.throws(() => flakes[0].generate(), { code: 'CLOSED' })
+        await refused(
+          Randflake.leased(store, `${SECRET.slice(1)}0`, { ...HASTY, namespace }),
+          'SECRET_MISMATCH',
+        )
+      })
+    }
+
+    live('gives all of them back', async () => {
+      const options = { ...SKEW, namespace: 'all' }
+      await initStore(server.url, SECRET, options)
+      const many = { ...options, nodeCount: 1000, ttlSeconds: 300 }
+      for (let turn = 0; turn < 2; turn++) {
+        const flake = await Randflake.leased(server.url, SECRET, many)
+        assert.equal(flake.nodeIds.length, 1000)
+        await release(flake)
+      }
+    })
+
+    live('a process ends by itself while it holds a lease', async () => {
+      await initStore(server.url, SECRET, { namespace: 'ends' })
+      const { stdout, stderr, code, seconds } = await run(
+        server.url,
+        `const flake = await Randflake.leased(STORE, SECRET, { namespace: 'ends' })
+        say(typeof flake.generate())`,
+      )
+      assert.deepEqual([stdout, code], ['bigint\n', 0], stderr)
+      assert(seconds < 5, `took ${seconds} s`)
+    })
+
+    live('a worker that holds a lease can be terminated', async () => {
+      const { stdout, stderr, code } = await run(
+        server.url,
+        `const worker = work(\`const flake = await Randflake.leased(STORE, SECRET, { namespace: 'ends' })
+          parentPort.postMessage(typeof flake.generate())
+          for (;;) flake.generate()\`)
+        say(await once(worker, 'message'))
+        await worker.terminate()
+        say('terminated')`,
+      )
+      assert.deepEqual([stdout, code], ['bigint\nterminated\n', 0], stderr)
+    })
+  })
+}
+
+suite('a store that cannot be used', { concurrency: 4 }, () => {
+  for (const scheme of ['postgresql', 'redis', 'etcd']) {
+    test(`${scheme}: nobody listens`, () => {
+      const url = `${scheme}://user:${PASSWORD}@127.0.0.1:2/`
+      return refused(Randflake.leased(url, SECRET, HASTY), 'STORE_UNAVAILABLE', /ECONNREFUSED/)
+    })
+  }
+
+  const adapters = {
+    'that throws': () => Promise.reject(new Error('mine')),
+    'that throws nothing': () => Promise.reject(),
+    'without rows': async () => 'rows',
+    'with numbers': async () => [[1]],
+    'with other rows': async () => [['check']],
+    'that never answers': () => new Promise(() => {}),
+  }
+  for (const [what, body] of Object.entries(adapters)) {
+    test(`an adapter ${what}`, () =>
+      refused(Randflake.leased({ run: body }, SECRET, HASTY), 'STORE_UNAVAILABLE'))
+  }
+
+  const arguments_ = {
+    'no URL of PostgreSQL': `postgresql://user:${PASSWORD}@host:port`,
+    'no port of etcd': `etcd://user:${PASSWORD}@host`,
+    'no password of etcd': `etcd://${PASSWORD}@host:2379`,
+    'a bad escape': `postgresql://user:${PASSWORD}%zz@host`,
+    'another server': `mysql://user:${PASSWORD}@host`,
+    'another client': { execute() {} },
+    'a Client that cannot tell of a transaction': { query() {}, connect() {} },
+    'a client with a keyPrefix': { call() {}, eval() {}, options: { keyPrefix: 'my:' } },
+  }
+  for (const [what, store] of Object.entries(arguments_)) {
+    test(what, async () => {
+      await refused(Randflake.leased(store, SECRET), 'INVALID_ARGUMENT')
+      await refused(initStore(store, SECRET), 'INVALID_ARGUMENT')
+    })
+  }
+
+  const options = {
+    namespace: 7,
+    maxTtlSeconds: 0,
+    maxSkewSeconds: 51,
+    quarantine: 1,
+    allowWeakStore: 'yes',
+    ttlSeconds: 300,
+  }
+  for (const [name, bad] of Object.entries(options)) {
+    test(`initStore: a bad ${name}`, () =>
+      refused(initStore('etcd://127.0.0.1:2', SECRET, { [name]: bad }), 'INVALID_ARGUMENT'))
+  }
+
+  test('a file has nothing to be made, and no such options', async (t) => {
+    const file = newStore(t)
+    await refused(initStore(file, SECRET), 'INVALID_ARGUMENT')
+    await refused(Randflake.leased(file, SECRET, { create: true }), 'INVALID_ARGUMENT')
+    await refused(Randflake.leased(file, SECRET, { allowWeakStore: true }), 'INVALID_ARGUMENT')
+    await refused(Randflake.leased('redis://host', SECRET, { create: true }), 'INVALID_ARGUMENT')
+  })
+
+  test('a driver that is not installed is named', (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'randflake-drivers-'))
+    t.after(() => rmSync(folder, { recursive: true }))
+    cpSync(join(__dirname, '../stores.js'), join(folder, 'stores.js'))
+    const { serverOf } = require(join(folder, 'stores.js'))
+    const missing = (install) => ({ code: 'DRIVER_MISSING', message: new RegExp(install) })
+    const of = (url) => () => serverOf(url, RandflakeError)
+    assert.throws(of('postgresql://host/db'), missing('npm install pg'))
+    assert.throws(of('rediss://host'), missing('npm install ioredis'))
+    assert.equal(of('etcds://host:2379')().engine, 'etcd')
+  })
+})
+
+suite('a server that refuses', { concurrency: 4 }, () => {
+  const running = {}
+  before(async () => {
+    running.postgresql = await servers.postgresql()
+    running.redis = await servers.redis('--appendonly', 'no', '--save', '')
+  })
+  after(() => Promise.all(Object.values(running).map((server) => server?.stop())))
+  const live = (name, what, body) =>
+    test(what, (t) => (running[name] ? body(t, running[name].url) : t.skip('it is missing')))
+
+  for (const name of ['postgresql', 'redis']) {
+    live(name, `${name}: a wrong password is not shown`, async (_, url) => {
+      const wrong = url.replace(PASSWORD, 'open-wrong-4711')
+      await assert.rejects(Randflake.leased(wrong, SECRET, HASTY), ({ code, message }) => {
+        assert.equal(code, 'STORE_UNAVAILABLE', message)
+        assert.match(message, /password|WRONGPASS|NOAUTH/)
+        return !message.includes('open-')
+      })
+    })
+  }
+
+  live('redis', 'a Redis that keeps nothing', async (_, url) => {
+    await refused(initStore(url, SECRET), 'WEAK_STORE', /disk/)
+    const namespace = 'weak'
+    await initStore(url, SECRET, { namespace, allowWeakStore: true, quarantine: true })
+    const allowed = { ...HASTY, namespace, allowWeakStore: true }
+    await refused(Randflake.leased(url, SECRET, { ...HASTY, namespace }), 'WEAK_STORE')
+    await refused(Randflake.leased(url, SECRET, allowed), 'STORE_QUARANTINED')
+  })
+
+  live('postgresql', 'create makes the tables', async (_, url) => {
+    const flake = await Randflake.leased(url, SECRET, { create: true, namespace: 'made' })
+    assert.equal(typeof flake.generate(), 'bigint')
+    await release(flake)
+  })
+
+  live('postgresql', 'a Client inside a transaction, from the start or later', async (t, url) => {
+    const client = new Client(url)
+    await client.connect()
+    t.after(() => client.end())
+    await initStore(client, SECRET, { namespace: 'transaction', ...SKEW })
+    const options = { ...SHORT, namespace: 'transaction' }
+    await client.query('begin')
+    await refused(Randflake.leased(client, SECRET, options), 'INVALID_ARGUMENT', /transaction/)
+    await client.query('rollback')
+    const flake = await Randflake.leased(client, SECRET, options)
+    await client.query('begin')
+    await until('it is told', () => flake.lease.lastError !== null)
+    assert.deepEqual([flake.lease.lastError.code, flake.lease.renewals], ['INVALID_ARGUMENT', 0])
+    await client.query('rollback')
+    await until('it is renewed', () => flake.lease.renewals > 0)
+    await release(flake)
+  })
+
+  live('postgresql', 'goes on after its connection was closed', async (_, url) => {
+    const named = `${url}?application_name=closed`
+    await initStore(named, SECRET, { namespace: 'closed', ...SKEW })
+    const flake = await Randflake.leased(named, SECRET, { ...SHORT, namespace: 'closed' })
+    const sql = postgres(url)
+    await sql`select pg_terminate_backend(pid) from pg_stat_activity
+      where application_name = 'closed'`
+    await sql.end()
+    await until('it is renewed', () => flake.lease.renewals > 0)
+    assert.equal(flake.lease.state, 'holding')
+    await release(flake)
+  })
+
+  live('postgresql', 'a JavaScript thread that is blocked for long', async (_, url) => {
+    await initStore(url, SECRET, { namespace: 'blocked', ...SKEW })
+    const { stdout, stderr, code } = await run(
+      url,
+      `const options = { ...SHORT, maxSkewSeconds: 1, maxDriftSeconds: 0, maxWaitMs: 0 }
+      const flake = await Randflake.leased(STORE, SECRET, { ...options, namespace: 'blocked' })
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 6500)
+      try { flake.generate() } catch (error) { say(error.code) }
+      await flake.ready()
+      say(typeof flake.generate(), flake.lease.state)`,
+    )
+    assert.deepEqual([stdout, code], ['LEASE_EXPIRED\nbigint holding\n', 0], stderr)
+  })
+
+  live('postgresql', 'a lease is released by dispose, and not at the exit', async (_, url) => {
+    await initStore(url, SECRET, { namespace: 'given' })
+    const sql = postgres(url)
+    const held = async () => {
+      const of = sql`(select id from randflake_namespace where name = 'given')`
+      const rows = await sql`select * from randflake_node where namespace = ${of}`
+      return rows.filter(({ token }) => token !== null).length
+    }
+    const script = (ending) => `
+      const flake = await Randflake.leased(STORE, SECRET, { namespace: 'given' })
+      ${ending}
+      say(flake.lease?.state ?? 'closed')
+      process.exit(3)`
+    const disposed = await run(url, script('await flake[Symbol.asyncDispose]()'))
+    assert.deepEqual([disposed.stdout, disposed.code, await held()], ['closed\n', 3, 0])
+    const exited = await run(url, script(''))
+    assert.deepEqual([exited.stdout, exited.code, await held()], ['holding\n', 3, 1])
+    assert(exited.seconds < 4, `took ${exited.seconds} s`)
+    await sql.end()
+  })
+})
