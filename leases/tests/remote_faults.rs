@@ -401,6 +401,10 @@ fn an_unheard_grant_of_a_restored_etcd_does_not_count() {
 fn a_weak_redis_is_refused_unless_allowed() {
     let Some(server) = Server::redis(&DURABLE) else { return };
     let ask = || acquire(&mut redis(&server.url()), Token::random(), 1, now());
+    server.redis_cli(&["config", "set", "maxmemory-policy", "allkeys-lru"]);
+    fails(redis(&server.url()).init(false), ErrorKind::WeakStore);
+    server.redis_cli(&["config", "set", "maxmemory-policy", "noeviction"]);
+    fails(ask(), ErrorKind::StoreNotInitialized); // what is refused makes nothing
     new_redis(&server.url());
     for (setting, bad, good, says) in [
         ("maxmemory-policy", "allkeys-lru", "noeviction", "allkeys-lru"),

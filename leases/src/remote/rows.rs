@@ -215,14 +215,13 @@ pub(super) async fn check(of: &Protocol, line: &Line, init: Option<bool>) -> Res
                     quarantine: Quarantine::default(),
                     revision: 0,
                 };
-                if of.engine == Engine::Redis && !of.allow_weak {
-                    check_settings(of, line, replicas != "0").await?;
-                }
+                check_settings(of, line, replicas != "0").await?;
                 of.learn(&known)?;
                 return Ok(known);
             }
             "NOT_INITIALIZED" => {
                 let quarantine = of.missing(init)?;
+                check_settings(of, line, replicas != "0").await?;
                 let made = Made::new(&of.namespace);
                 let response = line.run(create(of, token, &made, quarantine)).await;
                 let retry = matches!(&response, Response::Refused { code, .. } if AGAIN.contains(&code.as_str()));
@@ -260,7 +259,11 @@ fn made(of: &Protocol, cells: &[String; 12]) -> Result<Made> {
     })
 }
 
+/// Refuses a Redis that may forget, unless that is allowed.
 async fn check_settings(of: &Protocol, line: &Line, has_replicas: bool) -> Result<()> {
+    if of.engine != Engine::Redis || of.allow_weak {
+        return Ok(());
+    }
     let mut values: [String; SETTINGS.len()] = Default::default();
     for (setting, value) in SETTINGS.iter().zip(&mut values) {
         let parameters = vec!["GET".into(), (*setting).into()];
