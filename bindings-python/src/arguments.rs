@@ -15,7 +15,7 @@ use pyo3::{
     prelude::*,
     types::{PyBool, PyByteArray, PyBytes, PyString},
 };
-use randflake::{Error, ErrorKind, Id, Secret, layout::MAX_NODES};
+use randflake::{Error, ErrorKind, Id, Layout, Secret};
 use randflake_leases::Location;
 
 use crate::{
@@ -127,22 +127,29 @@ impl<'a, 'py> FromPyObject<'a, 'py> for UnixSecond {
 /// One node id, or several.
 pub(crate) struct NodeIds(pub(crate) Vec<u32>);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for NodeIds {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let node_id = |object: &Bound<'py, PyAny>| integer(object, |got| Error::invalid_node(got));
+impl NodeIds {
+    /// Takes those of a layout.
+    pub(crate) fn of(layout: &Layout, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let node_id = |object: &Bound<'_, PyAny>| integer(object, |got| layout.invalid_node(got));
         // Bytes are a sequence of integers, but never meant as one of node ids.
         let bytes = object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>();
         let several = !bytes && !object.is_instance_of::<PyString>();
         let (Ok(length), Ok(items), true) = (object.len(), object.try_iter(), several) else {
-            return node_id(&object).map(|node_id| Self(vec![node_id]));
+            return node_id(object).map(|node_id| Self(vec![node_id]));
         };
         // A range can be longer than memory.
-        if length > MAX_NODES {
-            return Err(raise(Error::too_many_nodes(length)));
+        if length > layout.max_nodes() {
+            return Err(raise(layout.too_many_nodes(length)));
         }
         items.map(|item| node_id(&item?)).collect::<PyResult<_>>().map(Self)
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for NodeIds {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        Self::of(&Layout::randflake(), &object)
     }
 }
 
@@ -269,14 +276,18 @@ impl<'a, 'py> FromPyObject<'a, 'py> for NamespaceName {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let error = |got: &dyn Display| {
-            Error::invalid_argument(format!("namespace must be a str of Unicode text, got {got}"))
-        };
-        let text = object.cast::<PyString>().map_err(|_| wrong_type(&error(&type_of(&object))))?;
-        match text.to_cow() {
-            Ok(name) => Ok(Self(name.into_owned())),
-            Err(_) => Err(raise(error(&"lone surrogates"))),
-        }
+        text(&object, "namespace").map(Self)
+    }
+}
+
+/// What a cloak is for.
+pub(crate) struct Label(pub(crate) String);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Label {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        text(&object, "label").map(Self)
     }
 }
 
@@ -336,6 +347,35 @@ impl<'a, 'py> FromPyObject<'a, 'py> for RestartSafe {
             ))
         })
     }
+}
+
+/// Takes the Unicode text of an argument.
+fn text(object: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
+    let error = |got: &dyn Display| {
+        Error::invalid_argument(format!("{name} must be a str of Unicode text, got {got}"))
+    };
+    let text = object.cast::<PyString>().map_err(|_| wrong_type(&error(&type_of(object))))?;
+    match text.to_cow() {
+        Ok(text) => Ok(text.into_owned()),
+        Err(_) => Err(raise(error(&"lone surrogates"))),
+    }
+}
+
+/// Takes anything that can be gone through, except text.
+pub(crate) fn items<'py>(
+    object: &Bound<'py, PyAny>,
+    error: impl Fn(&dyn Display) -> Error,
+) -> PyResult<impl Iterator<Item = PyResult<Bound<'py, PyAny>>>> {
+    if object.is_instance_of::<PyString>() {
+        return Err(wrong_type(&error(&type_of(object))));
+    }
+    object.try_iter().map_err(|failure| {
+        if failure.is_instance_of::<PyTypeError>(object.py()) {
+            wrong_type(&error(&type_of(object)))
+        } else {
+            failure // of a foreign `__iter__`
+        }
+    })
 }
 
 /// Takes anything with `__index__`, except bool.

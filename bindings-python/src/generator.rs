@@ -24,7 +24,7 @@ use crate::{
 
 /// Batches from this size on release the GIL. Encrypting fewer takes less time than getting the
 /// GIL back from a busy thread.
-const LARGE_BATCH: usize = 16_384;
+pub(crate) const LARGE_BATCH: usize = 16_384;
 
 /// A generator of unique 64-bit ids that outsiders cannot predict, order or count.
 ///

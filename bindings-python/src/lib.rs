@@ -4,14 +4,17 @@
 
 mod arguments;
 mod buffer;
+mod cloak;
 mod clock;
 mod errors;
 mod exit;
 mod generator;
 mod inspector;
+mod layout;
 mod lease;
 mod numpy;
 mod parts;
+mod snowflake;
 mod text;
 
 #[pyo3::pymodule(gil_used = false)]
@@ -20,10 +23,13 @@ mod _randflake {
 
     #[pymodule_export]
     use crate::{
+        cloak::Cloak,
         generator::Randflake,
         inspector::Inspector,
+        layout::{Layout, RawParts},
         lease::Lease,
         parts::Parts,
+        snowflake::Snowflake,
         text::{decode_string, encode_string, generate_secret},
     };
 

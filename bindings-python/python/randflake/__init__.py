@@ -9,10 +9,14 @@ The node id comes from a SQLite file, and nobody else has it meanwhile. See the 
 """
 
 from randflake._randflake import (
+    Cloak,
     Inspector,
+    Layout,
     Lease,
     Parts,
     Randflake,
+    RawParts,
+    Snowflake,
     __version__,
     decode_string,
     encode_string,
@@ -22,6 +26,7 @@ from randflake.arrays import PartsArray
 from randflake.errors import (
     InvalidArgumentError,
     InvalidTypeError,
+    LifetimeWarning,
     RandflakeError,
     RetryLaterError,
     StoreError,
@@ -30,16 +35,21 @@ from randflake.errors import (
 from randflake.leases import LeaseStatus
 
 __all__ = [
+    "Cloak",
     "Inspector",
     "InvalidArgumentError",
     "InvalidTypeError",
+    "Layout",
     "Lease",
     "LeaseStatus",
+    "LifetimeWarning",
     "Parts",
     "PartsArray",
     "Randflake",
     "RandflakeError",
+    "RawParts",
     "RetryLaterError",
+    "Snowflake",
     "StoreError",
     "WeakSecretWarning",
     "__version__",
