@@ -19,6 +19,7 @@ use randflake::{Error, ErrorKind, Id, Layout, Secret};
 use randflake_leases::Location;
 
 use crate::{
+    client::Source,
     errors::{raise, wrong_type},
     lease::Lease,
 };
@@ -201,25 +202,34 @@ impl<'a, 'py> FromPyObject<'a, 'py> for OptionalLease {
 }
 
 /// Where leases come from.
-pub(crate) struct Store(pub(crate) Location);
+pub(crate) enum Store {
+    /// A file, or what is no store.
+    Here(Location),
+    /// A server.
+    Server(Source),
+}
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Store {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Some(source) = Source::of(&object)? {
+            return Ok(Self::Server(source));
+        }
         // Text may be a URL. What is no text is a path, or a str with undecodable bytes.
         if let Ok(text) = object.cast::<PyString>()
             && let Ok(text) = text.to_cow()
         {
-            return Ok(Self(text.into_owned().into()));
+            return Ok(Self::Here(text.into_owned().into()));
         }
         let py = object.py();
         let path = py.import("os")?.call_method1("fsdecode", (object,));
         match path.and_then(|path| path.extract::<OsString>()) {
-            Ok(path) => Ok(Self(PathBuf::from(path).into())),
+            Ok(path) => Ok(Self::Here(PathBuf::from(path).into())),
             Err(failure) if failure.is_instance_of::<PyTypeError>(py) => {
                 Err(wrong_type(&Error::invalid_argument(format!(
-                    "store must be the path of a SQLite file, a str or an os.PathLike, got {}",
+                    "store must be the path of a SQLite file, a str or an os.PathLike, or the URL \
+                     or a client of a server, got {}",
                     type_of(&object)
                 ))))
             }
@@ -333,21 +343,46 @@ impl<'a, 'py> FromPyObject<'a, 'py> for MaxDrift {
     }
 }
 
-/// Yes or no.
-pub(crate) struct RestartSafe(pub(crate) bool);
+/// Defines an option that is yes or no.
+macro_rules! yes_or_no {
+    ($(#[$doc:meta])* $option:ident, $name:literal) => {
+        $(#[$doc])*
+        pub(crate) struct $option(pub(crate) bool);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for RestartSafe {
-    type Error = PyErr;
+        impl<'a, 'py> FromPyObject<'a, 'py> for $option {
+            type Error = PyErr;
 
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        object.extract().map(Self).map_err(|_| {
-            wrong_type(&Error::new(
-                ErrorKind::InvalidArgument,
-                format!("restart_safe must be a bool, got {}", type_of(&object)),
-            ))
-        })
-    }
+            fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+                object.extract().map(Self).map_err(|_| {
+                    let got = type_of(&object);
+                    let must = concat!($name, " must be a bool");
+                    wrong_type(&Error::invalid_argument(format!("{must}, got {got}")))
+                })
+            }
+        }
+    };
 }
+
+yes_or_no!(
+    /// Whether to skip the second of an earlier life.
+    RestartSafe,
+    "restart_safe"
+);
+yes_or_no!(
+    /// Whether the first lease makes the namespace.
+    Create,
+    "create"
+);
+yes_or_no!(
+    /// Whether the store may lose what it has acknowledged.
+    AllowWeakStore,
+    "allow_weak_store"
+);
+yes_or_no!(
+    /// Whether a namespace begins with a wait.
+    Quarantine,
+    "quarantine"
+);
 
 /// Takes the Unicode text of an argument.
 fn text(object: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {

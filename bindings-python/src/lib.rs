@@ -4,6 +4,7 @@
 
 mod arguments;
 mod buffer;
+mod client;
 mod cloak;
 mod clock;
 mod errors;
@@ -15,6 +16,7 @@ mod lease;
 mod numpy;
 mod parts;
 mod snowflake;
+mod store;
 mod text;
 
 #[pyo3::pymodule(gil_used = false)]
@@ -30,13 +32,14 @@ mod _randflake {
         lease::Lease,
         parts::Parts,
         snowflake::Snowflake,
+        store::init_store,
         text::{decode_string, encode_string, generate_secret},
     };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         randflake::loaded();
-        crate::exit::register();
+        crate::exit::register(module.py())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -5,7 +5,8 @@
     flake = Randflake.leased("ids.db", secret)
     id = flake.generate()
 
-The node id comes from a SQLite file, and nobody else has it meanwhile. See the README.
+The node id comes from a SQLite file, or from PostgreSQL, Redis or etcd, and nobody else has it
+meanwhile. See the README.
 """
 
 from randflake._randflake import (
@@ -21,6 +22,7 @@ from randflake._randflake import (
     decode_string,
     encode_string,
     generate_secret,
+    init_store,
 )
 from randflake.arrays import PartsArray
 from randflake.errors import (
@@ -56,4 +58,5 @@ __all__ = [
     "decode_string",
     "encode_string",
     "generate_secret",
+    "init_store",
 ]

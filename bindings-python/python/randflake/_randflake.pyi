@@ -1,5 +1,6 @@
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime as _datetime
 from types import TracebackType
 from typing import (
@@ -22,6 +23,7 @@ from typing_extensions import Buffer
 
 from randflake.arrays import PartsArray
 from randflake.leases import LeaseStatus
+from randflake.stores import Adapter
 
 __all__ = [
     "Cloak",
@@ -36,6 +38,7 @@ __all__ = [
     "decode_string",
     "encode_string",
     "generate_secret",
+    "init_store",
 ]
 
 __version__: Final[str]
@@ -50,6 +53,22 @@ _Sequence: TypeAlias = Literal["zero", "continuing"] | tuple[Literal["random"], 
 class _Clock(Protocol):
     # May also have sleep(seconds: float).
     def now(self) -> float: ...
+
+# A psycopg connection is known by cursor and a redis.Redis by execute_command: they need not be
+# installed to check types.
+@type_check_only
+class _Connection(Protocol):
+    def cursor(self) -> object: ...
+
+@type_check_only
+class _Pool(Protocol):
+    def connection(self, timeout: float) -> AbstractContextManager[object]: ...
+
+@type_check_only
+class _Redis(Protocol):
+    def execute_command(self, *args: str) -> object: ...
+
+_Client: TypeAlias = Adapter | _Connection | _Pool | _Redis
 
 @final
 class Randflake:
@@ -66,7 +85,7 @@ class Randflake:
     ) -> Self: ...
     @staticmethod
     def leased(
-        store: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+        store: str | bytes | os.PathLike[str] | os.PathLike[bytes] | _Client,
         secret: bytes | str,
         *,
         node_count: SupportsIndex = 1,
@@ -76,6 +95,8 @@ class Randflake:
         max_wait: float = 1.0,
         max_drift: SupportsIndex | None = None,
         max_skew: SupportsIndex = 5,
+        create: bool = False,
+        allow_weak_store: bool = False,
     ) -> Randflake: ...
     @property
     def lease(self) -> Lease | LeaseStatus | None: ...
@@ -266,3 +287,13 @@ class Cloak:
 def encode_string(id: SupportsIndex) -> str: ...
 def decode_string(text: str) -> int: ...
 def generate_secret() -> str: ...
+def init_store(
+    store: str | _Client,
+    secret: bytes | str,
+    *,
+    namespace: str = "default",
+    ttl: SupportsIndex = 300,
+    max_skew: SupportsIndex = 5,
+    quarantine: bool = False,
+    allow_weak_store: bool = False,
+) -> None: ...
