@@ -60,7 +60,7 @@ def test_the_vectors_in_both_directions(case: dict[str, Any]) -> None:
 def test_a_preset_is_what_the_vectors_say(name: str) -> None:
     preset, custom = Layout(name), described(name)
     assert (preset.name, custom.name) == (name, "custom")
-    for property in (
+    for name_of_property in (
         "fields",
         "tick_ms",
         "epoch_ms",
@@ -74,7 +74,7 @@ def test_a_preset_is_what_the_vectors_say(name: str) -> None:
         "ends_at",
         "negative_from",
     ):
-        assert getattr(preset, property) == getattr(custom, property), property
+        assert getattr(preset, name_of_property) == getattr(custom, name_of_property)
     assert [list(field) for field in preset.fields] == LAYOUTS[name]["fields"]
 
 
@@ -97,15 +97,15 @@ def test_the_ids_of_neighbouring_ticks_neither_overlap_nor_leave_a_gap() -> None
     for name in PRESETS:
         layout = Layout(name)
         now = layout.epoch_ms + 1_000_000
-        next = now + layout.tick_ms
-        assert layout.last_id_at(now) + 1 == layout.first_id_at(next), name
+        later = now + layout.tick_ms
+        assert layout.last_id_at(now) + 1 == layout.first_id_at(later), name
 
 
 def test_there_are_no_ranges_of_time_where_the_time_is_not_on_top() -> None:
     layout = Layout(fields=[("node", 10), ("time", 41), ("sequence", 12)])
-    for range in (layout.first_id_at, layout.last_id_at):
+    for bound in (layout.first_id_at, layout.last_id_at):
         with pytest.raises(InvalidArgumentError, match="not in the order of their time") as raised:
-            range(1_763_640_000_000)
+            bound(1_763_640_000_000)
         assert raised.value.code == "INVALID_ARGUMENT"
 
 
