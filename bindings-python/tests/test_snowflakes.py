@@ -421,29 +421,30 @@ class ConstructionClock:
         return self.clock.now()
 
 
-def expected(step: dict[str, Any]) -> NDArray[np.int64]:
+def expected(step: dict[str, Any]) -> NDArray[np.uint64]:
     """Returns the ids that a step says: runs of sequences, which are the lowest bits."""
     runs = [
-        Layout("randflake").pack(timestamp * 1000, node_id, first) + np.arange(count)
+        np.uint64(Layout("randflake").pack(timestamp * 1000, node_id, first))
+        + np.arange(count, dtype=np.uint64)
         for timestamp, node_id, first, count in step.get("ids", [])
     ]
-    return np.concatenate([np.empty(0, np.int64), *runs])
+    return np.concatenate([np.empty(0, np.uint64), *runs])
 
 
-def perform(flake: Snowflake, step: dict[str, Any]) -> NDArray[np.int64]:
+def perform(flake: Snowflake, step: dict[str, Any]) -> NDArray[np.uint64]:
     """Makes the call of a step and returns its ids."""
     match step["call"]:
         case "generate":
-            return np.array([flake.generate()])
+            return np.array([flake.generate()], np.uint64)
         case "fill":
-            return flake.generate_array(step["count"])
+            return flake.generate_array(step["count"]).view(np.uint64)
         case "extend_lease":
             flake.extend_lease(step["end_exclusive"])
         case "close":
             flake.close()
         case call:
             raise AssertionError(f"unknown call {call}")
-    return np.empty(0, np.int64)
+    return np.empty(0, np.uint64)
 
 
 # Arguments

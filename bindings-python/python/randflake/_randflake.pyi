@@ -162,7 +162,9 @@ class Parts:
 @final
 class Layout:
     @overload
-    def __new__(cls, name: str, *, sequence: _Sequence | None = None) -> Self: ...
+    def __new__(
+        cls, name: str, *, fields: None = None, sequence: _Sequence | None = None
+    ) -> Self: ...
     @overload
     def __new__(
         cls,
