@@ -24,11 +24,12 @@ use crate::{
 /// Raises InvalidArgumentError with the code INVALID_SECRET or INVALID_ARGUMENT; StoreError with
 /// STORE_UNAVAILABLE, SECRET_MISMATCH, WEAK_STORE or DRIVER_MISSING.
 ///
-/// >>> from randflake import init_store
-/// >>> init_store("redis://user:password@host:port", "9d4be0a1c35f7826b60ef4d7132a985c")
-/// Traceback (most recent call last):
-/// ...
-/// randflake.errors.InvalidArgumentError: this is no URL of Redis; one looks like redis://user@host:6379/0, or rediss:// for TLS
+/// >>> from randflake import StoreError, generate_secret, init_store
+/// >>> try:
+/// ...     init_store("etcd://localhost:1", generate_secret())
+/// ... except StoreError as error:
+/// ...     print(error.code)  # nobody listens at that port
+/// STORE_UNAVAILABLE
 #[pyfunction]
 #[pyo3(
     signature = (

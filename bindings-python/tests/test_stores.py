@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pg8000.native
 import psycopg
 import psycopg_pool
 import pytest
@@ -22,9 +21,8 @@ from randflake import (
     Randflake,
     StoreError,
     init_store,
-    stores,
 )
-from randflake.stores import Refused, Rows, Unavailable
+from randflake.stores import Refused, Unavailable
 from servers import PASSWORD, Server
 
 ENGINES = ["postgres", "redis", "etcd"]
@@ -306,34 +304,19 @@ def test_a_child_leaves_the_connection_of_its_parent_alone(
                 assert flake.generate()
 
 
-class Pg8000:
-    """The adapter of the README."""
-
-    server: stores.Server = "postgresql"
-
-    def __init__(self, **login: Any) -> None:
-        self.login = login
-        self.connection: pg8000.native.Connection | None = None
-
-    def run(self, text: str, parameters: list[str]) -> Rows:
-        if self.connection is None:
-            self.connection = pg8000.native.Connection(**self.login, timeout=3)
-        named = {f"p{number}": value for number, value in enumerate(parameters, 1)}
-        try:
-            rows: Rows = self.connection.run(re.sub(r"\$(\d+)", r":p\1", text), **named) or []
-        except pg8000.native.DatabaseError as error:
-            raise Refused(error.args[0]["C"], error.args[0]["M"]) from None
-        return rows
-
-    def discard(self) -> None:
-        if self.connection is not None:
-            self.connection.close()
-            self.connection = None
+def of_the_readme(name: str) -> Any:
+    """Returns what a code block of the README defines."""
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    (block,) = (block for block in blocks if f"class {name}" in block)
+    defined: dict[str, Any] = {}
+    exec(block, defined)
+    return defined[name]
 
 
 def test_an_adapter_for_another_driver(postgres: Server, namespace: str) -> None:
     login = {"host": "127.0.0.1", "port": postgres.port, "user": postgres.user}
-    adapter = Pg8000(**login, database="postgres", password=PASSWORD)
+    adapter = of_the_readme("Pg8000")(**login, database="postgres", password=PASSWORD)
     init_store(adapter, SECRET, namespace=namespace)
     with Randflake.leased(adapter, SECRET, namespace=namespace) as flake:
         assert flake.generate()
@@ -350,7 +333,7 @@ def test_an_adapter_for_another_driver(postgres: Server, namespace: str) -> None
 class Scripted:
     """Answers what it is told."""
 
-    server: stores.Server = "postgresql"
+    server = "postgresql"
 
     def __init__(self, answer: Callable[[], Any]) -> None:
         self.answer = answer

@@ -15,7 +15,7 @@ import sys
 import time
 import urllib.parse
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from randflake.errors import InvalidArgumentError, InvalidTypeError, StoreError
 
@@ -25,10 +25,7 @@ if TYPE_CHECKING:
     import psycopg
     import redis
 
-__all__ = ["Adapter", "Refused", "Rows", "Server", "Unavailable"]
-
-Server = Literal["postgresql", "redis", "etcd"]
-"""The kinds of servers."""
+__all__ = ["Adapter", "Refused", "Rows", "Source", "Unavailable", "source_of"]
 
 Rows = Sequence[Sequence[str | None]]
 """Rows of text."""
@@ -47,8 +44,8 @@ class Adapter(Protocol):
     discard(), to give up a connection that may deliver the answer to another statement.
     """
 
-    server: Server
-    """Which kind of server it talks to."""
+    server: str
+    """Which kind of server it talks to: "postgresql", "redis" or "etcd"."""
 
     def run(self, text: str, parameters: list[str]) -> Rows:
         """Runs one statement, committed when this returns, and returns its rows.
@@ -87,6 +84,7 @@ class Source(NamedTuple):
     """Where statements can be run."""
 
     server: str
+    """As that of an Adapter."""
     open: Callable[[], Adapter]
     survives_fork: bool
     """Whether open makes a connection of its own."""
@@ -132,7 +130,7 @@ def _is_of(store: object, module: str, name: str) -> bool:
 class _Postgres:
     """psycopg. Speaks to libpq itself, since a connection may have rows and types of its own."""
 
-    server: Server = "postgresql"
+    server = "postgresql"
 
     def __init__(
         self, lend: Callable[[], AbstractContextManager[Any]], hidden: tuple[str, ...] = ()
@@ -259,7 +257,7 @@ def _rows(result: psycopg.pq.abc.PGresult, encoding: str) -> Rows:
 
 
 class _Redis:
-    server: Server = "redis"
+    server = "redis"
 
     def __init__(self, client: Any, hidden: tuple[str, ...]) -> None:
         self._client = client
@@ -295,7 +293,7 @@ def _cell(value: object) -> str | None:
 class _Etcd:
     """The JSON gateway of an etcd, by a connection for each request."""
 
-    server: Server = "etcd"
+    server = "etcd"
 
     def __init__(self, url: str) -> None:
         scheme, _, rest = url.partition("://")
@@ -403,7 +401,7 @@ def _open_etcd(url: str) -> Callable[[], Adapter]:
     return lambda: _Etcd(url)
 
 
-_OPENERS: dict[str, tuple[Server, Callable[[str], Callable[[], Adapter]]]] = {
+_OPENERS: dict[str, tuple[str, Callable[[str], Callable[[], Adapter]]]] = {
     "postgresql": ("postgresql", _open_postgres),
     "postgres": ("postgresql", _open_postgres),
     "redis": ("redis", _open_redis),
