@@ -15,10 +15,11 @@ use pyo3::{
     prelude::*,
     types::{PyBool, PyByteArray, PyBytes, PyString},
 };
-use randflake::{Error, ErrorKind, Id, Secret, layout::MAX_NODES};
+use randflake::{Error, ErrorKind, Id, Layout, Secret};
 use randflake_leases::Location;
 
 use crate::{
+    client::Source,
     errors::{raise, wrong_type},
     lease::Lease,
 };
@@ -127,22 +128,29 @@ impl<'a, 'py> FromPyObject<'a, 'py> for UnixSecond {
 /// One node id, or several.
 pub(crate) struct NodeIds(pub(crate) Vec<u32>);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for NodeIds {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let node_id = |object: &Bound<'py, PyAny>| integer(object, |got| Error::invalid_node(got));
+impl NodeIds {
+    /// Takes those of a layout.
+    pub(crate) fn of(layout: &Layout, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let node_id = |object: &Bound<'_, PyAny>| integer(object, |got| layout.invalid_node(got));
         // Bytes are a sequence of integers, but never meant as one of node ids.
         let bytes = object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>();
         let several = !bytes && !object.is_instance_of::<PyString>();
         let (Ok(length), Ok(items), true) = (object.len(), object.try_iter(), several) else {
-            return node_id(&object).map(|node_id| Self(vec![node_id]));
+            return node_id(object).map(|node_id| Self(vec![node_id]));
         };
         // A range can be longer than memory.
-        if length > MAX_NODES {
-            return Err(raise(Error::too_many_nodes(length)));
+        if length > layout.max_nodes() {
+            return Err(raise(layout.too_many_nodes(length)));
         }
         items.map(|item| node_id(&item?)).collect::<PyResult<_>>().map(Self)
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for NodeIds {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        Self::of(&Layout::randflake(), &object)
     }
 }
 
@@ -194,25 +202,34 @@ impl<'a, 'py> FromPyObject<'a, 'py> for OptionalLease {
 }
 
 /// Where leases come from.
-pub(crate) struct Store(pub(crate) Location);
+pub(crate) enum Store {
+    /// A file, or what is no store.
+    Here(Location),
+    /// A server.
+    Server(Source),
+}
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Store {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Some(source) = Source::of(&object)? {
+            return Ok(Self::Server(source));
+        }
         // Text may be a URL. What is no text is a path, or a str with undecodable bytes.
         if let Ok(text) = object.cast::<PyString>()
             && let Ok(text) = text.to_cow()
         {
-            return Ok(Self(text.into_owned().into()));
+            return Ok(Self::Here(text.into_owned().into()));
         }
         let py = object.py();
         let path = py.import("os")?.call_method1("fsdecode", (object,));
         match path.and_then(|path| path.extract::<OsString>()) {
-            Ok(path) => Ok(Self(PathBuf::from(path).into())),
+            Ok(path) => Ok(Self::Here(PathBuf::from(path).into())),
             Err(failure) if failure.is_instance_of::<PyTypeError>(py) => {
                 Err(wrong_type(&Error::invalid_argument(format!(
-                    "store must be the path of a SQLite file, a str or an os.PathLike, got {}",
+                    "store must be the path of a SQLite file, a str or an os.PathLike, or the URL \
+                     or a client of a server, got {}",
                     type_of(&object)
                 ))))
             }
@@ -269,14 +286,18 @@ impl<'a, 'py> FromPyObject<'a, 'py> for NamespaceName {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let error = |got: &dyn Display| {
-            Error::invalid_argument(format!("namespace must be a str of Unicode text, got {got}"))
-        };
-        let text = object.cast::<PyString>().map_err(|_| wrong_type(&error(&type_of(&object))))?;
-        match text.to_cow() {
-            Ok(name) => Ok(Self(name.into_owned())),
-            Err(_) => Err(raise(error(&"lone surrogates"))),
-        }
+        text(&object, "namespace").map(Self)
+    }
+}
+
+/// What a cloak is for.
+pub(crate) struct Label(pub(crate) String);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Label {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        text(&object, "label").map(Self)
     }
 }
 
@@ -322,20 +343,74 @@ impl<'a, 'py> FromPyObject<'a, 'py> for MaxDrift {
     }
 }
 
-/// Yes or no.
-pub(crate) struct RestartSafe(pub(crate) bool);
+/// Defines an option that is yes or no.
+macro_rules! yes_or_no {
+    ($(#[$doc:meta])* $option:ident, $name:literal) => {
+        $(#[$doc])*
+        pub(crate) struct $option(pub(crate) bool);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for RestartSafe {
-    type Error = PyErr;
+        impl<'a, 'py> FromPyObject<'a, 'py> for $option {
+            type Error = PyErr;
 
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        object.extract().map(Self).map_err(|_| {
-            wrong_type(&Error::new(
-                ErrorKind::InvalidArgument,
-                format!("restart_safe must be a bool, got {}", type_of(&object)),
-            ))
-        })
+            fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+                object.extract().map(Self).map_err(|_| {
+                    let got = type_of(&object);
+                    let must = concat!($name, " must be a bool");
+                    wrong_type(&Error::invalid_argument(format!("{must}, got {got}")))
+                })
+            }
+        }
+    };
+}
+
+yes_or_no!(
+    /// Whether to skip the second of an earlier life.
+    RestartSafe,
+    "restart_safe"
+);
+yes_or_no!(
+    /// Whether the first lease makes the namespace.
+    Create,
+    "create"
+);
+yes_or_no!(
+    /// Whether the store may lose what it has acknowledged.
+    AllowWeakStore,
+    "allow_weak_store"
+);
+yes_or_no!(
+    /// Whether a namespace begins with a wait.
+    Quarantine,
+    "quarantine"
+);
+
+/// Takes the Unicode text of an argument.
+fn text(object: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
+    let error = |got: &dyn Display| {
+        Error::invalid_argument(format!("{name} must be a str of Unicode text, got {got}"))
+    };
+    let text = object.cast::<PyString>().map_err(|_| wrong_type(&error(&type_of(object))))?;
+    match text.to_cow() {
+        Ok(text) => Ok(text.into_owned()),
+        Err(_) => Err(raise(error(&"lone surrogates"))),
     }
+}
+
+/// Takes anything that can be gone through, except text.
+pub(crate) fn items<'py>(
+    object: &Bound<'py, PyAny>,
+    error: impl Fn(&dyn Display) -> Error,
+) -> PyResult<impl Iterator<Item = PyResult<Bound<'py, PyAny>>>> {
+    if object.is_instance_of::<PyString>() {
+        return Err(wrong_type(&error(&type_of(object))));
+    }
+    object.try_iter().map_err(|failure| {
+        if failure.is_instance_of::<PyTypeError>(object.py()) {
+            wrong_type(&error(&type_of(object)))
+        } else {
+            failure // of a foreign `__iter__`
+        }
+    })
 }
 
 /// Takes anything with `__index__`, except bool.

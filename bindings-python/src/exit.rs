@@ -29,27 +29,40 @@ const GLANCE: Duration = Duration::from_millis(1);
 ///
 /// Locked for moments, in which nothing of Python is called: so no thread that is about to fork
 /// ever finds it taken, since it has the GIL.
-static LEASED: Mutex<Vec<Arc<Leased<Clock>>>> = Mutex::new(Vec::new());
+static LEASED: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+
+#[derive(Clone)]
+struct Kept {
+    leased: Arc<Leased<Clock>>,
+    /// Its store is asked by a client in Python.
+    needs_python: bool,
+}
 
 /// Has everything given back once Python has ended.
 ///
 /// Python's own atexit is too early: threads of daemons still run then, and after them functions
-/// that other modules have registered. They would find their generator closed.
-pub(crate) fn register() {
+/// that other modules have registered. They would find their generator closed. Only where a client
+/// in Python has to be called it is the last moment: the last of `atexit`, since it is the first.
+pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
     extern "C" fn at_exit() {
-        close_all();
+        close_all(|_| true);
     }
+
+    py.import("atexit")?.call_method1("register", (wrap_pyfunction!(close_served, py)?,))?;
 
     // SAFETY: `at_exit` calls nothing of Python, and this library is never unloaded.
     unsafe { ffi::Py_AtExit(Some(at_exit)) };
     // It fails if 32 others were faster. Then the node ids are idle to the end of their leases.
+    Ok(())
 }
 
 /// Has a generator end with the process.
-pub(crate) fn keep(leased: &Arc<Leased<Clock>>) {
+pub(crate) fn keep(leased: &Arc<Leased<Clock>>, needs_python: bool) {
     let mut all = lock();
-    all.retain(|other| !other.is_over());
-    all.push(Arc::clone(leased));
+    let over: Vec<Kept> = all.extract_if(.., |other| other.leased.is_over()).collect();
+    all.push(Kept { leased: Arc::clone(leased), needs_python });
+    drop(all);
+    drop(over); // not before: with it may go a client in Python, and with that anything
 }
 
 /// Has everything given back at the end of a child of multiprocessing, which ends without ending
@@ -73,21 +86,27 @@ pub(crate) fn register_in_child(py: Python<'_>) -> PyResult<()> {
 
 #[pyfunction]
 fn close_leased(py: Python<'_>) {
-    py.detach(close_all);
+    py.detach(|| close_all(|_| true));
 }
 
-fn close_all() {
-    let all = lock().clone();
-    for leased in &all {
-        leased.stop(); // all at once
+#[pyfunction]
+fn close_served(py: Python<'_>) {
+    py.detach(|| close_all(|kept| kept.needs_python));
+}
+
+fn close_all(which: impl Fn(&Kept) -> bool) {
+    let mut all = lock().clone();
+    all.retain(which);
+    for kept in &all {
+        kept.leased.stop(); // all at once
     }
     let mut waited = Duration::ZERO;
-    while waited < PATIENCE && !all.iter().all(|leased| leased.is_over()) {
+    while waited < PATIENCE && !all.iter().all(|kept| kept.leased.is_over()) {
         waited += SystemClock.sleep(GLANCE).ok().flatten().unwrap_or(PATIENCE);
     }
 }
 
 /// A list of generators is good whatever has panicked.
-fn lock() -> MutexGuard<'static, Vec<Arc<Leased<Clock>>>> {
+fn lock() -> MutexGuard<'static, Vec<Kept>> {
     LEASED.lock().unwrap_or_else(PoisonError::into_inner)
 }

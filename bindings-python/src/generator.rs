@@ -9,10 +9,12 @@ use randflake_leases::Leased;
 
 use crate::{
     arguments::{
-        AcquireTimeout, AnyId, AnySecret, Count, MaxDrift, MaxSkew, MaxWait, NamespaceName,
-        NodeCount, NodeIds, OptionalLease, Raw, RestartSafe, Store, Ttl, UnixSecond,
+        AcquireTimeout, AllowWeakStore, AnyId, AnySecret, Count, Create, MaxDrift, MaxSkew,
+        MaxWait, NamespaceName, NodeCount, NodeIds, OptionalLease, Raw, RestartSafe, Store, Ttl,
+        UnixSecond,
     },
     buffer::{Int64Buffer, zeros},
+    client::Terms,
     clock::Clock,
     errors::{call, caught, raise, wrong_type},
     exit,
@@ -24,7 +26,7 @@ use crate::{
 
 /// Batches from this size on release the GIL. Encrypting fewer takes less time than getting the
 /// GIL back from a busy thread.
-const LARGE_BATCH: usize = 16_384;
+pub(crate) const LARGE_BATCH: usize = 16_384;
 
 /// A generator of unique 64-bit ids that outsiders cannot predict, order or count.
 ///
@@ -116,7 +118,10 @@ impl Randflake {
     ///
     /// Take one for each process, for as long as it lives: each call takes a lease of its own.
     ///
-    /// store: the path of a SQLite file on a local disk, which is made if it is missing.
+    /// store: the path of a SQLite file on a local disk, which is made if it is missing. Or a
+    /// server: a URL, which is postgresql://, redis://, rediss://, etcd://host:port,host:port or
+    /// etcds://; a psycopg connection, or a pool of them; a redis.Redis; or an Adapter of
+    /// randflake.stores. A forked child connects anew with a URL, and raises FORKED with others.
     /// secret: 16 bytes, or a str of 32 hex digits; see generate_secret.
     /// node_count: how many node ids, 1 to 16384, each worth 131072 ids a second. While the store
     /// has fewer, the generator does with fewer.
@@ -131,11 +136,14 @@ impl Randflake {
     /// borrow coming seconds.
     /// max_skew: by how many whole seconds clocks may differ; a namespace keeps what it was made
     /// with.
+    /// create: whether to make the namespace in PostgreSQL or etcd if it is not there, instead of
+    /// init_store. A file is always made.
+    /// allow_weak_store: whether to lease from a Redis that may lose what it has acknowledged.
     ///
     /// Raises InvalidArgumentError with the code INVALID_SECRET or INVALID_ARGUMENT; StoreError
     /// with NODES_EXHAUSTED, STORE_UNAVAILABLE, CLOCK_SKEW or STORE_QUARANTINED if there is no
-    /// lease within acquire_timeout, with SECRET_MISMATCH, STORE_REPLACED, STORE_NOT_INITIALIZED or
-    /// WEAK_STORE at once. Ctrl-C ends the wait.
+    /// lease within acquire_timeout, with SECRET_MISMATCH, STORE_REPLACED, STORE_NOT_INITIALIZED,
+    /// WEAK_STORE or DRIVER_MISSING at once. Ctrl-C ends the wait.
     ///
     /// >>> import tempfile
     /// >>> from randflake import Randflake, generate_secret
@@ -157,9 +165,12 @@ impl Randflake {
             max_wait = MaxWait(Duration::from_secs(1)),
             max_drift = None,
             max_skew = MaxSkew(5),
+            create = Create(false),
+            allow_weak_store = AllowWeakStore(false),
         ),
         text_signature = "(store, secret, *, node_count=1, ttl=None, namespace='default', \
-                          acquire_timeout=10, max_wait=1.0, max_drift=None, max_skew=5)"
+                          acquire_timeout=10, max_wait=1.0, max_drift=None, max_skew=5, \
+                          create=False, allow_weak_store=False)"
     )]
     #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
     fn leased(
@@ -173,8 +184,15 @@ impl Randflake {
         max_wait: MaxWait,
         max_drift: Option<MaxDrift>,
         max_skew: MaxSkew,
+        create: Create,
+        allow_weak_store: AllowWeakStore,
     ) -> PyResult<Self> {
-        let mut builder = Leased::builder(store.0, &secret.0)
+        let terms = Terms { create: create.0, allow_weak_store: allow_weak_store.0 };
+        let (location, needs_python) = match store {
+            Store::Here(location) => (location, false),
+            Store::Server(source) => (source.location(terms), true),
+        };
+        let mut builder = Leased::builder(location, &secret.0)
             .node_count(node_count.0)
             .namespace(namespace.0)
             .acquire_timeout(acquire_timeout.0)
@@ -189,7 +207,7 @@ impl Randflake {
         }
         exit::register_in_child(py)?;
         let leased = Arc::new(py.detach(|| call(|| builder.open()))?);
-        exit::keep(&leased);
+        exit::keep(&leased, needs_python);
         Ok(Self { generator: Generator::Leased(leased) })
     }
 

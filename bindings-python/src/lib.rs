@@ -4,14 +4,19 @@
 
 mod arguments;
 mod buffer;
+mod client;
+mod cloak;
 mod clock;
 mod errors;
 mod exit;
 mod generator;
 mod inspector;
+mod layout;
 mod lease;
 mod numpy;
 mod parts;
+mod snowflake;
+mod store;
 mod text;
 
 #[pyo3::pymodule(gil_used = false)]
@@ -20,17 +25,21 @@ mod _randflake {
 
     #[pymodule_export]
     use crate::{
+        cloak::Cloak,
         generator::Randflake,
         inspector::Inspector,
+        layout::{Layout, RawParts},
         lease::Lease,
         parts::Parts,
+        snowflake::Snowflake,
+        store::init_store,
         text::{decode_string, encode_string, generate_secret},
     };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         randflake::loaded();
-        crate::exit::register();
+        crate::exit::register(module.py())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

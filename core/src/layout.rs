@@ -277,6 +277,23 @@ impl Layout {
         self.name
     }
 
+    /// Returns the fields, from high to low, with their widths in bits.
+    ///
+    /// ```
+    /// # use randflake::{Field, Layout};
+    /// let fields = [(Field::Time, 39), (Field::Sequence, 8), (Field::Node, 16)];
+    /// assert_eq!(Layout::sonyflake().fields(), fields);
+    /// ```
+    #[must_use]
+    pub fn fields(&self) -> Vec<(Field, u32)> {
+        let places =
+            [(Field::Time, self.time), (Field::Node, self.node), (Field::Sequence, self.sequence)];
+        let mut places = places.to_vec();
+        places.retain(|(_, place)| place.bits > 0);
+        places.sort_by_key(|(_, place)| std::cmp::Reverse(place.shift));
+        places.into_iter().map(|(field, place)| (field, place.bits)).collect()
+    }
+
     /// Returns the width of the time, in bits.
     #[must_use]
     pub const fn time_bits(&self) -> u32 {
@@ -513,12 +530,11 @@ impl Layout {
             // As stores have had it since before there were other layouts.
             return format!("{EPOCH}:{TIMESTAMP_BITS}:{NODE_BITS}:{SEQUENCE_BITS}");
         }
-        let mut fields =
-            [("time", self.time), ("node", self.node), ("sequence", self.sequence)].to_vec();
-        fields.retain(|(_, place)| place.bits > 0);
-        fields.sort_by_key(|(_, place)| std::cmp::Reverse(place.shift));
-        let fields: Vec<_> =
-            fields.iter().map(|(name, place)| format!("{name}{}", place.bits)).collect();
+        let fields: Vec<_> = self
+            .fields()
+            .iter()
+            .map(|(field, bits)| format!("{field:?}{bits}").to_ascii_lowercase())
+            .collect();
         format!("{}:{}:{}", self.epoch_ms, self.tick_ms, fields.join(","))
     }
 

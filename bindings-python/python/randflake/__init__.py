@@ -5,23 +5,30 @@
     flake = Randflake.leased("ids.db", secret)
     id = flake.generate()
 
-The node id comes from a SQLite file, and nobody else has it meanwhile. See the README.
+The node id comes from a SQLite file, or from PostgreSQL, Redis or etcd, and nobody else has it
+meanwhile. See the README.
 """
 
 from randflake._randflake import (
+    Cloak,
     Inspector,
+    Layout,
     Lease,
     Parts,
     Randflake,
+    RawParts,
+    Snowflake,
     __version__,
     decode_string,
     encode_string,
     generate_secret,
+    init_store,
 )
 from randflake.arrays import PartsArray
 from randflake.errors import (
     InvalidArgumentError,
     InvalidTypeError,
+    LifetimeWarning,
     RandflakeError,
     RetryLaterError,
     StoreError,
@@ -30,20 +37,26 @@ from randflake.errors import (
 from randflake.leases import LeaseStatus
 
 __all__ = [
+    "Cloak",
     "Inspector",
     "InvalidArgumentError",
     "InvalidTypeError",
+    "Layout",
     "Lease",
     "LeaseStatus",
+    "LifetimeWarning",
     "Parts",
     "PartsArray",
     "Randflake",
     "RandflakeError",
+    "RawParts",
     "RetryLaterError",
+    "Snowflake",
     "StoreError",
     "WeakSecretWarning",
     "__version__",
     "decode_string",
     "encode_string",
     "generate_secret",
+    "init_store",
 ]

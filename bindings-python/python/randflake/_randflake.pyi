@@ -1,8 +1,21 @@
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime as _datetime
 from types import TracebackType
-from typing import Final, NoReturn, Protocol, Self, SupportsIndex, TypeAlias, final, type_check_only
+from typing import (
+    Any,
+    Final,
+    Literal,
+    NoReturn,
+    Protocol,
+    Self,
+    SupportsIndex,
+    TypeAlias,
+    final,
+    overload,
+    type_check_only,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,16 +23,22 @@ from typing_extensions import Buffer
 
 from randflake.arrays import PartsArray
 from randflake.leases import LeaseStatus
+from randflake.stores import Adapter
 
 __all__ = [
+    "Cloak",
     "Inspector",
+    "Layout",
     "Lease",
     "Parts",
     "Randflake",
+    "RawParts",
+    "Snowflake",
     "__version__",
     "decode_string",
     "encode_string",
     "generate_secret",
+    "init_store",
 ]
 
 __version__: Final[str]
@@ -27,10 +46,29 @@ __version__: Final[str]
 # Before Python 3.12, type checkers do not know that a numpy array is a buffer.
 _Int64Buffer: TypeAlias = Buffer | NDArray[np.int64]
 
+_Field: TypeAlias = Literal["time", "node", "sequence"]
+_Sequence: TypeAlias = Literal["zero", "continuing"] | tuple[Literal["random"], SupportsIndex]
+
 @type_check_only
 class _Clock(Protocol):
     # May also have sleep(seconds: float).
     def now(self) -> float: ...
+
+# A psycopg connection is known by cursor and a redis.Redis by execute_command: they need not be
+# installed to check types.
+@type_check_only
+class _Connection(Protocol):
+    def cursor(self) -> object: ...
+
+@type_check_only
+class _Pool(Protocol):
+    def connection(self, timeout: float) -> AbstractContextManager[object]: ...
+
+@type_check_only
+class _Redis(Protocol):
+    def execute_command(self, *args: str) -> object: ...
+
+_Client: TypeAlias = Adapter | _Connection | _Pool | _Redis
 
 @final
 class Randflake:
@@ -47,7 +85,7 @@ class Randflake:
     ) -> Self: ...
     @staticmethod
     def leased(
-        store: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+        store: str | bytes | os.PathLike[str] | os.PathLike[bytes] | _Client,
         secret: bytes | str,
         *,
         node_count: SupportsIndex = 1,
@@ -57,6 +95,8 @@ class Randflake:
         max_wait: float = 1.0,
         max_drift: SupportsIndex | None = None,
         max_skew: SupportsIndex = 5,
+        create: bool = False,
+        allow_weak_store: bool = False,
     ) -> Randflake: ...
     @property
     def lease(self) -> Lease | LeaseStatus | None: ...
@@ -119,6 +159,143 @@ class Parts:
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[type[Parts], tuple[int, int, int]]: ...
 
+@final
+class Layout:
+    @overload
+    def __new__(
+        cls, name: str, *, fields: None = None, sequence: _Sequence | None = None
+    ) -> Self: ...
+    @overload
+    def __new__(
+        cls,
+        name: None = None,
+        *,
+        fields: Iterable[tuple[_Field, SupportsIndex]],
+        tick_ms: SupportsIndex | None = None,
+        epoch_ms: SupportsIndex | None = None,
+        sequence: _Sequence | None = None,
+        unsigned: bool = False,
+        node_split: tuple[SupportsIndex, SupportsIndex] | None = None,
+    ) -> Self: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def fields(self) -> tuple[tuple[_Field, int], ...]: ...
+    @property
+    def tick_ms(self) -> int: ...
+    @property
+    def epoch_ms(self) -> int: ...
+    @property
+    def sequence(
+        self,
+    ) -> Literal["zero", "continuing"] | tuple[Literal["random"], int]: ...
+    @property
+    def unsigned(self) -> bool: ...
+    @property
+    def node_split(self) -> tuple[int, int] | None: ...
+    @property
+    def max_node_id(self) -> int: ...
+    @property
+    def max_sequence(self) -> int: ...
+    @property
+    def ids_per_node(self) -> int: ...
+    @property
+    def max_nodes(self) -> int: ...
+    @property
+    def ends_at(self) -> int: ...
+    @property
+    def negative_from(self) -> int | None: ...
+    def inspect(self, raw: SupportsIndex) -> RawParts: ...
+    def pack(
+        self,
+        unix_ms: SupportsIndex | _datetime,
+        node_id: SupportsIndex,
+        sequence: SupportsIndex,
+    ) -> int: ...
+    def first_id_at(self, unix_ms: SupportsIndex | _datetime) -> int: ...
+    def last_id_at(self, unix_ms: SupportsIndex | _datetime) -> int: ...
+    def join_node(self, datacenter: SupportsIndex, worker: SupportsIndex) -> int: ...
+    def split_node(self, node_id: SupportsIndex) -> tuple[int, int] | None: ...
+    def remaining(self) -> float: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[str, ...], dict[str, Any]]: ...
+
+@final
+class RawParts:
+    def __new__(
+        cls, unix_ms: SupportsIndex, node_id: SupportsIndex, sequence: SupportsIndex
+    ) -> Self: ...
+    @property
+    def unix_ms(self) -> int: ...
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def sequence(self) -> int: ...
+    @property
+    def datetime(self) -> _datetime: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[type[RawParts], tuple[int, int, int]]: ...
+
+@final
+class Snowflake:
+    def __new__(
+        cls,
+        node_id: SupportsIndex | Sequence[SupportsIndex],
+        layout: Layout | str = "twitter",
+        *,
+        lease: Lease | None = None,
+        max_wait: float = 1.0,
+        max_drift: SupportsIndex = 0,
+        restart_safe: bool = True,
+        clock: _Clock | Callable[[], float] | None = None,
+    ) -> Self: ...
+    @property
+    def lease(self) -> Lease | None: ...
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def node_ids(self) -> tuple[int, ...]: ...
+    def generate(self) -> int: ...
+    def generate_many(self, n: SupportsIndex) -> list[int]: ...
+    def generate_array(self, n: SupportsIndex) -> NDArray[np.int64]: ...
+    def fill(self, buffer: _Int64Buffer) -> None: ...
+    def inspect(self, raw: SupportsIndex) -> RawParts: ...
+    def extend_lease(self, end_exclusive: SupportsIndex) -> None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn: ...
+
+@final
+class Cloak:
+    def __new__(cls, secret: bytes | str, label: str) -> Self: ...
+    def hide(self, number: SupportsIndex) -> int: ...
+    def hide_string(self, number: SupportsIndex) -> str: ...
+    def hide_many(self, numbers: Iterable[SupportsIndex]) -> list[int]: ...
+    def hide_in_place(self, buffer: _Int64Buffer) -> None: ...
+    def reveal(self, id: SupportsIndex | str) -> int: ...
+    def reveal_many(self, ids: Iterable[SupportsIndex | str]) -> list[int]: ...
+    def reveal_in_place(self, buffer: _Int64Buffer) -> None: ...
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn: ...
+
 def encode_string(id: SupportsIndex) -> str: ...
 def decode_string(text: str) -> int: ...
 def generate_secret() -> str: ...
+def init_store(
+    store: str | _Client,
+    secret: bytes | str,
+    *,
+    namespace: str = "default",
+    ttl: SupportsIndex = 300,
+    max_skew: SupportsIndex = 5,
+    quarantine: bool = False,
+    allow_weak_store: bool = False,
+) -> None: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "InvalidArgumentError",
     "InvalidTypeError",
+    "LifetimeWarning",
     "RandflakeError",
     "RetryLaterError",
     "StoreError",
@@ -91,3 +92,7 @@ class StoreError(RandflakeError):
 
 class WeakSecretWarning(UserWarning):
     """A secret looks like a password or a pattern, which can be guessed from a few ids."""
+
+
+class LifetimeWarning(UserWarning):
+    """The layout of a generator ends within two years."""

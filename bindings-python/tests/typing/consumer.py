@@ -13,16 +13,21 @@ import numpy as np
 import randflake
 from numpy.typing import NDArray
 from randflake import (
+    Cloak,
     Inspector,
     InvalidArgumentError,
     InvalidTypeError,
+    Layout,
     Lease,
     LeaseStatus,
+    LifetimeWarning,
     Parts,
     PartsArray,
     Randflake,
     RandflakeError,
+    RawParts,
     RetryLaterError,
+    Snowflake,
     StoreError,
     WeakSecretWarning,
     decode_string,
@@ -111,6 +116,45 @@ encode_string("text")  # type: ignore[arg-type]
 decode_string(7)  # type: ignore[arg-type]
 
 
+layout = Layout(fields=[("time", 41), ("node", 10), ("sequence", 12)], sequence=("random", 9))
+assert_type(layout, Layout)
+assert_type(layout.inspect(1), RawParts)
+assert_type(layout.pack(1_763_640_000_000, 1, 2), int)
+assert_type(layout.first_id_at(datetime.now().astimezone()), int)
+assert_type(layout.inspect(1).datetime, datetime)
+assert_type(layout.split_node(1), tuple[int, int] | None)
+assert_type(layout.ends_at, int)
+Layout("leaf", sequence="continuing")
+Layout("leaf", tick_ms=1)  # type: ignore[call-overload]
+Layout(fields=[("clock", 41)])  # type: ignore[list-item]
+Layout()  # type: ignore[call-overload]
+layout.inspect("1")  # type: ignore[arg-type]
+layout.first_id_at(1.5)  # type: ignore[arg-type]
+
+with Snowflake([1, 2], layout, max_wait=0.5) as snowflake:
+    assert_type(snowflake.generate(), int)
+    assert_type(snowflake.generate_many(3), list[int])
+    assert_type(snowflake.generate_array(3), NDArray[np.int64])
+    assert_type(snowflake.inspect(1), RawParts)
+    assert_type(snowflake.lease, Lease | None)
+    assert_type(snowflake.layout, Layout)
+    snowflake.fill(array("q", [0]))
+Snowflake(1, "discord", clock=OnlyNow(), lease=Lease(1_763_640_000, 1_763_640_300), max_drift=1)
+Snowflake("1")  # type: ignore[arg-type]
+Snowflake(1, 2)  # type: ignore[arg-type]
+
+cloak = Cloak(secret, "orders.id")
+assert_type(cloak.hide(1), int)
+assert_type(cloak.hide_string(1), str)
+assert_type(cloak.hide_many(range(3)), list[int])
+assert_type(cloak.reveal("1"), int)
+assert_type(cloak.reveal_many(["1", 2]), list[int])
+cloak.hide_in_place(np.zeros(3, np.int64))
+cloak.hide("1")  # type: ignore[arg-type]
+cloak.hide_in_place([1])  # type: ignore[arg-type]
+Cloak(secret)  # type: ignore[call-arg]
+
+
 class Own(Randflake): ...  # type: ignore[misc]
 
 
@@ -128,4 +172,4 @@ except InvalidArgumentError as error:
 except RandflakeError as error:
     assert_type(error.code, str)
 
-warning: type[UserWarning] = WeakSecretWarning
+warnings: list[type[UserWarning]] = [WeakSecretWarning, LifetimeWarning]

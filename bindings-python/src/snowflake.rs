@@ -1,0 +1,259 @@
+use std::{ffi::CString, time::Duration};
+
+use pyo3::{
+    prelude::*,
+    types::{PyList, PyTuple},
+};
+use randflake::{Clock as _, Error, ErrorKind};
+
+use crate::{
+    arguments::{Count, MaxDrift, MaxWait, NodeIds, OptionalLease, Raw, RestartSafe, UnixSecond},
+    buffer::{Int64Buffer, zeros},
+    clock::Clock,
+    errors::{call, raise, wrong_type},
+    generator::LARGE_BATCH,
+    layout::{AnyLayout, Layout, RawParts},
+    lease::Lease,
+    numpy,
+};
+
+pyo3::import_exception!(randflake.errors, LifetimeWarning);
+
+/// A generator of unique 64-bit ids that sort by time, of any layout of the Snowflake family.
+///
+/// Whoever sees an id can read it and predict others; Cloak hides them.
+///
+/// A node id given by hand is safe for one live process at a time, on a machine whose clock has
+/// not stepped back over the last id: two live processes with one node id and one layout repeat
+/// each other's ids. In a forked child an inherited generator raises FORKED.
+///
+/// node_id: 0 to max_node_id of the layout, or a sequence of up to max_nodes of them, each worth
+/// ids_per_node ids a tick; 0 where the layout has no node ids.
+/// layout: a Layout, or the name of a preset.
+/// lease: the seconds that may be stamped; without one, all of them.
+/// max_wait: how long a call may wait in all, 0 to 86400 seconds; 0 never waits. A batch gets the
+/// ticks it needs for its size besides, unless it is 0.
+/// max_drift: how many whole seconds ahead of the clock ids may be stamped, 0 to 3600; needs a
+/// lease. Ids that run ahead are out of order with those of other nodes.
+/// restart_safe: whether to skip the rest of the tick in which the package was loaded, in which an
+/// earlier life of the node id may have ended. Has no effect with a lease.
+/// clock: for tests. An object with now(), unix seconds as int or float, and optionally
+/// sleep(seconds), or a callable that is now. What it raises goes on as it is.
+///
+/// Raises InvalidArgumentError with the code INVALID_NODE, INVALID_LEASE or INVALID_ARGUMENT;
+/// RandflakeError with LIFETIME_OVER if the layout has ended, NODE_IN_USE if this process has the
+/// node id in a list with others or with ticks that begin otherwise, or FORKED if a process this
+/// one was forked from has it. Warns with LifetimeWarning if the layout ends within two years.
+///
+/// >>> from randflake import Snowflake
+/// >>> with Snowflake(378, "twitter") as flake:
+/// ...     one, other = flake.generate(), flake.generate()
+/// >>> one < other
+/// True
+/// >>> flake.inspect(one).node_id
+/// 378
+#[pyclass(frozen, module = "randflake")]
+pub(crate) struct Snowflake {
+    /// Boxed, since Python's memory is not aligned for it.
+    flake: Box<randflake::Snowflake<Clock>>,
+}
+
+#[pymethods]
+impl Snowflake {
+    #[new]
+    #[pyo3(
+        signature = (
+            node_id,
+            layout = AnyLayout(randflake::Layout::twitter()),
+            *,
+            lease = OptionalLease(None),
+            max_wait = MaxWait(Duration::from_secs(1)),
+            max_drift = MaxDrift(0),
+            restart_safe = RestartSafe(true),
+            clock = Clock::System,
+        ),
+        text_signature = "(node_id, layout='twitter', *, lease=None, max_wait=1.0, max_drift=0, \
+                          restart_safe=True, clock=None)"
+    )]
+    #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
+    fn new(
+        py: Python<'_>,
+        node_id: &Bound<'_, PyAny>,
+        layout: AnyLayout,
+        lease: OptionalLease,
+        max_wait: MaxWait,
+        max_drift: MaxDrift,
+        restart_safe: RestartSafe,
+        clock: Clock,
+    ) -> PyResult<Self> {
+        let warning = layout.0.warning().filter(|_| clock.is_system());
+        let mut builder = randflake::Snowflake::builder(layout.0)
+            .node_ids(NodeIds::of(&layout.0, node_id)?.0)
+            .max_wait(max_wait.0)
+            .max_drift(max_drift.0)
+            .restart_safe(restart_safe.0)
+            .clock(clock);
+        if let Some(lease) = lease.0 {
+            builder = builder.lease(lease);
+        }
+        let flake = Box::new(call(|| builder.build())?);
+        if let Some(warning) = warning {
+            let message = CString::new(warning).expect("the message has no zero byte");
+            PyErr::warn(py, &py.get_type::<LifetimeWarning>(), &message, 1)?;
+        }
+        Ok(Self { flake })
+    }
+
+    /// Generates an id: an unsigned 64-bit integer.
+    ///
+    /// It is larger than every one that this thread was given before, where the layout has its
+    /// time on top; with several node ids, where those lie above the sequence.
+    ///
+    /// Raises RetryLaterError if none can be had within max_wait (SEQUENCE_EXHAUSTED,
+    /// CLOCK_MOVED_BACK, LEASE_NOT_STARTED); RandflakeError for what waiting does not help
+    /// (LEASE_EXPIRED, LIFETIME_OVER, CLOCK_BEFORE_EPOCH, FORKED, CLOSED).
+    fn generate(&self) -> PyResult<u64> {
+        call(|| self.flake.generate())
+    }
+
+    /// Generates n ids, in the order in which they are claimed.
+    ///
+    /// Raises what generate raises, before any id is claimed where the batch would need longer
+    /// than the ticks for its size and max_wait, and INVALID_ARGUMENT for an n that is negative,
+    /// that does not fit in memory, or that no tick can hold if max_wait is 0.
+    ///
+    /// >>> from randflake import Snowflake
+    /// >>> ids = Snowflake(8).generate_many(1000)
+    /// >>> ids == sorted(set(ids))
+    /// True
+    fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
+        let mut ids = zeros(n.0)?;
+        self.fill_private(py, &mut ids)?;
+        PyList::new(py, ids.into_iter().map(i64::cast_unsigned))
+    }
+
+    /// Generates n ids as a numpy array of int64, as a signed column holds them.
+    ///
+    /// Raises what generate_many raises, and ImportError where numpy is not installed.
+    fn generate_array<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyAny>> {
+        let mut ids = zeros(n.0)?;
+        // Made first: what it raises comes before any id is claimed.
+        let array = numpy::empty::<i64>(py, n.0)?;
+        self.fill_private(py, &mut ids)?;
+        Int64Buffer::writable(&array)?.write(py, &ids)?;
+        Ok(array)
+    }
+
+    /// Fills a writable buffer with ids, in the order in which they are claimed.
+    ///
+    /// buffer: native signed 64-bit integers without gaps, such as array.array("q") or a numpy
+    /// array of int64. If the call fails, it is zeroed.
+    ///
+    /// Raises what generate_many raises, and INVALID_ARGUMENT for another kind of buffer.
+    ///
+    /// >>> from array import array
+    /// >>> from randflake import Snowflake
+    /// >>> ids = array("q", bytes(8 * 1000))
+    /// >>> Snowflake(9).fill(ids)
+    /// >>> len(set(ids))
+    /// 1000
+    fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
+        let buffer = Int64Buffer::writable(buffer)?;
+        let mut ids = zeros(buffer.len())?;
+        let filled = self.fill_private(py, &mut ids);
+        // After a failure these are zeros.
+        buffer.write(py, &ids)?;
+        filled
+    }
+
+    /// Reads an id back: when, where and as which one it was made.
+    ///
+    /// raw: an unsigned 64-bit integer.
+    ///
+    /// Works in a forked child and after close, too.
+    ///
+    /// Raises InvalidArgumentError with the code INVALID_ID.
+    fn inspect(&self, raw: Raw) -> PyResult<RawParts> {
+        self.flake.inspect(raw.0).map(RawParts::from).map_err(raise)
+    }
+
+    /// Raises the end of the lease.
+    ///
+    /// end_exclusive: an absolute unix second. One before the present end changes nothing.
+    ///
+    /// Raises InvalidArgumentError with the code INVALID_LEASE if there is no lease or the end is
+    /// out of range; RandflakeError with FORKED or CLOSED.
+    fn extend_lease(&self, end_exclusive: UnixSecond) -> PyResult<()> {
+        call(|| self.flake.extend_lease(end_exclusive.0))
+    }
+
+    /// The lease; None without one and after close.
+    #[getter]
+    fn lease(&self) -> Option<Lease> {
+        self.flake.lease().map(|lease| Lease { lease })
+    }
+
+    /// The layout.
+    #[getter]
+    fn layout(&self) -> Layout {
+        Layout { layout: *self.flake.layout() }
+    }
+
+    /// The node ids, sorted; none after close.
+    #[getter]
+    fn node_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.flake.node_ids())
+    }
+
+    /// Ends the generator for good.
+    ///
+    /// Every later call that needs it open raises CLOSED; reading ids goes on. Does nothing the
+    /// second time and in a forked child.
+    fn close(&self) -> PyResult<()> {
+        call(|| {
+            self.flake.close();
+            Ok(())
+        })
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (exc_type, exc_value, traceback, /))]
+    fn __exit__(
+        &self,
+        exc_type: &Bound<'_, PyAny>,
+        exc_value: &Bound<'_, PyAny>,
+        traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let _ = (exc_type, exc_value, traceback);
+        self.close()
+    }
+
+    fn __repr__(&self) -> String {
+        let layout = self.flake.layout().name();
+        format!("<randflake.Snowflake layout={layout} node_ids={:?}>", self.flake.node_ids())
+    }
+
+    /// Refuses pickle and copy.
+    fn __reduce_ex__(&self, protocol: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _ = (self, protocol);
+        Err(wrong_type(&Error::new(
+            ErrorKind::InvalidArgument,
+            "a generator cannot be pickled or copied, since the copy would repeat its ids; make \
+             one in each process, with node ids of its own",
+        )))
+    }
+}
+
+impl Snowflake {
+    /// Fills memory that no other thread sees, so the GIL can be released.
+    fn fill_private(&self, py: Python<'_>, ids: &mut [i64]) -> PyResult<()> {
+        if ids.len() < LARGE_BATCH {
+            call(|| self.flake.fill_i64(ids))
+        } else {
+            py.detach(|| call(|| self.flake.fill_i64(ids)))
+        }
+    }
+}

@@ -1,0 +1,423 @@
+"""Leases from PostgreSQL, Redis and etcd, with servers that the tests start."""
+
+import contextlib
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import psycopg_pool
+import pytest
+import redis as redis_client
+import servers
+from conftest import OTHER_SECRET, SECRET, in_child, outcome, run_python
+from randflake import (
+    InvalidArgumentError,
+    InvalidTypeError,
+    Randflake,
+    StoreError,
+    init_store,
+)
+from randflake.stores import Refused, Unavailable
+from servers import PASSWORD, Server
+
+ENGINES = ["postgres", "redis", "etcd"]
+SHORT: dict[str, Any] = {"ttl": 6, "max_skew": 1}
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
+    """Starts each server once."""
+    started: dict[str, Server] = {}
+    with contextlib.ExitStack() as stack:
+
+        def start(engine: str) -> Server:
+            if engine not in started:
+                running = servers.STARTERS[engine](tmp_path_factory.mktemp(engine))
+                started[engine] = stack.enter_context(running)
+            return started[engine]
+
+        yield start
+
+
+@pytest.fixture(params=ENGINES)
+def server(request: pytest.FixtureRequest, start: Callable[[str], Server]) -> Server:
+    return start(request.param)
+
+
+@pytest.fixture
+def postgres(start: Callable[[str], Server]) -> Server:
+    return start("postgres")
+
+
+@pytest.fixture
+def redis(start: Callable[[str], Server]) -> Server:
+    return start("redis")
+
+
+@pytest.fixture
+def namespace(request: pytest.FixtureRequest) -> str:
+    """A namespace of the test's own."""
+    return str(request.node.name)
+
+
+def raised(call: Callable[[], Any]) -> StoreError:
+    with pytest.raises(StoreError) as caught:
+        call()
+    return caught.value
+
+
+def test_a_lease_from_a_url(server: Server, namespace: str) -> None:
+    url = server.url()
+    missing = raised(lambda: Randflake.leased(url, SECRET, namespace=namespace))
+    assert missing.code == "STORE_NOT_INITIALIZED"
+    init_store(url, SECRET, namespace=namespace)
+    init_store(url, SECRET, namespace=namespace)  # checks it
+    options = {"namespace": namespace, "node_count": 3}
+    with Randflake.leased(url, SECRET, **options) as flake:
+        with Randflake.leased(url, SECRET, **options) as other:
+            assert len({*flake.node_ids, *other.node_ids}) == 6
+            ids = flake.generate_many(1000) + other.generate_many(1000)
+        assert len(set(ids)) == 2000
+        assert {flake.inspect(id).node_id for id in ids[:1000]} <= set(flake.node_ids)
+        foreign = raised(lambda: Randflake.leased(url, OTHER_SECRET, **options))
+        assert foreign.code == "SECRET_MISMATCH"
+
+
+def test_close_gives_back(postgres: Server, namespace: str) -> None:
+    flake = Randflake.leased(postgres.url(), SECRET, namespace=namespace, create=True)
+    (node_id,) = flake.node_ids
+    with psycopg.connect(postgres.url()) as connection:
+        ends = """
+            select end_exclusive - extract(epoch from clock_timestamp())
+            from randflake_node
+            join randflake_namespace as namespace on namespace.id = namespace
+            where name = %s and node_id = %s
+        """
+
+        def left() -> float:
+            row = connection.execute(ends, (namespace, node_id)).fetchone()
+            assert row is not None
+            return float(row[0])
+
+        assert left() > 250
+        flake.close()
+        assert left() <= 2
+
+
+def test_renewals(server: Server, namespace: str) -> None:
+    init_store(server.url(), SECRET, namespace=namespace, ttl=6, max_skew=1)
+    with Randflake.leased(server.url(), SECRET, namespace=namespace, **SHORT) as flake:
+        deadline = time.monotonic() + 5
+        status = flake.lease
+        while status.renewals == 0:
+            assert time.monotonic() < deadline, status
+            time.sleep(0.02)
+            status = flake.lease
+        assert (status.state, status.losses, status.last_error) == ("holding", 0, None)
+        assert flake.generate()
+
+
+@pytest.mark.parametrize("engine", ["postgres", "redis"])
+def test_a_wrong_password_is_not_shown(
+    start: Callable[[str], Server], engine: str, namespace: str
+) -> None:
+    url = start(engine).url("not-the-pass%20word")
+    error = raised(lambda: Randflake.leased(url, SECRET, namespace=namespace, acquire_timeout=0))
+    assert error.code == "STORE_UNAVAILABLE"
+    shown = repr(error) + str(error)
+    assert "password" in shown.lower()  # of that it speaks
+    assert "not-the-pass" not in shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:hush-hush@[::1/app",
+        "postgresql://me:hush-hush@host/app?no-such-option=1",
+        "redis://me:hush-hush@host:many",
+        "etcd://me:hush-hush@host",
+        "etcd://me-hush-hush@host:2379",
+        "etcds://me:hush-hush@host:2379,host:many",
+        "mysql://me:hush-hush@host/app",
+    ],
+)
+def test_what_is_no_url_is_not_shown(url: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        Randflake.leased(url, SECRET)
+    assert caught.value.code == "INVALID_ARGUMENT"
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "install"),
+    [
+        ("postgresql://localhost", "psycopg", "pip install 'randflake[postgres]'"),
+        ("rediss://localhost", "redis", "pip install 'randflake[redis]'"),
+    ],
+)
+def test_a_missing_driver(
+    monkeypatch: pytest.MonkeyPatch, url: str, module: str, install: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    error = raised(lambda: Randflake.leased(url, SECRET))
+    assert error.code == "DRIVER_MISSING"
+    assert install in str(error)
+
+
+def test_a_server_that_is_not_there() -> None:
+    for url in ("postgresql://", "redis://", "etcd://"):
+        store = f"{url}127.0.0.1:{servers.free_port()}"
+        call = lambda store=store: Randflake.leased(store, SECRET, acquire_timeout=0)  # noqa: E731
+        assert raised(call).code == "STORE_UNAVAILABLE"
+
+
+@pytest.mark.parametrize("autocommit", [False, True])
+def test_a_connection(postgres: Server, namespace: str, autocommit: bool) -> None:
+    with psycopg.connect(
+        postgres.url(), autocommit=autocommit, row_factory=psycopg.rows.dict_row
+    ) as connection:
+        options: dict[str, Any] = {"namespace": namespace, "create": True}
+        with Randflake.leased(connection, SECRET, **options) as flake:
+            assert flake.generate()
+            # The grant is committed, whatever the connection does.
+            idle = psycopg.pq.TransactionStatus.IDLE
+            assert connection.info.transaction_status == idle
+            connection.rollback()
+            with Randflake.leased(postgres.url(), SECRET, **options) as other:
+                assert other.node_ids != flake.node_ids
+
+        connection.execute("begin" if autocommit else "select 1")
+        with pytest.raises(InvalidArgumentError, match="transaction") as caught:
+            Randflake.leased(connection, SECRET, **options)
+        assert caught.value.code == "INVALID_ARGUMENT"
+        connection.rollback()
+        assert not connection.closed, "it is the user's"
+
+
+def test_a_pool(postgres: Server, namespace: str) -> None:
+    options: dict[str, Any] = {"namespace": namespace, "create": True, "acquire_timeout": 0}
+    with psycopg_pool.ConnectionPool(postgres.url(), min_size=1, max_size=1) as pool:
+        pool.wait()
+        with Randflake.leased(pool, SECRET, **options) as flake:
+            assert flake.generate()
+        with pool.connection():
+            error = raised(lambda: Randflake.leased(pool, SECRET, **options))
+            assert error.code == "STORE_UNAVAILABLE", "it is exhausted"
+        with pool.connection() as connection:
+            terminate = "select pg_terminate_backend(%s)"
+            with psycopg.connect(postgres.url(), autocommit=True) as other:
+                other.execute(terminate, (connection.info.backend_pid,))
+        options["acquire_timeout"] = 10
+        with Randflake.leased(pool, SECRET, **options) as flake:
+            assert flake.generate(), "the pool has made another connection"
+
+
+def test_a_connection_that_the_server_has_closed(postgres: Server, namespace: str) -> None:
+    init_store(postgres.url(), SECRET, namespace=namespace, ttl=6, max_skew=1)
+    with Randflake.leased(postgres.url(), SECRET, namespace=namespace, **SHORT) as flake:
+        with psycopg.connect(postgres.url(), autocommit=True) as other:
+            other.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity"
+                " where pid <> pg_backend_pid() and usename = 'randflake'"
+            )
+        deadline = time.monotonic() + 5
+        while flake.lease.renewals == 0:
+            assert time.monotonic() < deadline, flake.lease
+            time.sleep(0.02)
+        assert flake.lease.last_error is None, "it has connected anew at once"
+
+
+@pytest.mark.parametrize("decode", [False, True])
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_a_client_of_redis(redis: Server, namespace: str, decode: bool, protocol: int) -> None:
+    client = redis_client.Redis.from_url(redis.url(), decode_responses=decode, protocol=protocol)
+    with client:
+        init_store(client, SECRET, namespace=namespace)
+        with Randflake.leased(client, SECRET, namespace=namespace) as flake:
+            assert flake.generate()
+        with pytest.raises(InvalidTypeError):
+            Randflake.leased(client.pipeline(), SECRET)
+
+
+def test_a_redis_that_forgets(tmp_path: Path) -> None:
+    with servers.redis(tmp_path, "--appendonly", "no", "--save", "") as server:
+        error = raised(lambda: init_store(server.url(), SECRET))
+        assert error.code == "WEAK_STORE"
+        init_store(server.url(), SECRET, allow_weak_store=True)
+        assert raised(lambda: Randflake.leased(server.url(), SECRET)).code == "WEAK_STORE"
+        with Randflake.leased(server.url(), SECRET, allow_weak_store=True) as flake:
+            assert flake.generate()
+
+
+def test_redis_is_made_by_init_alone(redis: Server, namespace: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="init"):
+        Randflake.leased(redis.url(), SECRET, namespace=namespace, create=True)
+
+
+def test_a_quarantine(server: Server, namespace: str) -> None:
+    init_store(server.url(), SECRET, namespace=namespace, quarantine=True)
+    error = raised(
+        lambda: Randflake.leased(server.url(), SECRET, namespace=namespace, acquire_timeout=0)
+    )
+    assert error.code == "STORE_QUARANTINED"
+
+
+def test_a_file_is_made_by_its_first_lease(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError):
+        init_store(str(tmp_path / "ids.db"), SECRET)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_child_connects_anew(server: Server, namespace: str) -> None:
+    init_store(server.url(), SECRET, namespace=namespace)
+    with Randflake.leased(server.url(), SECRET, namespace=namespace) as flake:
+        ids = flake.generate_many(100)
+
+        def work() -> tuple[list[int], tuple[int, ...]]:
+            made = flake.generate_many(100)
+            node_ids = flake.node_ids
+            flake.close()
+            return made, node_ids
+
+        made, node_ids = in_child(work)
+        ids += made + flake.generate_many(100)
+        assert len(set(ids)) == 300
+        assert node_ids != flake.node_ids
+
+
+def test_a_child_leaves_the_connection_of_its_parent_alone(
+    postgres: Server, redis: Server, namespace: str
+) -> None:
+    with (
+        psycopg.connect(postgres.url()) as connection,
+        redis_client.Redis.from_url(redis.url()) as client,
+    ):
+        for store in (connection, client):
+            init_store(store, SECRET, namespace=namespace)
+            with Randflake.leased(store, SECRET, namespace=namespace) as flake:
+                assert in_child(lambda flake=flake: outcome(flake.generate)) == "FORKED"
+                assert flake.generate()
+
+
+def of_the_readme(name: str) -> Any:
+    """Returns what a code block of the README defines."""
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    (block,) = (block for block in blocks if f"class {name}" in block)
+    defined: dict[str, Any] = {}
+    exec(block, defined)
+    return defined[name]
+
+
+def test_an_adapter_for_another_driver(postgres: Server, namespace: str) -> None:
+    login = {"host": "127.0.0.1", "port": postgres.port, "user": postgres.user}
+    adapter = of_the_readme("Pg8000")(**login, database="postgres", password=PASSWORD)
+    init_store(adapter, SECRET, namespace=namespace)
+    with Randflake.leased(adapter, SECRET, namespace=namespace) as flake:
+        assert flake.generate()
+        with Randflake.leased(postgres.url(), SECRET, namespace=namespace) as other:
+            assert other.node_ids != flake.node_ids
+    adapter.login["password"] = "hush-hush"
+    error = raised(
+        lambda: Randflake.leased(adapter, SECRET, namespace=namespace, acquire_timeout=0)
+    )
+    assert error.code == "STORE_UNAVAILABLE"
+    assert "hush" not in str(error)
+
+
+class Scripted:
+    """Answers what it is told."""
+
+    server = "postgresql"
+
+    def __init__(self, answer: Callable[[], Any]) -> None:
+        self.answer = answer
+        self.discarded = 0
+
+    def run(self, text: str, parameters: list[str]) -> Any:
+        assert isinstance(text, str)
+        assert all(isinstance(parameter, str) for parameter in parameters)
+        return self.answer()
+
+    def discard(self) -> None:
+        self.discarded += 1
+
+
+def raiser(error: BaseException) -> Callable[[], Any]:
+    def answer() -> Any:
+        raise error
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        (list, "no rows"),
+        (lambda: None, "TypeError"),
+        (lambda: "rows", "TypeError"),
+        (lambda: [[1]], "TypeError"),
+        (raiser(RuntimeError("hush-hush")), "RuntimeError"),
+        (raiser(KeyboardInterrupt("hush-hush")), "KeyboardInterrupt"),
+        (raiser(Unavailable("asleep")), "asleep"),
+        (raiser(Refused("53300", "too many clients")), "53300: too many clients"),
+    ],
+)
+def test_what_an_adapter_may_do(answer: Callable[[], Any], shown: str) -> None:
+    adapter = Scripted(answer)
+    error = raised(lambda: Randflake.leased(adapter, SECRET, acquire_timeout=0))
+    assert error.code == "STORE_UNAVAILABLE"
+    assert shown in str(error)
+    assert "hush" not in str(error)
+    assert adapter.discarded
+
+
+def test_the_gil_is_free_while_a_client_waits() -> None:
+    waiting, go_on = threading.Event(), threading.Event()
+
+    def answer() -> Any:
+        waiting.set()
+        assert go_on.wait(10)
+        raise Unavailable("asleep")
+
+    def lease() -> None:
+        outcome(lambda: Randflake.leased(Scripted(answer), SECRET, acquire_timeout=0))
+
+    thread = threading.Thread(target=lease)
+    thread.start()
+    assert waiting.wait(10)
+    go_on.set()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_the_end_of_a_process_gives_back(postgres: Server, namespace: str) -> None:
+    code = """
+import sys
+from randflake import Randflake
+flake = Randflake.leased(sys.argv[1], sys.argv[2], namespace=sys.argv[3], create=True)
+print(*flake.node_ids)
+"""
+    node_id = run_python(code, postgres.url(), SECRET, namespace)
+    with psycopg.connect(postgres.url()) as connection:
+        row = connection.execute(
+            "select count(*) from randflake_node join randflake_namespace as namespace"
+            " on namespace.id = namespace where name = %s and node_id = %s"
+            " and end_exclusive <= extract(epoch from clock_timestamp()) + 2",
+            (namespace, int(node_id)),
+        ).fetchone()
+    assert row == (1,)
+
+
+def test_stores_of_the_wrong_type() -> None:
+    import redis.asyncio
+
+    for store in (None, 1, object(), redis.asyncio.Redis(), threading.Lock()):
+        with pytest.raises(InvalidTypeError) as caught:
+            Randflake.leased(store, SECRET)  # type: ignore[arg-type]
+        assert caught.value.code == "INVALID_ARGUMENT"
