@@ -1,8 +1,13 @@
 //! Stores with a server: statements run by clients written in Python, `randflake/stores.py`.
 
-use std::{fmt, thread};
+use std::{fmt, sync::mpsc, time::Duration};
 
-use pyo3::{intern, prelude::*};
+use pyo3::{
+    intern,
+    prelude::*,
+    sync::PyOnceLock,
+    types::{PyCFunction, PyDict, PyTuple},
+};
 use randflake::{Error, ErrorKind, ProcessLife, Result};
 use randflake_leases::{
     Location, Namespace,
@@ -11,6 +16,9 @@ use randflake_leases::{
 
 pyo3::import_exception!(randflake.stores, Refused);
 pyo3::import_exception!(randflake.stores, Unavailable);
+
+/// Longest wait for a client that should have waited no longer than a few seconds.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How to get a client, as `randflake.stores.Source` has it.
 pub(crate) struct Source {
@@ -74,10 +82,13 @@ impl Source {
             Server::Etcd => Protocol::etcd(namespace),
         };
         let protocol = protocol.create(terms.create)?.allow_weak_store(terms.allow_weak_store);
-        let adapter = Python::try_attach(|py| {
-            self.open.call0(py).map_err(|raised| self.server.failed(&raised, py))
-        });
-        let adapter = adapter.ok_or_else(|| self.server.ending())??;
+        let server = self.server;
+        let adapter = server.call(
+            |py| Ok((self.open.clone_ref(py),).into_pyobject(py)?.unbind()),
+            move |py, opened| {
+                opened.map(Bound::unbind).map_err(|raised| server.failed(py, &raised))
+            },
+        )?;
         Ok(RemoteStore::new(Client { server: self.server, adapter }, protocol))
     }
 }
@@ -95,12 +106,44 @@ impl Server {
         Error::new(ErrorKind::StoreUnavailable, format!("cannot reach {}: {why}", self.name()))
     }
 
-    fn ending(self) -> Error {
-        self.unavailable(&"Python is ending, and with it the client")
+    /// Has Python call something, the first of `what`, with the rest, and reads what came of it.
+    ///
+    /// On a thread of Python's own: Python ends threads where they stand when it ends, which those
+    /// of Rust do not survive; and what the handler of a signal raises on its first thread would
+    /// pass for a failure of the client. Whoever waits here does so without the GIL.
+    fn call<T: Send + 'static>(
+        self,
+        what: impl FnOnce(Python<'_>) -> PyResult<Py<PyTuple>>,
+        read: impl Fn(Python<'_>, PyResult<Bound<'_, PyAny>>) -> Result<T> + Send + Sync + 'static,
+    ) -> Result<T> {
+        static ANSWER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        static START: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+        let (sender, receiver) = mpsc::channel();
+        let started = Python::try_attach(|py| {
+            let tell = move |arguments: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+                let (value, raised) =
+                    arguments.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+                let outcome =
+                    if raised.is_none() { Ok(value) } else { Err(PyErr::from_value(raised)) };
+                let _nobody_waits_any_more = sender.send(read(arguments.py(), outcome));
+                PyResult::Ok(())
+            };
+            let start = || {
+                let tell = PyCFunction::new_closure(py, None, None, tell)?;
+                let answer = ANSWER.import(py, "randflake.stores", "answer")?;
+                let start = START.import(py, "_thread", "start_new_thread")?;
+                let what = what(py)?;
+                start.call1((answer, (tell, what)))
+            };
+            start().map(drop).map_err(|raised| self.failed(py, &raised))
+        });
+        started.ok_or_else(|| self.unavailable(&"Python is ending, and with it the client"))??;
+        receiver.recv_timeout(PATIENCE).map_err(|_| self.unavailable(&"it does not answer"))?
     }
 
     /// Says no more than the class of what a client raised: there may be a password in it.
-    fn failed(self, raised: &PyErr, py: Python<'_>) -> Error {
+    fn failed(self, py: Python<'_>, raised: &PyErr) -> Error {
         if raised.is_instance_of::<Unavailable>(py) {
             return self.unavailable(&raised.value(py));
         }
@@ -117,47 +160,32 @@ pub(crate) struct Client {
     adapter: Py<PyAny>,
 }
 
-impl Client {
-    fn ask(&self, statement: &Statement) -> Result<Response> {
-        let asked = Python::try_attach(|py| {
-            let run = intern!(py, "run");
-            let answer = self
-                .adapter
-                .call_method1(py, run, (statement.text, &statement.parameters))
-                .and_then(|rows| rows.extract(py));
-            match answer {
-                Ok(rows) => Ok(Response::Rows(rows)),
-                Err(raised) if raised.is_instance_of::<Refused>(py) => {
-                    let part = |name| raised.value(py).getattr(name).and_then(|it| it.extract());
-                    let parts = part("code").and_then(|code| Ok((code, part("message")?)));
-                    let (code, message) =
-                        parts.map_err(|raised| self.server.failed(&raised, py))?;
-                    Ok(Response::Refused { code, message })
-                }
-                Err(raised) => Err(self.server.failed(&raised, py)),
-            }
-        });
-        asked.unwrap_or_else(|| Err(self.server.ending()))
-    }
-}
-
 impl remote::Client for Client {
     fn run(&mut self, statement: &Statement) -> Result<Response> {
-        // On a thread of its own: Python delivers signals to the first one, and what a handler
-        // raises would pass for a failure of the client. Whoever waits here looks for them after.
-        thread::scope(|scope| {
-            let asking = thread::Builder::new().spawn_scoped(scope, || self.ask(statement));
-            let asking = asking.map_err(|error| self.server.unavailable(&error))?;
-            asking.join().unwrap_or_else(|_| Err(self.server.unavailable(&"its client has failed")))
+        let server = self.server;
+        let what = |py: Python<'_>| {
+            let run = self.adapter.getattr(py, intern!(py, "run"))?;
+            Ok((run, statement.text, &statement.parameters).into_pyobject(py)?.unbind())
+        };
+        server.call(what, move |py, answer| match answer.and_then(|rows| rows.extract()) {
+            Ok(rows) => Ok(Response::Rows(rows)),
+            Err(raised) if raised.is_instance_of::<Refused>(py) => {
+                let part = |name| raised.value(py).getattr(name).and_then(|it| it.extract());
+                let parts = part("code").and_then(|code| Ok((code, part("message")?)));
+                let (code, message) = parts.map_err(|raised| server.failed(py, &raised))?;
+                Ok(Response::Refused { code, message })
+            }
+            Err(raised) => Err(server.failed(py, &raised)),
         })
     }
 
     fn discard(&mut self) {
-        Python::try_attach(|py| {
-            let discard = self.adapter.bind(py).getattr_opt(intern!(py, "discard"));
-            // There is nobody to tell that it failed, and nothing to be done.
-            let _ = discard.and_then(|discard| discard.map(|it| it.call0()).transpose());
-        });
+        let what = |py: Python<'_>| {
+            let discard = self.adapter.getattr(py, intern!(py, "discard"))?;
+            Ok((discard,).into_pyobject(py)?.unbind())
+        };
+        // An adapter need not have it. And if it fails, there is nobody to tell.
+        let _ = self.server.call(what, |_, _| Ok(()));
     }
 }
 

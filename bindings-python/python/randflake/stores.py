@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import psycopg
     import redis
 
-__all__ = ["Adapter", "Refused", "Rows", "Source", "Unavailable", "source_of"]
+__all__ = ["Adapter", "Refused", "Rows", "Source", "Unavailable", "answer", "source_of"]
 
 Rows = Sequence[Sequence[str | None]]
 """Rows of text."""
@@ -119,6 +119,16 @@ def source_of(store: object) -> Source | None:
     else:
         return None
     return Source(adapter.server, lambda: adapter, survives_fork=False)
+
+
+def answer(tell: Callable[[object, BaseException | None], None], what: tuple[Any, ...]) -> None:
+    """Calls the first of what with the rest, and tells what came of it."""
+    try:
+        value = what[0](*what[1:])
+    except BaseException as error:
+        tell(None, error)
+    else:
+        tell(value, None)
 
 
 def _is_of(store: object, module: str, name: str) -> bool:
