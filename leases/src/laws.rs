@@ -38,7 +38,7 @@ use std::{collections::BTreeSet, thread};
 use randflake::{ErrorKind, Layout, Secret, layout};
 
 use crate::{
-    Acquire, Acquired, Fence, Fenced, LeaseStore, Namespace, NodeLease, Operation, Release,
+    Acquire, Acquired, Fence, Fenced, LeaseStore, Namespace, NodeLease, Note, Operation, Release,
     Released, Renew, Renewed, Token, window,
 };
 
@@ -84,6 +84,8 @@ pub const ALL: &[fn(&dyn Subject)] = &[
 const SKEW: u32 = 1;
 /// Lease, in seconds: as short as the skew allows, for stores whose time cannot be set.
 const TTL: u32 = 6;
+/// What holders say of themselves.
+const NOTE: &str = "law-abiding:1";
 
 /// A holder of leases, which checks every reply it gets.
 struct Client<'a> {
@@ -111,7 +113,13 @@ impl<'a> Client<'a> {
     }
 
     fn request(&self, want: u32) -> Acquire {
-        Acquire { token: Token::random(), want, ttl: TTL, client_now: self.subject.now() }
+        Acquire {
+            token: Token::random(),
+            want,
+            ttl: TTL,
+            client_now: self.subject.now(),
+            note: Note::new(NOTE),
+        }
     }
 
     fn acquire(&mut self, request: &Acquire) -> Acquired {

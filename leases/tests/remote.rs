@@ -20,9 +20,10 @@ use common::{
 };
 use randflake::{Clock, SystemClock, layout};
 use randflake_leases::{
-    Acquire, Acquired, Fence, Fenced, LeaseStore, Namespace, NodeLease, Operation, Release,
+    Acquire, Acquired, Fence, Fenced, LeaseStore, Namespace, NodeLease, Note, Operation, Release,
     Released, Renew, Renewed, Reply, Result, Token,
     laws::{self, Subject as _},
+    operator::{Cut, List, Listed, ReleaseDead, Repair},
     remote::{
         Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
     },
@@ -85,6 +86,18 @@ impl<S: LeaseStore> LeaseStore for Patient<S> {
 
     fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
         self.0.fence(request)
+    }
+
+    fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
+        self.0.list(request)
+    }
+
+    fn repair(&mut self, request: &Repair) -> Result<Reply<Cut>> {
+        self.0.repair(request)
+    }
+
+    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Cut>> {
+        self.0.release_dead(request)
     }
 }
 
@@ -206,7 +219,8 @@ fn nobody_meets_anybody_under_contention() {
 fn a_life(store: &mut dyn LeaseStore) -> Option<NodeLease> {
     let token = Token::random();
     let [renews, gives_back, used, ..] = *token.as_bytes();
-    let ask = Acquire { token, want: 1, ttl: 1, client_now: now() };
+    let note = Note::default();
+    let ask = Acquire { token, want: 1, ttl: 1, client_now: now(), note };
     let reply = store.acquire(&ask).expect("the server answers");
     let outcome = reply.answer_to(token, Operation::Acquire).expect("bound");
     let Acquired::Granted { leases, .. } = outcome else {
