@@ -25,7 +25,7 @@
 //! ```
 #![allow(clippy::missing_errors_doc, reason = "the methods of LeaseStore say it")]
 
-use randflake::{Clock, SystemClock};
+use randflake::SystemClock;
 
 use crate::{
     Error, Fence, Fenced, LeaseStore, Limits, NodeLease, Note, Operation, Reply, Result, Token,
@@ -76,10 +76,11 @@ pub enum Target {
 /// Releases a node id for a holder that cannot any more.
 ///
 /// Whoever asks states that the process that holds it has ended, and with it every copy of its
-/// memory. Where it ended is not known: the end is cut to the last second it can have stamped, by
-/// a clock that differed by no more than the largest skew and with ids that far ahead of it as
-/// [`LeasedBuilder::max_drift`](crate::LeasedBuilder::max_drift) allows. It is never raised. So of
-/// the usual 300 seconds up to 107 are left, and no wait at all is gained for shorter ones.
+/// memory. Which second it stamped last is not known: the end is cut to the first one that it cannot
+/// have stamped, by a clock that differed by no more than the largest skew and with ids a third of
+/// the lease ahead of it, which is the most that
+/// [`LeasedBuilder::max_drift`](crate::LeasedBuilder::max_drift) allows. Of the usual 300 seconds
+/// 107 are left. An end is never raised: a lease that ends sooner is only given back.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ReleaseDead {
     /// A fresh token, by which the reply is known.

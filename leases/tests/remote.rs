@@ -18,10 +18,10 @@ use std::{
 use common::{
     Dial, SECOND, START, acquire, assert_disjoint, granted, namespace, release, renew, secret,
 };
-use randflake::{Clock, SystemClock, layout};
+use randflake::{Clock, ErrorKind, SystemClock, layout};
 use randflake_leases::{
-    Acquire, Acquired, Fence, Fenced, LeaseStore, Namespace, NodeLease, Note, Operation, Release,
-    Released, Renew, Renewed, Reply, Result, Token,
+    Acquire, Acquired, Error, Fence, Fenced, LeaseStore, Namespace, NodeLease, Note, Operation,
+    Release, Released, Renew, Renewed, Reply, Result, Token,
     laws::{self, Subject as _},
     operator::{Cut, List, Listed, ReleaseDead, Repair},
     remote::{
@@ -93,11 +93,38 @@ impl<S: LeaseStore> LeaseStore for Patient<S> {
     }
 
     fn repair(&mut self, request: &Repair) -> Result<Reply<Cut>> {
-        self.0.repair(request)
+        let mut request = request.clone();
+        self.insist(request.client_now, |store, now| {
+            request.client_now = now;
+            store.repair(&request)
+        })
     }
 
     fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Cut>> {
-        self.0.release_dead(request)
+        let mut request = request.clone();
+        self.insist(request.client_now, |store, now| {
+            request.client_now = now;
+            store.release_dead(&request)
+        })
+    }
+}
+
+impl<S: LeaseStore> Patient<S> {
+    fn insist<T>(
+        &mut self,
+        client_now: i64,
+        mut ask: impl FnMut(&mut S, i64) -> Result<T>,
+    ) -> Result<T> {
+        let is_right = client_now.abs_diff(now()) <= 1;
+        let mut client_now = client_now;
+        loop {
+            let outcome = ask(&mut self.0, client_now);
+            let skewed = |error: &Error| error.kind() == ErrorKind::ClockSkew;
+            if !is_right || !outcome.as_ref().is_err_and(skewed) {
+                return outcome;
+            }
+            client_now = now();
+        }
     }
 }
 

@@ -537,8 +537,8 @@ pub(super) async fn cut(
         let (from, to) = (node.lease.end_exclusive, lease.end_exclusive);
         let rest = [node.lease.start, from, lease.start, to].map(|second| second.to_string());
         let rest = [vec![node_id.to_string()], rest.to_vec()].concat();
-        if let Some(now) = compared(of, line, Kind::Cut, token, rest).await? {
-            return Ok(Cut { now, from, to });
+        if compared(of, line, Kind::Cut, token, rest).await? {
+            return Ok(Cut { now: listed.now, from, to });
         }
     }
     Err(of.unavailable("it changes while it is asked, again and again"))
@@ -558,26 +558,26 @@ pub(super) async fn cut_floor(
             change(listed.limits, listed.now, Quarantine { floor, renew_above })?;
         let rest = [floor, quarantine.floor, quarantine.renew_above];
         let rest = rest.iter().map(ToString::to_string).collect();
-        if let Some(now) = compared(of, line, Kind::CutFloor, token, rest).await? {
-            return Ok(Cut { now, ..cut });
+        if compared(of, line, Kind::CutFloor, token, rest).await? {
+            return Ok(cut);
         }
     }
     Err(of.unavailable("it changes while it is asked, again and again"))
 }
 
-/// Runs what writes only where nothing has changed, and returns the time if it has written.
+/// Runs what writes only where nothing has changed, and returns whether it has written.
 async fn compared(
     of: &Protocol,
     line: &Line,
     kind: Kind,
     token: Token,
     rest: Vec<String>,
-) -> Result<Option<i64>> {
+) -> Result<bool> {
     let response = insist(of, line, kind, token, rest).await?;
     let answer = answer(of, response, kind, token)?;
     match answer.status.as_str() {
-        "OK" => Ok(Some(answer.now)),
-        "CHANGED" => Ok(None),
+        "OK" => Ok(true),
+        "CHANGED" => Ok(false),
         status => Err(unexpected(of, status)),
     }
 }
