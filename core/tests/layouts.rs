@@ -128,9 +128,9 @@ fn cloaks_hide_and_reveal() {
         assert_eq!(hidden.to_string(), text(case, "text"), "{case}");
         // As many as every way to encrypt has for a group, and some more.
         let mut many = vec![number.cast_signed(); 77];
-        cloak.hide_many(&mut many);
+        cloak.hide_in_place(&mut many);
         assert_eq!(many, vec![i64::from(hidden); 77], "{case}");
-        cloak.reveal_many(&mut many);
+        cloak.reveal_in_place(&mut many);
         assert_eq!(many, vec![number.cast_signed(); 77], "{case}");
         assert_eq!(format!("{cloak:?}"), "Cloak(..)");
     }

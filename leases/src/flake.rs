@@ -14,7 +14,7 @@ pub trait Flake: Sealed + Sized + Send + Sync + 'static {
     /// Where its time comes from.
     type Clock: Clock + Send + Sync + 'static;
     /// What decides on its ids besides the node: a [`Secret`] or a [`Layout`].
-    type Format;
+    type Format: Send;
     /// The same kind of generator on another clock.
     type WithClock<D: Clock + Send + Sync + 'static>: Flake<Clock = D, Format = Self::Format>;
 
