@@ -693,7 +693,7 @@ export class Cloak {
    * @throws {RandflakeError} `INVALID_ARGUMENT` for another kind of array, one over a
    *   `SharedArrayBuffer`, and one whose buffer was transferred.
    */
-  hideMany(numbers: BigInt64Array): void
+  hideInPlace(numbers: BigInt64Array): void
 
   /**
    * Returns the number that was hidden, unsigned: `BigInt.asIntN(64, …)` makes it signed again where
@@ -704,8 +704,8 @@ export class Cloak {
    */
   reveal(hidden: bigint | string): bigint
 
-  /** Reveals many numbers, in place; see {@link hideMany}. */
-  revealMany(hidden: BigInt64Array): void
+  /** Reveals many numbers, in place; see {@link hideInPlace}. */
+  revealInPlace(hidden: BigInt64Array): void
 }
 
 /** Everything that this package throws by itself. */

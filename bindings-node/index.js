@@ -481,16 +481,16 @@ class Cloak {
     return cloakOf(this).hideString(number)
   }
 
-  hideMany(numbers) {
-    cloakOf(this).hideMany(numbers)
+  hideInPlace(numbers) {
+    cloakOf(this).hideInPlace(numbers)
   }
 
   reveal(hidden) {
     return cloakOf(this).reveal(hidden)
   }
 
-  revealMany(hidden) {
-    cloakOf(this).revealMany(hidden)
+  revealInPlace(hidden) {
+    cloakOf(this).revealInPlace(hidden)
   }
 }
 

@@ -28,9 +28,9 @@ pub(crate) fn create<'call>(
     js.object(&[
         (c"hide", js.function(c"hide", Arc::clone(&cloak), hide)?),
         (c"hideString", js.function(c"hideString", Arc::clone(&cloak), hide_string)?),
-        (c"hideMany", js.function(c"hideMany", hider, hide_many)?),
+        (c"hideInPlace", js.function(c"hideInPlace", hider, hide_in_place)?),
         (c"reveal", js.function(c"reveal", cloak, reveal)?),
-        (c"revealMany", js.function(c"revealMany", revealer, reveal_many)?),
+        (c"revealInPlace", js.function(c"revealInPlace", revealer, reveal_in_place)?),
     ])
 }
 
@@ -47,7 +47,7 @@ fn hide_string<'call>(
     js.latin1(hidden.encode(&mut [0; Id::MAX_TEXT_LENGTH]))
 }
 
-fn hide_many<'call>(
+fn hide_in_place<'call>(
     hider: &Hider,
     js: Js<'call>,
     [numbers]: [Value<'call>; 1],
@@ -64,7 +64,7 @@ fn reveal<'call>(
     js.unsigned_bigint(cloak.reveal(arguments::id(hidden)?))
 }
 
-fn reveal_many<'call>(
+fn reveal_in_place<'call>(
     revealer: &Revealer,
     js: Js<'call>,
     [hidden]: [Value<'call>; 1],

@@ -663,14 +663,14 @@ impl Scriptless for Snowflake {
 
 impl Scriptless for Hider {
     fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
-        self.0.hide_many(ids);
+        self.0.hide_in_place(ids);
         Ok(())
     }
 }
 
 impl Scriptless for Revealer {
     fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
-        self.0.reveal_many(ids);
+        self.0.reveal_in_place(ids);
         Ok(())
     }
 }

@@ -164,9 +164,9 @@ suite('cloak.json', () => {
         // As many as every way to encrypt has for a group, and some more.
         const many = new BigInt64Array(79).fill(BigInt.asIntN(64, number))
         const inner = many.subarray(1, 78)
-        assert.equal(cloak.hideMany(inner), undefined)
+        assert.equal(cloak.hideInPlace(inner), undefined)
         assert(inner.every((each) => each === hidden))
-        cloak.revealMany(inner)
+        cloak.revealInPlace(inner)
         assert(many.every((each) => each === BigInt.asIntN(64, number)))
       }
     })
@@ -552,8 +552,8 @@ const TABLE = [
     { ...NOT_A_RAW, '2^63': 2n ** 63n, 'upper case': '3VGOE12CCB8GH', empty: '' },
     (bad) => cloak.reveal(bad),
   ],
-  ['hideMany', 'INVALID_ARGUMENT', NOT_NUMBERS, (bad) => cloak.hideMany(bad)],
-  ['revealMany', 'INVALID_ARGUMENT', NOT_NUMBERS, (bad) => cloak.revealMany(bad)],
+  ['hideInPlace', 'INVALID_ARGUMENT', NOT_NUMBERS, (bad) => cloak.hideInPlace(bad)],
+  ['revealInPlace', 'INVALID_ARGUMENT', NOT_NUMBERS, (bad) => cloak.revealInPlace(bad)],
 ]
 
 for (const [what, code, table, call] of TABLE) {

@@ -10,7 +10,7 @@ use crate::{
     arguments::{AnyId, AnySecret, Label, Raw, items},
     buffer::Int64Buffer,
     errors::wrong_type,
-    generator::LARGE_BATCH,
+    flake::LARGE_BATCH,
     text::text_of,
 };
 
@@ -85,7 +85,7 @@ impl Cloak {
         let mut numbers = items(numbers, several)?
             .map(|number| Ok(number?.extract::<Raw>()?.0.cast_signed()))
             .collect::<PyResult<Vec<_>>>()?;
-        self.cloak.hide_many(&mut numbers);
+        self.cloak.hide_in_place(&mut numbers);
         PyList::new(py, numbers)
     }
 
@@ -107,7 +107,7 @@ impl Cloak {
     /// >>> column
     /// array('q', [1, 2, 3])
     fn hide_in_place(&self, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
-        in_place(buffer, |numbers| self.cloak.hide_many(numbers))
+        in_place(buffer, |numbers| self.cloak.hide_in_place(numbers))
     }
 
     /// Returns the number that was hidden.
@@ -128,7 +128,7 @@ impl Cloak {
         let mut ids_of = items(ids, several)?
             .map(|id| Ok(Id::into(id?.extract::<AnyId>()?.0)))
             .collect::<PyResult<Vec<i64>>>()?;
-        self.cloak.reveal_many(&mut ids_of);
+        self.cloak.reveal_in_place(&mut ids_of);
         PyList::new(ids.py(), ids_of.into_iter().map(i64::cast_unsigned))
     }
 
@@ -138,7 +138,7 @@ impl Cloak {
     ///
     /// Raises what hide_in_place raises.
     fn reveal_in_place(&self, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
-        in_place(buffer, |ids| self.cloak.reveal_many(ids))
+        in_place(buffer, |ids| self.cloak.reveal_in_place(ids))
     }
 
     fn __repr__(&self) -> &'static str {

@@ -15,9 +15,7 @@ use pyo3::{
     types::{IntoPyDict, PyDict},
 };
 use randflake::{Clock as _, ProcessLife, SystemClock};
-use randflake_leases::Leased;
-
-use crate::clock::Clock;
+use randflake_leases::{Flake, Leased};
 
 /// How long the end of a process waits for the stores, in all.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -33,9 +31,25 @@ static LEASED: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 
 #[derive(Clone)]
 struct Kept {
-    leased: Arc<Leased<Clock>>,
+    leased: Arc<dyn Ending>,
     /// Its store is asked by a client in Python.
     needs_python: bool,
+}
+
+/// A leased generator, whatever it generates.
+pub(crate) trait Ending: Send + Sync {
+    fn stop(&self);
+    fn is_over(&self) -> bool;
+}
+
+impl<F: Flake> Ending for Leased<F> {
+    fn stop(&self) {
+        self.stop();
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over()
+    }
 }
 
 /// Has everything given back once Python has ended.
@@ -57,10 +71,10 @@ pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
 }
 
 /// Has a generator end with the process.
-pub(crate) fn keep(leased: &Arc<Leased<Clock>>, needs_python: bool) {
+pub(crate) fn keep(leased: Arc<dyn Ending>, needs_python: bool) {
     let mut all = lock();
     let over: Vec<Kept> = all.extract_if(.., |other| other.leased.is_over()).collect();
-    all.push(Kept { leased: Arc::clone(leased), needs_python });
+    all.push(Kept { leased, needs_python });
     drop(all);
     drop(over); // not before: with it may go a client in Python, and with that anything
 }

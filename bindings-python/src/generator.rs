@@ -1,10 +1,9 @@
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use pyo3::{
     prelude::*,
     types::{PyList, PyString, PyTuple},
 };
-use randflake::{Error, ErrorKind, Id, Result};
 use randflake_leases::Leased;
 
 use crate::{
@@ -14,19 +13,13 @@ use crate::{
         UnixSecond,
     },
     buffer::{Int64Buffer, zeros},
-    client::Terms,
     clock::Clock,
-    errors::{call, caught, raise, wrong_type},
-    exit,
-    lease::{self, Lease},
+    errors::call,
+    flake::{AnyFlake, LeaseOptions, not_to_be_copied},
     numpy,
     parts::Parts,
     text::text_of,
 };
-
-/// Batches from this size on release the GIL. Encrypting fewer takes less time than getting the
-/// GIL back from a busy thread.
-pub(crate) const LARGE_BATCH: usize = 16_384;
 
 /// A generator of unique 64-bit ids that outsiders cannot predict, order or count.
 ///
@@ -60,13 +53,7 @@ pub(crate) const LARGE_BATCH: usize = 16_384;
 /// 7
 #[pyclass(frozen, module = "randflake")]
 pub(crate) struct Randflake {
-    generator: Generator,
-}
-
-enum Generator {
-    /// Boxed, since Python's memory is not aligned for it.
-    ByHand(Box<randflake::Randflake<Clock>>),
-    Leased(Arc<Leased<Clock>>),
+    flake: AnyFlake<randflake::Randflake<Clock>>,
 }
 
 #[pymethods]
@@ -105,7 +92,7 @@ impl Randflake {
             builder = builder.lease(lease);
         }
         let flake = Box::new(call(|| builder.build())?);
-        Ok(Self { generator: Generator::ByHand(flake) })
+        Ok(Self { flake: AnyFlake::ByHand(flake) })
     }
 
     /// Makes a generator whose node ids are leased: nobody else has them meanwhile.
@@ -187,28 +174,20 @@ impl Randflake {
         create: Create,
         allow_weak_store: AllowWeakStore,
     ) -> PyResult<Self> {
-        let terms = Terms { create: create.0, allow_weak_store: allow_weak_store.0 };
-        let (location, needs_python) = match store {
-            Store::Here(location) => (location, false),
-            Store::Server(source) => (source.location(terms), true),
+        let options = LeaseOptions {
+            node_count,
+            ttl,
+            namespace,
+            acquire_timeout,
+            max_wait,
+            max_drift,
+            max_skew,
+            create,
+            allow_weak_store,
         };
-        let mut builder = Leased::builder(location, &secret.0)
-            .node_count(node_count.0)
-            .namespace(namespace.0)
-            .acquire_timeout(acquire_timeout.0)
-            .max_wait(max_wait.0)
-            .max_skew(max_skew.0)
-            .clock(Clock::System);
-        if let Some(ttl) = ttl {
-            builder = builder.ttl(ttl.0);
-        }
-        if let Some(max_drift) = max_drift {
-            builder = builder.max_drift(max_drift.0);
-        }
-        exit::register_in_child(py)?;
-        let leased = Arc::new(py.detach(|| call(|| builder.open()))?);
-        exit::keep(&leased, needs_python);
-        Ok(Self { generator: Generator::Leased(leased) })
+        let builder = |location| Leased::builder(location, &secret.0).clock(Clock::System);
+        let flake = AnyFlake::lease_from(py, store, builder, options)?;
+        Ok(Self { flake })
     }
 
     /// Generates an id: a signed 64-bit integer. Half of all ids are negative.
@@ -218,14 +197,14 @@ impl Randflake {
     /// (LEASE_EXPIRED, LIFETIME_OVER, CLOCK_BEFORE_EPOCH, FORKED, CLOSED). The first call in a
     /// forked child of a process with a leased generator raises what leased raises.
     fn generate(&self, py: Python<'_>) -> PyResult<i64> {
-        self.ask(py, Generator::generate).map(i64::from)
+        self.flake.generate(py).map(i64::from)
     }
 
     /// Generates an id as text: 1 to 13 of the characters 0-9 and a-v, for URLs and JSON.
     ///
     /// Raises what generate raises.
     fn generate_string<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.ask(py, Generator::generate).and_then(|id| text_of(py, id))
+        self.flake.generate(py).and_then(|id| text_of(py, id))
     }
 
     /// Generates n ids, in the order in which they are claimed.
@@ -239,7 +218,7 @@ impl Randflake {
     /// 1000
     fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
         let mut ids = zeros(n.0)?;
-        self.fill_private(py, &mut ids)?;
+        self.flake.fill_private(py, &mut ids)?;
         PyList::new(py, ids)
     }
 
@@ -250,7 +229,7 @@ impl Randflake {
         let mut ids = zeros(n.0)?;
         // Made first: what it raises comes before any id is claimed.
         let array = numpy::empty::<i64>(py, n.0)?;
-        self.fill_private(py, &mut ids)?;
+        self.flake.fill_private(py, &mut ids)?;
         Int64Buffer::writable(&array)?.write(py, &ids)?;
         Ok(array)
     }
@@ -271,7 +250,7 @@ impl Randflake {
     fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
         let buffer = Int64Buffer::writable(buffer)?;
         let mut ids = zeros(buffer.len())?;
-        let filled = self.fill_private(py, &mut ids);
+        let filled = self.flake.fill_private(py, &mut ids);
         // After a failure these are zeros.
         buffer.write(py, &ids)?;
         filled
@@ -286,9 +265,9 @@ impl Randflake {
     ///
     /// Raises InvalidArgumentError with the code INVALID_ID.
     fn inspect(&self, id: AnyId) -> Parts {
-        match &self.generator {
-            Generator::ByHand(flake) => flake.inspect(id.0),
-            Generator::Leased(leased) => leased.inspect(id.0),
+        match &self.flake {
+            AnyFlake::ByHand(flake) => flake.inspect(id.0),
+            AnyFlake::Leased(leased) => leased.inspect(id.0),
         }
         .into()
     }
@@ -301,9 +280,9 @@ impl Randflake {
     ///
     /// Raises InvalidArgumentError with the code INVALID_ID.
     fn decrypt(&self, id: AnyId) -> u64 {
-        match &self.generator {
-            Generator::ByHand(flake) => flake.decrypt(id.0),
-            Generator::Leased(leased) => leased.decrypt(id.0),
+        match &self.flake {
+            AnyFlake::ByHand(flake) => flake.decrypt(id.0),
+            AnyFlake::Leased(leased) => leased.decrypt(id.0),
         }
     }
 
@@ -314,9 +293,9 @@ impl Randflake {
     ///
     /// Raises InvalidArgumentError with the code INVALID_ID.
     fn encrypt(&self, raw: Raw) -> i64 {
-        match &self.generator {
-            Generator::ByHand(flake) => flake.encrypt(raw.0),
-            Generator::Leased(leased) => leased.encrypt(raw.0),
+        match &self.flake {
+            AnyFlake::ByHand(flake) => flake.encrypt(raw.0),
+            AnyFlake::Leased(leased) => leased.encrypt(raw.0),
         }
         .into()
     }
@@ -328,13 +307,7 @@ impl Randflake {
     /// Raises InvalidArgumentError with the code INVALID_LEASE if there is no lease, if it comes
     /// from a store, or if the end is out of range; RandflakeError with FORKED or CLOSED.
     fn extend_lease(&self, end_exclusive: UnixSecond) -> PyResult<()> {
-        match &self.generator {
-            Generator::ByHand(flake) => call(|| flake.extend_lease(end_exclusive.0)),
-            Generator::Leased(_) => Err(raise(Error::new(
-                ErrorKind::InvalidLease,
-                "the lease of this generator comes from a store, and is extended by itself",
-            ))),
-        }
+        self.flake.extend_lease(&end_exclusive)
     }
 
     /// The lease: a LeaseStatus of a leased generator, else the Lease that was given.
@@ -342,21 +315,13 @@ impl Randflake {
     /// None without one and after close, and in a forked child that has not leased yet.
     #[getter]
     fn lease<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        match &self.generator {
-            Generator::ByHand(flake) => {
-                let lease = flake.lease().map(|lease| Bound::new(py, Lease { lease }));
-                Ok(lease.transpose()?.map(Bound::into_any))
-            }
-            Generator::Leased(leased) => {
-                leased.lease().map(|status| lease::status(py, status)).transpose()
-            }
-        }
+        self.flake.lease(py)
     }
 
     /// The node ids, sorted; none after close, and in a forked child that has not leased yet.
     #[getter]
     fn node_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.generator.node_ids())
+        self.flake.node_ids_tuple(py)
     }
 
     /// Ends the generator for good.
@@ -367,14 +332,7 @@ impl Randflake {
     /// Leased node ids are given back. This waits up to 5 seconds for the store; what it does not
     /// learn in time is free at the end of the lease.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let close = || {
-            match &self.generator {
-                Generator::ByHand(flake) => drop(flake.close()),
-                Generator::Leased(leased) => py.detach(|| leased.close()),
-            }
-            Ok(())
-        };
-        call(close)
+        self.flake.close(py)
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -394,86 +352,12 @@ impl Randflake {
     }
 
     fn __repr__(&self) -> String {
-        format!("<randflake.Randflake node_ids={:?}>", self.generator.node_ids())
+        format!("<randflake.Randflake node_ids={:?}>", self.flake.node_ids())
     }
 
     /// Refuses pickle and copy.
     fn __reduce_ex__(&self, protocol: &Bound<'_, PyAny>) -> PyResult<()> {
         let _ = (self, protocol);
-        Err(wrong_type(&Error::new(
-            ErrorKind::InvalidArgument,
-            "a generator cannot be pickled or copied, since the copy would repeat its ids; make \
-             one in each process, with node ids of its own",
-        )))
-    }
-}
-
-impl Randflake {
-    /// Fills memory that no other thread sees, so the GIL can be released.
-    fn fill_private(&self, py: Python<'_>, ids: &mut [i64]) -> PyResult<()> {
-        if ids.len() < LARGE_BATCH {
-            self.ask(py, |generator| generator.fill(ids))
-        } else {
-            self.ask(py, |generator| py.detach(|| generator.fill(ids)))
-        }
-    }
-
-    /// Asks the generator; asks again where something can be done about its error.
-    #[inline]
-    fn ask<T>(&self, py: Python<'_>, mut ask: impl FnMut(&Generator) -> Result<T>) -> PyResult<T> {
-        let mut recovered = false;
-        // A loop, because the compiler merges a call into its caller only where it is written once.
-        loop {
-            match caught(|| ask(&self.generator)) {
-                Ok(answer) => return Ok(answer),
-                Err(error) if recovered => return Err(raise(error)),
-                Err(error) => self.recover(py, error)?,
-            }
-            recovered = true;
-        }
-    }
-
-    /// Gets the lease that a call has missed, without the GIL.
-    #[cold]
-    fn recover(&self, py: Python<'_>, error: Error) -> PyResult<()> {
-        let Generator::Leased(leased) = &self.generator else { return Err(raise(error)) };
-        if error.kind() == ErrorKind::Forked {
-            exit::register_in_child(py)?;
-        }
-        py.detach(|| call(|| leased.recover(error)))
-    }
-}
-
-impl Generator {
-    #[inline]
-    fn generate(&self) -> Result<Id> {
-        match self {
-            Self::ByHand(flake) => flake.generate(),
-            Self::Leased(leased) => leased.try_generate(),
-        }
-    }
-
-    #[inline]
-    fn fill(&self, ids: &mut [i64]) -> Result<()> {
-        match self {
-            Self::ByHand(flake) => flake.fill_i64(ids),
-            Self::Leased(leased) => leased.try_fill_i64(ids),
-        }
-    }
-
-    fn node_ids(&self) -> Vec<u32> {
-        match self {
-            Self::ByHand(flake) => flake.node_ids().to_vec(),
-            Self::Leased(leased) => leased.node_ids(),
-        }
-    }
-}
-
-/// Collecting a generator waits for nobody: whoever collects has the GIL.
-impl Drop for Generator {
-    fn drop(&mut self) {
-        if let Self::Leased(leased) = self {
-            leased.stop();
-        }
+        Err(not_to_be_copied())
     }
 }

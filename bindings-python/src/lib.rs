@@ -9,6 +9,7 @@ mod cloak;
 mod clock;
 mod errors;
 mod exit;
+mod flake;
 mod generator;
 mod inspector;
 mod layout;

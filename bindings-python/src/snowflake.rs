@@ -4,16 +4,19 @@ use pyo3::{
     prelude::*,
     types::{PyList, PyTuple},
 };
-use randflake::{Clock as _, Error, ErrorKind};
+use randflake::Clock as _;
+use randflake_leases::Leased;
 
 use crate::{
-    arguments::{Count, MaxDrift, MaxWait, NodeIds, OptionalLease, Raw, RestartSafe, UnixSecond},
+    arguments::{
+        AcquireTimeout, AllowWeakStore, Count, Create, MaxDrift, MaxSkew, MaxWait, NamespaceName,
+        NodeCount, NodeIds, OptionalLease, Raw, RestartSafe, Store, Ttl, UnixSecond,
+    },
     buffer::{Int64Buffer, zeros},
     clock::Clock,
-    errors::{call, raise, wrong_type},
-    generator::LARGE_BATCH,
+    errors::{call, raise},
+    flake::{AnyFlake, LeaseOptions, not_to_be_copied},
     layout::{AnyLayout, Layout, RawParts},
-    lease::Lease,
     numpy,
 };
 
@@ -22,6 +25,9 @@ pyo3::import_exception!(randflake.errors, LifetimeWarning);
 /// A generator of unique 64-bit ids that sort by time, of any layout of the Snowflake family.
 ///
 /// Whoever sees an id can read it and predict others; Cloak hides them.
+///
+/// Snowflake.leased(store, layout) makes one whose node id nobody else has meanwhile. This
+/// constructor is for node ids given by hand.
 ///
 /// A node id given by hand is safe for one live process at a time, on a machine whose clock has
 /// not stepped back over the last id: two live processes with one node id and one layout repeat
@@ -54,8 +60,8 @@ pyo3::import_exception!(randflake.errors, LifetimeWarning);
 /// 378
 #[pyclass(frozen, module = "randflake")]
 pub(crate) struct Snowflake {
-    /// Boxed, since Python's memory is not aligned for it.
-    flake: Box<randflake::Snowflake<Clock>>,
+    layout: randflake::Layout,
+    flake: AnyFlake<randflake::Snowflake<Clock>>,
 }
 
 #[pymethods]
@@ -98,10 +104,94 @@ impl Snowflake {
         }
         let flake = Box::new(call(|| builder.build())?);
         if let Some(warning) = warning {
-            let message = CString::new(warning).expect("the message has no zero byte");
-            PyErr::warn(py, &py.get_type::<LifetimeWarning>(), &message, 1)?;
+            warn(py, warning)?;
         }
-        Ok(Self { flake })
+        Ok(Self { layout: layout.0, flake: AnyFlake::ByHand(flake) })
+    }
+
+    /// Makes a generator whose node ids are leased: nobody else has them meanwhile.
+    ///
+    /// Renewals, losses, outages, forks and ends are as with Randflake.leased.
+    ///
+    /// store: as in Randflake.leased.
+    /// layout: a Layout with node ids, or the name of a preset. A namespace has one; its node ids
+    /// are leased, or the lowest 131072 of them.
+    /// node_count: how many node ids, 1 to max_nodes of the layout, each worth ids_per_node ids a
+    /// tick. While the store has fewer, the generator does with fewer.
+    /// ttl: for how many whole seconds a lease is asked, 1 to 86400, at least six times max_skew
+    /// and, where ticks are longer than a second, at least six of them; None for 300.
+    /// namespace: 1 to 200 bytes; one for each id column and its one layout.
+    /// max_drift: how many whole seconds ahead of the clock ids may be stamped, 0 to a third of
+    /// the ttl. It absorbs clocks that step back, and lets a burst borrow coming ticks; ids that
+    /// run ahead are out of order with those of other nodes.
+    /// acquire_timeout, max_wait, max_skew, create, allow_weak_store: as in Randflake.leased.
+    ///
+    /// Raises what Randflake.leased raises; INVALID_ARGUMENT also if the namespace has another
+    /// layout or the layout has no node ids; RandflakeError with LIFETIME_OVER if the layout has
+    /// ended. Warns with LifetimeWarning if it ends within two years.
+    ///
+    /// >>> import tempfile
+    /// >>> from randflake import Snowflake
+    /// >>> with tempfile.TemporaryDirectory() as folder:
+    /// ...     with Snowflake.leased(folder + "/ids.db", "sonyflake2") as flake:
+    /// ...         one, other = flake.generate(), flake.generate()
+    /// ...         flake.node_ids == (flake.inspect(one).node_id,)
+    /// True
+    /// >>> one < other
+    /// True
+    #[staticmethod]
+    #[pyo3(
+        signature = (
+            store,
+            layout = AnyLayout(randflake::Layout::twitter()),
+            *,
+            node_count = NodeCount(1),
+            ttl = None,
+            namespace = NamespaceName("default".to_owned()),
+            acquire_timeout = AcquireTimeout(Duration::from_secs(10)),
+            max_wait = MaxWait(Duration::from_secs(1)),
+            max_drift = MaxDrift(0),
+            max_skew = MaxSkew(5),
+            create = Create(false),
+            allow_weak_store = AllowWeakStore(false),
+        ),
+        text_signature = "(store, layout='twitter', *, node_count=1, ttl=None, \
+                          namespace='default', acquire_timeout=10, max_wait=1.0, max_drift=0, \
+                          max_skew=5, create=False, allow_weak_store=False)"
+    )]
+    #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
+    fn leased(
+        py: Python<'_>,
+        store: Store,
+        layout: AnyLayout,
+        node_count: NodeCount,
+        ttl: Option<Ttl>,
+        namespace: NamespaceName,
+        acquire_timeout: AcquireTimeout,
+        max_wait: MaxWait,
+        max_drift: MaxDrift,
+        max_skew: MaxSkew,
+        create: Create,
+        allow_weak_store: AllowWeakStore,
+    ) -> PyResult<Self> {
+        let options = LeaseOptions {
+            node_count,
+            ttl,
+            namespace,
+            acquire_timeout,
+            max_wait,
+            max_drift: Some(max_drift),
+            max_skew,
+            create,
+            allow_weak_store,
+        };
+        let layout = layout.0;
+        let builder = |location| Leased::for_layout(location, layout).clock(Clock::System);
+        let flake = AnyFlake::lease_from(py, store, builder, options)?;
+        if let Some(warning) = layout.warning() {
+            warn(py, warning)?;
+        }
+        Ok(Self { layout, flake })
     }
 
     /// Generates an id: an unsigned 64-bit integer.
@@ -111,9 +201,10 @@ impl Snowflake {
     ///
     /// Raises RetryLaterError if none can be had within max_wait (SEQUENCE_EXHAUSTED,
     /// CLOCK_MOVED_BACK, LEASE_NOT_STARTED); RandflakeError for what waiting does not help
-    /// (LEASE_EXPIRED, LIFETIME_OVER, CLOCK_BEFORE_EPOCH, FORKED, CLOSED).
-    fn generate(&self) -> PyResult<u64> {
-        call(|| self.flake.generate())
+    /// (LEASE_EXPIRED, LIFETIME_OVER, CLOCK_BEFORE_EPOCH, FORKED, CLOSED). The first call in a
+    /// forked child of a process with a leased generator raises what leased raises.
+    fn generate(&self, py: Python<'_>) -> PyResult<u64> {
+        self.flake.generate(py)
     }
 
     /// Generates n ids, in the order in which they are claimed.
@@ -128,7 +219,7 @@ impl Snowflake {
     /// True
     fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
         let mut ids = zeros(n.0)?;
-        self.fill_private(py, &mut ids)?;
+        self.flake.fill_private(py, &mut ids)?;
         PyList::new(py, ids.into_iter().map(i64::cast_unsigned))
     }
 
@@ -139,7 +230,7 @@ impl Snowflake {
         let mut ids = zeros(n.0)?;
         // Made first: what it raises comes before any id is claimed.
         let array = numpy::empty::<i64>(py, n.0)?;
-        self.fill_private(py, &mut ids)?;
+        self.flake.fill_private(py, &mut ids)?;
         Int64Buffer::writable(&array)?.write(py, &ids)?;
         Ok(array)
     }
@@ -160,7 +251,7 @@ impl Snowflake {
     fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
         let buffer = Int64Buffer::writable(buffer)?;
         let mut ids = zeros(buffer.len())?;
-        let filled = self.fill_private(py, &mut ids);
+        let filled = self.flake.fill_private(py, &mut ids);
         // After a failure these are zeros.
         buffer.write(py, &ids)?;
         filled
@@ -174,46 +265,48 @@ impl Snowflake {
     ///
     /// Raises InvalidArgumentError with the code INVALID_ID.
     fn inspect(&self, raw: Raw) -> PyResult<RawParts> {
-        self.flake.inspect(raw.0).map(RawParts::from).map_err(raise)
+        self.layout.inspect(raw.0).map(RawParts::from).map_err(raise)
     }
 
     /// Raises the end of the lease.
     ///
     /// end_exclusive: an absolute unix second. One before the present end changes nothing.
     ///
-    /// Raises InvalidArgumentError with the code INVALID_LEASE if there is no lease or the end is
-    /// out of range; RandflakeError with FORKED or CLOSED.
+    /// Raises InvalidArgumentError with the code INVALID_LEASE if there is no lease, if it comes
+    /// from a store, or if the end is out of range; RandflakeError with FORKED or CLOSED.
     fn extend_lease(&self, end_exclusive: UnixSecond) -> PyResult<()> {
-        call(|| self.flake.extend_lease(end_exclusive.0))
+        self.flake.extend_lease(&end_exclusive)
     }
 
-    /// The lease; None without one and after close.
+    /// The lease: a LeaseStatus of a leased generator, else the Lease that was given.
+    ///
+    /// None without one and after close, and in a forked child that has not leased yet.
     #[getter]
-    fn lease(&self) -> Option<Lease> {
-        self.flake.lease().map(|lease| Lease { lease })
+    fn lease<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.flake.lease(py)
     }
 
     /// The layout.
     #[getter]
     fn layout(&self) -> Layout {
-        Layout { layout: *self.flake.layout() }
+        Layout { layout: self.layout }
     }
 
-    /// The node ids, sorted; none after close.
+    /// The node ids, sorted; none after close, and in a forked child that has not leased yet.
     #[getter]
     fn node_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.flake.node_ids())
+        self.flake.node_ids_tuple(py)
     }
 
     /// Ends the generator for good.
     ///
     /// Every later call that needs it open raises CLOSED; reading ids goes on. Does nothing the
-    /// second time and in a forked child.
-    fn close(&self) -> PyResult<()> {
-        call(|| {
-            self.flake.close();
-            Ok(())
-        })
+    /// second time, and leaves alone what belongs to the parent of a forked child.
+    ///
+    /// Leased node ids are given back. This waits up to 5 seconds for the store; what it does not
+    /// learn in time is free at the end of the lease.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.flake.close(py)
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -223,37 +316,28 @@ impl Snowflake {
     #[pyo3(signature = (exc_type, exc_value, traceback, /))]
     fn __exit__(
         &self,
+        py: Python<'_>,
         exc_type: &Bound<'_, PyAny>,
         exc_value: &Bound<'_, PyAny>,
         traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let _ = (exc_type, exc_value, traceback);
-        self.close()
+        self.close(py)
     }
 
     fn __repr__(&self) -> String {
-        let layout = self.flake.layout().name();
+        let layout = self.layout.name();
         format!("<randflake.Snowflake layout={layout} node_ids={:?}>", self.flake.node_ids())
     }
 
     /// Refuses pickle and copy.
     fn __reduce_ex__(&self, protocol: &Bound<'_, PyAny>) -> PyResult<()> {
         let _ = (self, protocol);
-        Err(wrong_type(&Error::new(
-            ErrorKind::InvalidArgument,
-            "a generator cannot be pickled or copied, since the copy would repeat its ids; make \
-             one in each process, with node ids of its own",
-        )))
+        Err(not_to_be_copied())
     }
 }
 
-impl Snowflake {
-    /// Fills memory that no other thread sees, so the GIL can be released.
-    fn fill_private(&self, py: Python<'_>, ids: &mut [i64]) -> PyResult<()> {
-        if ids.len() < LARGE_BATCH {
-            call(|| self.flake.fill_i64(ids))
-        } else {
-            py.detach(|| call(|| self.flake.fill_i64(ids)))
-        }
-    }
+fn warn(py: Python<'_>, warning: String) -> PyResult<()> {
+    let message = CString::new(warning).expect("the message has no zero byte");
+    PyErr::warn(py, &py.get_type::<LifetimeWarning>(), &message, 1)
 }

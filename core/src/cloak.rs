@@ -79,17 +79,17 @@ impl Cloak {
     /// # use randflake::{Cloak, Secret};
     /// # let cloak = Cloak::new(&Secret::random(), "example");
     /// let mut keys = [1, 2, 3];
-    /// cloak.hide_many(&mut keys);
+    /// cloak.hide_in_place(&mut keys);
     /// assert_eq!(keys[1], cloak.hide(2).into());
-    /// cloak.reveal_many(&mut keys);
+    /// cloak.reveal_in_place(&mut keys);
     /// assert_eq!(keys, [1, 2, 3]);
     /// ```
-    pub fn hide_many(&self, numbers: &mut [i64]) {
+    pub fn hide_in_place(&self, numbers: &mut [i64]) {
         self.cipher.encrypt_many(numbers);
     }
 
     /// Reveals many numbers, in place.
-    pub fn reveal_many(&self, hidden: &mut [i64]) {
+    pub fn reveal_in_place(&self, hidden: &mut [i64]) {
         self.cipher.decrypt_many(hidden);
     }
 }

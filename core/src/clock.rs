@@ -150,6 +150,12 @@ pub(crate) fn to_ms(unix_nanos: i64) -> i64 {
     unix_nanos.div_euclid(1_000_000)
 }
 
+/// Turns unix milliseconds into seconds, with a fraction if they have one. For messages.
+#[allow(clippy::cast_precision_loss, reason = "for a message")]
+pub(crate) fn seconds(unix_ms: i64) -> f64 {
+    unix_ms as f64 / 1000.0
+}
+
 /// Writes a time as `2026-11-21T13:44:50Z`, with milliseconds if it has some. For messages.
 pub(crate) fn utc(unix_ms: i64) -> String {
     let (days, ms) = (unix_ms.div_euclid(86_400_000), unix_ms.rem_euclid(86_400_000));

@@ -1,7 +1,7 @@
 //! The rule of one call, and the calls. Generic over what ids look like, so that Randflake pays
 //! nothing for what others need.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, ops::Range, sync::Arc, time::Duration};
 
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -61,6 +61,17 @@ enum Ownership {
     OwnLease,
     /// A coordinator, who granted the lease to this generator alone.
     Granted,
+}
+
+impl Ownership {
+    /// Returns the ticks of a lease. Who grants leases does not know when a layout ends; who writes
+    /// one down by hand has made a mistake.
+    fn window_of(self, layout: &Layout, lease: Lease) -> Result<Range<u64>> {
+        match self {
+            Self::Granted => layout.window_within_lifetime(lease),
+            Self::ByHand | Self::OwnLease => layout.window_of(lease),
+        }
+    }
 }
 
 /// What a generator is made with, whatever its format; the builders explain it.
@@ -130,7 +141,7 @@ impl<C: Clock> Options<C> {
         }
         let lifetime = layout.lifetime();
         let window = match self.lease {
-            Some((lease, _)) => layout.window_of(lease)?,
+            Some((lease, _)) => ownership.window_of(&layout, lease)?,
             None if self.restart_safe && self.clock.is_system() => {
                 let loaded = layout.tick_at(fork::life().loaded(), 0);
                 loaded.map_or(0, |(tick, _)| tick + 1).min(lifetime - 1)..lifetime
@@ -247,8 +258,12 @@ impl<F: Format, C: Clock> Generator<F, C> {
             ));
         }
         let layout = self.format.layout();
-        let up_to_there = Lease::new(layout.second_from(0).max(layout::EPOCH), end_exclusive)?;
-        term.extend(layout.window_of(up_to_there)?.end);
+        Lease::new(layout.second_of(0).max(layout::EPOCH), end_exclusive)?;
+        // An earlier one changes nothing, whatever ticks it cuts in two.
+        if end_exclusive > layout.second_from(term.end_exclusive()) {
+            let longer = Lease::new(layout.second_of(term.start), end_exclusive)?;
+            term.extend(self.window_of(longer)?.end);
+        }
         Ok(())
     }
 
@@ -256,15 +271,18 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// nothing was issued under the old lease.
     pub(crate) fn replace_lease(&self, node_ids: &[u32], lease: Lease) -> Result<i64> {
         let (nodes, slots) = self.granted(node_ids)?;
-        let layout = self.format.layout();
-        let unused_from = self.terms.replace(&nodes, slots, &layout.window_of(lease)?)?;
-        Ok(layout.second_from(unused_from))
+        let unused_from = self.terms.replace(&nodes, slots, &self.window_of(lease)?)?;
+        Ok(self.format.layout().second_from(unused_from))
     }
 
     /// Goes on in a forked child, with node ids and a window that were granted to it alone.
     pub(crate) fn begin_in_child(&self, node_ids: &[u32], lease: Lease) -> Result<()> {
         let (nodes, slots) = self.granted(node_ids)?;
-        self.terms.begin_in_child(&nodes, slots, self.format.layout().window_of(lease)?)
+        self.terms.begin_in_child(&nodes, slots, self.window_of(lease)?)
+    }
+
+    fn window_of(&self, lease: Lease) -> Result<Range<u64>> {
+        self.ownership.window_of(self.format.layout(), lease)
     }
 
     /// Checks node ids that a coordinator granted, and counts the slots they have in a tick.
@@ -686,9 +704,9 @@ fn before_epoch(layout: &Layout, now: i64) -> Error {
             "the clock shows {} (unix second {}), and ids begin at {} (unix second {}); set the \
              clock right",
             clock::utc(now),
-            seconds(now),
+            clock::seconds(now),
             clock::utc(epoch),
-            seconds(epoch)
+            clock::seconds(epoch)
         ),
     )
 }
@@ -696,9 +714,10 @@ fn before_epoch(layout: &Layout, now: i64) -> Error {
 #[cold]
 fn past_the_end(layout: &Layout, end: u64, stamp: u64) -> Error {
     if stamp >= layout.lifetime() {
-        return over(layout);
+        return layout.lifetime_over();
     }
-    let (end, stamp) = (seconds(layout.unix_ms_of(end)), seconds(layout.unix_ms_of(stamp)));
+    let (end, stamp) =
+        (clock::seconds(layout.unix_ms_of(end)), clock::seconds(layout.unix_ms_of(stamp)));
     Error::new(
         ErrorKind::LeaseExpired,
         format!(
@@ -706,28 +725,6 @@ fn past_the_end(layout: &Layout, end: u64, stamp: u64) -> Error {
              extend the lease or take a new one"
         ),
     )
-}
-
-/// The error of a layout that has no tick left.
-#[cold]
-pub(crate) fn over(layout: &Layout) -> Error {
-    let end = layout.ends_at();
-    Error::new(
-        ErrorKind::LifetimeOver,
-        format!(
-            "{} (unix second {}) is the first time that ids of the layout {} cannot carry; new \
-             ids need a layout with a later epoch or more bits for the time",
-            clock::utc(end),
-            seconds(end),
-            layout.name()
-        ),
-    )
-}
-
-/// Writes unix milliseconds as seconds, with a fraction if they have one.
-#[allow(clippy::cast_precision_loss, reason = "for a message")]
-fn seconds(unix_ms: i64) -> f64 {
-    unix_ms as f64 / 1000.0
 }
 
 #[cold]

@@ -538,6 +538,23 @@ impl Layout {
         format!("{}:{}:{}", self.epoch_ms, self.tick_ms, fields.join(","))
     }
 
+    /// Makes the error of a layout that has no time [left](Self::remaining).
+    #[cold]
+    #[must_use]
+    pub fn lifetime_over(&self) -> Error {
+        let end = self.ends_at();
+        Error::new(
+            ErrorKind::LifetimeOver,
+            format!(
+                "{} (unix second {}) is the first time that ids of the layout {} cannot carry; \
+                 new ids need a layout with a later epoch or more bits for the time",
+                clock::utc(end),
+                clock::seconds(end),
+                self.name
+            ),
+        )
+    }
+
     /// Makes the error of a node id outside this layout's range.
     #[cold]
     #[must_use]
@@ -767,25 +784,48 @@ impl Layout {
     /// Returns the ticks that lie in the seconds of a lease as a whole: what is cut in two by its
     /// start or its end belongs to nobody.
     pub(crate) fn window_of(&self, lease: Lease) -> Result<Range<u64>> {
+        let whole = self.whole_ticks_of(lease);
+        match (u64::try_from(whole.start), u64::try_from(whole.end)) {
+            (Ok(start), Ok(end)) if start < end && end <= self.lifetime() => Ok(start..end),
+            _ => Err(self.no_window(lease)),
+        }
+    }
+
+    /// Does as [`window_of`](Self::window_of), but leaves out what lies outside the lifetime: a
+    /// store that grants a lease does not know it.
+    pub(crate) fn window_within_lifetime(&self, lease: Lease) -> Result<Range<u64>> {
+        let whole = self.whole_ticks_of(lease);
+        let [start, end] = [whole.start, whole.end].map(|tick| tick.max(0).unsigned_abs());
+        if start >= self.lifetime() {
+            return Err(self.lifetime_over());
+        }
+        let window = start..end.min(self.lifetime());
+        if window.is_empty() { Err(self.no_window(lease)) } else { Ok(window) }
+    }
+
+    /// Returns the first tick that does not begin before a lease and the first one that ends after
+    /// it; whether in the lifetime or not.
+    fn whole_ticks_of(&self, lease: Lease) -> Range<i64> {
         let since_epoch = |second: i64| second * 1000 - self.epoch_ms;
         let tick_ms = i64::from(self.tick_ms);
         let start = -(-since_epoch(lease.start())).div_euclid(tick_ms);
-        let end = since_epoch(lease.end_exclusive()).div_euclid(tick_ms);
-        match (u64::try_from(start), u64::try_from(end)) {
-            (Ok(start), Ok(end)) if start < end && end <= self.lifetime() => Ok(start..end),
-            _ => Err(Error::new(
-                ErrorKind::InvalidLease,
-                format!(
-                    "a lease of node ids of the layout {} must hold a whole tick and lie between \
-                     the unix seconds {} and {}, got {}..{}",
-                    self.name,
-                    self.second_from(0),
-                    self.second_of(self.lifetime()),
-                    lease.start(),
-                    lease.end_exclusive()
-                ),
-            )),
-        }
+        start..since_epoch(lease.end_exclusive()).div_euclid(tick_ms)
+    }
+
+    #[cold]
+    fn no_window(&self, lease: Lease) -> Error {
+        Error::new(
+            ErrorKind::InvalidLease,
+            format!(
+                "a lease of node ids of the layout {} must hold a whole tick and lie between \
+                 the unix seconds {} and {}, got {}..{}",
+                self.name,
+                self.second_from(0),
+                self.second_of(self.lifetime()),
+                lease.start(),
+                lease.end_exclusive()
+            ),
+        )
     }
 
     /// Returns the tick at a unix millisecond.

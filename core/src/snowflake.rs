@@ -6,7 +6,7 @@ use crate::{
     Clock, Id, Layout, Lease, RawParts, Result, SystemClock,
     buffer::Buffer,
     clock, fork,
-    generator::{self, Format, Generator, Options},
+    generator::{Format, Generator, Options},
     registry::Scope,
 };
 
@@ -169,7 +169,8 @@ impl<C: Clock> SnowflakeBuilder<C> {
 
     /// Like [`SnowflakeBuilder::lease`], for a lease that a coordinator has granted to this one
     /// generator: nobody else, in this process either, has a lease of these node ids over these
-    /// seconds. [`Snowflake::replace_lease`] can then change nodes and window.
+    /// seconds. What of them lies outside the lifetime of the layout is left out.
+    /// [`Snowflake::replace_lease`] can then change nodes and window.
     #[must_use]
     pub fn granted_lease(mut self, lease: Lease) -> Self {
         self.options.granted_lease(lease);
@@ -225,7 +226,7 @@ impl<C: Clock> SnowflakeBuilder<C> {
     pub fn build(mut self) -> Result<Snowflake<C>> {
         let now = self.options.clock.now()?;
         if clock::to_ms(now) >= self.layout.ends_at() {
-            return Err(generator::over(&self.layout));
+            return Err(self.layout.lifetime_over());
         }
         if self.layout.node_bits() == 0 && self.options.node_ids.is_empty() {
             self.options.node_ids.push(0);
@@ -351,7 +352,8 @@ impl<C: Clock> Snowflake<C> {
     /// # Errors
     ///
     /// [`InvalidLease`](crate::ErrorKind::InvalidLease): the generator was not made with
-    /// [`SnowflakeBuilder::granted_lease`], or the lease lies outside the lifetime.
+    /// [`SnowflakeBuilder::granted_lease`], or the lease holds no whole tick of the lifetime.
+    /// [`LifetimeOver`](crate::ErrorKind::LifetimeOver): it begins after it.
     /// [`InvalidNode`](crate::ErrorKind::InvalidNode): as for [`SnowflakeBuilder::build`].
     /// [`Forked`](crate::ErrorKind::Forked), [`Closed`](crate::ErrorKind::Closed).
     pub fn replace_lease(&self, node_ids: &[u32], lease: Lease) -> Result<i64> {
@@ -364,8 +366,9 @@ impl<C: Clock> Snowflake<C> {
     /// # Errors
     ///
     /// [`InvalidLease`](crate::ErrorKind::InvalidLease): the generator was not made with
-    /// [`SnowflakeBuilder::granted_lease`], or is of this process already, or the
-    /// lease lies outside the lifetime.
+    /// [`SnowflakeBuilder::granted_lease`], or is of this process already, or the lease holds no
+    /// whole tick of the lifetime. [`LifetimeOver`](crate::ErrorKind::LifetimeOver): it begins after
+    /// it.
     /// [`InvalidNode`](crate::ErrorKind::InvalidNode): as for [`SnowflakeBuilder::build`].
     /// [`Closed`](crate::ErrorKind::Closed): before the fork.
     pub fn begin_in_child(&self, node_ids: &[u32], lease: Lease) -> Result<()> {

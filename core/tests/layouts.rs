@@ -128,9 +128,9 @@ fn cloaks_hide_and_reveal() {
         assert_eq!(hidden.to_string(), text(case, "text"), "{case}");
         // As many as every way to encrypt has for a group, and some more.
         let mut many = vec![number.cast_signed(); 77];
-        cloak.hide_many(&mut many);
+        cloak.hide_in_place(&mut many);
         assert_eq!(many, vec![i64::from(hidden); 77], "{case}");
-        cloak.reveal_many(&mut many);
+        cloak.reveal_in_place(&mut many);
         assert_eq!(many, vec![number.cast_signed(); 77], "{case}");
         assert_eq!(format!("{cloak:?}"), "Cloak(..)");
     }
@@ -448,6 +448,120 @@ proptest! {
                 }
                 latest = id;
             }
+        }
+    }
+}
+
+/// A layout that is in the middle of its lifetime at noon, or about to begin or to end.
+fn layouts_about_noon() -> impl Strategy<Value = Layout> {
+    let ticks = prop_oneof![Just(1_u32), Just(10), Just(1000), 1..3000_u32, Just(20_000)];
+    let fields = (8..20_u32, 1..8_u32, 1..10_u32, any::<bool>());
+    let starts = prop_oneof![
+        Just(Sequence::Zero),
+        Just(Sequence::Continuing),
+        (1..3_u32).prop_map(Sequence::Random)
+    ];
+    (fields, ticks, 0..3, 0.0..1.0, -15_000..15_000_i64, starts).prop_map(
+        |((time, node, sequence, node_first), tick_ms, border, part, offset, starts)| {
+            let lifetime_ms = i64::from(tick_ms) << time;
+            let ago = match border {
+                0 => 0,
+                1 => lifetime_ms,
+                #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
+                _ => (lifetime_ms as f64 * part) as i64,
+            };
+            let (node, sequence) = ((Field::Node, node), (Field::Sequence, sequence));
+            let [high, low] = if node_first { [node, sequence] } else { [sequence, node] };
+            Layout::custom([(Field::Time, time), high, low])
+                .tick_ms(tick_ms)
+                .epoch_ms(NOON * 1000 + offset - ago)
+                .sequence(starts)
+                .build()
+                .expect("at most 63 bits")
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+
+    /// Leases are of seconds and ids of ticks: a tick that a second's border cuts in two belongs to
+    /// nobody, and all others of a lease, within the lifetime, to its holder.
+    #[test]
+    fn a_granted_lease_is_used_for_its_whole_ticks(
+        layout in layouts_about_noon(),
+        (start, seconds, more) in (-12..12_i64, 1..40_i64, 0..20_i64),
+        max_drift in 0..3_u32,
+        steps in prop::collection::vec((0..4000_i64, 1..30_usize), 1..40),
+    ) {
+        let tick_ms = i64::from(layout.tick_ms());
+        let mut lease = Lease::new(NOON + start, NOON + start + seconds)?;
+        let begins_in = |lease: Lease, begin: i64| {
+            lease.start() * 1000 <= begin
+                && begin + tick_ms <= lease.end_exclusive() * 1000
+                && layout.epoch_ms() <= begin
+                && begin + tick_ms <= layout.ends_at()
+        };
+        let begin_at = |ms: i64| ms - (ms - layout.epoch_ms()).rem_euclid(tick_ms);
+        let first = (0..=seconds * 1000 / tick_ms + 1)
+            .map(|tick| begin_at((NOON + start).max(layout.epoch_ms().div_euclid(1000)) * 1000) + tick * tick_ms)
+            .find(|begin| begins_in(lease, *begin));
+
+        let now = Cell::new((NOON - 1) * 1000);
+        let made = Snowflake::builder(layout)
+            .node_id(1)
+            .granted_lease(lease)
+            .max_drift(max_drift)
+            .max_wait(Duration::ZERO)
+            .clock(|| now.get() * MS)
+            .build();
+        let Some(first) = first else {
+            let kind = kind(made).expect_err("no whole tick");
+            prop_assert!([ErrorKind::InvalidLease, ErrorKind::LifetimeOver].contains(&kind));
+            return Ok(());
+        };
+        let Ok(flake) = made else {
+            prop_assert!(now.get() >= layout.ends_at(), "{made:?}");
+            return Ok(());
+        };
+        let mut last = None;
+        for (index, (step, count)) in steps.iter().enumerate() {
+            if index == steps.len() / 2 {
+                lease = Lease::new(lease.start(), lease.end_exclusive() + more)?;
+                flake.extend_lease(lease.end_exclusive())?;
+            }
+            now.set(now.get() + step);
+            let begin_now = begin_at(now.get());
+            for _ in 0..*count {
+                let begin = match flake.generate() {
+                    Ok(id) => layout.inspect(id)?.unix_ms,
+                    Err(error) => {
+                        let had_all = last.is_some_and(|last| last >= begin_now);
+                        prop_assert!(had_all || !begins_in(lease, begin_now), "{error}");
+                        break;
+                    }
+                };
+                prop_assert!(begins_in(lease, begin), "{begin} of {lease:?}");
+                prop_assert!(begin <= now.get() + i64::from(max_drift) * 1000);
+                last = last.max(Some(begin));
+            }
+        }
+        // Who takes the node id over begins there.
+        let used_until = flake.close().expect("granted");
+        let unused_from = last.map_or(first, |last| last + tick_ms);
+        prop_assert_eq!(used_until, -(-unused_from).div_euclid(1000));
+        prop_assert!((lease.start()..=lease.end_exclusive()).contains(&used_until));
+        now.set(used_until * 1000);
+        let next = Snowflake::builder(layout)
+            .node_id(1)
+            .granted_lease(Lease::new(used_until, used_until + 60)?)
+            .max_wait(Duration::ZERO)
+            .clock(|| now.get() * MS)
+            .build();
+        if let Ok(next) = next {
+            now.set(now.get() + tick_ms);
+            let begin = next.generate().map(|id| layout.inspect(id).expect("an id").unix_ms);
+            prop_assert!(begin.is_ok_and(|begin| begin >= unused_from) || now.get() >= layout.ends_at());
         }
     }
 }

@@ -10,19 +10,17 @@ use std::{
 
 use once_cell::race::OnceBox;
 use randflake::{
-    Clock, Error, ErrorKind, Id, Lease, Parts, ProcessLife, Randflake, Result, Secret, SystemClock,
+    Clock, Error, ErrorKind, Id, Layout, Lease, Parts, ProcessLife, Randflake, RawParts, Result,
+    Secret, Snowflake, SystemClock,
 };
 
 use crate::{
-    LeaseStore, Location, Namespace, Note,
+    Flake, LeaseStore, Location, Namespace, Note,
     keeper::{Answer, Keeper, Options, Reading, State, Step},
 };
 
 /// How long [`Leased::close`] waits for the store.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
-
-/// Largest `max_drift` unless another is set, in seconds.
-const MAX_DRIFT: u32 = 10;
 
 /// How often a call looks for what another thread does for it.
 const GLANCE: Duration = Duration::from_millis(1);
@@ -58,7 +56,39 @@ pub fn leased(store: impl Into<Location>, secret: &Secret) -> Result<Leased> {
     Leased::builder(store, secret).open()
 }
 
-/// A generator whose node ids are leased from a store: nobody else has them meanwhile.
+/// Leases node ids from a store and returns the generator of a layout's ids over them: sortable,
+/// not encrypted.
+///
+/// `store` is as in [`leased`]. The namespace belongs to the layout, whose node ids it leases (the
+/// lowest 131 072, where it has more). For more options see [`Leased::for_layout`].
+///
+/// # Errors
+///
+/// As [`leased`], but `SECRET_MISMATCH` only where the namespace is one of a secret.
+/// `INVALID_ARGUMENT` also where the namespace has another layout, where the layout has no node
+/// ids, and where six of its ticks, if longer than a second, outlast the ttl; `LIFETIME_OVER` if
+/// it has ended.
+///
+/// ```
+/// use randflake::Layout;
+/// # let directory = std::env::temp_dir().join(format!("randflake-snow-{}", std::process::id()));
+/// # std::fs::create_dir_all(&directory).unwrap();
+/// # let path = directory.join("ids.db");
+///
+/// let flake = randflake_leases::leased_snowflake(path, Layout::twitter())?;
+/// let (one, other) = (flake.generate()?, flake.generate()?);
+/// assert!(one < other);
+/// assert_eq!(flake.inspect(one)?.node_id, flake.node_ids()[0]);
+/// flake.close(); // gives the node id back; so does dropping it
+/// # std::fs::remove_dir_all(&directory).unwrap();
+/// # Ok::<(), randflake::Error>(())
+/// ```
+pub fn leased_snowflake(store: impl Into<Location>, layout: Layout) -> Result<Leased<Snowflake>> {
+    Leased::for_layout(store, layout).open()
+}
+
+/// A generator whose node ids are leased from a store: nobody else has them meanwhile. It is a
+/// [`Randflake`], or a [`Snowflake`] of any layout with node ids.
 ///
 /// A thread renews the lease at a third of its length. A lease that is lost is replaced by
 /// another one, with other node ids, and the generator goes on. When the store is out of reach,
@@ -67,23 +97,23 @@ pub fn leased(store: impl Into<Location>, secret: &Secret) -> Result<Leased> {
 ///
 /// Ids may be stamped up to `max_drift` seconds ahead of the clock; see
 /// [`LeasedBuilder::max_drift`].
-pub struct Leased<C: Clock = SystemClock> {
-    flake: Arc<Randflake<C>>,
+pub struct Leased<F: Flake = Randflake> {
+    flake: Arc<F>,
     source: Arc<Source>,
     max_wait: Duration,
     /// That of the life in which it was made; then those of children.
     watch: Watch,
 }
 
-/// What a [`Leased`] is made from; see [`Leased::builder`].
-pub struct LeasedBuilder<C = SystemClock> {
+/// What a [`Leased`] is made from; see [`Leased::builder`] and [`Leased::for_layout`].
+pub struct LeasedBuilder<F: Flake = Randflake> {
     location: Location,
-    secret: Secret,
+    format: F::Format,
     namespace: String,
     options: Options,
     max_wait: Duration,
     max_drift: Option<u32>,
-    clock: C,
+    clock: F::Clock,
 }
 
 /// How the lease of a generator is doing.
@@ -180,9 +210,43 @@ impl Leased {
     /// ```
     #[must_use]
     pub fn builder(store: impl Into<Location>, secret: &Secret) -> LeasedBuilder {
-        LeasedBuilder {
-            location: store.into(),
-            secret: secret.clone(),
+        LeasedBuilder::new(store.into(), secret.clone())
+    }
+}
+
+impl Leased<Snowflake> {
+    /// Starts to describe a generator of a layout's ids, as [`Leased::builder`] does one of
+    /// Randflake's. `store` and `layout` are as in [`leased_snowflake`].
+    ///
+    /// ```
+    /// use randflake::Layout;
+    /// use randflake_leases::Leased;
+    /// # let directory = std::env::temp_dir().join(format!("randflake-lay-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&directory).unwrap();
+    /// # let path = directory.join("ids.db");
+    ///
+    /// let flake = Leased::for_layout(path, Layout::sonyflake2())
+    ///     .namespace("posts")
+    ///     .max_drift(2) // a burst may borrow two seconds' worth of coming ticks
+    ///     .open()?;
+    /// let mut ids = [0; 1000];
+    /// flake.fill(&mut ids)?; // four ticks of 256 ids
+    /// assert!(ids.is_sorted());
+    /// # drop(flake);
+    /// # std::fs::remove_dir_all(&directory).unwrap();
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    #[must_use]
+    pub fn for_layout(store: impl Into<Location>, layout: Layout) -> LeasedBuilder<Snowflake> {
+        LeasedBuilder::new(store.into(), layout)
+    }
+}
+
+impl<F: Flake<Clock = SystemClock>> LeasedBuilder<F> {
+    fn new(location: Location, format: F::Format) -> Self {
+        Self {
+            location,
+            format,
             namespace: "default".to_owned(),
             options: Options::default(),
             max_wait: Duration::from_secs(1),
@@ -192,9 +256,10 @@ impl Leased {
     }
 }
 
-impl<C: Clock + Send + Sync + 'static> LeasedBuilder<C> {
-    /// Sets how many node ids, 1 to 16 384, each worth 131 072 ids a second; 1 unless set. While
-    /// the store has fewer, the generator does with fewer.
+impl<F: Flake> LeasedBuilder<F> {
+    /// Sets how many node ids, 1 to [`Layout::max_nodes`], 16 384 for Randflake; 1 unless set. Each
+    /// is worth 131 072 ids a second, or [`Layout::ids_per_node`] a tick. While the store has
+    /// fewer, the generator does with fewer.
     #[must_use]
     pub fn node_count(mut self, node_count: u32) -> Self {
         self.options.node_count = node_count;
@@ -219,7 +284,7 @@ impl<C: Clock + Send + Sync + 'static> LeasedBuilder<C> {
     }
 
     /// Names the namespace, 1 to 200 bytes; `default` unless set. One for each id column and its
-    /// one secret.
+    /// one secret or layout.
     #[must_use]
     pub fn namespace(mut self, name: impl Into<String>) -> Self {
         self.namespace = name.into();
@@ -241,9 +306,10 @@ impl<C: Clock + Send + Sync + 'static> LeasedBuilder<C> {
         self
     }
 
-    /// Sets how many whole seconds ahead of the clock ids may be stamped, 0 to a third of the ttl;
-    /// 10, or that third, unless set. It absorbs clocks that step back and lets a burst borrow
-    /// coming seconds, which the lease covers.
+    /// Sets how many whole seconds ahead of the clock ids may be stamped, 0 to a third of the ttl.
+    /// It absorbs clocks that step back and lets a burst borrow coming seconds, which the lease
+    /// covers. Unless set, 10 or that third for Randflake; 0 for a [`Snowflake`], whose ids are out
+    /// of order with those of other nodes where they run ahead.
     #[must_use]
     pub fn max_drift(mut self, seconds: u32) -> Self {
         self.max_drift = Some(seconds);
@@ -253,11 +319,14 @@ impl<C: Clock + Send + Sync + 'static> LeasedBuilder<C> {
     /// Sets whose [`sleep`](Clock::sleep) waits; it must read the machine's time. For adapters of
     /// this crate to other languages.
     #[must_use]
-    pub fn clock<D: Clock + Send + Sync + 'static>(self, clock: D) -> LeasedBuilder<D> {
+    pub fn clock<D: Clock + Send + Sync + 'static>(
+        self,
+        clock: D,
+    ) -> LeasedBuilder<F::WithClock<D>> {
         LeasedBuilder {
             clock,
             location: self.location,
-            secret: self.secret,
+            format: self.format,
             namespace: self.namespace,
             options: self.options,
             max_wait: self.max_wait,
@@ -269,17 +338,18 @@ impl<C: Clock + Send + Sync + 'static> LeasedBuilder<C> {
     ///
     /// # Errors
     ///
-    /// As [`leased`], and `INVALID_ARGUMENT` for options out of range.
-    pub fn open(self) -> Result<Leased<C>> {
-        let longest = self.options.ttl.max(Namespace::MAX_TTL);
+    /// As [`leased`] or [`leased_snowflake`], and `INVALID_ARGUMENT` for options out of range.
+    pub fn open(self) -> Result<Leased<F>> {
+        let Options { node_count, ttl, .. } = self.options;
         // The skew last, since it may be anything up to a sixth of the ttl.
-        let namespace = Namespace::new(self.namespace, &self.secret)?
+        let namespace = F::namespace(&self.format, self.namespace)?
             .max_skew(0)?
-            .max_ttl(longest)?
+            .max_ttl(ttl.max(Namespace::MAX_TTL))?
             .max_skew(self.options.max_skew)?;
+        check_layout(&F::layout(&self.format), node_count, ttl)?;
         // A third of the ttl is used up when it is renewed; a burst must not borrow all the rest.
-        let most = self.options.ttl / 3;
-        let max_drift = self.max_drift.unwrap_or(MAX_DRIFT.min(most));
+        let most = ttl / 3;
+        let max_drift = self.max_drift.unwrap_or(F::MAX_DRIFT.min(most));
         if max_drift > most {
             return Err(Error::invalid_argument(format!(
                 "the largest drift (max_drift) must be at most a third of the ttl, which is {most} \
@@ -289,16 +359,11 @@ impl<C: Clock + Send + Sync + 'static> LeasedBuilder<C> {
         let source = Source { location: self.location, namespace, options: self.options };
         let watch = Watch::new(ProcessLife::current());
         let granted = source.acquire(&self.clock)?;
+        let Granted { node_ids, lease, .. } = &granted;
         // The store may grant less than was asked for. Operators count on it: see ReleaseDead.
-        let granted_seconds = granted.lease.end_exclusive() - granted.lease.start();
-        let flake = Randflake::builder(&self.secret)
-            .node_ids(granted.node_ids.iter().copied())
-            .granted_lease(granted.lease)
-            .max_wait(self.max_wait)
-            .max_drift(max_drift.min(u32::try_from(granted_seconds / 3).unwrap_or(0)))
-            .clock(self.clock)
-            .build();
-        match flake {
+        let third = (lease.end_exclusive() - lease.start()) / 3;
+        let max_drift = max_drift.min(u32::try_from(third).unwrap_or(0));
+        match F::over(&self.format, node_ids, *lease, self.max_wait, max_drift, self.clock) {
             Err(error) => Err(source.give_back(granted, error)),
             Ok(flake) => {
                 let (flake, source) = (Arc::new(flake), Arc::new(source));
@@ -310,7 +375,31 @@ impl<C: Clock + Send + Sync + 'static> LeasedBuilder<C> {
     }
 }
 
-impl<C: Clock> Leased<C> {
+/// Checks what no store can make up for.
+fn check_layout(layout: &Layout, node_count: u32, ttl: u32) -> Result<()> {
+    if layout.remaining().is_zero() {
+        return Err(layout.lifetime_over());
+    }
+    if node_count as usize > layout.max_nodes() {
+        return Err(Error::invalid_argument(format!(
+            "a generator of the layout {} has 1 to {} node ids, got {node_count}",
+            layout.name(),
+            layout.max_nodes()
+        )));
+    }
+    // What is renewed at a third of the ttl then always holds the tick of the moment as a whole.
+    let six_ticks = (u64::from(layout.tick_ms()) * 6).div_ceil(1000);
+    if layout.tick_ms() > 1000 && u64::from(ttl) < six_ticks {
+        return Err(Error::invalid_argument(format!(
+            "a lease of node ids of the layout {} must last at least {six_ticks} seconds, six of \
+             its ticks, got {ttl}",
+            layout.name()
+        )));
+    }
+    Ok(())
+}
+
+impl<F: Flake> Leased<F> {
     /// Ends the generator for good and gives its node ids back, which takes one operation of the
     /// store; waits up to 5 seconds for it. What the store does not learn in time is free at the
     /// end of the lease. In a forked child it leaves alone what is its parent's.
@@ -347,9 +436,7 @@ impl<C: Clock> Leased<C> {
             desk.closed && desk.ended
         })
     }
-}
 
-impl<C: Clock> Leased<C> {
     /// Returns whether it was closed, or [stopped](Leased::stop), and the store knows or will not
     /// be told any more.
     #[must_use]
@@ -357,9 +444,7 @@ impl<C: Clock> Leased<C> {
         let watch = self.watch.of(ProcessLife::current());
         watch.is_none_or(|watch| watch.post.lock().ended)
     }
-}
 
-impl<C: Clock + Send + Sync + 'static> Leased<C> {
     /// Generates an id; see [`Randflake::generate`].
     ///
     /// # Errors
@@ -368,16 +453,16 @@ impl<C: Clock + Send + Sync + 'static> Leased<C> {
     /// get another one within `max_wait`; it goes on trying. In a forked child's first call also
     /// what [`leased`] fails with.
     #[inline]
-    pub fn generate(&self) -> Result<Id> {
+    pub fn generate(&self) -> Result<F::Id> {
         self.try_generate().or_else(|error| self.generate_again(error))
     }
 
     /// As a batch of one, because the compiler merges the quick way of a single id into its caller
     /// only where it is written once.
     #[cold]
-    fn generate_again(&self, error: Error) -> Result<Id> {
+    fn generate_again(&self, error: Error) -> Result<F::Id> {
         self.recover(error)?;
-        let mut id = [Id::default()];
+        let mut id = [F::Id::default()];
         self.flake.fill(&mut id)?;
         Ok(id[0])
     }
@@ -387,7 +472,7 @@ impl<C: Clock + Send + Sync + 'static> Leased<C> {
     /// # Errors
     ///
     /// As [`Leased::generate`] and [`Randflake::fill`].
-    pub fn fill(&self, ids: &mut [Id]) -> Result<()> {
+    pub fn fill(&self, ids: &mut [F::Id]) -> Result<()> {
         self.flake.fill(ids).or_else(|error| {
             self.recover(error)?;
             self.flake.fill(ids)
@@ -415,7 +500,7 @@ impl<C: Clock + Send + Sync + 'static> Leased<C> {
     /// As [`Leased::generate`]; `LEASE_EXPIRED` and, in a child that has no lease yet, `FORKED`
     /// without having tried anything.
     #[inline]
-    pub fn try_generate(&self) -> Result<Id> {
+    pub fn try_generate(&self) -> Result<F::Id> {
         self.flake.generate()
     }
 
@@ -466,25 +551,6 @@ impl<C: Clock + Send + Sync + 'static> Leased<C> {
             self.recover(error)?;
             self.flake.ready_in()
         })
-    }
-
-    /// Reads an id back; see [`Randflake::inspect`]. Timestamps may lie up to `max_drift` seconds
-    /// ahead of when an id was made.
-    #[must_use]
-    pub fn inspect(&self, id: Id) -> Parts {
-        self.flake.inspect(id)
-    }
-
-    /// Returns the sortable form of an id; see [`Randflake::decrypt`].
-    #[must_use]
-    pub fn decrypt(&self, id: Id) -> u64 {
-        self.flake.decrypt(id)
-    }
-
-    /// Returns the id of a sortable form; see [`Randflake::encrypt`].
-    #[must_use]
-    pub fn encrypt(&self, raw: u64) -> Id {
-        self.flake.encrypt(raw)
     }
 
     /// Returns the node ids of the moment, sorted; none after [`close`](Leased::close) and in a
@@ -578,7 +644,7 @@ impl<C: Clock + Send + Sync + 'static> Leased<C> {
         let work = |store| {
             let (flake, source) = (Arc::clone(&self.flake), Arc::clone(&self.source));
             let post = Arc::clone(&watch.post);
-            move || work(&post, &flake, &source, store)
+            move || work(&post, &*flake, &source, store)
         };
         let thread = thread::Builder::new().name("randflake-lease".to_owned());
         thread.spawn(work(store)).map(drop).map_err(|error| {
@@ -589,6 +655,44 @@ impl<C: Clock + Send + Sync + 'static> Leased<C> {
                 format!("there is no thread to be had that keeps the lease: {error}"),
             )
         })
+    }
+}
+
+impl<C: Clock + Send + Sync + 'static> Leased<Randflake<C>> {
+    /// Reads an id back; see [`Randflake::inspect`]. Timestamps may lie up to `max_drift` seconds
+    /// ahead of when an id was made.
+    #[must_use]
+    pub fn inspect(&self, id: Id) -> Parts {
+        self.flake.inspect(id)
+    }
+
+    /// Returns the sortable form of an id; see [`Randflake::decrypt`].
+    #[must_use]
+    pub fn decrypt(&self, id: Id) -> u64 {
+        self.flake.decrypt(id)
+    }
+
+    /// Returns the id of a sortable form; see [`Randflake::encrypt`].
+    #[must_use]
+    pub fn encrypt(&self, raw: u64) -> Id {
+        self.flake.encrypt(raw)
+    }
+}
+
+impl<C: Clock + Send + Sync + 'static> Leased<Snowflake<C>> {
+    /// Reads an id back; see [`Snowflake::inspect`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Snowflake::inspect`].
+    pub fn inspect(&self, raw: u64) -> Result<RawParts> {
+        self.flake.inspect(raw)
+    }
+
+    /// Returns the layout.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        self.flake.layout()
     }
 }
 
@@ -655,7 +759,7 @@ impl Source {
 }
 
 /// What the thread does: all that the keeper wants.
-fn work<C: Clock>(post: &Post, flake: &Randflake<C>, source: &Source, mut store: Connection) {
+fn work(post: &Post, flake: &impl Flake, source: &Source, mut store: Connection) {
     let _ended = Ended(post);
     while let Ok(now) = reading() {
         let mut desk = post.lock();
@@ -737,7 +841,7 @@ impl Watch {
 }
 
 /// As [`Leased::close`]; does not wait again after [`Leased::stop`].
-impl<C: Clock> Drop for Leased<C> {
+impl<F: Flake> Drop for Leased<F> {
     fn drop(&mut self) {
         let watch = self.watch.of(ProcessLife::current());
         if watch.is_some_and(|watch| !watch.post.lock().closed) {
@@ -779,13 +883,13 @@ fn closed() -> Error {
     Error::new(ErrorKind::Closed, "this generator was closed; make a new one")
 }
 
-impl<C: Clock> fmt::Debug for Leased<C> {
+impl<F: Flake> fmt::Debug for Leased<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Leased").field("node_ids", &self.flake.node_ids()).finish_non_exhaustive()
     }
 }
 
-impl<C> fmt::Debug for LeasedBuilder<C> {
+impl<F: Flake> fmt::Debug for LeasedBuilder<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LeasedBuilder")
             .field("namespace", &self.namespace)

@@ -9,6 +9,7 @@
 //! [`MemoryStore`] is for one process, [`SqliteStore`] for one machine, and [`remote`] for many:
 //! with `PostgreSQL`, Redis or etcd.
 
+mod flake;
 mod fork;
 pub mod keeper;
 pub mod laws;
@@ -26,7 +27,8 @@ mod store;
 #[cfg(feature = "sqlite")]
 pub use crate::sqlite::SqliteStore;
 pub use crate::{
-    leased::{LeaseStatus, Leased, LeasedBuilder, leased},
+    flake::Flake,
+    leased::{LeaseStatus, Leased, LeasedBuilder, leased, leased_snowflake},
     location::Location,
     memory::MemoryStore,
     note::Note,

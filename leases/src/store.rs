@@ -466,11 +466,11 @@ impl Namespace {
     }
 
     /// Names a namespace of unencrypted ids of a layout, whose node ids are there to be leased as
-    /// by [`Namespace::new`]. There is no secret to be compared.
+    /// by [`Namespace::new`]: all of them, or the lowest 131 072. There is no secret to be compared.
     ///
     /// # Errors
     ///
-    /// `INVALID_ARGUMENT`: another name.
+    /// `INVALID_ARGUMENT`: another name, or a layout without node ids.
     ///
     /// ```
     /// use randflake::Layout;
@@ -479,9 +479,17 @@ impl Namespace {
     /// let posts = Namespace::for_layout("posts", Layout::twitter())?;
     /// assert_eq!(posts.limits().max_node_id, 1023);
     /// assert!(posts.max_node_id(1024).is_err());
+    /// assert!(Namespace::for_layout("posts", Layout::simpleflake()).is_err());
     /// # Ok::<(), randflake_leases::Error>(())
     /// ```
     pub fn for_layout(name: impl Into<String>, layout: Layout) -> Result<Self> {
+        if layout.node_bits() == 0 {
+            return Err(Error::invalid_argument(format!(
+                "the layout {} has no node ids, so there is nothing to lease: its ids are unique \
+                 within one process only; use a layout with node ids",
+                layout.name()
+            )));
+        }
         let none = Secret::from_bytes(&[0; Secret::BYTES])?;
         Self::named(name.into(), none, layout)
     }
@@ -527,7 +535,7 @@ impl Namespace {
             limits: Limits {
                 max_ttl: Self::MAX_TTL,
                 max_skew: 5,
-                max_node_id: layout.max_node_id(),
+                max_node_id: largest_node_id(&layout),
             },
             operator: false,
         })
@@ -707,14 +715,20 @@ impl Limits {
                  largest skew, got {max_ttl} with a skew of {max_skew}"
             )));
         }
-        if max_node_id > layout.max_node_id() {
+        if max_node_id > largest_node_id(layout) {
             return Err(Error::invalid_argument(format!(
                 "the largest node id to lease must be between 0 and {}, got {max_node_id}",
-                layout.max_node_id()
+                largest_node_id(layout)
             )));
         }
         Ok(())
     }
+}
+
+/// Returns the largest node id that a store leases: of wider layouts not all, since stores keep
+/// node ids as those of Randflake.
+fn largest_node_id(layout: &Layout) -> u32 {
+    layout.max_node_id().min(randflake::layout::MAX_NODE_ID)
 }
 
 /// What a store keeps of a namespace from the day it is made.

@@ -14,12 +14,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use randflake::{Error, ErrorKind, Id, Result, Secret};
+use randflake::{
+    Clock, Error, ErrorKind, Field, Id, Layout, Result, Secret, Snowflake, SystemClock,
+};
 use randflake_leases::{
     Acquire, Acquired, Fence, Fenced, LeaseStore, Leased, LeasedBuilder, Location, MemoryStore,
     Namespace, Release, Released, Renew, Renewed, Reply,
     keeper::State,
-    leased,
+    leased, leased_snowflake,
     operator::{Cut, List, Listed, ReleaseDead, Repair},
 };
 
@@ -296,4 +298,202 @@ fn nothing_shows_the_secret() {
     let file = std::fs::read(scratch.path("ids.db")).expect("a file");
     let of_secret = |bytes: &[u8]| Secret::from_bytes(bytes).is_ok_and(|s| *s.to_hex() == *hex);
     assert!(!file.windows(16).any(of_secret));
+}
+
+/// Sonyflake with ticks that the borders of seconds cut in two.
+fn cut() -> Layout {
+    Layout::custom([(Field::Time, 39), (Field::Sequence, 8), (Field::Node, 16)])
+        .tick_ms(7)
+        .epoch_ms(1_735_689_600_003)
+        .build()
+        .expect("valid")
+}
+
+fn short_snowflake(location: Location, layout: Layout) -> LeasedBuilder<Snowflake> {
+    Leased::for_layout(location, layout).ttl(2).max_skew(0)
+}
+
+#[test]
+fn every_layout_with_node_ids_can_be_leased_for() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    for layout in Layout::PRESETS.iter().copied().chain([cut()]) {
+        let builder = Leased::for_layout(path.as_path(), layout).namespace(layout.fingerprint());
+        let flake = match builder.open() {
+            Ok(flake) => flake,
+            Err(error) => {
+                let kind = match layout.name() {
+                    "baidu" => ErrorKind::LifetimeOver,
+                    "simpleflake" => ErrorKind::InvalidArgument, // no node ids
+                    _ => panic!("{layout:?}: {error}"),
+                };
+                assert_eq!(error.kind(), kind, "{error}");
+                continue;
+            }
+        };
+        let mut ids = vec![0; 2000];
+        flake.fill(&mut ids[..1000]).expect("ids");
+        ids[1000..].fill_with(|| flake.generate().expect("an id"));
+        assert!(ids.is_sorted_by(|one, next| one < next), "{layout:?}");
+        let (status, tick_ms) = (flake.lease().expect("open"), i64::from(layout.tick_ms()));
+        assert_eq!((flake.layout(), status.state), (&layout, State::Holding));
+        for id in ids {
+            let parts = flake.inspect(id).expect("an id");
+            assert_eq!(status.node_ids, [parts.node_id]);
+            assert!(status.start * 1000 <= parts.unix_ms, "{status:?}");
+            assert!(parts.unix_ms + tick_ms <= status.end_exclusive * 1000, "{status:?}");
+        }
+        assert!(format!("{flake:?}").contains("node_ids"));
+    }
+}
+
+/// Each begins after all ids of the one before, whatever part of a second those were from.
+#[test]
+fn the_successor_of_a_snowflake_begins_after_it() {
+    let succeed = |layout: Layout, max_drift| {
+        let shared = Shared::of(1);
+        let open = |acquire_timeout| {
+            let builder = short_snowflake(shared.location(), layout).ttl(6).max_drift(max_drift);
+            builder.acquire_timeout(acquire_timeout).open()
+        };
+        let mut last = 0;
+        for _ in 0..2 {
+            let flake = open(PATIENCE).expect("free by then");
+            let mut ids = [0; 300];
+            flake.fill(&mut ids).expect("ids");
+            assert!(last < ids[0], "{layout:?}");
+            last = ids[299];
+            flake.close();
+            // Refused, unless it was closed in the last moment of its second.
+            if let Ok(next) = open(Duration::ZERO) {
+                let start = next.lease().expect("open").start;
+                assert!(layout.inspect(last).expect("an id").unix_ms < start * 1000, "{layout:?}");
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for (layout, max_drift) in [(Layout::twitter(), 0), (cut(), 0), (Layout::sonyflake(), 1)] {
+            scope.spawn(move || succeed(layout, max_drift));
+        }
+    });
+}
+
+#[test]
+fn a_snowflake_borrows_only_when_it_is_told_to() {
+    let twitter = |max_drift: Option<u32>| {
+        let builder = short_snowflake(Shared::of(1).location(), Layout::twitter()).ttl(60);
+        let builder = builder.max_wait(Duration::ZERO);
+        match max_drift {
+            Some(max_drift) => builder.max_drift(max_drift).open(),
+            None => builder.open(),
+        }
+    };
+    let mut ids = vec![0; 4097];
+    let never = twitter(None).expect("free");
+    assert_eq!(kind(never.fill(&mut ids)), Err(ErrorKind::InvalidArgument), "a millisecond's");
+    twitter(Some(1)).expect("free").fill(&mut ids).expect("of this millisecond and the next one");
+    assert!(ids.is_sorted_by(|one, next| one < next));
+    assert_eq!(kind(twitter(Some(21))), Err(ErrorKind::InvalidArgument), "a third of the ttl");
+}
+
+#[test]
+fn a_snowflake_goes_on_when_its_lease_is_renewed_or_lost() {
+    let shared = Shared::of(8);
+    let flake = short_snowflake(shared.location(), Layout::twitter()).open().expect("free");
+    let first = flake.lease().expect("open");
+    let mut last = 0;
+    let mut rises = || {
+        let id = flake.generate().expect("never a gap");
+        assert!(last < id);
+        last = id;
+        flake.lease().expect("open")
+    };
+    until("renewals", || rises().renewals >= 2);
+    let namespace = Namespace::for_layout("default", Layout::twitter());
+    let namespace =
+        namespace.and_then(|made| made.max_skew(0)).and_then(|made| made.max_node_id(7));
+    *shared.store.lock().expect("no panic") = Some(MemoryStore::new(namespace.expect("valid")));
+    until("a replacement", || {
+        let status = rises();
+        status.losses == 1 && status.end_exclusive > first.end_exclusive
+    });
+}
+
+#[test]
+fn a_layout_that_ends_takes_its_lease_along() {
+    let now = SystemClock.now().expect("a time") / 1_000_000;
+    // In four seconds, of which opening may take one on a busy machine.
+    let layout = Layout::custom([(Field::Time, 31), (Field::Node, 10), (Field::Sequence, 12)])
+        .epoch_ms(now + 4000 - (1 << 31))
+        .build()
+        .expect("valid");
+    let flake = short_snowflake(Shared::of(1).location(), layout).ttl(6).open().expect("in time");
+    let mut last = 0;
+    until("its end", || match flake.generate() {
+        Ok(id) => {
+            assert!(last < id && layout.inspect(id).expect("an id").unix_ms < layout.ends_at());
+            last = id;
+            thread::sleep(Duration::from_millis(5));
+            false
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::LifetimeOver, "{error}");
+            true
+        }
+    });
+    // Renewals go on as if nothing were.
+    until("a renewal", || flake.lease().expect("open").renewals > 0);
+    let status = flake.lease().expect("open");
+    assert_eq!(status.state, State::Holding, "{status:?}");
+    assert_eq!(status.end_exclusive, -(-layout.ends_at()).div_euclid(1000), "not after its end");
+    assert_eq!(kind(flake.generate()), Err(ErrorKind::LifetimeOver));
+    let refused = short_snowflake(Shared::of(1).location(), layout).open();
+    assert_eq!(kind(refused), Err(ErrorKind::LifetimeOver), "without asking the store");
+}
+
+#[test]
+fn what_a_layout_has_no_room_for_is_told_at_once() {
+    let nowhere = || Location::new(|_| panic!("the store is not asked"));
+    let refused = |builder: LeasedBuilder<Snowflake>| {
+        let error = builder.open().expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        error.to_string()
+    };
+    let of = |layout| Leased::for_layout(nowhere(), layout);
+    assert!(refused(of(Layout::simpleflake())).contains("has no node ids"));
+    let many = refused(of(Layout::twitter()).node_count(1024));
+    assert!(many.contains("twitter has 1 to 1023 node ids, got 1024"), "{many}");
+    let minutes = Layout::custom([(Field::Time, 31), (Field::Node, 10)]).tick_ms(60_000);
+    let long = refused(of(minutes.build().expect("valid")));
+    assert!(long.contains("at least 360 seconds, six of its ticks, got 300"), "{long}");
+}
+
+#[test]
+fn a_namespace_has_one_layout() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    let first = leased_snowflake(path.as_path(), Layout::twitter()).expect("a lease");
+    // The same ids by another name.
+    let same = leased_snowflake(path.as_path(), Layout::leaf()).expect("another node id");
+    assert_ne!(first.node_ids(), same.node_ids());
+    let [time40, time41] = [40, 41].map(|time| {
+        Layout::custom([(Field::Time, time), (Field::Node, 10), (Field::Sequence, 12)])
+            .epoch_ms(1_288_834_974_657)
+            .build()
+            .expect("valid")
+    });
+    leased_snowflake(path.as_path(), time41).expect("the same again");
+    for other in [Layout::discord(), Layout::instagram(), time40] {
+        let refused = leased_snowflake(path.as_path(), other).expect_err("another layout");
+        assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+        for layout in [other, Layout::twitter()] {
+            assert!(refused.to_string().contains(&layout.fingerprint()), "{refused}");
+        }
+    }
+    let of_a_secret = leased(path.as_path(), &Secret::random());
+    assert_eq!(kind(of_a_secret), Err(ErrorKind::InvalidArgument));
+    // Where the layout is Randflake's, the secret still tells them apart.
+    Leased::builder(path.as_path(), &Secret::random()).namespace("orders").open().expect("made");
+    let plain = Leased::for_layout(path.as_path(), Layout::randflake()).namespace("orders").open();
+    assert_eq!(kind(plain), Err(ErrorKind::SecretMismatch));
 }

@@ -61,8 +61,8 @@ mod linux {
         time::{Duration, Instant},
     };
 
-    use randflake::{Clock, Id, Inspector, Result, SystemClock, layout};
-    use randflake_leases::{Leased, LeasedBuilder, Location, Namespace, SqliteStore, Token};
+    use randflake::{Clock, Field, Id, Inspector, Layout, Result, SystemClock, layout};
+    use randflake_leases::{Flake, Leased, LeasedBuilder, Location, Namespace, SqliteStore, Token};
 
     use crate::{
         child::{in_child, libc_fork},
@@ -79,8 +79,10 @@ mod linux {
         ("steps_of_the_clock_repeat_nothing", steps_of_the_clock_repeat_nothing),
         ("a_clock_that_is_off_is_told", a_clock_that_is_off_is_told),
         ("forks_lease_anew", forks_lease_anew),
+        ("forked_snowflakes_lease_anew", forked_snowflakes_lease_anew),
         ("a_child_leaves_its_parents_lease_alone", a_child_leaves_its_parents_lease_alone),
         ("a_storm_of_restarts_shares_few_node_ids", a_storm_of_restarts_shares_few_node_ids),
+        ("snowflakes_of_many_processes_share_few_node_ids", snowflakes_share_few_node_ids),
         ("a_removed_file_ends_the_lease", a_removed_file_ends_the_lease),
         ("a_replaced_file_ends_the_lease", a_replaced_file_ends_the_lease),
         ("a_copied_file_ends_the_lease", a_copied_file_ends_the_lease),
@@ -110,20 +112,69 @@ mod linux {
         let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     }
 
-    fn generator_of_the_role() -> LeasedBuilder {
+    /// Sonyflake with ticks that the borders of seconds cut in two: none of them may be used by
+    /// the holders on both sides.
+    pub(crate) fn cut() -> Layout {
+        Layout::custom([(Field::Time, 39), (Field::Sequence, 8), (Field::Node, 16)])
+            .tick_ms(7)
+            .epoch_ms(1_735_689_600_003)
+            .build()
+            .expect("valid")
+    }
+
+    /// Does what a role does with the generator that it is told to.
+    macro_rules! with_generator {
+        ($role:ident) => {
+            if env::var_os("SNOWFLAKE").is_some() {
+                $role(|| configured(Leased::for_layout(location(), cut())));
+            } else {
+                $role(|| configured(Leased::builder(location(), &secret())));
+            }
+        };
+    }
+
+    pub(crate) fn holder() {
+        with_generator!(hold);
+    }
+
+    pub(crate) fn forking_holder() {
+        with_generator!(hold_and_fork);
+    }
+
+    fn location() -> Location {
         let max_node_id: u32 = number("MAX_NODE_ID");
         let (path, behind): (_, i64) = (variable("STORE"), number("STORE_CLOCK_BEHIND"));
-        let location = Location::new(move |namespace| {
+        Location::new(move |namespace| {
             let store = SqliteStore::new(&path, namespace.max_node_id(max_node_id)?)?;
             let clock = move || SystemClock.now().expect("a clock") - behind * SECOND;
             Ok(Box::new(store.patience(Duration::from_millis(500)).clock(clock)))
-        });
-        Leased::builder(location, &secret())
+        })
+    }
+
+    fn configured<F: Flake>(builder: LeasedBuilder<F>) -> LeasedBuilder<F> {
+        builder
             .ttl(number("TTL"))
             .max_skew(0)
             .max_drift(number("MAX_DRIFT"))
             .max_wait(Duration::from_millis(100))
             .acquire_timeout(Duration::from_secs(number("ACQUIRE_TIMEOUT")))
+    }
+
+    /// What is generated, as it is logged.
+    trait Logged: Copy + Default {
+        fn bytes(self) -> [u8; 8];
+    }
+
+    impl Logged for Id {
+        fn bytes(self) -> [u8; 8] {
+            i64::from(self).to_le_bytes()
+        }
+    }
+
+    impl Logged for u64 {
+        fn bytes(self) -> [u8; 8] {
+            self.to_le_bytes()
+        }
     }
 
     /// The log of one generator.
@@ -133,20 +184,20 @@ mod linux {
     }
 
     /// Makes some ids, one by one and many at once, and logs them.
-    fn make(flake: &Leased, log: &mut File) -> Result<()> {
-        let mut ids = [Id::default(); 16];
+    fn make<F: Flake<Id: Logged>>(flake: &Leased<F>, log: &mut File) -> Result<()> {
+        let mut ids = [F::Id::default(); 16];
         ids[0] = flake.generate()?;
         let many = flake.fill(&mut ids[1..]);
         let made = if many.is_ok() { &ids[..] } else { &ids[..1] };
-        let bytes: Vec<u8> = made.iter().flat_map(|id| i64::from(*id).to_le_bytes()).collect();
+        let bytes: Vec<u8> = made.iter().flat_map(|id| id.bytes()).collect();
         log.write_all(&bytes).expect("the log takes them");
         many
     }
 
     /// Makes ids until the parent has heard enough, and says each change: the last outcome, node
     /// id, start and end of the lease, state, and the last error.
-    pub(crate) fn holder() {
-        let flake = match generator_of_the_role().open() {
+    fn hold<F: Flake<Id: Logged>>(generator: impl Fn() -> LeasedBuilder<F>) {
+        let flake = match generator().open() {
             Ok(flake) => flake,
             Err(error) => return say(&format!("{} 0 0 0 none {error}", error.code())),
         };
@@ -288,6 +339,8 @@ mod linux {
         scratch: Scratch,
         path: PathBuf,
         max_node_id: u32,
+        /// Instead of Randflake.
+        snowflake: Option<Layout>,
         lives: AtomicU32,
     }
 
@@ -295,11 +348,18 @@ mod linux {
         fn new(node_ids: u32) -> Self {
             let scratch = Scratch::new();
             let path = scratch.path("ids.db");
-            Self::on(scratch, path, node_ids)
+            Self::on(scratch, path, node_ids, None)
         }
 
-        fn on(scratch: Scratch, path: PathBuf, node_ids: u32) -> Self {
-            let trial = Self { scratch, path, max_node_id: node_ids - 1, lives: AtomicU32::new(0) };
+        fn of_snowflakes(node_ids: u32) -> Self {
+            let scratch = Scratch::new();
+            let path = scratch.path("ids.db");
+            Self::on(scratch, path, node_ids, Some(cut()))
+        }
+
+        fn on(scratch: Scratch, path: PathBuf, node_ids: u32, snowflake: Option<Layout>) -> Self {
+            let (max_node_id, lives) = (node_ids - 1, AtomicU32::new(0));
+            let trial = Self { scratch, path, max_node_id, snowflake, lives };
             trial.prepare(&trial.path);
             trial
         }
@@ -310,7 +370,11 @@ mod linux {
         }
 
         fn namespace(&self) -> Namespace {
-            Namespace::new("default", &secret())
+            let namespace = match self.snowflake {
+                None => Namespace::new("default", &secret()),
+                Some(layout) => Namespace::for_layout("default", layout),
+            };
+            namespace
                 .and_then(|namespace| namespace.max_skew(0))
                 .and_then(|namespace| namespace.max_node_id(self.max_node_id))
                 .expect("within the limits")
@@ -333,6 +397,9 @@ mod linux {
                 .env("STORE_CLOCK_BEHIND", "0")
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped());
+            if self.snowflake.is_some() {
+                command.env("SNOWFLAKE", "");
+            }
             command
         }
 
@@ -359,7 +426,8 @@ mod linux {
         /// Fails if anything is wrong with the ids that were made from a file.
         fn verdict_by(&self, file: &Path) -> Verdict {
             let logs = self.scratch.path("logs");
-            let verdict = Oracle::of(file).and_then(|oracle| oracle.judge(&logs));
+            let of = self.snowflake;
+            let verdict = Oracle::of(file).and_then(|oracle| oracle.judge(&logs, of));
             let verdict = verdict.unwrap_or_else(|wrong| panic!("{wrong}"));
             println!("    {verdict}");
             verdict
@@ -391,7 +459,7 @@ mod linux {
                 fs::write(log, ids).expect("a log");
             }
             let judged = Oracle::of(&trial.path).and_then(|oracle| {
-                let verdict = oracle.judge(&trial.scratch.path("logs"))?;
+                let verdict = oracle.judge(&trial.scratch.path("logs"), None)?;
                 assert_eq!((verdict.lives, verdict.leases, verdict.ids), (1, 1, 3));
                 Ok(())
             });
@@ -573,7 +641,14 @@ mod linux {
     // Forked.
 
     fn forks_lease_anew() {
-        let trial = Trial::new(131_072);
+        forks_lease(&Trial::new(131_072));
+    }
+
+    fn forked_snowflakes_lease_anew() {
+        forks_lease(&Trial::of_snowflakes(1 << 16));
+    }
+
+    fn forks_lease(trial: &Trial) {
         let mut forking = trial.command("fork").stdout(Stdio::null()).spawn().expect("a process");
         assert!(forking.wait().expect("it ends").success());
         let verdict = trial.verdict();
@@ -585,12 +660,12 @@ mod linux {
 
     const FORKS: u32 = 40;
 
-    pub(crate) fn forking_holder() {
-        let kept = generator_of_the_role().open().expect("a lease");
+    fn hold_and_fork<F: Flake<Id: Logged>>(generator: impl Fn() -> LeasedBuilder<F>) {
+        let kept = generator().open().expect("a lease");
         let mut log_of_kept = log(0);
         for round in 1..=FORKS {
             // A child takes its copy out to drop it.
-            let mut copy = Some(generator_of_the_role().open().expect("a lease"));
+            let mut copy = Some(generator().open().expect("a lease"));
             let mut log_of_parent = log(round);
             make(copy.as_ref().expect("there"), &mut log_of_parent).expect("ids");
             in_child(libc_fork, || {
@@ -626,7 +701,8 @@ mod linux {
 
     pub(crate) fn holder_whose_child_leaves() {
         // A child takes its copy out to drop it.
-        let mut copy = Some(generator_of_the_role().ttl(30).open().expect("a lease"));
+        let builder = configured(Leased::builder(location(), &secret())).ttl(30);
+        let mut copy = Some(builder.open().expect("a lease"));
         let mut log = log(0);
         for round in 0..20 {
             make(copy.as_ref().expect("there"), &mut log).expect("ids");
@@ -652,25 +728,33 @@ mod linux {
     // Restarted, all at once.
 
     fn a_storm_of_restarts_shares_few_node_ids() {
-        const PROCESSES: usize = 64;
-        let trial = Trial::new(16);
+        storm(&Trial::new(16), 64);
+    }
+
+    /// None of them begins with the rest of a second in which another one has ended.
+    fn snowflakes_share_few_node_ids() {
+        storm(&Trial::of_snowflakes(4), 12);
+    }
+
+    fn storm(trial: &Trial, processes: usize) {
         let start = || {
             let mut command = trial.command("hold");
             command.env("ROUNDS", "5").env("MAX_DRIFT", "0").env("ACQUIRE_TIMEOUT", "30");
             Trial::run(&mut command)
         };
-        let mut storm: Vec<_> = (0..PROCESSES).map(|_| start()).collect();
+        let mut storm: Vec<_> = (0..processes).map(|_| start()).collect();
         let outcomes = storm.iter().map(|holder| {
             holder.until("ids, or a reason", |said| said.made() || said.state == "none").outcome
         });
         let refused = outcomes.filter(|outcome| outcome != "made").collect::<Vec<_>>();
         storm.iter_mut().for_each(Holder::finish);
         let verdict = trial.verdict();
-        println!("    {} of {PROCESSES} were refused", refused.len());
+        println!("    {} of {processes} were refused", refused.len());
         let passes = ["NODES_EXHAUSTED", "CLOCK_SKEW", "STORE_UNAVAILABLE"];
         assert!(refused.iter().all(|outcome| passes.contains(&outcome.as_str())), "{refused:?}");
-        assert_eq!(verdict.lives, PROCESSES - refused.len(), "{verdict:?}");
-        assert!(verdict.lives > 16, "node ids go from hand to hand: {verdict:?}");
+        assert_eq!(verdict.lives, processes - refused.len(), "{verdict:?}");
+        let node_ids = trial.max_node_id as usize + 1;
+        assert!(verdict.lives > node_ids, "node ids go from hand to hand: {verdict:?}");
     }
 
     // The file.
@@ -777,7 +861,7 @@ mod linux {
             return;
         };
         let path = disk.0.join("ids.db");
-        let trial = Trial::on(scratch, path, 1);
+        let trial = Trial::on(scratch, path, 1, None);
         let holder = trial.start();
         holder.until("an id", Said::holds);
         break_it(&disk);

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use randflake::{Clock, Id, Inspector, SystemClock};
+use randflake::{Clock, Inspector, Layout, RawParts, SystemClock};
 use randflake_leases::{Namespace, NodeLease, SqliteStore, Token};
 use rusqlite::Connection;
 
@@ -108,10 +108,15 @@ impl Oracle {
         self.leases.values().map(Vec::len).sum()
     }
 
-    /// Reads the logs in a directory, one of each generator; says if an id is there twice, outside
-    /// of all leases, or in a lease that another generator has used.
-    pub(crate) fn judge(&self, logs: &Path) -> Result<Verdict, String> {
+    /// Reads the logs in a directory, one of each generator, of Randflake or of `snowflake`; says if
+    /// an id is there twice, outside of all leases, or in a lease that another generator has used.
+    pub(crate) fn judge(&self, logs: &Path, snowflake: Option<Layout>) -> Result<Verdict, String> {
         let inspector = Inspector::new(&secret());
+        let layout = snowflake.unwrap_or(Layout::randflake());
+        let raw_of = |id: [u8; 8]| match snowflake {
+            None => inspector.decrypt(i64::from_le_bytes(id).into()),
+            Some(_) => u64::from_le_bytes(id),
+        };
         let (mut ids, mut users, mut lives) = (HashSet::new(), HashMap::new(), 0);
         for log in fs::read_dir(logs).expect("logs") {
             let log = log.expect("a log").path();
@@ -120,12 +125,11 @@ impl Oracle {
             lives += usize::from(bytes.len() >= 8);
             // A killed process may have written half an id.
             for id in bytes.as_chunks::<8>().0 {
-                let id = Id::from(i64::from_le_bytes(*id));
-                let parts = inspector.inspect(id);
-                if !ids.insert(id) {
+                let parts = layout.inspect(raw_of(*id)).map_err(|error| error.to_string())?;
+                if !ids.insert(*id) {
                     return Err(format!("{parts:?} was made twice, the second time in {name}"));
                 }
-                let Some(lease) = self.lease_of(parts.node_id, parts.timestamp) else {
+                let Some(lease) = self.lease_of(&layout, &parts) else {
                     return Err(format!("{parts:?} of {name} has no lease"));
                 };
                 let user = users.entry(lease).or_insert_with(|| name.clone());
@@ -137,8 +141,12 @@ impl Oracle {
         Ok(Verdict { lives, leases: self.leases(), renewals: self.renewals, ids: ids.len() })
     }
 
-    fn lease_of(&self, node_id: u32, second: i64) -> Option<NodeLease> {
-        let covers = |lease: &&NodeLease| (lease.start..lease.end_exclusive).contains(&second);
-        self.leases.get(&node_id)?.iter().find(covers).copied()
+    /// Finds the lease that covers the tick of an id, to its end.
+    fn lease_of(&self, layout: &Layout, parts: &RawParts) -> Option<NodeLease> {
+        let end_ms = parts.unix_ms + i64::from(layout.tick_ms());
+        let covers = |lease: &&NodeLease| {
+            lease.start * 1000 <= parts.unix_ms && end_ms <= lease.end_exclusive * 1000
+        };
+        self.leases.get(&parts.node_id)?.iter().find(covers).copied()
     }
 }

@@ -1,0 +1,186 @@
+//! What generators of both classes have in common: node ids given by hand, or leased ones.
+
+use std::sync::Arc;
+
+use pyo3::{prelude::*, types::PyTuple};
+use randflake::{Error, ErrorKind, Result};
+use randflake_leases::{Flake, Leased, LeasedBuilder, Location};
+
+use crate::{
+    arguments::{
+        AcquireTimeout, AllowWeakStore, Create, MaxDrift, MaxSkew, MaxWait, NamespaceName,
+        NodeCount, Store, Ttl, UnixSecond,
+    },
+    client::Terms,
+    clock::Clock,
+    errors::{call, caught, raise, wrong_type},
+    exit,
+    lease::{self, Lease},
+};
+
+/// Batches from this size on release the GIL. Making fewer takes less time than getting the GIL
+/// back from a busy thread.
+pub(crate) const LARGE_BATCH: usize = 16_384;
+
+pub(crate) enum AnyFlake<F: Flake> {
+    /// Boxed, since Python's memory is not aligned for it.
+    ByHand(Box<F>),
+    Leased(Arc<Leased<F>>),
+}
+
+/// What a leased generator can be told, besides where its leases and ids come from.
+pub(crate) struct LeaseOptions {
+    pub(crate) node_count: NodeCount,
+    pub(crate) ttl: Option<Ttl>,
+    pub(crate) namespace: NamespaceName,
+    pub(crate) acquire_timeout: AcquireTimeout,
+    pub(crate) max_wait: MaxWait,
+    pub(crate) max_drift: Option<MaxDrift>,
+    pub(crate) max_skew: MaxSkew,
+    pub(crate) create: Create,
+    pub(crate) allow_weak_store: AllowWeakStore,
+}
+
+impl<F: Flake<Clock = Clock>> AnyFlake<F> {
+    /// Leases from a store, without the GIL.
+    pub(crate) fn lease_from(
+        py: Python<'_>,
+        store: Store,
+        builder: impl FnOnce(Location) -> LeasedBuilder<F>,
+        options: LeaseOptions,
+    ) -> PyResult<Self> {
+        let terms =
+            Terms { create: options.create.0, allow_weak_store: options.allow_weak_store.0 };
+        let (location, needs_python) = match store {
+            Store::Here(location) => (location, false),
+            Store::Server(source) => (source.location(terms), true),
+        };
+        let mut builder = builder(location)
+            .node_count(options.node_count.0)
+            .namespace(options.namespace.0)
+            .acquire_timeout(options.acquire_timeout.0)
+            .max_wait(options.max_wait.0)
+            .max_skew(options.max_skew.0);
+        if let Some(ttl) = options.ttl {
+            builder = builder.ttl(ttl.0);
+        }
+        if let Some(max_drift) = options.max_drift {
+            builder = builder.max_drift(max_drift.0);
+        }
+        exit::register_in_child(py)?;
+        let leased = Arc::new(py.detach(|| call(|| builder.open()))?);
+        exit::keep(Arc::clone(&leased) as _, needs_python);
+        Ok(Self::Leased(leased))
+    }
+}
+
+impl<F: Flake> AnyFlake<F> {
+    #[inline]
+    pub(crate) fn generate(&self, py: Python<'_>) -> PyResult<F::Id> {
+        self.ask(py, |flake| match flake {
+            Self::ByHand(flake) => flake.generate(),
+            Self::Leased(leased) => leased.try_generate(),
+        })
+    }
+
+    /// Fills memory that no other thread sees, so the GIL can be released.
+    pub(crate) fn fill_private(&self, py: Python<'_>, ids: &mut [i64]) -> PyResult<()> {
+        let fill = |flake: &Self, ids: &mut [i64]| match flake {
+            Self::ByHand(flake) => flake.fill_i64(ids),
+            Self::Leased(leased) => leased.try_fill_i64(ids),
+        };
+        if ids.len() < LARGE_BATCH {
+            self.ask(py, |flake| fill(flake, ids))
+        } else {
+            self.ask(py, |flake| py.detach(|| fill(flake, ids)))
+        }
+    }
+
+    /// Asks the generator; asks again where something can be done about its error.
+    #[inline]
+    fn ask<T>(&self, py: Python<'_>, mut ask: impl FnMut(&Self) -> Result<T>) -> PyResult<T> {
+        let mut recovered = false;
+        // A loop, because the compiler merges a call into its caller only where it is written once.
+        loop {
+            match caught(|| ask(self)) {
+                Ok(answer) => return Ok(answer),
+                Err(error) if recovered => return Err(raise(error)),
+                Err(error) => self.recover(py, error)?,
+            }
+            recovered = true;
+        }
+    }
+
+    /// Gets the lease that a call has missed, without the GIL.
+    #[cold]
+    fn recover(&self, py: Python<'_>, error: Error) -> PyResult<()> {
+        let Self::Leased(leased) = self else { return Err(raise(error)) };
+        if error.kind() == ErrorKind::Forked {
+            exit::register_in_child(py)?;
+        }
+        py.detach(|| call(|| leased.recover(error)))
+    }
+
+    pub(crate) fn extend_lease(&self, end_exclusive: &UnixSecond) -> PyResult<()> {
+        match self {
+            Self::ByHand(flake) => call(|| flake.extend_lease(end_exclusive.0)),
+            Self::Leased(_) => Err(raise(Error::new(
+                ErrorKind::InvalidLease,
+                "the lease of this generator comes from a store, and is extended by itself",
+            ))),
+        }
+    }
+
+    pub(crate) fn lease<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self {
+            Self::ByHand(flake) => {
+                let lease = flake.lease().map(|lease| Bound::new(py, Lease { lease }));
+                Ok(lease.transpose()?.map(Bound::into_any))
+            }
+            Self::Leased(leased) => {
+                leased.lease().map(|status| lease::status(py, status)).transpose()
+            }
+        }
+    }
+
+    pub(crate) fn node_ids(&self) -> Vec<u32> {
+        match self {
+            Self::ByHand(flake) => flake.node_ids().to_vec(),
+            Self::Leased(leased) => leased.node_ids(),
+        }
+    }
+
+    pub(crate) fn node_ids_tuple<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.node_ids())
+    }
+
+    pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let close = || {
+            match self {
+                Self::ByHand(flake) => drop(flake.close()),
+                Self::Leased(leased) => py.detach(|| leased.close()),
+            }
+            Ok(())
+        };
+        call(close)
+    }
+}
+
+/// Collecting a generator waits for nobody: whoever collects has the GIL.
+impl<F: Flake> Drop for AnyFlake<F> {
+    fn drop(&mut self) {
+        if let Self::Leased(leased) = self {
+            leased.stop();
+        }
+    }
+}
+
+/// The error of pickle and copy.
+#[cold]
+pub(crate) fn not_to_be_copied() -> PyErr {
+    wrong_type(&Error::new(
+        ErrorKind::InvalidArgument,
+        "a generator cannot be pickled or copied, since the copy would repeat its ids; make one in \
+         each process, with node ids of its own",
+    ))
+}
