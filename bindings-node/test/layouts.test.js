@@ -30,8 +30,8 @@ function still(options, nodeId = 1) {
   return [new Snowflake(nodeId, { clock, ...options }), clock]
 }
 
-suite('layouts.json', () => {
-  for (const expected of cases) {
+suite('layouts.json and peers.json', () => {
+  for (const expected of [...cases, ...vectors('peers').cases]) {
     const { layout: name, unix_ms: unixMs, sequence } = expected
     const id = BigInt(expected.id)
     const both = [described(layouts[name])]

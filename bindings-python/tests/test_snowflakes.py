@@ -75,7 +75,7 @@ def code_of(call: Callable[[], object]) -> str:
     return raised.value.code
 
 
-@pytest.mark.parametrize("case", cases("layouts.json"))
+@pytest.mark.parametrize("case", cases("layouts.json") + cases("peers.json"))
 def test_a_generator_makes_the_ids_of_the_vectors(case: dict[str, Any]) -> None:
     name = case["layout"]
     if name in ("uid_generator_readme", "uid_starter"):

@@ -83,13 +83,14 @@ fn described(value: &Value) -> Layout {
 }
 
 #[test]
-fn published_ids_read_and_pack() {
+fn published_ids_and_those_of_peers_read_and_pack() {
     let file = file("layouts.json");
     let layouts = file["layouts"].as_object().expect("layouts");
     for preset in Layout::PRESETS {
         assert!(layouts.contains_key(preset.name()), "{} has a case", preset.name());
     }
-    for case in list(&file, "cases") {
+    let peers = self::file("peers.json");
+    for case in list(&file, "cases").iter().chain(list(&peers, "cases")) {
         let name = text(case, "layout");
         let by_fields = described(&layouts[name]);
         let by_name = name.parse::<Layout>();
