@@ -19,10 +19,10 @@ US = f"randflake {randflake.__version__}"
 
 COMMENT = (
     "Cases as in layouts.json, which has the layouts: ids that other implementations made, with "
-    "the parts that they were asked for or that they read in them, and ids that Randflake made, with "
-    "the parts that others (read_by) read in them. programs tells how each implementation was "
-    "run, by bench/peers.py. first_id, last_id and node_parts were computed by the reference of "
-    "tests/generate, which packs each id anew, too."
+    "the parts that they were asked for or that they read in them, and ids that Randflake made, "
+    "with the parts that others (read_by) read in them. programs tells how each implementation "
+    "was run, by bench/peers.py. first_id, last_id and node_parts were computed by the reference "
+    "of tests/generate, which packs each id anew, too."
 )
 
 LAYOUTS = ["twitter", "discord", "instagram", "sonyflake", "sonyflake2", "simpleflake"]
