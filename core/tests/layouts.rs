@@ -139,7 +139,8 @@ fn cloaks_hide_and_reveal() {
 
 #[test]
 fn published_boundary_flakes_read_and_convert() {
-    for case in list(&file("boundary.json"), "cases") {
+    let file = file("boundary.json");
+    for case in list(&file, "cases") {
         let flake: BoundaryFlake = text(case, "text").parse().expect("base 62");
         let hex = |bytes: &[u8]| {
             let number = bytes.iter().fold(0_u128, |number, &byte| number << 8 | u128::from(byte));
@@ -151,6 +152,10 @@ fn published_boundary_flakes_read_and_convert() {
         assert_eq!(flake.unix_ms(), wide::<u64>(case, "unix_ms"), "{case}");
         assert_eq!(hex(&flake.worker()), text(case, "worker"), "{case}");
         assert_eq!(flake.sequence(), number::<u16>(&case["sequence"]), "{case}");
+    }
+    for case in list(&file, "invalid") {
+        let flake = text(case, "text").parse::<BoundaryFlake>();
+        assert_eq!(kind(flake), Err(ErrorKind::InvalidId), "{case}");
     }
 }
 
