@@ -353,6 +353,9 @@ export interface Lease {
 /**
  * Tells unix seconds, with or without a fraction. One that can `sleep` is slept on when a call has
  * to wait; a bare function cannot, so that the call asks once more and then throws.
+ *
+ * A number is rounded down: for the tick of a millisecond return `(unixMs + 0.5) / 1000`, since
+ * `unixMs / 1000` may be a bit before it.
  */
 export type Clock = (() => number) | { now(): number; sleep?(seconds: number): void }
 
