@@ -3,7 +3,8 @@
 - `python` blocks run in a process of their own, in an empty folder, with the package that is
   installed beside pytest.
 - `js`, `mjs`, `cjs`, `javascript` and `ts` blocks likewise, where `randflake` is the package built
-  in `bindings-node`, beside a SQLite. A block with an `import` at the start of a line is an ES module.
+  in `bindings-node`, beside a SQLite. A block with an `import` at the start of a line is an ES
+  module.
 - `sh` blocks run in the root of one copy of the repository, in order, with an empty virtual
   environment activated.
 - `rust` blocks are run by rustdoc, so the crate has to include the README.
