@@ -83,7 +83,7 @@ def cases() -> tuple[list[Case], dict[str, str]]:
         Case("simpleflake", "simpleflake", "peer", simpleflake.simpleflake),
         Case(
             "sonyflake_py",
-            "sonyflake-py (waits: 256 ids a hundredth of a second)",
+            "sonyflake-py (at most 25 600 ids a second)",
             "peer",
             sonyflake.SonyFlake(machine_id=lambda: 1).next_id,
         ),

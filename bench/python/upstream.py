@@ -15,7 +15,7 @@ def cases() -> tuple[list[Case], dict[str, str]]:
     return [
         Case(
             "sonyflake",
-            "sonyflake (waits: 256 ids a hundredth of a second)",
+            "sonyflake (at most 25 600 ids a second)",
             "peer",
             theirs.next_id,
         ),
