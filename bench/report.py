@@ -168,25 +168,33 @@ def page(results: Results, notes: str) -> str:
         "![ns per id of Randflake and of its peers, per language](benchmarks.svg)\n\n"
         f"{text(results)}"
         "Goals in nanoseconds are for an AMD Zen 5 at about 3.9 GHz; ratios are goals on every "
-        f"machine.\n\n{notes}\n{versions()}"
+        f"machine.\n\n{notes}\n{peers()}"
     )
 
 
-def versions() -> str:
-    """Lists the peers."""
+def versions() -> dict[str, dict[str, str]]:
+    """Returns the version of each peer, per language."""
     rust = tomllib.loads((BENCH / "rust" / "Cargo.toml").read_text())["dependencies"]
     locked = tomllib.loads((BENCH / "Cargo.lock").read_text())["package"]
     names = rust.keys() - {"randflake", "zeroize", "libc"}
-    peers = {"Rust": [f"{it['name']} {it['version']}" for it in locked if it["name"] in names]}
     lines = [
         line
         for file in ("requirements.txt", "requirements-upstream.txt")
         for line in (BENCH / "python" / file).read_text().splitlines()
     ]
-    peers["Python"] = [
-        line.replace("==", " ") for line in lines if "==" in line and "numpy" not in line
-    ]
-    node = json.loads((BENCH / "node" / "package.json").read_text())["dependencies"]
-    peers["Node.js"] = [f"{name} {version}" for name, version in node.items()]
-    rows = [f"- {language}: {', '.join(sorted(names))}" for language, names in peers.items()]
+    python = dict(line.split("==") for line in lines if "==" in line and "numpy" not in line)
+    node: dict[str, str] = json.loads((BENCH / "node" / "package.json").read_text())["dependencies"]
+    return {
+        "Rust": {it["name"]: it["version"] for it in locked if it["name"] in names},
+        "Python": python,
+        "Node.js": node,
+    }
+
+
+def peers() -> str:
+    """Lists the peers."""
+    rows = []
+    for language, of_language in versions().items():
+        named = sorted(f"{name} {version}" for name, version in of_language.items())
+        rows.append(f"- {language}: {', '.join(named)}")
     return "## Peers\n\n" + "\n".join(rows) + "\n"

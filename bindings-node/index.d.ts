@@ -353,6 +353,9 @@ export interface Lease {
 /**
  * Tells unix seconds, with or without a fraction. One that can `sleep` is slept on when a call has
  * to wait; a bare function cannot, so that the call asks once more and then throws.
+ *
+ * A number is rounded down: for the tick of a millisecond return `(unixMs + 0.5) / 1000`, since
+ * `unixMs / 1000` may be a bit before it.
  */
 export type Clock = (() => number) | { now(): number; sleep?(seconds: number): void }
 
@@ -706,6 +709,39 @@ export class Cloak {
 
   /** Reveals many numbers, in place; see {@link hideInPlace}. */
   revealInPlace(hidden: BigInt64Array): void
+}
+
+/**
+ * An id of Boundary's flake, of 128 bits: time, network address of the worker, sequence. To read
+ * such ids and to convert them; they are not made here.
+ *
+ * Its properties are frozen.
+ *
+ * @example
+ * const { date, sequence } = new BoundaryFlake('8HFaR8qWtRlGDHnO57') // 2012-01-12T22:56:53.776Z, 5
+ */
+export class BoundaryFlake {
+  /**
+   * @param flake its text in base 62, or its 16 bytes.
+   * @throws {RandflakeError} `INVALID_ID`
+   */
+  constructor(flake: string | Uint8Array)
+
+  /** When it was made, in unix milliseconds: 64 bits, which no number holds. */
+  readonly unixMs: bigint
+  /** When it was made; invalid after the last date, {@link unixMs} 8640000000000000. */
+  readonly date: Date
+  /** The network address (MAC) of the worker that made it: 6 bytes. */
+  readonly worker: Uint8Array
+  /** As which one of its worker and millisecond it was made, 0 to 65535. */
+  readonly sequence: number
+
+  /** Returns the 16 bytes, which sort as the ids do. */
+  toBytes(): Uint8Array
+  /** Returns the text in base 62, of the digits 0-9A-Za-z. */
+  toString(): string
+  /** What `JSON.stringify` shows: the text. */
+  toJSON(): string
 }
 
 /** Everything that this package throws by itself. */

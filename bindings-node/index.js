@@ -494,6 +494,40 @@ class Cloak {
   }
 }
 
+let boundaryFlakeOf
+
+class BoundaryFlake {
+  #flake
+
+  static {
+    boundaryFlakeOf = (self) => {
+      if (typeof self !== 'object' || self === null || !(#flake in self)) {
+        throw wrongThis('BoundaryFlake')
+      }
+      return self.#flake
+    }
+  }
+
+  constructor(flake) {
+    this.#flake = native.createBoundaryFlake(flake)
+    const { unixMs, worker, sequence } = this.#flake
+    const date = new Date(Number(unixMs))
+    Object.freeze(Object.assign(this, { unixMs, worker: Uint8Array.from(worker), sequence, date }))
+  }
+
+  toBytes() {
+    return Uint8Array.from(boundaryFlakeOf(this).bytes)
+  }
+
+  toString() {
+    return boundaryFlakeOf(this).text
+  }
+
+  toJSON() {
+    return boundaryFlakeOf(this).text
+  }
+}
+
 // One by one and by name, which is how `import { … }` finds them.
 module.exports.Randflake = onlyWithNew(Randflake)
 module.exports.Inspector = onlyWithNew(Inspector)
@@ -501,6 +535,7 @@ module.exports.initStore = initStore
 module.exports.Layout = onlyWithNew(Layout)
 module.exports.Snowflake = onlyWithNew(Snowflake)
 module.exports.Cloak = onlyWithNew(Cloak)
+module.exports.BoundaryFlake = onlyWithNew(BoundaryFlake)
 module.exports.RandflakeError = native.RandflakeError
 module.exports.encodeString = native.encodeString
 module.exports.decodeString = native.decodeString

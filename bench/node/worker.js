@@ -12,7 +12,7 @@ import { monotonicFactory, ulid } from 'ulid'
 import * as uuid from 'uuid'
 
 const require = createRequire(import.meta.url)
-const { Randflake, Inspector } = require('../../bindings-node')
+const { Randflake, Inspector, Snowflake } = require('../../bindings-node')
 
 const floor = { exports: {} }
 process.dlopen(floor, process.argv[2], os.constants.dlopen.RTLD_NOW)
@@ -25,6 +25,9 @@ const NODES = Array.from({ length: 16384 }, (_, node) => node)
 const SECRET = 'dffd6021bb2bd5b0af676290809ec3a5'
 
 const flake = new Randflake(NODES, SECRET, { restartSafe: false })
+// As many as these can have, so that nothing waits either.
+const twitter = new Snowflake(NODES.slice(0, 1023), { layout: 'twitter', restartSafe: false })
+const discord = new Snowflake(NODES.slice(0, 511), { layout: 'discord', restartSafe: false })
 const inspector = new Inspector(SECRET)
 const batch = flake.generateMany(BATCH)
 
@@ -34,6 +37,8 @@ const cases = [
   ['floor_string', 'an empty function returning a string', 'floor', 'it.text()', floor.exports],
   ['generate', 'generate()', 'us', 'it.generate()', flake],
   ['generate_string', 'generateString()', 'us', 'it.generateString()', flake],
+  ['snowflake_twitter', 'Snowflake.generate(), Twitter', 'us', 'it.generate()', twitter],
+  ['snowflake_discord', 'Snowflake.generate(), Discord', 'us', 'it.generate()', discord],
   [
     'fill',
     'fill(BigInt64Array(4096)), per id',

@@ -5,17 +5,25 @@ import uuid
 
 import fastuuid
 import numpy as np
+import simpleflake
+import sonyflake
 import ulid
 import ulid_transform
 import uuid_utils
 from floor import Floor
-from randflake import Inspector, Randflake
+from randflake import Inspector, Layout, Randflake, Snowflake
 from worker import Case
 
 BATCH = 4096
 # As many node ids as one generator can have: 2**31 ids a second, more than any case makes.
 NODES = range(16_384)
 SECRET = "dffd6021bb2bd5b0af676290809ec3a5"
+
+
+def snowflake(name: str) -> Snowflake:
+    """A generator with as many node ids as it can have, so that nothing waits."""
+    layout = Layout(name)
+    return Snowflake(range(layout.max_nodes), layout, restart_safe=False)
 
 
 def cases() -> tuple[list[Case], dict[str, str]]:
@@ -28,6 +36,18 @@ def cases() -> tuple[list[Case], dict[str, str]]:
         Case("floor_str", "an empty pyo3 method returning a str", "floor", floor.text),
         Case("generate", "generate()", "us", flake.generate),
         Case("generate_string", "generate_string()", "us", flake.generate_string),
+        Case(
+            "snowflake_twitter",
+            "Snowflake.generate(), Twitter",
+            "us",
+            snowflake("twitter").generate,
+        ),
+        Case(
+            "snowflake_discord",
+            "Snowflake.generate(), Discord",
+            "us",
+            snowflake("discord").generate,
+        ),
         Case("many", "generate_many(1000), per id", "us", flake.generate_many, 1000, 1000),
         Case("array", "generate_array(4096), per id", "us", flake.generate_array, BATCH, BATCH),
         Case(
@@ -60,6 +80,13 @@ def cases() -> tuple[list[Case], dict[str, str]]:
             1000,
         ),
         Case("ulid_transform", "ulid_transform.ulid_now", "peer", ulid_transform.ulid_now),
+        Case("simpleflake", "simpleflake", "peer", simpleflake.simpleflake),
+        Case(
+            "sonyflake_py",
+            "sonyflake-py (at most 25 600 ids a second)",
+            "peer",
+            sonyflake.SonyFlake(machine_id=lambda: 1).next_id,
+        ),
         Case("python_ulid", "python-ulid", "peer", ulid.ULID),
     ]
     return listed, {"python": platform.python_version()}

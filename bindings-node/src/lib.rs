@@ -2,6 +2,7 @@
 //! out. `index.js` is its only caller and documents what users see.
 
 mod arguments;
+mod boundary;
 mod client;
 mod cloak;
 mod clock;
@@ -67,6 +68,10 @@ fn functions<'call>(
         ),
         (c"createLayout", js.function(c"createLayout", Arc::clone(&module), layout::create)?),
         (c"createCloak", js.function(c"createCloak", Arc::clone(&module), cloak::create)?),
+        (
+            c"createBoundaryFlake",
+            js.function(c"createBoundaryFlake", Arc::clone(&module), boundary::create)?,
+        ),
         (c"lease", js.function(c"lease", Arc::new(Arc::clone(&leases)), leased::create)?),
         (c"initStore", js.function(c"initStore", Arc::new(Arc::clone(&leases)), client::init)?),
         (c"endLeases", js.function(c"endLeases", leases, leased::end)?),

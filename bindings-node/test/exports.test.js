@@ -27,7 +27,7 @@ test('the declarations name exactly what is exported', () => {
 })
 
 test('the declarations name exactly the methods of each class', () => {
-  for (const name of ['Randflake', 'Inspector', 'Layout', 'Snowflake', 'Cloak']) {
+  for (const name of ['Randflake', 'Inspector', 'Layout', 'Snowflake', 'Cloak', 'BoundaryFlake']) {
     const body = declarations.match(new RegExp(`^export class ${name} .*?^}`, 'ms'))[0]
     const declared = names(/^ {2}(?:get )?(\[?[\w.]+\]?)\(/gm, body)
     const symbols = new Map([

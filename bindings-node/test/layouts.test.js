@@ -30,8 +30,8 @@ function still(options, nodeId = 1) {
   return [new Snowflake(nodeId, { clock, ...options }), clock]
 }
 
-suite('layouts.json', () => {
-  for (const expected of cases) {
+suite('layouts.json and peers.json', () => {
+  for (const expected of [...cases, ...vectors('peers').cases]) {
     const { layout: name, unix_ms: unixMs, sequence } = expected
     const id = BigInt(expected.id)
     const both = [described(layouts[name])]
@@ -174,6 +174,21 @@ suite('cloak.json', () => {
 })
 
 suite('generator', () => {
+  test('a number shows the middle of each millisecond, and not always its begin', () => {
+    const shown = (time) => {
+      const [flake, clock] = still({})
+      clock.time = time
+      return flake.inspect(flake.generate()).unixMs
+    }
+    const milliseconds = Array.from({ length: 1000 }, (_, ms) => NOW * 1000 + ms)
+    assert.deepEqual(
+      milliseconds.map((unixMs) => shown((unixMs + 0.5) / 1000)),
+      milliseconds,
+    )
+    const begins = new Set(milliseconds.map((unixMs) => shown(unixMs / 1000) - unixMs))
+    assert.deepEqual(begins, new Set([0, -1]))
+  })
+
   test('is in order, and goes on where single ids stopped', async () => {
     const [flake] = still()
     const ids = [flake.generate(), ...flake.generateMany(3)]

@@ -414,22 +414,7 @@ impl RawParts {
     /// '2022-06-28T16:07:40.105000+00:00'
     #[getter]
     fn datetime<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        static TIMEDELTA: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-
-        let milliseconds = [("milliseconds", self.parts.unix_ms)].into_py_dict(py)?;
-        TIMEDELTA
-            .import(py, "datetime", "timedelta")?
-            .call((), Some(&milliseconds))
-            .and_then(|since| epoch(py)?.add(since))
-            .map_err(|failure| {
-                if !failure.is_instance_of::<PyOverflowError>(py) {
-                    return failure;
-                }
-                raise(Error::invalid_argument(format!(
-                    "datetimes end with the year 9999, got {} unix milliseconds",
-                    self.parts.unix_ms
-                )))
-            })
+        datetime_of(py, self.parts.unix_ms)
     }
 
     fn __repr__(&self) -> String {
@@ -645,6 +630,28 @@ impl<'a, 'py> FromPyObject<'a, 'py> for UnixMs {
         let seconds = part("days")? * 86_400 + part("seconds")?;
         Ok(Self(seconds * 1000 + part("microseconds")? / 1000))
     }
+}
+
+/// Returns an aware datetime in UTC.
+pub(crate) fn datetime_of<'py>(
+    py: Python<'py>,
+    unix_ms: impl IntoPyObject<'py> + Display + Copy,
+) -> PyResult<Bound<'py, PyAny>> {
+    static TIMEDELTA: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+    let milliseconds = [("milliseconds", unix_ms)].into_py_dict(py)?;
+    TIMEDELTA
+        .import(py, "datetime", "timedelta")?
+        .call((), Some(&milliseconds))
+        .and_then(|since| epoch(py)?.add(since))
+        .map_err(|failure| {
+            if !failure.is_instance_of::<PyOverflowError>(py) {
+                return failure;
+            }
+            raise(Error::invalid_argument(format!(
+                "datetimes end with the year 9999, got {unix_ms} unix milliseconds"
+            )))
+        })
 }
 
 fn epoch(py: Python<'_>) -> PyResult<Bound<'_, PyDateTime>> {

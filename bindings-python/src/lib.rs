@@ -3,6 +3,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "pyo3 hands converted arguments over by value")]
 
 mod arguments;
+mod boundary;
 mod buffer;
 mod client;
 mod cloak;
@@ -26,6 +27,7 @@ mod _randflake {
 
     #[pymodule_export]
     use crate::{
+        boundary::BoundaryFlake,
         cloak::Cloak,
         generator::Randflake,
         inspector::Inspector,

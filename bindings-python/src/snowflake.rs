@@ -44,7 +44,9 @@ pyo3::import_exception!(randflake.errors, LifetimeWarning);
 /// restart_safe: whether to skip the rest of the tick in which the package was loaded, in which an
 /// earlier life of the node id may have ended. Has no effect with a lease.
 /// clock: for tests. An object with now(), unix seconds as int or float, and optionally
-/// sleep(seconds), or a callable that is now. What it raises goes on as it is.
+/// sleep(seconds), or a callable that is now. What it raises goes on as it is. A float is rounded
+/// down: for the tick of a millisecond return (unix_ms + 0.5) / 1000, since unix_ms / 1000 may be a
+/// bit before it.
 ///
 /// Raises InvalidArgumentError with the code INVALID_NODE, INVALID_LEASE or INVALID_ARGUMENT;
 /// RandflakeError with LIFETIME_OVER if the layout has ended, NODE_IN_USE if this process has the

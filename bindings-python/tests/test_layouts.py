@@ -36,7 +36,7 @@ def layouts_of(name: str) -> list[Layout]:
     return [described(name), *([Layout(name)] if name in PRESETS else [])]
 
 
-@pytest.mark.parametrize("case", cases("layouts.json"))
+@pytest.mark.parametrize("case", cases("layouts.json") + cases("peers.json"))
 def test_the_vectors_in_both_directions(case: dict[str, Any]) -> None:
     raw, node_id = int(case["id"]), case["node_id"] or 0
     parts = RawParts(case["unix_ms"], node_id, case["sequence"])

@@ -75,7 +75,7 @@ def code_of(call: Callable[[], object]) -> str:
     return raised.value.code
 
 
-@pytest.mark.parametrize("case", cases("layouts.json"))
+@pytest.mark.parametrize("case", cases("layouts.json") + cases("peers.json"))
 def test_a_generator_makes_the_ids_of_the_vectors(case: dict[str, Any]) -> None:
     name = case["layout"]
     if name in ("uid_generator_readme", "uid_starter"):
@@ -89,6 +89,16 @@ def test_a_generator_makes_the_ids_of_the_vectors(case: dict[str, Any]) -> None:
     ids = flake.generate_many(sequence + 1)
     assert ids[-1] == int(case["id"])
     assert flake.inspect(ids[-1]).unix_ms == case["unix_ms"]
+
+
+def test_a_float_shows_the_middle_of_each_millisecond_and_not_always_its_begin() -> None:
+    def shown(clock: float) -> int:
+        flake = Snowflake(1, clock=lambda: clock)
+        return flake.inspect(flake.generate()).unix_ms
+
+    milliseconds = range(NOW * 1000, NOW * 1000 + 1000)
+    assert [shown(showing(unix_ms)) for unix_ms in milliseconds] == list(milliseconds)
+    assert {shown(unix_ms / 1000) - unix_ms for unix_ms in milliseconds} == {-1, 0}
 
 
 @pytest.mark.parametrize("name", [*LIVE, "simpleflake"])

@@ -64,6 +64,28 @@ impl BoundaryFlake {
     }
 }
 
+impl TryFrom<&[u8]> for BoundaryFlake {
+    type Error = Error;
+
+    /// Takes an id from its bytes, if there are 16 of them.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidId`](ErrorKind::InvalidId): there are more, or fewer.
+    ///
+    /// ```
+    /// # use randflake::BoundaryFlake;
+    /// assert!(BoundaryFlake::try_from(&[0; 16][..]).is_ok());
+    /// assert!(BoundaryFlake::try_from(&[0; 15][..]).unwrap_err().to_string().contains("15"));
+    /// ```
+    fn try_from(bytes: &[u8]) -> Result<Self> {
+        let right: [u8; 16] = bytes
+            .try_into()
+            .map_err(|_| Error::invalid_boundary_flake(format_args!("{} bytes", bytes.len())))?;
+        Ok(Self::from_bytes(right))
+    }
+}
+
 impl fmt::Display for BoundaryFlake {
     /// Writes the base 62 form: the digits `0-9A-Za-z` of the number, the shortest form.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -105,6 +127,18 @@ impl FromStr for BoundaryFlake {
                 .ok_or_else(|| invalid("stands for no more than 128 bits"))?;
         }
         Ok(Self(number))
+    }
+}
+
+impl Error {
+    /// Makes the error of what is neither the text nor the bytes of a [`BoundaryFlake`].
+    #[cold]
+    #[must_use]
+    pub fn invalid_boundary_flake(got: impl fmt::Display) -> Self {
+        Self::new(
+            ErrorKind::InvalidId,
+            format!("a Boundary flake is text in base 62, or 16 bytes, got {got}"),
+        )
     }
 }
 

@@ -111,6 +111,10 @@ impl Clock for SystemClock {
 
 /// Turns unix seconds, as an injected clock gives them, into the nanoseconds of [`Clock::now`].
 ///
+/// An `f64` has 53 bits, which tell unix seconds of this century to half a microsecond, and what it
+/// holds is rounded down. So ticks of a millisecond are told apart, but `unix_ms / 1000` may come
+/// out as a bit less and be of the tick before; `(unix_ms + 0.5) / 1000` never leaves its own.
+///
 /// # Errors
 ///
 /// [`InvalidArgument`](ErrorKind::InvalidArgument): not a finite number, or so large that it must
@@ -119,6 +123,7 @@ impl Clock for SystemClock {
 /// ```
 /// # use randflake::unix_nanos;
 /// assert_eq!(unix_nanos(1763640000.25)?, 1_763_640_000_250_000_000);
+/// assert!(unix_nanos(1763640000.123)? < 1_763_640_000_123_000_000);
 /// assert!(unix_nanos(1763640000250.0).unwrap_err().to_string().contains("milliseconds"));
 /// # Ok::<(), randflake::Error>(())
 /// ```
@@ -178,7 +183,26 @@ pub(crate) fn utc(unix_ms: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        #[allow(clippy::cast_precision_loss, reason = "that is the question")]
+        fn the_middle_of_a_millisecond_is_of_that_millisecond(ms in 0..i64::MAX / 1_000_000) {
+            let nanos = |ms: f64| unix_nanos(ms / 1000.0).expect("plausible");
+            prop_assert_eq!(to_ms(nanos(ms as f64 + 0.5)), ms);
+            // Its begin may be of the one before, and is never of a later one (I4).
+            prop_assert!([ms - 1, ms].contains(&to_ms(nanos(ms as f64))));
+        }
+    }
+
+    #[test]
+    fn the_begin_of_a_millisecond_may_be_of_the_one_before() {
+        assert_eq!(to_ms(unix_nanos(1_763_640_000.123).expect("finite")), 1_763_640_000_122);
+        assert_eq!(to_ms(unix_nanos(1_763_640_000.125).expect("finite")), 1_763_640_000_125);
+    }
 
     #[test]
     fn fractions_never_reach_the_next_second() {

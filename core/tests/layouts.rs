@@ -83,13 +83,14 @@ fn described(value: &Value) -> Layout {
 }
 
 #[test]
-fn published_ids_read_and_pack() {
+fn published_ids_and_those_of_peers_read_and_pack() {
     let file = file("layouts.json");
     let layouts = file["layouts"].as_object().expect("layouts");
     for preset in Layout::PRESETS {
         assert!(layouts.contains_key(preset.name()), "{} has a case", preset.name());
     }
-    for case in list(&file, "cases") {
+    let peers = self::file("peers.json");
+    for case in list(&file, "cases").iter().chain(list(&peers, "cases")) {
         let name = text(case, "layout");
         let by_fields = described(&layouts[name]);
         let by_name = name.parse::<Layout>();
@@ -138,7 +139,8 @@ fn cloaks_hide_and_reveal() {
 
 #[test]
 fn published_boundary_flakes_read_and_convert() {
-    for case in list(&file("boundary.json"), "cases") {
+    let file = file("boundary.json");
+    for case in list(&file, "cases") {
         let flake: BoundaryFlake = text(case, "text").parse().expect("base 62");
         let hex = |bytes: &[u8]| {
             let number = bytes.iter().fold(0_u128, |number, &byte| number << 8 | u128::from(byte));
@@ -150,6 +152,10 @@ fn published_boundary_flakes_read_and_convert() {
         assert_eq!(flake.unix_ms(), wide::<u64>(case, "unix_ms"), "{case}");
         assert_eq!(hex(&flake.worker()), text(case, "worker"), "{case}");
         assert_eq!(flake.sequence(), number::<u16>(&case["sequence"]), "{case}");
+    }
+    for case in list(&file, "invalid") {
+        let flake = text(case, "text").parse::<BoundaryFlake>();
+        assert_eq!(kind(flake), Err(ErrorKind::InvalidId), "{case}");
     }
 }
 

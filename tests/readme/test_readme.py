@@ -3,7 +3,8 @@
 - `python` blocks run in a process of their own, in an empty folder, with the package that is
   installed beside pytest.
 - `js`, `mjs`, `cjs`, `javascript` and `ts` blocks likewise, where `randflake` is the package built
-  in `bindings-node`. A block with an `import` at the start of a line is an ES module.
+  in `bindings-node`, beside a SQLite. A block with an `import` at the start of a line is an ES
+  module.
 - `sh` blocks run in the root of one copy of the repository, in order, with an empty virtual
   environment activated.
 - `rust` blocks are run by rustdoc, so the crate has to include the README.
@@ -48,6 +49,9 @@ BLOCKS = [block for readme in readmes() for block in blocks_of(readme)]
 WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
 TESTED_CRATES = WORKSPACE["default-members"]
 LEASES = Path("leases/src")
+
+# What examples of Node.js keep ids in: Node.js 20 has no SQLite of its own.
+DATABASE = "node-sqlite3-wasm"
 
 # A secret for the examples that read one, as they should, from their environment.
 SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
@@ -95,9 +99,10 @@ def test_node_block_runs(block: Block, tmp_path: Path) -> None:
     modules = tmp_path / "node_modules"
     modules.mkdir()
     (modules / "randflake").symlink_to(ROOT / "bindings-node", target_is_directory=True)
+    installed = ROOT / "bindings-node" / "node_modules"
+    (modules / DATABASE).symlink_to(installed / DATABASE, target_is_directory=True)
     module = re.search(r"^(import|export)\b", block.code, re.MULTILINE) is not None
     if block.language in {"ts", "typescript"}:
-        installed = ROOT / "bindings-node" / "node_modules"
         if (installed / "@types").is_dir():
             (modules / "@types").symlink_to(installed / "@types", target_is_directory=True)
         source = tmp_path / ("example.mts" if module else "example.cts")

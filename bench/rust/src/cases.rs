@@ -10,7 +10,7 @@ use ferroid::{
     generator::{AtomicSnowflakeGenerator, BasicSnowflakeGenerator},
     time::MonotonicClock,
 };
-use randflake::{Id, Inspector, Randflake};
+use randflake::{Id, Inspector, Layout, Randflake, Snowflake};
 use snowflake::SnowflakeIdGenerator;
 use uuid::Uuid;
 
@@ -32,6 +32,13 @@ define_snowflake_id!(
 fn generator(nodes: u32, secret: u8) -> Randflake {
     let secret = randflake::Secret::from_bytes(&[secret; 16]).expect("16 bytes");
     Randflake::builder(&secret).node_ids(0..nodes).restart_safe(false).build().expect("a generator")
+}
+
+/// A generator with as many node ids as it can have, so that nothing waits.
+fn snowflake(layout: Layout) -> Snowflake {
+    let nodes = u32::try_from(layout.max_nodes()).expect("at most 16 384");
+    let builder = Snowflake::builder(layout).node_ids(0..nodes);
+    builder.restart_safe(false).build().expect("a generator")
 }
 
 /// Returns the bytes that one generator takes, its own size included, after a second of work in
@@ -175,6 +182,7 @@ fn ours() -> Vec<Case> {
     let flake: &'static Randflake = Box::leak(Box::new(generator(NODES, 2)));
     let own = [generator(NODES, 3), generator(NODES, 4)];
     let cipher: &'static Sparx = Box::leak(Box::new(Sparx::new(&crate::Secret([2; 16]))));
+    let (twitter, discord) = (snowflake(Layout::twitter()), snowflake(Layout::discord()));
     let inspector = Inspector::new(&randflake::Secret::from_bytes(&[2; 16]).expect("16 bytes"));
 
     let mut ids = vec![0; BATCH];
@@ -206,6 +214,12 @@ fn ours() -> Vec<Case> {
         one("generate_text", "generate() and its text", "us", move || {
             let id = flake.generate().expect("an id");
             black_box(id.encode(black_box(&mut [0; Id::MAX_TEXT_LENGTH])));
+        }),
+        one("snowflake_twitter", "Snowflake.generate(), Twitter", "us", move || {
+            black_box(twitter.generate().expect("an id"));
+        }),
+        one("snowflake_discord", "Snowflake.generate(), Discord", "us", move || {
+            black_box(discord.generate().expect("an id"));
         }),
         batch("fill", "fill(4096), per id", "us", move || {
             flake.fill(black_box(&mut filled)).expect("ids");

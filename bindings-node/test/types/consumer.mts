@@ -1,6 +1,7 @@
 // Compiled, never run: what an ES module may and may not do.
 import { Redis } from 'ioredis'
 import {
+  BoundaryFlake,
   Cloak,
   type Clock,
   decodeString,
@@ -111,8 +112,13 @@ const many: BigInt64Array = snowflake.generateMany(single.nodeIds.length)
 const cloak = new Cloak(secret, 'orders.id')
 cloak.hideInPlace(many)
 cloak.revealInPlace(many)
+const boundary = new BoundaryFlake('8HFaR8qWtRlGDHnO57')
+const madeAt: bigint = boundary.unixMs
+const address: Uint8Array = new BoundaryFlake(boundary.toBytes()).worker
+const base62: string = `${boundary.sequence} ${boundary.date} ${boundary}`
 const hidden: string = cloak.hideString(cloak.reveal(cloak.hide(snowflake.generate())))
 console.log(first, last, datacenter, worker, hidden, layout.negativeFrom, snowflake.layout.name)
+console.log(madeAt, address, base62)
 
 // @ts-expect-error no such layout
 new Layout('mastodon')
@@ -122,6 +128,8 @@ layout.endsAt = 0
 snowflake.inspect(5)
 // @ts-expect-error hidden ids are never numbers
 cloak.reveal(5)
+// @ts-expect-error neither text nor bytes
+new BoundaryFlake(5n)
 // @ts-expect-error ids are never numbers
 flake.inspect(5)
 // @ts-expect-error ids are never numbers

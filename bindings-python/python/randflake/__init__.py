@@ -10,6 +10,7 @@ meanwhile. See the README.
 """
 
 from randflake._randflake import (
+    BoundaryFlake,
     Cloak,
     Inspector,
     Layout,
@@ -37,6 +38,7 @@ from randflake.errors import (
 from randflake.leases import LeaseStatus
 
 __all__ = [
+    "BoundaryFlake",
     "Cloak",
     "Inspector",
     "InvalidArgumentError",

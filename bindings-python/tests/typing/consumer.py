@@ -13,6 +13,7 @@ import numpy as np
 import randflake
 from numpy.typing import NDArray
 from randflake import (
+    BoundaryFlake,
     Cloak,
     Inspector,
     InvalidArgumentError,
@@ -153,6 +154,15 @@ cloak.hide_in_place(np.zeros(3, np.int64))
 cloak.hide("1")  # type: ignore[arg-type]
 cloak.hide_in_place([1])  # type: ignore[arg-type]
 Cloak(secret)  # type: ignore[call-arg]
+
+boundary = BoundaryFlake("8HFaR8qWtRlGDHnO57")
+assert_type(BoundaryFlake(bytes(boundary)), BoundaryFlake)
+assert_type(boundary.unix_ms, int)
+assert_type(boundary.worker, bytes)
+assert_type(boundary.sequence, int)
+assert_type(boundary.datetime, datetime)
+assert_type(boundary < boundary, bool)
+BoundaryFlake(5)  # type: ignore[arg-type]
 
 
 class Own(Randflake): ...  # type: ignore[misc]

@@ -68,36 +68,58 @@ pub fn layouts(checked_in: &str) -> String {
     let mut file: Value = serde_json::from_str(checked_in).expect("layouts.json is JSON");
     let layouts = file["layouts"].clone();
     for case in file["cases"].as_array_mut().expect("cases") {
-        let layout = &layouts[case["layout"].as_str().expect("a layout")];
-        let number = |value: &Value| value.as_i64().expect("a number");
-        let ticks =
-            (number(&case["unix_ms"]) - number(&layout["epoch_ms"])) / number(&layout["tick_ms"]);
-        // 128 bits: what does not fit shows.
-        let (mut id, mut first, mut last) = (0_u128, 0_u128, 0_u128);
-        for field in layout["fields"].as_array().expect("fields") {
-            let bits = number(&field[1]);
-            let most = (1_u128 << bits) - 1;
-            let (value, lowest, highest) = match field[0].as_str().expect("a name") {
-                "time" => (ticks, ticks.unsigned_abs().into(), ticks.unsigned_abs().into()),
-                "node" => (number(&case["node_id"]), 0, most),
-                _ => (number(&case["sequence"]), 0, most),
-            };
-            let value = u128::try_from(value).expect("not negative");
-            assert!(value <= most, "{case}: {field}");
-            (id, first, last) =
-                (id << bits | value, first << bits | lowest, last << bits | highest);
-        }
-        assert!(last <= u64::MAX.into(), "{case}");
-        case["id"] = id.to_string().into();
-        case["first_id"] = first.to_string().into();
-        case["last_id"] = last.to_string().into();
-        if let Some(split) = layout["node_split"].as_array() {
-            let worker_bits = number(&split[1][1]);
-            let node_id = number(&case["node_id"]);
-            case["node_parts"] = json!([node_id >> worker_bits, node_id % (1 << worker_bits)]);
-        }
+        pack(case, &layouts);
     }
     render(&file, 2)
+}
+
+/// Returns `peers.json` with the names, inputs and provenances of `checked_in` and everything
+/// else computed, by the layouts of `layouts.json`.
+///
+/// # Panics
+///
+/// If `checked_in` is no such file, or an id is not what its parts pack to.
+#[must_use]
+pub fn peers(checked_in: &str, layouts: &str) -> String {
+    let mut file: Value = serde_json::from_str(checked_in).expect("peers.json is JSON");
+    let layouts: Value = serde_json::from_str(layouts).expect("layouts.json is JSON");
+    for case in file["cases"].as_array_mut().expect("cases") {
+        let theirs = case["id"].clone();
+        pack(case, &layouts["layouts"]);
+        assert_eq!(case["id"], theirs, "{case}");
+    }
+    render(&file, 2)
+}
+
+/// Computes the id of a case of a layout, and what follows from it.
+fn pack(case: &mut Value, layouts: &Value) {
+    let layout = &layouts[case["layout"].as_str().expect("a layout")];
+    let number = |value: &Value| value.as_i64().expect("a number");
+    let ticks =
+        (number(&case["unix_ms"]) - number(&layout["epoch_ms"])) / number(&layout["tick_ms"]);
+    // 128 bits: what does not fit shows.
+    let (mut id, mut first, mut last) = (0_u128, 0_u128, 0_u128);
+    for field in layout["fields"].as_array().expect("fields") {
+        let bits = number(&field[1]);
+        let most = (1_u128 << bits) - 1;
+        let (value, lowest, highest) = match field[0].as_str().expect("a name") {
+            "time" => (ticks, ticks.unsigned_abs().into(), ticks.unsigned_abs().into()),
+            "node" => (number(&case["node_id"]), 0, most),
+            _ => (number(&case["sequence"]), 0, most),
+        };
+        let value = u128::try_from(value).expect("not negative");
+        assert!(value <= most, "{case}: {field}");
+        (id, first, last) = (id << bits | value, first << bits | lowest, last << bits | highest);
+    }
+    assert!(last <= u64::MAX.into(), "{case}");
+    case["id"] = id.to_string().into();
+    case["first_id"] = first.to_string().into();
+    case["last_id"] = last.to_string().into();
+    if let Some(split) = layout["node_split"].as_array() {
+        let worker_bits = number(&split[1][1]);
+        let node_id = number(&case["node_id"]);
+        case["node_parts"] = json!([node_id >> worker_bits, node_id % (1 << worker_bits)]);
+    }
 }
 
 /// Returns `boundary.json` with the names, parts and provenances of `checked_in` and everything

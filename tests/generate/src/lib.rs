@@ -23,7 +23,7 @@ pub fn picture() -> PathBuf {
 }
 
 /// Reads a file as it is checked in, of which the inputs are kept and what follows from them is
-/// computed: `ids.json`, `layouts.json`, `boundary.json` or `cloak.json`.
+/// computed: `ids.json`, `layouts.json`, `peers.json`, `boundary.json` or `cloak.json`.
 ///
 /// # Panics
 ///
@@ -36,10 +36,11 @@ pub fn checked_in(name: &str) -> String {
 
 /// Returns the name and the content of every vector file.
 #[must_use]
-pub fn files() -> [(&'static str, String); 8] {
+pub fn files() -> [(&'static str, String); 9] {
     [
         ("ids.json", cases::ids(&checked_in("ids.json"))),
         ("layouts.json", cases::layouts(&checked_in("layouts.json"))),
+        ("peers.json", cases::peers(&checked_in("peers.json"), &checked_in("layouts.json"))),
         ("boundary.json", cases::boundary(&checked_in("boundary.json"))),
         ("cloak.json", cases::cloak(&checked_in("cloak.json"))),
         ("sparx.json", cases::sparx()),
