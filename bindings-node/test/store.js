@@ -67,6 +67,11 @@ async function run(store, script, ...flags) {
   return { code, signal, stdout, stderr, seconds: (performance.now() - begun) / 1000 }
 }
 
+/** The adapter of the README. */
+const adapterOf = (sql) => ({
+  run: async (text, parameters) => sql.unsafe(text, parameters).values(),
+})
+
 /** Resolves once it is so, or fails with `what`. */
 async function until(what, isSo) {
   for (const begun = performance.now(); !(await isSo()); await delay(20)) {
@@ -74,4 +79,4 @@ async function until(what, isSo) {
   }
 }
 
-module.exports = { heldIn, newStore, run, SECRET, until }
+module.exports = { adapterOf, heldIn, newStore, run, SECRET, until }

@@ -13,7 +13,7 @@ const postgres = require('postgres')
 const { createClient } = require('redis')
 const { initStore, Randflake, RandflakeError } = require('../index.js')
 const { PASSWORD, servers } = require('./servers.js')
-const { newStore, run, SECRET, until } = require('./store.js')
+const { adapterOf, newStore, run, SECRET, until } = require('./store.js')
 
 /** Renewed after two seconds. */
 const SHORT = { ttlSeconds: 6, maxSkewSeconds: 1 }
@@ -31,11 +31,6 @@ async function refused(leasing, code, pattern = /./) {
     return true
   })
 }
-
-/** The adapter of the README. */
-const adapterOf = (sql) => ({
-  run: async (text, parameters) => sql.unsafe(text, parameters).values(),
-})
 
 /** What a store is made of for each client, and how to end that. */
 const clients = {
