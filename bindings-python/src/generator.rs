@@ -16,7 +16,7 @@ use crate::{
     buffer::{Int64Buffer, zeros},
     client::Terms,
     clock::Clock,
-    errors::{call, caught, raise, wrong_type},
+    errors::{call, caught, made, raise, wrong_type},
     exit,
     lease::{self, Lease},
     numpy,
@@ -206,7 +206,8 @@ impl Randflake {
             builder = builder.max_drift(max_drift.0);
         }
         exit::register_in_child(py)?;
-        let leased = Arc::new(py.detach(|| call(|| builder.open()))?);
+        let opened = py.detach(|| call(|| builder.open()));
+        let leased = Arc::new(opened.map_err(|raised| made(py, raised))?);
         exit::keep(&leased, needs_python);
         Ok(Self { generator: Generator::Leased(leased) })
     }
@@ -436,11 +437,11 @@ impl Randflake {
     /// Gets the lease that a call has missed, without the GIL.
     #[cold]
     fn recover(&self, py: Python<'_>, error: Error) -> PyResult<()> {
-        let Generator::Leased(leased) = &self.generator else { return Err(raise(error)) };
+        let Generator::Leased(leased) = &self.generator else { return Err(made(py, raise(error))) };
         if error.kind() == ErrorKind::Forked {
             exit::register_in_child(py)?;
         }
-        py.detach(|| call(|| leased.recover(error)))
+        py.detach(|| call(|| leased.recover(error))).map_err(|raised| made(py, raised))
     }
 }
 
