@@ -9,6 +9,8 @@ const TIMEOUT_MS = 3000
 /** What PostgreSQL says to a statement in a transaction that has failed. */
 const IN_TRANSACTION = '25P02'
 
+const ignore = () => {}
+
 /** An error that the server itself reports. */
 class Refusal {
   constructor(code, message) {
@@ -26,8 +28,26 @@ async function runPostgres(client, text, values) {
   return rows
 }
 
+/** Takes a client of a pool that may be exhausted; one that comes later goes back. */
+async function lend(pool) {
+  const lending = pool.connect()
+  let timer
+  const late = new Promise((_, reject) => {
+    const error = new Error(`the pool lent no connection within ${TIMEOUT_MS / 1000} seconds`)
+    timer = setTimeout(reject, TIMEOUT_MS, error).unref()
+  })
+  try {
+    return await Promise.race([lending, late])
+  } catch (error) {
+    lending.then((client) => client.release(), ignore)
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 async function runPostgresPool(pool, text, values) {
-  const client = await pool.connect()
+  const client = await lend(pool)
   let failure
   try {
     return await runPostgres(client, text, values)
@@ -99,8 +119,6 @@ function driver(RandflakeError, ...names) {
     `${names.join(' or ')}, which talks to that server, is not installed: npm install ${names[0]}`,
   )
 }
-
-const ignore = () => {}
 
 function postgresOf(url, RandflakeError) {
   const [, { Pool }] = driver(RandflakeError, 'pg')
