@@ -109,7 +109,7 @@ test-node: node ## the Node package
 	cd bindings-node && node --test $$(find test -name '*.test.*js' | sort)
 
 test-stores: python node ## the laws of stores with a server, through the clients of Python and of Node
-	cargo test --locked --all-features -p randflake-leases --test languages -- --ignored
+	cargo test --locked --all-features -p randflake-leases --test remote languages -- --ignored
 
 test-cross: python node ## ids made in each language, read in the others
 	$(PYTHON_ENV)/python -m pytest tests/cross_language

@@ -1,6 +1,6 @@
 'use strict'
 
-// Runs statements for the laws of stores, which are in Rust: leases/tests/languages.rs.
+// Runs statements for the laws of stores, which are in Rust: leases/tests/languages.
 //
 // Prints the port on which it listens, and ends with its standard input. Each connection is a
 // client, and sends one statement in a line.
@@ -12,14 +12,12 @@ const { Pool } = require('pg')
 const postgres = require('postgres')
 const { createClient } = require('redis')
 const { RandflakeError } = require('../index.js')
-const { serverOf } = require('../stores.js')
+const { patience, serverOf } = require('../stores.js')
 const { adapterOf } = require('./store.js')
 
 const [, , client, url] = process.argv
 
-/** For a machine that has other things to do. */
-const { timeout } = AbortSignal
-AbortSignal.timeout = () => timeout.call(AbortSignal, 20_000)
+patience.ms = 20_000 // for a machine that has other things to do
 
 const stores = {
   pg: () => new Pool({ connectionString: url }),

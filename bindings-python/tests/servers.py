@@ -85,7 +85,7 @@ class Server:
         leases = {}
         for pair in found.get("kvs", []):
             key, value = b64decode(pair["key"]).decode(), b64decode(pair["value"]).decode()
-            _, end, token, _ = value.split()
+            _, end, token, *_ = value.split()
             leases[int(key.rpartition("/")[2])] = (int(end), token != "-")
         return leases
 

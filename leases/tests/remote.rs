@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 mod common;
+mod languages;
 mod servers;
 
 use std::{
@@ -16,11 +17,12 @@ use std::{
 };
 
 use common::{
-    Dial, Patient, START, acquire, assert_disjoint, granted, namespace, now, release, renew, secret,
+    Dial, SECOND, START, acquire, assert_disjoint, granted, namespace, release, renew, secret,
 };
-use randflake::layout;
+use randflake::{Clock, SystemClock, layout};
 use randflake_leases::{
-    Acquire, Acquired, LeaseStore, Namespace, NodeLease, Operation, Renew, Renewed, Result, Token,
+    Acquire, Acquired, Fence, Fenced, LeaseStore, Namespace, NodeLease, Operation, Release,
+    Released, Renew, Renewed, Reply, Result, Token,
     laws::{self, Subject as _},
     remote::{
         Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
@@ -30,6 +32,10 @@ use servers::Server;
 
 /// For a machine that has other things to do.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+fn now() -> i64 {
+    SystemClock.now().expect("a clock") / SECOND
+}
 
 /// A client of each kind, and where its time comes from.
 enum Subject<'a> {
@@ -44,6 +50,43 @@ fn store<C: Client + 'static>(client: C, protocol: Protocol) -> Box<dyn LeaseSto
     // Whose namespace it is, the first operation tells.
     let _theirs = store.init(false);
     Box::new(Patient(store))
+}
+
+/// Asks once more where the machine was so busy that a request became too old on its way.
+struct Patient<S>(S);
+
+impl<S: LeaseStore> LeaseStore for Patient<S> {
+    fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>> {
+        let mut request = request.clone();
+        let is_right = request.client_now.abs_diff(now()) <= 1;
+        loop {
+            let reply = self.0.acquire(&request)?;
+            if !is_right || !matches!(reply.outcome, Acquired::ClockSkew { .. }) {
+                return Ok(reply);
+            }
+            request.client_now = now();
+        }
+    }
+
+    fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>> {
+        let mut request = request.clone();
+        let is_right = request.client_now.abs_diff(now()) <= 1;
+        loop {
+            let reply = self.0.renew(&request)?;
+            if !is_right || !matches!(reply.outcome, Renewed::ClockSkew { .. }) {
+                return Ok(reply);
+            }
+            request.client_now = now();
+        }
+    }
+
+    fn release(&mut self, request: &Release) -> Result<Reply<Released>> {
+        self.0.release(request)
+    }
+
+    fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
+        self.0.fence(request)
+    }
 }
 
 impl laws::Subject for Subject<'_> {

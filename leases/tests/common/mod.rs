@@ -10,20 +10,15 @@ use std::{
     },
 };
 
-use randflake::{Clock, Secret, SystemClock};
+use randflake::Secret;
 use randflake_leases::{
-    Acquire, Acquired, Fence, Fenced, LeaseStore, Namespace, NodeLease, Operation, Release,
-    Released, Renew, Renewed, Reply, Result, Token,
+    Acquire, Acquired, LeaseStore, Namespace, NodeLease, Operation, Release, Renew, Renewed,
+    Result, Token,
 };
 
 pub(crate) const SECOND: i64 = 1_000_000_000;
 pub(crate) const START: i64 = 1_763_640_000;
 pub(crate) const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
-
-/// The unix second on the machine's clock.
-pub(crate) fn now() -> i64 {
-    SystemClock.now().expect("a clock") / SECOND
-}
 
 /// A unix second that tests set.
 #[derive(Clone, Debug)]
@@ -142,42 +137,5 @@ pub(crate) fn assert_disjoint(mut stamped: Vec<NodeLease>) {
     for pair in stamped.windows(2) {
         let disjoint = pair[0].node_id != pair[1].node_id || pair[0].end_exclusive <= pair[1].start;
         assert!(disjoint, "two may stamp the same seconds: {pair:?}");
-    }
-}
-
-/// Asks once more where the machine was so busy that a request became too old on its way.
-pub(crate) struct Patient<S>(pub(crate) S);
-
-impl<S: LeaseStore> LeaseStore for Patient<S> {
-    fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>> {
-        let mut request = request.clone();
-        let is_right = request.client_now.abs_diff(now()) <= 1;
-        loop {
-            let reply = self.0.acquire(&request)?;
-            if !is_right || !matches!(reply.outcome, Acquired::ClockSkew { .. }) {
-                return Ok(reply);
-            }
-            request.client_now = now();
-        }
-    }
-
-    fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>> {
-        let mut request = request.clone();
-        let is_right = request.client_now.abs_diff(now()) <= 1;
-        loop {
-            let reply = self.0.renew(&request)?;
-            if !is_right || !matches!(reply.outcome, Renewed::ClockSkew { .. }) {
-                return Ok(reply);
-            }
-            request.client_now = now();
-        }
-    }
-
-    fn release(&mut self, request: &Release) -> Result<Reply<Released>> {
-        self.0.release(request)
-    }
-
-    fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
-        self.0.fence(request)
     }
 }

@@ -1,11 +1,6 @@
 //! The stores with a server obey the laws through the clients of Python and Node.js, too. The
 //! packages' own code runs each statement, in a process of its own that a client here asks.
 
-#![cfg(target_os = "linux")]
-
-mod common;
-mod servers;
-
 use std::{
     io::{BufRead, BufReader, Write},
     net::TcpStream,
@@ -15,13 +10,18 @@ use std::{
     time::Duration,
 };
 
-use common::{Dial, Patient, START, now};
 use randflake_leases::{
     Error, ErrorKind, LeaseStore, Namespace, Result, laws,
     remote::{Client, Protocol, RemoteStore, Response, Statement},
 };
 use serde_json::{Value, json};
-use servers::Server;
+
+use crate::{
+    common::{Dial, START},
+    now,
+    servers::Server,
+    store,
+};
 
 /// For a machine that has other things to do.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -126,13 +126,14 @@ struct Subject<'a> {
 
 impl laws::Subject for Subject<'_> {
     fn client(&self, namespace: &Namespace) -> Box<dyn LeaseStore> {
-        let mut store = RemoteStore::new(self.host.client(), (self.protocol)(namespace.clone()));
-        if let Some(dial) = &self.dial {
-            store = store.clock(dial.clock());
+        let (client, protocol) = (self.host.client(), (self.protocol)(namespace.clone()));
+        match &self.dial {
+            None => store(client, protocol),
+            Some(dial) => {
+                let protocol = protocol.create(true).expect("may be made");
+                Box::new(RemoteStore::new(client, protocol).clock(dial.clock()))
+            }
         }
-        // Whose namespace it is, the first operation tells.
-        let _theirs = store.init(false);
-        if self.dial.is_some() { Box::new(store) } else { Box::new(Patient(store)) }
     }
 
     fn now(&self) -> i64 {
