@@ -293,7 +293,7 @@ def test_closing_gives_the_node_ids_back(store: Path) -> None:
     assert all(used_until <= end <= time.time() + 2 for end in ends.values())
     before = time.monotonic()
     flake.close()
-    assert time.monotonic() - before < 0.1, "nothing is left to do"
+    assert time.monotonic() - before < 1, "nothing is left to do"
 
 
 def test_closed(store: Path) -> None:
@@ -327,7 +327,7 @@ def test_what_is_collected_is_given_back_and_nobody_waits(store: Path) -> None:
         before = time.monotonic()
         flakes.clear()
         gc.collect()
-        assert time.monotonic() - before < 0.5, "the file is not to be had for now"
+        assert time.monotonic() - before < 1.5, "the file is not to be had for now"
     until("three are given back", lambda: max(ends_in(store).values()) <= time.time() + 2)
 
 

@@ -206,7 +206,7 @@ for second in range(2):
         time.sleep(0.001)
     print(*flake.generate_many(50_000))
 """
-    start = int(time.time()) + 2.05  # time enough for both to be there
+    start = int(time.time()) + 3.05  # time enough for both to be there
     command = [sys.executable, "-c", code, SECRET, str(start)]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     made = [set(process.communicate(timeout=30)[0].split()) for process in both]

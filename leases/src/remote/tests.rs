@@ -5,7 +5,7 @@ use randflake::{Secret, layout};
 use serde_json::json;
 
 use super::*;
-use crate::store::random_bytes;
+use crate::{Note, store::random_bytes};
 
 const NOW: i64 = 1_763_640_000;
 const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
@@ -16,7 +16,8 @@ fn namespace() -> Namespace {
 }
 
 fn request() -> Acquire {
-    Acquire { token: Token::random(), want: 1, ttl: 300, client_now: NOW }
+    let note = Note::default();
+    Acquire { token: Token::random(), want: 1, ttl: 300, client_now: NOW, note }
 }
 
 /// Answers each statement until the call ends.
@@ -49,6 +50,7 @@ fn checked(made: &Made, token: &str) -> Response {
         "OK",
         &now,
         "server/1",
+        "1",
         "300",
         "5",
         &max_node_id,
@@ -184,7 +186,7 @@ fn answers_of_etcd_that_make_no_sense_are_failures() {
     };
     let made = Made::new(&namespace());
     let meta = json!({
-        "incarnation": "1", "floor": 0, "renew_above": 0, "max_ttl": 300, "max_skew": 5,
+        "format": 1, "incarnation": "1", "floor": 0, "renew_above": 0, "max_ttl": 300, "max_skew": 5,
         "max_node_id": layout::MAX_NODE_ID, "layout": made.layout, "salt": hex(&made.salt),
         "key_check": hex(&made.key_check),
     })
@@ -208,7 +210,7 @@ fn answers_of_etcd_that_make_no_sense_are_failures() {
         String::new(),
         answer(json!([pair("meta", &meta), pair(node, "")])),
         answer(json!([pair("meta", &meta), pair(node, "1 2")])),
-        answer(json!([pair("meta", &meta), pair(node, "1 2 - 3 4")])),
+        answer(json!([pair("meta", &meta), pair(node, "1 2 - x note")])),
         answer(json!([pair("meta", &meta), pair(node, "1 2 abc 3")])),
         // A success that reads back what somebody else wrote.
         json!({
@@ -234,6 +236,54 @@ fn answers_of_etcd_that_make_no_sense_are_failures() {
         let call = Protocol::etcd(namespace()).acquire(&request(), NOW);
         let outcome = converse(call, |_, _| Response::Rows(rows.clone()));
         assert_eq!(outcome.expect_err("nothing").kind(), ErrorKind::StoreUnavailable);
+    }
+}
+
+/// What is renewed while an operator decides is decided upon anew, and nothing else is written.
+#[test]
+fn an_operator_changes_only_what_was_looked_at() {
+    let made = Made::new(&namespace());
+    let request = ReleaseDead { token: Token::random(), node_id: 77, client_now: NOW };
+    for protocol in protocols() {
+        let mut written = Vec::new();
+        let outcome = converse(protocol.release_dead(&request, NOW), |turn, statement| {
+            let token = hex(request.token.as_bytes());
+            let parameters = match statement.text {
+                "EVAL" => &statement.parameters[3..],
+                _ => &[&["".into()], &statement.parameters[1..]].concat(),
+            };
+            let (now, end) =
+                ((NOW + turn as i64).to_string(), (NOW + 298 + turn as i64).to_string());
+            if parameters.len() > 3 {
+                written.push(parameters[2..].join(" "));
+                let status = if turn == 1 { "CHANGED" } else { "OK" };
+                return rows(["cut", &token, status, &now, "", "", "", ""]);
+            }
+            let (salt, key_check) = (hex(&made.salt), hex(&made.key_check));
+            let nodes = format!("77 {} {end} true web-3:4711", NOW - 5);
+            rows([
+                "list",
+                &token,
+                "OK",
+                &now,
+                "false",
+                "1",
+                "300",
+                "5",
+                "131071",
+                &made.layout,
+                &salt,
+                &key_check,
+                "0",
+                "0",
+                &nodes,
+            ])
+        });
+        let cut =
+            outcome.and_then(|reply| reply.answer_to(request.token, crate::Operation::ReleaseDead));
+        assert_eq!(cut, Ok(Cut { now: NOW + 2, from: NOW + 300, to: NOW + 2 + 107 }));
+        let line = |now: i64, end: i64| format!("77 {} {end} {} {}", NOW - 5, NOW - 5, now + 107);
+        assert_eq!(written, [line(NOW, NOW + 298), line(NOW + 2, NOW + 300)]);
     }
 }
 
