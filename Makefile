@@ -14,7 +14,7 @@ MINUTES ?= 10
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help demo test lint bench fuzz soak setup fmt vectors clean check-tools \
-	python node test-core test-loom test-python test-node test-cross test-fuzz \
+	python node test-core test-loom test-python test-node test-stores test-cross test-fuzz \
 	test-packages test-instructions instructions-bounds test-soak test-readme lint-rust lint-python lint-node lint-scripts
 
 help: ## lists the targets
@@ -25,7 +25,7 @@ demo: check-tools python node ## makes ids in Python and in Node, and has each r
 
 # The README tests stay last: they run the commands a newcomer would, and pytest's
 # summary closes the log.
-test: test-core test-loom test-python test-node test-cross test-fuzz test-packages test-instructions test-soak test-readme ## runs every test, in all three languages
+test: test-core test-loom test-python test-node test-stores test-cross test-fuzz test-packages test-instructions test-soak test-readme ## runs every test, in all three languages
 
 lint: lint-rust lint-python lint-node lint-scripts ## runs every linter, format check and type check
 
@@ -107,6 +107,9 @@ test-python: python ## the Python package
 
 test-node: node ## the Node package
 	cd bindings-node && node --test $$(find test -name '*.test.*js' | sort)
+
+test-stores: python node ## the laws of stores with a server, through the clients of Python and of Node
+	cargo test --locked --all-features -p randflake-leases --test remote languages -- --ignored
 
 test-cross: python node ## ids made in each language, read in the others
 	$(PYTHON_ENV)/python -m pytest tests/cross_language

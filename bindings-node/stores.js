@@ -3,11 +3,13 @@
 // Runs statements of the native half on the client of a server: the caller's, or one of its own
 // for a URL. The native half says them, and reads the rows.
 
-/** How long clients of our own wait for a connection, and for an answer. */
-const TIMEOUT_MS = 3000
+/** How long to wait for a connection, and for an answer; for tests to change. */
+const patience = { ms: 3000 }
 
 /** What PostgreSQL says to a statement in a transaction that has failed. */
 const IN_TRANSACTION = '25P02'
+
+const ignore = () => {}
 
 /** An error that the server itself reports. */
 class Refusal {
@@ -26,8 +28,26 @@ async function runPostgres(client, text, values) {
   return rows
 }
 
+/** Takes a client of a pool that may be exhausted; one that comes later goes back. */
+async function lend(pool) {
+  const lending = pool.connect()
+  let timer
+  const late = new Promise((_, reject) => {
+    const error = new Error(`the pool lent no connection within ${patience.ms / 1000} seconds`)
+    timer = setTimeout(reject, patience.ms, error).unref()
+  })
+  try {
+    return await Promise.race([lending, late])
+  } catch (error) {
+    lending.then((client) => client.release(), ignore)
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 async function runPostgresPool(pool, text, values) {
-  const client = await pool.connect()
+  const client = await lend(pool)
   let failure
   try {
     return await runPostgres(client, text, values)
@@ -100,8 +120,6 @@ function driver(RandflakeError, ...names) {
   )
 }
 
-const ignore = () => {}
-
 function postgresOf(url, RandflakeError) {
   const [, { Pool }] = driver(RandflakeError, 'pg')
   const open = async () =>
@@ -109,8 +127,8 @@ function postgresOf(url, RandflakeError) {
       connectionString: url,
       max: 1,
       allowExitOnIdle: true,
-      connectionTimeoutMillis: TIMEOUT_MS,
-      query_timeout: TIMEOUT_MS,
+      connectionTimeoutMillis: patience.ms,
+      query_timeout: patience.ms,
     }).on('error', ignore)
   return { engine: 'postgresql', ...reconnecting(open, runPostgresPool, (pool) => pool.end()) }
 }
@@ -125,8 +143,8 @@ function ioredisOf(url, { Redis }) {
     let cause
     const client = new Redis(url, {
       lazyConnect: true,
-      connectTimeout: TIMEOUT_MS,
-      commandTimeout: TIMEOUT_MS,
+      connectTimeout: patience.ms,
+      commandTimeout: patience.ms,
       retryStrategy: null,
     }).on('error', (error) => {
       cause = error
@@ -141,7 +159,7 @@ function ioredisOf(url, { Redis }) {
 
 function nodeRedisOf(url, { createClient }) {
   const open = async () => {
-    const socket = { connectTimeout: TIMEOUT_MS, reconnectStrategy: false }
+    const socket = { connectTimeout: patience.ms, reconnectStrategy: false }
     const client = createClient({ url, socket }).on('error', ignore)
     await client.connect()
     client.unref()
@@ -165,7 +183,7 @@ function etcdOf(url, RandflakeError) {
     let failure
     for (const [turn, member] of members.entries()) {
       try {
-        const signal = AbortSignal.timeout(TIMEOUT_MS)
+        const signal = AbortSignal.timeout(patience.ms)
         const request = { method: 'POST', body, headers, redirect: 'error', signal }
         const answer = await fetch(member + path, request)
         const text = await answer.text()
@@ -296,4 +314,4 @@ function serverOf(store, RandflakeError) {
   return { engine, run: (statement) => (statement === null ? discard?.() : void ask(statement)) }
 }
 
-module.exports = { serverOf }
+module.exports = { patience, serverOf }

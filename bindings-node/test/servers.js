@@ -3,13 +3,13 @@
 // Servers for tests: started on free ports of the loopback interface, in a directory that is gone
 // afterwards, and stopped with the test.
 
-const { execFileSync, spawn } = require('node:child_process')
+const { execFile, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const {
   accessSync,
   chownSync,
+  closeSync,
   constants,
-  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
@@ -20,12 +20,18 @@ const {
 const { createServer } = require('node:net')
 const { tmpdir } = require('node:os')
 const { delimiter, join } = require('node:path')
+const { promisify } = require('node:util')
+const Redis = require('ioredis')
+const postgres = require('postgres')
 const { until } = require('./store.js')
 
 /** Of all servers that have one. */
 const PASSWORD = 'open-sesame-4711'
 /** The user `nobody`: not every server runs as root. */
 const NOBODY = 65534
+
+/** Other tests go on meanwhile, and their timers. */
+const runProgram = promisify(execFile)
 
 /** Finds a program; undefined where a test has to be skipped, which in CI is a failure. */
 function program(name, debianPackage) {
@@ -62,67 +68,190 @@ async function freePort() {
   return port
 }
 
-/** Starts a program and waits until its log says that it is ready. */
-async function start(folder, path, args, ready, { user = {}, signal = 'SIGTERM' } = {}) {
-  const logPath = join(folder, 'log')
-  const log = openSync(logPath, 'w')
-  const child = spawn(path, args, { cwd: folder, stdio: ['ignore', log, log], ...user })
-  const ended = once(child, 'exit')
-  await until(`${path} answers`, () => {
-    if (child.exitCode !== null) throw new Error(readFileSync(logPath, 'utf8'))
-    return readFileSync(logPath, 'utf8').includes(ready)
-  })
-  return async () => {
-    child.kill(signal)
-    await ended
-    rmSync(folder, { recursive: true })
+/** A server that runs, or has ended and can be started again. */
+class Server {
+  #fields
+  #child
+  #ended
+
+  /** Its folder, program, arguments, what its log says once it is ready, URL, and user. */
+  constructor(fields) {
+    this.#fields = fields
+  }
+
+  get url() {
+    return this.#fields.url
+  }
+
+  file(name) {
+    return join(this.#fields.folder, name)
+  }
+
+  async start() {
+    const { folder, path, args, ready, user } = this.#fields
+    const log = this.file('log')
+    const isReady = () => {
+      // A PostgreSQL that was killed has processes left, for a moment.
+      if (this.#child === undefined) {
+        const output = openSync(log, 'w')
+        const child = spawn(path, args, { cwd: folder, stdio: ['ignore', output, output], ...user })
+        closeSync(output)
+        this.#child = child
+        this.#ended = once(child, 'exit').then(() => {
+          this.#child = undefined
+        })
+      }
+      return readFileSync(log, 'utf8').includes(ready)
+    }
+    await until(`${path} is ready`, isReady).catch((error) => {
+      throw new Error(readFileSync(log, 'utf8'), { cause: error })
+    })
+    return this
+  }
+
+  signal(name) {
+    this.#child.kill(name)
+  }
+
+  /** Ends it by a signal. */
+  async end(signal) {
+    this.#child?.kill(signal)
+    await this.#ended
+  }
+
+  /** Ends it, with all of its processes, and removes what it has. */
+  async stop() {
+    await this.end(this.url.startsWith('postgresql') ? 'SIGQUIT' : 'SIGKILL')
+    rmSync(this.#fields.folder, { recursive: true })
+  }
+
+  /** Returns of each node id that was leased the end, and whether somebody has it. */
+  async leases(namespace) {
+    const rows = await leasesIn[new URL(this.url).protocol](this.url, namespace)
+    return Object.fromEntries(rows.map(([nodeId, end, held]) => [nodeId, [Number(end), held]]))
   }
 }
 
-const newFolder = () => mkdtempSync(join(tmpdir(), 'randflake-server-'))
-
-/** Each starts a server and returns its URL, and how to stop it; undefined if there is none. */
-const servers = {
-  async postgresql() {
-    const initdb = program('initdb', 'postgresql')
-    if (initdb === undefined) return undefined
-    const [folder, port] = [newFolder(), await freePort()]
-    const [data, passwords] = [join(folder, 'data'), join(folder, 'password')]
-    writeFileSync(passwords, PASSWORD)
-    mkdirSync(data)
-    const user = process.getuid() === 0 ? { uid: NOBODY, gid: NOBODY } : {}
-    if (user.uid) for (const path of [folder, data, passwords]) chownSync(path, NOBODY, NOBODY)
-    const how = ['--no-sync', '--no-locale', '--encoding=UTF8', '--username=randflake']
-    how.push('--auth=scram-sha-256', '--pwfile', passwords, '-D', data)
-    execFileSync(initdb, how, { cwd: folder, stdio: 'pipe', ...user })
-    const args = ['-D', data, '-p', port, '-h', '127.0.0.1', '-k', folder]
-    const how2 = { user, signal: 'SIGINT' }
-    const path = program('postgres', 'postgresql')
-    const stop = await start(folder, path, args, 'ready to accept', how2)
-    return { stop, url: `postgresql://randflake:${PASSWORD}@127.0.0.1:${port}/postgres` }
+const leasesIn = {
+  async 'postgresql:'(url, namespace) {
+    const sql = postgres(url)
+    const rows = await sql`
+      select node_id, end_exclusive, token is not null from randflake_node
+      join randflake_namespace as namespace on namespace.id = namespace
+      where name = ${namespace}`.values()
+    await sql.end()
+    return rows
   },
 
-  async redis(...settings) {
-    const path = program('redis-server', 'redis-server')
-    if (path === undefined) return undefined
-    const [folder, port] = [newFolder(), await freePort()]
-    const args = ['--port', port, '--bind', '127.0.0.1', '--dir', folder]
-    args.push('--requirepass', PASSWORD, ...settings)
-    const stop = await start(folder, path, args, 'Ready to accept connections')
-    return { stop, url: `redis://:${PASSWORD}@127.0.0.1:${port}/0` }
+  async 'redis:'(url, namespace) {
+    const client = new Redis(url)
+    const fields = Object.entries(await client.hgetall(`randflake:{${namespace}}`))
+    client.disconnect()
+    return fields
+      .filter(([field]) => /^\d+$/.test(field))
+      .map(([field, value]) => [Number(field), ...value.split(' ').slice(1)])
+      .map(([nodeId, end, token]) => [nodeId, end, token !== '-'])
   },
 
-  async etcd() {
-    const path = program('etcd', 'etcd-server')
-    if (path === undefined) return undefined
-    const [folder, port, peerPort] = [newFolder(), await freePort(), await freePort()]
-    const [client, peer] = [port, peerPort].map((number) => `http://127.0.0.1:${number}`)
-    const args = ['--data-dir', join(folder, 'data'), '--listen-client-urls', client]
-    args.push('--advertise-client-urls', client, '--listen-peer-urls', peer)
-    args.push('--initial-advertise-peer-urls', peer, '--initial-cluster', `default=${peer}`)
-    const stop = await start(folder, path, args, 'ready to serve client requests')
-    return { stop, url: `etcd://127.0.0.1:${port}` }
+  async 'etcd:'(url, namespace) {
+    const encoded = (text) => Buffer.from(text).toString('base64')
+    const decoded = (text) => Buffer.from(text, 'base64').toString()
+    const folder = `randflake/${namespace}/node`
+    const range = { key: encoded(`${folder}/`), range_end: encoded(`${folder}0`) }
+    const { kvs = [] } = await askEtcd(url, 'kv/range', range)
+    return kvs.map(({ key, value }) => {
+      const [, end, token] = decoded(value).split(' ')
+      return [Number(decoded(key).split('/').at(-1)), end, token !== '-']
+    })
   },
 }
 
-module.exports = { PASSWORD, servers }
+/** Asks the gateway of an etcd. */
+async function askEtcd(url, path, body) {
+  const address = `${url.replace('etcd', 'http')}/v3/${path}`
+  const answer = await fetch(address, { method: 'POST', body: JSON.stringify(body) })
+  if (!answer.ok) throw new Error(await answer.text())
+  return answer.json()
+}
+
+/** Makes `cert.pem` and `key.pem` of a server, and `ca.pem`, which is to be trusted. */
+async function makeCertificate(folder) {
+  const newKey = '-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=test'
+  writeFileSync(join(folder, 'extensions'), 'subjectAltName=IP:127.0.0.1\n')
+  for (const args of [
+    `req -x509 ${newKey} -days 2 -keyout ca.key -out ca.pem`,
+    `req ${newKey} -keyout key.pem -out request`,
+    'x509 -req -in request -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 ' +
+      '-extfile extensions -out cert.pem',
+  ]) {
+    await runProgram('openssl', args.split(' '), { cwd: folder })
+  }
+}
+
+/** Makes a folder with what a server is to have, all of it its user's. */
+async function newFolder(tls, files = {}, uid = undefined) {
+  const folder = mkdtempSync(join(tmpdir(), 'randflake-server-'))
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+  if (tls) await makeCertificate(folder)
+  if (uid) {
+    for (const name of ['.', ...readdirSync(folder)]) chownSync(join(folder, name), uid, uid)
+  }
+  return folder
+}
+
+/** A Redis that keeps what it says. */
+const DURABLE = ['--appendonly', 'yes', '--save', '']
+
+/** Each starts a server; undefined if there is none. With `tls` it speaks nothing else. */
+const servers = {
+  async postgresql({ tls = false } = {}) {
+    const initdb = program('initdb', 'postgresql')
+    if (initdb === undefined) return undefined
+    const user = process.getuid() === 0 ? { uid: NOBODY, gid: NOBODY } : {}
+    const [folder, port] = [
+      await newFolder(tls, { password: PASSWORD }, user.uid),
+      await freePort(),
+    ]
+    const how = ['--no-sync', '--no-locale', '--encoding=UTF8', '--username=randflake']
+    how.push('--auth=scram-sha-256', '--pwfile', 'password', '-D', 'data')
+    await runProgram(initdb, how, { cwd: folder, ...user })
+    const args = ['-D', 'data', '-p', port, '-h', '127.0.0.1', '-k', folder]
+    if (tls) args.push('--ssl=on', '--ssl_cert_file=../cert.pem', '--ssl_key_file=../key.pem')
+    const path = program('postgres', 'postgresql')
+    const query = tls ? '?sslmode=verify-full' : ''
+    const url = `postgresql://randflake:${PASSWORD}@127.0.0.1:${port}/postgres${query}`
+    return new Server({ folder, path, args, ready: 'ready to accept', url, user }).start()
+  },
+
+  async redis({ settings = DURABLE, tls = false } = {}) {
+    const path = program('redis-server', 'redis-server')
+    if (path === undefined) return undefined
+    const [folder, port] = [await newFolder(tls), await freePort()]
+    const args = ['--bind', '127.0.0.1', '--requirepass', PASSWORD, ...settings]
+    if (tls) {
+      args.push('--port', 0, '--tls-port', port, '--tls-auth-clients', 'no')
+      args.push('--tls-cert-file', 'cert.pem', '--tls-key-file', 'key.pem')
+      args.push('--tls-ca-cert-file', 'ca.pem')
+    } else {
+      args.push('--port', port)
+    }
+    const url = `redis${tls ? 's' : ''}://:${PASSWORD}@127.0.0.1:${port}/0`
+    return new Server({ folder, path, args, ready: 'Ready to accept connections', url }).start()
+  },
+
+  async etcd({ tls = false } = {}) {
+    const path = program('etcd', 'etcd-server')
+    if (path === undefined) return undefined
+    const [folder, port, peerPort] = [await newFolder(tls), await freePort(), await freePort()]
+    const s = tls ? 's' : ''
+    const [client, peer] = [`http${s}://127.0.0.1:${port}`, `http://127.0.0.1:${peerPort}`]
+    const args = ['--data-dir', 'data', '--listen-client-urls', client]
+    args.push('--advertise-client-urls', client, '--listen-peer-urls', peer)
+    args.push('--initial-advertise-peer-urls', peer, '--initial-cluster', `default=${peer}`)
+    if (tls) args.push('--cert-file', 'cert.pem', '--key-file', 'key.pem')
+    const url = `etcd${s}://127.0.0.1:${port}`
+    return new Server({ folder, path, args, ready: 'ready to serve client requests', url }).start()
+  },
+}
+
+module.exports = { askEtcd, PASSWORD, servers }

@@ -38,9 +38,12 @@ for row in sqlite3.connect(sys.argv[1]).execute("select node_id from node where 
  * seconds it took. It has `STORE`, `SECRET`, `Randflake`, and `work(code)`, which starts a worker
  * that has the same.
  */
-async function run(store, script, ...flags) {
+const run = (...script) => runWith({}, ...script)
+
+/** Does as `run`, with these variables in its environment besides. */
+async function runWith(variables, store, script, ...flags) {
   const prelude = `
-    const { Randflake, RandflakeError } = require('./index.js')
+    const { initStore, Randflake, RandflakeError } = require('./index.js')
     const SECRET = '${SECRET}'
     const STORE = ${JSON.stringify(store)}
     const SHORT = { ttlSeconds: 6, maxSkewSeconds: 0 } // renewed after 2 seconds
@@ -55,7 +58,11 @@ async function run(store, script, ...flags) {
   const child = spawn(
     process.execPath,
     [...flags, '--eval', `${prelude}${workers}(async () => { ${script}\n })()`],
-    { cwd: join(__dirname, '..'), stdio: ['ignore', 'pipe', 'pipe'] },
+    {
+      cwd: join(__dirname, '..'),
+      env: { ...process.env, ...variables },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
   )
   const timer = setTimeout(() => child.kill('SIGKILL'), 60_000)
   const [stdout, stderr, [code, signal]] = await Promise.all([
@@ -67,11 +74,16 @@ async function run(store, script, ...flags) {
   return { code, signal, stdout, stderr, seconds: (performance.now() - begun) / 1000 }
 }
 
+/** The adapter of the README. */
+const adapterOf = (sql) => ({
+  run: async (text, parameters) => sql.unsafe(text, parameters).values(),
+})
+
 /** Resolves once it is so, or fails with `what`. */
 async function until(what, isSo) {
   for (const begun = performance.now(); !(await isSo()); await delay(20)) {
-    if (performance.now() - begun > 20_000) throw new Error(`not within 20 seconds: ${what}`)
+    if (performance.now() - begun > 60_000) throw new Error(`not within a minute: ${what}`)
   }
 }
 
-module.exports = { heldIn, newStore, run, SECRET, until }
+module.exports = { adapterOf, heldIn, newStore, run, runWith, SECRET, until }

@@ -7,13 +7,14 @@ const { cpSync, mkdtempSync, rmSync } = require('node:fs')
 const { tmpdir } = require('node:os')
 const { join } = require('node:path')
 const { after, before, suite, test } = require('node:test')
+const { isDeepStrictEqual } = require('node:util')
 const Redis = require('ioredis')
 const { Client, Pool } = require('pg')
 const postgres = require('postgres')
 const { createClient } = require('redis')
 const { initStore, Randflake, RandflakeError } = require('../index.js')
 const { PASSWORD, servers } = require('./servers.js')
-const { newStore, run, SECRET, until } = require('./store.js')
+const { adapterOf, newStore, run, SECRET, until } = require('./store.js')
 
 /** Renewed after two seconds. */
 const SHORT = { ttlSeconds: 6, maxSkewSeconds: 1 }
@@ -31,11 +32,6 @@ async function refused(leasing, code, pattern = /./) {
     return true
   })
 }
-
-/** The adapter of the README. */
-const adapterOf = (sql) => ({
-  run: async (text, parameters) => sql.unsafe(text, parameters).values(),
-})
 
 /** What a store is made of for each client, and how to end that. */
 const clients = {
@@ -71,13 +67,11 @@ const clients = {
   etcd: { url: (url) => [url, () => {}] },
 }
 
-const settings = { redis: ['--appendonly', 'yes'] }
-
 for (const [name, table] of Object.entries(clients)) {
   suite(name, { concurrency: 4 }, () => {
     let server
     before(async () => {
-      server = await servers[name](...(settings[name] ?? []))
+      server = await servers[name]()
     })
     after(() => server?.stop())
 
@@ -101,14 +95,21 @@ for (const [name, table] of Object.entries(clients)) {
         const flakes = await Promise.all([1, 2].map(() => Randflake.leased(store, SECRET, options)))
         const nodeIds = flakes.flatMap((flake) => flake.nodeIds)
         assert.equal(new Set(nodeIds).size, 2)
-        const ids = flakes.flatMap((flake) => [...flake.generateMany(1000)])
-        assert.equal(new Set(ids).size, 2000)
+        const made = flakes.map((flake) => flake.generateMany(1000))
+        assert.equal(new Set(made.flatMap((ids) => [...ids])).size, 2000)
         await until('both are renewed', () => flakes.every(({ lease }) => lease.renewals > 0))
         assert.deepEqual(
           flakes.map(({ lease }) => [lease.state, lease.lastError, lease.losses]),
           [1, 2].map(() => ['holding', null, 0]),
         )
-        await Promise.all(flakes.map(release))
+        await release(flakes[0])
+        flakes[1].close()
+        const [one, other] = made.map((ids, at) => flakes[at].inspect(ids.at(-1)).timestamp + 1)
+        const rows = { [nodeIds[0]]: [one, false], [nodeIds[1]]: [other, false] }
+        assert.deepEqual((await server.leases(namespace))[nodeIds[0]], rows[nodeIds[0]])
+        await until('both are given back', async () =>
+          isDeepStrictEqual(await server.leases(namespace), rows),
+        )
         assert.throws(() => flakes[0].generate(), { code: 'CLOSED' })
         await refused(
           Randflake.leased(store, `${SECRET.slice(1)}0`, { ...HASTY, namespace }),
@@ -230,7 +231,7 @@ suite('a server that refuses', { concurrency: 4 }, () => {
   const running = {}
   before(async () => {
     running.postgresql = await servers.postgresql()
-    running.redis = await servers.redis('--appendonly', 'no', '--save', '')
+    running.redis = await servers.redis({ settings: ['--appendonly', 'no', '--save', ''] })
   })
   after(() => Promise.all(Object.values(running).map((server) => server?.stop())))
   const live = (name, what, body) =>

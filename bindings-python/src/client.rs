@@ -14,6 +14,8 @@ use randflake_leases::{
     remote::{self, Protocol, RemoteStore, Response, Statement},
 };
 
+use crate::{errors::raise, exit};
+
 pyo3::import_exception!(randflake.stores, Refused);
 pyo3::import_exception!(randflake.stores, Unavailable);
 
@@ -45,7 +47,9 @@ pub(crate) struct Terms {
 impl Source {
     /// Returns how to run statements on a store; none for what is no store with a server.
     pub(crate) fn of(store: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
-        let source = store.py().import("randflake.stores")?.call_method1("source_of", (store,))?;
+        let py = store.py();
+        let ask = || py.import("randflake.stores")?.call_method1("source_of", (store,));
+        let source = exit::unless_ending(py, ask).ok_or_else(|| raise(ending()))??;
         if source.is_none() {
             return Ok(None);
         }
@@ -136,9 +140,10 @@ impl Server {
                 let what = what(py)?;
                 start.call1((answer, (tell, what)))
             };
-            start().map(drop).map_err(|raised| self.failed(py, &raised))
+            let start = || start().map(drop).map_err(|raised| self.failed(py, &raised));
+            exit::unless_ending(py, start)
         });
-        started.ok_or_else(|| self.unavailable(&"Python is ending, and with it the client"))??;
+        started.flatten().ok_or_else(ending)??;
         receiver.recv_timeout(PATIENCE).map_err(|_| self.unavailable(&"it does not answer"))?
     }
 
@@ -151,6 +156,11 @@ impl Server {
         let name = class.qualname().map(|name| name.to_string()).unwrap_or_default();
         self.unavailable(&format!("its client raised {name}"))
     }
+}
+
+#[cold]
+fn ending() -> Error {
+    Error::new(ErrorKind::StoreUnavailable, "Python is ending, and with it the client of the store")
 }
 
 /// Runs statements with a client in Python. The GIL is held only while Python works.

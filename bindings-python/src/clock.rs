@@ -90,7 +90,7 @@ impl randflake::Clock for Clock {
 
 /// Stays, as Python does with every thread that comes back when the interpreter has ended.
 #[cold]
-fn never_again() -> ! {
+pub(crate) fn never_again() -> ! {
     loop {
         thread::park();
     }

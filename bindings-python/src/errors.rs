@@ -5,6 +5,8 @@ use std::panic::{self, AssertUnwindSafe};
 use pyo3::prelude::*;
 use randflake::{Error, ErrorKind, Result};
 
+use crate::{clock::never_again, exit};
+
 pyo3::import_exception!(randflake.errors, RandflakeError);
 pyo3::import_exception!(randflake.errors, InvalidArgumentError);
 pyo3::import_exception!(randflake.errors, InvalidTypeError);
@@ -58,6 +60,16 @@ pub(crate) fn raise(error: Error) -> PyErr {
         | ErrorKind::InvalidId
         | ErrorKind::InvalidArgument => InvalidArgumentError::new_err((message, code)),
         _ => RandflakeError::new_err((message, code)),
+    }
+}
+
+/// Makes an exception, whose class is written in Python, while Python goes on; stays here once it is
+/// about to end, as Python does with every other thread then.
+#[cold]
+pub(crate) fn made(py: Python<'_>, raised: PyErr) -> PyErr {
+    match exit::unless_ending(py, || raised.value(py)) {
+        Some(_made) => raised,
+        None => py.detach(|| never_again()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The end of the process gives back what is leased.
+//! The end of the process: it gives back what is leased, and ends no thread inside this library.
 #![allow(unsafe_code, reason = "Py_AtExit")]
 
 use std::{
@@ -62,7 +62,7 @@ pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
         close_all(|_| true);
     }
 
-    py.import("atexit")?.call_method1("register", (wrap_pyfunction!(close_served, py)?,))?;
+    py.import("atexit")?.call_method1("register", (wrap_pyfunction!(at_last, py)?,))?;
 
     // SAFETY: `at_exit` calls nothing of Python, and this library is never unloaded.
     unsafe { ffi::Py_AtExit(Some(at_exit)) };
@@ -84,18 +84,21 @@ pub(crate) fn keep(leased: Arc<dyn Ending>, needs_python: bool) {
 pub(crate) fn register_in_child(py: Python<'_>) -> PyResult<()> {
     static REGISTERED: AtomicU64 = AtomicU64::new(0);
 
-    let modules = py.import("sys")?.getattr(intern!(py, "modules"))?.cast_into::<PyDict>()?;
-    let Some(util) = modules.get_item("multiprocessing.util")? else { return Ok(()) };
-    let parent = py.import("multiprocessing.process")?.call_method0("parent_process")?;
-    let life = ProcessLife::current().number();
-    if parent.is_none() || REGISTERED.swap(life, Ordering::Relaxed) == life {
-        return Ok(());
-    }
-    // After all others: they may still need ids.
-    let last = [("exitpriority", i32::MIN)].into_py_dict(py)?;
-    let close = wrap_pyfunction!(close_leased, py)?;
-    util.call_method("Finalize", (py.None(), close), Some(&last))?;
-    Ok(())
+    let register = || {
+        let modules = py.import("sys")?.getattr(intern!(py, "modules"))?.cast_into::<PyDict>()?;
+        let Some(util) = modules.get_item("multiprocessing.util")? else { return Ok(()) };
+        let parent = py.import("multiprocessing.process")?.call_method0("parent_process")?;
+        let life = ProcessLife::current().number();
+        if parent.is_none() || REGISTERED.swap(life, Ordering::Relaxed) == life {
+            return Ok(());
+        }
+        // After all others: they may still need ids.
+        let last = [("exitpriority", i32::MIN)].into_py_dict(py)?;
+        let close = wrap_pyfunction!(close_leased, py)?;
+        util.call_method("Finalize", (py.None(), close), Some(&last))?;
+        Ok(())
+    };
+    unless_ending(py, register).unwrap_or(Ok(()))
 }
 
 #[pyfunction]
@@ -104,8 +107,67 @@ fn close_leased(py: Python<'_>) {
 }
 
 #[pyfunction]
-fn close_served(py: Python<'_>) {
+fn at_last(py: Python<'_>) {
     py.detach(|| close_all(|kept| kept.needs_python));
+    gate().ending = true;
+    let mut waited = Duration::ZERO;
+    while waited < PATIENCE && gate().is_occupied() {
+        waited += py.detach(|| SystemClock.sleep(GLANCE)).ok().flatten().unwrap_or(PATIENCE);
+    }
+}
+
+/// Who runs Python for this library.
+///
+/// Python ends other threads where they stand when it ends: up to 3.13 by unwinding them, which the
+/// code of Rust under them does not survive. So nobody begins any more before that, and the last
+/// function of `atexit` waits for who has begun.
+///
+/// Locked for moments, and only by who has the GIL, so that no fork finds it taken.
+static GATE: Mutex<Gate> = Mutex::new(Gate { ending: false, inside: 0, life: 0 });
+
+struct Gate {
+    ending: bool,
+    inside: usize,
+    /// Of the threads that are inside: those of a parent are not in its child.
+    life: u64,
+}
+
+impl Gate {
+    fn is_occupied(&self) -> bool {
+        self.life == ProcessLife::current().number() && self.inside > 0
+    }
+}
+
+/// Has Python run something that does not take long, unless it is about to end.
+pub(crate) fn unless_ending<T>(_: Python<'_>, work: impl FnOnce() -> T) -> Option<T> {
+    struct Inside(u64);
+
+    impl Drop for Inside {
+        fn drop(&mut self) {
+            let mut gate = gate();
+            if gate.life == self.0 {
+                gate.inside -= 1;
+            }
+        }
+    }
+
+    let life = ProcessLife::current().number();
+    let mut gate = gate();
+    if gate.ending {
+        return None;
+    }
+    if gate.life != life {
+        (gate.life, gate.inside) = (life, 0);
+    }
+    gate.inside += 1;
+    drop(gate);
+    let _inside = Inside(life);
+    Some(work())
+}
+
+/// A count is good whatever has panicked.
+fn gate() -> MutexGuard<'static, Gate> {
+    GATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn close_all(which: impl Fn(&Kept) -> bool) {

@@ -13,7 +13,7 @@ use crate::{
     },
     client::Terms,
     clock::Clock,
-    errors::{call, caught, raise, wrong_type},
+    errors::{call, caught, made, raise, wrong_type},
     exit,
     lease::{self, Lease},
 };
@@ -68,7 +68,8 @@ impl<F: Flake<Clock = Clock>> AnyFlake<F> {
             builder = builder.max_drift(max_drift.0);
         }
         exit::register_in_child(py)?;
-        let leased = Arc::new(py.detach(|| call(|| builder.open()))?);
+        let opened = py.detach(|| call(|| builder.open()));
+        let leased = Arc::new(opened.map_err(|raised| made(py, raised))?);
         exit::keep(Arc::clone(&leased) as _, needs_python);
         Ok(Self::Leased(leased))
     }
@@ -114,11 +115,11 @@ impl<F: Flake> AnyFlake<F> {
     /// Gets the lease that a call has missed, without the GIL.
     #[cold]
     fn recover(&self, py: Python<'_>, error: Error) -> PyResult<()> {
-        let Self::Leased(leased) = self else { return Err(raise(error)) };
+        let Self::Leased(leased) = self else { return Err(made(py, raise(error))) };
         if error.kind() == ErrorKind::Forked {
             exit::register_in_child(py)?;
         }
-        py.detach(|| call(|| leased.recover(error)))
+        py.detach(|| call(|| leased.recover(error))).map_err(|raised| made(py, raised))
     }
 
     pub(crate) fn extend_lease(&self, end_exclusive: &UnixSecond) -> PyResult<()> {

@@ -5,7 +5,7 @@ use randflake_leases::Namespace;
 use crate::{
     arguments::{AllowWeakStore, AnySecret, MaxSkew, NamespaceName, Quarantine, Store, Ttl},
     client::Terms,
-    errors::{call, raise},
+    errors::{call, made, raise},
 };
 
 /// Makes a namespace in a store with a server, once, before its first lease.
@@ -70,5 +70,5 @@ pub(crate) fn init_store(
             .max_skew(max_skew.0)?;
         source.connect(namespace, terms)?.init(quarantine.0)
     };
-    py.detach(|| call(init))
+    py.detach(|| call(init)).map_err(|raised| made(py, raised))
 }

@@ -5,13 +5,14 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from randflake import RandflakeError
+from randflake import LeaseStatus, Randflake, RandflakeError
 
 # Random bytes, so that nothing warns; node ids of one process are bound to their secret.
 SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
@@ -75,6 +76,19 @@ def outcome(call: Callable[[], Any]) -> Any:
         return call()
     except RandflakeError as error:
         return error.code
+
+
+def status(flake: Randflake) -> LeaseStatus:
+    assert isinstance(flake.lease, LeaseStatus)
+    return flake.lease
+
+
+def eventually(is_so: Callable[[], bool]) -> None:
+    """Waits until it is so."""
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.02)
 
 
 def ends_in(store: Path) -> dict[int, int]:

@@ -3,6 +3,7 @@
 A server that is not installed skips its tests and says so; where CI is "true" it fails them.
 """
 
+import json
 import os
 import pwd
 import shutil
@@ -11,29 +12,101 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
+import redis as redis_client
 
 PASSWORD = "open-sesame-4711"
 
 
 @dataclass
 class Server:
-    """A server that runs."""
+    """A server that runs, or has ended and can be started again."""
 
-    process: subprocess.Popen[bytes]
+    folder: Path
+    command: list[str]
+    ready: str
+    """What its log says once it is."""
+    end: signal.Signals
+    """Ends it at once, with all of its processes."""
     port: int
     scheme: str
     user: str = ""
     path: str = ""
+    owner: str | None = None
+    """As whom it runs."""
+    process: subprocess.Popen[bytes] | None = None
 
     def url(self, password: str = PASSWORD) -> str:
-        login = "" if self.scheme == "etcd" else f"{self.user}:{password}@"
+        login = "" if self.scheme.startswith("etcd") else f"{self.user}:{password}@"
         return f"{self.scheme}://{login}127.0.0.1:{self.port}{self.path}"
+
+    def start(self) -> None:
+        """Starts it and waits until it is ready."""
+        log = self.folder / "log"
+        deadline = time.monotonic() + 20
+        while self.process is None or self.ready not in log.read_text(errors="replace"):
+            assert time.monotonic() < deadline, log.read_text(errors="replace")
+            # A PostgreSQL that was killed has processes left, for a moment.
+            if self.process is None or self.process.poll() is not None:
+                with log.open("wb") as output:
+                    self.process = subprocess.Popen(
+                        self.command, stdout=output, stderr=output, cwd=self.folder, user=self.owner
+                    )
+            time.sleep(0.02)
+
+    def leases(self, namespace: str) -> dict[int, tuple[int, bool]]:
+        """Returns of each node id that was leased the end, and whether somebody has it."""
+        if self.scheme == "postgresql":
+            with psycopg.connect(self.url()) as connection:
+                rows = connection.execute(
+                    "select node_id, end_exclusive, token is not null from randflake_node"
+                    " join randflake_namespace as namespace on namespace.id = namespace"
+                    " where name = %s",
+                    (namespace,),
+                ).fetchall()
+            return {node_id: (end, held) for node_id, end, held in rows}
+        if self.scheme == "redis":
+            with redis_client.Redis.from_url(self.url(), decode_responses=True) as client:
+                fields = client.hgetall(f"randflake:{{{namespace}}}")
+            rows = [(field, *value.split()) for field, value in fields.items() if field.isdigit()]
+            return {int(row[0]): (int(row[2]), row[3] != "-") for row in rows}
+        first = f"randflake/{namespace}/node/".encode()
+        asked = {"key": first, "range_end": first[:-1] + b"0"}
+        found = self.etcd("kv/range", {k: b64encode(v).decode() for k, v in asked.items()})
+        leases = {}
+        for pair in found.get("kvs", []):
+            key, value = b64decode(pair["key"]).decode(), b64decode(pair["value"]).decode()
+            _, end, token, *_ = value.split()
+            leases[int(key.rpartition("/")[2])] = (int(end), token != "-")
+        return leases
+
+    def etcd(self, path: str, body: dict[str, Any]) -> Any:
+        """Asks the gateway of an etcd."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/v3/{path}", json.dumps(body).encode()
+        )
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.load(answer)
+
+    def send(self, number: signal.Signals) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def stop(self, how: signal.Signals) -> None:
+        """Ends it by a signal."""
+        self.send(how)
+        assert self.process is not None
+        self.process.wait()
+        self.process = None
 
 
 def free_port() -> int:
@@ -55,37 +128,49 @@ def program(name: str, package: str) -> str:
 
 
 @contextmanager
-def running(
-    command: list[str], folder: Path, ready: str, end: signal.Signals, user: str | None = None
-) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs a server until its log says that it is ready, and stops it in the end."""
-    log = folder / "log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, cwd=folder, user=user)
+def running(server: Server) -> Iterator[Server]:
+    """Starts a server, and ends it in the end."""
     try:
-        deadline = time.monotonic() + 20
-        while ready not in log.read_text(errors="replace"):
-            assert process.poll() is None, log.read_text(errors="replace")
-            assert time.monotonic() < deadline, log.read_text(errors="replace")
-            time.sleep(0.02)
-        yield process
+        server.start()
+        yield server
     finally:
-        process.send_signal(end)
-        process.wait()
+        if server.process is not None:
+            server.stop(server.end)
+
+
+def give_away(folder: Path, user: str) -> None:
+    for above in [folder, *folder.parents][:3]:
+        above.chmod(above.stat().st_mode | 0o011)
+    for path in (folder, *folder.iterdir()):
+        os.chown(path, pwd.getpwnam(user).pw_uid, -1)
+
+
+def make_certificate(folder: Path) -> None:
+    """Makes `cert.pem` and `key.pem` of a server, and `ca.pem`, which is to be trusted."""
+    openssl = program("openssl", "openssl")
+    (folder / "extensions").write_text("subjectAltName=IP:127.0.0.1\n")
+    new_key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=test"
+    for arguments in (
+        f"req -x509 {new_key} -days 2 -keyout ca.key -out ca.pem",
+        f"req {new_key} -keyout key.pem -out request",
+        "x509 -req -in request -CA ca.pem -CAkey ca.key -CAcreateserial -days 2"
+        " -extfile extensions -out cert.pem",
+    ):
+        command = [openssl, *arguments.split()]
+        subprocess.run(command, check=True, capture_output=True, cwd=folder)
 
 
 @contextmanager
-def postgres(folder: Path) -> Iterator[Server]:
+def postgres(folder: Path, *, tls: bool = False) -> Iterator[Server]:
     initdb, server = program("initdb", "postgresql"), program("postgres", "postgresql")
     # PostgreSQL refuses to run as root.
     user = "nobody" if os.geteuid() == 0 else None
     passwords = folder / "password"
     passwords.write_text(PASSWORD)
+    if tls:
+        make_certificate(folder)
     if user:
-        for above in [folder, *folder.parents][:3]:
-            above.chmod(above.stat().st_mode | 0o011)
-        for path in (folder, passwords):
-            os.chown(path, pwd.getpwnam(user).pw_uid, -1)
+        give_away(folder, user)
     data = folder / "data"
     options = ["--no-sync", "--no-locale", "--encoding=UTF8", "--username=randflake"]
     login = ["--auth=scram-sha-256", f"--pwfile={passwords}"]
@@ -98,35 +183,67 @@ def postgres(folder: Path) -> Iterator[Server]:
     )
     port = free_port()
     command = [server, "-D", str(data), "-p", str(port), "-h", "127.0.0.1", "-k", str(folder)]
-    with running(command, folder, "ready to accept", signal.SIGQUIT, user) as process:
-        yield Server(process, port, "postgresql", "randflake", "/postgres")
+    if tls:
+        command += ["--ssl=on", f"--ssl_cert_file={folder / 'cert.pem'}"]
+        command += [f"--ssl_key_file={folder / 'key.pem'}"]
+    with running(
+        Server(
+            folder,
+            command,
+            "ready to accept",
+            signal.SIGQUIT,
+            port,
+            "postgresql",
+            "randflake",
+            "/postgres",
+            user,
+        )
+    ) as started:
+        yield started
 
 
 @contextmanager
-def redis(folder: Path, *arguments: str) -> Iterator[Server]:
+def redis(folder: Path, *arguments: str, tls: bool = False) -> Iterator[Server]:
     port = free_port()
-    command = [program("redis-server", "redis-server"), "--port", str(port)]
-    command += ["--bind", "127.0.0.1", "--requirepass", PASSWORD, "--dir", str(folder)]
-    ready = "Ready to accept connections"
-    with running([*command, *arguments], folder, ready, signal.SIGKILL) as process:
-        yield Server(process, port, "redis", path="/0")
+    command = [program("redis-server", "redis-server"), "--bind", "127.0.0.1"]
+    command += ["--requirepass", PASSWORD, "--dir", str(folder), *arguments]
+    if tls:
+        make_certificate(folder)
+        command += ["--port", "0", "--tls-port", str(port), "--tls-auth-clients", "no"]
+        command += ["--tls-cert-file", str(folder / "cert.pem")]
+        command += ["--tls-key-file", str(folder / "key.pem")]
+        command += ["--tls-ca-cert-file", str(folder / "ca.pem")]
+    else:
+        command += ["--port", str(port)]
+    ready, scheme = "Ready to accept connections", "rediss" if tls else "redis"
+    with running(
+        Server(folder, command, ready, signal.SIGKILL, port, scheme, path="/0")
+    ) as started:
+        yield started
 
 
 @contextmanager
-def etcd(folder: Path) -> Iterator[Server]:
+def etcd(folder: Path, *, tls: bool = False) -> Iterator[Server]:
     port, peer_port = free_port(), free_port()
-    client, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peer_port}"
+    s = "s" if tls else ""
+    client, peer = f"http{s}://127.0.0.1:{port}", f"http://127.0.0.1:{peer_port}"
     command = [program("etcd", "etcd-server"), "--data-dir", str(folder / "data")]
     command += ["--listen-client-urls", client, "--advertise-client-urls", client]
     command += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
     command += ["--initial-cluster", f"default={peer}"]
+    if tls:
+        make_certificate(folder)
+        command += ["--cert-file", str(folder / "cert.pem"), "--key-file", str(folder / "key.pem")]
     ready = "ready to serve client requests"
-    with running(command, folder, ready, signal.SIGKILL) as process:
-        yield Server(process, port, "etcd")
+    with running(Server(folder, command, ready, signal.SIGKILL, port, f"etcd{s}")) as started:
+        yield started
 
 
-STARTERS: dict[str, Callable[[Path], AbstractContextManager[Server]]] = {
+DURABLE = ("--appendonly", "yes", "--save", "")
+"""A Redis that keeps what it says."""
+
+STARTERS: dict[str, Callable[..., AbstractContextManager[Server]]] = {
     "postgres": postgres,
-    "redis": lambda folder: redis(folder, "--appendonly", "yes"),
+    "redis": lambda folder, **options: redis(folder, *DURABLE, **options),
     "etcd": etcd,
 }

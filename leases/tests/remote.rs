@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 mod common;
+mod languages;
 mod servers;
 
 use std::{

@@ -1,5 +1,6 @@
 // Compiled, never run: what an ES module may and may not do.
 import { Redis } from 'ioredis'
+import postgres from 'postgres'
 import {
   BoundaryFlake,
   Cloak,
@@ -52,8 +53,12 @@ await using leased: LeasedRandflake = await Randflake.leased('ids.db', secret, l
 const likeAnyOther: Randflake = await Randflake.leased(new URL('file:///ids.db'), secret)
 const adapter: StoreAdapter = { run: async (_text, parameters) => [parameters, [null]] }
 const pool = { query: async (_text: string) => ({ rows: [] }), connect: async () => {} }
-const stores: (StoreClient | string)[] = [adapter, pool, new Redis()]
-stores.push(createClient(), 'redis://localhost')
+const sql = postgres('postgresql://app@localhost/app')
+const adapterOfReadme: StoreAdapter = {
+  run: async (text, parameters) => sql.unsafe(text, parameters).values(),
+}
+const stores: (StoreClient | string | URL)[] = [adapter, adapterOfReadme, pool, new Redis()]
+stores.push(createClient(), 'redis://localhost', new URL('etcds://localhost:2379'))
 const initOptions: InitOptions = { namespace: 'orders', maxTtlSeconds: 60, quarantine: true }
 for (const store of stores) await initStore(store, secret, initOptions)
 await Randflake.leased(adapter, secret, { create: true, allowWeakStore: true })
@@ -87,6 +92,16 @@ console.log(held, nodeIds, parts.date.toISOString(), columns.timestamp, again, r
 
 // @ts-expect-error no client
 await initStore({ href: 'redis://localhost' }, secret)
+// @ts-expect-error rows are of text
+const _numbers: StoreAdapter = { run: async () => [[1]] }
+// @ts-expect-error another unit
+await initStore(adapter, secret, { maxTtl: 60 })
+// @ts-expect-error of a first lease
+await initStore(adapter, secret, { create: true })
+// @ts-expect-error of a namespace that is made
+await Randflake.leased(adapter, secret, { quarantine: true })
+// @ts-expect-error it is made, or not
+await Randflake.leased('etcd://localhost:2379', secret, { create: 'yes' })
 const fields: LayoutFields = {
   fields: [
     ['time', 41],

@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import assert_type
 
 import numpy as np
+import psycopg
+import psycopg_pool
 import randflake
+import redis
 from numpy.typing import NDArray
 from randflake import (
     BoundaryFlake,
@@ -34,7 +37,9 @@ from randflake import (
     decode_string,
     encode_string,
     generate_secret,
+    init_store,
 )
+from randflake.stores import Adapter, Refused, Rows, Unavailable
 
 
 class OnlyNow:
@@ -99,6 +104,44 @@ Randflake.leased(1, secret)  # type: ignore[arg-type]
 Randflake.leased("ids.db", secret, 2)  # type: ignore[call-arg]
 Randflake.leased("ids.db", secret, ttl=1.5)  # type: ignore[arg-type]
 Randflake.leased("ids.db", secret, namespace=b"orders")  # type: ignore[arg-type]
+
+
+class Mine:
+    server = "postgresql"
+
+    def run(self, text: str, parameters: list[str]) -> Rows:
+        if not parameters:
+            raise Refused("42601", text)
+        if text:
+            raise Unavailable("asleep")
+        return [["a", None]]
+
+
+class OfNumbers:
+    server = "postgresql"
+
+    def run(self, text: str, parameters: list[str]) -> list[list[int]]:
+        return [[len(text), len(parameters)]]
+
+
+adapter: Adapter = Mine()
+connection = psycopg.connect("postgresql://app@localhost/app")
+pool = psycopg_pool.ConnectionPool("postgresql://app@localhost/app")
+client = redis.Redis.from_url("redis://localhost")
+for store in ("etcd://localhost:2379", adapter, connection, pool, client):
+    init_store(store, secret, namespace="orders", ttl=60, max_skew=1, quarantine=True)
+    Randflake.leased(store, secret, namespace="orders", create=True, allow_weak_store=True)
+init_store(Mine(), secret)
+init_store(client, bytes.fromhex(secret), allow_weak_store=True)
+Randflake.leased(connection, secret)
+Randflake.leased(pool, secret, max_skew=1)
+init_store(Path("ids.db"), secret)  # type: ignore[arg-type]
+init_store(OfNumbers(), secret)  # type: ignore[arg-type]
+init_store(adapter, secret, create=True)  # type: ignore[call-arg]
+Randflake.leased(object(), secret)  # type: ignore[arg-type]
+Randflake.leased(adapter, secret, quarantine=True)  # type: ignore[call-arg]
+with connection.cursor() as cursor:
+    Randflake.leased(cursor, secret)  # type: ignore[arg-type]
 
 inspector = Inspector(secret)
 columns = inspector.inspect_array(np.zeros(3, np.int64))

@@ -1,0 +1,53 @@
+'use strict'
+
+// Runs statements for the laws of stores, which are in Rust: leases/tests/languages.
+//
+// Prints the port on which it listens, and ends with its standard input. Each connection is a
+// client, and sends one statement in a line.
+
+const { createServer } = require('node:net')
+const { createInterface } = require('node:readline')
+const Redis = require('ioredis')
+const { Pool } = require('pg')
+const postgres = require('postgres')
+const { createClient } = require('redis')
+const { RandflakeError } = require('../index.js')
+const { patience, serverOf } = require('../stores.js')
+const { adapterOf } = require('./store.js')
+
+const [, , client, url] = process.argv
+
+patience.ms = 20_000 // for a machine that has other things to do
+
+const stores = {
+  pg: () => new Pool({ connectionString: url }),
+  postgres: () => adapterOf(postgres(url)),
+  ioredis: () => new Redis(url),
+  redis: () => createClient({ url }).connect(),
+  etcd: () => url,
+}
+
+/** Returns what came of a statement. */
+const outcomeOf = (run, statement) =>
+  new Promise((resolve) =>
+    run({
+      ...statement,
+      answer: (rows) => resolve({ rows }),
+      refuse: (code, message) => resolve({ refused: [code, message] }),
+      fail: (failed) => resolve({ failed }),
+    }),
+  )
+
+async function main() {
+  const store = await stores[client]()
+  const server = createServer(async (socket) => {
+    const { run } = serverOf(store, RandflakeError)
+    for await (const line of createInterface({ input: socket })) {
+      socket.write(`${JSON.stringify(await outcomeOf(run, JSON.parse(line)))}\n`)
+    }
+    run(null)
+  })
+  server.listen(0, '127.0.0.1', () => console.log(server.address().port))
+  process.stdin.on('end', () => process.exit()).resume()
+}
+main()

@@ -1,0 +1,182 @@
+'use strict'
+
+// Stores with a server when something breaks: servers are stopped, killed and emptied.
+
+const assert = require('node:assert/strict')
+const { rmSync } = require('node:fs')
+const { suite, test } = require('node:test')
+const { setTimeout: delay } = require('node:timers/promises')
+const { Pool } = require('pg')
+const { initStore, Randflake } = require('../index.js')
+const { askEtcd, PASSWORD, servers } = require('./servers.js')
+const { run, runWith, SECRET, until } = require('./store.js')
+
+const TTL = 9
+const NAMESPACE = { maxTtlSeconds: TTL, maxSkewSeconds: 1 }
+const SHORT = { ttlSeconds: TTL, maxSkewSeconds: 1, maxWaitMs: 0 }
+
+const leased = (store, options) => Randflake.leased(store, SECRET, { ...SHORT, ...options })
+
+async function refusal(store) {
+  const error = await leased(store, { acquireTimeoutMs: 0 }).then(
+    () => assert.fail('it was leased'),
+    (error) => error,
+  )
+  assert(!/open-sesame|hush/.test(error.message), error.message)
+  return error
+}
+
+/** Generates an id and adds it, or returns the code of the error. */
+function outcome(flake, ids = []) {
+  try {
+    ids.push(flake.generate())
+    return 'made'
+  } catch (error) {
+    return error.code
+  }
+}
+
+/** A test with a server of its own. */
+const live = (what, engine, body, options) =>
+  test(what, async (t) => {
+    const server = await servers[engine](options)
+    if (server === undefined) return t.skip('the server is missing')
+    t.after(() => server.stop())
+    return body(server)
+  })
+
+/** Takes a server away: in an orderly way, by a kill, or by not answering any more. */
+const silence = {
+  postgresql: (server) => server.end('SIGINT'),
+  etcd: (server) => server.end('SIGKILL'),
+  redis: (server) => server.signal('SIGSTOP'), // anew it is in quarantine, see below
+}
+
+suite('a store that fails', { concurrency: 16 }, () => {
+  for (const engine of Object.keys(silence)) {
+    live(`${engine}: an outage and a kill are ridden out`, engine, async (server) => {
+      await initStore(server.url, SECRET, NAMESPACE)
+      const flake = await leased(server.url)
+      await until('the lease is fresh', () => flake.lease.secondsLeft > 0.8 * TTL)
+      const ids = []
+      const away = Date.now()
+      const silenced = silence[engine](server)
+      while (Date.now() < away + 0.6 * TTL * 1000) {
+        assert.equal(outcome(flake, ids), 'made')
+        await delay(20)
+      }
+      await silenced
+      await until('it is over', () => outcome(flake, ids) === 'LEASE_EXPIRED')
+      assert(flake.inspect(ids.at(-1)).timestamp < flake.lease.endExclusive)
+      await until('it is told why', () => flake.lease.lastError !== null)
+      assert.equal(flake.lease.lastError.code, 'STORE_UNAVAILABLE')
+      assert(!flake.lease.lastError.message.includes(PASSWORD))
+      if (engine === 'redis') server.signal('SIGCONT')
+      else await server.start()
+      await until('it begins again', () => outcome(flake, ids) === 'made')
+
+      await server.end('SIGKILL')
+      const { renewals } = flake.lease
+      await server.start()
+      if (engine === 'redis') {
+        // It may have forgotten something, and knows.
+        const { code, retryAfterMs } = await refusal(server.url)
+        assert.equal(code, 'STORE_QUARANTINED')
+        assert(retryAfterMs > 0 && retryAfterMs <= 1000 * (TTL + 1), String(retryAfterMs))
+      } else {
+        const other = await leased(server.url)
+        ids.push(...other.generateMany(1000))
+        await other[Symbol.asyncDispose]()
+      }
+      await until('it is renewed', () => flake.lease.renewals > renewals)
+      ids.push(...flake.generateMany(1000))
+      assert.equal(flake.lease.losses, 0)
+      assert.equal(new Set(ids).size, ids.length)
+      await flake[Symbol.asyncDispose]()
+    })
+  }
+
+  const emptying = {
+    'was flushed': (server) =>
+      run(server.url, `await new (require('ioredis'))(STORE).flushall(); process.exit()`),
+    'was started empty': async (server) => {
+      await server.end('SIGKILL')
+      rmSync(server.file('appendonlydir'), { recursive: true })
+      await server.start()
+    },
+  }
+  for (const [how, empty] of Object.entries(emptying)) {
+    live(`a Redis that ${how} grants nothing`, 'redis', async (server) => {
+      await initStore(server.url, SECRET, NAMESPACE)
+      const flake = await leased(server.url)
+      await empty(server)
+      assert.equal((await refusal(server.url)).code, 'STORE_NOT_INITIALIZED')
+      await initStore(server.url, SECRET, { ...NAMESPACE, quarantine: true })
+      assert.equal((await refusal(server.url)).code, 'STORE_QUARANTINED')
+      await until('it is over', () => outcome(flake) === 'LEASE_EXPIRED')
+      await until('it is told why', () => flake.lease.lastError?.code === 'STORE_REPLACED')
+      const other = await leased(server.url, { acquireTimeoutMs: 60_000 })
+      const { timestamp } = other.inspect(other.generate())
+      assert(timestamp >= flake.lease.endExclusive, 'the quarantine outlasts every lease')
+      await Promise.all([flake, other].map((each) => each[Symbol.asyncDispose]()))
+    })
+  }
+
+  live('a Pool without a connection to spare', 'postgresql', async (server) => {
+    const pool = new Pool({ connectionString: server.url, max: 1 })
+    await initStore(pool, SECRET, NAMESPACE)
+    const flake = await leased(pool)
+    const taken = await pool.connect()
+    const error = await refusal(pool)
+    assert.equal(error.code, 'STORE_UNAVAILABLE')
+    assert.match(error.message, /the pool lent no connection/)
+    await until('it is told', () => flake.lease.lastError !== null)
+    assert.equal(flake.lease.lastError.code, 'STORE_UNAVAILABLE')
+    assert.equal(outcome(flake), 'made')
+    taken.release()
+    await until('it is renewed', () => flake.lease.renewals > 0)
+    assert.equal(pool.waitingCount, 0)
+    await flake[Symbol.asyncDispose]()
+    await pool.end()
+  })
+
+  for (const engine of Object.keys(silence)) {
+    const body = async (server) => {
+      const { code, message } = await refusal(server.url)
+      assert.equal(code, 'STORE_UNAVAILABLE')
+      assert.match(message, /certificate/)
+      const trusting = { NODE_EXTRA_CA_CERTS: server.file('ca.pem') }
+      const script = `await initStore(STORE, SECRET)
+        const flake = await Randflake.leased(STORE, SECRET)
+        say(typeof flake.generate())
+        await flake[Symbol.asyncDispose]()`
+      const { stdout, stderr, code: status } = await runWith(trusting, server.url, script)
+      assert.deepEqual([stdout, status], ['bigint\n', 0], stderr)
+    }
+    live(`${engine}: TLS, with a certificate that is trusted`, engine, body, { tls: true })
+  }
+
+  live('etcd with users', 'etcd', async (server) => {
+    const ask = (path, body) => askEtcd(server.url, path, body)
+    for (const name of ['root', 'app']) {
+      await ask('auth/user/add', { name, password: PASSWORD })
+      await ask('auth/role/add', { name })
+      await ask('auth/user/grant', { user: name, role: name })
+    }
+    // What the README names is enough: all keys that begin with randflake/.
+    const [key, range_end] = ['randflake/', 'randflake0'].map(btoa)
+    const perm = { permType: 'READWRITE', key, range_end }
+    await ask('auth/role/grant', { name: 'app', perm })
+    await ask('auth/enable', {})
+
+    const urlOf = (login) => server.url.replace('//', `//${login}`)
+    const url = urlOf(`app:${PASSWORD}@`)
+    await initStore(url, SECRET, NAMESPACE)
+    const flake = await leased(url)
+    await until('it is renewed', () => flake.lease.renewals > 0)
+    await flake[Symbol.asyncDispose]()
+    for (const login of ['app:hush-hush@', '']) {
+      assert.equal((await refusal(urlOf(login))).code, 'STORE_UNAVAILABLE')
+    }
+  })
+})

@@ -1,0 +1,81 @@
+"""Runs statements for the laws of stores, which are in Rust: leases/tests/languages.
+
+Prints the port on which it listens, and ends with its standard input. Each connection is a client,
+and sends one statement in a line.
+"""
+
+import json
+import re
+import socketserver
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg_pool
+import redis
+from randflake import stores
+
+
+def of_the_readme(name: str) -> Any:
+    """Returns what a code block of the README defines."""
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    (block,) = (block for block in blocks if f"class {name}" in block)
+    defined: dict[str, Any] = {}
+    exec(block, defined)
+    return defined[name]
+
+
+def pg8000(url: str) -> Any:
+    parts = urlsplit(url)
+    login = {"host": parts.hostname, "port": parts.port, "user": parts.username}
+    return of_the_readme("Pg8000")(**login, database=parts.path[1:], password=parts.password)
+
+
+def store_of(client: str, url: str) -> Callable[[], object]:
+    """Returns what makes the store of a connection: of its own, or one for all."""
+    if client == "pg8000":
+        return lambda: pg8000(url)
+    if client == "psycopg_pool":
+        pool = psycopg_pool.ConnectionPool(url, min_size=1, max_size=20, open=True)
+        return lambda: pool
+    if client == "redis":
+        shared = redis.Redis.from_url(url)
+        return lambda: shared
+    return lambda: url
+
+
+class Connection(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        source = stores.source_of(make())
+        assert source is not None
+        adapter = source.open()
+        for line in self.rfile:
+            self.wfile.write(json.dumps(answer(adapter, **json.loads(line))).encode() + b"\n")
+        getattr(adapter, "discard", lambda: None)()
+
+
+def answer(adapter: stores.Adapter, text: str, parameters: list[str]) -> dict[str, Any]:
+    try:
+        return {"rows": adapter.run(text, parameters)}
+    except stores.Refused as error:
+        return {"refused": [error.code, error.message]}
+    except Exception as error:
+        return {"failed": repr(error)}
+
+
+class Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+
+if __name__ == "__main__":
+    make = store_of(*sys.argv[1:])
+    stores._TIMEOUT = 20.0  # for a machine that has other things to do
+    with Server(("127.0.0.1", 0), Connection) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        print(server.server_address[1], flush=True)
+        sys.stdin.read()

@@ -1,0 +1,209 @@
+"""Stores with a server when something breaks: servers are stopped, killed and emptied."""
+
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psycopg_pool
+import pytest
+import redis as redis_client
+import servers
+from conftest import SECRET, eventually, outcome, status
+from randflake import Randflake, RandflakeError, StoreError, init_store
+from servers import PASSWORD, STARTERS, Server
+
+TTL = 9
+SHORT: dict[str, Any] = {"ttl": TTL, "max_skew": 1}
+
+
+def leased(store: object, **options: Any) -> Randflake:
+    return Randflake.leased(store, SECRET, **SHORT, **options)  # type: ignore[arg-type]
+
+
+def refusal(store: object, **options: Any) -> StoreError:
+    with pytest.raises(StoreError) as caught:
+        leased(store, acquire_timeout=0, **options)
+    return caught.value
+
+
+def last_error(flake: Randflake) -> RandflakeError:
+    eventually(lambda: status(flake).last_error is not None)
+    error = status(flake).last_error
+    assert error is not None
+    return error
+
+
+def silence(server: Server) -> None:
+    """Takes a server away: in an orderly way, by a kill, or by not answering any more."""
+    how = {"postgresql": signal.SIGINT, "etcd": signal.SIGKILL, "redis": signal.SIGSTOP}
+    if server.scheme == "redis":  # one that is started anew is in quarantine, see below
+        server.send(how[server.scheme])
+    else:
+        server.stop(how[server.scheme])
+
+
+def bring_back(server: Server) -> None:
+    if server.scheme == "redis":
+        server.send(signal.SIGCONT)
+    else:
+        server.start()
+
+
+def an_outage_and_a_kill(server: Server) -> None:
+    init_store(server.url(), SECRET, **SHORT)
+    with leased(server.url(), max_wait=0) as flake:
+        eventually(lambda: status(flake).seconds_left > 0.8 * TTL)
+        away = time.time()
+        silence(server)
+        ids = []
+        while time.time() < away + 0.6 * TTL:
+            ids.append(flake.generate())
+            time.sleep(0.02)
+        eventually(lambda: outcome(flake.generate) == "LEASE_EXPIRED")
+        assert max(flake.inspect(id).timestamp for id in ids) < status(flake).end_exclusive
+        error = last_error(flake)
+        assert error.code == "STORE_UNAVAILABLE"
+        assert PASSWORD not in str(error)
+        bring_back(server)
+        eventually(lambda: isinstance(outcome(flake.generate), int))
+        ids += flake.generate_many(1000)
+
+        server.stop(signal.SIGKILL)
+        renewals = status(flake).renewals
+        server.start()
+        if server.scheme == "redis":  # it may have forgotten something, and knows
+            quarantined = refusal(server.url())
+            assert quarantined.code == "STORE_QUARANTINED"
+            assert quarantined.retry_after is not None
+            assert 0 < quarantined.retry_after <= TTL + 1
+        else:
+            with leased(server.url()) as other:
+                ids += other.generate_many(1000)
+        eventually(lambda: status(flake).renewals > renewals)
+        ids += flake.generate_many(1000)
+        assert status(flake).losses == 0
+        assert len(set(ids)) == len(ids)
+
+
+def forgets_everything(server: Server, empty: Callable[[Server], None]) -> None:
+    init_store(server.url(), SECRET, **SHORT)
+    with leased(server.url(), max_wait=0) as flake:
+        empty(server)
+        assert refusal(server.url()).code == "STORE_NOT_INITIALIZED"
+        assert outcome(flake.generate) != "LEASE_EXPIRED", "what was granted is granted"
+        init_store(server.url(), SECRET, **SHORT, quarantine=True)
+        assert refusal(server.url()).code == "STORE_QUARANTINED"
+        eventually(lambda: outcome(flake.generate) == "LEASE_EXPIRED")
+        assert last_error(flake).code == "STORE_REPLACED"
+        with leased(server.url(), acquire_timeout=60) as other:
+            start = other.inspect(other.generate()).timestamp
+            assert start >= status(flake).end_exclusive, "the quarantine outlasts every lease"
+
+
+def flush(server: Server) -> None:
+    with redis_client.Redis.from_url(server.url()) as client:
+        client.flushall()
+
+
+def start_empty(server: Server) -> None:
+    server.stop(signal.SIGKILL)
+    shutil.rmtree(server.folder / "appendonlydir")
+    server.start()
+
+
+def waits_for_its_pool(server: Server) -> None:
+    with psycopg_pool.ConnectionPool(server.url(), min_size=1, max_size=1) as pool:
+        init_store(pool, SECRET, **SHORT)
+        with leased(pool) as flake:
+            with pool.connection():
+                error = refusal(pool)
+                assert error.code == "STORE_UNAVAILABLE"
+                assert "connection" in str(error)
+                assert last_error(flake).code == "STORE_UNAVAILABLE"
+                assert flake.generate(), "it rides on"
+            eventually(lambda: status(flake).renewals > 0)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[None]]]:
+    """All of them at once: most of it they wait."""
+
+    def on(engine: str, check: Callable[..., None], *arguments: object) -> Future[None]:
+        folder = tmp_path_factory.mktemp(engine)
+
+        def run() -> None:
+            with STARTERS[engine](folder) as server:
+                check(server, *arguments)
+
+        return pool.submit(run)
+
+    with ThreadPoolExecutor(8) as pool:
+        yield {
+            **{engine: on(engine, an_outage_and_a_kill) for engine in STARTERS},
+            "flush": on("redis", forgets_everything, flush),
+            "empty": on("redis", forgets_everything, start_empty),
+            "pool": on("postgres", waits_for_its_pool),
+        }
+
+
+@pytest.mark.parametrize("engine", STARTERS)
+def test_a_generator_rides_out_an_outage(running: dict[str, Future[None]], engine: str) -> None:
+    running[engine].result()
+
+
+@pytest.mark.parametrize("how", ["flush", "empty"])
+def test_an_emptied_redis_grants_nothing(running: dict[str, Future[None]], how: str) -> None:
+    running[how].result()
+
+
+def test_a_pool_without_a_connection_to_spare(running: dict[str, Future[None]]) -> None:
+    running["pool"].result()
+
+
+@pytest.mark.parametrize("engine", STARTERS)
+def test_tls(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with STARTERS[engine](tmp_path, tls=True) as server:
+        url, authority = server.url(), str(tmp_path / "ca.pem")
+        if engine == "postgres":
+            url += "?sslmode=verify-full"
+            trusting = f"{url}&sslrootcert={authority}"
+        elif engine == "redis":
+            trusting = f"{url}?ssl_ca_certs={authority}"
+        else:
+            trusting = url
+        error = refusal(url)
+        assert error.code == "STORE_UNAVAILABLE"
+        assert "certificate" in str(error)
+        if engine == "etcd":
+            monkeypatch.setenv("SSL_CERT_FILE", authority)
+        init_store(trusting, SECRET, **SHORT)
+        with leased(trusting) as flake:
+            assert flake.generate()
+
+
+def test_etcd_with_users(tmp_path: Path) -> None:
+    with servers.etcd(tmp_path) as server:
+        for user in ("root", "app"):
+            server.etcd("auth/user/add", {"name": user, "password": PASSWORD})
+            server.etcd("auth/role/add", {"name": user})
+            server.etcd("auth/user/grant", {"user": user, "role": user})
+        # What the README names is enough: all keys that begin with randflake/.
+        keys = {"key": "cmFuZGZsYWtlLw==", "range_end": "cmFuZGZsYWtlMA=="}
+        permission = {"name": "app", "perm": {"permType": "READWRITE", **keys}}
+        server.etcd("auth/role/grant", permission)
+        server.etcd("auth/enable", {})
+
+        def url(login: str) -> str:
+            return server.url().replace("//", f"//{login}")
+
+        init_store(url(f"app:{PASSWORD}@"), SECRET, **SHORT)
+        with leased(url(f"app:{PASSWORD}@")) as flake:
+            eventually(lambda: status(flake).renewals > 0)
+        for login in ("app:hush-hush@", ""):
+            error = refusal(url(login))
+            assert error.code == "STORE_UNAVAILABLE"
+            assert "hush" not in str(error)

@@ -1,0 +1,194 @@
+//! The stores with a server obey the laws through the clients of Python and Node.js, too. The
+//! packages' own code runs each statement, in a process of its own that a client here asks.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::TcpStream,
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use randflake_leases::{
+    Error, ErrorKind, LeaseStore, Namespace, Result, laws,
+    remote::{Client, Protocol, RemoteStore, Response, Statement},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    common::{Dial, START},
+    now,
+    servers::Server,
+    store,
+};
+
+/// For a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A process that runs statements with one client of its language.
+struct Host {
+    process: Child,
+    port: u16,
+}
+
+/// A connection to it.
+struct Guest {
+    port: u16,
+    line: Option<BufReader<TcpStream>>,
+}
+
+impl Host {
+    fn python(client: &str, server: &Server) -> Self {
+        Self::start("../.venv/bin/python", "../bindings-python/tests/statements.py", client, server)
+    }
+
+    fn node(client: &str, server: &Server) -> Self {
+        Self::start("node", "../bindings-node/test/statements.js", client, server)
+    }
+
+    fn start(language: &str, script: &str, client: &str, server: &Server) -> Self {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let program = if language.contains('/') { here.join(language) } else { language.into() };
+        let mut process = Command::new(program)
+            .args([here.join(script).to_str().expect("text"), client, &server.url()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("both packages were built: make test-stores");
+        let mut port = String::new();
+        let mut printed = BufReader::new(process.stdout.take().expect("piped"));
+        printed.read_line(&mut port).expect("it starts");
+        Self { process, port: port.trim().parse().expect("it prints its port") }
+    }
+
+    fn client(&self) -> Guest {
+        Guest { port: self.port, line: None }
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take()); // it ends with this
+        let _ended = self.process.wait();
+    }
+}
+
+impl Guest {
+    fn ask(&mut self, statement: &Statement) -> std::io::Result<Value> {
+        let line = match &mut self.line {
+            Some(line) => line,
+            none => {
+                let stream = TcpStream::connect(("127.0.0.1", self.port))?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                none.insert(BufReader::new(stream))
+            }
+        };
+        let Statement { text, parameters } = statement;
+        let question = format!("{}\n", json!({"text": text, "parameters": parameters}));
+        line.get_mut().write_all(question.as_bytes())?;
+        let mut answer = String::new();
+        line.read_line(&mut answer)?;
+        Ok(serde_json::from_str(&answer)?)
+    }
+}
+
+impl Client for Guest {
+    fn run(&mut self, statement: &Statement) -> Result<Response> {
+        let unavailable = |why: &str| Err(Error::new(ErrorKind::StoreUnavailable, why.to_owned()));
+        let answer = match self.ask(statement) {
+            Ok(answer) => answer,
+            Err(error) => return unavailable(&error.to_string()),
+        };
+        if let Some(rows) = answer.get("rows") {
+            return serde_json::from_value(rows.clone())
+                .map(Response::Rows)
+                .or_else(|error| unavailable(&error.to_string()));
+        }
+        if let Some(refused) = answer.get("refused") {
+            let text = |index: usize| refused[index].as_str().unwrap_or_default().to_owned();
+            return Ok(Response::Refused { code: text(0), message: text(1) });
+        }
+        unavailable(&answer.to_string())
+    }
+
+    fn discard(&mut self) {
+        self.line = None;
+    }
+}
+
+/// Runs on the clock of the world, but for etcd, which has none.
+struct Subject<'a> {
+    host: &'a Host,
+    protocol: fn(Namespace) -> Protocol,
+    dial: Option<Dial>,
+}
+
+impl laws::Subject for Subject<'_> {
+    fn client(&self, namespace: &Namespace) -> Box<dyn LeaseStore> {
+        let (client, protocol) = (self.host.client(), (self.protocol)(namespace.clone()));
+        match &self.dial {
+            None => store(client, protocol),
+            Some(dial) => {
+                let protocol = protocol.create(true).expect("may be made");
+                Box::new(RemoteStore::new(client, protocol).clock(dial.clock()))
+            }
+        }
+    }
+
+    fn now(&self) -> i64 {
+        self.dial.as_ref().map_or_else(now, Dial::now)
+    }
+
+    fn pass(&self, seconds: u32) {
+        match &self.dial {
+            Some(dial) => dial.pass(seconds),
+            None => thread::sleep(Duration::from_secs(seconds.into())),
+        }
+    }
+}
+
+/// All hosts at once and, where time is the world's, all laws: most of it they wait.
+fn check_all(hosts: &[Host], protocol: fn(Namespace) -> Protocol, dial: Option<&Dial>) {
+    thread::scope(|scope| {
+        for host in hosts {
+            let subject = move || Subject { host, protocol, dial: dial.cloned() };
+            if dial.is_some() {
+                scope.spawn(move || laws::check_all(&subject()));
+            } else {
+                for law in laws::ALL {
+                    scope.spawn(move || law(&subject()));
+                }
+            }
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs both packages: make test-stores"]
+fn postgres_obeys_the_laws() {
+    let Some(server) = Server::postgres(&["-c", "max_connections=300"]) else { return };
+    let python = ["psycopg", "psycopg_pool", "pg8000"].map(|client| Host::python(client, &server));
+    let node = ["pg", "postgres"].map(|client| Host::node(client, &server));
+    let hosts: Vec<Host> = python.into_iter().chain(node).collect();
+    check_all(&hosts, Protocol::postgres, None);
+}
+
+#[test]
+#[ignore = "needs both packages: make test-stores"]
+fn redis_obeys_the_laws() {
+    let Some(server) = Server::redis(&["--appendonly", "yes"]) else { return };
+    let python = ["url", "redis"].map(|client| Host::python(client, &server));
+    let node = ["ioredis", "redis"].map(|client| Host::node(client, &server));
+    let hosts: Vec<Host> = python.into_iter().chain(node).collect();
+    check_all(&hosts, Protocol::redis, None);
+}
+
+#[test]
+#[ignore = "needs both packages: make test-stores"]
+fn etcd_obeys_the_laws() {
+    let Some(server) = Server::etcd() else { return };
+    for host in [Host::python("url", &server), Host::node("etcd", &server)] {
+        check_all(&[host], Protocol::etcd, Some(&Dial::new(START)));
+    }
+}
