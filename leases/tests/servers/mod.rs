@@ -234,6 +234,8 @@ impl Server {
                 command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
                 command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
                 command.args(["--initial-cluster", &format!("default={peer}")]);
+                // How long it waits, alone, before it elects itself.
+                command.args(["--heartbeat-interval", "20", "--election-timeout", "200"]);
             }
         }
         let log = fs::File::create(self.path("log")).expect("a file");
@@ -334,7 +336,9 @@ impl Server {
 
     /// Returns a standby that follows this one.
     pub(crate) fn standby(&self) -> Self {
-        let standby = Self::new(Kind::Postgres, &[]).expect("as this one");
+        // How long it sleeps, also when it is to be promoted, once its primary is gone.
+        let wakeful = ["-c", "wal_retrieve_retry_interval=100ms"];
+        let standby = Self::new(Kind::Postgres, &wakeful).expect("as this one");
         standby.give_away();
         let mut copy = Command::new(program("pg_basebackup", "postgresql").expect("as this one"));
         copy.arg("-D").arg(standby.path("data")).args(["-X", "stream", "-R", "-c", "fast", "-d"]);
