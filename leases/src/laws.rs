@@ -69,6 +69,7 @@ pub const ALL: &[fn(&dyn Subject)] = &[
     intervals_are_disjoint_under_contention,
     a_repeated_request_is_answered_alike,
     renewal_raises_the_end_for_the_token_alone,
+    a_late_renewal_counts_until_another_took_the_node,
     renewal_tells_which_nodes_are_lost,
     release_cuts_no_stamped_second,
     a_fence_keeps_everybody_out,
@@ -231,7 +232,7 @@ pub fn grants_what_was_asked_for(subject: &dyn Subject) {
 /// Whatever clients do at the same time, the seconds they may stamp with a node id are disjoint.
 pub fn intervals_are_disjoint_under_contention(subject: &dyn Subject) {
     const CLIENTS: usize = 8;
-    const LIVES: usize = 10;
+    const LIVES: usize = 8;
     let namespace = namespace(11);
     let client = || {
         let mut client = Client::of(subject, &namespace);
@@ -266,7 +267,8 @@ pub fn intervals_are_disjoint_under_contention(subject: &dyn Subject) {
 /// it may have stamped, as seen from its end.
 fn a_life(client: &mut Client<'_>) -> Vec<NodeLease> {
     let [chance, renews, gives_back, ..] = *Token::random().as_bytes();
-    let (renews, gives_back) = (renews < 128, gives_back < 192);
+    // Each that does not give back stays in the way for a whole lease.
+    let (renews, gives_back) = (renews < 128, gives_back < 224);
     let request = client.request(1 + u32::from(chance % 3));
     let Acquired::Granted { mut leases, .. } = client.acquire(&request) else {
         return Vec::new();
@@ -285,7 +287,7 @@ fn a_life(client: &mut Client<'_>) -> Vec<NodeLease> {
         }
     }
     if gives_back {
-        let used_until = leases[0].start + i64::from(chance % 8);
+        let used_until = leases[0].start + i64::from(chance / 4 % 3);
         client.give_back(token, &leases, used_until);
         client.give_back(token, &leases, 0); // late and twice: nobody may mind
         for lease in &mut leases {
@@ -328,8 +330,7 @@ pub fn a_repeated_request_is_answered_alike(subject: &dyn Subject) {
     assert!(matches!(client.acquire(&second), Acquired::Busy { .. }));
 }
 
-/// Only the token that holds a node id renews it, also after its end as long as nobody else took
-/// it; an end never falls.
+/// Only the token that holds a node id renews it; an end never falls.
 pub fn renewal_raises_the_end_for_the_token_alone(subject: &dyn Subject) {
     let mut client = Client::new(subject, 0);
     let (token, leases) = client.granted(1);
@@ -347,8 +348,14 @@ pub fn renewal_raises_the_end_for_the_token_alone(subject: &dyn Subject) {
 
     let stranger = client.renewal(Token::random(), &leases);
     assert!(matches!(client.renew(&stranger), Renewed::Lost { .. }));
+}
 
-    subject.pass(3 * TTL + 1);
+/// After its end a lease is renewed as long as nobody else took the node id, and never again after
+/// that.
+pub fn a_late_renewal_counts_until_another_took_the_node(subject: &dyn Subject) {
+    let mut client = Client::new(subject, 0);
+    let (token, leases) = client.granted(1);
+    subject.pass(TTL + 1);
     let late = client.extended(token, &leases);
     assert!(late[0].end_exclusive > subject.now(), "after the end, but nobody took it");
 

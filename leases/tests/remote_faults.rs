@@ -7,21 +7,24 @@ mod common;
 mod servers;
 
 use std::{
+    cell::RefCell,
+    collections::BTreeSet,
     fs,
     io::{Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
     sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU8, Ordering},
+        Arc, Barrier, Mutex,
+        atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering},
     },
     thread,
     time::Duration,
 };
 
 use common::{Dial, SECOND, START, acquire, assert_disjoint, granted, release, renew, secret};
-use randflake::{Clock, SystemClock};
+use randflake::{Clock, SystemClock, layout};
 use randflake_leases::{
-    Acquired, Error, ErrorKind, LeaseStore, Leased, Namespace, NodeLease, Renewed, Result, Token,
+    Acquired, Error, ErrorKind, LeaseStore, Leased, Location, Namespace, NodeLease, Renewed,
+    Result, Token,
     remote::{
         Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
     },
@@ -38,6 +41,16 @@ fn namespace(max_node_id: u32) -> Namespace {
     Namespace::new("orders", &secret())
         .and_then(|namespace| namespace.max_skew(2)?.max_ttl(60)?.max_node_id(max_node_id))
         .expect("within the limits")
+}
+
+/// Makes another namespace.
+fn made(server: &Server, name: &str, max_skew: u32, ttl: u32, max_node_id: u32) -> Namespace {
+    let namespace = Namespace::new(name, &secret())
+        .and_then(|namespace| namespace.max_skew(max_skew)?.max_ttl(ttl)?.max_node_id(max_node_id))
+        .expect("within the limits");
+    let mut store = RemoteStore::open(&server.url(), namespace.clone()).expect("a URL");
+    store.init(false).expect("it is empty");
+    namespace
 }
 
 fn postgres(url: &str) -> RemoteStore<PostgresClient> {
@@ -156,7 +169,7 @@ fn what_postgres_grants_is_on_the_disk_whatever_the_session_wants() {
     let Some(mut server) = Server::postgres(&lazy) else { return };
     assert_eq!(server.psql("show synchronous_commit").trim(), "off");
     let mut store = postgres(&server.url());
-    for _ in 0..3 {
+    for _ in 0..2 {
         let token = Token::random();
         let lease = granted(&mut store, token, now());
         server.kill();
@@ -483,45 +496,174 @@ fn a_password_is_never_shown() {
 }
 
 /// A generator goes on for 0.6 of its ttl while the server is away, ends with its lease, and begins
-/// again by itself.
+/// again by itself. From one the server is stopped; for the other nothing comes through any more,
+/// either way, on connections that stay open.
 #[test]
-fn a_generator_rides_out_an_outage() {
-    const TTL: u32 = 12;
+fn generators_ride_out_an_outage() {
+    const TTL: u32 = 8;
     on_each(|server, _, fences| {
-        let namespace = Namespace::new("outage", &secret())
-            .and_then(|namespace| namespace.max_skew(2)?.max_ttl(TTL))
-            .expect("within the limits");
-        let mut store = RemoteStore::open(&server.url(), namespace).expect("a URL");
-        store.init(false).expect("it is empty");
-        let flake = Leased::builder(server.url(), &secret())
-            .namespace("outage")
-            .max_skew(2)
-            .ttl(TTL)
-            .max_wait(Duration::ZERO)
-            .open()
-            .expect("it is there");
-        flake.generate().expect("a new lease");
+        made(server, "outage", 1, TTL, layout::MAX_NODE_ID);
+        let proxy = Proxy::before(server.port);
+        let url = server.url_of(proxy.port, PASSWORD);
+        let behind = Location::new(move |namespace| Ok(waiting(&url, namespace, SOON)));
+        let flakes = [Location::from(server.url()), behind].map(|store| {
+            let flake = Leased::builder(store, &secret()).namespace("outage").max_skew(1).ttl(TTL);
+            flake.max_wait(Duration::ZERO).open().expect("it is there")
+        });
+        let ids = RefCell::new(BTreeSet::new());
+        let make = |flake: &Leased| match flake.generate() {
+            Ok(id) => {
+                assert!(ids.borrow_mut().insert(i64::from(id)), "twice: {id:?}");
+                None
+            }
+            Err(error) => Some(error.kind()),
+        };
+        let away = now();
+        proxy.set(SILENCE);
         // A Redis that is started anew would be in quarantine: this one is only deaf.
         if fences {
             server.signal("STOP");
         } else {
             server.stop();
         }
-        let away = now();
-        while now() < away + i64::from(TTL) * 6 / 10 {
-            flake.generate().expect("the lease goes on");
+        let gone = now();
+        loop {
+            let outcomes = [make(&flakes[0]), make(&flakes[1])];
+            if now() >= away + i64::from(TTL) * 6 / 10 {
+                break;
+            }
+            assert_eq!(outcomes, [None, None], "the lease goes on");
             thread::sleep(Duration::from_millis(50));
         }
-        let over = || flake.generate().err().map(|error| error.kind());
-        eventually("the lease is over", || over() == Some(ErrorKind::LeaseExpired));
-        assert!(now() <= away + i64::from(TTL) + 1, "it ended too late");
+        for flake in &flakes {
+            eventually("the lease is over", || make(flake) == Some(ErrorKind::LeaseExpired));
+            let end = flake.lease().expect("open").end_exclusive;
+            assert!(end <= gone + i64::from(TTL), "{end}: longer than the server knows");
+        }
         if fences {
             server.signal("CONT");
         } else {
             server.start();
         }
-        eventually("it begins again", || flake.generate().is_ok());
+        proxy.set(PASS);
+        for flake in &flakes {
+            eventually("it begins again", || make(flake).is_none());
+        }
     });
+}
+
+/// More clients than node ids, all at once: who finds none is told from when on there is one, and
+/// gets it without asking by hand.
+#[test]
+fn a_storm_on_few_node_ids_passes() {
+    const NODE_IDS: u32 = 64;
+    const CLIENTS: usize = 96;
+    const TTL: u32 = 30;
+    on_each(|server, _, _| {
+        made(server, "storm", 5, TTL, NODE_IDS - 1);
+        let url = server.url();
+        let open = |patience| {
+            let url = url.clone();
+            let store = Location::new(move |namespace| {
+                Ok(Box::new(RemoteStore::open(&url, namespace.max_node_id(NODE_IDS - 1)?)?))
+            });
+            let flake = Leased::builder(store, &secret()).namespace("storm").ttl(TTL).max_drift(0);
+            flake.max_wait(Duration::from_secs(10)).acquire_timeout(patience).open()
+        };
+        let (holding, enough) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let client = || {
+            let flake = open(Duration::from_secs(120)).expect("one comes free");
+            holding.fetch_add(1, Ordering::Relaxed);
+            let mut stamped = BTreeSet::new();
+            loop {
+                let id = flake.inspect(flake.generate().expect("the lease runs"));
+                stamped.insert((id.node_id, id.timestamp));
+                if enough.load(Ordering::Relaxed) {
+                    return stamped;
+                }
+                thread::sleep(Duration::from_millis(50));
+            }
+        };
+        thread::scope(|scope| {
+            let clients = [(); CLIENTS].map(|()| scope.spawn(client));
+            let all = usize::try_from(NODE_IDS).expect("a few");
+            eventually("all are held", || holding.load(Ordering::Relaxed) == all);
+            let before = now();
+            let error = open(Duration::ZERO).expect_err("none is free");
+            enough.store(true, Ordering::Relaxed);
+            assert_eq!(error.kind(), ErrorKind::NodesExhausted, "{error}");
+            let from = error.to_string();
+            let from = from
+                .split_once("from the unix second ")
+                .and_then(|(_, rest)| rest.split(' ').next()?.parse::<i64>().ok());
+            let from = from.unwrap_or_else(|| panic!("no second: {error}"));
+            assert!((before..=now() + i64::from(TTL)).contains(&from), "{error}");
+            assert!(error.retry_after().is_some(), "{error}");
+
+            let mut stamped = BTreeSet::new();
+            for client in clients {
+                for pair in client.join().expect("it goes well") {
+                    assert!(stamped.insert(pair), "two have made ids of {pair:?}");
+                }
+            }
+        });
+    });
+}
+
+/// What was granted by most of the members is there whoever leads them.
+#[test]
+fn an_etcd_that_loses_its_leader_has_forgotten_nothing() {
+    let Some(mut members) = Server::etcd_of_three() else { return };
+    let hosts: Vec<String> = members.iter().map(|it| format!("127.0.0.1:{}", it.port)).collect();
+    let url = format!("etcd://{}", hosts.join(","));
+    let store = || waiting(&url, namespace(9), SOON);
+    let mut leader = None;
+    for (number, member) in members.iter().enumerate() {
+        let Some(leads) = member.leads() else { return };
+        leader = leader.or(leads.then_some(number));
+    }
+    let leader = leader.expect("one of them leads");
+
+    made(&members[0], "other", 5, 60, layout::MAX_NODE_ID);
+    let flake = Leased::builder(url.clone(), &secret()).namespace("other").ttl(60);
+    let flake = flake.max_wait(Duration::ZERO).open().expect("it is there");
+    let (token, mut holder) = (Token::random(), store());
+    let lease = granted(&mut *holder, token, now());
+    let at_work = AtomicBool::new(true);
+    let client = || {
+        let (mut store, mut stamped) = (store(), Vec::new());
+        while at_work.load(Ordering::Relaxed) {
+            let token = Token::random();
+            // Whose request is not answered stamps nothing.
+            let Ok(Acquired::Granted { leases, .. }) = acquire(&mut *store, token, 1, now()) else {
+                continue;
+            };
+            let NodeLease { node_id, start, .. } = leases[0];
+            let end_exclusive = start + 1;
+            stamped.push(NodeLease { node_id, start, end_exclusive });
+            // In vain where there is no leader.
+            let _unheard = release(&mut *store, token, node_id, end_exclusive);
+        }
+        stamped
+    };
+    let stamped = thread::scope(|scope| {
+        let clients = [(); 4].map(|()| scope.spawn(client));
+        thread::sleep(Duration::from_millis(300));
+        members[leader].kill();
+        let renewed = || renew(&mut *store(), token, lease.node_id, now());
+        eventually("another one leads", || matches!(renewed(), Ok(Renewed::Extended { .. })));
+        flake.generate().expect("it has noticed nothing");
+        at_work.store(false, Ordering::Relaxed);
+        let stamped = clients.map(|client| client.join().expect("it goes well"));
+        stamped.into_iter().flatten().collect::<Vec<_>>()
+    });
+    assert!(stamped.len() > 10, "{} leases only", stamped.len());
+    assert_disjoint(stamped);
+    extended(renew(&mut *holder, token, lease.node_id, now()), lease);
+    // No quarantine: it is the same etcd.
+    let other = Leased::builder(url, &secret()).namespace("other").ttl(60).open();
+    other.expect("there are others").generate().expect("a new lease");
+    members[leader].start();
 }
 
 /// What the README names is enough.
@@ -591,58 +733,104 @@ fn a_connection_inside_a_transaction_is_refused() {
 }
 
 const PASS: u8 = 0;
-/// Answers are swallowed.
+/// Answers are lost, and the connection with them.
 const DROP: u8 = 1;
 /// Answers come late.
 const HOLD: u8 = 2;
 /// Answers come twice, so that the second is taken for the answer to the next request.
 const REPEAT: u8 = 3;
+/// Of two connections each gets the answer to the other.
+const SWAP: u8 = 4;
+/// Nothing comes through, either way, and nobody is told.
+const SILENCE: u8 = 5;
 
-/// Stands between a client and a server.
+/// Stands between clients and a server.
 struct Proxy {
     port: u16,
-    mode: Arc<AtomicU8>,
+    wires: Arc<Wires>,
+}
+
+struct Wires {
+    mode: AtomicU8,
+    /// In the order in which they came: of two that follow each other the answers are swapped.
+    clients: Mutex<Vec<TcpStream>>,
+    /// Who is answered has asked: then nobody gets the answer to something else.
+    both_answered: Barrier,
 }
 
 impl Proxy {
     fn before(port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let mode = Arc::new(AtomicU8::new(PASS));
-        let proxy =
-            Self { port: listener.local_addr().expect("an address").port(), mode: mode.clone() };
+        let wires = Arc::new(Wires {
+            mode: AtomicU8::new(PASS),
+            clients: Mutex::default(),
+            both_answered: Barrier::new(2),
+        });
+        let proxy = Self {
+            port: listener.local_addr().expect("an address").port(),
+            wires: Arc::clone(&wires),
+        };
         // Ends with the process of the test.
         thread::spawn(move || {
-            for client in listener.incoming().flatten() {
-                let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else { continue };
-                let both = [client.try_clone(), server.try_clone()].map(|it| it.expect("a socket"));
-                let [client_too, server_too] = both;
-                thread::spawn(move || forward(client_too, server_too, &AtomicU8::new(PASS)));
-                let mode = Arc::clone(&mode);
-                thread::spawn(move || forward(server, client, &mode));
+            for (number, client) in listener.incoming().flatten().enumerate() {
+                wires.clients.lock().expect("sound").push(client.try_clone().expect("a socket"));
+                let wires = Arc::clone(&wires);
+                thread::spawn(move || wires.connect(&client, number, port));
             }
         });
         proxy
     }
+
+    fn set(&self, mode: u8) {
+        self.wires.mode.store(mode, Ordering::Relaxed);
+    }
 }
 
-fn forward(mut from: TcpStream, mut to: TcpStream, mode: &AtomicU8) {
-    let mut bytes = vec![0; 65_536];
-    while let Ok(length @ 1..) = from.read(&mut bytes) {
-        let bytes = &bytes[..length];
-        let done = match mode.load(Ordering::Relaxed) {
-            DROP => Ok(()),
-            HOLD => {
-                thread::sleep(Duration::from_millis(1500));
-                to.write_all(bytes)
-            }
-            REPEAT => to.write_all(bytes).and_then(|()| to.write_all(bytes)),
-            _ => to.write_all(bytes),
-        };
-        if done.is_err() {
-            break;
+impl Wires {
+    fn connect(&self, client: &TcpStream, number: usize, port: u16) {
+        self.keep_silence();
+        if let Ok(server) = TcpStream::connect(("127.0.0.1", port)) {
+            thread::scope(|scope| {
+                scope.spawn(|| self.forward(client, &server, None));
+                self.forward(&server, client, Some(number));
+            });
+        }
+        let _closed = client.shutdown(Shutdown::Both);
+    }
+
+    fn keep_silence(&self) {
+        while self.mode.load(Ordering::Relaxed) == SILENCE {
+            thread::sleep(Duration::from_millis(10));
         }
     }
-    let _closed = to.shutdown(Shutdown::Both);
+
+    /// Forwards requests, or the answers to the client of a number.
+    fn forward(&self, mut from: &TcpStream, mut to: &TcpStream, answered: Option<usize>) {
+        let mut bytes = vec![0; 65_536];
+        while let Ok(length @ 1..) = from.read(&mut bytes) {
+            let bytes = &bytes[..length];
+            let done = match (self.mode.load(Ordering::Relaxed), answered) {
+                (SILENCE, _) => Ok(()),
+                (DROP, Some(_)) => break,
+                (HOLD, Some(_)) => {
+                    thread::sleep(2 * SOON);
+                    to.write_all(bytes)
+                }
+                (REPEAT, Some(_)) => to.write_all(bytes).and_then(|()| to.write_all(bytes)),
+                (SWAP, Some(number)) => {
+                    self.both_answered.wait();
+                    let clients = self.clients.lock().expect("sound");
+                    (&clients[number ^ 1]).write_all(bytes)
+                }
+                _ => to.write_all(bytes),
+            };
+            if done.is_err() {
+                break;
+            }
+        }
+        self.keep_silence();
+        let _closed = to.shutdown(Shutdown::Both);
+    }
 }
 
 #[test]
@@ -650,22 +838,22 @@ fn lost_late_and_repeated_answers_harm_nobody() {
     on_each(|server, client, _| {
         drop(client(&server.url()));
         let proxy = Proxy::before(server.port);
-        let mut store = impatient(&server.url_of(proxy.port, PASSWORD));
+        let mut store = waiting(&server.url_of(proxy.port, PASSWORD), namespace(9), SOON);
         let tokens = [(); 5].map(|()| Token::random());
         let mut leases = vec![granted(&mut *store, tokens[0], now())];
         for (mode, token) in [(DROP, tokens[1]), (HOLD, tokens[2])] {
-            proxy.mode.store(mode, Ordering::Relaxed);
+            proxy.set(mode);
             let unheard = acquire(&mut *store, token, 1, now());
             fails(unheard, ErrorKind::StoreUnavailable);
             let unheard = renew(&mut *store, tokens[0], leases[0].node_id, now());
             fails(unheard, ErrorKind::StoreUnavailable);
-            proxy.mode.store(PASS, Ordering::Relaxed);
+            proxy.set(PASS);
             let lease = granted(&mut *store, token, now());
             assert_eq!(granted(&mut *store, token, now()), lease, "the same for the same token");
             leases.push(lease);
             extended(renew(&mut *store, tokens[0], leases[0].node_id, now()), leases[0]);
         }
-        proxy.mode.store(REPEAT, Ordering::Relaxed);
+        proxy.set(REPEAT);
         let mut heard = 0;
         for turn in 0..12 {
             let (token, lease) = (tokens[turn % 3], leases[turn % 3]);
@@ -680,7 +868,7 @@ fn lost_late_and_repeated_answers_harm_nobody() {
                 }
             }
         }
-        proxy.mode.store(PASS, Ordering::Relaxed);
+        proxy.set(PASS);
         for (token, lease) in tokens.iter().zip(&leases) {
             extended(renew(&mut *store, *token, lease.node_id, now()), *lease);
         }
@@ -692,22 +880,81 @@ fn lost_late_and_repeated_answers_harm_nobody() {
     });
 }
 
-/// Returns a client that does not wait long.
-fn impatient(url: &str) -> Box<dyn LeaseStore> {
-    let timeout = Duration::from_millis(700);
+/// A pool that mixes its connections up delivers somebody else's answer.
+#[test]
+fn swapped_answers_are_rejected() {
+    on_each(|server, _, _| {
+        let namespace = made(server, "swapped", 5, 60, layout::MAX_NODE_ID);
+        let proxy = Proxy::before(server.port);
+        let url = server.url_of(proxy.port, PASSWORD);
+        let patience = Duration::from_secs(20);
+        let mut stores = [(); 2].map(|()| waiting(&url, namespace.clone(), patience));
+        // By these tokens the first candidates are not the same.
+        let [one, other, third, fourth] = [1, 2, 3, 4].map(|byte| Token::from_bytes([byte; 16]));
+        let (tokens, next) = ([one, other], [third, fourth]);
+        // Opens the connections, too.
+        let granted_both = |stores: &mut [Box<dyn LeaseStore>; 2], tokens: [Token; 2]| {
+            let [one, other] = stores;
+            [granted(&mut **one, tokens[0], now()), granted(&mut **other, tokens[1], now())]
+        };
+        let swapped = |stores: &mut [Box<dyn LeaseStore>; 2], ask: Ask<'_>| {
+            proxy.set(SWAP);
+            thread::scope(|scope| {
+                for (number, store) in stores.iter_mut().enumerate() {
+                    scope.spawn(move || {
+                        let error = fails(ask(number, &mut **store), ErrorKind::StoreUnavailable);
+                        assert!(error.to_string().contains("another request"), "{error}");
+                    });
+                }
+            });
+            proxy.set(PASS);
+        };
+        let leases = granted_both(&mut stores, tokens);
+        swapped(&mut stores, &|number, store| {
+            renew(store, tokens[number], leases[number].node_id, now()).map(drop)
+        });
+        assert_eq!(granted_both(&mut stores, tokens).map(|it| it.start), leases.map(|it| it.start));
+        swapped(&mut stores, &|number, store| acquire(store, next[number], 1, now()).map(drop));
+        // What was granted, and not heard of.
+        let unheard = granted_both(&mut stores, next);
+        swapped(&mut stores, &|number, store| {
+            release(store, next[number], unheard[number].node_id, 0).map(drop)
+        });
+        for (number, store) in stores.iter_mut().enumerate() {
+            // Whether it was done before, only etcd has not been asked.
+            let mut again = || release(&mut **store, next[number], unheard[number].node_id, 0);
+            again().expect("the answer is its own");
+            assert_eq!(again(), Ok(0), "it is done");
+            let lease = leases[number];
+            extended(renew(&mut **store, tokens[number], lease.node_id, now()), lease);
+        }
+        let node_ids: BTreeSet<u32> =
+            [leases, unheard].concat().iter().map(|it| it.node_id).collect();
+        assert_eq!(node_ids.len(), 4);
+    });
+}
+
+/// Asks for something, as one of two.
+type Ask<'a> = &'a (dyn Fn(usize, &mut dyn LeaseStore) -> Result<()> + Sync);
+
+/// Longer than any answer takes here.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Returns a client that waits so long for an answer.
+fn waiting(url: &str, namespace: Namespace, timeout: Duration) -> Box<dyn LeaseStore> {
     match url.split_once(':').expect("a scheme").0 {
         "postgresql" => {
             let client = PostgresClient::new(url).expect("a URL").timeout(timeout);
-            let protocol = Protocol::postgres(namespace(9)).create(true).expect("may be made");
+            let protocol = Protocol::postgres(namespace).create(true).expect("may be made");
             Box::new(RemoteStore::new(client, protocol))
         }
         "redis" => {
             let client = RedisClient::new(url).expect("a URL").timeout(timeout);
-            Box::new(RemoteStore::new(client, Protocol::redis(namespace(9))))
+            Box::new(RemoteStore::new(client, Protocol::redis(namespace)))
         }
         _ => {
             let client = EtcdClient::new(url).expect("a URL").timeout(timeout);
-            let protocol = Protocol::etcd(namespace(9)).create(true).expect("may be made");
+            let protocol = Protocol::etcd(namespace).create(true).expect("may be made");
             Box::new(RemoteStore::new(client, protocol))
         }
     }

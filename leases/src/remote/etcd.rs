@@ -118,6 +118,13 @@ fn is_at(key: &str, revision: i64) -> Value {
 }
 
 impl Look {
+    fn has(&self, node_id: u32) -> bool {
+        match self {
+            Self::Each(node_ids) => node_ids.contains(&node_id),
+            Self::Block(first, last) => (*first..=*last).contains(&node_id),
+        }
+    }
+
     fn requests(&self, of: &Protocol) -> Vec<Value> {
         match self {
             Self::Each(node_ids) => {
@@ -372,12 +379,17 @@ async fn write(
         check(of, line, None, now).await?;
         body = transact(of, line, vec![], &[], otherwise).await?;
     }
+    let nodes = format!("{}node/", directory(of));
     let mut rows = BTreeMap::new();
     for (found, value, revision) in &body.found {
-        if let Some(node_id) = found.rsplit_once("/node/").and_then(|(_, id)| id.parse().ok()) {
-            let row = Row::parse(value, *revision).ok_or_else(|| of.malformed("a node id"))?;
-            rows.insert(node_id, row);
+        if *found == key {
+            continue;
         }
+        // Who is shown what was not asked for is told what somebody else has asked.
+        let node_id = found.strip_prefix(&nodes).and_then(|id| id.parse().ok());
+        let node_id = node_id.filter(|id| look.has(*id)).ok_or_else(|| of.foreign())?;
+        let row = Row::parse(value, *revision).ok_or_else(|| of.malformed("a node id"))?;
+        rows.insert(node_id, row);
     }
     if let Look::Each(node_ids) = look {
         for node_id in node_ids {

@@ -156,6 +156,35 @@ impl Server {
         Some(Self::new(Kind::Etcd, &[])?.started())
     }
 
+    /// Returns the members of one etcd.
+    pub(crate) fn etcd_of_three() -> Option<Vec<Self>> {
+        let members = (0..3).map(|_| Self::new(Kind::Etcd, &[]));
+        let mut members: Vec<Self> = members.collect::<Option<_>>()?;
+        let peer = |(number, member): (usize, &Self)| {
+            format!("member{number}=http://127.0.0.1:{}", member.peer_port)
+        };
+        let peers: Vec<String> = members.iter().enumerate().map(peer).collect();
+        for (number, member) in members.iter_mut().enumerate() {
+            member.argue(&["--name", &format!("member{number}")]);
+            member.argue(&["--initial-cluster", &peers.join(",")]);
+            member.argue(&["--heartbeat-interval", "100", "--election-timeout", "1000"]);
+            member.launch();
+        }
+        // None of them answers alone.
+        members.iter().for_each(Self::wait);
+        Some(members)
+    }
+
+    /// Returns whether this member of an etcd leads the others.
+    pub(crate) fn leads(&self) -> Option<bool> {
+        let status = self.etcdctl(&["endpoint", "status", "--write-out=fields"])?;
+        let field = |name: &str| {
+            let line = status.lines().find(|line| line.starts_with(&format!("\"{name}\" :")));
+            line.and_then(|line| line.split(" : ").nth(1)).expect("etcdctl says so").to_owned()
+        };
+        Some(field("MemberID") == field("Leader"))
+    }
+
     fn new(kind: Kind, arguments: &[&str]) -> Option<Self> {
         program(kind.program(), kind.package())?;
         Some(Self {
@@ -194,6 +223,11 @@ impl Server {
 
     /// Starts it, again, with what is in its directory, and waits until it answers.
     pub(crate) fn start(&mut self) {
+        self.launch();
+        self.wait();
+    }
+
+    fn launch(&mut self) {
         let (port, data) = (self.port.to_string(), self.path("data"));
         let program = program(self.kind.program(), self.kind.package()).expect("was there");
         let file = |name| self.path(name).to_str().expect("text").to_owned();
@@ -202,6 +236,8 @@ impl Server {
             Kind::Postgres => {
                 command.arg("-D").arg(data).args(["-p", &port, "-h", "127.0.0.1"]);
                 command.arg("-k").arg(self.scratch.directory());
+                // More than a test has clients.
+                command.args(["-c", "max_connections=200"]);
                 if self.tls {
                     command.args(["-c", "ssl=on"]);
                     command.args(["-c", &format!("ssl_cert_file={}", file("cert.pem"))]);
@@ -234,6 +270,8 @@ impl Server {
                 command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
                 command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
                 command.args(["--initial-cluster", &format!("default={peer}")]);
+                // How long it waits, alone, before it elects itself.
+                command.args(["--heartbeat-interval", "20", "--election-timeout", "200"]);
             }
         }
         let log = fs::File::create(self.path("log")).expect("a file");
@@ -245,6 +283,9 @@ impl Server {
             .spawn()
             .expect("it can be started");
         self.child = Some(child);
+    }
+
+    fn wait(&self) {
         for _ in 0..500 {
             if self.answers() {
                 return;
@@ -334,7 +375,9 @@ impl Server {
 
     /// Returns a standby that follows this one.
     pub(crate) fn standby(&self) -> Self {
-        let standby = Self::new(Kind::Postgres, &[]).expect("as this one");
+        // How long it sleeps, also when it is to be promoted, once its primary is gone.
+        let wakeful = ["-c", "wal_retrieve_retry_interval=100ms"];
+        let standby = Self::new(Kind::Postgres, &wakeful).expect("as this one");
         standby.give_away();
         let mut copy = Command::new(program("pg_basebackup", "postgresql").expect("as this one"));
         copy.arg("-D").arg(standby.path("data")).args(["-X", "stream", "-R", "-c", "fast", "-d"]);
