@@ -48,8 +48,8 @@ use std::{collections::VecDeque, fmt, mem, time::Duration};
 use randflake::{ErrorKind, Lease, layout};
 
 use crate::{
-    Acquire, Acquired, Error, NodeLease, Operation, Release, Released, Renew, Renewed, Reply,
-    Result, Token, leased::copy_of, store::random_bytes, window,
+    Acquire, Acquired, Error, NodeLease, Note, Operation, Release, Released, Renew, Renewed, Reply,
+    Result, Token, leased::copy_of, rules::skewed, store::random_bytes, window,
 };
 
 /// Shortest pause after a failure.
@@ -201,6 +201,7 @@ struct Ask {
 #[allow(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub struct Keeper {
     options: Options,
+    note: Note,
     random: Box<dyn FnMut() -> u64 + Send>,
     /// The step that has no answer yet, and when it was first given.
     pending: Option<(Step, Reading)>,
@@ -277,6 +278,7 @@ impl Keeper {
         }
         Ok(Self {
             options,
+            note: Note::default(),
             random: Box::new(random),
             pending: None,
             actions: VecDeque::new(),
@@ -300,6 +302,13 @@ impl Keeper {
             losses: 0,
             last_error: None,
         })
+    }
+
+    /// Sets by what an operator may know the holder; nothing unless set.
+    #[must_use]
+    pub fn note(mut self, note: Note) -> Self {
+        self.note = note;
+        self
     }
 
     /// Returns what to do now.
@@ -469,7 +478,8 @@ impl Keeper {
         let Ask { token, want, .. } =
             ask.unwrap_or_else(|| Ask { token: self.token(), want, fresh });
         self.ask = Some(Ask { token, want, fresh });
-        Step::Acquire(Acquire { token, want, ttl: self.options.ttl, client_now: now.second() })
+        let (ttl, note) = (self.options.ttl, self.note);
+        Step::Acquire(Acquire { token, want, ttl, client_now: now.second(), note })
     }
 
     fn acquired(&mut self, outcome: Acquired, asked: Reading) -> Result<()> {
@@ -487,7 +497,7 @@ impl Keeper {
             }
             Acquired::Quarantined { now, until } => return Err(quarantined(now, until)),
             Acquired::ClockSkew { store_now, max_skew } => {
-                return Err(skewed(asked, store_now, max_skew));
+                return Err(skewed(asked.second(), store_now, max_skew));
             }
         };
         let Some(Ask { token, fresh, .. }) = self.ask.take() else { return Ok(()) };
@@ -534,7 +544,7 @@ impl Keeper {
             Renewed::Extended { now, leases } => (now, leases),
             Renewed::Lost { now } => (now, Vec::new()),
             Renewed::ClockSkew { store_now, max_skew } => {
-                return Err(skewed(asked, store_now, max_skew));
+                return Err(skewed(asked.second(), store_now, max_skew));
             }
         };
         let before = self.window_end();
@@ -841,18 +851,6 @@ fn quarantined(now: i64, until: i64) -> Error {
         ),
     );
     error.with_retry_after(seconds(until.saturating_sub(now)))
-}
-
-#[cold]
-fn skewed(asked: Reading, store_now: i64, max_skew: u32) -> Error {
-    Error::new(
-        ErrorKind::ClockSkew,
-        format!(
-            "this machine's clock shows the unix second {} and the store's {store_now}, and they \
-             may differ by {max_skew}; set the wrong one right",
-            asked.second()
-        ),
-    )
 }
 
 #[cold]

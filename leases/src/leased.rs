@@ -14,7 +14,7 @@ use randflake::{
 };
 
 use crate::{
-    LeaseStore, Location, Namespace,
+    LeaseStore, Location, Namespace, Note,
     keeper::{Answer, Keeper, Options, Reading, State, Step},
 };
 
@@ -289,11 +289,13 @@ impl<C: Clock + Send + Sync + 'static> LeasedBuilder<C> {
         let source = Source { location: self.location, namespace, options: self.options };
         let watch = Watch::new(ProcessLife::current());
         let granted = source.acquire(&self.clock)?;
+        // The store may grant less than was asked for. Operators count on it: see ReleaseDead.
+        let granted_seconds = granted.lease.end_exclusive() - granted.lease.start();
         let flake = Randflake::builder(&self.secret)
             .node_ids(granted.node_ids.iter().copied())
             .granted_lease(granted.lease)
             .max_wait(self.max_wait)
-            .max_drift(max_drift)
+            .max_drift(max_drift.min(u32::try_from(granted_seconds / 3).unwrap_or(0)))
             .clock(self.clock)
             .build();
         match flake {
@@ -593,7 +595,7 @@ impl<C: Clock + Send + Sync + 'static> Leased<C> {
 impl Source {
     /// Does what the keeper wants until a generator is to be opened.
     fn acquire(&self, clock: &impl Clock) -> Result<Granted> {
-        let mut keeper = Keeper::new(self.options)?;
+        let mut keeper = Keeper::new(self.options)?.note(Note::of_process());
         let mut store = Some(self.location.open(&self.namespace)?);
         let mut interrupted = None;
         loop {

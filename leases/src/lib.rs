@@ -15,6 +15,8 @@ pub mod laws;
 mod leased;
 mod location;
 mod memory;
+mod note;
+pub mod operator;
 pub mod remote;
 mod rules;
 #[cfg(feature = "sqlite")]
@@ -27,6 +29,7 @@ pub use crate::{
     leased::{LeaseStatus, Leased, LeasedBuilder, leased},
     location::Location,
     memory::MemoryStore,
+    note::Note,
     store::{
         Acquire, Acquired, Fence, Fenced, LeaseStore, Limits, Made, Namespace, NodeLease,
         Operation, Release, Released, Renew, Renewed, Reply, Token, window,

@@ -41,7 +41,12 @@ impl Location {
         Self(Box::new(open))
     }
 
-    pub(crate) fn open(&self, namespace: &Namespace) -> Result<Box<dyn LeaseStore>> {
+    /// Opens the store for a namespace.
+    ///
+    /// # Errors
+    ///
+    /// As the function that opens it: `INVALID_ARGUMENT` for what is no place of a store.
+    pub fn open(&self, namespace: &Namespace) -> Result<Box<dyn LeaseStore>> {
         (self.0)(namespace.clone())
     }
 

@@ -10,6 +10,7 @@ use crate::{
     Acquire, Acquired, Error, Fence, Fenced, LeaseStore, Made, Namespace, Release, Released, Renew,
     Renewed, Reply, Result, Token,
     fork::Life,
+    operator::{Cut, List, Listed, ReleaseDead, Repair, Target},
     rules::{self, Quarantine, Row, Rows},
 };
 
@@ -19,12 +20,14 @@ use crate::{
 ///
 /// ```
 /// use randflake::{Clock, Secret, SystemClock};
-/// use randflake_leases::{Acquire, Acquired, LeaseStore, MemoryStore, Namespace, Operation, Token};
+/// use randflake_leases::{
+///     Acquire, Acquired, LeaseStore, MemoryStore, Namespace, Note, Operation, Token,
+/// };
 ///
 /// let mut store = MemoryStore::new(Namespace::new("orders", &Secret::random())?);
 /// let token = Token::random();
 /// let client_now = SystemClock.now()? / 1_000_000_000;
-/// let reply = store.acquire(&Acquire { token, want: 2, ttl: 60, client_now })?;
+/// let reply = store.acquire(&Acquire { token, want: 2, ttl: 60, client_now, note: Note::of_process() })?;
 /// let Acquired::Granted { leases, .. } = reply.answer_to(token, Operation::Acquire)? else {
 ///     panic!("everything is free");
 /// };
@@ -74,6 +77,7 @@ impl MemoryStore {
             self.namespace.check(&space.made)?;
             return operation(space, now);
         }
+        self.namespace.may_make()?;
         let mut space = Space {
             made: Made::new(&self.namespace),
             quarantine: Quarantine::default(),
@@ -92,6 +96,7 @@ impl MemoryStore {
 
 impl LeaseStore for MemoryStore {
     fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>> {
+        self.namespace.may_lease()?;
         self.atomically(|space, now| {
             let (limits, quarantine) = (space.made.limits, space.quarantine);
             rules::acquire(&mut space.rows, limits, quarantine, now, request)
@@ -117,6 +122,44 @@ impl LeaseStore for MemoryStore {
             let (quarantine, fenced) = rules::fence(space.made.limits, space.quarantine, now)?;
             space.quarantine = quarantine;
             Ok(fenced)
+        })
+        .map(|outcome| request.reply(outcome))
+    }
+
+    fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
+        self.atomically(|space, now| {
+            let rows = space.rows.iter().map(|(node_id, row)| row.node(*node_id));
+            let asked =
+                rows.filter(|node| request.node_id.is_none_or(|it| it == node.lease.node_id));
+            Ok(rules::listed(&space.made, space.quarantine, now, asked.collect()))
+        })
+        .map(|outcome| request.reply(outcome))
+    }
+
+    fn repair(&mut self, request: &Repair) -> Result<Reply<Cut>> {
+        self.atomically(|space, now| {
+            let limits = space.made.limits;
+            match request.target {
+                Target::Node(node_id) => rules::cut(&mut space.rows, now, node_id, |node| {
+                    rules::repair(limits, now, request, node)
+                }),
+                Target::Floor => {
+                    let (quarantine, cut) =
+                        rules::repair_floor(limits, now, request, space.quarantine)?;
+                    space.quarantine = quarantine;
+                    Ok(cut)
+                }
+            }
+        })
+        .map(|outcome| request.reply(outcome))
+    }
+
+    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Cut>> {
+        self.atomically(|space, now| {
+            let limits = space.made.limits;
+            rules::cut(&mut space.rows, now, request.node_id, |node| {
+                rules::release_dead(limits, now, request, node)
+            })
         })
         .map(|outcome| request.reply(outcome))
     }

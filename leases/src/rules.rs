@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use randflake::{ErrorKind, layout};
 
 use crate::{
-    Acquire, Acquired, Error, Fenced, Limits, NodeLease, Release, Released, Renew, Renewed, Result,
-    Token,
+    Acquire, Acquired, Error, Fenced, Limits, Made, NodeLease, Note, Release, Released, Renew,
+    Renewed, Result, Token,
+    operator::{Cut, Listed, Node, ReleaseDead, Repair},
 };
 
 /// Candidates looked at one by one before all rows are: of 131 072 node ids with nine in ten taken,
@@ -21,6 +22,15 @@ pub(crate) struct Row {
     /// No holder so far ever stamps this second or a later one.
     pub(crate) end_exclusive: i64,
     pub(crate) token: Option<Token>,
+    /// What the last holder says of itself.
+    pub(crate) note: Note,
+}
+
+impl Row {
+    /// What an operator may know of it.
+    pub(crate) fn node(self, node_id: u32) -> Node {
+        Node { lease: lease((node_id, self)), held: self.token.is_some(), note: self.note }
+    }
 }
 
 /// The part of a namespace that changes.
@@ -70,7 +80,7 @@ pub(crate) fn acquire<R: Rows>(
     let mut leases = Vec::new();
     let mut grant = |rows: &mut R, node_id, last_end: i64| {
         let start = last_end.max(quarantine.floor).max(earliest(limits, now));
-        let row = Row { start, end_exclusive, token: Some(request.token) };
+        let row = Row { start, end_exclusive, token: Some(request.token), note: request.note };
         leases.push(lease((node_id, row)));
         rows.put(node_id, row).map(|()| leases.len() == want)
     };
@@ -156,6 +166,137 @@ pub(crate) fn fence(
     let renew_above = quarantine.renew_above.max(now + skew);
     let fenced = Fenced { now, floor, renew_above };
     Ok((Quarantine { floor, renew_above }, fenced))
+}
+
+/// What an operator is shown of a store that is always the same one.
+pub(crate) fn listed(made: &Made, quarantine: Quarantine, now: i64, nodes: Vec<Node>) -> Listed {
+    Listed {
+        now,
+        limits: made.limits,
+        layout: made.layout.clone(),
+        format: made.format,
+        floor: quarantine.floor,
+        renew_above: quarantine.renew_above,
+        incarnation_changed: false,
+        nodes,
+    }
+}
+
+/// Changes one node id for an operator: it belongs to nobody then.
+pub(crate) fn cut<R: Rows>(
+    rows: &mut R,
+    now: i64,
+    node_id: u32,
+    change: impl FnOnce(&Node) -> Result<NodeLease>,
+) -> Result<Cut, R::Error> {
+    let row = rows.row(node_id)?.ok_or_else(|| never_leased(node_id))?;
+    let NodeLease { start, end_exclusive, .. } = change(&row.node(node_id))?;
+    rows.put(node_id, Row { start, end_exclusive, token: None, ..row })?;
+    Ok(Cut { now, from: row.end_exclusive, to: end_exclusive })
+}
+
+/// Returns the lease with an end that a right clock can have set.
+pub(crate) fn repair(limits: Limits, now: i64, request: &Repair, node: &Node) -> Result<NodeLease> {
+    let NodeLease { node_id, start, end_exclusive } = node.lease;
+    let what = format!("the end of node id {node_id}");
+    let end_exclusive = lowered(limits, now, request, &what, end_exclusive)?;
+    Ok(NodeLease { node_id, start: start.min(end_exclusive), end_exclusive })
+}
+
+/// Returns the quarantine as of a fence now.
+pub(crate) fn repair_floor(
+    limits: Limits,
+    now: i64,
+    request: &Repair,
+    quarantine: Quarantine,
+) -> Result<(Quarantine, Cut)> {
+    let floor = lowered(limits, now, request, "the floor", quarantine.floor)?;
+    let renew_above = quarantine.renew_above.min(floor - i64::from(limits.max_ttl));
+    let cut = Cut { now, from: quarantine.floor, to: floor };
+    Ok((Quarantine { floor, renew_above }, cut))
+}
+
+/// Returns the bound that a repair states, if it may.
+fn lowered(limits: Limits, now: i64, request: &Repair, what: &str, from: i64) -> Result<i64> {
+    check_clocks(limits, now, request.client_now)?;
+    let furthest = furthest(limits, now);
+    if from <= furthest {
+        return Err(Error::invalid_argument(format!(
+            "{what} is {from}, which a right clock can have set: up to {furthest}, which is the \
+             store's clock, the longest lease and the largest skew; it passes by itself, there is \
+             nothing to repair"
+        )));
+    }
+    let to = request.bound.unwrap_or(furthest);
+    if !(furthest..from).contains(&to) {
+        return Err(Error::invalid_argument(format!(
+            "{what} can be set back from {from} to {furthest} at the lowest, got {to}: below that \
+             leases of a right clock may run"
+        )));
+    }
+    Ok(to)
+}
+
+/// Returns the lease, cut to the last second that its dead holder can have stamped.
+pub(crate) fn release_dead(
+    limits: Limits,
+    now: i64,
+    request: &ReleaseDead,
+    node: &Node,
+) -> Result<NodeLease> {
+    check_clocks(limits, now, request.client_now)?;
+    let NodeLease { node_id, start, end_exclusive } = node.lease;
+    if !node.held {
+        return Err(Error::invalid_argument(format!(
+            "nobody holds node id {node_id}: it was given back"
+        )));
+    }
+    if end_exclusive > furthest(limits, now) {
+        return Err(Error::invalid_argument(format!(
+            "the end of node id {node_id} is {end_exclusive}, which only a wrong clock can have \
+             set; what its holder has stamped is not known: repair it"
+        )));
+    }
+    // Up to now its clock may have been ahead by the skew, and its stamps ahead of that.
+    let unused = now + i64::from(limits.max_skew) + i64::from(max_drift(limits)) + 1;
+    // Never raised, and never below what others held before.
+    let end_exclusive = unused.clamp(start, end_exclusive);
+    Ok(NodeLease { node_id, start, end_exclusive })
+}
+
+/// Largest `max_drift` of a holder, in seconds: a third of its window, which is as long as the
+/// lease, and may begin earlier by the skew.
+pub(crate) fn max_drift(limits: Limits) -> u32 {
+    (limits.max_ttl + limits.max_skew) / 3
+}
+
+/// The last second at which a lease of a right clock may end.
+pub(crate) fn furthest(limits: Limits, now: i64) -> i64 {
+    now.saturating_add((limits.max_ttl + limits.max_skew).into())
+}
+
+pub(crate) fn never_leased(node_id: u32) -> Error {
+    Error::invalid_argument(format!("node id {node_id} of this namespace was never leased"))
+}
+
+/// Refuses what hangs on the store's clock if that, or the other one, is wrong.
+fn check_clocks(limits: Limits, now: i64, client_now: i64) -> Result<()> {
+    check_lifetime(now)?;
+    if now.abs_diff(client_now) > limits.max_skew.into() {
+        return Err(skewed(client_now, now, limits.max_skew));
+    }
+    Ok(())
+}
+
+#[cold]
+pub(crate) fn skewed(client_now: i64, store_now: i64, max_skew: u32) -> Error {
+    Error::new(
+        ErrorKind::ClockSkew,
+        format!(
+            "this machine's clock shows the unix second {client_now} and the store's {store_now}, \
+             and they may differ by {max_skew}; set the wrong one right"
+        ),
+    )
 }
 
 /// Where a lease may begin at the earliest: a client whose clock is behind begins at once.

@@ -13,18 +13,19 @@ use randflake::{Clock, SystemClock};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row as SqlRow, ffi, params};
 
 use crate::{
-    Acquire, Acquired, Error, ErrorKind, Fence, Fenced, LeaseStore, Limits, Made, Namespace,
+    Acquire, Acquired, Error, ErrorKind, Fence, Fenced, LeaseStore, Limits, Made, Namespace, Note,
     Release, Released, Renew, Renewed, Reply, Result, Token,
     fork::{Exclusive, Life},
     memory::unix_second,
+    operator::{Cut, List, Listed, Node, ReleaseDead, Repair, Target},
     rules::{self, Quarantine, Row, Rows},
-    store::random_bytes,
+    store::{self, random_bytes},
 };
 
 /// Marks a SQLite file as a store of leases: "RFLK".
 const APPLICATION_ID: i32 = 0x5246_4c4b;
 /// Version of the tables.
-const FORMAT: i32 = 1;
+const FORMAT: i32 = store::FORMAT.cast_signed();
 
 /// Longest pause before the file is tried again, in microseconds.
 const LONGEST_PAUSE: u64 = 16_384;
@@ -42,7 +43,9 @@ const LONGEST_PAUSE: u64 = 16_384;
 ///
 /// ```
 /// use randflake::{Clock, Secret, SystemClock};
-/// use randflake_leases::{Acquire, Acquired, LeaseStore, Namespace, Operation, SqliteStore, Token};
+/// use randflake_leases::{
+///     Acquire, Acquired, LeaseStore, Namespace, Note, Operation, SqliteStore, Token,
+/// };
 /// # let directory = std::env::temp_dir().join(format!("randflake-doc-{}", std::process::id()));
 /// # std::fs::create_dir_all(&directory).unwrap();
 /// # let path = directory.join("ids.db");
@@ -51,7 +54,7 @@ const LONGEST_PAUSE: u64 = 16_384;
 /// let mut store = SqliteStore::new(path, namespace)?;
 /// let token = Token::random();
 /// let client_now = SystemClock.now()? / 1_000_000_000;
-/// let reply = store.acquire(&Acquire { token, want: 1, ttl: 300, client_now })?;
+/// let reply = store.acquire(&Acquire { token, want: 1, ttl: 300, client_now, note: Note::of_process() })?;
 /// let Acquired::Granted { leases, .. } = reply.answer_to(token, Operation::Acquire)? else {
 ///     panic!("a new file has free node ids");
 /// };
@@ -174,6 +177,9 @@ impl SqliteStore {
         {
             return Err(self.replaced().into());
         }
+        if before.is_none() {
+            self.namespace.may_make()?;
+        }
         self.check_file_system(before.is_some())?;
         let connection = self.open(before.is_none())?;
         connection.execute_batch("begin immediate")?;
@@ -231,6 +237,7 @@ impl SqliteStore {
             ))
             .into());
         }
+        self.namespace.may_make()?;
         let store_id: [u8; 16] = random_bytes();
         connection.execute_batch(include_str!("sqlite.sql"))?;
         connection.execute("insert into store (store_id) values (?1)", [store_id])?;
@@ -335,8 +342,9 @@ impl SqliteStore {
 
 impl LeaseStore for SqliteStore {
     fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>> {
+        self.namespace.may_lease()?;
         self.atomically(|rows, now| {
-            let (limits, quarantine) = (rows.limits, rows.quarantine);
+            let (limits, quarantine) = (rows.made.limits, rows.quarantine);
             rules::acquire(rows, limits, quarantine, now, request)
         })
         .map(|outcome| request.reply(outcome))
@@ -344,7 +352,7 @@ impl LeaseStore for SqliteStore {
 
     fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>> {
         self.atomically(|rows, now| {
-            let (limits, quarantine) = (rows.limits, rows.quarantine);
+            let (limits, quarantine) = (rows.made.limits, rows.quarantine);
             rules::renew(rows, limits, quarantine, now, request)
         })
         .map(|outcome| request.reply(outcome))
@@ -357,9 +365,45 @@ impl LeaseStore for SqliteStore {
 
     fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
         self.atomically(|rows, now| {
-            let (quarantine, fenced) = rules::fence(rows.limits, rows.quarantine, now)?;
+            let (quarantine, fenced) = rules::fence(rows.made.limits, rows.quarantine, now)?;
             rows.put_quarantine(quarantine)?;
             Ok(fenced)
+        })
+        .map(|outcome| request.reply(outcome))
+    }
+
+    fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
+        self.atomically(|rows, now| {
+            let nodes = rows.nodes(request.node_id)?;
+            Ok(rules::listed(&rows.made, rows.quarantine, now, nodes))
+        })
+        .map(|outcome| request.reply(outcome))
+    }
+
+    fn repair(&mut self, request: &Repair) -> Result<Reply<Cut>> {
+        self.atomically(|rows, now| {
+            let limits = rows.made.limits;
+            match request.target {
+                Target::Node(node_id) => {
+                    rules::cut(rows, now, node_id, |node| rules::repair(limits, now, request, node))
+                }
+                Target::Floor => {
+                    let (quarantine, cut) =
+                        rules::repair_floor(limits, now, request, rows.quarantine)?;
+                    rows.put_quarantine(quarantine)?;
+                    Ok(cut)
+                }
+            }
+        })
+        .map(|outcome| request.reply(outcome))
+    }
+
+    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Cut>> {
+        self.atomically(|rows, now| {
+            let limits = rows.made.limits;
+            rules::cut(rows, now, request.node_id, |node| {
+                rules::release_dead(limits, now, request, node)
+            })
         })
         .map(|outcome| request.reply(outcome))
     }
@@ -369,7 +413,7 @@ impl LeaseStore for SqliteStore {
 struct Transaction<'a> {
     connection: &'a Connection,
     namespace: i64,
-    limits: Limits,
+    made: Made,
     quarantine: Quarantine,
 }
 
@@ -386,8 +430,9 @@ impl<'a> Transaction<'a> {
             .optional()?;
         if let Some((id, made, quarantine)) = found {
             namespace.check(&made)?;
-            return Ok(Self { connection, namespace: id, limits: made.limits, quarantine });
+            return Ok(Self { connection, namespace: id, made, quarantine });
         }
+        namespace.may_make()?;
         let made = Made::new(namespace);
         let Limits { max_ttl, max_skew, max_node_id } = made.limits;
         connection.execute(
@@ -406,9 +451,20 @@ impl<'a> Transaction<'a> {
         Ok(Self {
             connection,
             namespace: connection.last_insert_rowid(),
-            limits: made.limits,
+            made,
             quarantine: Quarantine::default(),
         })
+    }
+
+    /// Returns what is known of one node id, or of all.
+    fn nodes(&self, node_id: Option<u32>) -> Result<Vec<Node>, Failure> {
+        let mut find = self.connection.prepare(
+            "select node_id, start, end_exclusive, token, note from node \
+             where namespace = ?1 and (?2 is null or node_id = ?2) order by node_id",
+        )?;
+        let rows = find.query_map(params![self.namespace, node_id], node)?;
+        let nodes = rows.map(|found| found.map(|(node_id, row)| row.node(node_id)));
+        Ok(nodes.collect::<rusqlite::Result<_>>()?)
     }
 
     fn put_quarantine(&self, quarantine: Quarantine) -> Result<(), Failure> {
@@ -422,6 +478,7 @@ impl<'a> Transaction<'a> {
 
 fn made(row: &SqlRow<'_>) -> rusqlite::Result<Made> {
     Ok(Made {
+        format: store::FORMAT, // that of the file
         limits: Limits {
             max_ttl: row.get("max_ttl")?,
             max_skew: row.get("max_skew")?,
@@ -441,7 +498,7 @@ impl Rows for Transaction<'_> {
     type Error = Failure;
 
     fn row(&mut self, node_id: u32) -> Result<Option<Row>, Failure> {
-        let find = "select node_id, start, end_exclusive, token from node \
+        let find = "select node_id, start, end_exclusive, token, note from node \
                     where namespace = ?1 and node_id = ?2";
         let found =
             self.connection.query_row(find, params![self.namespace, node_id], node).optional()?;
@@ -450,15 +507,16 @@ impl Rows for Transaction<'_> {
 
     fn put(&mut self, node_id: u32, row: Row) -> Result<(), Failure> {
         self.connection.execute(
-            "insert into node (namespace, node_id, start, end_exclusive, token) \
-             values (?1, ?2, ?3, ?4, ?5) on conflict do update set start = excluded.start, \
-             end_exclusive = excluded.end_exclusive, token = excluded.token",
+            "insert into node (namespace, node_id, start, end_exclusive, token, note) \
+             values (?1, ?2, ?3, ?4, ?5, ?6) on conflict do update set start = excluded.start, \
+             end_exclusive = excluded.end_exclusive, token = excluded.token, note = excluded.note",
             params![
                 self.namespace,
                 node_id,
                 row.start,
                 row.end_exclusive,
-                row.token.as_ref().map(Token::as_bytes)
+                row.token.as_ref().map(Token::as_bytes),
+                row.note.as_str()
             ],
         )?;
         Ok(())
@@ -466,7 +524,7 @@ impl Rows for Transaction<'_> {
 
     fn held_by(&mut self, token: Token) -> Result<Vec<(u32, Row)>, Failure> {
         let mut find = self.connection.prepare(
-            "select node_id, start, end_exclusive, token from node indexed by node_token \
+            "select node_id, start, end_exclusive, token, note from node indexed by node_token \
              where namespace = ?1 and token = ?2 order by node_id",
         )?;
         let rows = find.query_map(params![self.namespace, token.as_bytes()], node)?;
@@ -489,6 +547,7 @@ fn node(row: &SqlRow<'_>) -> rusqlite::Result<(u32, Row)> {
         start: row.get("start")?,
         end_exclusive: row.get("end_exclusive")?,
         token: token.map(Token::from_bytes),
+        note: Note::new(&row.get::<_, String>("note")?),
     };
     Ok((row.get("node_id")?, node))
 }

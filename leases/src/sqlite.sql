@@ -23,6 +23,8 @@ create table node (
     start integer not null,
     end_exclusive integer not null,
     token blob,
+    -- What the last holder says of itself.
+    note text not null,
     primary key (namespace, node_id)
 ) strict, without rowid;
 

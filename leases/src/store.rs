@@ -8,7 +8,13 @@ use randflake::{Layout, Lease, Secret};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
-use crate::{Error, ErrorKind, Result};
+use crate::{
+    Error, ErrorKind, Note, Result,
+    operator::{Cut, List, Listed, ReleaseDead, Repair},
+};
+
+/// Version of what a store keeps of a namespace.
+pub(crate) const FORMAT: u32 = 1;
 
 /// A store of leases. Blocking; each call is one atomic operation of the store, and what a call
 /// has granted is still there after a crash of this process, of the store and of the machine.
@@ -53,6 +59,31 @@ pub trait LeaseStore: Send {
     ///
     /// As [`LeaseStore::acquire`].
     fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>>;
+
+    /// Lists what is known of node ids, and changes nothing. With
+    /// [`Namespace::for_operator`], whose namespace is never made, the secret is not needed.
+    ///
+    /// # Errors
+    ///
+    /// As [`LeaseStore::acquire`].
+    fn list(&mut self, request: &List) -> Result<Reply<Listed>>;
+
+    /// Sets an end back that only a wrong clock can have set; see [`Repair`].
+    ///
+    /// # Errors
+    ///
+    /// As [`LeaseStore::acquire`], and [`ClockSkew`](ErrorKind::ClockSkew): one of the clocks is
+    /// wrong now. [`INVALID_ARGUMENT`](randflake::ErrorKind::InvalidArgument): no such end, or no
+    /// such bound.
+    fn repair(&mut self, request: &Repair) -> Result<Reply<Cut>>;
+
+    /// Releases a node id for its holder, who is dead for sure; see [`ReleaseDead`].
+    ///
+    /// # Errors
+    ///
+    /// As [`LeaseStore::repair`]; `INVALID_ARGUMENT`: nobody holds it, or its end comes from a
+    /// wrong clock.
+    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Cut>>;
 }
 
 /// What the rows of a lease belong to: 128 random bits, made in memory for one lease of one
@@ -173,6 +204,8 @@ pub struct Acquire {
     pub ttl: u32,
     /// The unix second on the clock that ids are stamped with.
     pub client_now: i64,
+    /// By what an operator may know the holder.
+    pub note: Note,
 }
 
 /// Asks for more time.
@@ -235,7 +268,7 @@ impl Fence {
     }
 }
 
-/// The four operations.
+/// The operations.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Operation {
     /// [`LeaseStore::acquire`].
@@ -246,6 +279,12 @@ pub enum Operation {
     Release,
     /// [`LeaseStore::fence`].
     Fence,
+    /// [`LeaseStore::list`].
+    List,
+    /// [`LeaseStore::repair`].
+    Repair,
+    /// [`LeaseStore::release_dead`].
+    ReleaseDead,
 }
 
 /// An answer, bound to its request: it echoes the token and the operation. A connection that was
@@ -394,6 +433,8 @@ pub struct Namespace {
     secret: Secret,
     layout: Layout,
     limits: Limits,
+    /// Takes whatever has that name, and makes nothing.
+    operator: bool,
 }
 
 /// The bounds of a namespace, kept in the store.
@@ -445,6 +486,31 @@ impl Namespace {
         Self::named(name.into(), none, layout)
     }
 
+    /// Names a namespace that is there, whatever its secret and layout: enough to
+    /// [list](LeaseStore::list), [fence](LeaseStore::fence), [repair](LeaseStore::repair) and
+    /// [release](LeaseStore::release_dead), and not to lease or to make it.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: another name.
+    ///
+    /// ```
+    /// use randflake::Secret;
+    /// use randflake_leases::{Fence, LeaseStore, MemoryStore, Namespace, Token};
+    ///
+    /// let mut store = MemoryStore::new(Namespace::new("orders", &Secret::random())?);
+    /// let mut operator = store.namespace(Namespace::for_operator("orders")?);
+    /// let fence = Fence { token: Token::random() };
+    /// assert_eq!(operator.fence(&fence).unwrap_err().code(), "STORE_NOT_INITIALIZED");
+    /// assert!(store.fence(&fence).is_ok(), "makes it");
+    /// assert!(operator.fence(&fence).is_ok());
+    /// # Ok::<(), randflake_leases::Error>(())
+    /// ```
+    pub fn for_operator(name: impl Into<String>) -> Result<Self> {
+        let namespace = Self::for_layout(name, Layout::randflake())?;
+        Ok(Self { operator: true, ..namespace })
+    }
+
     fn named(name: String, secret: Secret, layout: Layout) -> Result<Self> {
         let fits = (1..=Self::MAX_NAME).contains(&name.len());
         if !fits || name.chars().any(char::is_control) {
@@ -463,6 +529,7 @@ impl Namespace {
                 max_skew: 5,
                 max_node_id: layout.max_node_id(),
             },
+            operator: false,
         })
     }
 
@@ -554,9 +621,20 @@ impl Namespace {
     /// # Errors
     ///
     /// [`SecretMismatch`](ErrorKind::SecretMismatch): it belongs to another secret.
-    /// `INVALID_ARGUMENT`: it was made for another layout, or with another largest node id.
+    /// `INVALID_ARGUMENT`: it was made for another layout, with another largest node id, or by
+    /// another version.
     pub fn check(&self, made: &Made) -> Result<()> {
         let name = &self.name;
+        if made.format != FORMAT {
+            return Err(Error::invalid_argument(format!(
+                "namespace {name:?} of this store has the format {}, and this version knows \
+                 {FORMAT}; use the version that made it",
+                made.format
+            )));
+        }
+        if self.operator {
+            return Ok(());
+        }
         // First: whoever has another layout has no secret, or another one.
         let layout = self.layout();
         if made.layout != layout {
@@ -587,6 +665,39 @@ impl Namespace {
     }
 }
 
+impl Namespace {
+    /// Whether nothing but the name is known.
+    pub(crate) fn is_for_operator(&self) -> bool {
+        self.operator
+    }
+
+    /// Refuses to lease without a secret.
+    pub(crate) fn may_lease(&self) -> Result<()> {
+        if self.operator {
+            return Err(Error::invalid_argument(
+                "an operator's namespace has no secret, and leases nothing; name it with its \
+                 secret or its layout",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses to make what is not there, without a secret.
+    pub(crate) fn may_make(&self) -> Result<()> {
+        if self.operator {
+            return Err(Error::new(
+                ErrorKind::StoreNotInitialized,
+                format!(
+                    "there is no namespace {:?} in this store; look for the right name, or at the \
+                     right store",
+                    self.name
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
 impl Limits {
     fn check(self, layout: &Layout) -> Result<()> {
         let Self { max_ttl, max_skew, max_node_id } = self;
@@ -609,6 +720,8 @@ impl Limits {
 /// What a store keeps of a namespace from the day it is made.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Made {
+    /// Version of what the store keeps; 1 so far.
+    pub format: u32,
     /// The bounds.
     pub limits: Limits,
     /// See [`Namespace::layout`].
@@ -625,6 +738,7 @@ impl Made {
     pub fn new(namespace: &Namespace) -> Self {
         let salt = random_bytes();
         Self {
+            format: FORMAT,
             limits: namespace.limits,
             layout: namespace.layout(),
             salt,

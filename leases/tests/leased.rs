@@ -17,7 +17,10 @@ use std::{
 use randflake::{Error, ErrorKind, Id, Result, Secret};
 use randflake_leases::{
     Acquire, Acquired, Fence, Fenced, LeaseStore, Leased, LeasedBuilder, Location, MemoryStore,
-    Namespace, Release, Released, Renew, Renewed, Reply, keeper::State, leased,
+    Namespace, Release, Released, Renew, Renewed, Reply,
+    keeper::State,
+    leased,
+    operator::{Cut, List, Listed, ReleaseDead, Repair},
 };
 
 use crate::common::Scratch;
@@ -71,6 +74,15 @@ impl LeaseStore for Shared {
     }
     fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
         self.ask(|store| store.fence(request))
+    }
+    fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
+        self.ask(|store| store.list(request))
+    }
+    fn repair(&mut self, request: &Repair) -> Result<Reply<Cut>> {
+        self.ask(|store| store.repair(request))
+    }
+    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Cut>> {
+        self.ask(|store| store.release_dead(request))
     }
 }
 

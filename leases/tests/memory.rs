@@ -5,7 +5,7 @@ mod common;
 use common::Dial;
 use randflake::{ErrorKind, Secret, layout};
 use randflake_leases::{
-    Acquire, Acquired, Fence, LeaseStore, MemoryStore, Namespace, Operation, Token, laws,
+    Acquire, Acquired, Fence, LeaseStore, MemoryStore, Namespace, Note, Operation, Token, laws,
 };
 
 struct Memory {
@@ -41,7 +41,7 @@ fn obeys_the_laws() {
 
 fn ask(memory: &mut Memory, client_now: i64) -> randflake_leases::Result<Acquired> {
     let token = Token::random();
-    let request = Acquire { token, want: 1, ttl: 300, client_now };
+    let request = Acquire { token, want: 1, ttl: 300, client_now, note: Note::default() };
     memory.store.acquire(&request)?.answer_to(token, Operation::Acquire)
 }
 

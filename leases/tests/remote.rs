@@ -18,11 +18,12 @@ use std::{
 use common::{
     Dial, SECOND, START, acquire, assert_disjoint, granted, namespace, release, renew, secret,
 };
-use randflake::{Clock, SystemClock, layout};
+use randflake::{Clock, ErrorKind, SystemClock, layout};
 use randflake_leases::{
-    Acquire, Acquired, Fence, Fenced, LeaseStore, Namespace, NodeLease, Operation, Release,
-    Released, Renew, Renewed, Reply, Result, Token,
+    Acquire, Acquired, Error, Fence, Fenced, LeaseStore, Namespace, NodeLease, Note, Operation,
+    Release, Released, Renew, Renewed, Reply, Result, Token,
     laws::{self, Subject as _},
+    operator::{Cut, List, Listed, ReleaseDead, Repair},
     remote::{
         Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
     },
@@ -85,6 +86,45 @@ impl<S: LeaseStore> LeaseStore for Patient<S> {
 
     fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
         self.0.fence(request)
+    }
+
+    fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
+        self.0.list(request)
+    }
+
+    fn repair(&mut self, request: &Repair) -> Result<Reply<Cut>> {
+        let mut request = request.clone();
+        self.insist(request.client_now, |store, now| {
+            request.client_now = now;
+            store.repair(&request)
+        })
+    }
+
+    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Cut>> {
+        let mut request = request.clone();
+        self.insist(request.client_now, |store, now| {
+            request.client_now = now;
+            store.release_dead(&request)
+        })
+    }
+}
+
+impl<S: LeaseStore> Patient<S> {
+    fn insist<T>(
+        &mut self,
+        client_now: i64,
+        mut ask: impl FnMut(&mut S, i64) -> Result<T>,
+    ) -> Result<T> {
+        let is_right = client_now.abs_diff(now()) <= 1;
+        let mut client_now = client_now;
+        loop {
+            let outcome = ask(&mut self.0, client_now);
+            let skewed = |error: &Error| error.kind() == ErrorKind::ClockSkew;
+            if !is_right || !outcome.as_ref().is_err_and(skewed) {
+                return outcome;
+            }
+            client_now = now();
+        }
     }
 }
 
@@ -206,7 +246,8 @@ fn nobody_meets_anybody_under_contention() {
 fn a_life(store: &mut dyn LeaseStore) -> Option<NodeLease> {
     let token = Token::random();
     let [renews, gives_back, used, ..] = *token.as_bytes();
-    let ask = Acquire { token, want: 1, ttl: 1, client_now: now() };
+    let note = Note::default();
+    let ask = Acquire { token, want: 1, ttl: 1, client_now: now(), note };
     let reply = store.acquire(&ask).expect("the server answers");
     let outcome = reply.answer_to(token, Operation::Acquire).expect("bound");
     let Acquired::Granted { leases, .. } = outcome else {

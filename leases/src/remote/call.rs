@@ -71,10 +71,11 @@ pub enum Progress<T> {
 ///
 /// ```
 /// use randflake::Secret;
-/// use randflake_leases::{Acquire, Namespace, Token, remote::{Progress, Protocol, Response}};
+/// use randflake_leases::{Acquire, Namespace, Note, Token, remote::{Progress, Protocol, Response}};
 ///
 /// let protocol = Protocol::postgres(Namespace::new("orders", &Secret::random())?);
-/// let request = Acquire { token: Token::random(), want: 1, ttl: 300, client_now: 1763640000 };
+/// let (token, note) = (Token::random(), Note::of_process());
+/// let request = Acquire { token, want: 1, ttl: 300, client_now: 1763640000, note };
 /// let mut call = protocol.acquire(&request, request.client_now);
 /// let Progress::Run(statement) = call.start()? else { panic!("nothing is known yet") };
 /// assert!(statement.text.contains("randflake_namespace"));

@@ -2,7 +2,7 @@
 //! that it was decided on. etcd has no clock: the machine's is used.
 //!
 //! Keys: `randflake/<namespace>/meta`, and `randflake/<namespace>/node/<node id>` for each node id
-//! that was ever leased, with the text `start end_exclusive token before`. `before` is the end
+//! that was ever leased, with the text `start end_exclusive token before note`. `before` is the end
 //! before the last renewal, or the end if there was none; `-` is a token that was given back.
 //!
 //! A restored etcd tells so only in the header of its answer, which comes after the write. So what
@@ -18,8 +18,10 @@ use serde_json::{Value, json};
 
 use super::{Known, Line, Protocol, Response, Statement, TRIES, blocks, candidates, hex, unhex};
 use crate::{
-    Acquire, Acquired, Fenced, Limits, Made, NodeLease, Release, Released, Renew, Renewed, Result,
-    Token, rules, rules::Quarantine,
+    Acquire, Acquired, Fenced, Limits, Made, NodeLease, Note, Release, Released, Renew, Renewed,
+    Result, Token,
+    operator::{Cut, Listed, Node},
+    rules::{self, Quarantine},
 };
 
 /// Node ids written by one transaction; etcd allows 128 operations unless told otherwise.
@@ -28,6 +30,8 @@ const WRITES: usize = 40;
 const LOOKS: [usize; 2] = [8, 100];
 /// Node ids looked at as a range.
 const BLOCK: u32 = 1000;
+/// Node ids of one answer of a list: with the longest names and notes less than a megabyte.
+const PAGE: usize = 500;
 
 /// What etcd knows of one node id.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -36,28 +40,35 @@ pub(super) struct Row {
     end_exclusive: i64,
     token: Option<Token>,
     before: i64,
+    note: Note,
     /// Version of the key; 0: there is none.
     revision: i64,
 }
 
 /// A node id that was never leased.
-const NEVER: Row = Row { start: 0, end_exclusive: 0, token: None, before: 0, revision: 0 };
+const NEVER: Row =
+    Row { start: 0, end_exclusive: 0, token: None, before: 0, note: Note::NONE, revision: 0 };
 
 impl Row {
     fn text(&self) -> String {
         let token = self.token.map_or("-".into(), |token| hex(token.as_bytes()));
-        format!("{} {} {token} {}", self.start, self.end_exclusive, self.before)
+        format!("{} {} {token} {} {}", self.start, self.end_exclusive, self.before, self.note)
     }
 
     fn parse(text: &str, revision: i64) -> Option<Self> {
-        let mut words = text.split(' ');
+        let mut words = text.splitn(5, ' ');
         let (start, end_exclusive) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         let token = match words.next()? {
             "-" => None,
             digits => Some(Token::from_bytes(unhex(digits)?)),
         };
         let before = words.next()?.parse().ok()?;
-        words.next().is_none().then_some(Self { start, end_exclusive, token, before, revision })
+        let note = Note::new(words.next().unwrap_or_default());
+        Some(Self { start, end_exclusive, token, before, note, revision })
+    }
+
+    fn node(&self, node_id: u32) -> Node {
+        Node { lease: lease((node_id, *self)), held: self.token.is_some(), note: self.note }
     }
 }
 
@@ -259,14 +270,27 @@ async fn put_fence(
     now: i64,
 ) -> Result<Option<Fenced>> {
     let (quarantine, fenced) = rules::fence(known.made.limits, known.quarantine, now)?;
+    let written = put_quarantine(of, line, known, cluster_id, quarantine).await?;
+    Ok(written.then_some(fenced))
+}
+
+/// Writes a quarantine unless the namespace has changed meanwhile.
+async fn put_quarantine(
+    of: &Protocol,
+    line: &Line,
+    known: &Known,
+    cluster_id: &str,
+    quarantine: Quarantine,
+) -> Result<bool> {
     let key = meta_key(of);
     let puts = [(key.clone(), meta(&known.made, cluster_id, quarantine))];
     let body = transact(of, line, vec![is_at(&key, known.meta_revision)], &puts, vec![]).await?;
-    Ok(body.succeeded.then_some(fenced))
+    Ok(body.succeeded)
 }
 
 fn meta(made: &Made, incarnation: &str, quarantine: Quarantine) -> String {
     json!({
+        "format": made.format,
         "incarnation": incarnation,
         "floor": quarantine.floor,
         "renew_above": quarantine.renew_above,
@@ -284,6 +308,7 @@ fn parse_meta(text: &str) -> Option<(Made, String, Quarantine)> {
     let meta: Value = serde_json::from_str(text).ok()?;
     let limit = |name: &str| u32::try_from(meta[name].as_u64()?).ok();
     let made = Made {
+        format: limit("format")?,
         limits: Limits {
             max_ttl: limit("max_ttl")?,
             max_skew: limit("max_skew")?,
@@ -480,8 +505,8 @@ async fn take(
                 let start = row.end_exclusive.max(earliest);
                 let before = end_exclusive;
                 let revision = row.revision;
-                let token = Some(request.token);
-                (node_id, Row { start, end_exclusive, token, before, revision })
+                let (token, note) = (Some(request.token), request.note);
+                (node_id, Row { start, end_exclusive, token, before, note, revision })
             })
             .collect();
         if picked.is_empty() {
@@ -615,6 +640,100 @@ pub(super) async fn fence(of: &Protocol, line: &Line, now: i64) -> Result<Fenced
         if let Some(fenced) = put_fence(of, line, &known, &known.incarnation, now).await? {
             check(of, line, None, now).await?;
             return Ok(fenced);
+        }
+    }
+    Err(of.unavailable("its namespace changes again and again"))
+}
+
+/// Looks, page by page at the version of the first one, and writes nothing.
+pub(super) async fn list(
+    of: &Protocol,
+    line: &Line,
+    node_id: Option<u32>,
+    now: i64,
+) -> Result<Listed> {
+    let key = meta_key(of);
+    let mut from = node_id.map_or_else(|| node_key(of, 0), |node_id| node_key(of, node_id));
+    let end = node_id.map_or_else(|| format!("{}node0", directory(of)), |_| format!("{from}\0"));
+    let (mut found_meta, mut revision, mut nodes) = (None, 0, Vec::new());
+    loop {
+        let range = json!({"request_range": {
+            "key": BASE64.encode(&from),
+            "range_end": BASE64.encode(&end),
+            "limit": PAGE.to_string(),
+            "revision": revision.to_string(), // 0: the newest
+        }});
+        let meta_range = if found_meta.is_none() { vec![get(&key)] } else { vec![] };
+        let body = transact(of, line, vec![], &[], [meta_range, vec![range]].concat()).await?;
+        if found_meta.is_none() {
+            let (_, value, _) = body
+                .found
+                .iter()
+                .find(|(found, ..)| *found == key)
+                .ok_or_else(|| of.not_initialized())?;
+            let meta = parse_meta(value).ok_or_else(|| of.malformed("meta"))?;
+            let went_back = of.known().is_some_and(|known| known.revision > body.revision);
+            revision = body.revision;
+            found_meta = Some((meta, body.cluster_id, went_back));
+        }
+        let before = nodes.len();
+        for (found, value, at) in body.found.iter().filter(|(found, ..)| *found != key) {
+            let node_id = found.rsplit_once("/node/").and_then(|(_, id)| id.parse().ok());
+            let row = Row::parse(value, *at).zip(node_id);
+            let (row, node_id) = row.ok_or_else(|| of.malformed("a node id"))?;
+            nodes.push(row.node(node_id));
+            from = format!("{found}\0");
+        }
+        if nodes.len() - before < PAGE {
+            break;
+        }
+    }
+    let ((made, incarnation, quarantine), cluster_id, went_back) =
+        found_meta.ok_or_else(|| of.malformed("meta"))?;
+    of.namespace.check(&made)?;
+    let incarnation_changed = went_back || incarnation != cluster_id;
+    Ok(Listed { incarnation_changed, ..rules::listed(&made, quarantine, now, nodes) })
+}
+
+/// Changes one node id for an operator: it belongs to nobody then.
+pub(super) async fn cut(
+    of: &Protocol,
+    line: &Line,
+    node_id: u32,
+    now: i64,
+    change: impl Fn(Limits, i64, &Node) -> Result<NodeLease>,
+) -> Result<Cut> {
+    let look = Look::Each(vec![node_id]);
+    let mut rows = glance(of, line, &look, now).await?;
+    for _ in 0..TRIES {
+        let limits = session(of, line, now).await?.made.limits;
+        let row = rows.get(&node_id).copied().filter(|row| row.revision > 0);
+        let row = row.ok_or_else(|| rules::never_leased(node_id))?;
+        let NodeLease { start, end_exclusive, .. } = change(limits, now, &row.node(node_id))?;
+        let free = Row { start, end_exclusive, token: None, before: end_exclusive, ..row };
+        let after = write(of, line, &[(node_id, free)], &look, now).await?;
+        if after.written {
+            of.state().rows.remove(&node_id);
+            return Ok(Cut { now, from: row.end_exclusive, to: end_exclusive });
+        }
+        rows = after.rows;
+    }
+    Err(of.unavailable("its node ids change again and again"))
+}
+
+/// Changes the quarantine for an operator.
+pub(super) async fn cut_floor(
+    of: &Protocol,
+    line: &Line,
+    now: i64,
+    change: impl Fn(Limits, i64, Quarantine) -> Result<(Quarantine, Cut)>,
+) -> Result<Cut> {
+    for _ in 0..TRIES {
+        let known = check(of, line, None, now).await?;
+        let (quarantine, cut) = change(known.made.limits, now, known.quarantine)?;
+        if put_quarantine(of, line, &known, &known.incarnation, quarantine).await? {
+            check(of, line, None, now).await?;
+            return Ok(cut);
         }
     }
     Err(of.unavailable("its namespace changes again and again"))

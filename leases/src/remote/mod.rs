@@ -33,8 +33,11 @@ pub use self::client::PostgresClient;
 pub use self::client::RedisClient;
 use crate::{
     Acquire, Acquired, Error, ErrorKind, Fence, Fenced, LeaseStore, Limits, Made, Namespace,
-    Release, Released, Renew, Renewed, Reply, Result, Token, fork::Life, memory::unix_second,
-    rules::Quarantine,
+    Release, Released, Renew, Renewed, Reply, Result, Token,
+    fork::Life,
+    memory::unix_second,
+    operator::{Cut, List, Listed, Node, ReleaseDead, Repair, Target},
+    rules::{self, Quarantine},
 };
 
 /// How often a statement is tried that the server asks to repeat.
@@ -190,6 +193,7 @@ impl Protocol {
     pub fn acquire(&self, request: &Acquire, now: i64) -> Call<Reply<Acquired>> {
         let (this, request) = (self.clone(), request.clone());
         Call::new(async move |line| {
+            this.namespace.may_lease()?;
             let outcome = match this.engine {
                 Engine::Etcd => etcd::acquire(&this, &line, &request, now).await,
                 _ => rows::acquire(&this, &line, &request).await,
@@ -237,6 +241,60 @@ impl Protocol {
         })
     }
 
+    /// See [`LeaseStore::list`].
+    #[must_use]
+    pub fn list(&self, request: &List, now: i64) -> Call<Reply<Listed>> {
+        let (this, request) = (self.clone(), request.clone());
+        Call::new(async move |line| {
+            let outcome = match this.engine {
+                Engine::Etcd => etcd::list(&this, &line, request.node_id, now).await,
+                _ => rows::list(&this, &line, &request).await,
+            };
+            outcome.map(|outcome| request.reply(outcome))
+        })
+    }
+
+    /// See [`LeaseStore::repair`].
+    #[must_use]
+    pub fn repair(&self, request: &Repair, now: i64) -> Call<Reply<Cut>> {
+        let (this, request) = (self.clone(), request.clone());
+        Call::new(async move |line| {
+            let of_node =
+                |limits: Limits, now: i64, node: &Node| rules::repair(limits, now, &request, node);
+            let of_floor = |limits: Limits, now: i64, quarantine: Quarantine| {
+                rules::repair_floor(limits, now, &request, quarantine)
+            };
+            let outcome = match (request.target, this.engine) {
+                (Target::Node(node_id), Engine::Etcd) => {
+                    etcd::cut(&this, &line, node_id, now, of_node).await
+                }
+                (Target::Node(node_id), _) => {
+                    rows::cut(&this, &line, request.token, node_id, of_node).await
+                }
+                (Target::Floor, Engine::Etcd) => etcd::cut_floor(&this, &line, now, of_floor).await,
+                (Target::Floor, _) => rows::cut_floor(&this, &line, request.token, of_floor).await,
+            };
+            outcome.map(|outcome| request.reply(outcome))
+        })
+    }
+
+    /// See [`LeaseStore::release_dead`].
+    #[must_use]
+    pub fn release_dead(&self, request: &ReleaseDead, now: i64) -> Call<Reply<Cut>> {
+        let (this, request) = (self.clone(), request.clone());
+        Call::new(async move |line| {
+            let change = |limits: Limits, now: i64, node: &Node| {
+                rules::release_dead(limits, now, &request, node)
+            };
+            let node_id = request.node_id;
+            let outcome = match this.engine {
+                Engine::Etcd => etcd::cut(&this, &line, node_id, now, change).await,
+                _ => rows::cut(&this, &line, request.token, node_id, change).await,
+            };
+            outcome.map(|outcome| request.reply(outcome))
+        })
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -263,18 +321,19 @@ impl Protocol {
             return Err(self.replaced());
         }
         let asked = init.or(self.create.then_some(false));
-        asked.ok_or_else(|| {
-            Error::new(
-                ErrorKind::StoreNotInitialized,
-                format!(
-                    "{} has no namespace {:?}; make it with one call of init, and with a \
-                     quarantine if leases of it may be running, as after a restart without its \
-                     data",
-                    self.engine.name(),
-                    self.namespace.name()
-                ),
-            )
-        })
+        asked.filter(|_| !self.namespace.is_for_operator()).ok_or_else(|| self.not_initialized())
+    }
+
+    fn not_initialized(&self) -> Error {
+        Error::new(
+            ErrorKind::StoreNotInitialized,
+            format!(
+                "{} has no namespace {:?}; make it with one call of init, and with a quarantine \
+                 if leases of it may be running, as after a restart without its data",
+                self.engine.name(),
+                self.namespace.name()
+            ),
+        )
     }
 
     fn replaced(&self) -> Error {
@@ -340,7 +399,7 @@ impl Client for Box<dyn Client> {
 ///
 /// ```no_run
 /// use randflake::{Clock, Secret, SystemClock};
-/// use randflake_leases::{Acquire, Acquired, LeaseStore, Namespace, Operation, Token};
+/// use randflake_leases::{Acquire, Acquired, LeaseStore, Namespace, Note, Operation, Token};
 /// use randflake_leases::remote::RemoteStore;
 ///
 /// let namespace = Namespace::new("orders", &Secret::random())?;
@@ -348,7 +407,7 @@ impl Client for Box<dyn Client> {
 /// store.init(false)?; // once, before the first lease
 /// let token = Token::random();
 /// let client_now = SystemClock.now()? / 1_000_000_000;
-/// let reply = store.acquire(&Acquire { token, want: 1, ttl: 300, client_now })?;
+/// let reply = store.acquire(&Acquire { token, want: 1, ttl: 300, client_now, note: Note::of_process() })?;
 /// if let Acquired::Granted { leases, .. } = reply.answer_to(token, Operation::Acquire)? {
 ///     println!("node id {}", leases[0].node_id);
 /// }
@@ -486,6 +545,18 @@ impl<C: Client> LeaseStore for RemoteStore<C> {
 
     fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
         self.drive(|protocol, now| protocol.fence(request, now))
+    }
+
+    fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
+        self.drive(|protocol, now| protocol.list(request, now))
+    }
+
+    fn repair(&mut self, request: &Repair) -> Result<Reply<Cut>> {
+        self.drive(|protocol, now| protocol.repair(request, now))
+    }
+
+    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Cut>> {
+        self.drive(|protocol, now| protocol.release_dead(request, now))
     }
 }
 

@@ -8,8 +8,10 @@ use super::{
     unhex,
 };
 use crate::{
-    Acquire, Acquired, Error, ErrorKind, Fenced, Limits, Made, NodeLease, Release, Released, Renew,
-    Renewed, Result, Token, rules, rules::Quarantine,
+    Acquire, Acquired, Error, ErrorKind, Fenced, Limits, Made, NodeLease, Note, Release, Released,
+    Renew, Renewed, Result, Token,
+    operator::{Cut, List, Listed, Node},
+    rules::{self, Quarantine},
 };
 
 /// SQLSTATE: no such table.
@@ -37,6 +39,9 @@ enum Kind {
     Renew,
     Release,
     Fence,
+    List,
+    Cut,
+    CutFloor,
 }
 
 macro_rules! sql {
@@ -56,6 +61,9 @@ impl Kind {
             Self::Renew => "renew",
             Self::Release => "release",
             Self::Fence => "fence",
+            Self::List => "list",
+            Self::Cut => "cut",
+            Self::CutFloor => "cut_floor",
         }
     }
 
@@ -68,17 +76,23 @@ impl Kind {
             Self::Renew => sql!("session", "request", "renew"),
             Self::Release => sql!("session", "request", "release"),
             Self::Fence => sql!("session", "fence"),
+            Self::List => sql!("session", "list"),
+            Self::Cut => sql!("session", "cut"),
+            Self::CutFloor => sql!("session", "cut_floor"),
         }
     }
 
     const fn lua(self) -> &'static str {
         match self {
-            Self::Check => lua!("session", "check"),
-            Self::CreateTables | Self::Create => lua!("session", "create"),
-            Self::Acquire => lua!("session", "request", "acquire"),
-            Self::Renew => lua!("session", "request", "renew"),
-            Self::Release => lua!("session", "request", "release"),
-            Self::Fence => lua!("session", "fence"),
+            Self::Check => lua!("session", "notice", "check"),
+            Self::CreateTables | Self::Create => lua!("session", "notice", "create"),
+            Self::Acquire => lua!("session", "notice", "request", "acquire"),
+            Self::Renew => lua!("session", "notice", "request", "renew"),
+            Self::Release => lua!("session", "notice", "request", "release"),
+            Self::Fence => lua!("session", "notice", "fence"),
+            Self::List => lua!("session", "list"),
+            Self::Cut => lua!("session", "cut"),
+            Self::CutFloor => lua!("session", "notice", "cut_floor"),
         }
     }
 }
@@ -204,12 +218,12 @@ pub(super) async fn check(of: &Protocol, line: &Line, init: Option<bool>) -> Res
                 continue;
             }
         }
-        let rows: Vec<[String; 12]> = cells(of, response, Kind::Check, token)?;
-        let [_, _, status, _, incarnation, .., replicas] = &rows[0];
+        let rows: Vec<[String; 13]> = cells(of, response, Kind::Check, token)?;
+        let [_, _, status, _, incarnation, made_cells @ .., replicas] = &rows[0];
         match status.as_str() {
             "OK" => {
                 let known = Known {
-                    made: made(of, &rows[0])?,
+                    made: made(of, made_cells)?,
                     incarnation: incarnation.clone(),
                     meta_revision: 0,
                     quarantine: Quarantine::default(),
@@ -240,14 +254,15 @@ fn create(of: &Protocol, token: Token, made: &Made, quarantine: bool) -> Stateme
     let mut rest: Vec<String> =
         [max_ttl, max_skew, max_node_id].iter().map(ToString::to_string).collect();
     rest.extend([made.layout.clone(), hex(&made.salt), hex(&made.key_check)]);
-    rest.push(quarantine.to_string());
+    rest.extend([quarantine.to_string(), made.format.to_string()]);
     statement(of, Kind::Create, token, rest)
 }
 
-fn made(of: &Protocol, cells: &[String; 12]) -> Result<Made> {
-    let [_, _, _, _, _, max_ttl, max_skew, max_node_id, layout, salt, key_check, _] = cells;
+fn made(of: &Protocol, cells: &[String; 7]) -> Result<Made> {
+    let [format, max_ttl, max_skew, max_node_id, layout, salt, key_check] = cells;
     let limit = |cell: &String| cell.parse().map_err(|_| of.malformed("a limit"));
     Ok(Made {
+        format: limit(format)?,
         limits: Limits {
             max_ttl: limit(max_ttl)?,
             max_skew: limit(max_skew)?,
@@ -261,7 +276,7 @@ fn made(of: &Protocol, cells: &[String; 12]) -> Result<Made> {
 
 /// Refuses a Redis that may forget, unless that is allowed.
 async fn check_settings(of: &Protocol, line: &Line, has_replicas: bool) -> Result<()> {
-    if of.engine != Engine::Redis || of.allow_weak {
+    if of.engine != Engine::Redis || of.allow_weak || of.namespace.is_for_operator() {
         return Ok(());
     }
     let mut values: [String; SETTINGS.len()] = Default::default();
@@ -367,8 +382,8 @@ struct Request<'a> {
     client_now: i64,
     ttl: u32,
     node_ids: &'a [u32],
-    /// How many are wanted, or the first second that was not used.
-    last: Option<i64>,
+    /// How many are wanted, and the note; or the first second that was not used.
+    rest: Vec<String>,
 }
 
 impl Request<'_> {
@@ -383,7 +398,7 @@ impl Request<'_> {
             layout::LIFETIME_END.to_string(),
             format!("{{{}}}", node_ids.join(",")),
         ];
-        parameters.extend(self.last.map(|last| last.to_string()));
+        parameters.extend(self.rest.iter().cloned());
         parameters
     }
 }
@@ -397,8 +412,8 @@ pub(super) async fn acquire(of: &Protocol, line: &Line, request: &Acquire) -> Re
     let ask = async |node_ids: &[u32], want: usize, since: i64| {
         let Acquire { client_now, ttl, token, .. } = *request;
         let client_now = client_now.saturating_add(since);
-        let last = i64::try_from(want).ok();
-        let ask = Request { client_now, ttl, node_ids, last };
+        let rest = vec![want.to_string(), request.note.to_string()];
+        let ask = Request { client_now, ttl, node_ids, rest };
         perform(of, line, Kind::Acquire, token, |known| ask.parameters(known)).await
     };
 
@@ -441,7 +456,7 @@ pub(super) async fn renew(of: &Protocol, line: &Line, request: &Renew) -> Result
     let limits = session(of, line).await?.made.limits;
     rules::check_ttl(limits, request.ttl)?;
     let Renew { token, ref node_ids, ttl, client_now } = *request;
-    let ask = Request { client_now, ttl, node_ids, last: None };
+    let ask = Request { client_now, ttl, node_ids, rest: vec![] };
     let rest = |known: &Known| ask.parameters(known);
     let Answer { status, now, leases, .. } = perform(of, line, Kind::Renew, token, rest).await?;
     match status.as_str() {
@@ -454,7 +469,7 @@ pub(super) async fn renew(of: &Protocol, line: &Line, request: &Renew) -> Result
 
 pub(super) async fn release(of: &Protocol, line: &Line, request: &Release) -> Result<Released> {
     let Release { token, ref node_ids, used_until } = *request;
-    let ask = Request { client_now: 0, ttl: 0, node_ids, last: Some(used_until) };
+    let ask = Request { client_now: 0, ttl: 0, node_ids, rest: vec![used_until.to_string()] };
     let rest = |known: &Known| ask.parameters(known);
     let answer = perform(of, line, Kind::Release, token, rest).await?;
     status_is_ok(of, &answer)?;
@@ -471,4 +486,120 @@ pub(super) async fn fence(of: &Protocol, line: &Line, token: Token) -> Result<Fe
         floor: number(of, floor, "floor")?,
         renew_above: number(of, renew_above, "renew_above")?,
     })
+}
+
+/// Looks, and writes nothing: not even that the server is another one.
+pub(super) async fn list(of: &Protocol, line: &Line, request: &List) -> Result<Listed> {
+    let node_id = request.node_id.map(|node_id| node_id.to_string()).unwrap_or_default();
+    let response = insist(of, line, Kind::List, request.token, vec![node_id]).await?;
+    let rows: Vec<[String; 15]> = cells(of, response, Kind::List, request.token)?;
+    let [_, _, status, now, changed, made_cells @ .., floor, renew_above, nodes] = &rows[0];
+    match status.as_str() {
+        "OK" => {}
+        "NOT_INITIALIZED" => return Err(of.not_initialized()),
+        status => return Err(unexpected(of, status)),
+    }
+    let made = made(of, made_cells)?;
+    of.namespace.check(&made)?;
+    let quarantine = Quarantine {
+        floor: number(of, floor, "floor")?,
+        renew_above: number(of, renew_above, "renew_above")?,
+    };
+    let nodes: Option<Vec<Node>> = nodes.lines().map(node).collect();
+    let mut nodes = nodes.ok_or_else(|| of.malformed("a node id"))?;
+    nodes.sort_unstable_by_key(|node| node.lease.node_id);
+    let listed = rules::listed(&made, quarantine, number(of, now, "now")?, nodes);
+    Ok(Listed { incarnation_changed: changed == "true", ..listed })
+}
+
+/// Reads a line of a list: node id, start, end, whether it is held, and the note.
+fn node(line: &str) -> Option<Node> {
+    let mut words = line.splitn(5, ' ');
+    let node_id = words.next()?.parse().ok().filter(|node_id| *node_id <= layout::MAX_NODE_ID)?;
+    let (start, end_exclusive) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let held = words.next()? == "true";
+    let note = Note::new(words.next()?);
+    Some(Node { lease: NodeLease { node_id, start, end_exclusive }, held, note })
+}
+
+/// Changes one node id, if it is still what it was when that was decided: the decision is Rust's.
+pub(super) async fn cut(
+    of: &Protocol,
+    line: &Line,
+    token: Token,
+    node_id: u32,
+    change: impl Fn(Limits, i64, &Node) -> Result<NodeLease>,
+) -> Result<Cut> {
+    for _ in 0..TRIES {
+        let listed = list(of, line, &List { token, node_id: Some(node_id) }).await?;
+        let node = listed.nodes.first().ok_or_else(|| rules::never_leased(node_id))?;
+        let lease = change(listed.limits, listed.now, node)?;
+        let (from, to) = (node.lease.end_exclusive, lease.end_exclusive);
+        let rest = [node.lease.start, from, lease.start, to].map(|second| second.to_string());
+        let rest = [vec![node_id.to_string()], rest.to_vec()].concat();
+        if compared(of, line, Kind::Cut, token, rest).await? {
+            return Ok(Cut { now: listed.now, from, to });
+        }
+    }
+    Err(of.unavailable("it changes while it is asked, again and again"))
+}
+
+/// Changes the quarantine, if it is still what it was when that was decided.
+pub(super) async fn cut_floor(
+    of: &Protocol,
+    line: &Line,
+    token: Token,
+    change: impl Fn(Limits, i64, Quarantine) -> Result<(Quarantine, Cut)>,
+) -> Result<Cut> {
+    for _ in 0..TRIES {
+        let listed = list(of, line, &List { token, node_id: Some(0) }).await?;
+        let Listed { floor, renew_above, .. } = listed;
+        let (quarantine, cut) =
+            change(listed.limits, listed.now, Quarantine { floor, renew_above })?;
+        let rest = [floor, quarantine.floor, quarantine.renew_above];
+        let rest = rest.iter().map(ToString::to_string).collect();
+        if compared(of, line, Kind::CutFloor, token, rest).await? {
+            return Ok(cut);
+        }
+    }
+    Err(of.unavailable("it changes while it is asked, again and again"))
+}
+
+/// Runs what writes only where nothing has changed, and returns whether it has written.
+async fn compared(
+    of: &Protocol,
+    line: &Line,
+    kind: Kind,
+    token: Token,
+    rest: Vec<String>,
+) -> Result<bool> {
+    let response = insist(of, line, kind, token, rest).await?;
+    let answer = answer(of, response, kind, token)?;
+    match answer.status.as_str() {
+        "OK" => Ok(true),
+        "CHANGED" => Ok(false),
+        status => Err(unexpected(of, status)),
+    }
+}
+
+/// Runs what needs nothing to be known of the namespace.
+async fn insist(
+    of: &Protocol,
+    line: &Line,
+    kind: Kind,
+    token: Token,
+    rest: Vec<String>,
+) -> Result<Response> {
+    for _ in 0..TRIES {
+        match line.run(statement(of, kind, token, rest.clone())).await {
+            Response::Refused { code, .. } if AGAIN.contains(&code.as_str()) => {
+                line.run(PAUSE).await;
+            }
+            Response::Refused { code, .. } if code == UNDEFINED_TABLE => {
+                return Err(of.not_initialized());
+            }
+            response => return Ok(response),
+        }
+    }
+    Err(of.unavailable("it asks to repeat the same statement again and again"))
 }

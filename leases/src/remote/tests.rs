@@ -5,7 +5,7 @@ use randflake::{Secret, layout};
 use serde_json::json;
 
 use super::*;
-use crate::store::random_bytes;
+use crate::{Note, store::random_bytes};
 
 const NOW: i64 = 1_763_640_000;
 const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
@@ -16,7 +16,8 @@ fn namespace() -> Namespace {
 }
 
 fn request() -> Acquire {
-    Acquire { token: Token::random(), want: 1, ttl: 300, client_now: NOW }
+    let note = Note::default();
+    Acquire { token: Token::random(), want: 1, ttl: 300, client_now: NOW, note }
 }
 
 /// Answers each statement until the call ends.
@@ -49,6 +50,7 @@ fn checked(made: &Made, token: &str) -> Response {
         "OK",
         &now,
         "server/1",
+        "1",
         "300",
         "5",
         &max_node_id,
@@ -184,7 +186,7 @@ fn answers_of_etcd_that_make_no_sense_are_failures() {
     };
     let made = Made::new(&namespace());
     let meta = json!({
-        "incarnation": "1", "floor": 0, "renew_above": 0, "max_ttl": 300, "max_skew": 5,
+        "format": 1, "incarnation": "1", "floor": 0, "renew_above": 0, "max_ttl": 300, "max_skew": 5,
         "max_node_id": layout::MAX_NODE_ID, "layout": made.layout, "salt": hex(&made.salt),
         "key_check": hex(&made.key_check),
     })
@@ -208,7 +210,7 @@ fn answers_of_etcd_that_make_no_sense_are_failures() {
         String::new(),
         answer(json!([pair("meta", &meta), pair(node, "")])),
         answer(json!([pair("meta", &meta), pair(node, "1 2")])),
-        answer(json!([pair("meta", &meta), pair(node, "1 2 - 3 4")])),
+        answer(json!([pair("meta", &meta), pair(node, "1 2 - x note")])),
         answer(json!([pair("meta", &meta), pair(node, "1 2 abc 3")])),
         // A success that reads back what somebody else wrote.
         json!({

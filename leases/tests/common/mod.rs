@@ -12,12 +12,13 @@ use std::{
 
 use randflake::Secret;
 use randflake_leases::{
-    Acquire, Acquired, LeaseStore, Namespace, NodeLease, Operation, Release, Renew, Renewed,
+    Acquire, Acquired, LeaseStore, Namespace, NodeLease, Note, Operation, Release, Renew, Renewed,
     Result, Token,
 };
 
 pub(crate) const SECOND: i64 = 1_000_000_000;
 pub(crate) const START: i64 = 1_763_640_000;
+pub(crate) const NOTE: &str = "a test";
 pub(crate) const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
 
 /// A unix second that tests set.
@@ -91,7 +92,7 @@ pub(crate) fn acquire(
     want: u32,
     now: i64,
 ) -> Result<Acquired> {
-    let request = Acquire { token, want, ttl: 300, client_now: now };
+    let request = Acquire { token, want, ttl: 300, client_now: now, note: Note::new(NOTE) };
     store.acquire(&request)?.answer_to(token, Operation::Acquire)
 }
 

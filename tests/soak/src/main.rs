@@ -17,7 +17,8 @@ use std::{
 
 use randflake::{Clock, ErrorKind, Id, Result, Secret, SystemClock, layout};
 use randflake_leases::{
-    Acquire, Acquired, LeaseStore, Leased, LeasedBuilder, Namespace, Operation, SqliteStore, Token,
+    Acquire, Acquired, LeaseStore, Leased, LeasedBuilder, Namespace, Note, Operation, SqliteStore,
+    Token,
 };
 
 const PAUSE: Duration = Duration::from_millis(50);
@@ -122,7 +123,7 @@ fn reserve(store: &str, secret: &Secret, free: u32) -> Result<(), Box<dyn Error>
     let mut wanted = layout::MAX_NODE_ID + 1 - free;
     while wanted > 0 {
         let (token, client_now) = (Token::random(), SystemClock.now()? / 1_000_000_000);
-        let request = Acquire { token, want: wanted.min(most), ttl: DAY, client_now };
+        let request = Acquire { token, want: wanted.min(most), ttl: DAY, client_now, note: Note::of_process() };
         match store.acquire(&request)?.answer_to(token, Operation::Acquire)? {
             Acquired::Granted { leases, .. } => wanted -= u32::try_from(leases.len())?,
             Acquired::ClockSkew { .. } => {} // a second has passed meanwhile

@@ -12,8 +12,9 @@ known as materialized (
 ),
 -- In the order of node ids, so that two of these never wait for each other.
 granted as (
-    insert into randflake_node as node (namespace, node_id, start, end_exclusive, token)
-    select state.id, picked.node_id, state.start, state.end_exclusive, $2::text::uuid
+    insert into randflake_node as node (namespace, node_id, start, end_exclusive, token, note)
+    select
+        state.id, picked.node_id, state.start, state.end_exclusive, $2::text::uuid, $11::text
     from state
     cross join lateral (
         select candidate.node_id
@@ -33,7 +34,8 @@ granted as (
     set
         start = greatest(node.end_exclusive, excluded.start),
         end_exclusive = excluded.end_exclusive,
-        token = excluded.token
+        token = excluded.token,
+        note = excluded.note
     where node.end_exclusive <= (select state.now from state)
     returning node.node_id, node.start, node.end_exclusive
 ),

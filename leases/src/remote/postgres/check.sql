@@ -23,6 +23,7 @@ select
     end as status,
     session.now::text as now,
     session.incarnation,
+    coalesce(namespace.format::text, '') as format,
     coalesce(namespace.max_ttl::text, '') as max_ttl,
     coalesce(namespace.max_skew::text, '') as max_skew,
     coalesce(namespace.max_node_id::text, '') as max_node_id,

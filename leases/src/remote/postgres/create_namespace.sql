@@ -1,7 +1,7 @@
 made as (
     insert into randflake_namespace (
         name, incarnation, max_ttl, max_skew, max_node_id, layout, salt, key_check,
-        floor, renew_above
+        floor, renew_above, format
     )
     select
         $1::text,
@@ -15,7 +15,8 @@ made as (
         case
             when $9::text::boolean then session.now + $3::text::bigint + $4::text::bigint else 0
         end,
-        case when $9::text::boolean then session.now + $4::text::bigint else 0 end
+        case when $9::text::boolean then session.now + $4::text::bigint else 0 end,
+        $10::text::int
     from session
     where not session.in_transaction
     on conflict (name) do nothing

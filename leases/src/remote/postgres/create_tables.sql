@@ -13,7 +13,9 @@ begin
         salt text not null,
         key_check text not null,
         floor bigint not null,
-        renew_above bigint not null
+        renew_above bigint not null,
+        -- Version of what is kept here.
+        format int not null
     );
     -- A node id without a row was never leased. No index but the key: renewals change only the
     -- end, and then write no index.
@@ -23,6 +25,8 @@ begin
         start bigint not null,
         end_exclusive bigint not null,
         token uuid,
+        -- What the last holder says of itself.
+        note text not null,
         primary key (namespace, node_id)
     ) with (fillfactor = 70);
 end

@@ -1,6 +1,7 @@
 -- $1 namespace, $2 token, $3 its salt, $4 the incarnation that is known, $5 the client's time,
 -- $6 ttl, $7 and $8 first second and end of all seconds, $9 node ids, $10 of an acquire
--- how many are wanted, and of a release the first second that was not used.
+-- how many are wanted, and of a release the first second that was not used; $11 of an acquire
+-- what the holder says of itself.
 state as materialized (
     select
         session.now,

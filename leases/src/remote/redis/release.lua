@@ -3,7 +3,8 @@ local used_until, count = tonumber(ARGV[10]), 0
 for _, node_id in ipairs(node_ids) do
   local held = known[node_id]
   if held and held.token == token then
-    put(node_id, held.start, math.min(math.max(used_until, held.start), held.end_exclusive), '-')
+    local end_exclusive = math.min(math.max(used_until, held.start), held.end_exclusive)
+    put(node_id, held.start, end_exclusive, '-', held.note)
     count = count + 1
   end
 end

@@ -19,24 +19,14 @@ local max_skew = read('max_skew')
 local clocks_agree = math.abs(now - client_now) <= max_skew
 local end_exclusive = math.min(now + math.min(ttl, read('max_ttl')), end_of_seconds)
 
--- What is known of the node ids: start, end_exclusive and token; nothing of one that was never
--- leased.
+-- What is known of the node ids.
 local known = {}
 for first = 1, #node_ids, 1000 do
   local last = math.min(first + 999, #node_ids)
   local values = redis.call('HMGET', KEYS[1], unpack(node_ids, first, last))
   for i = first, last do
-    local value = values[i - first + 1]
-    if value then
-      local s, e, t = string.match(value, '^(%d+) (%d+) (%S+)$')
-      known[node_ids[i]] = {start = tonumber(s), end_exclusive = tonumber(e), token = t}
-    end
+    known[node_ids[i]] = parse(values[i - first + 1])
   end
-end
-
-local function put(node_id, start, end_exclusive, holder)
-  local value = string.format('%d %d %s', start, end_exclusive, holder)
-  redis.call('HSET', KEYS[1], node_id, value)
 end
 
 local function lease(status, node_id, start, end_exclusive)

@@ -1,6 +1,6 @@
 -- Every script begins with this. KEYS[1] is all there is of a namespace, in one hash, so that
 -- nothing of it can be lost alone: the fields of `create.lua`, and for each node id that was ever
--- leased a field 'start end_exclusive token'; '-' for a token that was given back.
+-- leased a field 'start end_exclusive token note'; '-' for a token that was given back.
 local operation, token = ARGV[1], ARGV[2]
 local now = tonumber(redis.call('TIME')[1])
 local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
@@ -25,8 +25,15 @@ local function fence()
   return floor, renew_above
 end
 
--- Restarted or failed over: writes that were acknowledged may be gone.
-local incarnation = redis.call('HGET', KEYS[1], 'incarnation')
-if incarnation and incarnation ~= run_id then
-  fence()
+-- What is known of a node id; nothing of one that was never leased.
+local function parse(value)
+  if value then
+    local s, e, t, n = string.match(value, '^(%d+) (%d+) (%S+) ?(.*)$')
+    return {start = tonumber(s), end_exclusive = tonumber(e), token = t, note = n}
+  end
+end
+
+local function put(node_id, start, end_exclusive, holder, note)
+  local value = string.format('%d %d %s %s', start, end_exclusive, holder, note)
+  redis.call('HSET', KEYS[1], node_id, value)
 end

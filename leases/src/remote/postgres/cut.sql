@@ -1,0 +1,28 @@
+-- $3 a node id, $4 and $5 its start and end when it was decided to change it, $6 and $7 the new ones.
+cut as (
+    update randflake_node as node
+    set start = $6::text::bigint, end_exclusive = $7::text::bigint, token = null
+    from session, randflake_namespace as namespace
+    where
+        not session.in_transaction
+        and namespace.name = $1::text
+        and node.namespace = namespace.id
+        and node.node_id = $3::text::bigint
+        and node.start = $4::text::bigint
+        and node.end_exclusive = $5::text::bigint
+    returning node.node_id
+)
+select
+    'cut' as operation,
+    $2::text as token,
+    case
+        when session.in_transaction then 'TRANSACTION'
+        when exists (select from cut) then 'OK'
+        else 'CHANGED'
+    end as status,
+    session.now::text as now,
+    '' as detail,
+    '' as node_id,
+    '' as start,
+    '' as end_exclusive
+from session

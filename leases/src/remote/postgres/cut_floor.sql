@@ -1,0 +1,25 @@
+-- $3 the floor when it was decided to change it, $4 the new one, $5 which leases are not renewed.
+cut as (
+    update randflake_namespace as namespace
+    set floor = $4::text::bigint, renew_above = $5::text::bigint
+    from session
+    where
+        not session.in_transaction
+        and namespace.name = $1::text
+        and namespace.floor = $3::text::bigint
+    returning namespace.id
+)
+select
+    'cut_floor' as operation,
+    $2::text as token,
+    case
+        when session.in_transaction then 'TRANSACTION'
+        when exists (select from cut) then 'OK'
+        else 'CHANGED'
+    end as status,
+    session.now::text as now,
+    '' as detail,
+    '' as node_id,
+    '' as start,
+    '' as end_exclusive
+from session
