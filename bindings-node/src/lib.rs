@@ -5,6 +5,7 @@ mod arguments;
 mod client;
 mod cloak;
 mod clock;
+mod command;
 mod generator;
 mod inspector;
 mod layout;
@@ -69,6 +70,7 @@ fn functions<'call>(
         (c"createCloak", js.function(c"createCloak", Arc::clone(&module), cloak::create)?),
         (c"lease", js.function(c"lease", Arc::new(Arc::clone(&leases)), leased::create)?),
         (c"initStore", js.function(c"initStore", Arc::new(Arc::clone(&leases)), client::init)?),
+        (c"runCommand", js.function(c"runCommand", Arc::new(Arc::clone(&leases)), command::run)?),
         (c"endLeases", js.function(c"endLeases", leases, leased::end)?),
         (c"generateSecret", js.function(c"generateSecret", Arc::clone(&module), generate_secret)?),
         (c"newWeakness", js.function(c"newWeakness", Arc::clone(&module), new_weakness)?),

@@ -7,6 +7,7 @@ mod buffer;
 mod client;
 mod cloak;
 mod clock;
+mod command;
 mod errors;
 mod exit;
 mod generator;
@@ -26,6 +27,7 @@ mod _randflake {
     #[pymodule_export]
     use crate::{
         cloak::Cloak,
+        command::main,
         generator::Randflake,
         inspector::Inspector,
         layout::{Layout, RawParts},

@@ -1,7 +1,7 @@
 use clap::{Parser, Subcommand, builder::RangedI64ValueParser};
 use randflake::Layout;
 
-use crate::{generate::Generate, inspect::Inspect};
+use crate::{generate::Generate, inspect::Inspect, lease::Lease};
 
 /// Unique 64-bit ids that outsiders cannot predict, order or count
 #[derive(Parser)]
@@ -17,6 +17,7 @@ Examples:
   export RANDFLAKE_SECRET=$(cat secret.hex)
   randflake generate --store ids.db
   randflake generate -n 3 --store ids.db | randflake inspect
+  randflake lease list --store ids.db
 
 Results go to standard output, all else to standard error. Exit codes: 0 done;
 1 failed, and standard error says `randflake: CODE: message`; 2 wrong use; 130,
@@ -38,6 +39,8 @@ Examples:
     Secret,
     Generate(Generate),
     Inspect(Inspect),
+    #[command(subcommand)]
+    Lease(Lease),
 }
 
 /// Takes a node id.

@@ -5,11 +5,8 @@ use randflake::{Id, Randflake, Result};
 use randflake_leases::Leased;
 
 use crate::{
-    Failure, OpenServer, arguments, output,
-    progress::Progress,
-    secret::SecretPlace,
-    store::{self, StorePlace},
-    usage,
+    Failure, OpenServer, arguments, output, progress::Progress, secret::SecretPlace,
+    store::StorePlace, usage,
 };
 
 /// Ids that are made at a time: enough for the cipher's fast path, few enough for a pipe to flow.
@@ -74,7 +71,7 @@ impl Generate {
             let flake = Randflake::builder(&secret).node_ids(nodes).build()?;
             return self.write(|ids| flake.fill(ids));
         }
-        let Some(store) = self.store.name() else {
+        let Some(location) = self.store.location(open_server) else {
             return Err(usage(
                 Wrong::MissingRequiredArgument,
                 "where does the node id come from? From a store that leases it: --store ids.db; \
@@ -82,7 +79,7 @@ impl Generate {
             ));
         };
         let secret = self.secret.read()?;
-        let flake = Leased::builder(store::location(store, open_server), &secret)
+        let flake = Leased::builder(location, &secret)
             .namespace(&self.store.namespace)
             .acquire_timeout(Duration::from_secs(self.acquire_timeout.into()))
             .open()?;

@@ -9,6 +9,7 @@ mod arguments;
 mod failure;
 mod generate;
 mod inspect;
+mod lease;
 mod output;
 mod progress;
 mod secret;
@@ -62,6 +63,7 @@ fn follow(arguments: &[OsString], open_server: Arc<OpenServer>) -> Result<(), Fa
         Verb::Secret => secret::print(),
         Verb::Generate(generate) => generate.run(open_server),
         Verb::Inspect(inspect) => inspect.run(),
+        Verb::Lease(lease) => lease.run(open_server),
     }
 }
 

@@ -6,6 +6,8 @@ use std::{
     io::{self, BufWriter, IsTerminal, StdoutLock, Write},
 };
 
+use jiff::Timestamp;
+
 /// Enough for the writes to cost nothing beside the ids.
 const BUFFER: usize = 1 << 16;
 
@@ -41,5 +43,18 @@ impl Style {
             return text.to_owned();
         }
         format!("\x1b[{}m{text}\x1b[0m", self.0)
+    }
+}
+
+/// Returns a text as JSON has it.
+pub(crate) fn json(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Returns a unix second as a date and a time, or as it is where no calendar goes.
+pub(crate) fn utc(unix_second: i64) -> String {
+    match Timestamp::from_second(unix_second) {
+        Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => format!("second {unix_second}"),
     }
 }

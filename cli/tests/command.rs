@@ -82,7 +82,19 @@ fn expect(run: &Run, code: i32, stdout: &str, stderr: &str) {
 }
 
 /// All verbs, as they are asked for help.
-const VERBS: &[&[&str]] = &[&[], &["secret"], &["generate"], &["inspect"]];
+const VERBS: &[&[&str]] = &[
+    &[],
+    &["secret"],
+    &["generate"],
+    &["inspect"],
+    &["lease"],
+    &["lease", "init"],
+    &["lease", "list"],
+    &["lease", "inspect"],
+    &["lease", "fence"],
+    &["lease", "repair"],
+    &["lease", "release"],
+];
 
 #[test]
 fn help_is_as_it_was_and_fits_on_a_terminal() {
@@ -114,9 +126,18 @@ fn the_examples_of_the_help_run() {
     let bin = Path::new(env!("CARGO_BIN_EXE_randflake")).parent().expect("a folder");
     let path = format!("{}:{}", bin.display(), env::var("PATH").unwrap_or_default());
     for verb in VERBS {
+        // A server, an end that a wrong clock has set, a dead holder: see below for the latter.
+        let expected = match verb {
+            ["lease", "init"] => continue,
+            ["lease", "repair" | "release"] => 1,
+            _ => 0,
+        };
         let folder = Folder::new(&format!("examples-{}", verb.join("-")));
         folder.secret_file(0o600);
         fs::write(folder.0.join("ids"), "1234567890123456\n").expect("a file can be written");
+        if verb.first() == Some(&"lease") {
+            assert!(folder.run(&["generate", "--store", "ids.db"]).status.success());
+        }
         let help = folder.run(&[verb, ["--help"].as_slice()].concat()).stdout;
         let examples = help.split_once("Examples:\n").expect("every help has examples").1;
         let script: Vec<_> = examples.lines().take_while(|line| line.starts_with("  ")).collect();
@@ -126,8 +147,8 @@ fn the_examples_of_the_help_run() {
         command.args(["-euc", &script.join("\n")]).current_dir(&folder.0).env("PATH", &path);
         command.envs(shell.env("PATH", &path).get_envs().filter_map(|(k, v)| Some((k, v?))));
         let done = run(&mut command, "");
-        assert_eq!(done.status.code(), Some(0), "{verb:?}: {}", done.stderr);
-        assert!(!done.stderr.contains("randflake: "), "{verb:?}: {}", done.stderr);
+        assert_eq!(done.status.code(), Some(expected), "{verb:?}: {}", done.stderr);
+        assert!(!done.stderr.contains("warning"), "{verb:?}: {}", done.stderr);
     }
 }
 
@@ -234,6 +255,139 @@ fn a_million_ids_are_made_at_once() {
     assert_eq!(distinct.len(), 1_000_000);
 }
 
+/// A generator that holds a node id of a store, in this process.
+fn hold(folder: &Folder) -> randflake_leases::Leased {
+    let secret = SECRET.parse().expect("a secret");
+    randflake_leases::leased(folder.0.join("ids.db"), &secret).expect("a lease")
+}
+
+#[test]
+fn a_listing_counts_and_names_the_holders() {
+    let folder = Folder::new("list");
+    let flake = hold(&folder);
+    let node = flake.node_ids()[0];
+    let listed = folder.run(&["lease", "list", "--store", "ids.db"]);
+    assert_eq!((listed.status.code(), listed.stderr.as_str()), (Some(0), ""));
+    let lines: Vec<_> = listed.stdout.lines().collect();
+    assert_eq!(
+        lines[..4],
+        [
+            "131072 node ids: 1 held, 0 given back and not yet over; headroom 131071",
+            "leases of at most 300 s, clocks within 5 s, layout 1730000000:30:17:17, format 1",
+            "",
+            "  node  state    seconds left  end                      holder",
+        ]
+    );
+    assert!(lines[4].starts_with(&format!("{node:>6}  held     ")), "{}", lines[4]);
+    assert!(lines.iter().all(|line| line.len() <= 80), "{}", listed.stdout);
+
+    let one = folder.run(&["lease", "inspect", &node.to_string(), "--store", "ids.db"]);
+    assert_eq!(one.stdout.lines().count(), 2, "{}", one.stdout);
+    let other = folder.run(&["lease", "inspect", &(node ^ 1).to_string(), "--store", "ids.db"]);
+    expect(&other, 0, &format!("node id {} was never leased\n", node ^ 1), "");
+
+    drop(flake); // nothing was made: its end is its start
+    let listed = folder.run(&["lease", "list", "--store", "ids.db", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    assert_eq!(json["counts"]["held"], 0, "{json}");
+    assert_eq!(json["nodes"][0]["node_id"], node, "{json}");
+    assert_eq!(json["nodes"][0]["state"], "free", "{json}");
+    let note = json["nodes"][0]["note"].as_str().expect("text");
+    assert!(note.ends_with(&format!(":{}", std::process::id())), "{note}");
+}
+
+#[test]
+fn nothing_is_undone_without_consent() {
+    let folder = Folder::new("consent");
+    let flake = hold(&folder);
+    let node = flake.node_ids()[0].to_string();
+    let end = || flake.lease().expect("a lease").end_exclusive;
+    let before = end();
+    for (arguments, says) in [
+        (&["lease", "fence"][..], "for 305 s nothing is granted"),
+        (&["lease", "release", &node], "ids repeat"),
+    ] {
+        let asked = folder.run(&[arguments, &["--store", "ids.db"]].concat());
+        assert_eq!((asked.status.code(), asked.stdout.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(asked.stderr.contains(says), "{arguments:?}: {}", asked.stderr);
+        assert!(asked.stderr.contains("--yes"), "{arguments:?}: {}", asked.stderr);
+    }
+    assert_eq!(end(), before);
+    let listed = folder.run(&["lease", "list", "--store", "ids.db", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    assert_eq!((&json["floor"], &json["counts"]["held"]), (&0.into(), &1.into()), "{json}");
+}
+
+#[test]
+fn a_fence_keeps_new_leases_out() {
+    let folder = Folder::new("fence");
+    drop(hold(&folder));
+    let fenced = folder.run(&["lease", "fence", "--store", "ids.db", "--yes"]);
+    assert_eq!(fenced.status.code(), Some(0), "{}", fenced.stderr);
+    assert!(fenced.stdout.starts_with("nothing is granted until "), "{}", fenced.stdout);
+    let listed = folder.run(&["lease", "list", "--store", "ids.db"]);
+    assert!(listed.stdout.contains("\nquarantine: nothing is granted for "), "{}", listed.stdout);
+    let wait = ["--acquire-timeout", "0"];
+    let refused =
+        folder.run(&[["generate", "--store", "ids.db"], [wait[0], wait[1], "-n1"]].concat());
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(refused.stderr.starts_with("randflake: STORE_QUARANTINED: "), "{}", refused.stderr);
+    // No wrong clock has set that floor.
+    let repair = folder.run(&["lease", "repair", "--floor", "--store", "ids.db", "--yes"]);
+    assert_eq!(repair.status.code(), Some(1));
+    assert!(repair.stderr.starts_with("randflake: INVALID_ARGUMENT: "), "{}", repair.stderr);
+}
+
+#[test]
+fn the_node_id_of_a_dead_holder_is_released() {
+    let folder = Folder::new("release");
+    let flake = hold(&folder);
+    let node = flake.node_ids()[0].to_string();
+    let held = flake.lease().expect("a lease").end_exclusive;
+    let released = folder.run(&["lease", "release", &node, "--store", "ids.db", "--yes"]);
+    assert_eq!(released.status.code(), Some(0), "{}", released.stderr);
+    assert!(released.stdout.starts_with(&format!("the end of node id {node} was ")));
+    let shown = folder.run(&["lease", "inspect", &node, "--store", "ids.db", "--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!(json["nodes"][0]["held"], false, "{json}");
+    assert!(json["nodes"][0]["end_exclusive"].as_i64().expect("a second") < held, "{json}");
+    let again = folder.run(&["lease", "release", &node, "--store", "ids.db", "--yes"]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(again.stderr.starts_with("randflake: INVALID_ARGUMENT: "), "{}", again.stderr);
+}
+
+/// Far beyond what a right clock would do.
+#[test]
+fn an_end_that_a_wrong_clock_has_set_is_repaired() {
+    let folder = Folder::new("repair");
+    let flake = hold(&folder);
+    let node = flake.node_ids()[0].to_string();
+    let file = rusqlite::Connection::open(folder.0.join("ids.db")).expect("a file of SQLite");
+    file.execute("update node set end_exclusive = 2500000000", []).expect("a row");
+    drop(file);
+    let listed = folder.run(&["lease", "list", "--store", "ids.db"]);
+    let advice = format!("randflake lease repair --node {node}\n");
+    assert!(listed.stdout.contains(&advice), "{}", listed.stdout);
+    assert!(listed.stdout.contains("2049-03-22 04:26:40 UTC"), "{}", listed.stdout);
+    let repair = ["lease", "repair", "--node", &node, "--store", "ids.db"];
+    let asked = folder.run(&repair);
+    assert_eq!((asked.status.code(), asked.stdout.as_str()), (Some(2), ""));
+    assert!(asked.stderr.contains("back from 2049-03-22 04:26:40 UTC to "), "{}", asked.stderr);
+    let done = folder.run(&[&repair[..], &["--yes"]].concat());
+    assert_eq!(done.status.code(), Some(0), "{}", done.stderr);
+    let again = folder.run(&[&repair[..], &["--yes"]].concat());
+    assert_eq!(again.status.code(), Some(1), "{}", again.stdout);
+}
+
+#[test]
+fn operators_do_without_the_secret() {
+    let folder = Folder::new("without");
+    drop(hold(&folder));
+    let mut command = folder.command(&["lease", "list"]);
+    let command = command.env_remove("RANDFLAKE_SECRET").env("RANDFLAKE_STORE", "ids.db");
+    assert_eq!(run(command, "").status.code(), Some(0));
+}
+
 #[test]
 fn bad_ids_are_named_and_the_others_are_read() {
     let folder = Folder::new("bad");
@@ -260,6 +414,8 @@ fn wrong_use_is_exit_code_2() {
         (&["generate"][..], "--store ids.db"),
         (&["generate"], "--node ID"),
         (&["generate", "--node", "131072"], "131071"),
+        (&["lease", "list"], "--store"),
+        (&["lease", "repair", "--store", "ids.db"], "--floor"),
         (&["generate", "--node", "1", "--store", "ids.db"], "cannot be used with"),
         (&["generate", "-n", "many"], "'many'"),
         (&["inspect", "--format", "hex", "1"], "int, string"),
@@ -285,6 +441,8 @@ fn failures_have_their_code_on_standard_error() {
         (&["generate", "--store", "mysql://host/db"], "INVALID_ARGUMENT"),
         (&["generate", "--store", "ids.db", "--namespace", &namespace], "INVALID_ARGUMENT"),
         (&["inspect", "--layout", "titter", "1"], "INVALID_ARGUMENT"),
+        (&["lease", "list", "--store", "ids.db"], "STORE_NOT_INITIALIZED"),
+        (&["lease", "init", "--store", "ids.db"], "INVALID_ARGUMENT"),
     ] {
         let failed = folder.run(arguments);
         assert_eq!((failed.status.code(), failed.stdout.as_str()), (Some(1), ""), "{arguments:?}");
