@@ -108,7 +108,7 @@ test-python: python ## the Python package
 test-node: node ## the Node package
 	cd bindings-node && node --test $$(find test -name '*.test.*js' | sort)
 
-test-cross: python node ## ids made in each language, read in the others
+test-cross: python node ## ids made in each language, read in the others, and the command of all three
 	$(PYTHON_ENV)/python -m pytest tests/cross_language
 
 test-fuzz: check-tools ## each fuzz target, for half a minute
@@ -142,7 +142,7 @@ lint-rust: check-tools ## clippy, rustfmt and rustdoc
 		--target-dir target/fuzz/lint -- -D warnings
 	PYO3_BUILD_EXTENSION_MODULE=1 cargo clippy --locked --manifest-path bench/Cargo.toml \
 		--target-dir target/bench/lint -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps -p randflake -p randflake-leases --all-features
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps -p randflake -p randflake-leases -p randflake-cli --all-features
 
 lint-python: python ## ruff, mypy, and the stubs against the binary
 	$(PYTHON_ENV)/ruff format --check .
