@@ -23,7 +23,7 @@ use randflake_leases::{
     Acquire, Acquired, Error, Fence, Fenced, LeaseStore, Namespace, NodeLease, Note, Operation,
     Release, Released, Renew, Renewed, Reply, Result, Token,
     laws::{self, Subject as _},
-    operator::{Cut, List, Listed, ReleaseDead, Repair},
+    operator::{self, Cut, List, Listed, ReleaseDead, Repair, Target},
     remote::{
         Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
     },
@@ -380,5 +380,130 @@ fn an_operation_is_one_round_trip() {
         assert_eq!(count.swap(0, Ordering::Relaxed), 1, "renew");
         release(&mut *store, token, leases[0].node_id, 0).expect("the server answers");
         assert_eq!(count.swap(0, Ordering::Relaxed), 1, "release");
+    });
+}
+
+/// Runs a statement past the store, as somebody with a shell could.
+fn by_hand(subject: &Subject<'_>, text: &'static str, parameters: &[&str]) {
+    let statement =
+        Statement { text, parameters: parameters.iter().map(ToString::to_string).collect() };
+    let response = match subject {
+        Subject::Postgres(server) => {
+            PostgresClient::new(&server.url()).and_then(|mut client| client.run(&statement))
+        }
+        Subject::Redis(server) => {
+            RedisClient::new(&server.url()).and_then(|mut client| client.run(&statement))
+        }
+        Subject::Etcd(server, _) => {
+            EtcdClient::new(&server.url()).and_then(|mut client| client.run(&statement))
+        }
+    };
+    assert!(matches!(response, Ok(Response::Rows(_))), "{response:?}");
+}
+
+/// Makes a lease and a fence of a clock that is ten years ahead.
+fn poison(subject: &Subject<'_>, store: &mut dyn LeaseStore) -> u32 {
+    const YEARS: i64 = 315_360_000;
+    if let Subject::Etcd(_, dial) = subject {
+        dial.set(now() + YEARS);
+        let lease = granted(store, Token::random(), dial.now());
+        operator::fence(store).expect("the server answers");
+        dial.set(now());
+        return lease.node_id;
+    }
+    let NodeLease { node_id, start, end_exclusive } = granted(store, Token::random(), now());
+    let (floor, renew_above) = ((now() + YEARS).to_string(), (now() + YEARS - 300).to_string());
+    if let Subject::Postgres(_) = subject {
+        let shift = "with ours as (
+                update randflake_namespace set floor = $2::text::bigint,
+                renew_above = $3::text::bigint where name = $1::text returning id
+            )
+            update randflake_node set start = start + 315360000,
+            end_exclusive = end_exclusive + 315360000
+            where namespace in (select id from ours)";
+        by_hand(subject, shift, &["orders", &floor, &renew_above]);
+    } else {
+        let row = format!("{} {} ab12 a test", start + YEARS, end_exclusive + YEARS);
+        let parameters = ["floor", &floor, "renew_above", &renew_above, &node_id.to_string(), &row];
+        by_hand(subject, "HSET", &[&["randflake:{orders}"][..], &parameters].concat());
+    }
+    node_id
+}
+
+#[test]
+fn what_a_wrong_clock_has_set_is_seen_and_repaired() {
+    on_each(|subject| {
+        let mut holder = subject.client(&namespace(0));
+        let node_id = poison(subject, &mut *holder);
+        let name = Namespace::for_operator("orders").expect("a name");
+        let store = &mut *subject.client(&name);
+
+        let listed = operator::list(store).expect("the server answers");
+        let end = listed.nodes[0].lease.end_exclusive;
+        assert!(listed.is_far(end) && listed.is_far(listed.floor), "{listed:?}");
+        assert_eq!(listed.counts().far, 1);
+        assert_eq!(listed.nodes[0].note.as_str(), "a test");
+        let error = operator::release_dead(store, node_id).expect_err("may have stamped more");
+        assert!(error.to_string().ends_with("repair it"), "{error}");
+        let low = Some(listed.now);
+        for target in [Target::Node(node_id), Target::Floor] {
+            let error = operator::repair(store, target, low).expect_err("too low");
+            assert!(error.to_string().contains("at the lowest"), "{error}");
+        }
+
+        // A bound of the operator's own, and then the lowest one.
+        let high = end - 1000;
+        let cut = operator::repair(store, Target::Node(node_id), Some(high)).expect("it is far");
+        assert_eq!((cut.from, cut.to), (end, high));
+        let floor = operator::repair(store, Target::Floor, None).expect("it is far");
+        let cut = operator::repair(store, Target::Node(node_id), None).expect("it is far");
+        assert_eq!((cut.to, floor.to), (cut.now + 305, floor.now + 305));
+        let listed = operator::list(store).expect("the server answers");
+        assert!(!listed.nodes[0].held, "{listed:?}");
+        assert_eq!(listed.nodes[0].lease.end_exclusive, cut.to);
+        assert!(listed.nodes[0].lease.start <= cut.to, "{listed:?}");
+        assert_eq!((listed.floor, listed.renew_above), (floor.to, floor.now + 5));
+        assert_eq!(listed.counts().far, 0);
+    });
+}
+
+#[test]
+fn all_node_ids_are_listed() {
+    on_each(|subject| {
+        let namespace = namespace(layout::MAX_NODE_ID);
+        let mut holder = subject.client(&namespace);
+        let mut count = 131_072;
+        match subject {
+            Subject::Postgres(_) => by_hand(
+                subject,
+                "insert into randflake_node (namespace, node_id, start, end_exclusive, note)
+                select id, node_id, 1763640000, 1763640300, 'host-' || node_id || ':4711'
+                from randflake_namespace, generate_series(0, 131071) as node_id where name = $1",
+                &["orders"],
+            ),
+            Subject::Redis(_) => {
+                let fill = "for id = 0, 131071 do redis.call('HSET', KEYS[1], id, \
+                            '1763640000 1763640300 - host-' .. id .. ':4711') end return 'OK'";
+                by_hand(subject, "EVAL", &[fill, "1", "randflake:{orders}"]);
+            }
+            Subject::Etcd(..) => {
+                count = 1100; // on three pages
+                assert_eq!(granted_many(&mut *holder, count, subject.now()).len(), 1100);
+            }
+        }
+        let listed = operator::list(&mut *holder).expect("the server answers");
+        assert_eq!(listed.nodes.len(), count as usize);
+        assert!(listed.nodes.is_sorted_by(|a, b| a.lease.node_id < b.lease.node_id));
+        if count == 131_072 {
+            let last = &listed.nodes[131_071];
+            assert_eq!((last.note.as_str(), last.held), ("host-131071:4711", false));
+            assert_eq!(
+                last.lease,
+                NodeLease { node_id: 131_071, start: START, end_exclusive: START + 300 }
+            );
+            assert_eq!(listed.counts().free, count);
+        } else {
+            assert_eq!(listed.counts().held, count);
+        }
     });
 }

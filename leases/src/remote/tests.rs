@@ -239,6 +239,54 @@ fn answers_of_etcd_that_make_no_sense_are_failures() {
     }
 }
 
+/// What is renewed while an operator decides is decided upon anew, and nothing else is written.
+#[test]
+fn an_operator_changes_only_what_was_looked_at() {
+    let made = Made::new(&namespace());
+    let request = ReleaseDead { token: Token::random(), node_id: 77, client_now: NOW };
+    for protocol in protocols() {
+        let mut written = Vec::new();
+        let outcome = converse(protocol.release_dead(&request, NOW), |turn, statement| {
+            let token = hex(request.token.as_bytes());
+            let parameters = match statement.text {
+                "EVAL" => &statement.parameters[3..],
+                _ => &[&["".into()], &statement.parameters[1..]].concat(),
+            };
+            let (now, end) =
+                ((NOW + turn as i64).to_string(), (NOW + 298 + turn as i64).to_string());
+            if parameters.len() > 3 {
+                written.push(parameters[2..].join(" "));
+                let status = if turn == 1 { "CHANGED" } else { "OK" };
+                return rows(["cut", &token, status, &now, "", "", "", ""]);
+            }
+            let (salt, key_check) = (hex(&made.salt), hex(&made.key_check));
+            let nodes = format!("77 {} {end} true web-3:4711", NOW - 5);
+            rows([
+                "list",
+                &token,
+                "OK",
+                &now,
+                "false",
+                "1",
+                "300",
+                "5",
+                "131071",
+                &made.layout,
+                &salt,
+                &key_check,
+                "0",
+                "0",
+                &nodes,
+            ])
+        });
+        let cut =
+            outcome.and_then(|reply| reply.answer_to(request.token, crate::Operation::ReleaseDead));
+        assert_eq!(cut, Ok(Cut { now: NOW + 2, from: NOW + 300, to: NOW + 2 + 107 }));
+        let line = |now: i64, end: i64| format!("77 {} {end} {} {}", NOW - 5, NOW - 5, now + 107);
+        assert_eq!(written, [line(NOW, NOW + 298), line(NOW + 2, NOW + 300)]);
+    }
+}
+
 /// Whatever comes: an outcome or an error, and an end.
 #[test]
 fn no_answer_is_a_panic() {
