@@ -57,6 +57,7 @@ enum Format {
 }
 
 /// How ids are read.
+#[allow(clippy::large_enum_variant, reason = "there is one of it")]
 enum Reader {
     Encrypted { inspector: Inspector, format: Option<Format> },
     Layout(Layout),

@@ -106,11 +106,8 @@ fn help_is_as_it_was_and_fits_on_a_terminal() {
         for line in help.stdout.lines() {
             assert!(line.chars().count() <= 80, "{verb:?}: {line}");
         }
-        all += &format!(
-            "$ randflake {}\n{}\n",
-            [verb, ["--help"].as_slice()].concat().join(" "),
-            help.stdout
-        );
+        let command = [&["randflake"], *verb, &["--help"]].concat().join(" ");
+        all.extend(["$ ", &command, "\n", &help.stdout, "\n"]);
     }
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help.txt");
     if env::var_os("RANDFLAKE_WRITE_HELP").is_some() {
@@ -292,8 +289,8 @@ fn a_listing_counts_and_names_the_holders() {
     assert_eq!(json["counts"]["held"], 0, "{json}");
     assert_eq!(json["nodes"][0]["node_id"], node, "{json}");
     assert_eq!(json["nodes"][0]["state"], "free", "{json}");
-    let note = json["nodes"][0]["note"].as_str().expect("text");
-    assert!(note.ends_with(&format!(":{}", std::process::id())), "{note}");
+    let holder = json["nodes"][0]["note"].as_str().expect("text");
+    assert!(holder.ends_with(&format!(":{}", std::process::id())), "{holder}");
 }
 
 #[test]

@@ -1,13 +1,14 @@
 """The command `randflake` of cargo, of pip and of npm: one command, to the byte."""
 
+import contextlib
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -129,7 +130,7 @@ def test_a_million_ids_are_made_at_once(command: list[str], tmp_path: Path) -> N
     assert len(set(ids)) == 1_000_000
 
 
-@contextmanager
+@contextlib.contextmanager
 def generating(
     command: list[str], arguments: str, cwd: Path, store: str | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
@@ -167,6 +168,51 @@ def test_ctrl_c_ends_a_long_run(command: list[str], tmp_path: Path) -> None:
         # What shells make 130 of. It waits for no pipe that is full.
         assert process.wait(timeout=30) == -signal.SIGINT
         assert process.stderr.read() == b""
+
+
+def on_a_terminal(arguments: str, cwd: Path, typed: str = "", **variables: str) -> tuple[int, str]:
+    """Runs the command with a terminal for its input and its errors, and for its output."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*COMMANDS["cargo"], *arguments.split()],
+        cwd=cwd,
+        env=environment(None) | {"TERM": "xterm"} | variables,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        os.write(ours, typed.encode())
+        seen = b""
+        # Linux says so when the other side is closed.
+        with contextlib.suppress(OSError):
+            while chunk := os.read(ours, 4096):
+                seen += chunk
+    os.close(ours)
+    return process.returncode, seen.decode().replace("\r\n", "\n")
+
+
+def test_colours_are_for_terminals(tmp_path: Path) -> None:
+    inspect = "inspect 3vgoe12ccb8gh nonsense"
+    code, seen = on_a_terminal(inspect, tmp_path)
+    assert code == 1
+    assert seen.count("\x1b[1m") == seen.count("\x1b[31m") == 1
+    for plain in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        code, seen = on_a_terminal(inspect, tmp_path, **plain)
+        assert (code, "\x1b" in seen) == (1, False), plain
+    assert "\x1b" not in run(COMMANDS["cargo"], inspect, tmp_path).stdout
+
+
+def test_a_terminal_is_asked(tmp_path: Path) -> None:
+    succeed(COMMANDS["cargo"], "generate --store ids.db", tmp_path)
+    for typed, code, says in [
+        ("\n", 1, "nothing was done"),
+        ("no\n", 1, "nothing was done"),
+        ("Y\n", 0, "nothing is granted until "),
+        ("yes\n", 0, "nothing is granted until "),
+    ]:
+        seen = on_a_terminal("lease fence --store ids.db", tmp_path, typed)
+        assert (seen[0], says in seen[1], "go on? [y/N]" in seen[1]) == (code, True, True), seen
 
 
 @pytest.fixture(scope="module", params=servers.STARTERS)
