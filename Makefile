@@ -111,7 +111,7 @@ test-node: node ## the Node package
 test-stores: python node ## the laws of stores with a server, through the clients of Python and of Node
 	cargo test --locked --all-features -p randflake-leases --test remote languages -- --ignored
 
-test-cross: python node ## ids made in each language, read in the others
+test-cross: python node ## ids made in each language, read in the others, and the command of all three
 	$(PYTHON_ENV)/python -m pytest tests/cross_language
 
 test-fuzz: check-tools ## each fuzz target, for half a minute
@@ -145,7 +145,7 @@ lint-rust: check-tools ## clippy, rustfmt and rustdoc
 		--target-dir target/fuzz/lint -- -D warnings
 	PYO3_BUILD_EXTENSION_MODULE=1 cargo clippy --locked --manifest-path bench/Cargo.toml \
 		--target-dir target/bench/lint -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps -p randflake -p randflake-leases --all-features
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps -p randflake -p randflake-leases -p randflake-cli --all-features
 
 lint-python: python ## ruff, mypy, and the stubs against the binary
 	$(PYTHON_ENV)/ruff format --check .

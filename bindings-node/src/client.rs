@@ -31,15 +31,15 @@ struct HostClient {
     leases: Arc<Leases>,
 }
 
-/// Where JavaScript puts the answer to one statement.
-struct Slot(Mutex<Option<SyncSender<Result<Response>>>>);
+/// Where JavaScript puts the answer to one question.
+pub(crate) struct Slot<T>(Mutex<Option<SyncSender<Result<T>>>>);
 
 /// Makes the store of a namespace.
 pub(crate) fn store(
     server: &Server,
     namespace: Namespace,
     leases: &Arc<Leases>,
-) -> Result<RemoteStore<impl Client + use<>>> {
+) -> Result<RemoteStore<Box<dyn Client>>> {
     let protocol = match server.engine {
         Engine::Postgresql => Protocol::postgres(namespace),
         Engine::Redis => Protocol::redis(namespace),
@@ -47,7 +47,7 @@ pub(crate) fn store(
     };
     let protocol = protocol.create(server.create)?.allow_weak_store(server.allow_weak);
     let (run, leases) = (Arc::clone(&server.run), Arc::clone(leases));
-    Ok(RemoteStore::new(HostClient { run, leases }, protocol))
+    Ok(RemoteStore::new(Box::new(HostClient { run, leases }), protocol))
 }
 
 /// Promises that a namespace is there.
@@ -65,20 +65,7 @@ pub(crate) fn init<'call>(
 
 impl Client for HostClient {
     fn run(&mut self, statement: &Statement) -> Result<Response> {
-        let answered = self.ask(statement)?;
-        for _ in 0..SLICES {
-            if self.leases.is_over() {
-                return Err(unavailable(&ended().to_string()));
-            }
-            match answered.recv_timeout(LONGEST_SLICE) {
-                Ok(answer) => return answer,
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(unavailable("the client gave no answer"));
-                }
-            }
-        }
-        Err(unavailable("the JavaScript thread or the client did not answer within 10 seconds"))
+        wait(&self.ask(statement)?, &self.leases)
     }
 
     fn discard(&mut self) {
@@ -94,8 +81,7 @@ impl Drop for HostClient {
 
 impl HostClient {
     fn ask(&self, statement: &Statement) -> Result<Receiver<Result<Response>>> {
-        let (sender, answered) = mpsc::sync_channel(1);
-        let slot = Arc::new(Slot(Mutex::new(Some(sender))));
+        let (slot, answered) = Slot::new();
         let Statement { text, parameters } = statement.clone();
         let asked = self.run.call(move |js| {
             let parameters: Vec<_> =
@@ -112,9 +98,15 @@ impl HostClient {
     }
 }
 
-impl Slot {
+impl<T> Slot<T> {
+    /// Makes one, and where what is put there comes out.
+    pub(crate) fn new() -> (Arc<Self>, Receiver<Result<T>>) {
+        let (sender, answered) = mpsc::sync_channel(1);
+        (Arc::new(Self(Mutex::new(Some(sender)))), answered)
+    }
+
     /// Only the first answer counts; one that is late goes nowhere.
-    fn put(&self, answer: Result<Response>) {
+    pub(crate) fn put(&self, answer: Result<T>) {
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(sender) = sender {
             let _nobody_waits = sender.send(answer);
@@ -122,8 +114,29 @@ impl Slot {
     }
 }
 
+/// Waits for what JavaScript answers, while its environment lives.
+pub(crate) fn wait<T>(answered: &Receiver<Result<T>>, leases: &Leases) -> Result<T> {
+    for _ in 0..SLICES {
+        if leases.is_over() {
+            return Err(unavailable(&ended().to_string()));
+        }
+        match answered.recv_timeout(LONGEST_SLICE) {
+            Ok(answer) => return answer,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(unavailable("the client gave no answer"));
+            }
+        }
+    }
+    Err(unavailable("the JavaScript thread or the client did not answer within 10 seconds"))
+}
+
 /// Takes the rows that the server answered.
-fn answer<'call>(slot: &Slot, js: Js<'call>, [rows]: [Value<'call>; 1]) -> Result<Value<'call>> {
+fn answer<'call>(
+    slot: &Slot<Response>,
+    js: Js<'call>,
+    [rows]: [Value<'call>; 1],
+) -> Result<Value<'call>> {
     let rows = arguments::rows(rows);
     slot.put(rows.map(Response::Rows).map_err(|error| unavailable(&error.to_string())));
     js.undefined()
@@ -131,7 +144,7 @@ fn answer<'call>(slot: &Slot, js: Js<'call>, [rows]: [Value<'call>; 1]) -> Resul
 
 /// Takes the error that the server reported.
 fn refuse<'call>(
-    slot: &Slot,
+    slot: &Slot<Response>,
     js: Js<'call>,
     [code, message]: [Value<'call>; 2],
 ) -> Result<Value<'call>> {
@@ -142,7 +155,11 @@ fn refuse<'call>(
 }
 
 /// Takes why there is no answer.
-fn fail<'call>(slot: &Slot, js: Js<'call>, [why]: [Value<'call>; 1]) -> Result<Value<'call>> {
+fn fail<'call>(
+    slot: &Slot<Response>,
+    js: Js<'call>,
+    [why]: [Value<'call>; 1],
+) -> Result<Value<'call>> {
     let why = why.read_text(str::to_owned).unwrap_or_default();
     slot.put(Err(unavailable(&why)));
     js.undefined()

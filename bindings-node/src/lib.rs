@@ -6,6 +6,7 @@ mod boundary;
 mod client;
 mod cloak;
 mod clock;
+mod command;
 mod generator;
 mod inspector;
 mod layout;
@@ -74,6 +75,7 @@ fn functions<'call>(
         ),
         (c"lease", js.function(c"lease", Arc::new(Arc::clone(&leases)), leased::create)?),
         (c"initStore", js.function(c"initStore", Arc::new(Arc::clone(&leases)), client::init)?),
+        (c"runCommand", js.function(c"runCommand", Arc::new(Arc::clone(&leases)), command::run)?),
         (c"endLeases", js.function(c"endLeases", leases, leased::end)?),
         (c"generateSecret", js.function(c"generateSecret", Arc::clone(&module), generate_secret)?),
         (c"newWeakness", js.function(c"newWeakness", Arc::clone(&module), new_weakness)?),

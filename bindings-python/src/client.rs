@@ -71,7 +71,7 @@ impl Source {
         &self,
         namespace: Namespace,
         terms: Terms,
-    ) -> Result<RemoteStore<Client>> {
+    ) -> Result<RemoteStore<Box<dyn remote::Client>>> {
         if !self.survives_fork && self.life != ProcessLife::current() {
             return Err(Error::new(
                 ErrorKind::Forked,
@@ -93,7 +93,7 @@ impl Source {
                 opened.map(Bound::unbind).map_err(|raised| server.failed(py, &raised))
             },
         )?;
-        Ok(RemoteStore::new(Client { server: self.server, adapter }, protocol))
+        Ok(RemoteStore::new(Box::new(Client { server: self.server, adapter }), protocol))
     }
 }
 

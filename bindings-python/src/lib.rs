@@ -8,6 +8,7 @@ mod buffer;
 mod client;
 mod cloak;
 mod clock;
+mod command;
 mod errors;
 mod exit;
 mod flake;
@@ -29,6 +30,7 @@ mod _randflake {
     use crate::{
         boundary::BoundaryFlake,
         cloak::Cloak,
+        command::main,
         generator::Randflake,
         inspector::Inspector,
         layout::{Layout, RawParts},

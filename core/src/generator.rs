@@ -18,9 +18,6 @@ use crate::{
 /// Longest `max_wait`: a day.
 const MAX_WAIT: Duration = Duration::from_secs(86_400);
 
-/// Largest `max_drift`: an hour, in seconds.
-const MAX_DRIFT: u32 = 3_600;
-
 /// What ids look like.
 pub(crate) trait Format {
     /// Returns how they are packed.
@@ -126,7 +123,7 @@ impl<C: Clock> Options<C> {
         if self.max_wait > MAX_WAIT {
             return Err(Error::invalid_max_wait(self.max_wait.as_secs_f64()));
         }
-        if self.max_drift > MAX_DRIFT {
+        if self.max_drift > Lease::MAX_DRIFT {
             return Err(Error::invalid_max_drift(self.max_drift));
         }
         if ownership == Ownership::ByHand && self.max_drift > 0 {
@@ -689,7 +686,8 @@ impl Error {
         Self::new(
             ErrorKind::InvalidArgument,
             format!(
-                "the largest drift (max_drift) must be between 0 and {MAX_DRIFT} whole seconds, got {got}"
+                "the largest drift (max_drift) must be between 0 and {} whole seconds, got {got}",
+                Lease::MAX_DRIFT
             ),
         )
     }

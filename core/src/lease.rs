@@ -19,6 +19,10 @@ pub struct Lease {
 }
 
 impl Lease {
+    /// Most seconds that a generator with a lease may stamp ahead of its clock: an hour. What lies
+    /// further ahead of a good clock was not made with this secret, or under a wrong clock.
+    pub const MAX_DRIFT: u32 = 3_600;
+
     /// Makes a lease over the unix seconds `start..end_exclusive`.
     ///
     /// # Errors

@@ -98,6 +98,17 @@ def install_and_use(package: Path, folder: Path) -> None:
         environment={"CARGO_TARGET_DIR": str(ROOT / "target" / "clone")},
     )
     assert run(python, "-W", "error", "-c", PYTHON_EXAMPLE, cwd=folder) == "used\n"
+    use_command([python.parent / "randflake"], folder)
+    use_command([python, "-W", "error", "-m", "randflake"], folder)
+
+
+def use_command(command: list[Path | str], folder: Path) -> None:
+    """Has an id made and read by the command that a package brings."""
+    secret = {"RANDFLAKE_SECRET": run(*command, "secret", cwd=folder).strip()}
+    id = run(*command, "generate", "--store", "ids.db", cwd=folder, environment=secret).strip()
+    read = json.loads(run(*command, "inspect", "--json", id, cwd=folder, environment=secret))
+    assert (read["id"], read["plausible"]) == (id, True)
+    (folder / "ids.db").unlink()  # the next one has another secret
 
 
 @pytest.fixture(scope="module")
@@ -161,11 +172,15 @@ def test_npm_packages_work_in_an_empty_folder(script: str, node_folder: Path) ->
     assert run("node", script, cwd=node_folder) == "used\n"
 
 
+def test_npm_packages_bring_the_command(node_folder: Path) -> None:
+    use_command([node_folder / "node_modules" / ".bin" / "randflake"], node_folder)
+
+
 def test_main_npm_package_holds_everything_but_binaries(node_tarballs: tuple[Path, Path]) -> None:
     with tarfile.open(node_tarballs[0]) as archive:
         names = {name.removeprefix("package/") for name in archive.getnames()}
-    expected = {"index.js", "index.d.ts", "stores.js", "binding.js", "README.md"}
-    assert names >= expected | {"LICENSE-MIT", "LICENSE-APACHE"}
+    expected = {"index.js", "index.d.ts", "command.js", "native.js", "stores.js", "binding.js"}
+    assert names >= expected | {"README.md", "LICENSE-MIT", "LICENSE-APACHE"}
     assert not [name for name in names if name.endswith((".node", ".rs", "Cargo.toml"))]
 
 

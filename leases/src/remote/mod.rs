@@ -499,6 +499,14 @@ impl<C: Client> RemoteStore<C> {
         Ok(self)
     }
 
+    /// Allows a Redis that may lose what it has acknowledged, as [`Protocol::allow_weak_store`]
+    /// says.
+    #[must_use]
+    pub fn allow_weak_store(mut self, allow: bool) -> Self {
+        self.protocol = self.protocol.clone().allow_weak_store(allow);
+        self
+    }
+
     /// Makes the namespace, as [`Protocol::init`] says.
     ///
     /// # Errors

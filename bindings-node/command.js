@@ -1,0 +1,21 @@
+#!/usr/bin/env node
+'use strict'
+
+// The command randflake. It writes to the standard streams by itself: nothing here may touch those
+// of `process`, which would make them non-blocking.
+
+const { native } = require('./native.js')
+const { serverOf } = require('./stores.js')
+
+/** Opens the store with a server of a URL, with the client that is installed. */
+function open({ url, opened, failed }) {
+  try {
+    opened(serverOf(url, native.RandflakeError))
+  } catch (error) {
+    failed(error.code, error.message)
+  }
+}
+
+native.runCommand(process.argv.slice(2), open).then((code) => {
+  process.exitCode = code
+})

@@ -1,0 +1,37 @@
+'use strict'
+
+// Loads the native half, and has what both halves need.
+
+class RandflakeError extends Error {
+  constructor(code, message, retryAfterMs) {
+    super(message)
+    this.code = code
+    if (retryAfterMs !== undefined) this.retryAfterMs = retryAfterMs
+  }
+
+  get name() {
+    return 'RandflakeError'
+  }
+}
+
+/** Loads the native half, or says why it cannot be loaded before what to do about it. */
+function loadBinding() {
+  try {
+    return require('./binding.js')
+  } catch (error) {
+    const causes = []
+    for (let cause = error.cause; cause instanceof Error; cause = cause.cause) causes.push(cause)
+    const broken = causes.find(({ code }) => code !== 'MODULE_NOT_FOUND')
+    const [reason] = (broken ?? causes[0] ?? error).message.split('\n')
+    throw new Error(
+      `${reason}: the native half of randflake for ${process.platform} ${process.arch} cannot be ` +
+        'loaded. It comes as an optional dependency, @randflake/native-*: install on the platform ' +
+        'that runs the program, with optional dependencies. In a clone, `npm run build` makes it.',
+      { cause: error },
+    )
+  }
+}
+
+const native = loadBinding().load(RandflakeError)
+
+module.exports = { native }

@@ -1,0 +1,17 @@
+"""The command randflake."""
+
+import signal
+import sys
+
+from randflake import _randflake
+
+
+def main() -> int:
+    """Runs the command with the arguments of this process, and returns its exit code."""
+    # The command runs in one native call, in which Python's own handler would never come up.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return _randflake.main(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

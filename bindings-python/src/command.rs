@@ -1,0 +1,40 @@
+//! The command `randflake`, on the clients of Python.
+
+use std::ffi::OsString;
+
+use pyo3::{intern, prelude::*, types::PyString};
+use randflake::{Error, ErrorKind, Result};
+use randflake_leases::{
+    Namespace,
+    remote::{Client, RemoteStore},
+};
+
+use crate::{
+    client::{Source, Terms},
+    errors::call,
+};
+
+/// Does what the arguments of the command ask for, and returns its exit code.
+#[pyfunction]
+pub(crate) fn main(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<i32> {
+    py.detach(|| call(|| Ok(randflake_cli::run(arguments, open_server))))
+}
+
+fn open_server(url: &str, namespace: Namespace) -> Result<RemoteStore<Box<dyn Client>>> {
+    let source = Python::attach(|py| {
+        Source::of(&PyString::new(py, url)).map_err(|raised| told(py, &raised))
+    })?;
+    match source {
+        Some(source) => source.connect(namespace, Terms::default()),
+        None => RemoteStore::open(url, namespace), // says what a URL is
+    }
+}
+
+/// Takes back what `randflake.stores` raised.
+fn told(py: Python<'_>, raised: &PyErr) -> Error {
+    let raised = raised.value(py);
+    let code: Option<String> =
+        raised.getattr(intern!(py, "code")).and_then(|code| code.extract()).ok();
+    let kind = ErrorKind::ALL.iter().find(|kind| Some(kind.code()) == code.as_deref());
+    Error::new(kind.copied().unwrap_or(ErrorKind::Internal), raised.to_string())
+}

@@ -1,0 +1,335 @@
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use clap::{ValueEnum, error::ErrorKind as Wrong};
+use jiff::{Timestamp, tz::TimeZone};
+use randflake::{Clock as _, Error, ErrorKind, Id, Inspector, Layout, Lease, Result, SystemClock};
+
+use crate::{
+    Failure,
+    output::{self, Style},
+    secret::SecretPlace,
+    usage,
+};
+
+/// Reads ids back: when, where and as which one each was made
+#[derive(clap::Args)]
+#[command(
+    allow_negative_numbers = true,
+    after_help = "\
+Every number has such parts: they mean something only for ids of this secret.
+Most others tell of a time in the future. Times of good ids may lie ahead of the
+clock, too: up to 10 seconds, or what max_drift the generator had.
+
+--json prints id, a string, text, timestamp, utc, local, node_id, sequence and
+plausible; with --layout it has unix_ms in place of text and timestamp.
+
+Examples:
+  randflake inspect --secret-file secret.hex 3vgoe12ccb8gh
+  randflake inspect -6187568801575574419 4594531474933654033
+  randflake inspect --json < ids
+  randflake inspect --layout twitter 1541815603606036480"
+)]
+pub(crate) struct Inspect {
+    /// Ids, as numbers or in the text form; none: one in each line of the input
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+
+    /// How the ids are written, where it does not show: digits may be both
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+
+    /// Prints JSON, one line for each id, instead of a table
+    #[arg(long)]
+    json: bool,
+
+    /// Reads sortable ids of the Snowflake family, without any secret
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["secret_file", "format"])]
+    layout: Option<String>,
+
+    #[command(flatten)]
+    secret: SecretPlace,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    Int,
+    String,
+}
+
+/// How ids are read.
+#[allow(clippy::large_enum_variant, reason = "there is one of it")]
+enum Reader {
+    Encrypted { inspector: Inspector, format: Option<Format> },
+    Layout(Layout),
+}
+
+/// What was read.
+struct Reading {
+    /// As a decimal number.
+    id: String,
+    /// There where ids have one.
+    text: Option<String>,
+    unix_ms: i64,
+    node_id: u32,
+    sequence: u32,
+}
+
+impl Inspect {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let reader = match &self.layout {
+            Some(name) => Reader::Layout(name.parse()?),
+            None => Reader::Encrypted {
+                inspector: Inspector::new(&self.secret.read()?),
+                format: self.format,
+            },
+        };
+        let printer = Printer { json: self.json, zone: TimeZone::system() };
+        let mut out = output::stdout();
+        if !self.ids.is_empty() {
+            return printer.print(self.ids.iter().cloned().map(Ok), &reader, &mut out);
+        }
+        let stdin = io::stdin();
+        if stdin.is_terminal() {
+            output::tell(&"reads ids from the keyboard, one a line, until Ctrl-D");
+        }
+        let lines = stdin.lock().split(b'\n').filter_map(|line| match line {
+            Ok(line) => {
+                let line = String::from_utf8_lossy(line.trim_ascii()).into_owned();
+                (!line.is_empty()).then_some(Ok(line))
+            }
+            Err(error) => Some(Err(error)),
+        });
+        printer.print(lines, &reader, &mut out)
+    }
+}
+
+impl Reader {
+    fn read(&self, id: &str) -> Result<Reading> {
+        match self {
+            Self::Encrypted { inspector, format } => {
+                let id = parse(id, *format)?;
+                let parts = inspector.inspect(id);
+                Ok(Reading {
+                    id: i64::from(id).to_string(),
+                    text: Some(id.to_string()),
+                    unix_ms: parts.timestamp * 1000,
+                    node_id: parts.node_id,
+                    sequence: parts.sequence,
+                })
+            }
+            Self::Layout(layout) => {
+                // Some programs show those of 64 bits as signed numbers.
+                let signed = || id.parse().map(i64::cast_unsigned);
+                let raw = id.parse().or_else(|_| signed()).map_err(|_| no_number(id))?;
+                let parts = layout.inspect(raw)?;
+                Ok(Reading {
+                    id: id.to_owned(),
+                    text: None,
+                    unix_ms: parts.unix_ms,
+                    node_id: parts.node_id,
+                    sequence: parts.sequence,
+                })
+            }
+        }
+    }
+}
+
+/// Reads an id as a number or in the text form; in which, is to be said where both mean something.
+fn parse(id: &str, format: Option<Format>) -> Result<Id> {
+    let number = || id.parse::<i64>().map(Id::from).map_err(|_| no_number(id));
+    match format {
+        Some(Format::Int) => return number(),
+        Some(Format::String) => return id.parse(),
+        None => {}
+    }
+    let digits = id.strip_prefix(['-', '+']).unwrap_or(id);
+    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return id.parse();
+    }
+    match (number(), id.parse::<Id>()) {
+        (Ok(number), Ok(text)) if number != text => Err(Error::new(
+            ErrorKind::InvalidId,
+            "this may be a number or the text form, which are other ids; say --format int or \
+             --format string",
+        )),
+        (number, _) => number,
+    }
+}
+
+fn no_number(got: &str) -> Error {
+    let what = if got.len() > 20 { "more digits" } else { "something else" };
+    Error::new(
+        ErrorKind::InvalidId,
+        format!("an id is a 64-bit integer, or 1 to 13 characters 0-9 and a-v, got {what}"),
+    )
+}
+
+struct Printer {
+    json: bool,
+    zone: TimeZone,
+}
+
+impl Printer {
+    fn print(
+        &self,
+        ids: impl Iterator<Item = io::Result<String>>,
+        reader: &Reader,
+        out: &mut impl Write,
+    ) -> Result<(), Failure> {
+        let mut failed = false;
+        let mut first = true;
+        for id in ids {
+            let id = id.map_err(|error| {
+                usage(Wrong::Io, format_args!("cannot read the ids from standard input: {error}"))
+            })?;
+            match reader.read(&id) {
+                Ok(reading) => {
+                    if std::mem::take(&mut first) && !self.json {
+                        head(out)?;
+                    }
+                    let now_ms = SystemClock.now()? / 1_000_000;
+                    out.write_all(self.line(&reading, now_ms).as_bytes())?;
+                }
+                Err(error) => {
+                    // In the order of the lines, where both are seen together.
+                    out.flush()?;
+                    failed = true;
+                    let id: String = id.chars().take(40).collect();
+                    output::complain(error.code(), &format_args!("{id:?}: {error}"));
+                }
+            }
+        }
+        out.flush()?;
+        if failed { Err(Failure::Reported) } else { Ok(()) }
+    }
+
+    fn line(&self, reading: &Reading, now_ms: i64) -> String {
+        let Reading { id, text, unix_ms, node_id, sequence } = reading;
+        // All layouts end long before the last year that has a name.
+        let time = Timestamp::from_millisecond(*unix_ms).unwrap_or(Timestamp::MAX);
+        let offset = self.zone.to_offset(time);
+        let ahead_ms = unix_ms - now_ms;
+        let plausible = ahead_ms <= i64::from(Lease::MAX_DRIFT) * 1000;
+        if self.json {
+            let stamp = match text {
+                Some(text) => format!(r#""text":"{text}","timestamp":{}"#, unix_ms / 1000),
+                None => format!(r#""unix_ms":{unix_ms}"#),
+            };
+            let local = time.display_with_offset(offset);
+            let when = format!(r#""utc":"{time}","local":"{local}""#);
+            let which = format!(r#""node_id":{node_id},"sequence":{sequence}"#);
+            return format!(r#"{{"id":"{id}",{stamp},{when},{which},"plausible":{plausible}}}"#)
+                + "\n";
+        }
+        let show = |offset: jiff::tz::Offset| {
+            offset.to_datetime(time).strftime("%Y-%m-%d %H:%M:%S").to_string()
+        };
+        let (utc, local) = (show(jiff::tz::Offset::UTC), show(offset));
+        let note = if plausible && ahead_ms <= 0 {
+            String::new()
+        } else if plausible {
+            format!("  {} s ahead of this clock: as far as max_drift may go\n", ahead_ms / 1000)
+        } else {
+            let hours = ahead_ms.unsigned_abs().div_ceil(3_600_000);
+            let span =
+                if hours < 48 { format!("{hours} hours") } else { format!("{} days", hours / 24) };
+            format!("  {span} in the future: of another secret, or no such id\n")
+        };
+        format!("{id:>20}  {utc}  {local}  {node_id:>6}  {sequence:>8}\n{note}")
+    }
+}
+
+fn head(out: &mut impl Write) -> io::Result<()> {
+    let head = format!(
+        "{:>20}  {:19}  {:19}  {:>6}  {:>8}",
+        "id", "time (UTC)", "local time", "node", "sequence"
+    );
+    writeln!(out, "{}", Style::BOLD.paint(&head, &io::stdout()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printer(json: bool) -> Printer {
+        Printer { json, zone: TimeZone::fixed(jiff::tz::offset(2)) }
+    }
+
+    fn reading() -> Reading {
+        Reading {
+            id: "4594531474933654033".into(),
+            text: Some("3vgoe12ccb8gh".into()),
+            unix_ms: 1_733_706_297_000,
+            node_id: 42,
+            sequence: 1,
+        }
+    }
+
+    #[test]
+    fn times_ahead_of_the_clock_are_explained() {
+        let hour = i64::from(Lease::MAX_DRIFT) * 1000;
+        let stamp = reading().unix_ms;
+        let row =
+            " 4594531474933654033  2024-12-09 01:04:57  2024-12-09 03:04:57      42         1\n";
+        let cases = [
+            (stamp, String::new()),
+            (stamp - 7_000, "  7 s ahead of this clock: as far as max_drift may go\n".into()),
+            (stamp - hour, "  3600 s ahead of this clock: as far as max_drift may go\n".into()),
+            (
+                stamp - hour - 1,
+                "  2 hours in the future: of another secret, or no such id\n".into(),
+            ),
+            (
+                stamp - 86_400_000 * 365,
+                "  365 days in the future: of another secret, or no such id\n".into(),
+            ),
+        ];
+        for (now_ms, note) in cases {
+            assert_eq!(printer(false).line(&reading(), now_ms), format!("{row}{note}"), "{now_ms}");
+            let plausible = now_ms >= stamp - hour;
+            let json: serde_json::Value =
+                serde_json::from_str(&printer(true).line(&reading(), now_ms)).expect("JSON");
+            assert_eq!(json["plausible"], plausible, "{now_ms}");
+            assert_eq!(json["local"], "2024-12-09T03:04:57+02:00");
+            assert_eq!(json["utc"], "2024-12-09T01:04:57Z");
+        }
+    }
+
+    #[test]
+    fn rows_have_80_columns() {
+        let widest = Reading {
+            id: i64::MIN.to_string(),
+            text: Some("8000000000000".into()),
+            unix_ms: 2_803_741_823_000,
+            node_id: 131_071,
+            sequence: 131_071,
+        };
+        assert_eq!(printer(false).line(&widest, i64::MAX).len(), 81, "with the line feed");
+    }
+
+    #[test]
+    fn digits_that_mean_two_ids_need_a_format() {
+        let number = |number| Some(Id::from(number));
+        let cases = [
+            ("4594531474933654033", None, number(4_594_531_474_933_654_033)),
+            ("-5", None, number(-5)),
+            ("3vgoe12ccb8gh", None, number(4_594_531_474_933_654_033)),
+            ("1234567890123", None, None),
+            ("1234567890123", Some(Format::Int), number(1_234_567_890_123)),
+            ("1234567890123", Some(Format::String), "1234567890123".parse().ok()),
+            // Both forms mean the same number.
+            ("7", None, number(7)),
+            ("10", None, None),
+            // No text form has a leading zero.
+            ("007", None, number(7)),
+            ("9223372036854775808", None, None),
+            ("", None, None),
+            ("-", None, None),
+            ("abc", Some(Format::Int), None),
+            ("ABC", None, None),
+        ];
+        for (text, format, expected) in cases {
+            assert_eq!(parse(text, format).ok(), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,472 @@
+use std::{
+    fmt::Write as _,
+    io::{self, IsTerminal, Write},
+    sync::Arc,
+};
+
+use clap::{Subcommand, error::ErrorKind as Wrong};
+use randflake_leases::{
+    Namespace,
+    operator::{self, Cut, Listed, Node, Target},
+};
+
+use crate::{
+    Failure, OpenServer,
+    arguments::node_id,
+    output::{self, Style, json, utc},
+    secret::SecretPlace,
+    store::StorePlace,
+    usage,
+};
+
+/// Columns of a terminal.
+const COLUMNS: usize = 80;
+
+/// Looks after the leases in a store; all but init do without the secret
+#[derive(Subcommand)]
+#[command(after_help = "\
+Examples:
+  randflake lease list --store ids.db")]
+pub(crate) enum Lease {
+    Init(Init),
+    List(List),
+    Inspect(Inspect),
+    Fence(Fence),
+    Repair(Repair),
+    Release(Release),
+}
+
+/// Makes a namespace in a store with a server, once, before its first lease
+#[derive(clap::Args)]
+#[command(after_help = "\
+It is checked if it is there. In PostgreSQL this makes the tables, too. A SQLite
+file is made by its first lease, and needs no init.
+
+Examples:
+  randflake lease init --store etcd://localhost:2379
+  RANDFLAKE_STORE=postgresql://app:password@db/app randflake lease init")]
+pub(crate) struct Init {
+    #[command(flatten)]
+    store: StorePlace,
+
+    #[command(flatten)]
+    secret: SecretPlace,
+
+    /// How long the longest lease is, at least six times --max-skew
+    #[arg(long, value_name = "SECONDS", default_value_t = Namespace::MAX_TTL)]
+    max_ttl: u32,
+
+    /// By how much clocks may differ
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    max_skew: u32,
+
+    /// Grants nothing for --max-ttl and --max-skew if it has to be made: for a
+    /// store that may have held this namespace before, and lost it
+    #[arg(long)]
+    quarantine: bool,
+}
+
+/// Lists the node ids whose lease is not over, and how many there are
+#[derive(clap::Args)]
+#[command(after_help = "\
+held: somebody has it. expired: its lease is over, and was not given back. free:
+it was given back, and can be had again from its end on. Headroom is what can be
+leased now. The holder's note is its own word, host and process: never trust it.
+--json prints one object, with all node ids.
+
+Examples:
+  randflake lease list --store ids.db
+  randflake lease list --store ids.db --all
+  randflake lease list --store ids.db --json")]
+pub(crate) struct List {
+    #[command(flatten)]
+    store: StorePlace,
+
+    /// Lists those that were ever leased, too
+    #[arg(long)]
+    all: bool,
+
+    /// Prints JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows the last lease of a node id
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  randflake lease inspect 42 --store ids.db")]
+pub(crate) struct Inspect {
+    #[arg(value_name = "ID", value_parser = node_id())]
+    node: u32,
+
+    #[command(flatten)]
+    store: StorePlace,
+
+    /// Prints JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Notes that the store may have forgotten leases: after restoring a backup
+#[derive(clap::Args)]
+#[command(after_help = "\
+Run it after a backup was restored, before anything that leases is started. For
+the longest lease and the largest skew nothing is granted then, and only leases
+that clearly run are renewed.
+
+Examples:
+  randflake lease fence --store ids.db --yes")]
+pub(crate) struct Fence {
+    #[command(flatten)]
+    store: StorePlace,
+
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// Sets an end back that only a wrong clock can have set
+#[derive(clap::Args)]
+#[command(after_help = "\
+`randflake lease list` tells of such ends. You state that no id with that node id
+(with --floor: with any) carries a time at or after the new end, and that no
+process runs that was given the far one. Ends that a right clock can have set are
+refused.
+
+Examples:
+  randflake lease repair --node 42 --store ids.db
+  randflake lease repair --floor --store ids.db --yes")]
+pub(crate) struct Repair {
+    #[command(flatten)]
+    which: Which,
+
+    /// The new end, a unix second [default: the lowest: where the longest lease
+    /// of now could end]
+    #[arg(long, value_name = "SECOND")]
+    end: Option<i64>,
+
+    #[command(flatten)]
+    store: StorePlace,
+
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// Which end.
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+struct Which {
+    /// The end of this node id
+    #[arg(long, value_name = "ID", value_parser = node_id())]
+    node: Option<u32>,
+
+    /// The end of the quarantine of the whole namespace
+    #[arg(long)]
+    floor: bool,
+}
+
+/// Releases a node id whose holder is dead for sure
+#[derive(clap::Args)]
+#[command(after_help = "\
+You state that the process that holds it has ended, and with it every copy of its
+memory: if it runs on, ids repeat. It saves waiting for the end of the lease, no
+more; there are other node ids meanwhile.
+
+Examples:
+  randflake lease release 42 --store ids.db")]
+pub(crate) struct Release {
+    #[arg(value_name = "ID", value_parser = node_id())]
+    node: u32,
+
+    #[command(flatten)]
+    store: StorePlace,
+
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// Whether to go on with what cannot be undone.
+#[derive(clap::Args)]
+struct Consent {
+    /// Does it without asking
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Lease {
+    pub(crate) fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
+        match self {
+            Self::Init(init) => init.run(&*open_server),
+            Self::List(list) => list.run(open_server),
+            Self::Inspect(inspect) => inspect.run(open_server),
+            Self::Fence(fence) => fence.run(open_server),
+            Self::Repair(repair) => repair.run(open_server),
+            Self::Release(release) => release.run(open_server),
+        }
+    }
+}
+
+impl Init {
+    fn run(&self, open_server: &OpenServer) -> Result<(), Failure> {
+        let secret = self.secret.read()?;
+        // The skew last, since it may be anything up to a sixth of the ttl.
+        let namespace = Namespace::new(&self.store.namespace, &secret)?
+            .max_skew(0)?
+            .max_ttl(self.max_ttl)?
+            .max_skew(self.max_skew)?;
+        let mut store = self.store.server(namespace, open_server)?;
+        store.init(self.quarantine)?;
+        say(&format_args!("namespace {:?} is ready", self.store.namespace))
+    }
+}
+
+impl List {
+    fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
+        let listed = operator::list(&mut *self.store.open(open_server)?)?;
+        if self.json {
+            return say(&Json { listed: &listed, counted: true });
+        }
+        let counts = listed.counts();
+        let mut text = format!(
+            "{} node ids: {} held, {} given back and not yet over; headroom {}\n",
+            counts.all, counts.held, counts.waiting, counts.free
+        );
+        let limits = listed.limits;
+        let _ = writeln!(
+            text,
+            "leases of at most {} s, clocks within {} s, layout {}, format {}",
+            limits.max_ttl, limits.max_skew, listed.layout, listed.format
+        );
+        if listed.is_far(listed.floor) {
+            let _ = writeln!(
+                text,
+                "nothing is granted until {}: only a wrong clock can have set that,\nand `randflake \
+                 lease repair --floor` sets it back",
+                utc(listed.floor)
+            );
+        } else if listed.floor > listed.now {
+            let _ = writeln!(
+                text,
+                "quarantine: nothing is granted for {} s, until {}",
+                listed.floor - listed.now,
+                utc(listed.floor)
+            );
+        }
+        if listed.incarnation_changed {
+            text +=
+                "the server is another one, or has gone back in time: the next lease fences it\n";
+        }
+        let shown = |node: &&Node| self.all || listed.seconds_left(node) > 0;
+        let nodes: Vec<_> = listed.nodes.iter().filter(shown).collect();
+        if !nodes.is_empty() {
+            text += "\n";
+            text += &table(&listed, &nodes);
+        }
+        let over = listed.nodes.len() - nodes.len();
+        if over > 0 {
+            let _ = writeln!(text, "\n{over} more whose lease is over: --all lists them");
+        }
+        say(&text.trim_end())
+    }
+}
+
+impl Inspect {
+    fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
+        let listed = operator::inspect(&mut *self.store.open(open_server)?, self.node)?;
+        if self.json {
+            return say(&Json { listed: &listed, counted: false });
+        }
+        let nodes: Vec<_> = listed.nodes.iter().collect();
+        if nodes.is_empty() {
+            return say(&format_args!("node id {} was never leased", self.node));
+        }
+        say(&table(&listed, &nodes).trim_end())
+    }
+}
+
+impl Fence {
+    fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
+        let mut store = self.store.open(open_server)?;
+        // For the limits; any node id has them.
+        let limits = operator::inspect(&mut *store, 0)?.limits;
+        self.consent.ask(&format_args!(
+            "fences namespace {:?}: for {} s nothing is granted, and leases that end within {} s \
+             are not renewed; generators that run go on to the end of theirs",
+            self.store.namespace,
+            u64::from(limits.max_ttl) + u64::from(limits.max_skew),
+            limits.max_skew
+        ))?;
+        let fenced = operator::fence(&mut *store)?;
+        say(&format_args!("nothing is granted until {}", utc(fenced.floor)))
+    }
+}
+
+impl Repair {
+    fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
+        let mut store = self.store.open(open_server)?;
+        let listed = operator::inspect(&mut *store, self.which.node.unwrap_or(0))?;
+        let (what, target, end) = match self.which.node {
+            Some(node_id) => {
+                let lease = listed.nodes.first().map(|node| node.lease.end_exclusive);
+                (format!("the end of node id {node_id}"), Target::Node(node_id), lease.unwrap_or(0))
+            }
+            None => (
+                format!("the quarantine of namespace {:?}", self.store.namespace),
+                Target::Floor,
+                listed.floor,
+            ),
+        };
+        // Nobody is asked about what is refused anyway.
+        if listed.is_far(end) {
+            self.consent.ask(&format_args!(
+                "sets {what} back from {} to {}; if an id has a time from there on, ids repeat",
+                utc(end),
+                utc(self.end.unwrap_or(listed.furthest()))
+            ))?;
+        }
+        let cut = operator::repair(&mut *store, target, self.end)?;
+        say_cut(&what, &cut)
+    }
+}
+
+impl Release {
+    fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
+        let mut store = self.store.open(open_server)?;
+        let listed = operator::inspect(&mut *store, self.node)?;
+        // Nobody is asked about what is refused anyway.
+        if let Some(node) = listed.nodes.first().filter(|node| node.held) {
+            self.consent.ask(&format_args!(
+                "releases node id {}, of {}, whose lease has {} s left; if that process, or a \
+                 copy of it, still runs, ids repeat",
+                self.node,
+                if node.note.as_str().is_empty() {
+                    "an unknown holder"
+                } else {
+                    node.note.as_str()
+                },
+                listed.seconds_left(node)
+            ))?;
+        }
+        let cut = operator::release_dead(&mut *store, self.node)?;
+        say_cut(&format!("the end of node id {}", self.node), &cut)
+    }
+}
+
+impl Consent {
+    /// Says what is about to be done, and asks whether to, unless that was said before.
+    fn ask(&self, what: &dyn std::fmt::Display) -> Result<(), Failure> {
+        output::tell(&what);
+        if self.yes {
+            return Ok(());
+        }
+        if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+            return Err(usage(
+                Wrong::MissingRequiredArgument,
+                "nothing was done: with --yes it would be",
+            ));
+        }
+        let _ = write!(io::stderr(), "go on? [y/N] ");
+        let mut answer = String::new();
+        let read = io::stdin().read_line(&mut answer);
+        if read.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+            return Ok(());
+        }
+        output::tell(&"nothing was done");
+        Err(Failure::Reported)
+    }
+}
+
+fn say(what: &dyn std::fmt::Display) -> Result<(), Failure> {
+    let mut out = output::stdout();
+    writeln!(out, "{what}")?;
+    out.flush()?;
+    Ok(())
+}
+
+fn say_cut(what: &str, cut: &Cut) -> Result<(), Failure> {
+    if cut.from == cut.to {
+        return say(&format_args!("{what} stays at {}", utc(cut.to)));
+    }
+    say(&format_args!("{what} was {}, and is {}", utc(cut.from), utc(cut.to)))
+}
+
+/// Returns one row for each node id, of the columns of a terminal.
+fn table(listed: &Listed, nodes: &[&Node]) -> String {
+    let head =
+        format!("{:>6}  {:7}  {:>12}  {:23}  holder", "node", "state", "seconds left", "end");
+    let mut text = Style::BOLD.paint(&head, &io::stdout()) + "\n";
+    for node in nodes {
+        let row = format!(
+            "{:>6}  {:7}  {:>12}  {:23}  {}",
+            node.lease.node_id,
+            listed.state(node).name(),
+            listed.seconds_left(node),
+            utc(node.lease.end_exclusive),
+            node.note
+        );
+        // A note may be longer, and is whole in JSON.
+        let shown: String = row.trim_end().chars().take(COLUMNS).collect();
+        text += &shown;
+        text += "\n";
+        if listed.is_far(node.lease.end_exclusive) {
+            let note = format!(
+                "only a wrong clock can have set that end: randflake lease repair --node {}",
+                node.lease.node_id
+            );
+            let _ = writeln!(text, "  {}", Style::RED.paint(&note, &io::stdout()));
+        }
+    }
+    text
+}
+
+/// A listing as JSON.
+struct Json<'a> {
+    listed: &'a Listed,
+    /// Whether it is one of all node ids.
+    counted: bool,
+}
+
+impl std::fmt::Display for Json<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { listed, counted } = self;
+        write!(f, r#"{{"now":{},"#, listed.now)?;
+        if *counted {
+            let counts = listed.counts();
+            write!(
+                f,
+                r#""counts":{{"all":{},"held":{},"waiting":{},"free":{},"far":{}}},"#,
+                counts.all, counts.held, counts.waiting, counts.free, counts.far
+            )?;
+        }
+        let limits = listed.limits;
+        write!(
+            f,
+            r#""limits":{{"max_ttl":{},"max_skew":{},"max_node_id":{}}},"#,
+            limits.max_ttl, limits.max_skew, limits.max_node_id
+        )?;
+        write!(f, r#""layout":{},"format":{},"#, json(&listed.layout), listed.format)?;
+        write!(f, r#""floor":{},"renew_above":{},"#, listed.floor, listed.renew_above)?;
+        write!(f, r#""incarnation_changed":{},"nodes":["#, listed.incarnation_changed)?;
+        for (index, node) in listed.nodes.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            let lease = node.lease;
+            write!(
+                f,
+                r#"{comma}{{"node_id":{},"state":"{}","start":{},"end_exclusive":{},"#,
+                lease.node_id,
+                listed.state(node).name(),
+                lease.start,
+                lease.end_exclusive
+            )?;
+            write!(
+                f,
+                r#""seconds_left":{},"held":{},"far":{},"note":{}}}"#,
+                listed.seconds_left(node),
+                node.held,
+                listed.is_far(lease.end_exclusive),
+                json(node.note.as_str())
+            )?;
+        }
+        write!(f, "]}}")
+    }
+}

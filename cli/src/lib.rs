@@ -1,0 +1,73 @@
+//! The command `randflake`: one for the three programs that cargo, pip and npm install. They
+//! differ in whose clients talk to stores with a server.
+//!
+//! What it prints, its exit codes and its examples are described in the
+//! [README](https://github.com/randflake/randflake/blob/main/cli/README.md).
+#![allow(clippy::doc_markdown, reason = "help on a terminal speaks no Markdown")]
+
+mod arguments;
+mod failure;
+mod generate;
+mod inspect;
+mod lease;
+mod output;
+mod progress;
+mod secret;
+mod store;
+
+use std::{ffi::OsString, sync::Arc};
+
+use clap::Parser as _;
+use randflake_leases::{
+    Namespace, Result,
+    remote::{Client, RemoteStore},
+};
+
+use crate::{
+    arguments::{Arguments, Verb},
+    failure::Failure,
+};
+
+/// Opens the store with a server of a URL.
+pub(crate) type OpenServer =
+    dyn Fn(&str, Namespace) -> Result<RemoteStore<Box<dyn Client>>> + Send + Sync;
+
+/// Does what the arguments, without the name of the program, ask for, and returns the exit code:
+/// 0, 1 for an error whose code and message are on standard error, 2 for wrong use.
+///
+/// `open_server` opens the store of a URL, and is asked for nothing else.
+///
+/// ```
+/// use randflake_leases::remote::RemoteStore;
+///
+/// assert_eq!(randflake_cli::run(["--version"].map(Into::into), RemoteStore::open), 0);
+/// assert_eq!(randflake_cli::run(["--colour"].map(Into::into), RemoteStore::open), 2);
+/// ```
+pub fn run(
+    arguments: impl IntoIterator<Item = OsString>,
+    open_server: impl Fn(&str, Namespace) -> Result<RemoteStore<Box<dyn Client>>>
+    + Send
+    + Sync
+    + 'static,
+) -> i32 {
+    let arguments: Vec<_> = arguments.into_iter().collect();
+    match follow(&arguments, Arc::new(open_server)) {
+        Ok(()) => 0,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn follow(arguments: &[OsString], open_server: Arc<OpenServer>) -> Result<(), Failure> {
+    secret::refuse_argument(arguments)?;
+    match Arguments::try_parse_from(arguments)?.verb {
+        Verb::Secret => secret::print(),
+        Verb::Generate(generate) => generate.run(open_server),
+        Verb::Inspect(inspect) => inspect.run(),
+        Verb::Lease(lease) => lease.run(open_server),
+    }
+}
+
+/// Makes the error of a wrong use.
+fn usage(kind: clap::error::ErrorKind, message: impl std::fmt::Display) -> Failure {
+    clap::Error::raw(kind, format_args!("{message}\n")).into()
+}

@@ -1,0 +1,60 @@
+//! How things are said.
+
+use std::{
+    env,
+    fmt::Display,
+    io::{self, BufWriter, IsTerminal, StdoutLock, Write},
+};
+
+use jiff::Timestamp;
+
+/// Enough for the writes to cost nothing beside the ids.
+const BUFFER: usize = 1 << 16;
+
+/// Returns standard output, for much at a time.
+pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::with_capacity(BUFFER, io::stdout().lock())
+}
+
+/// Says on standard error what went wrong: `randflake: CODE: message`.
+pub(crate) fn complain(code: &str, message: &dyn Display) {
+    let code = Style::RED.paint(code, &io::stderr());
+    // Nowhere to complain if that fails.
+    let _ = writeln!(io::stderr(), "randflake: {code}: {message}");
+}
+
+/// Says on standard error what the user should know.
+pub(crate) fn tell(message: &dyn Display) {
+    let _ = writeln!(io::stderr(), "randflake: {message}");
+}
+
+/// How a word looks on a terminal; elsewhere it is the word.
+#[derive(Clone, Copy)]
+pub(crate) struct Style(&'static str);
+
+impl Style {
+    pub(crate) const BOLD: Self = Self("1");
+    pub(crate) const RED: Self = Self("31");
+
+    pub(crate) fn paint(self, text: &str, stream: &impl IsTerminal) -> String {
+        let plain = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
+        let dumb = env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
+        if plain("NO_COLOR") || dumb || !stream.is_terminal() {
+            return text.to_owned();
+        }
+        format!("\x1b[{}m{text}\x1b[0m", self.0)
+    }
+}
+
+/// Returns a text as JSON has it.
+pub(crate) fn json(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Returns a unix second as a date and a time, or as it is where no calendar goes.
+pub(crate) fn utc(unix_second: i64) -> String {
+    match Timestamp::from_second(unix_second) {
+        Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => format!("second {unix_second}"),
+    }
+}

@@ -1,0 +1,84 @@
+use std::{env, sync::Arc};
+
+use clap::error::ErrorKind as Wrong;
+use randflake::{Error, Result};
+use randflake_leases::{
+    LeaseStore, Location, Namespace,
+    remote::{Client, RemoteStore},
+};
+
+use crate::{Failure, OpenServer, usage};
+
+const VARIABLE: &str = "RANDFLAKE_STORE";
+
+/// Which store.
+#[derive(clap::Args)]
+pub(crate) struct StorePlace {
+    /// Path of a SQLite file, or URL of PostgreSQL, Redis or etcd; a URL with a
+    /// password belongs into RANDFLAKE_STORE [default: that variable]
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+
+    /// Which leases in the store: those of one id column and its secret
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) namespace: String,
+
+    /// Takes a Redis that may lose what it has acknowledged
+    #[arg(long)]
+    allow_weak_store: bool,
+}
+
+impl StorePlace {
+    /// Returns where leases come from; none if that was not said.
+    pub(crate) fn location(&self, open_server: Arc<OpenServer>) -> Option<Location> {
+        let store = self.name()?;
+        if !is_url(&store) {
+            return Some(store.into());
+        }
+        let allow_weak = self.allow_weak_store;
+        Some(Location::new(move |namespace| {
+            Ok(Box::new(open_server(&store, namespace)?.allow_weak_store(allow_weak)))
+        }))
+    }
+
+    /// Opens it for an operator.
+    pub(crate) fn open(
+        &self,
+        open_server: Arc<OpenServer>,
+    ) -> Result<Box<dyn LeaseStore>, Failure> {
+        let namespace = Namespace::for_operator(&self.namespace)?;
+        let location = self.location(open_server).ok_or_else(missing)?;
+        Ok(location.open(&namespace)?)
+    }
+
+    /// Opens one with a server, with a secret.
+    pub(crate) fn server(
+        &self,
+        namespace: Namespace,
+        open_server: &OpenServer,
+    ) -> Result<RemoteStore<Box<dyn Client>>, Failure> {
+        let store = self.name().ok_or_else(missing)?;
+        if !is_url(&store) {
+            return Err(Error::invalid_argument(
+                "a SQLite file is made by its first lease; init is for stores with a server",
+            )
+            .into());
+        }
+        Ok(open_server(&store, namespace)?.allow_weak_store(self.allow_weak_store))
+    }
+
+    fn name(&self) -> Option<String> {
+        self.store.clone().or_else(|| env::var(VARIABLE).ok()).filter(|store| !store.is_empty())
+    }
+}
+
+fn is_url(store: &str) -> bool {
+    store.contains("://")
+}
+
+fn missing() -> Failure {
+    usage(
+        Wrong::MissingRequiredArgument,
+        "which store? Name it with --store, or put its URL into the variable RANDFLAKE_STORE",
+    )
+}

@@ -1,0 +1,558 @@
+//! The command as users start it: a process, its output, its exit code.
+
+use std::{
+    collections::HashSet,
+    env, fs,
+    io::{BufRead, BufReader, Read, Write},
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus, Stdio},
+};
+
+const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
+
+/// What a run has left behind.
+struct Run {
+    status: ExitStatus,
+    stdout: String,
+    stderr: String,
+}
+
+/// An empty folder of one test, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = env::temp_dir().join(format!("randflake-cli-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("a temporary folder can be made");
+        Self(path)
+    }
+
+    /// The command in this folder, with a secret, in a zone that has a summer time.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_randflake"));
+        command.args(arguments).current_dir(&self.0).stdin(Stdio::null());
+        command.env("RANDFLAKE_SECRET", SECRET).env("TZ", "CET-1CEST,M3.5.0,M10.5.0/3");
+        command.env_remove("RANDFLAKE_STORE").env_remove("NO_COLOR");
+        command
+    }
+
+    #[cfg(unix)]
+    fn secret_file(&self, mode: u32) {
+        use std::os::unix::fs::PermissionsExt;
+
+        let path = self.0.join("secret.hex");
+        fs::write(&path, format!("{SECRET}\n")).expect("a file can be written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("it is ours");
+    }
+
+    fn run(&self, arguments: &[&str]) -> Run {
+        run(&mut self.command(arguments), "")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn run(command: &mut Command, input: &str) -> Run {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command can be started");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let input = input.to_owned();
+    // On a thread of its own: both pipes may be full at once.
+    let writer = std::thread::spawn(move || {
+        let _ = stdin.write_all(input.as_bytes()); // it may not read
+    });
+    let output = child.wait_with_output().expect("the command ends");
+    writer.join().expect("it writes");
+    let text = |bytes| String::from_utf8(bytes).expect("all it says is text");
+    Run { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+#[track_caller]
+fn expect(run: &Run, code: i32, stdout: &str, stderr: &str) {
+    let seen = (run.status.code(), run.stdout.as_str(), run.stderr.as_str());
+    assert_eq!(seen, (Some(code), stdout, stderr));
+}
+
+/// All verbs, as they are asked for help.
+const VERBS: &[&[&str]] = &[
+    &[],
+    &["secret"],
+    &["generate"],
+    &["inspect"],
+    &["lease"],
+    &["lease", "init"],
+    &["lease", "list"],
+    &["lease", "inspect"],
+    &["lease", "fence"],
+    &["lease", "repair"],
+    &["lease", "release"],
+];
+
+#[test]
+fn help_is_as_it_was_and_fits_on_a_terminal() {
+    let folder = Folder::new("help");
+    let mut all = String::new();
+    for verb in VERBS {
+        let help = folder.run(&[verb, ["--help"].as_slice()].concat());
+        assert_eq!((help.status.code(), help.stderr.as_str()), (Some(0), ""), "{verb:?}");
+        for line in help.stdout.lines() {
+            assert!(line.chars().count() <= 80, "{verb:?}: {line}");
+        }
+        let command = [&["randflake"], *verb, &["--help"]].concat().join(" ");
+        all.extend(["$ ", &command, "\n", &help.stdout, "\n"]);
+    }
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help.txt");
+    if env::var_os("RANDFLAKE_WRITE_HELP").is_some() {
+        fs::write(&golden, &all).expect("the file can be written");
+    }
+    let expected = fs::read_to_string(&golden).expect("the file can be read");
+    assert!(all == expected, "RANDFLAKE_WRITE_HELP=1 writes tests/help.txt anew; now it is\n{all}");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_examples_of_the_help_run() {
+    let bin = Path::new(env!("CARGO_BIN_EXE_randflake")).parent().expect("a folder");
+    let path = format!("{}:{}", bin.display(), env::var("PATH").unwrap_or_default());
+    for verb in VERBS {
+        // A server, an end that a wrong clock has set, a dead holder: see below for the latter.
+        let expected = match verb {
+            ["lease", "init"] => continue,
+            ["lease", "repair" | "release"] => 1,
+            _ => 0,
+        };
+        let folder = Folder::new(&format!("examples-{}", verb.join("-")));
+        folder.secret_file(0o600);
+        fs::write(folder.0.join("ids"), "1234567890123456\n").expect("a file can be written");
+        if verb.first() == Some(&"lease") {
+            assert!(folder.run(&["generate", "--store", "ids.db"]).status.success());
+        }
+        let help = folder.run(&[verb, ["--help"].as_slice()].concat()).stdout;
+        let examples = help.split_once("Examples:\n").expect("every help has examples").1;
+        let script: Vec<_> = examples.lines().take_while(|line| line.starts_with("  ")).collect();
+        assert!(!script.is_empty());
+        let mut shell = folder.command(&[]);
+        let mut command = Command::new("sh");
+        command.args(["-euc", &script.join("\n")]).current_dir(&folder.0).env("PATH", &path);
+        command.envs(shell.env("PATH", &path).get_envs().filter_map(|(k, v)| Some((k, v?))));
+        let done = run(&mut command, "");
+        assert_eq!(done.status.code(), Some(expected), "{verb:?}: {}", done.stderr);
+        assert!(!done.stderr.contains("warning"), "{verb:?}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn secrets_are_32_hex_digits_and_fresh() {
+    let folder = Folder::new("secret");
+    let [one, other] = [folder.run(&["secret"]), folder.run(&["secret"])];
+    assert_eq!((one.status.code(), one.stderr.as_str()), (Some(0), ""));
+    let secret: randflake::Secret = one.stdout.trim_end().parse().expect("a secret");
+    assert!(secret.weakness().is_none());
+    assert_ne!(one.stdout, other.stdout);
+}
+
+#[test]
+fn a_table_has_rows_of_80_columns() {
+    let folder = Folder::new("table");
+    let found = folder.run(&["inspect", "3vgoe12ccb8gh", "-6187568801575574419"]);
+    expect(
+        &found,
+        0,
+        "                  id  time (UTC)           local time             node  sequence\n\
+         \x204594531474933654033  2024-12-09 01:04:57  2024-12-09 02:04:57      42         1\n\
+         -6187568801575574419  2026-11-21 17:13:59  2026-11-21 18:13:59   15674         2\n",
+        "",
+    );
+}
+
+#[test]
+fn json_has_one_line_for_each_id() {
+    let folder = Folder::new("json");
+    expect(
+        &folder.run(&["inspect", "--json", "4594531474933654033"]),
+        0,
+        "{\"id\":\"4594531474933654033\",\"text\":\"3vgoe12ccb8gh\",\"timestamp\":1733706297,\
+         \"utc\":\"2024-12-09T01:04:57Z\",\"local\":\"2024-12-09T02:04:57+01:00\",\
+         \"node_id\":42,\"sequence\":1,\"plausible\":true}\n",
+        "",
+    );
+    expect(
+        &folder.run(&["inspect", "--layout", "twitter", "--json", "1541815603606036480"]),
+        0,
+        "{\"id\":\"1541815603606036480\",\"unix_ms\":1656432460105,\
+         \"utc\":\"2022-06-28T16:07:40.105Z\",\"local\":\"2022-06-28T18:07:40.105+02:00\",\
+         \"node_id\":378,\"sequence\":0,\"plausible\":true}\n",
+        "",
+    );
+}
+
+#[test]
+fn what_is_generated_is_read_from_the_input() {
+    let folder = Folder::new("input");
+    let ids: Vec<String> = ["int", "string"]
+        .iter()
+        .map(|format| {
+            let made =
+                folder.run(&["generate", "-n", "50", "--store", "ids.db", "--format", format]);
+            assert_eq!((made.status.code(), made.stderr.as_str()), (Some(0), ""));
+            made.stdout
+        })
+        .collect();
+    let read = run(&mut folder.command(&["inspect", "--json"]), &ids.concat());
+    assert_eq!((read.status.code(), read.stderr.as_str()), (Some(0), ""));
+    let mut seen = HashSet::new();
+    for (line, id) in read.stdout.lines().zip(ids.concat().lines()) {
+        let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        assert!(line["id"] == id || line["text"] == id, "{line} of {id}");
+        assert_eq!(line["plausible"], true, "{line}");
+        assert!(seen.insert(line["id"].clone()), "{id} twice");
+    }
+    assert_eq!(seen.len(), 100);
+}
+
+#[test]
+fn generated_json_has_both_forms() {
+    let folder = Folder::new("both");
+    let made = folder.run(&["generate", "--store", "ids.db", "--format", "json"]);
+    let line: serde_json::Value = serde_json::from_str(&made.stdout).expect("JSON");
+    let number: i64 = line["id"].as_str().and_then(|id| id.parse().ok()).expect("a number");
+    let text: randflake::Id =
+        line["text"].as_str().and_then(|text| text.parse().ok()).expect("the text form");
+    assert_eq!(randflake::Id::from(number), text);
+}
+
+#[test]
+fn ids_of_processes_after_each_other_differ_by_hand_too() {
+    let folder = Folder::new("hand");
+    let mut seen = HashSet::new();
+    for _ in 0..2 {
+        let made = folder.run(&["generate", "--node", "7,9", "-n", "1000"]);
+        assert_eq!((made.status.code(), made.stderr.as_str()), (Some(0), ""));
+        for id in made.stdout.lines() {
+            assert!(seen.insert(id.to_owned()), "{id} twice");
+        }
+    }
+    assert_eq!(seen.len(), 2000);
+}
+
+#[test]
+fn a_million_ids_are_made_at_once() {
+    let folder = Folder::new("million");
+    let made = folder.run(&["generate", "-n", "1000000", "--store", "ids.db"]);
+    assert_eq!((made.status.code(), made.stderr.as_str()), (Some(0), ""));
+    let distinct: HashSet<&str> = made.stdout.lines().collect();
+    assert_eq!(distinct.len(), 1_000_000);
+}
+
+/// A generator that holds a node id of a store, in this process.
+fn hold(folder: &Folder) -> randflake_leases::Leased {
+    let secret = SECRET.parse().expect("a secret");
+    randflake_leases::leased(folder.0.join("ids.db"), &secret).expect("a lease")
+}
+
+#[test]
+fn a_listing_counts_and_names_the_holders() {
+    let folder = Folder::new("list");
+    let flake = hold(&folder);
+    let node = flake.node_ids()[0];
+    let listed = folder.run(&["lease", "list", "--store", "ids.db"]);
+    assert_eq!((listed.status.code(), listed.stderr.as_str()), (Some(0), ""));
+    let lines: Vec<_> = listed.stdout.lines().collect();
+    assert_eq!(
+        lines[..4],
+        [
+            "131072 node ids: 1 held, 0 given back and not yet over; headroom 131071",
+            "leases of at most 300 s, clocks within 5 s, layout 1730000000:30:17:17, format 1",
+            "",
+            "  node  state    seconds left  end                      holder",
+        ]
+    );
+    assert!(lines[4].starts_with(&format!("{node:>6}  held     ")), "{}", lines[4]);
+    assert!(lines.iter().all(|line| line.len() <= 80), "{}", listed.stdout);
+
+    let one = folder.run(&["lease", "inspect", &node.to_string(), "--store", "ids.db"]);
+    assert_eq!(one.stdout.lines().count(), 2, "{}", one.stdout);
+    let other = folder.run(&["lease", "inspect", &(node ^ 1).to_string(), "--store", "ids.db"]);
+    expect(&other, 0, &format!("node id {} was never leased\n", node ^ 1), "");
+
+    drop(flake); // nothing was made: its end is its start
+    let listed = folder.run(&["lease", "list", "--store", "ids.db", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    assert_eq!(json["counts"]["held"], 0, "{json}");
+    assert_eq!(json["nodes"][0]["node_id"], node, "{json}");
+    assert_eq!(json["nodes"][0]["state"], "free", "{json}");
+    let holder = json["nodes"][0]["note"].as_str().expect("text");
+    assert!(holder.ends_with(&format!(":{}", std::process::id())), "{holder}");
+}
+
+#[test]
+fn nothing_is_undone_without_consent() {
+    let folder = Folder::new("consent");
+    let flake = hold(&folder);
+    let node = flake.node_ids()[0].to_string();
+    let end = || flake.lease().expect("a lease").end_exclusive;
+    let before = end();
+    for (arguments, says) in [
+        (&["lease", "fence"][..], "for 305 s nothing is granted"),
+        (&["lease", "release", &node], "ids repeat"),
+    ] {
+        let asked = folder.run(&[arguments, &["--store", "ids.db"]].concat());
+        assert_eq!((asked.status.code(), asked.stdout.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(asked.stderr.contains(says), "{arguments:?}: {}", asked.stderr);
+        assert!(asked.stderr.contains("--yes"), "{arguments:?}: {}", asked.stderr);
+    }
+    assert_eq!(end(), before);
+    let listed = folder.run(&["lease", "list", "--store", "ids.db", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    assert_eq!((&json["floor"], &json["counts"]["held"]), (&0.into(), &1.into()), "{json}");
+}
+
+#[test]
+fn a_fence_keeps_new_leases_out() {
+    let folder = Folder::new("fence");
+    drop(hold(&folder));
+    let fenced = folder.run(&["lease", "fence", "--store", "ids.db", "--yes"]);
+    assert_eq!(fenced.status.code(), Some(0), "{}", fenced.stderr);
+    assert!(fenced.stdout.starts_with("nothing is granted until "), "{}", fenced.stdout);
+    let listed = folder.run(&["lease", "list", "--store", "ids.db"]);
+    assert!(listed.stdout.contains("\nquarantine: nothing is granted for "), "{}", listed.stdout);
+    let wait = ["--acquire-timeout", "0"];
+    let refused =
+        folder.run(&[["generate", "--store", "ids.db"], [wait[0], wait[1], "-n1"]].concat());
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(refused.stderr.starts_with("randflake: STORE_QUARANTINED: "), "{}", refused.stderr);
+    // No wrong clock has set that floor.
+    let repair = folder.run(&["lease", "repair", "--floor", "--store", "ids.db", "--yes"]);
+    assert_eq!(repair.status.code(), Some(1));
+    assert!(repair.stderr.starts_with("randflake: INVALID_ARGUMENT: "), "{}", repair.stderr);
+}
+
+#[test]
+fn the_node_id_of_a_dead_holder_is_released() {
+    let folder = Folder::new("release");
+    let flake = hold(&folder);
+    let node = flake.node_ids()[0].to_string();
+    let held = flake.lease().expect("a lease").end_exclusive;
+    let released = folder.run(&["lease", "release", &node, "--store", "ids.db", "--yes"]);
+    assert_eq!(released.status.code(), Some(0), "{}", released.stderr);
+    assert!(released.stdout.starts_with(&format!("the end of node id {node} was ")));
+    let shown = folder.run(&["lease", "inspect", &node, "--store", "ids.db", "--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!(json["nodes"][0]["held"], false, "{json}");
+    assert!(json["nodes"][0]["end_exclusive"].as_i64().expect("a second") < held, "{json}");
+    let again = folder.run(&["lease", "release", &node, "--store", "ids.db", "--yes"]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(again.stderr.starts_with("randflake: INVALID_ARGUMENT: "), "{}", again.stderr);
+}
+
+/// Far beyond what a right clock would do.
+#[test]
+fn an_end_that_a_wrong_clock_has_set_is_repaired() {
+    let folder = Folder::new("repair");
+    let flake = hold(&folder);
+    let node = flake.node_ids()[0].to_string();
+    let file = rusqlite::Connection::open(folder.0.join("ids.db")).expect("a file of SQLite");
+    file.execute("update node set end_exclusive = 2500000000", []).expect("a row");
+    drop(file);
+    let listed = folder.run(&["lease", "list", "--store", "ids.db"]);
+    let advice = format!("randflake lease repair --node {node}\n");
+    assert!(listed.stdout.contains(&advice), "{}", listed.stdout);
+    assert!(listed.stdout.contains("2049-03-22 04:26:40 UTC"), "{}", listed.stdout);
+    let repair = ["lease", "repair", "--node", &node, "--store", "ids.db"];
+    let asked = folder.run(&repair);
+    assert_eq!((asked.status.code(), asked.stdout.as_str()), (Some(2), ""));
+    assert!(asked.stderr.contains("back from 2049-03-22 04:26:40 UTC to "), "{}", asked.stderr);
+    let done = folder.run(&[&repair[..], &["--yes"]].concat());
+    assert_eq!(done.status.code(), Some(0), "{}", done.stderr);
+    let again = folder.run(&[&repair[..], &["--yes"]].concat());
+    assert_eq!(again.status.code(), Some(1), "{}", again.stdout);
+}
+
+#[test]
+fn operators_do_without_the_secret() {
+    let folder = Folder::new("without");
+    drop(hold(&folder));
+    let mut command = folder.command(&["lease", "list"]);
+    let command = command.env_remove("RANDFLAKE_SECRET").env("RANDFLAKE_STORE", "ids.db");
+    assert_eq!(run(command, "").status.code(), Some(0));
+}
+
+#[test]
+fn bad_ids_are_named_and_the_others_are_read() {
+    let folder = Folder::new("bad");
+    let input = "xyz!\n\n4594531474933654033\n1234567890123\n9223372036854775808\n";
+    let read = run(&mut folder.command(&["inspect"]), input);
+    assert_eq!(read.status.code(), Some(1));
+    assert_eq!(read.stdout.lines().count(), 2, "{}", read.stdout);
+    let complaints: Vec<_> = read.stderr.lines().collect();
+    assert_eq!(complaints.len(), 3, "{}", read.stderr);
+    for (complaint, (id, hint)) in complaints.iter().zip([
+        ("xyz!", "0-9 and a-v"),
+        ("1234567890123", "--format int"),
+        ("9223372036854775808", "64-bit"),
+    ]) {
+        let start = format!("randflake: INVALID_ID: \"{id}\": ");
+        assert!(complaint.starts_with(&start) && complaint.contains(hint), "{complaint}");
+    }
+}
+
+#[test]
+fn wrong_use_is_exit_code_2() {
+    let folder = Folder::new("usage");
+    for (arguments, hint) in [
+        (&["generate"][..], "--store ids.db"),
+        (&["generate"], "--node ID"),
+        (&["generate", "--node", "131072"], "131071"),
+        (&["lease", "list"], "--store"),
+        (&["lease", "repair", "--store", "ids.db"], "--floor"),
+        (&["generate", "--node", "1", "--store", "ids.db"], "cannot be used with"),
+        (&["generate", "-n", "many"], "'many'"),
+        (&["inspect", "--format", "hex", "1"], "int, string"),
+        (&["gen"], "generate"),
+        (&[], "Usage: randflake <COMMAND>"),
+        (&["inspect", "--layout", "twitter", "--secret-file", "x", "1"], "cannot be used with"),
+    ] {
+        let wrong = folder.run(arguments);
+        assert_eq!((wrong.status.code(), wrong.stdout.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(wrong.stderr.contains(hint), "{arguments:?}: {}", wrong.stderr);
+    }
+}
+
+#[test]
+fn failures_have_their_code_on_standard_error() {
+    let folder = Folder::new("failures");
+    fs::write(folder.0.join("short"), "12").expect("a file can be written");
+    let namespace = "x".repeat(201);
+    for (arguments, code) in [
+        (&["inspect", "--secret-file", "none", "1"][..], "INVALID_SECRET"),
+        (&["inspect", "--secret-file", "short", "1"], "INVALID_SECRET"),
+        (&["generate", "--store", "none/ids.db", "--acquire-timeout", "0"], "STORE_UNAVAILABLE"),
+        (&["generate", "--store", "mysql://host/db"], "INVALID_ARGUMENT"),
+        (&["generate", "--store", "ids.db", "--namespace", &namespace], "INVALID_ARGUMENT"),
+        (&["inspect", "--layout", "titter", "1"], "INVALID_ARGUMENT"),
+        (&["lease", "list", "--store", "ids.db"], "STORE_NOT_INITIALIZED"),
+        (&["lease", "init", "--store", "ids.db"], "INVALID_ARGUMENT"),
+    ] {
+        let failed = folder.run(arguments);
+        assert_eq!((failed.status.code(), failed.stdout.as_str()), (Some(1), ""), "{arguments:?}");
+        let start = format!("randflake: {code}: ");
+        let complaint = failed.stderr.lines().last().unwrap_or_default();
+        assert!(complaint.starts_with(&start), "{arguments:?}: {}", failed.stderr);
+    }
+}
+
+#[test]
+fn a_password_in_a_url_is_never_said() {
+    let folder = Folder::new("password");
+    for store in [
+        "postgresql://app:hunter2@localhost:1/app",
+        "redis://app:hunter2@localhost:1/0",
+        "etcd://app:hunter2@localhost:1",
+        "mysql://app:hunter2@localhost/app",
+        "postgresql://app:hunter2@[/app",
+    ] {
+        let mut command = folder.command(&["generate", "--acquire-timeout", "0"]);
+        let failed = run(command.env("RANDFLAKE_STORE", store), "");
+        assert_eq!(failed.status.code(), Some(1), "{store}: {}", failed.stderr);
+        assert!(!failed.stderr.contains("hunter2"), "{store}: {}", failed.stderr);
+    }
+}
+
+#[test]
+fn a_secret_is_never_an_argument_and_never_repeated() {
+    let folder = Folder::new("argument");
+    for arguments in [
+        &["inspect", "--secret", SECRET, "1"][..],
+        &["inspect", &format!("--secret={SECRET}"), "1"],
+    ] {
+        let refused = folder.run(arguments);
+        assert_eq!((refused.status.code(), refused.stdout.as_str()), (Some(2), ""));
+        assert!(refused.stderr.contains("RANDFLAKE_SECRET"), "{}", refused.stderr);
+        assert!(!refused.stderr.contains(SECRET), "{}", refused.stderr);
+    }
+    let mut command = folder.command(&["inspect", "1"]);
+    let without = run(command.env_remove("RANDFLAKE_SECRET"), "");
+    assert_eq!(without.status.code(), Some(2));
+    assert!(without.stderr.contains("--secret-file"), "{}", without.stderr);
+    let wrong = format!("{}x", &SECRET[..31]);
+    let mut command = folder.command(&["inspect", "1"]);
+    let wrong = run(command.env("RANDFLAKE_SECRET", wrong), "");
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(!wrong.stderr.contains(&SECRET[..8]), "{}", wrong.stderr);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_secret_that_all_can_read_is_warned_of() {
+    let folder = Folder::new("mode");
+    for (mode, warned) in [(0o600, false), (0o640, false), (0o644, true)] {
+        folder.secret_file(mode);
+        let mut command =
+            folder.command(&["inspect", "--secret-file", "secret.hex", "3vgoe12ccb8gh"]);
+        let read = run(command.env_remove("RANDFLAKE_SECRET"), "");
+        assert_eq!(read.status.code(), Some(0), "{}", read.stderr);
+        assert!(read.stdout.contains("2024-12-09 01:04:57"), "{}", read.stdout);
+        assert_eq!(read.stderr.contains("chmod 600"), warned, "{mode:o}: {}", read.stderr);
+    }
+    let mut command = folder.command(&["inspect", "1"]);
+    let weak = run(command.env("RANDFLAKE_SECRET", "00".repeat(16)), "");
+    assert!(weak.stderr.contains("looks like a password or a pattern"), "{}", weak.stderr);
+}
+
+#[test]
+fn whoever_stops_reading_is_no_error() {
+    let folder = Folder::new("pipe");
+    let mut command = folder.command(&["generate", "-n", "100000000", "--store", "ids.db"]);
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("an id");
+    let id: i64 = line.trim_end().parse().expect("a number");
+    assert_ne!(id, 0);
+    let mut stderr = String::new();
+    child.stderr.take().expect("a pipe").read_to_string(&mut stderr).expect("text");
+    let status = child.wait().expect("it ends");
+    assert_eq!((status.code(), stderr.as_str()), (Some(0), ""));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let folder = Folder::new("full");
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    for arguments in [&["secret"][..], &["inspect", "3vgoe12ccb8gh"], &["generate", "--node", "1"]]
+    {
+        let output = folder.command(arguments).stdout(full()).output().expect("it starts");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(stderr.starts_with("randflake: OUTPUT: "), "{arguments:?}: {stderr}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn ctrl_c_ends_a_long_run() {
+    use std::os::unix::process::ExitStatusExt;
+
+    let folder = Folder::new("interrupt");
+    let mut plain = folder.command(&["generate", "-n", "100000000", "--node", "3"]);
+    // A shell that runs these tests in the background has it ignored, in all its children.
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT").arg(plain.get_program()).args(plain.get_args());
+    command.envs(plain.env("TERM", "dumb").get_envs().filter_map(|(k, v)| Some((k, v?))));
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
+    out.read_line(&mut String::new()).expect("an id: it is at it");
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(kill.expect("there is kill").success());
+    let _ = out.read_to_end(&mut Vec::new());
+    assert_eq!(child.wait().expect("it ends").signal(), Some(2), "as the shell expects: 130");
+}
