@@ -265,19 +265,21 @@ fn a_life(store: &mut dyn LeaseStore) -> Option<NodeLease> {
 #[test]
 fn thousands_at_once_get_a_node_id_each() {
     const CLIENTS: usize = 16;
-    const EACH: usize = 2_000 / CLIENTS;
     on_each(|subject| {
+        // The clients of the others, not optimised, take longer than their servers. The program of
+        // docs/stores.md asks each for ten thousand.
+        let each = if matches!(subject, Subject::Redis(_)) { 10_000 } else { 2_000 } / CLIENTS;
         let client = || {
             let mut store = subject.client(&namespace(layout::MAX_NODE_ID));
             let grant = |_| granted(&mut *store, Token::random(), subject.now());
-            (0..EACH).map(grant).collect::<Vec<_>>()
+            (0..each).map(grant).collect::<Vec<_>>()
         };
         let leases: Vec<NodeLease> = thread::scope(|scope| {
             let clients = [(); CLIENTS].map(|()| scope.spawn(client));
             clients.into_iter().flat_map(|client| client.join().expect("it goes well")).collect()
         });
         let distinct: BTreeSet<u32> = leases.iter().map(|lease| lease.node_id).collect();
-        assert_eq!(distinct.len(), CLIENTS * EACH);
+        assert_eq!(distinct.len(), CLIENTS * each);
     });
 }
 
@@ -482,7 +484,8 @@ fn all_node_ids_are_listed() {
             }
             Subject::Etcd(..) => {
                 count = 1100; // on three pages
-                assert_eq!(granted_many(&mut *holder, count, subject.now()).len(), 1100);
+                let many = granted_many(&mut *holder, Token::random(), count, subject.now());
+                assert_eq!(many.len(), 1100);
             }
         }
         let listed = operator::list(&mut *holder).expect("the server answers");

@@ -18,9 +18,10 @@ use crate::{
 const UNDEFINED_TABLE: &str = "42P01";
 /// SQLSTATE: serialization failure, deadlock. Nothing was done; once more is allowed.
 const AGAIN: [&str; 2] = ["40001", "40P01"];
-/// Before that: who comes back at once meets the same others again.
+/// Before that: who comes back at once meets the same others again. From 20 milliseconds to a
+/// second, mostly short, so that a few get through however many and however slow they are.
 const PAUSE: Statement =
-    Statement { text: "select pg_sleep(random() * 0.05)::text", parameters: Vec::new() };
+    Statement { text: "select pg_sleep(0.02 * exp(4 * random()))::text", parameters: Vec::new() };
 /// SQLSTATE: an earlier statement of this transaction has failed.
 const FAILED_TRANSACTION: &str = "25P02";
 

@@ -5,10 +5,10 @@ known as materialized (
         node.end_exclusive,
         node.token = $2::text::uuid as held,
         node.end_exclusive > (select state.now from state) as taken
-    -- A join looks each of them up by the key; `any` of thousands may be compared with every row.
-    from unnest($9::text::int[]) as asked (node_id)
-    inner join randflake_node as node on asked.node_id = node.node_id
-    where node.namespace = (select state.id from state where state.status = 'READY')
+    from randflake_node as node
+    where
+        node.namespace = (select state.id from state where state.status = 'READY')
+        and node.node_id = any(string_to_array(btrim($9::text, '{}'), ',')::int[])
 ),
 -- In the order of node ids, so that two of these never wait for each other.
 granted as (

@@ -5,11 +5,10 @@ released as (
         end_exclusive = least(greatest($10::text::bigint, node.start), node.end_exclusive),
         token = null
     from state
-    cross join unnest($9::text::int[]) as asked (node_id)
     where
         state.status = 'READY'
         and node.namespace = state.id
-        and node.node_id = asked.node_id
+        and node.node_id = any(string_to_array(btrim($9::text, '{}'), ',')::int[])
         and node.token = $2::text::uuid
     returning node.node_id
 )

@@ -2,12 +2,11 @@ extended as (
     update randflake_node as node
     set end_exclusive = greatest(node.end_exclusive, state.end_exclusive)
     from state
-    cross join unnest($9::text::int[]) as asked (node_id)
     where
         state.status = 'READY'
         and state.clocks_agree
         and node.namespace = state.id
-        and node.node_id = asked.node_id
+        and node.node_id = any(string_to_array(btrim($9::text, '{}'), ',')::int[])
         and node.token = $2::text::uuid
         and node.end_exclusive > state.renew_above
     returning node.node_id, node.start, node.end_exclusive
