@@ -30,7 +30,7 @@ HELP = (ROOT / "cli" / "tests" / "help.txt").read_text(encoding="utf-8")
 SAME = {
     "a table": ("inspect 3vgoe12ccb8gh -6187568801575574419 1733706297", ""),
     "JSON": ("inspect --json 3vgoe12ccb8gh", ""),
-    "the input": ("inspect --json", "3vgoe12ccb8gh\n\nnonsense\n4594531474933654033\n"),
+    "the input": ("inspect --json", "3vgoe12ccb8gh\n\nxyz!\n4594531474933654033\n"),
     "a layout": ("inspect --layout twitter 1541815603606036480", ""),
     "no file": ("inspect --secret-file none 1", ""),
     "no store": ("generate", ""),
@@ -193,7 +193,7 @@ def on_a_terminal(arguments: str, cwd: Path, typed: str = "", **variables: str) 
 
 
 def test_colours_are_for_terminals(tmp_path: Path) -> None:
-    inspect = "inspect 3vgoe12ccb8gh nonsense"
+    inspect = "inspect 3vgoe12ccb8gh xyz!"
     code, seen = on_a_terminal(inspect, tmp_path)
     assert code == 1
     assert seen.count("\x1b[1m") == seen.count("\x1b[31m") == 1
