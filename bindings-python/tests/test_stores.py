@@ -18,7 +18,9 @@ from conftest import OTHER_SECRET, SECRET, in_child, outcome, run_python
 from randflake import (
     InvalidArgumentError,
     InvalidTypeError,
+    Layout,
     Randflake,
+    Snowflake,
     StoreError,
     init_store,
 )
@@ -86,6 +88,31 @@ def test_a_lease_from_a_url(server: Server, namespace: str) -> None:
         assert {flake.inspect(id).node_id for id in ids[:1000]} <= set(flake.node_ids)
         foreign = raised(lambda: Randflake.leased(url, OTHER_SECRET, **options))
         assert foreign.code == "SECRET_MISMATCH"
+
+
+def test_leases_of_a_layout(server: Server, namespace: str) -> None:
+    url = server.url()
+    missing = raised(lambda: Snowflake.leased(url, namespace=namespace))
+    assert missing.code == "STORE_NOT_INITIALIZED"
+    init_store(url, layout="twitter", namespace=namespace)
+    with (
+        Snowflake.leased(url, namespace=namespace, node_count=2) as flake,
+        Snowflake.leased(url, "leaf", namespace=namespace) as other,
+    ):
+        assert len({*flake.node_ids, *other.node_ids}) == 3
+        ids = flake.generate_many(1000) + other.generate_many(1000)
+        assert len(set(ids)) == 2000
+        assert {flake.inspect(id).node_id for id in ids[:1000]} <= set(flake.node_ids)
+    for call in (
+        lambda: Snowflake.leased(url, "discord", namespace=namespace),
+        lambda: init_store(url, layout=Layout("sonyflake"), namespace=namespace),
+        lambda: init_store(url, SECRET, namespace=namespace),
+        lambda: init_store(url, namespace=namespace),
+        lambda: init_store(url, SECRET, layout="twitter", namespace=namespace),
+    ):
+        with pytest.raises(InvalidArgumentError) as refused:
+            call()
+        assert refused.value.code == "INVALID_ARGUMENT"
 
 
 def test_close_gives_back(postgres: Server, namespace: str) -> None:
