@@ -35,12 +35,12 @@ for row in sqlite3.connect(sys.argv[1]).execute("select node_id from node where 
 
 /**
  * Runs a script in a process of its own and returns how it ended, what it wrote, and how many
- * seconds it took. It has `STORE`, `SECRET`, `Randflake`, and `work(code)`, which starts a worker
- * that has the same.
+ * seconds it took. It has `STORE`, `SECRET`, `Randflake`, `Snowflake`, and `work(code)`, which
+ * starts a worker that has the same.
  */
 async function run(store, script, ...flags) {
   const prelude = `
-    const { Randflake, RandflakeError } = require('./index.js')
+    const { Randflake, RandflakeError, Snowflake } = require('./index.js')
     const SECRET = '${SECRET}'
     const STORE = ${JSON.stringify(store)}
     const SHORT = { ttlSeconds: 6, maxSkewSeconds: 0 } // renewed after 2 seconds
