@@ -183,6 +183,12 @@ export interface LeasedRandflake extends Randflake {
   readonly lease: LeaseStatus | null
 }
 
+/** What {@link Snowflake.leased} resolves to. */
+export interface LeasedSnowflake extends Snowflake {
+  /** How the lease is doing at this moment, frozen; `null` once closed. */
+  readonly lease: LeaseStatus | null
+}
+
 /** How a lease from a store is doing. Unix seconds, from `start` up to `endExclusive`. */
 export interface LeaseStatus extends Readonly<Lease> {
   /**
@@ -207,7 +213,8 @@ export interface LeaseStatus extends Readonly<Lease> {
 export interface LeaseOptions {
   /**
    * How many node ids, 1 to 16384, each worth 131072 ids a second; 1 unless set. While the store
-   * has fewer, the generator does with fewer.
+   * has fewer, the generator does with fewer. A {@link Snowflake} may have as many as its layout
+   * has room for, each worth the ids of its sequence a tick.
    */
   nodeCount?: number | undefined
   /**
@@ -223,7 +230,7 @@ export interface LeaseOptions {
   maxSkewSeconds?: number | undefined
   /**
    * Which part of the store, 1 to 200 bytes; `default` unless set. One for each id column and its
-   * one secret: node ids of two namespaces have nothing to do with each other.
+   * one secret or layout: node ids of two namespaces have nothing to do with each other.
    */
   namespace?: string | undefined
   /** How long the first lease may take, 0 to 86400000 ms; 10000 unless set. */
@@ -235,8 +242,9 @@ export interface LeaseOptions {
   maxWaitMs?: number | undefined
   /**
    * How many whole seconds ahead of the clock ids may be stamped, 0 to a third of the ttl; 10, or
-   * that third, unless set. It absorbs clocks that step back and lets a burst borrow coming
-   * seconds, which the lease covers.
+   * that third, unless set, and for a {@link Snowflake} 0. It absorbs clocks that step back and
+   * lets a burst borrow coming seconds, which the lease covers. Ids that run ahead are out of order
+   * with those of other nodes.
    */
   maxDriftSeconds?: number | undefined
   /**
@@ -250,6 +258,16 @@ export interface LeaseOptions {
    * a disk, or has replicas and does not wait for any. False unless set; not for files.
    */
   allowWeakStore?: boolean | undefined
+}
+
+/** How node ids of a layout are leased. */
+export interface SnowflakeLeaseOptions extends LeaseOptions {
+  /**
+   * How ids are laid out, with node ids, of which at most the lowest 131072 are leased; `twitter`
+   * unless set. A namespace has one layout. Where its ticks are longer than a second, a lease lasts
+   * at least six of them.
+   */
+  layout?: Layout | LayoutName | LayoutFields | undefined
 }
 
 /**
@@ -286,6 +304,8 @@ export interface StoreAdapter {
 
 /** How a namespace of a store with a server is made. */
 export interface InitOptions {
+  /** How ids of a {@link Snowflake} are laid out. The `secret` is `undefined` then. */
+  layout?: Layout | LayoutName | LayoutFields | undefined
   /** Its name, 1 to 200 bytes; `default` unless set. */
   namespace?: string | undefined
   /** The longest lease, 1 to 86400 whole seconds, at least six times the skew; 300 unless set. */
@@ -306,15 +326,17 @@ export interface InitOptions {
  * Called once, before the first lease.
  *
  * @param store the URL of a server, or a {@link StoreClient}.
- * @param secret that of the id column; it is not kept in the store.
+ * @param secret that of the id column; it is not kept in the store. `undefined` for a namespace of
+ *   {@link Snowflake}, which has a `layout` instead.
  * @throws {RandflakeError} as a rejection, always: `STORE_UNAVAILABLE`, `SECRET_MISMATCH`,
  *   `WEAK_STORE`, `DRIVER_MISSING`, `INVALID_SECRET`, `INVALID_ARGUMENT`.
  * @example
  * await initStore('postgresql://app@localhost/app', secret, { namespace: 'orders' })
+ * await initStore('redis://localhost', undefined, { namespace: 'posts', layout: 'twitter' })
  */
 export function initStore(
   store: string | URL | StoreClient,
-  secret: Uint8Array | string,
+  secret: Uint8Array | string | undefined,
   options?: InitOptions,
 ): Promise<void>
 
@@ -596,6 +618,22 @@ export interface SnowflakeOptions extends Options {
  */
 export class Snowflake {
   /**
+   * Resolves to a generator with leased node ids, which nobody else has meanwhile: from the stores,
+   * and with the renewals, replacements and ends, of {@link Randflake.leased}.
+   *
+   * @throws {RandflakeError} as a rejection, always: what {@link Randflake.leased} rejects with.
+   *   `INVALID_ARGUMENT` also if the namespace has another layout, and for a layout without node
+   *   ids; `LIFETIME_OVER` if the layout has ended.
+   * @example
+   * await using flake = await Snowflake.leased('posts.db', { layout: 'discord' })
+   * const id = flake.generate()
+   */
+  static leased(
+    store: string | URL | StoreClient,
+    options?: SnowflakeLeaseOptions,
+  ): Promise<LeasedSnowflake>
+
+  /**
    * @param nodeId 0 to {@link Layout.maxNodeId}, or several of them, each once; may be `undefined`
    *   where the layout has no node ids.
    * @throws {RandflakeError} `INVALID_NODE`, `INVALID_LEASE`, `INVALID_ARGUMENT`; `LIFETIME_OVER` if
@@ -649,7 +687,7 @@ export class Snowflake {
   close(): void
   /** See {@link close}. */
   [Symbol.dispose](): void
-  /** See {@link close}. */
+  /** Closes, and resolves once leased node ids are given back, as with {@link Randflake}. */
   [Symbol.asyncDispose](): Promise<void>
 
   /** What `JSON.stringify` shows. */

@@ -99,6 +99,11 @@ async function readyWith(generator) {
   }
 }
 
+async function closeAndRelease(generator) {
+  generator.close()
+  await generator.released?.()
+}
+
 function inspectWith(reader, id) {
   reader.inspect(id, parts)
   const [timestamp, nodeId, sequence] = parts
@@ -207,9 +212,7 @@ class Randflake {
   }
 
   async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
-    const generator = generatorOf(this)
-    generator.close()
-    await generator.released?.()
+    return closeAndRelease(generatorOf(this))
   }
 
   toJSON() {
@@ -256,12 +259,6 @@ class Inspector {
   decrypt(id) {
     return inspectorOf(this).decrypt(id)
   }
-}
-
-async function initStore(store, secret, options) {
-  const made = native.initStore(storeOf(store), secret, options)
-  warnIfWeak(secret)
-  await made
 }
 
 function unixMsOf(time) {
@@ -338,6 +335,12 @@ function warnIfEnding(layout) {
 let isSnowflake
 let snowflakeOf
 
+/** Returns the layout that options name, or else `otherwise`. */
+function layoutIn(options, otherwise) {
+  const { layout = otherwise } = options ?? {} // null is refused by the native half
+  return layout === undefined || layout instanceof Layout ? layout : new Layout(layout)
+}
+
 class Snowflake {
   #generator
   #layout
@@ -350,12 +353,25 @@ class Snowflake {
     }
   }
 
-  constructor(nodeId, options) {
-    const { layout = 'twitter' } = options ?? {} // null is refused below
-    this.#layout = layout instanceof Layout ? layout : new Layout(layout)
-    this.#generator = layoutOf(this.#layout).createSnowflake(nodeId, options)
-    warnIfEnding(this.#layout)
+  constructor(nodeId, options, generator) {
+    if (nodeId === leased) {
+      this.#layout = options
+      this.#generator = generator
+    } else {
+      this.#layout = layoutIn(options, 'twitter')
+      this.#generator = layoutOf(this.#layout).createSnowflake(nodeId, options)
+      warnIfEnding(this.#layout)
+    }
     Object.defineProperty(this, 'uncloneable', { value: uncloneable, enumerable: true })
+  }
+
+  static async leased(store, options) {
+    const layout = layoutIn(options, 'twitter')
+    const generator = layoutOf(layout).leaseSnowflake(storeOf(store), options)
+    endLeasesAtExit()
+    const flake = new Snowflake(leased, layout, await generator)
+    warnIfEnding(layout)
+    return flake
   }
 
   generate() {
@@ -408,7 +424,7 @@ class Snowflake {
   }
 
   async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
-    snowflakeOf(this).close()
+    return closeAndRelease(snowflakeOf(this))
   }
 
   toJSON() {
@@ -420,6 +436,14 @@ class Snowflake {
     if (!isSnowflake(this)) return this // the prototype
     return `Snowflake ${inspect(this.toJSON(), options)}`
   }
+}
+
+async function initStore(store, secret, options) {
+  const layout = layoutIn(options)
+  const maker = layout === undefined ? native : layoutOf(layout)
+  const made = maker.initStore(storeOf(store), secret, options)
+  if (layout === undefined) warnIfWeak(secret)
+  await made
 }
 
 let cloakOf

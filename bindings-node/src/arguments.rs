@@ -63,7 +63,9 @@ pub(crate) const OPTIONS: &[&str] =
     &["lease", "maxWaitMs", "maxDriftSeconds", "restartSafe", "clock"];
 pub(crate) const SNOWFLAKE_OPTIONS: &[&str] =
     &["layout", "lease", "maxWaitMs", "maxDriftSeconds", "restartSafe", "clock"];
-const LEASE_OPTIONS: &[&str] = &[
+pub(crate) const LEASE_OPTIONS: &[&str] = SNOWFLAKE_LEASE_OPTIONS.split_at(1).1;
+pub(crate) const SNOWFLAKE_LEASE_OPTIONS: &[&str] = &[
+    "layout",
     "nodeCount",
     "ttlSeconds",
     "maxSkewSeconds",
@@ -75,7 +77,7 @@ const LEASE_OPTIONS: &[&str] = &[
     "allowWeakStore",
 ];
 const INIT_OPTIONS: &[&str] =
-    &["namespace", "maxTtlSeconds", "maxSkewSeconds", "quarantine", "allowWeakStore"];
+    &["layout", "namespace", "maxTtlSeconds", "maxSkewSeconds", "quarantine", "allowWeakStore"];
 const DEFAULT_NAMESPACE: &str = "default";
 /// Most rows, and most cells of one, that a store answers with; no statement asks for as many.
 const MOST_ROWS: usize = 1 << 20;
@@ -112,12 +114,13 @@ pub(crate) fn options(value: Value<'_>, known: &[&str]) -> Result<Options> {
     Ok(options)
 }
 
-pub(crate) fn lease_options(value: Value<'_>) -> Result<LeaseOptions> {
+/// Takes options of a lease of the names in `known`.
+pub(crate) fn lease_options(value: Value<'_>, known: &[&str]) -> Result<LeaseOptions> {
     let mut options = LeaseOptions::default();
     if value.is_undefined() {
         return Ok(options);
     }
-    check_names(value, "the options", LEASE_OPTIONS, ErrorKind::InvalidArgument)?;
+    check_names(value, "the options", known, ErrorKind::InvalidArgument)?;
     options.node_count = whole(value, c"nodeCount", "node ids")?;
     options.ttl = whole(value, c"ttlSeconds", "seconds")?;
     options.max_skew = whole(value, c"maxSkewSeconds", "seconds")?;
@@ -131,13 +134,16 @@ pub(crate) fn lease_options(value: Value<'_>) -> Result<LeaseOptions> {
 }
 
 /// Takes the namespace to make, whether with a quarantine, and whether a weak store is allowed.
-pub(crate) fn init_options(value: Value<'_>, secret: &Secret) -> Result<(Namespace, bool, bool)> {
+pub(crate) fn init_options(
+    value: Value<'_>,
+    named: impl FnOnce(String) -> Result<Namespace>,
+) -> Result<(Namespace, bool, bool)> {
     if value.is_undefined() {
-        return Ok((Namespace::new(DEFAULT_NAMESPACE, secret)?, false, false));
+        return Ok((named(DEFAULT_NAMESPACE.into())?, false, false));
     }
     check_names(value, "the options", INIT_OPTIONS, ErrorKind::InvalidArgument)?;
     let name = namespace(value)?;
-    let mut made = Namespace::new(name.unwrap_or_else(|| DEFAULT_NAMESPACE.into()), secret)?;
+    let mut made = named(name.unwrap_or_else(|| DEFAULT_NAMESPACE.into()))?;
     let max_ttl = whole(value, c"maxTtlSeconds", "seconds")?;
     let max_skew = whole(value, c"maxSkewSeconds", "seconds")?;
     if let Some(max_ttl) = max_ttl {

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use randflake::{Error, ErrorKind, Result};
+use randflake::{Error, ErrorKind, Layout, Result};
 use randflake_leases::{
     Namespace,
     remote::{Client, Protocol, RemoteStore, Response, Statement},
@@ -50,14 +50,39 @@ pub(crate) fn store(
     Ok(RemoteStore::new(Box::new(HostClient { run, leases }), protocol))
 }
 
-/// Promises that a namespace is there.
+/// Promises that a namespace of a secret is there.
 pub(crate) fn init<'call>(
     leases: &Arc<Leases>,
     js: Js<'call>,
     [server, secret, options]: [Value<'call>; 3],
 ) -> Result<Value<'call>> {
     let secret = arguments::secret(secret)?;
-    let (namespace, quarantine, allow_weak) = arguments::init_options(options, &secret)?;
+    init_namespace(leases, js, server, options, |name| Namespace::new(name, &secret))
+}
+
+/// Promises that a namespace of a layout is there.
+pub(crate) fn init_layout<'call>(
+    (layout, leases): &(Layout, Arc<Leases>),
+    js: Js<'call>,
+    [server, secret, options]: [Value<'call>; 3],
+) -> Result<Value<'call>> {
+    if !secret.is_undefined() {
+        return Err(Error::invalid_argument(
+            "a namespace has either a secret, for Randflake, or a layout, for Snowflake; with the \
+             option layout the secret must be undefined",
+        ));
+    }
+    init_namespace(leases, js, server, options, |name| Namespace::for_layout(name, *layout))
+}
+
+fn init_namespace<'call>(
+    leases: &Arc<Leases>,
+    js: Js<'call>,
+    server: Value<'call>,
+    options: Value<'call>,
+    named: impl FnOnce(String) -> Result<Namespace>,
+) -> Result<Value<'call>> {
+    let (namespace, quarantine, allow_weak) = arguments::init_options(options, named)?;
     let server = Server { allow_weak, ..arguments::server(server)? };
     let mut store = store(&server, namespace, leases)?;
     js.promise(move || store.init(quarantine), |js, ()| js.undefined())

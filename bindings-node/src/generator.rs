@@ -35,7 +35,7 @@ pub(crate) trait Encrypting: Generator<Number = Id> {
 }
 
 /// What a generator generates, as a bigint: signed if it is encrypted, else unsigned.
-pub(crate) trait Number {
+pub(crate) trait Number: 'static {
     fn bigint(self, js: Js<'_>) -> Result<Value<'_>>;
 }
 
@@ -175,22 +175,17 @@ pub(crate) fn create<'call>(
     let options = arguments::options(options, arguments::OPTIONS)?;
     let builder = configured!(Randflake::builder(&secret).node_ids(node_ids), options);
     match options.clock {
-        None => functions_and_async(js, &Arc::new(builder.build()?)),
+        None => {
+            let flake = Arc::new(builder.build()?);
+            let object = functions(js, &flake)?;
+            add_async(js, object, &flake)?;
+            Ok(object)
+        }
         Some(clock) => functions(js, &Arc::from(builder.clock(clock).build()?)),
     }
 }
 
-/// Makes the object of a generator that other threads can use as well.
-pub(crate) fn functions_and_async<'call, G: Encrypting + Scriptless>(
-    js: Js<'call>,
-    flake: &Arc<G>,
-) -> Result<Value<'call>> {
-    let object = functions(js, flake)?;
-    add_async(js, object, flake)?;
-    Ok(object)
-}
-
-/// Adds the function that works on other threads.
+/// Adds the function that works on other threads, for generators that those can use as well.
 pub(crate) fn add_async<'call, G: Scriptless>(
     js: Js<'call>,
     object: Value<'call>,
@@ -201,7 +196,10 @@ pub(crate) fn add_async<'call, G: Scriptless>(
     object.set(c"generateManyAsync", function)
 }
 
-fn functions<'call, G: Encrypting>(js: Js<'call>, flake: &Arc<G>) -> Result<Value<'call>> {
+pub(crate) fn functions<'call, G: Encrypting>(
+    js: Js<'call>,
+    flake: &Arc<G>,
+) -> Result<Value<'call>> {
     let object = generating(js, flake)?;
     macro_rules! add {
         ($name:literal, $call:expr) => {

@@ -3,7 +3,8 @@ use std::sync::Arc;
 use randflake::{Error, ErrorKind, Field, Layout, RawParts, Result, Sequence};
 
 use crate::{
-    Module, arguments, generator,
+    arguments, client, generator,
+    leased::{self, Leases},
     raw::{Js, Value},
     snowflake,
 };
@@ -15,16 +16,22 @@ const NAMES: &[&str] = &["fields", "tickMs", "epochMs", "sequence", "unsigned", 
 
 /// Makes a layout: an object with its functions and, by themselves, its properties.
 pub(crate) fn create<'call>(
-    _: &Module,
+    leases: &Arc<Leases>,
     js: Js<'call>,
     [described]: [Value<'call>; 1],
 ) -> Result<Value<'call>> {
-    object(js, layout(described)?)
+    object(js, layout(described)?, leases)
 }
 
-fn object(js: Js<'_>, layout: Layout) -> Result<Value<'_>> {
+fn object<'call>(js: Js<'call>, layout: Layout, leases: &Arc<Leases>) -> Result<Value<'call>> {
     let properties = properties(js, &layout)?;
+    let with_leases = Arc::new((layout, Arc::clone(leases)));
     let layout = Arc::new(layout);
+    macro_rules! function_with_leases {
+        ($name:literal, $call:expr) => {
+            ($name, js.function($name, Arc::clone(&with_leases), $call)?)
+        };
+    }
     macro_rules! function {
         ($name:literal, $call:expr) => {
             ($name, js.function($name, Arc::clone(&layout), $call)?)
@@ -39,7 +46,9 @@ fn object(js: Js<'_>, layout: Layout) -> Result<Value<'_>> {
         function!(c"lastIdAt", last_id_at),
         function!(c"joinNode", join_node),
         function!(c"splitNode", split_node),
-        function!(c"withSequence", with_sequence),
+        function_with_leases!(c"withSequence", with_sequence),
+        function_with_leases!(c"leaseSnowflake", leased::create_snowflake),
+        function_with_leases!(c"initStore", client::init_layout),
         function!(c"warning", warning),
     ])
 }
@@ -242,11 +251,11 @@ fn split_node<'call>(
 }
 
 fn with_sequence<'call>(
-    layout: &Layout,
+    (layout, leases): &(Layout, Arc<Leases>),
     js: Js<'call>,
     [starts]: [Value<'call>; 1],
 ) -> Result<Value<'call>> {
-    object(js, layout.with_sequence(sequence(starts)?)?)
+    object(js, layout.with_sequence(sequence(starts)?)?, leases)
 }
 
 /// Returns what to warn of, or undefined.

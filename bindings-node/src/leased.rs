@@ -12,14 +12,17 @@ use std::{
     time::Duration,
 };
 
-use randflake::{Clock, Error, ErrorKind, Id, Parts, Result, SystemClock};
-use randflake_leases::{LeaseStatus, Leased, Location};
+use randflake::{
+    Clock, Error, ErrorKind, Id, Layout, Parts, Randflake, RawParts, Result, Snowflake, SystemClock,
+};
+use randflake_leases::{Flake, LeaseStatus, Leased, LeasedBuilder, Location};
 
 use crate::{
     arguments::{self, Store},
     client,
-    generator::{Encrypting, Generator, fill_in_place, functions_and_async, numbers},
+    generator::{self, Encrypting, Generator, Number, fill_in_place, numbers},
     raw::{Js, Value},
+    snowflake::{self, Reading},
 };
 
 /// How long the end of an environment waits for the store.
@@ -29,9 +32,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) const LONGEST_SLICE: Duration = Duration::from_millis(50);
 
 /// A generator that, once collected, gives its node ids back without anybody waiting.
-pub(crate) struct Kept(pub(crate) Arc<Leased<EnvironmentClock>>);
+pub(crate) struct Kept<F: Flake<Clock = EnvironmentClock>>(pub(crate) Arc<Leased<F>>);
 
-impl Drop for Kept {
+impl<F: Flake<Clock = EnvironmentClock>> Drop for Kept<F> {
     fn drop(&mut self) {
         self.0.stop();
     }
@@ -42,10 +45,31 @@ pub(crate) struct Leases(Mutex<Desk>);
 
 struct Desk {
     /// Also those that were collected, until the store knows.
-    held: Vec<Arc<Leased<EnvironmentClock>>>,
+    held: Vec<Arc<dyn Ending>>,
     /// None once the environment has ended. Each thread that asks the store for something has one
     /// of the senders: they are all gone when all is done.
     open: Option<(Sender<Infallible>, Receiver<Infallible>)>,
+}
+
+/// A leased generator, whatever it generates.
+trait Ending: Send + Sync {
+    fn stop(&self);
+    fn close(&self);
+    fn is_ended(&self) -> bool;
+}
+
+impl<F: Flake> Ending for Leased<F> {
+    fn stop(&self) {
+        self.stop();
+    }
+
+    fn close(&self) {
+        self.close();
+    }
+
+    fn is_ended(&self) -> bool {
+        self.is_ended()
+    }
 }
 
 impl Default for Leases {
@@ -83,7 +107,7 @@ impl Leases {
     }
 
     /// Takes a generator in, so that it ends with the environment.
-    fn keep(&self, leased: Leased<EnvironmentClock>) -> Result<Kept> {
+    fn keep<F: Flake<Clock = EnvironmentClock>>(&self, leased: Leased<F>) -> Result<Kept<F>> {
         let mut desk = self.lock();
         if desk.open.is_none() {
             drop(desk);
@@ -92,7 +116,7 @@ impl Leases {
         }
         let leased = Arc::new(leased);
         desk.held.retain(|other| !other.is_ended());
-        desk.held.push(Arc::clone(&leased));
+        desk.held.push(Arc::clone(&leased) as _);
         Ok(Kept(leased))
     }
 
@@ -143,9 +167,37 @@ pub(crate) fn create<'call>(
     js: Js<'call>,
     [store, secret, options]: [Value<'call>; 3],
 ) -> Result<Value<'call>> {
-    let options = arguments::lease_options(options)?;
+    let options = arguments::lease_options(options, arguments::LEASE_OPTIONS)?;
     let store = arguments::store(store, &options)?;
     let secret = arguments::secret(secret)?;
+    let builder = |location| Leased::builder(location, &secret);
+    promise(leases, js, store, options, builder, generator::functions)
+}
+
+/// Promises a generator of a layout's ids with leased node ids.
+pub(crate) fn create_snowflake<'call>(
+    (layout, leases): &(Layout, Arc<Leases>),
+    js: Js<'call>,
+    [store, options]: [Value<'call>; 2],
+) -> Result<Value<'call>> {
+    let options = arguments::lease_options(options, arguments::SNOWFLAKE_LEASE_OPTIONS)?;
+    let store = arguments::store(store, &options)?;
+    let builder = |location| Leased::for_layout(location, *layout);
+    promise(leases, js, store, options, builder, snowflake::functions)
+}
+
+fn promise<'call, F, G>(
+    leases: &Arc<Leases>,
+    js: Js<'call>,
+    store: Store,
+    options: arguments::LeaseOptions,
+    builder: impl FnOnce(Location) -> LeasedBuilder<G>,
+    functions: impl for<'a> FnOnce(Js<'a>, &Arc<Kept<F>>) -> Result<Value<'a>> + Send + 'static,
+) -> Result<Value<'call>>
+where
+    F: Flake<Clock = EnvironmentClock, Id: Number>,
+    G: Flake<WithClock<EnvironmentClock> = F>,
+{
     let leases = Arc::clone(leases);
     let asking = leases.lock().open.as_ref().map(|(asking, _)| asking.clone());
     let asking = asking.ok_or_else(ended)?;
@@ -158,8 +210,7 @@ pub(crate) fn create<'call>(
             })
         }
     };
-    let mut builder =
-        Leased::builder(location, &secret).clock(EnvironmentClock(Arc::clone(&leases)));
+    let mut builder = builder(location).clock(EnvironmentClock(Arc::clone(&leases)));
     if let Some(node_count) = options.node_count {
         builder = builder.node_count(node_count);
     }
@@ -189,8 +240,9 @@ pub(crate) fn create<'call>(
     };
     js.promise(work, |js, kept| {
         let kept = Arc::new(kept);
-        let object = functions_and_async(js, &kept)?;
-        object.set(c"released", js.function(c"released", Arc::new(kept), released)?)?;
+        let object = functions(js, &kept)?;
+        generator::add_async(js, object, &kept)?;
+        object.set(c"released", js.function(c"released", Arc::new(kept), released::<F>)?)?;
         Ok(object)
     })
 }
@@ -206,7 +258,11 @@ pub(crate) fn end<'call>(
 }
 
 /// Promises that the node ids of a generator were given back.
-fn released<'call>(kept: &Arc<Kept>, js: Js<'call>, []: [Value<'call>; 0]) -> Result<Value<'call>> {
+fn released<'call, F: Flake<Clock = EnvironmentClock>>(
+    kept: &Arc<Kept<F>>,
+    js: Js<'call>,
+    []: [Value<'call>; 0],
+) -> Result<Value<'call>> {
     let kept = Arc::clone(kept);
     let work = move || {
         kept.0.close();
@@ -215,11 +271,11 @@ fn released<'call>(kept: &Arc<Kept>, js: Js<'call>, []: [Value<'call>; 0]) -> Re
     js.promise(work, |js, ()| js.undefined())
 }
 
-impl Generator for Kept {
-    type Number = Id;
+impl<F: Flake<Clock = EnvironmentClock, Id: Number>> Generator for Kept<F> {
+    type Number = F::Id;
 
     #[inline]
-    fn generate(&self) -> Result<Id> {
+    fn generate(&self) -> Result<F::Id> {
         self.0.generate()
     }
 
@@ -251,7 +307,7 @@ impl Generator for Kept {
     }
 }
 
-impl Encrypting for Kept {
+impl Encrypting for Kept<Randflake<EnvironmentClock>> {
     fn inspect(&self, id: Id) -> Parts {
         self.0.inspect(id)
     }
@@ -262,6 +318,12 @@ impl Encrypting for Kept {
 
     fn decrypt(&self, id: Id) -> u64 {
         self.0.decrypt(id)
+    }
+}
+
+impl Reading for Kept<Snowflake<EnvironmentClock>> {
+    fn inspect(&self, raw: u64) -> Result<RawParts> {
+        self.0.inspect(raw)
     }
 }
 

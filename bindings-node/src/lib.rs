@@ -67,7 +67,10 @@ fn functions<'call>(
             c"createInspector",
             js.function(c"createInspector", Arc::clone(&module), inspector::create)?,
         ),
-        (c"createLayout", js.function(c"createLayout", Arc::clone(&module), layout::create)?),
+        (
+            c"createLayout",
+            js.function(c"createLayout", Arc::new(Arc::clone(&leases)), layout::create)?,
+        ),
         (c"createCloak", js.function(c"createCloak", Arc::clone(&module), cloak::create)?),
         (
             c"createBoundaryFlake",

@@ -20,10 +20,11 @@ use napi::{
     threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode},
 };
 use randflake::{Error, ErrorKind, Randflake, Result, Snowflake};
+use randflake_leases::Flake;
 
 use crate::{
     cloak::{Hider, Revealer},
-    leased::Kept,
+    leased::{EnvironmentClock, Kept},
 };
 
 /// The JavaScript thread during one call from there; what values are read and made with.
@@ -675,7 +676,7 @@ impl Scriptless for Revealer {
     }
 }
 
-impl Scriptless for Kept {
+impl<F: Flake<Clock = EnvironmentClock>> Scriptless for Kept<F> {
     fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
         self.0.fill_i64(ids)
     }

@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use randflake::{Layout, Result, Snowflake};
+use randflake::{Layout, RawParts, Result, Snowflake};
 
 use crate::{
     arguments,
@@ -49,6 +49,17 @@ impl<C: NodeClock<Self>> Generator for Snowflake<C> {
     }
 }
 
+/// A generator whose ids are read by their layout.
+pub(crate) trait Reading: Generator<Number = u64> {
+    fn inspect(&self, raw: u64) -> Result<RawParts>;
+}
+
+impl<C: NodeClock<Self>> Reading for Snowflake<C> {
+    fn inspect(&self, raw: u64) -> Result<RawParts> {
+        self.inspect(raw)
+    }
+}
+
 /// Makes a generator of a layout: an object with its functions.
 pub(crate) fn create<'call>(
     layout: &Layout,
@@ -74,17 +85,14 @@ pub(crate) fn create<'call>(
     }
 }
 
-fn functions<'call, C: NodeClock<Snowflake<C>>>(
-    js: Js<'call>,
-    flake: &Arc<Snowflake<C>>,
-) -> Result<Value<'call>> {
+pub(crate) fn functions<'call, G: Reading>(js: Js<'call>, flake: &Arc<G>) -> Result<Value<'call>> {
     let object = generator::generating(js, flake)?;
-    object.set(c"inspect", js.function(c"inspect", Arc::clone(flake), inspect::<C>)?)?;
+    object.set(c"inspect", js.function(c"inspect", Arc::clone(flake), inspect::<G>)?)?;
     Ok(object)
 }
 
-fn inspect<'call, C: NodeClock<Snowflake<C>>>(
-    flake: &Snowflake<C>,
+fn inspect<'call, G: Reading>(
+    flake: &G,
     js: Js<'call>,
     [id, parts]: [Value<'call>; 2],
 ) -> Result<Value<'call>> {

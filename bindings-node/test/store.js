@@ -35,15 +35,15 @@ for row in sqlite3.connect(sys.argv[1]).execute("select node_id from node where 
 
 /**
  * Runs a script in a process of its own and returns how it ended, what it wrote, and how many
- * seconds it took. It has `STORE`, `SECRET`, `Randflake`, and `work(code)`, which starts a worker
- * that has the same.
+ * seconds it took. It has `STORE`, `SECRET`, `Randflake`, `Snowflake`, and `work(code)`, which
+ * starts a worker that has the same.
  */
 const run = (...script) => runWith({}, ...script)
 
 /** Does as `run`, with these variables in its environment besides. */
 async function runWith(variables, store, script, ...flags) {
   const prelude = `
-    const { initStore, Randflake, RandflakeError } = require('./index.js')
+    const { initStore, Randflake, RandflakeError, Snowflake } = require('./index.js')
     const SECRET = '${SECRET}'
     const STORE = ${JSON.stringify(store)}
     const SHORT = { ttlSeconds: 6, maxSkewSeconds: 0 } // renewed after 2 seconds

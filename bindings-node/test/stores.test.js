@@ -12,7 +12,7 @@ const Redis = require('ioredis')
 const { Client, Pool } = require('pg')
 const postgres = require('postgres')
 const { createClient } = require('redis')
-const { initStore, Randflake, RandflakeError } = require('../index.js')
+const { initStore, Layout, Randflake, RandflakeError, Snowflake } = require('../index.js')
 const { PASSWORD, servers } = require('./servers.js')
 const { adapterOf, newStore, run, SECRET, until } = require('./store.js')
 
@@ -82,6 +82,25 @@ for (const [name, table] of Object.entries(clients)) {
     live('is not used before it is made', async () => {
       const options = { ...HASTY, namespace: 'nobody made this' }
       await refused(Randflake.leased(server.url, SECRET, options), 'STORE_NOT_INITIALIZED', /init/)
+    })
+
+    live('leases node ids of a layout', async () => {
+      const namespace = 'posts'
+      const layout = new Layout('sonyflake2')
+      await initStore(server.url, undefined, { namespace, layout, ...SKEW })
+      const options = { ...SHORT, namespace, layout }
+      const flakes = await Promise.all([1, 2].map(() => Snowflake.leased(server.url, options)))
+      assert.notDeepEqual(flakes[0].nodeIds, flakes[1].nodeIds)
+      const ids = flakes.flatMap((flake) => [...flake.generateMany(500)])
+      assert.equal(new Set(ids).size, 1000)
+      await Promise.all(flakes.map(release))
+      const other = { ...HASTY, namespace, layout: 'sonyflake' }
+      const lease = Snowflake.leased(server.url, other)
+      await refused(lease, 'INVALID_ARGUMENT', /has the layout 1735689600000:10:/)
+      const init = (secret, more) => initStore(server.url, secret, { namespace, ...SKEW, ...more })
+      await refused(init(undefined, { layout: 'twitter' }), 'INVALID_ARGUMENT', /has the layout/)
+      await refused(init(SECRET), 'INVALID_ARGUMENT', /has the layout/)
+      await refused(init(SECRET, { layout }), 'INVALID_ARGUMENT', /either a secret/)
     })
 
     for (const [what, make] of Object.entries(table)) {

@@ -24,7 +24,9 @@ from conftest import (
 from randflake import (
     InvalidArgumentError,
     InvalidTypeError,
+    Layout,
     Randflake,
+    Snowflake,
     StoreError,
     init_store,
 )
@@ -104,6 +106,31 @@ def test_close_gives_back(server: Server, namespace: str) -> None:
         assert server.leases(namespace)[node_id] == (status(flake).end_exclusive, True)
         close(flake)
         assert server.leases(namespace)[node_id] == (second + 1, False)
+
+
+def test_leases_of_a_layout(server: Server, namespace: str) -> None:
+    url = server.url()
+    missing = raised(lambda: Snowflake.leased(url, namespace=namespace))
+    assert missing.code == "STORE_NOT_INITIALIZED"
+    init_store(url, layout="twitter", namespace=namespace)
+    with (
+        Snowflake.leased(url, namespace=namespace, node_count=2) as flake,
+        Snowflake.leased(url, "leaf", namespace=namespace) as other,
+    ):
+        assert len({*flake.node_ids, *other.node_ids}) == 3
+        ids = flake.generate_many(1000) + other.generate_many(1000)
+        assert len(set(ids)) == 2000
+        assert {flake.inspect(id).node_id for id in ids[:1000]} <= set(flake.node_ids)
+    for call in (
+        lambda: Snowflake.leased(url, "discord", namespace=namespace),
+        lambda: init_store(url, layout=Layout("sonyflake"), namespace=namespace),
+        lambda: init_store(url, SECRET, namespace=namespace),
+        lambda: init_store(url, namespace=namespace),
+        lambda: init_store(url, SECRET, layout="twitter", namespace=namespace),
+    ):
+        with pytest.raises(InvalidArgumentError) as refused:
+            call()
+        assert refused.value.code == "INVALID_ARGUMENT"
 
 
 def test_renewals(server: Server, namespace: str) -> None:

@@ -16,6 +16,7 @@ import {
   type LayoutName,
   type Lease,
   type LeasedRandflake,
+  type LeasedSnowflake,
   type LeaseOptions,
   type LeaseStatus,
   type Options,
@@ -27,6 +28,7 @@ import {
   type RawParts,
   type Sequence,
   Snowflake,
+  type SnowflakeLeaseOptions,
   type SnowflakeOptions,
   type StoreAdapter,
   type StoreClient,
@@ -124,6 +126,13 @@ const snowflakeOptions: SnowflakeOptions = { ...options, layout: fields }
 using snowflake = new Snowflake([1, 2], snowflakeOptions)
 await using single = new Snowflake(undefined, { layout: 'simpleflake' })
 const many: BigInt64Array = snowflake.generateMany(single.nodeIds.length)
+const ofLayout: SnowflakeLeaseOptions = { layout, nodeCount: 2, maxDriftSeconds: 1 }
+await using leasedSnowflake: LeasedSnowflake = await Snowflake.leased('posts.db', ofLayout)
+const anySnowflake: Snowflake = leasedSnowflake
+console.log(leasedSnowflake.lease?.state, anySnowflake.lease?.start)
+await initStore('redis://localhost', undefined, { layout: 'twitter', namespace: 'posts' })
+// @ts-expect-error no secret
+await Snowflake.leased('posts.db', secret)
 const cloak = new Cloak(secret, 'orders.id')
 cloak.hideInPlace(many)
 cloak.revealInPlace(many)

@@ -252,8 +252,23 @@ class Snowflake:
         restart_safe: bool = True,
         clock: _Clock | Callable[[], float] | None = None,
     ) -> Self: ...
+    @staticmethod
+    def leased(
+        store: str | bytes | os.PathLike[str] | os.PathLike[bytes] | _Client,
+        layout: Layout | str = "twitter",
+        *,
+        node_count: SupportsIndex = 1,
+        ttl: SupportsIndex | None = None,
+        namespace: str = "default",
+        acquire_timeout: float = 10,
+        max_wait: float = 1.0,
+        max_drift: SupportsIndex = 0,
+        max_skew: SupportsIndex = 5,
+        create: bool = False,
+        allow_weak_store: bool = False,
+    ) -> Snowflake: ...
     @property
-    def lease(self) -> Lease | None: ...
+    def lease(self) -> Lease | LeaseStatus | None: ...
     @property
     def layout(self) -> Layout: ...
     @property
@@ -313,8 +328,9 @@ def generate_secret() -> str: ...
 def main(arguments: Sequence[str]) -> int: ...
 def init_store(
     store: str | _Client,
-    secret: bytes | str,
+    secret: bytes | str | None = None,
     *,
+    layout: Layout | str | None = None,
     namespace: str = "default",
     ttl: SupportsIndex = 300,
     max_skew: SupportsIndex = 5,

@@ -1,4 +1,4 @@
-"""What `Randflake.lease` returns of a generator with leased node ids."""
+"""What `lease` returns of a generator with leased node ids."""
 
 from __future__ import annotations
 

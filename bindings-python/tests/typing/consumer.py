@@ -180,11 +180,17 @@ with Snowflake([1, 2], layout, max_wait=0.5) as snowflake:
     assert_type(snowflake.generate_many(3), list[int])
     assert_type(snowflake.generate_array(3), NDArray[np.int64])
     assert_type(snowflake.inspect(1), RawParts)
-    assert_type(snowflake.lease, Lease | None)
+    assert_type(snowflake.lease, Lease | LeaseStatus | None)
     assert_type(snowflake.layout, Layout)
     snowflake.fill(array("q", [0]))
 Snowflake(1, "discord", clock=OnlyNow(), lease=Lease(1_763_640_000, 1_763_640_300), max_drift=1)
 Snowflake("1")  # type: ignore[arg-type]
+with Snowflake.leased(Path("ids.db"), layout, node_count=2, max_drift=1) as snowflake:
+    assert_type(snowflake, Snowflake)
+Snowflake.leased("ids.db")
+Snowflake.leased("ids.db", "twitter", max_drift=None)  # type: ignore[arg-type]
+Snowflake.leased("ids.db", 1)  # type: ignore[arg-type]
+Snowflake.leased("ids.db", "twitter", 2)  # type: ignore[call-arg]
 Snowflake(1, 2)  # type: ignore[arg-type]
 
 cloak = Cloak(secret, "orders.id")
