@@ -123,7 +123,13 @@ fn reserve(store: &str, secret: &Secret, free: u32) -> Result<(), Box<dyn Error>
     let mut wanted = layout::MAX_NODE_ID + 1 - free;
     while wanted > 0 {
         let (token, client_now) = (Token::random(), SystemClock.now()? / 1_000_000_000);
-        let request = Acquire { token, want: wanted.min(most), ttl: DAY, client_now, note: Note::of_process() };
+        let request = Acquire {
+            token,
+            want: wanted.min(most),
+            ttl: DAY,
+            client_now,
+            note: Note::of_process(),
+        };
         match store.acquire(&request)?.answer_to(token, Operation::Acquire)? {
             Acquired::Granted { leases, .. } => wanted -= u32::try_from(leases.len())?,
             Acquired::ClockSkew { .. } => {} // a second has passed meanwhile
