@@ -1,5 +1,6 @@
 """What operators see of a store and do to it, without its secret."""
 
+import functools
 import os
 import sqlite3
 import subprocess
@@ -33,7 +34,9 @@ YEARS = 315_360_000
 
 
 @pytest.fixture(params=["sqlite", "postgres", "redis", "etcd"], scope="module")
-def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp(request.param)
     if request.param == "sqlite":
         yield folder / "ids.db"
@@ -59,7 +62,10 @@ def killed(store: Any, namespace: str) -> int:
         os._exit(1)
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stderr == ""
     pid, node_id = done.stdout.split()
@@ -93,18 +99,18 @@ def test_leases_are_listed_without_the_secret(store: Any) -> None:
 
 def test_a_namespace_that_is_not_there_is_not_made(store: Any, tmp_path: Path) -> None:
     file = tmp_path / "nothing.db"
-    for missing, namespace in [(file, "default"), (store, "nobody's")]:
-        calls: list[Callable[[], object]] = [
-            lambda: list_leases(missing, namespace=namespace),
-            lambda: inspect_lease(missing, 0, namespace=namespace),
-            lambda: fence_store(missing, namespace=namespace),
-            lambda: repair_lease(missing, 0, namespace=namespace),
-            lambda: repair_store(missing, namespace=namespace),
-            lambda: release_lease(missing, 0, namespace=namespace),
-        ]
-        for call in calls:
+    calls: list[Callable[..., object]] = [
+        list_leases,
+        functools.partial(inspect_lease, node_id=0),
+        fence_store,
+        functools.partial(repair_lease, node_id=0),
+        repair_store,
+        functools.partial(release_lease, node_id=0),
+    ]
+    for call in calls:
+        for missing, namespace in [(file, "default"), (store, "nobody's")]:
             with pytest.raises(StoreError) as caught:
-                call()
+                call(missing, namespace=namespace)
             assert caught.value.code == "STORE_NOT_INITIALIZED"
     assert not file.exists()
 

@@ -60,7 +60,7 @@ class NodeStatus(NamedTuple):
     start: int
     """The first unix second of the last lease."""
     end_exclusive: int
-    """The first unix second that nobody has stamped, or will: the next lease starts there or later."""
+    """The first unix second after it: the next lease starts there or later."""
     seconds_left: int
     """Whole seconds to that end by the store's clock; 0 if it has passed."""
     is_far: bool
