@@ -201,15 +201,7 @@ where
     let leases = Arc::clone(leases);
     let asking = leases.lock().open.as_ref().map(|(asking, _)| asking.clone());
     let asking = asking.ok_or_else(ended)?;
-    let location = match store {
-        Store::Path(path) => path.into(),
-        Store::Server(server) => {
-            let leases = Arc::clone(&leases);
-            Location::new(move |namespace| {
-                Ok(Box::new(client::store(&server, namespace, &leases)?))
-            })
-        }
-    };
+    let location = location_of(store, &leases);
     let mut builder = builder(location).clock(EnvironmentClock(Arc::clone(&leases)));
     if let Some(node_count) = options.node_count {
         builder = builder.node_count(node_count);
@@ -245,6 +237,19 @@ where
         object.set(c"released", js.function(c"released", Arc::new(kept), released::<F>)?)?;
         Ok(object)
     })
+}
+
+/// Says where a store is, and how to open it.
+pub(crate) fn location_of(store: Store, leases: &Arc<Leases>) -> Location {
+    match store {
+        Store::Path(path) => path.into(),
+        Store::Server(server) => {
+            let leases = Arc::clone(leases);
+            Location::new(move |namespace| {
+                Ok(Box::new(client::store(&server, namespace, &leases)?))
+            })
+        }
+    }
 }
 
 /// Ends what is leased in this environment.

@@ -384,15 +384,12 @@ fn by_hand(subject: &Subject<'_>, text: &'static str, parameters: &[&str]) {
     let statement =
         Statement { text, parameters: parameters.iter().map(ToString::to_string).collect() };
     let response = match subject {
-        Subject::Postgres(server) => {
-            PostgresClient::new(&server.url()).and_then(|client| client.timeout(PATIENCE).run(&statement))
-        }
-        Subject::Redis(server) => {
-            RedisClient::new(&server.url()).and_then(|client| client.timeout(PATIENCE).run(&statement))
-        }
-        Subject::Etcd(server, _) => {
-            EtcdClient::new(&server.url()).and_then(|client| client.timeout(PATIENCE).run(&statement))
-        }
+        Subject::Postgres(server) => PostgresClient::new(&server.url())
+            .and_then(|client| client.timeout(PATIENCE).run(&statement)),
+        Subject::Redis(server) => RedisClient::new(&server.url())
+            .and_then(|client| client.timeout(PATIENCE).run(&statement)),
+        Subject::Etcd(server, _) => EtcdClient::new(&server.url())
+            .and_then(|client| client.timeout(PATIENCE).run(&statement)),
     };
     assert!(matches!(response, Ok(Response::Rows(_))), "{response:?}");
 }

@@ -7,10 +7,12 @@ import {
   type Clock,
   decodeString,
   encodeString,
+  fenceStore,
   generateSecret,
   type InitOptions,
   Inspector,
   initStore,
+  inspectLease,
   Layout,
   type LayoutFields,
   type LayoutName,
@@ -18,6 +20,13 @@ import {
   type LeasedRandflake,
   type LeasedSnowflake,
   type LeaseOptions,
+  listLeases,
+  type NodeStatus,
+  releaseLease,
+  repairLease,
+  repairStore,
+  type StoreLimits,
+  type StoreStatus,
   type LeaseStatus,
   type Options,
   type Parts,
@@ -63,6 +72,18 @@ const stores: (StoreClient | string | URL)[] = [adapter, adapterOfReadme, pool, 
 stores.push(createClient(), 'redis://localhost', new URL('etcds://localhost:2379'))
 const initOptions: InitOptions = { namespace: 'orders', maxTtlSeconds: 60, quarantine: true }
 for (const store of stores) await initStore(store, secret, initOptions)
+const known: StoreStatus = await listLeases(adapter, { namespace: 'orders' })
+const one: NodeStatus | null = await inspectLease('ids.db', 7)
+const limits: StoreLimits = known.limits
+const ends: number[] = [
+  await fenceStore('ids.db'),
+  await repairLease('ids.db', 7, { endExclusive: 1763640000 }),
+  await repairStore('ids.db', { floor: 1763640000 }),
+  await releaseLease('ids.db', 7),
+]
+console.log(known.leases[0]?.note, one?.state, limits.maxNodeId, ends)
+// @ts-expect-error no node id
+await releaseLease('ids.db')
 await Randflake.leased(adapter, secret, { create: true, allowWeakStore: true })
 const status: LeaseStatus | null = leased.lease
 console.log(likeAnyOther.lease?.start, status?.state, status?.lastError?.code)

@@ -25,6 +25,7 @@ from randflake import (
     Lease,
     LeaseStatus,
     LifetimeWarning,
+    NodeStatus,
     Parts,
     PartsArray,
     Randflake,
@@ -33,11 +34,19 @@ from randflake import (
     RetryLaterError,
     Snowflake,
     StoreError,
+    StoreLimits,
+    StoreStatus,
     WeakSecretWarning,
     decode_string,
     encode_string,
+    fence_store,
     generate_secret,
     init_store,
+    inspect_lease,
+    list_leases,
+    release_lease,
+    repair_lease,
+    repair_store,
 )
 from randflake.stores import Adapter, Refused, Rows, Unavailable
 
@@ -212,6 +221,17 @@ assert_type(boundary.sequence, int)
 assert_type(boundary.datetime, datetime)
 assert_type(boundary < boundary, bool)
 BoundaryFlake(5)  # type: ignore[arg-type]
+
+store_status = list_leases("ids.db", namespace="orders")
+assert_type(store_status, StoreStatus)
+assert_type(store_status.leases[0], NodeStatus)
+assert_type(store_status.limits, StoreLimits)
+assert_type(inspect_lease("ids.db", 7), NodeStatus | None)
+assert_type(fence_store("ids.db"), int)
+assert_type(repair_lease("ids.db", 7, end_exclusive=1763640000), int)
+assert_type(repair_store("ids.db", floor=None), int)
+assert_type(release_lease("ids.db", 7), int)
+release_lease("ids.db")  # type: ignore[call-arg]
 
 
 class Own(Randflake): ...  # type: ignore[misc]
