@@ -14,7 +14,7 @@ mod search;
 
 use std::io::{self, Write};
 
-use protocol::{Clock, Loss, MAX_HOLDERS, MAX_SECONDS, Mutant, World};
+use protocol::{Clock, Loss, MAX_HOLDERS, MAX_SECONDS, Mutant, Operator, World};
 use search::{INVARIANTS, Invariant, search};
 
 /// Two holders, no loss, and every state in full: what mutants are searched in.
@@ -24,6 +24,7 @@ const FULL: World = World {
     clock: Clock::Any,
     loss: Loss::Never,
     fork: false,
+    operator: Operator::Absent,
     reduced: false,
     mutant: None,
 };
@@ -33,6 +34,28 @@ const THREE: World = World { holders: 3, ..FULL };
 const FORK: World = World { fork: true, ..FULL };
 const RESTORE: World = World { loss: Loss::Restore, ..FULL };
 const FAILOVER: World = failover(FULL, 1, 1, 2);
+
+const RELEASES: World = releases(FULL, 1, 2, 2, 1);
+/// Leases so long that a release at once cuts them.
+const LONG: World = releases(REDUCED, 0, 3, 2, 0);
+const REPAIRS: World = repairs(REDUCED, 1, 1, 2, 6);
+const REPAIRS_FLOOR: World =
+    World { operator: Operator::RepairsFloor, ..failover(REDUCED, 0, 2, 2) };
+
+const fn releases(world: World, skew: u8, duration: u8, until: u8, drift: u8) -> World {
+    let clock = Clock::Skewed { skew, duration, until };
+    World {
+        seconds: until + skew + duration,
+        clock,
+        operator: Operator::Releases { drift },
+        ..world
+    }
+}
+
+const fn repairs(world: World, skew: u8, duration: u8, until: u8, seconds: u8) -> World {
+    let clock = Clock::Skewed { skew, duration, until };
+    World { seconds, clock, operator: Operator::RepairsEnds, ..world }
+}
 
 const fn failover(world: World, skew: u8, duration: u8, until: u8) -> World {
     let clock = Clock::Skewed { skew, duration, until };
@@ -86,8 +109,23 @@ fn no_id_is_repeated_when_a_failover_loses_writes() {
     }
 }
 
+#[test]
+fn no_id_is_repeated_when_an_operator_releases_repairs_and_states_the_truth() {
+    for (world, states) in [
+        (RELEASES, 16_699),
+        (LONG, 1_994),
+        (releases(REDUCED, 1, 3, 2, 1), 8_541),
+        (releases(World { holders: 3, ..REDUCED }, 1, 2, 2, 1), 22_907),
+        (REPAIRS, 58_242),
+        (repairs(REDUCED, 0, 2, 2, 6), 35_479),
+        (REPAIRS_FLOOR, 256_924),
+    ] {
+        holds(&world, states);
+    }
+}
+
 /// Every rule, in a world where breaking it does harm, and which invariant then breaks.
-const MUTANTS: [(Mutant, World, Invariant); 28] = [
+const MUTANTS: [(Mutant, World, Invariant); 36] = [
     (Mutant::StartsBeforeOldEnd, FULL, Invariant::Unique),
     (Mutant::StartsAfterLastStart, FULL, Invariant::Unique),
     (Mutant::ExpiresByStoreTtl, FULL, Invariant::Unique),
@@ -118,6 +156,14 @@ const MUTANTS: [(Mutant, World, Invariant); 28] = [
     (Mutant::ReplyForAnotherGrant, FULL, Invariant::Unique),
     (Mutant::ReplyForAnotherToken, FULL, Invariant::Unique),
     (Mutant::ReplyForAnotherOperation, FULL, Invariant::Unique),
+    (Mutant::ReleasesTheLiving, LONG, Invariant::Unique),
+    (Mutant::CutOneLower, RELEASES, Invariant::Unique),
+    (Mutant::CutIgnoresSkew, RELEASES, Invariant::Unique),
+    (Mutant::CutIgnoresDrift, RELEASES, Invariant::Unique),
+    (Mutant::RepairsToNow, REPAIRS, Invariant::Unique),
+    (Mutant::RepairsTheLiving, REPAIRS, Invariant::Unique),
+    (Mutant::RepairIgnoresIds, REPAIRS, Invariant::Unique),
+    (Mutant::RepairedFloorOneLower, REPAIRS_FLOOR, Invariant::Unique),
 ];
 
 #[test]
@@ -141,12 +187,12 @@ fn every_broken_rule_is_caught() {
 /// Checks that every invariant holds in a world, and how many states that is: another number means
 /// that something else is searched than what is claimed.
 fn holds(world: &World, states: usize) {
-    let World { holders, seconds, clock, loss, fork, reduced, .. } = *world;
+    let World { holders, seconds, clock, loss, fork, operator, reduced, .. } = *world;
     assert!(holders <= MAX_HOLDERS && seconds <= MAX_SECONDS, "too large: {world:?}");
     let found = search(world);
     say(&format!(
         "{} states, each within {} steps: {holders} holders, {seconds} seconds, clock {clock:?}, \
-         loss {loss:?}, fork {fork}, reduced {reduced}",
+         loss {loss:?}, fork {fork}, operator {operator:?}, reduced {reduced}",
         found.states, found.depth
     ));
     for invariant in INVARIANTS {

@@ -21,6 +21,7 @@ pub(crate) struct World {
     pub(crate) loss: Loss,
     /// A holder's process may fork, once.
     pub(crate) fork: bool,
+    pub(crate) operator: Operator,
     /// Leaves out what changes nothing while no rule is broken, for larger worlds: see
     /// [`State::forget_stale_replies`] and [`World::live`].
     pub(crate) reduced: bool,
@@ -46,6 +47,20 @@ pub(crate) enum Loss {
     Restore,
     /// A replica as of any earlier moment becomes the master, and fences by its own clock.
     Failover,
+}
+
+/// What an operator does, under [`Clock::Skewed`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Operator {
+    Absent,
+    /// Gives back what a dead holder has. Stamps are at most `drift` ahead of the holder's clock.
+    Releases {
+        drift: u8,
+    },
+    /// Sets ends back. The store's and a holder's clock may be wrong together, at any time.
+    RepairsEnds,
+    /// Sets a floor back. The clock of a fence may be wrong.
+    RepairsFloor,
 }
 
 /// One rule of the protocol broken.
@@ -76,6 +91,14 @@ pub(crate) enum Mutant {
     ReplyForAnotherGrant,
     ReplyForAnotherToken,
     ReplyForAnotherOperation,
+    ReleasesTheLiving,
+    CutOneLower,
+    CutIgnoresSkew,
+    CutIgnoresDrift,
+    RepairsToNow,
+    RepairsTheLiving,
+    RepairIgnoresIds,
+    RepairedFloorOneLower,
 }
 
 /// The node's row and the store's meta data. Tokens are counted from 1; 0 is none.
@@ -150,6 +173,10 @@ pub(crate) enum Step {
     ReadRefusal { process: usize, token: u8, end: u8 },
     Stamp { process: usize, second: u8 },
     Close { process: usize },
+    Die { process: usize },
+    ReleaseDead { end: u8 },
+    Repair { end: u8 },
+    RepairFloor { floor: u8 },
     Fork { process: usize },
 }
 
@@ -188,6 +215,7 @@ impl World {
             next(Step::Tick, State { time: at.time + 1, ..*at });
         }
         self.lose(at, next);
+        self.operate(at, next);
     }
 
     fn breaks(&self, rule: Mutant) -> bool {
@@ -230,6 +258,13 @@ impl World {
                     let start = last_end.max(floor).max(now.saturating_sub(skew));
                     (now + 1..=now + duration).for_each(|end| grant(start, end));
                 }
+                if self.operator == Operator::RepairsEnds {
+                    let wrong = store.end.max(floor).max(at.time + skew + 1)..self.seconds;
+                    for now in wrong {
+                        let start = last_end.max(floor).max(now - skew);
+                        grant(start, (now + duration).min(self.seconds));
+                    }
+                }
             }
         }
         if self.breaks(Mutant::ReplyForAnotherOperation) {
@@ -250,6 +285,9 @@ impl World {
         }
         let ends = match self.clock {
             Clock::Any => 0..=self.seconds,
+            Clock::Skewed { .. } if self.operator == Operator::RepairsEnds => {
+                at.time + 1..=self.seconds
+            }
             Clock::Skewed { skew, duration, .. } => at.time + 1..=at.time + skew + duration,
         };
         for new_end in ends {
@@ -321,6 +359,65 @@ impl World {
             Clock::Any => fence(at.highest, at.highest),
             Clock::Skewed { skew, duration, .. } => {
                 (at.time..=at.time + skew).for_each(|now| fence(now + duration + skew, now + skew));
+                if self.operator == Operator::RepairsFloor {
+                    fence(MAX_SECONDS, MAX_SECONDS - duration); // by a clock that is ahead
+                }
+            }
+        }
+    }
+
+    /// An operator changes the row or the floor, by a right clock, and states what must be true:
+    /// that the holder is dead, or that nobody who was given a far end lives and no id has a second
+    /// beyond the new one.
+    fn operate(&self, at: &State, next: Next<'_>) {
+        let Clock::Skewed { skew, duration, .. } = self.clock else { return };
+        let Store { start, end, token, floor, renew_above } = at.store;
+        let is_dead = |process: &Process| matches!(process.phase, Phase::Closed | Phase::Forgotten);
+        for now in at.time..=at.time + skew {
+            let furthest = now + duration + skew;
+            match self.operator {
+                Operator::Absent => {}
+                Operator::Releases { drift } => {
+                    let unused = match self.mutant {
+                        Some(Mutant::CutOneLower) => now + skew + drift,
+                        Some(Mutant::CutIgnoresSkew) => now + drift + 1,
+                        Some(Mutant::CutIgnoresDrift) => now + skew + 1,
+                        _ => now + skew + drift + 1,
+                    };
+                    let holder = at.processes.iter().find(|process| process.token == token);
+                    if token > 0
+                        && (holder.is_some_and(is_dead) || self.breaks(Mutant::ReleasesTheLiving))
+                    {
+                        let end = unused.clamp(start, end);
+                        let store = Store { end, token: 0, ..at.store };
+                        next(Step::ReleaseDead { end }, State { store, ..*at });
+                    }
+                }
+                Operator::RepairsEnds => {
+                    let bound = if self.breaks(Mutant::RepairsToNow) { now } else { furthest };
+                    let no_ids = at.processes.iter().all(|process| process.used >> bound == 0);
+                    let harmless = at.processes.iter().zip(at.grants).all(|(process, grants)| {
+                        let told = (furthest + 1..=self.seconds)
+                            .any(|end| (0..end).any(|start| grants & grant_bit(start, end) != 0));
+                        is_dead(process) || process.end <= furthest && !told
+                    });
+                    if end > furthest
+                        && (no_ids || self.breaks(Mutant::RepairIgnoresIds))
+                        && (harmless || self.breaks(Mutant::RepairsTheLiving))
+                    {
+                        let store =
+                            Store { start: start.min(bound), end: bound, token: 0, ..at.store };
+                        next(Step::Repair { end: bound }, State { store, ..*at });
+                    }
+                }
+                Operator::RepairsFloor => {
+                    let lower = furthest - u8::from(self.breaks(Mutant::RepairedFloorOneLower));
+                    if floor > furthest && !at.lost {
+                        let renew_above = renew_above.min(lower.saturating_sub(duration));
+                        let store = Store { floor: lower, renew_above, ..at.store };
+                        next(Step::RepairFloor { floor: lower }, State { store, ..*at });
+                    }
+                }
             }
         }
     }
@@ -367,6 +464,11 @@ impl World {
     /// A process with a Term stamps a second, seals the Term for good, or forks.
     fn live(&self, at: &State, index: usize, next: Next<'_>) {
         let process = at.processes[index];
+        if process.phase == Phase::Waiting && self.operator != Operator::Absent {
+            // Its request may be under way, or granted.
+            let dead = Process { phase: Phase::Closed, ..process };
+            next(Step::Die { process: index }, at.with(index, dead));
+        }
         if process.phase != Phase::Open {
             return;
         }
@@ -377,8 +479,12 @@ impl World {
             _ if self.reduced => process.used_until..process.end.min(process.used_until + 1),
             _ => process.used_until..process.end,
         };
+        let latest = match (self.clock, self.operator) {
+            (Clock::Skewed { skew, .. }, Operator::Releases { drift }) => at.time + skew + drift,
+            _ => self.seconds,
+        };
         // Another id in the last second takes the next sequence number, and is no new state.
-        for second in seconds {
+        for second in seconds.filter(|second| *second <= latest) {
             let used = process.used | 1 << second;
             let after = Process { used, used_until: second + 1, ..process };
             next(Step::Stamp { process: index, second }, at.with(index, after));

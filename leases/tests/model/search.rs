@@ -16,7 +16,8 @@ pub(crate) enum Invariant {
     /// An open Term's end is at most the row's, or the floor: the next lease starts after it.
     /// (Whoever the row's token belongs to, which is more than the protocol promises.)
     Covered,
-    /// The row's end falls only by a release of its own token or by a loss; a Term's never does.
+    /// The row's end falls only by a release of its own token, by a loss, or by an operator; a Term's
+    /// never does.
     Monotone,
     /// No two Terms of one token, and in a Term stamps only rise.
     Single,
@@ -116,7 +117,8 @@ impl Invariant {
             Self::Monotone => {
                 let row = to.store.end >= at.store.end
                     || step == Step::Lose
-                    || matches!(step, Step::Release { token, .. } if token == at.store.token);
+                    || matches!(step, Step::Release { token, .. } if token == at.store.token)
+                    || matches!(step, Step::ReleaseDead { .. } | Step::Repair { .. });
                 row && terms.all(|(at, to)| at.end <= to.end || to.phase == Phase::Closed)
             }
             Self::Single => {
