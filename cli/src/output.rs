@@ -16,11 +16,18 @@ pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::with_capacity(BUFFER, io::stdout().lock())
 }
 
-/// Says on standard error what went wrong: `randflake: CODE: message`.
+/// Says on standard error what went wrong, in one line: `randflake: CODE: message`.
 pub(crate) fn complain(code: &str, message: &dyn Display) {
     let code = Style::RED.paint(code, &io::stderr());
     // Nowhere to complain if that fails.
-    let _ = writeln!(io::stderr(), "randflake: {code}: {message}");
+    let _ = writeln!(io::stderr(), "randflake: {code}: {}", one_line(&message.to_string()));
+}
+
+/// Servers and their clients say more, and may say what a terminal would do.
+fn one_line(message: &str) -> String {
+    let words =
+        message.split(|character: char| character.is_whitespace() || character.is_control());
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// Says on standard error what the user should know.
@@ -56,5 +63,21 @@ pub(crate) fn utc(unix_second: i64) -> String {
     match Timestamp::from_second(unix_second) {
         Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
         Err(_) => format!("second {unix_second}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_one_line_without_control_characters() {
+        assert_eq!(one_line("no server\n\tIs it \x1b[2J there?\r\n"), "no server Is it [2J there?");
+    }
+
+    #[test]
+    fn far_seconds_are_shown_as_they_are() {
+        assert_eq!(utc(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(utc(i64::MAX), "second 9223372036854775807");
     }
 }

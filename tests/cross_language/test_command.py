@@ -114,9 +114,9 @@ def test_what_is_said_is_the_same(case: str, tmp_path: Path) -> None:
 
 def test_each_reads_what_the_others_make(tmp_path: Path) -> None:
     made = [
-        succeed(command, f"generate -n 100 --store ids.db --format {format}", tmp_path)
+        succeed(command, f"generate -n 100 --store ids.db --format {form}", tmp_path)
         for command in COMMANDS.values()
-        for format in ("int", "string")
+        for form in ("int", "string")
     ]
     ids = "".join(made)
     readings = {succeed(command, "inspect --json", tmp_path, ids) for command in COMMANDS.values()}
@@ -216,7 +216,9 @@ def test_a_terminal_is_asked(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module", params=servers.STARTERS)
-def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
     """The URL of a server, with its password."""
     folder = tmp_path_factory.mktemp(request.param)
     with servers.STARTERS[request.param](folder) as server:
