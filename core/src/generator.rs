@@ -120,9 +120,7 @@ impl<C: Clock> Options<C> {
         let nodes = layout.checked_nodes(&self.node_ids)?;
         let slots = layout.slots_of(&nodes);
         let ownership = self.lease.map_or(Ownership::ByHand, |(_, ownership)| ownership);
-        if self.max_wait > MAX_WAIT {
-            return Err(Error::invalid_max_wait(self.max_wait.as_secs_f64()));
-        }
+        check_max_wait(self.max_wait)?;
         if self.max_drift > Lease::MAX_DRIFT {
             return Err(Error::invalid_max_drift(self.max_drift));
         }
@@ -665,6 +663,26 @@ fn plan(
         let count = (horizon - first.stamp + 1) * slots - first.slot;
         Plan::Claim { first, count, rest_in: all_in, borrows: full }
     })
+}
+
+/// Checks the longest wait of a generator that is yet to be made.
+///
+/// # Errors
+///
+/// [`InvalidArgument`](ErrorKind::InvalidArgument): it is longer than a day.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// assert!(randflake::check_max_wait(Duration::from_secs(86_401)).is_err());
+/// # randflake::check_max_wait(Duration::from_secs(86_400))?;
+/// # Ok::<(), randflake::Error>(())
+/// ```
+pub fn check_max_wait(max_wait: Duration) -> Result<()> {
+    if max_wait > MAX_WAIT {
+        return Err(Error::invalid_max_wait(max_wait.as_secs_f64()));
+    }
+    Ok(())
 }
 
 impl Error {

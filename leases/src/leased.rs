@@ -11,7 +11,7 @@ use std::{
 use once_cell::race::OnceBox;
 use randflake::{
     Clock, Error, ErrorKind, Id, Layout, Lease, Parts, ProcessLife, Randflake, RawParts, Result,
-    Secret, Snowflake, SystemClock,
+    Secret, Snowflake, SystemClock, check_max_wait,
 };
 
 use crate::{
@@ -347,6 +347,7 @@ impl<F: Flake> LeasedBuilder<F> {
             .max_ttl(ttl.max(Namespace::MAX_TTL))?
             .max_skew(self.options.max_skew)?;
         check_layout(&F::layout(&self.format), node_count, ttl)?;
+        check_max_wait(self.max_wait)?;
         // A third of the ttl is used up when it is renewed; a burst must not borrow all the rest.
         let most = ttl / 3;
         let max_drift = self.max_drift.unwrap_or(F::MAX_DRIFT.min(most));

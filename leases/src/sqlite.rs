@@ -343,17 +343,23 @@ impl SqliteStore {
 impl LeaseStore for SqliteStore {
     fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>> {
         self.namespace.may_lease()?;
+        let asked = unix_second(&*self.clock)?;
         self.atomically(|rows, now| {
             let (limits, quarantine) = (rows.made.limits, rows.quarantine);
-            rules::acquire(rows, limits, quarantine, now, request)
+            let client_now = after_the_wait(request.client_now, asked, now);
+            let request = Acquire { client_now, ..request.clone() };
+            rules::acquire(rows, limits, quarantine, now, &request)
         })
         .map(|outcome| request.reply(outcome))
     }
 
     fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>> {
+        let asked = unix_second(&*self.clock)?;
         self.atomically(|rows, now| {
             let (limits, quarantine) = (rows.made.limits, rows.quarantine);
-            rules::renew(rows, limits, quarantine, now, request)
+            let client_now = after_the_wait(request.client_now, asked, now);
+            let request = Renew { client_now, ..request.clone() };
+            rules::renew(rows, limits, quarantine, now, &request)
         })
         .map(|outcome| request.reply(outcome))
     }
@@ -407,6 +413,11 @@ impl LeaseStore for SqliteStore {
         })
         .map(|outcome| request.reply(outcome))
     }
+}
+
+/// Returns what the client's clock shows by now: it went on while others had the file.
+fn after_the_wait(client_now: i64, asked: i64, now: i64) -> i64 {
+    client_now.saturating_add(now.saturating_sub(asked))
 }
 
 /// A namespace inside a transaction.

@@ -259,6 +259,7 @@ fn what_is_wrong_is_told_at_once() {
     assert_eq!(kind(build().acquire_timeout(Duration::from_millis(86_400_001)).open()), invalid);
     assert_eq!(kind(build().max_drift(101).open()), invalid, "a third of the ttl");
     assert_eq!(kind(build().max_wait(Duration::from_secs(86_401)).open()), invalid);
+    assert!(!path.exists(), "nothing was leased for it");
     assert_eq!(kind(leased("", &secret)), invalid);
     assert_eq!(kind(leased(":memory:", &secret)), invalid);
     assert_eq!(kind(leased("ids\0.db", &secret)), invalid);

@@ -10,6 +10,8 @@ use std::{
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     process::Command,
+    sync::mpsc,
+    thread,
     time::Duration,
 };
 
@@ -296,6 +298,32 @@ fn a_file_that_others_keep_is_waited_for_and_then_named() {
     drop(other);
     let renewed = renew(&mut hasty, token, lease.node_id, START);
     assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+}
+
+#[test]
+fn a_clock_that_went_on_while_the_file_was_waited_for_is_no_skew() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    granted(&mut store(&path), Token::random(), START);
+    let other = Connection::open(&path).expect("a SQLite file");
+    other.execute_batch("begin immediate").expect("nobody else is here");
+    let (was_read, reads) = mpsc::channel();
+    let dial = Dial::new(START);
+    let clock = dial.clock();
+    let mut store = store(&path).clock(move || {
+        let _nobody_listens = was_read.send(());
+        clock()
+    });
+    let outcome = thread::scope(|scope| {
+        scope.spawn(move || {
+            // It need not be read before there is the file.
+            let _was_read = reads.recv_timeout(Duration::from_secs(5));
+            dial.pass(60);
+            other.execute_batch("rollback").expect("ends");
+        });
+        acquire(&mut store, Token::random(), 1, START)
+    });
+    assert!(matches!(outcome, Ok(Acquired::Granted { .. })), "{outcome:?}");
 }
 
 #[test]
