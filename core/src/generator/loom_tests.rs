@@ -40,7 +40,7 @@ fn model(body: impl Fn() + Sync + Send + 'static) {
     builder.check(body);
 }
 
-fn flake(node_ids: &[u32], window: std::ops::Range<i64>) -> (Flake, Arc<AtomicI64>) {
+fn flake(node_ids: &[u32], window: Range<i64>) -> (Flake, Arc<AtomicI64>) {
     let second = Arc::new(AtomicI64::new(T));
     let secret = Secret::from_bytes(&[7; 16]).expect("16 bytes");
     let flake = Randflake::builder(&secret)
