@@ -13,7 +13,7 @@ MINUTES ?= 10
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint bench fuzz soak setup fmt vectors clean check-tools \
+.PHONY: help demo test lint bench bench-stores fuzz soak setup fmt vectors clean check-tools \
 	python node test-core test-loom test-python test-node test-stores test-cross test-fuzz \
 	test-packages test-instructions instructions-bounds test-soak test-readme lint-rust lint-python lint-node lint-scripts
 
@@ -31,6 +31,9 @@ lint: lint-rust lint-python lint-node lint-scripts ## runs every linter, format 
 
 bench: check-tools python node ## measures Randflake beside its peers; QUICK=1 for a first look
 	$(PYTHON_ENV)/python bench/run.py $(if $(QUICK),--quick)
+
+bench-stores: check-tools ## measures what each store bears, and writes docs/stores.md; QUICK=1 for a first look
+	QUICK=$(QUICK) cargo test --locked --release --all-features -p randflake-leases --test scale -- --ignored --nocapture
 
 fuzz: check-tools ## fuzzes each target for SECONDS seconds (300 unless set)
 	scripts/fuzz $(SECONDS)

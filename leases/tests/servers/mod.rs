@@ -71,6 +71,12 @@ pub(crate) fn run(command: &mut Command) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
+/// Names the version of `postgres` that is started here.
+pub(crate) fn version_of_postgres() -> String {
+    program(Kind::Postgres.program(), Kind::Postgres.package())
+        .map_or_else(String::new, |it| run(Command::new(it).arg("--version")).trim().to_owned())
+}
+
 fn as_nobody(command: &mut Command) -> &mut Command {
     if is_root() { command.uid(NOBODY).gid(NOBODY) } else { command }
 }
@@ -153,7 +159,11 @@ impl Server {
     }
 
     pub(crate) fn etcd() -> Option<Self> {
-        Some(Self::new(Kind::Etcd, &[])?.started())
+        Self::etcd_with(&[])
+    }
+
+    pub(crate) fn etcd_with(arguments: &[&str]) -> Option<Self> {
+        Some(Self::new(Kind::Etcd, arguments)?.started())
     }
 
     /// Returns the members of one etcd.
