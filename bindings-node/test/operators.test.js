@@ -42,15 +42,15 @@ connection.executescript(sys.argv[2])`
 
 /** What every store does. `make` has a namespace made, where that is needed. */
 function operations(storeOf, live) {
-  const make = async (namespace) => {
-    const store = storeOf()
+  const make = async (t, namespace) => {
+    const store = storeOf(t)
     if (store.includes('://')) await initStore(store, SECRET, { namespace })
     return store
   }
 
-  live('leases are listed without the secret', async () => {
+  live('leases are listed without the secret', async (t) => {
     const namespace = 'listed'
-    const store = await make(namespace)
+    const store = await make(t, namespace)
     const flake = await Randflake.leased(store, SECRET, { namespace, nodeCount: 2 })
     const status = await listLeases(store, { namespace })
     assert(Object.isFrozen(status) && Object.isFrozen(status.leases[0]))
@@ -80,9 +80,9 @@ function operations(storeOf, live) {
     assert.equal(await inspectLease(store, never, { namespace }), null)
   })
 
-  live('the lease of a killed process is released', async () => {
+  live('the lease of a killed process is released', async (t) => {
     const namespace = 'killed'
-    const store = await make(namespace)
+    const store = await make(t, namespace)
     const { stdout, stderr } = await run(
       store,
       `const { nodeIds } = await Randflake.leased(STORE, SECRET, { namespace: '${namespace}' })
@@ -100,9 +100,9 @@ function operations(storeOf, live) {
     await refused(releaseLease(store, nodeId, { namespace }), 'INVALID_ARGUMENT', /nobody holds/)
   })
 
-  live('a fence keeps new leases out', async () => {
+  live('a fence keeps new leases out', async (t) => {
     const namespace = 'fenced'
-    const store = await make(namespace)
+    const store = await make(t, namespace)
     const flake = await Randflake.leased(store, SECRET, { namespace })
     const floor = await fenceStore(store, { namespace })
     const status = await listLeases(store, { namespace })
@@ -116,28 +116,22 @@ function operations(storeOf, live) {
     await flake[Symbol.asyncDispose]()
   })
 
-  live('a namespace that is not there is not made', async () => {
-    const namespace = "nobody's"
-    for (const promise of [
-      listLeases(storeOf(), { namespace }),
-      inspectLease(storeOf(), 7, { namespace }),
-      fenceStore(storeOf(), { namespace }),
-      repairLease(storeOf(), 7, { namespace }),
-      repairStore(storeOf(), { namespace }),
-      releaseLease(storeOf(), 7, { namespace }),
+  live('a namespace that is not there is not made', async (t) => {
+    const [store, namespace] = [storeOf(t), "nobody's"]
+    for (const call of [
+      () => listLeases(store, { namespace }),
+      () => inspectLease(store, 7, { namespace }),
+      () => fenceStore(store, { namespace }),
+      () => repairLease(store, 7, { namespace }),
+      () => repairStore(store, { namespace }),
+      () => releaseLease(store, 7, { namespace }),
     ]) {
-      await refused(promise, 'STORE_NOT_INITIALIZED')
+      await refused(call(), 'STORE_NOT_INITIALIZED')
     }
   })
 }
 
-suite('of a file', () => {
-  let store
-  before((t) => {
-    store = newStore({ after })
-  })
-  operations(() => store, test)
-})
+suite('of a file', () => operations(newStore, test))
 
 const settings = { redis: ['--appendonly', 'yes'] }
 
