@@ -39,6 +39,7 @@ __all__ = [
     "encode_string",
     "generate_secret",
     "init_store",
+    "main",
 ]
 
 __version__: Final[str]
