@@ -24,10 +24,8 @@ pub(crate) fn run<'call>(
 ) -> Result<Value<'call>> {
     let too_many = |_| Error::invalid_argument("the arguments must be an array of strings");
     let listed = arguments.elements(usize::MAX, too_many)?.ok_or_else(|| too_many(0))?;
-    let text = |value: Value<'_>| {
-        value.read_text(str::to_owned).map(OsString::from).ok_or_else(|| too_many(0))
-    };
-    let arguments: Vec<_> = listed.into_iter().map(text).collect::<Result<_>>()?;
+    let text = |value: Value<'_>| value.read_text(|text| text.into()).ok_or_else(|| too_many(0));
+    let arguments: Vec<OsString> = listed.into_iter().map(text).collect::<Result<_>>()?;
     let (open, leases) = (open.callback()?, Arc::clone(leases));
     let open_server = move |url: &str, namespace| open_server(&open, url, namespace, &leases);
     js.promise(

@@ -5,8 +5,9 @@ use std::{
 };
 
 use clap::{Subcommand, error::ErrorKind as Wrong};
+use randflake::Error;
 use randflake_leases::{
-    Namespace,
+    LeaseStore, Namespace, NodeLease,
     operator::{self, Cut, Listed, Node, Target},
 };
 
@@ -173,10 +174,14 @@ memory: if it runs on, ids repeat. It saves waiting for the end of the lease, no
 more; there are other node ids meanwhile.
 
 Examples:
-  randflake lease release 42 --store ids.db")]
+  randflake lease release 42 --holder web-3:4711 --store ids.db")]
 pub(crate) struct Release {
     #[arg(value_name = "ID", value_parser = node_id())]
     node: u32,
+
+    /// Who holds it, as `lease list` shows; another one is left alone
+    #[arg(long, value_name = "NOTE")]
+    holder: String,
 
     #[command(flatten)]
     store: StorePlace,
@@ -317,13 +322,18 @@ impl Repair {
             ),
         };
         // Nobody is asked about what is refused anyway.
-        if listed.is_far(end) {
-            self.consent.ask(&format_args!(
-                "sets {what} back from {} to {}; if an id has a time from there on, ids repeat",
-                utc(end),
-                utc(self.end.unwrap_or(listed.furthest()))
-            ))?;
+        if !listed.is_far(end) {
+            let end = utc(end);
+            return Err(Error::invalid_argument(format!(
+                "{what} is {end}, which a right clock can have set: it stays"
+            ))
+            .into());
         }
+        self.consent.ask(&format_args!(
+            "sets {what} back from {} to {}; if an id has a time from there on, ids repeat",
+            utc(end),
+            utc(self.end.unwrap_or(listed.furthest()))
+        ))?;
         let cut = operator::repair(&mut *store, target, self.end)?;
         say_cut(&what, &cut)
     }
@@ -332,23 +342,46 @@ impl Repair {
 impl Release {
     fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         let mut store = self.store.open(open_server)?;
-        let listed = operator::inspect(&mut *store, self.node)?;
-        // Nobody is asked about what is refused anyway.
-        if let Some(node) = listed.nodes.first().filter(|node| node.held) {
-            self.consent.ask(&format_args!(
-                "releases node id {}, of {}, whose lease has {} s left; if that process, or a \
-                 copy of it, still runs, ids repeat",
-                self.node,
-                if node.note.as_str().is_empty() {
-                    "an unknown holder"
-                } else {
-                    node.note.as_str()
-                },
-                listed.seconds_left(node)
-            ))?;
+        let seen = self.held(&mut *store)?;
+        self.consent.ask(&format_args!(
+            "releases node id {}, of {:?}, whose lease ends at {}; if that process, or a copy of \
+             it, still runs, ids repeat",
+            self.node,
+            self.holder,
+            utc(seen.end_exclusive)
+        ))?;
+        // While somebody thought about it, the node id may have gone to somebody who is alive.
+        if self.held(&mut *store)?.start != seen.start {
+            return Err(Error::invalid_argument(format!(
+                "node id {} has another lease by now: nothing was done",
+                self.node
+            ))
+            .into());
         }
         let cut = operator::release_dead(&mut *store, self.node)?;
         say_cut(&format!("the end of node id {}", self.node), &cut)
+    }
+
+    /// Returns the lease of the holder that was named.
+    fn held(&self, store: &mut dyn LeaseStore) -> Result<NodeLease, Failure> {
+        let listed = operator::inspect(store, self.node)?;
+        let Some(node) = listed.nodes.first().filter(|node| node.held) else {
+            return Err(Error::invalid_argument(format!(
+                "nobody holds node id {}: there is nothing to release",
+                self.node
+            ))
+            .into());
+        };
+        if node.note.as_str() != self.holder {
+            return Err(Error::invalid_argument(format!(
+                "node id {} is held by {:?}, not by {:?}: nothing was done",
+                self.node,
+                node.note.as_str(),
+                self.holder
+            ))
+            .into());
+        }
+        Ok(node.lease)
     }
 }
 

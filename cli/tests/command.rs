@@ -252,6 +252,13 @@ fn a_million_ids_are_made_at_once() {
     assert_eq!(distinct.len(), 1_000_000);
 }
 
+/// How leases of this process are noted.
+fn holder(folder: &Folder, node: &str) -> String {
+    let shown = folder.run(&["lease", "inspect", node, "--store", "ids.db", "--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+    json["nodes"][0]["note"].as_str().expect("text").to_owned()
+}
+
 /// A generator that holds a node id of a store, in this process.
 fn hold(folder: &Folder) -> randflake_leases::Leased {
     let secret = SECRET.parse().expect("a secret");
@@ -300,9 +307,10 @@ fn nothing_is_undone_without_consent() {
     let node = flake.node_ids()[0].to_string();
     let end = || flake.lease().expect("a lease").end_exclusive;
     let before = end();
+    let holder = holder(&folder, &node);
     for (arguments, says) in [
         (&["lease", "fence"][..], "for 305 s nothing is granted"),
-        (&["lease", "release", &node], "ids repeat"),
+        (&["lease", "release", &node, "--holder", &holder], "ids repeat"),
     ] {
         let asked = folder.run(&[arguments, &["--store", "ids.db"]].concat());
         assert_eq!((asked.status.code(), asked.stdout.as_str()), (Some(2), ""), "{arguments:?}");
@@ -341,14 +349,21 @@ fn the_node_id_of_a_dead_holder_is_released() {
     let flake = hold(&folder);
     let node = flake.node_ids()[0].to_string();
     let held = flake.lease().expect("a lease").end_exclusive;
-    let released = folder.run(&["lease", "release", &node, "--store", "ids.db", "--yes"]);
+    let release = |holder| {
+        folder.run(&["lease", "release", &node, "--holder", holder, "--store", "ids.db", "--yes"])
+    };
+    let other = release("web-3:4711");
+    assert_eq!((other.status.code(), other.stdout.as_str()), (Some(1), ""));
+    assert!(other.stderr.contains("not by \"web-3:4711\""), "{}", other.stderr);
+    let holder = holder(&folder, &node);
+    let released = release(&holder);
     assert_eq!(released.status.code(), Some(0), "{}", released.stderr);
     assert!(released.stdout.starts_with(&format!("the end of node id {node} was ")));
     let shown = folder.run(&["lease", "inspect", &node, "--store", "ids.db", "--json"]).stdout;
     let json: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
     assert_eq!(json["nodes"][0]["held"], false, "{json}");
     assert!(json["nodes"][0]["end_exclusive"].as_i64().expect("a second") < held, "{json}");
-    let again = folder.run(&["lease", "release", &node, "--store", "ids.db", "--yes"]);
+    let again = release(&holder);
     assert_eq!(again.status.code(), Some(1));
     assert!(again.stderr.starts_with("randflake: INVALID_ARGUMENT: "), "{}", again.stderr);
 }

@@ -257,7 +257,7 @@ def test_each_looks_after_a_store_with_a_server(store: str, tmp_path: Path) -> N
             for node in listed(command, tmp_path, store)["nodes"]
             if node["state"] == "held" and node["note"].endswith(note)
         ]
-        release = f"lease release {held['node_id']}"
+        release = f"lease release {held['node_id']} --holder {held['note']}"
         refused = run(command, release, tmp_path, store=store)
         assert (refused.code, refused.stdout) == (2, ""), refused
         released = run(command, f"{release} --yes", tmp_path, store=store)

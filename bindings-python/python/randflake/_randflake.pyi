@@ -43,6 +43,7 @@ __all__ = [
     "init_store",
     "inspect_lease",
     "list_leases",
+    "main",
     "release_lease",
     "repair_lease",
     "repair_store",
