@@ -101,8 +101,8 @@ pub(crate) fn init_store(
 /// >>> with tempfile.TemporaryDirectory() as folder:
 /// ...     with Randflake.leased(folder + "/ids.db", generate_secret(), node_count=2):
 /// ...         status = list_leases(folder + "/ids.db")
-/// >>> status.held, status.free, {lease.state for lease in status.leases} == {"held"}
-/// (2, 131070, True)
+/// >>> status.held, status.free, status.leases[0].state
+/// (2, 131070, 'held')
 #[pyfunction]
 #[pyo3(
     signature = (store, *, namespace = NamespaceName("default".to_owned())),
@@ -166,10 +166,10 @@ pub(crate) fn inspect_lease(
     listed.nodes.first().map(|node| node_status(py, &listed, node)).transpose()
 }
 
-/// Tells a store that it may have forgotten leases: to be called after a backup was restored,
-/// before anything starts. Returns the unix second from which on it grants leases again.
+/// Tells a store that it may have forgotten leases, and returns from which second on it grants again.
 ///
-/// Leases that clearly run are renewed meanwhile. store, namespace: as in list_leases, and with its
+/// To be called after a backup was restored, before anything starts. Leases that clearly run are
+/// renewed meanwhile. store, namespace: as in list_leases, and with its
 /// errors.
 ///
 /// >>> import tempfile, time
