@@ -85,7 +85,7 @@ const KINDS: [Kind; 5] = [
     },
     Kind {
         name: "PostgreSQL",
-        place: || Server::postgres(&[]).map(Place::Server),
+        place: || Server::postgres(&["-c", "fsync=on"]).map(Place::Server),
         design: ["1 429, 3 159, 3 104", "2 100, 7 628, 7 021", "3.2 s; 38 s"],
     },
     Kind {

@@ -248,6 +248,8 @@ impl Server {
                 command.arg("-k").arg(self.scratch.directory());
                 // More than a test has clients.
                 command.args(["-c", "max_connections=200"]);
+                // No test takes the power away: what is written survives a kill.
+                command.args(["-c", "fsync=off"]);
                 if self.tls {
                     command.args(["-c", "ssl=on"]);
                     command.args(["-c", &format!("ssl_cert_file={}", file("cert.pem"))]);
@@ -390,7 +392,15 @@ impl Server {
         let standby = Self::new(Kind::Postgres, &wakeful).expect("as this one");
         standby.give_away();
         let mut copy = Command::new(program("pg_basebackup", "postgresql").expect("as this one"));
-        copy.arg("-D").arg(standby.path("data")).args(["-X", "stream", "-R", "-c", "fast", "-d"]);
+        copy.arg("-D").arg(standby.path("data")).args([
+            "-X",
+            "stream",
+            "-R",
+            "-c",
+            "fast",
+            "--no-sync",
+            "-d",
+        ]);
         run(as_nobody(copy.arg(self.url())));
         standby.started()
     }
