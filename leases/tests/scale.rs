@@ -21,7 +21,7 @@ use std::{
 
 use randflake::{Clock, SystemClock, layout};
 use randflake_leases::{
-    Acquire, Acquired, LeaseStore, Namespace, NodeLease, Operation, Release, Renew, Renewed,
+    Acquire, Acquired, LeaseStore, Namespace, NodeLease, Note, Operation, Release, Renew, Renewed,
     SqliteStore, Token,
     remote::{Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore},
 };
@@ -243,7 +243,8 @@ fn acquired(
     want: u32,
     dial: Option<&Dial>,
 ) -> Vec<NodeLease> {
-    let request = Acquire { token, want, ttl: TTL, client_now: now(dial) };
+    let note = Note::of_process();
+    let request = Acquire { token, want, ttl: TTL, client_now: now(dial), note };
     let reply = store.acquire(&request).expect("the store answers");
     match reply.answer_to(token, Operation::Acquire) {
         Ok(Acquired::Granted { leases, .. }) => leases,
