@@ -318,6 +318,172 @@ export function initStore(
   options?: InitOptions,
 ): Promise<void>
 
+/** Which part of a store. */
+export interface OperatorOptions {
+  /** Its name, 1 to 200 bytes; `default` unless set. */
+  namespace?: string | undefined
+}
+
+/** How the end of a node id is set back. */
+export interface RepairLeaseOptions extends OperatorOptions {
+  /** The new end, a unix second; the lowest unless set. */
+  endExclusive?: number | undefined
+}
+
+/** How the end of a quarantine is set back. */
+export interface RepairStoreOptions extends OperatorOptions {
+  /** The new floor, a unix second; the lowest unless set. */
+  floor?: number | undefined
+}
+
+/** What a store knows of one node id. */
+export interface NodeStatus extends Readonly<Lease> {
+  /** The node id. */
+  readonly nodeId: number
+  /**
+   * `held`: somebody holds it. `expired`: its lease is over and was not given back; anybody can
+   * have it. `free`: it was given back, and anybody can have it from `endExclusive` on.
+   */
+  readonly state: 'held' | 'expired' | 'free'
+  /** Whole seconds to the end by the store's clock; 0 if it has passed. */
+  readonly secondsLeft: number
+  /** Whether only a wrong clock can have set that end: see {@link repairLease}. */
+  readonly isFar: boolean
+  /** What the last holder says of itself: its host name and process id. Not to be trusted. */
+  readonly note: string
+}
+
+/** What a store knew of a namespace when it was asked. */
+export interface StoreStatus {
+  /** The unix second on the store's clock. */
+  readonly now: number
+  /** Every node id that was ever leased, sorted. */
+  readonly leases: readonly NodeStatus[]
+  /** How many node ids somebody holds. */
+  readonly held: number
+  /** How many were given back, with an end that is still to come. */
+  readonly waiting: number
+  /** How many can be leased now, were it not for a quarantine: the headroom. */
+  readonly free: number
+  /** How many have an end that only a wrong clock can have set. */
+  readonly far: number
+  /** No lease starts before this unix second: until then the store is in quarantine. */
+  readonly floor: number
+  /** Whether only a wrong clock can have set it: see {@link repairStore}. */
+  readonly floorIsFar: boolean
+  /**
+   * Whether the server is no longer the one that granted these leases. The next request of a
+   * generator fences the namespace then.
+   */
+  readonly incarnationChanged: boolean
+  /** What the namespace was made with. */
+  readonly limits: StoreLimits
+}
+
+/** What a namespace was made with. */
+export interface StoreLimits {
+  /** Seconds of the longest lease. */
+  readonly maxTtlSeconds: number
+  /** Seconds by which clocks may differ. */
+  readonly maxSkewSeconds: number
+  /** The largest node id. */
+  readonly maxNodeId: number
+  /** The epoch in unix seconds, and the bits of time, node id and sequence. */
+  readonly layout: string
+  /** The version of what the store keeps. */
+  readonly format: number
+}
+
+/**
+ * Tells what a store knows of the node ids of a namespace. Nobody's secret is needed.
+ *
+ * @param store the path of a SQLite file, the URL of a server, or a {@link StoreClient}.
+ * @throws {RandflakeError} as a rejection, always: `STORE_NOT_INITIALIZED` if there is no such
+ *   namespace, `STORE_UNAVAILABLE`, `DRIVER_MISSING`, `INVALID_ARGUMENT`.
+ * @example
+ * const { held, free, leases } = await listLeases('/var/lib/shop/ids.db')
+ */
+export function listLeases(
+  store: string | URL | StoreClient,
+  options?: OperatorOptions,
+): Promise<StoreStatus>
+
+/**
+ * Tells what a store knows of one node id; null if it was never leased.
+ *
+ * @param store as in {@link listLeases}, with its errors.
+ * @param nodeId 0 to the largest node id of the namespace.
+ */
+export function inspectLease(
+  store: string | URL | StoreClient,
+  nodeId: number,
+  options?: OperatorOptions,
+): Promise<NodeStatus | null>
+
+/**
+ * Tells a store that it may have forgotten leases: to be called after a backup was restored,
+ * before anything starts. Leases that clearly run are renewed meanwhile.
+ *
+ * @param store as in {@link listLeases}, with its errors.
+ * @returns the unix second from which on it grants leases again.
+ */
+export function fenceStore(
+  store: string | URL | StoreClient,
+  options?: OperatorOptions,
+): Promise<number>
+
+/**
+ * Sets the end of a node id back that only a wrong clock can have set.
+ *
+ * No right clock sets an end beyond the store's clock, the longest lease and the largest skew. One
+ * that is keeps the node id idle until then. Whoever calls this states that no id with that node id
+ * carries a second at or after the new end, and that no process that was given the far end still
+ * runs.
+ *
+ * @param store as in {@link listLeases}, with its errors.
+ * @param nodeId one whose status has `isFar`.
+ * @returns the end that it has now.
+ * @throws {RandflakeError} as a rejection, always: `INVALID_ARGUMENT` if there is nothing to repair
+ *   or the new end is too low, `CLOCK_SKEW` if one of the clocks is wrong now.
+ */
+export function repairLease(
+  store: string | URL | StoreClient,
+  nodeId: number,
+  options?: RepairLeaseOptions,
+): Promise<number>
+
+/**
+ * Sets the end of a quarantine back that only a wrong clock can have set: as {@link repairLease},
+ * for a whole namespace, as if it had been fenced now. Whoever calls this states that no id at all
+ * carries a second at or after the new floor.
+ *
+ * @param store as in {@link listLeases}, with the errors of {@link repairLease}.
+ * @returns the floor that it has now.
+ */
+export function repairStore(
+  store: string | URL | StoreClient,
+  options?: RepairStoreOptions,
+): Promise<number>
+
+/**
+ * Gives a node id back for a process that has ended for sure.
+ *
+ * Whoever calls this states that the holder, and every copy of its memory, has ended. Which second
+ * it stamped last is not known: the end is cut to the first one it cannot have stamped, which of
+ * the usual 300 seconds leaves 107, and never raised. For one that still runs, ids may repeat.
+ *
+ * @param store as in {@link listLeases}, with its errors.
+ * @param nodeId one that is held, or expired.
+ * @returns the end that it has now.
+ * @throws {RandflakeError} as a rejection, always: `INVALID_ARGUMENT` if nobody holds it or its end
+ *   comes from a wrong clock, `CLOCK_SKEW` if one of the clocks is wrong now.
+ */
+export function releaseLease(
+  store: string | URL | StoreClient,
+  nodeId: number,
+  options?: OperatorOptions,
+): Promise<number>
+
 /** How a generator with node ids by hand is made. */
 export interface Options {
   /** The seconds that may be used; without it, all from the one after this library was loaded. */

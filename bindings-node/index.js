@@ -264,6 +264,30 @@ async function initStore(store, secret, options) {
   await made
 }
 
+async function listLeases(store, options) {
+  return native.listLeases(storeOf(store), options)
+}
+
+async function inspectLease(store, nodeId, options) {
+  return native.inspectLease(storeOf(store), nodeId, options)
+}
+
+async function fenceStore(store, options) {
+  return native.fenceStore(storeOf(store), options)
+}
+
+async function repairLease(store, nodeId, options) {
+  return native.repairLease(storeOf(store), nodeId, options)
+}
+
+async function repairStore(store, options) {
+  return native.repairStore(storeOf(store), options)
+}
+
+async function releaseLease(store, nodeId, options) {
+  return native.releaseLease(storeOf(store), nodeId, options)
+}
+
 function unixMsOf(time) {
   return time instanceof Date ? time.getTime() : time
 }
@@ -467,6 +491,12 @@ class Cloak {
 module.exports.Randflake = onlyWithNew(Randflake)
 module.exports.Inspector = onlyWithNew(Inspector)
 module.exports.initStore = initStore
+module.exports.listLeases = listLeases
+module.exports.inspectLease = inspectLease
+module.exports.fenceStore = fenceStore
+module.exports.repairLease = repairLease
+module.exports.repairStore = repairStore
+module.exports.releaseLease = releaseLease
 module.exports.Layout = onlyWithNew(Layout)
 module.exports.Snowflake = onlyWithNew(Snowflake)
 module.exports.Cloak = onlyWithNew(Cloak)

@@ -76,6 +76,9 @@ const LEASE_OPTIONS: &[&str] = &[
 ];
 const INIT_OPTIONS: &[&str] =
     &["namespace", "maxTtlSeconds", "maxSkewSeconds", "quarantine", "allowWeakStore"];
+const OPERATOR_OPTIONS: &[&str] = &["namespace"];
+const REPAIR_OPTIONS: &[&str] = &["namespace", "endExclusive"];
+const REPAIR_STORE_OPTIONS: &[&str] = &["namespace", "floor"];
 const DEFAULT_NAMESPACE: &str = "default";
 /// Most rows, and most cells of one, that a store answers with; no statement asks for as many.
 const MOST_ROWS: usize = 1 << 20;
@@ -148,6 +151,51 @@ pub(crate) fn init_options(value: Value<'_>, secret: &Secret) -> Result<(Namespa
     }
     let quarantine = boolean(value, c"quarantine")?.unwrap_or_default();
     Ok((made, quarantine, boolean(value, c"allowWeakStore")?.unwrap_or_default()))
+}
+
+/// Takes a namespace by its name.
+pub(crate) fn operator_options(value: Value<'_>) -> Result<Namespace> {
+    Ok(any_operator_options(value, OPERATOR_OPTIONS, None)?.0)
+}
+
+/// Takes a namespace by its name, and the new end of a node id.
+pub(crate) fn repair_options(value: Value<'_>) -> Result<(Namespace, Option<i64>)> {
+    any_operator_options(value, REPAIR_OPTIONS, Some(c"endExclusive"))
+}
+
+/// Takes a namespace by its name, and its new floor.
+pub(crate) fn repair_store_options(value: Value<'_>) -> Result<(Namespace, Option<i64>)> {
+    any_operator_options(value, REPAIR_STORE_OPTIONS, Some(c"floor"))
+}
+
+fn any_operator_options(
+    value: Value<'_>,
+    known: &[&str],
+    second: Option<&CStr>,
+) -> Result<(Namespace, Option<i64>)> {
+    if value.is_undefined() {
+        return Ok((Namespace::for_operator(DEFAULT_NAMESPACE)?, None));
+    }
+    check_names(value, "the options", known, ErrorKind::InvalidArgument)?;
+    let name = namespace(value)?.unwrap_or_else(|| DEFAULT_NAMESPACE.into());
+    let bound = match second {
+        Some(second) => unix_second(value, second)?,
+        None => None,
+    };
+    Ok((Namespace::for_operator(name)?, bound))
+}
+
+fn unix_second(options: Value<'_>, name: &CStr) -> Result<Option<i64>> {
+    let second = |value: Value<'_>| {
+        let form = "a whole unix second";
+        integer(value).ok_or_else(|| invalid(&name.to_string_lossy(), form, value))
+    };
+    options.get(name)?.map(second).transpose()
+}
+
+/// Takes a node id that a store is asked about.
+pub(crate) fn stored_node(value: Value<'_>) -> Result<u32> {
+    as_u32(value).ok_or_else(|| invalid("the node id", "a whole number, at least 0", value))
 }
 
 fn namespace(options: Value<'_>) -> Result<Option<String>> {

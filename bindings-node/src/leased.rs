@@ -149,15 +149,7 @@ pub(crate) fn create<'call>(
     let leases = Arc::clone(leases);
     let asking = leases.lock().open.as_ref().map(|(asking, _)| asking.clone());
     let asking = asking.ok_or_else(ended)?;
-    let location = match store {
-        Store::Path(path) => path.into(),
-        Store::Server(server) => {
-            let leases = Arc::clone(&leases);
-            Location::new(move |namespace| {
-                Ok(Box::new(client::store(&server, namespace, &leases)?))
-            })
-        }
-    };
+    let location = location_of(store, &leases);
     let mut builder =
         Leased::builder(location, &secret).clock(EnvironmentClock(Arc::clone(&leases)));
     if let Some(node_count) = options.node_count {
@@ -193,6 +185,19 @@ pub(crate) fn create<'call>(
         object.set(c"released", js.function(c"released", Arc::new(kept), released)?)?;
         Ok(object)
     })
+}
+
+/// Says where a store is, and how to open it.
+pub(crate) fn location_of(store: Store, leases: &Arc<Leases>) -> Location {
+    match store {
+        Store::Path(path) => path.into(),
+        Store::Server(server) => {
+            let leases = Arc::clone(leases);
+            Location::new(move |namespace| {
+                Ok(Box::new(client::store(&server, namespace, &leases)?))
+            })
+        }
+    }
 }
 
 /// Ends what is leased in this environment.

@@ -10,6 +10,7 @@ mod generator;
 mod inspector;
 mod layout;
 mod leased;
+mod operator;
 mod raw;
 mod snowflake;
 
@@ -70,6 +71,27 @@ fn functions<'call>(
         (c"createCloak", js.function(c"createCloak", Arc::clone(&module), cloak::create)?),
         (c"lease", js.function(c"lease", Arc::new(Arc::clone(&leases)), leased::create)?),
         (c"initStore", js.function(c"initStore", Arc::new(Arc::clone(&leases)), client::init)?),
+        (c"listLeases", js.function(c"listLeases", Arc::new(Arc::clone(&leases)), operator::list)?),
+        (
+            c"inspectLease",
+            js.function(c"inspectLease", Arc::new(Arc::clone(&leases)), operator::inspect)?,
+        ),
+        (
+            c"fenceStore",
+            js.function(c"fenceStore", Arc::new(Arc::clone(&leases)), operator::fence)?,
+        ),
+        (
+            c"repairLease",
+            js.function(c"repairLease", Arc::new(Arc::clone(&leases)), operator::repair_lease)?,
+        ),
+        (
+            c"repairStore",
+            js.function(c"repairStore", Arc::new(Arc::clone(&leases)), operator::repair_store)?,
+        ),
+        (
+            c"releaseLease",
+            js.function(c"releaseLease", Arc::new(Arc::clone(&leases)), operator::release)?,
+        ),
         (c"runCommand", js.function(c"runCommand", Arc::new(Arc::clone(&leases)), command::run)?),
         (c"endLeases", js.function(c"endLeases", leases, leased::end)?),
         (c"generateSecret", js.function(c"generateSecret", Arc::clone(&module), generate_secret)?),

@@ -279,6 +279,12 @@ whole_number!(
     "max_skew"
 );
 
+whole_number!(
+    /// A node id of a store.
+    StoredNode,
+    "node_id"
+);
+
 /// The name of a namespace.
 pub(crate) struct NamespaceName(pub(crate) String);
 

@@ -34,7 +34,10 @@ mod _randflake {
         lease::Lease,
         parts::Parts,
         snowflake::Snowflake,
-        store::init_store,
+        store::{
+            fence_store, init_store, inspect_lease, list_leases, release_lease, repair_lease,
+            repair_store,
+        },
         text::{decode_string, encode_string, generate_secret},
     };
 

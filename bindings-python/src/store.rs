@@ -1,9 +1,15 @@
-use pyo3::prelude::*;
-use randflake::Error;
-use randflake_leases::Namespace;
+use pyo3::{prelude::*, sync::PyOnceLock, types::PyTuple};
+use randflake::{Error, Result};
+use randflake_leases::{
+    LeaseStore, Namespace,
+    operator::{self, Listed, Node, Target},
+};
 
 use crate::{
-    arguments::{AllowWeakStore, AnySecret, MaxSkew, NamespaceName, Quarantine, Store, Ttl},
+    arguments::{
+        AllowWeakStore, AnySecret, MaxSkew, NamespaceName, Quarantine, Store, StoredNode, Ttl,
+        UnixSecond,
+    },
     client::Terms,
     errors::{call, raise},
 };
@@ -71,4 +77,228 @@ pub(crate) fn init_store(
         source.connect(namespace, terms)?.init(quarantine.0)
     };
     py.detach(|| call(init))
+}
+
+/// Tells what a store knows of the node ids of a namespace. Nobody's secret is needed.
+///
+/// store: the path of a SQLite file, or the URL or the client of a server, as in Randflake.leased.
+/// namespace: its name.
+///
+/// Raises StoreError with the code STORE_NOT_INITIALIZED if there is no such namespace, with
+/// STORE_UNAVAILABLE or DRIVER_MISSING; InvalidArgumentError.
+///
+/// >>> import tempfile
+/// >>> from randflake import Randflake, generate_secret, list_leases
+/// >>> with tempfile.TemporaryDirectory() as folder:
+/// ...     with Randflake.leased(folder + "/ids.db", generate_secret(), node_count=2):
+/// ...         status = list_leases(folder + "/ids.db")
+/// >>> status.held, status.free, status.leases[0].state
+/// (2, 131070, 'held')
+#[pyfunction]
+#[pyo3(
+    signature = (store, *, namespace = NamespaceName("default".to_owned())),
+    text_signature = "(store, *, namespace='default')"
+)]
+pub(crate) fn list_leases(
+    py: Python<'_>,
+    store: Store,
+    namespace: NamespaceName,
+) -> PyResult<Bound<'_, PyAny>> {
+    static STORE_STATUS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static STORE_LIMITS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+    let listed = operate(py, store, namespace, |store| operator::list(store))?;
+    let counts = listed.counts();
+    let leases: Vec<_> =
+        listed.nodes.iter().map(|node| node_status(py, &listed, node)).collect::<PyResult<_>>()?;
+    STORE_STATUS.import(py, "randflake.leases", "StoreStatus")?.call1((
+        listed.now,
+        PyTuple::new(py, leases)?,
+        counts.held,
+        counts.waiting,
+        counts.free,
+        counts.far,
+        listed.floor,
+        listed.is_far(listed.floor),
+        listed.incarnation_changed,
+        STORE_LIMITS.import(py, "randflake.leases", "StoreLimits")?.call1((
+            listed.limits.max_ttl,
+            listed.limits.max_skew,
+            listed.limits.max_node_id,
+            listed.layout.as_str(),
+            listed.format,
+        ))?,
+    ))
+}
+
+/// Tells what a store knows of one node id; None if it was never leased.
+///
+/// store, namespace: as in list_leases, and with its errors.
+/// node_id: 0 to the largest node id of the namespace.
+///
+/// >>> import tempfile
+/// >>> from randflake import Randflake, generate_secret, inspect_lease
+/// >>> with tempfile.TemporaryDirectory() as folder:
+/// ...     with Randflake.leased(folder + "/ids.db", generate_secret()) as flake:
+/// ...         inspect_lease(folder + "/ids.db", flake.node_ids[0]).state
+/// 'held'
+#[pyfunction]
+#[pyo3(
+    signature = (store, node_id, *, namespace = NamespaceName("default".to_owned())),
+    text_signature = "(store, node_id, *, namespace='default')"
+)]
+pub(crate) fn inspect_lease(
+    py: Python<'_>,
+    store: Store,
+    node_id: StoredNode,
+    namespace: NamespaceName,
+) -> PyResult<Option<Bound<'_, PyAny>>> {
+    let listed = operate(py, store, namespace, |store| operator::inspect(store, node_id.0))?;
+    listed.nodes.first().map(|node| node_status(py, &listed, node)).transpose()
+}
+
+/// Tells a store that it may have forgotten leases, and returns from which second on it grants again.
+///
+/// To be called after a backup was restored, before anything starts. Leases that clearly run are
+/// renewed meanwhile. store, namespace: as in list_leases, and with its
+/// errors.
+///
+/// >>> import tempfile, time
+/// >>> from randflake import Randflake, fence_store, generate_secret
+/// >>> with tempfile.TemporaryDirectory() as folder:
+/// ...     with Randflake.leased(folder + "/ids.db", generate_secret()):
+/// ...         floor = fence_store(folder + "/ids.db")
+/// >>> 300 <= floor - time.time() <= 305  # the longest lease and the largest skew
+/// True
+#[pyfunction]
+#[pyo3(
+    signature = (store, *, namespace = NamespaceName("default".to_owned())),
+    text_signature = "(store, *, namespace='default')"
+)]
+pub(crate) fn fence_store(py: Python<'_>, store: Store, namespace: NamespaceName) -> PyResult<i64> {
+    Ok(operate(py, store, namespace, |store| operator::fence(store))?.floor)
+}
+
+/// Sets the end of a node id back that only a wrong clock can have set, and returns it.
+///
+/// No right clock sets an end beyond the store's clock, the longest lease and the largest skew. One
+/// that is keeps the node id idle until then. Whoever calls this states that no id with that node
+/// id carries a second at or after the new end, and that no process that was given the far end
+/// still runs.
+///
+/// store, namespace: as in list_leases, and with its errors.
+/// node_id: one whose lease has is_far.
+/// end_exclusive: the new end, a unix second; None for the lowest, which is that bound.
+///
+/// Raises InvalidArgumentError with the code INVALID_ARGUMENT if there is nothing to repair, or if
+/// the new end is too low; StoreError with CLOCK_SKEW if one of the clocks is wrong now.
+#[pyfunction]
+#[pyo3(
+    signature = (
+        store,
+        node_id,
+        *,
+        end_exclusive = None,
+        namespace = NamespaceName("default".to_owned()),
+    ),
+    text_signature = "(store, node_id, *, end_exclusive=None, namespace='default')"
+)]
+pub(crate) fn repair_lease(
+    py: Python<'_>,
+    store: Store,
+    node_id: StoredNode,
+    end_exclusive: Option<UnixSecond>,
+    namespace: NamespaceName,
+) -> PyResult<i64> {
+    let (target, bound) = (Target::Node(node_id.0), end_exclusive.map(|second| second.0));
+    let cut = operate(py, store, namespace, |store| operator::repair(store, target, bound))?;
+    Ok(cut.to)
+}
+
+/// Sets the end of a quarantine back that only a wrong clock can have set, and returns it.
+///
+/// As repair_lease, for the floor of a whole namespace, as if it had been fenced now: whoever calls
+/// this states that no id at all carries a second at or after the new floor.
+///
+/// store, namespace: as in list_leases, and with the errors of repair_lease.
+/// floor: the new one, a unix second; None for the lowest.
+#[pyfunction]
+#[pyo3(
+    signature = (store, *, floor = None, namespace = NamespaceName("default".to_owned())),
+    text_signature = "(store, *, floor=None, namespace='default')"
+)]
+pub(crate) fn repair_store(
+    py: Python<'_>,
+    store: Store,
+    floor: Option<UnixSecond>,
+    namespace: NamespaceName,
+) -> PyResult<i64> {
+    let bound = floor.map(|second| second.0);
+    let ask = |store: &mut dyn LeaseStore| operator::repair(store, Target::Floor, bound);
+    Ok(operate(py, store, namespace, ask)?.to)
+}
+
+/// Gives a node id back for a process that has ended for sure, and returns its end.
+///
+/// Whoever calls this states that the holder, and every copy of its memory, has ended. Which second
+/// it stamped last is not known: the end is cut to the first one it cannot have stamped, which of
+/// the usual 300 seconds leaves 107, and never raised. For one that still runs, ids may repeat.
+///
+/// store, namespace: as in list_leases, and with its errors.
+/// node_id: one that is held, or expired.
+///
+/// Raises InvalidArgumentError with the code INVALID_ARGUMENT if nobody holds it, or if its end
+/// comes from a wrong clock; StoreError with CLOCK_SKEW if one of the clocks is wrong now.
+///
+/// >>> import tempfile
+/// >>> from randflake import Randflake, generate_secret, release_lease
+/// >>> with tempfile.TemporaryDirectory() as folder:
+/// ...     with Randflake.leased(folder + "/ids.db", generate_secret()) as flake:
+/// ...         (node_id,) = flake.node_ids
+/// ...     try:
+/// ...         release_lease(folder + "/ids.db", node_id)  # it was given back
+/// ...     except ValueError as error:
+/// ...         print(error.code)
+/// INVALID_ARGUMENT
+#[pyfunction]
+#[pyo3(
+    signature = (store, node_id, *, namespace = NamespaceName("default".to_owned())),
+    text_signature = "(store, node_id, *, namespace='default')"
+)]
+pub(crate) fn release_lease(
+    py: Python<'_>,
+    store: Store,
+    node_id: StoredNode,
+    namespace: NamespaceName,
+) -> PyResult<i64> {
+    let ask = |store: &mut dyn LeaseStore| operator::release_dead(store, node_id.0);
+    Ok(operate(py, store, namespace, ask)?.to)
+}
+
+/// Asks a store for something that needs no secret.
+fn operate<T: Send>(
+    py: Python<'_>,
+    store: Store,
+    namespace: NamespaceName,
+    ask: impl FnOnce(&mut dyn LeaseStore) -> Result<T> + Send,
+) -> PyResult<T> {
+    let location = match store {
+        Store::Here(location) => location,
+        Store::Server(source) => source.location(Terms::default()),
+    };
+    py.detach(|| call(|| ask(&mut *location.open(&Namespace::for_operator(namespace.0)?)?)))
+}
+
+fn node_status<'py>(py: Python<'py>, listed: &Listed, node: &Node) -> PyResult<Bound<'py, PyAny>> {
+    static NODE_STATUS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+    NODE_STATUS.import(py, "randflake.leases", "NodeStatus")?.call1((
+        node.lease.node_id,
+        listed.state(node).name(),
+        node.lease.start,
+        node.lease.end_exclusive,
+        listed.seconds_left(node),
+        listed.is_far(node.lease.end_exclusive),
+        node.note.as_str(),
+    ))
 }

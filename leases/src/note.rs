@@ -7,7 +7,7 @@ use std::fmt;
 /// use randflake_leases::Note;
 ///
 /// assert_eq!(Note::new("web-3:4711").as_str(), "web-3:4711");
-/// assert_eq!(Note::new("caf\u{e9}\n\u{1b}[2J").as_str(), "caf??[2J");
+/// assert_eq!(Note::new("caf\u{e9}\n\u{1b}[2J").as_str(), "caf???[2J");
 /// assert_eq!(Note::new(&"x".repeat(200)).as_str().len(), Note::MAX);
 /// ```
 #[derive(Clone, Copy, Eq, Hash, PartialEq)]

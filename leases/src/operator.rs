@@ -233,13 +233,12 @@ pub fn list(store: &mut dyn LeaseStore) -> Result<Listed> {
 /// Lists one node id; see [`LeaseStore::list`]. One that was never leased is not in the listing.
 /// `INVALID_ARGUMENT`: the namespace has no such node id.
 pub fn inspect(store: &mut dyn LeaseStore, node_id: u32) -> Result<Listed> {
-    let node_id = Some(node_id);
-    let listed = ask(|token| store.list(&List { token, node_id }), Operation::List)?;
+    let request = |token| List { token, node_id: Some(node_id) };
+    let listed = ask(|token| store.list(&request(token)), Operation::List)?;
     let max_node_id = listed.limits.max_node_id;
-    if node_id > Some(max_node_id) {
+    if node_id > max_node_id {
         return Err(Error::invalid_argument(format!(
-            "this namespace has the node ids 0 to {max_node_id}, got {}",
-            node_id.unwrap_or_default()
+            "this namespace has the node ids 0 to {max_node_id}, got {node_id}"
         )));
     }
     Ok(listed)

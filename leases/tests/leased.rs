@@ -297,3 +297,23 @@ fn nothing_shows_the_secret() {
     let of_secret = |bytes: &[u8]| Secret::from_bytes(bytes).is_ok_and(|s| *s.to_hex() == *hex);
     assert!(!file.windows(16).any(of_secret));
 }
+
+/// Who was given less than asked for must not stamp further ahead than a third of that: the release
+/// of a dead holder's lease counts on it.
+#[test]
+fn the_drift_is_a_third_of_what_is_granted() {
+    let store = MemoryStore::new(Namespace::new("any", &Secret::random()).expect("a name"));
+    let location = Location::new(move |namespace| {
+        Ok(Box::new(store.namespace(namespace.max_skew(1)?.max_ttl(60)?)))
+    });
+    let flake = Leased::builder(location, &Secret::random())
+        .max_skew(1)
+        .max_drift(100)
+        .max_wait(Duration::ZERO)
+        .open()
+        .expect("a lease");
+    // A third of 61 seconds: those of now, and of 20 to come.
+    let refused = flake.fill(&mut vec![Id::default(); 22 * 131_072]);
+    assert_eq!(kind(refused), Err(ErrorKind::InvalidArgument), "needs longer");
+    flake.fill(&mut vec![Id::default(); 131_072]).expect("a second of ids");
+}

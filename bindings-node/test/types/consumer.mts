@@ -5,10 +5,12 @@ import {
   type Clock,
   decodeString,
   encodeString,
+  fenceStore,
   generateSecret,
   type InitOptions,
   Inspector,
   initStore,
+  inspectLease,
   Layout,
   type LayoutFields,
   type LayoutName,
@@ -16,6 +18,8 @@ import {
   type LeasedRandflake,
   type LeaseOptions,
   type LeaseStatus,
+  listLeases,
+  type NodeStatus,
   type Options,
   type Parts,
   type PartsColumns,
@@ -23,11 +27,16 @@ import {
   RandflakeError,
   type RandflakeErrorCode,
   type RawParts,
+  releaseLease,
+  repairLease,
+  repairStore,
   type Sequence,
   Snowflake,
   type SnowflakeOptions,
   type StoreAdapter,
   type StoreClient,
+  type StoreLimits,
+  type StoreStatus,
 } from 'randflake'
 import { createClient } from 'redis'
 
@@ -55,6 +64,18 @@ const stores: (StoreClient | string)[] = [adapter, pool, new Redis()]
 stores.push(createClient(), 'redis://localhost')
 const initOptions: InitOptions = { namespace: 'orders', maxTtlSeconds: 60, quarantine: true }
 for (const store of stores) await initStore(store, secret, initOptions)
+const known: StoreStatus = await listLeases(adapter, { namespace: 'orders' })
+const one: NodeStatus | null = await inspectLease('ids.db', 7)
+const limits: StoreLimits = known.limits
+const ends: number[] = [
+  await fenceStore('ids.db'),
+  await repairLease('ids.db', 7, { endExclusive: 1763640000 }),
+  await repairStore('ids.db', { floor: 1763640000 }),
+  await releaseLease('ids.db', 7),
+]
+console.log(known.leases[0]?.note, one?.state, limits.maxNodeId, ends)
+// @ts-expect-error no node id
+await releaseLease('ids.db')
 await Randflake.leased(adapter, secret, { create: true, allowWeakStore: true })
 const status: LeaseStatus | null = leased.lease
 console.log(likeAnyOther.lease?.start, status?.state, status?.lastError?.code)

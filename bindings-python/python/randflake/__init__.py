@@ -21,8 +21,14 @@ from randflake._randflake import (
     __version__,
     decode_string,
     encode_string,
+    fence_store,
     generate_secret,
     init_store,
+    inspect_lease,
+    list_leases,
+    release_lease,
+    repair_lease,
+    repair_store,
 )
 from randflake.arrays import PartsArray
 from randflake.errors import (
@@ -34,7 +40,7 @@ from randflake.errors import (
     StoreError,
     WeakSecretWarning,
 )
-from randflake.leases import LeaseStatus
+from randflake.leases import LeaseStatus, NodeStatus, StoreLimits, StoreStatus
 
 __all__ = [
     "Cloak",
@@ -45,6 +51,7 @@ __all__ = [
     "Lease",
     "LeaseStatus",
     "LifetimeWarning",
+    "NodeStatus",
     "Parts",
     "PartsArray",
     "Randflake",
@@ -53,10 +60,18 @@ __all__ = [
     "RetryLaterError",
     "Snowflake",
     "StoreError",
+    "StoreLimits",
+    "StoreStatus",
     "WeakSecretWarning",
     "__version__",
     "decode_string",
     "encode_string",
+    "fence_store",
     "generate_secret",
     "init_store",
+    "inspect_lease",
+    "list_leases",
+    "release_lease",
+    "repair_lease",
+    "repair_store",
 ]

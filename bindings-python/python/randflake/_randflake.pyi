@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 from randflake.arrays import PartsArray
-from randflake.leases import LeaseStatus
+from randflake.leases import LeaseStatus, NodeStatus, StoreStatus
 from randflake.stores import Adapter
 
 __all__ = [
@@ -37,9 +37,15 @@ __all__ = [
     "__version__",
     "decode_string",
     "encode_string",
+    "fence_store",
     "generate_secret",
     "init_store",
+    "inspect_lease",
+    "list_leases",
     "main",
+    "release_lease",
+    "repair_lease",
+    "repair_store",
 ]
 
 __version__: Final[str]
@@ -70,6 +76,7 @@ class _Redis(Protocol):
     def execute_command(self, *args: str) -> object: ...
 
 _Client: TypeAlias = Adapter | _Connection | _Pool | _Redis
+_Store: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes] | _Client
 
 @final
 class Randflake:
@@ -86,7 +93,7 @@ class Randflake:
     ) -> Self: ...
     @staticmethod
     def leased(
-        store: str | bytes | os.PathLike[str] | os.PathLike[bytes] | _Client,
+        store: _Store,
         secret: bytes | str,
         *,
         node_count: SupportsIndex = 1,
@@ -301,3 +308,38 @@ def init_store(
     quarantine: bool = False,
     allow_weak_store: bool = False,
 ) -> None: ...
+def list_leases(
+    store: _Store,
+    *,
+    namespace: str = "default",
+) -> StoreStatus: ...
+def inspect_lease(
+    store: _Store,
+    node_id: SupportsIndex,
+    *,
+    namespace: str = "default",
+) -> NodeStatus | None: ...
+def fence_store(
+    store: _Store,
+    *,
+    namespace: str = "default",
+) -> int: ...
+def repair_lease(
+    store: _Store,
+    node_id: SupportsIndex,
+    *,
+    end_exclusive: SupportsIndex | None = None,
+    namespace: str = "default",
+) -> int: ...
+def repair_store(
+    store: _Store,
+    *,
+    floor: SupportsIndex | None = None,
+    namespace: str = "default",
+) -> int: ...
+def release_lease(
+    store: _Store,
+    node_id: SupportsIndex,
+    *,
+    namespace: str = "default",
+) -> int: ...

@@ -1,4 +1,4 @@
-"""What `Randflake.lease` returns of a generator with leased node ids."""
+"""What is told of leases: by a generator of its own, by a store of all that it has granted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from randflake.errors import RandflakeError
 
-__all__ = ["LeaseStatus"]
+__all__ = ["LeaseStatus", "NodeStatus", "StoreLimits", "StoreStatus"]
 
 
 class LeaseStatus(NamedTuple):
@@ -44,3 +44,69 @@ class LeaseStatus(NamedTuple):
     """How many node ids went to somebody else before they were given back."""
     last_error: RandflakeError | None
     """The last failure, also when all has been well since."""
+
+
+class NodeStatus(NamedTuple):
+    """What a store knows of one node id."""
+
+    node_id: int
+    """The node id."""
+    state: str
+    """"held" while somebody holds it.
+
+    "expired" if its lease is over and was not given back: the holder is gone, or has no connection.
+    "free" if it was given back. An expired one can be leased at once, a free one from its end on.
+    """
+    start: int
+    """The first unix second of the last lease."""
+    end_exclusive: int
+    """The first unix second after it: the next lease starts there or later."""
+    seconds_left: int
+    """Whole seconds to that end by the store's clock; 0 if it has passed."""
+    is_far: bool
+    """Whether only a wrong clock can have set that end: see repair_lease."""
+    note: str
+    """What the last holder says of itself: its host name and process id. Not to be trusted."""
+
+
+class StoreLimits(NamedTuple):
+    """What a namespace was made with."""
+
+    max_ttl: int
+    """Seconds of the longest lease."""
+    max_skew: int
+    """Seconds by which clocks may differ."""
+    max_node_id: int
+    """The largest node id."""
+    layout: str
+    """The epoch in unix seconds, and the bits of time, node id and sequence."""
+    format: int
+    """The version of what the store keeps."""
+
+
+class StoreStatus(NamedTuple):
+    """What a store knew of a namespace when it was asked."""
+
+    now: int
+    """The unix second on the store's clock."""
+    leases: tuple[NodeStatus, ...]
+    """Every node id that was ever leased, sorted."""
+    held: int
+    """How many node ids somebody holds."""
+    waiting: int
+    """How many were given back, with an end that is still to come."""
+    free: int
+    """How many can be leased now, were it not for a quarantine: the headroom."""
+    far: int
+    """How many have an end that only a wrong clock can have set."""
+    floor: int
+    """No lease starts before this unix second: until then the store is in quarantine."""
+    floor_is_far: bool
+    """Whether only a wrong clock can have set it: see repair_store."""
+    incarnation_changed: bool
+    """Whether the server is no longer the one that granted these leases.
+
+    The next request of a generator fences the namespace then.
+    """
+    limits: StoreLimits
+    """What the namespace was made with."""

@@ -21,6 +21,7 @@ from randflake import (
     Lease,
     LeaseStatus,
     LifetimeWarning,
+    NodeStatus,
     Parts,
     PartsArray,
     Randflake,
@@ -29,10 +30,18 @@ from randflake import (
     RetryLaterError,
     Snowflake,
     StoreError,
+    StoreLimits,
+    StoreStatus,
     WeakSecretWarning,
     decode_string,
     encode_string,
+    fence_store,
     generate_secret,
+    inspect_lease,
+    list_leases,
+    release_lease,
+    repair_lease,
+    repair_store,
 )
 
 
@@ -153,6 +162,17 @@ cloak.hide_in_place(np.zeros(3, np.int64))
 cloak.hide("1")  # type: ignore[arg-type]
 cloak.hide_in_place([1])  # type: ignore[arg-type]
 Cloak(secret)  # type: ignore[call-arg]
+
+store_status = list_leases("ids.db", namespace="orders")
+assert_type(store_status, StoreStatus)
+assert_type(store_status.leases[0], NodeStatus)
+assert_type(store_status.limits, StoreLimits)
+assert_type(inspect_lease("ids.db", 7), NodeStatus | None)
+assert_type(fence_store("ids.db"), int)
+assert_type(repair_lease("ids.db", 7, end_exclusive=1763640000), int)
+assert_type(repair_store("ids.db", floor=None), int)
+assert_type(release_lease("ids.db", 7), int)
+release_lease("ids.db")  # type: ignore[call-arg]
 
 
 class Own(Randflake): ...  # type: ignore[misc]

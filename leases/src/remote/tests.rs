@@ -250,10 +250,10 @@ fn an_operator_changes_only_what_was_looked_at() {
             let token = hex(request.token.as_bytes());
             let parameters = match statement.text {
                 "EVAL" => &statement.parameters[3..],
-                _ => &[&["".into()], &statement.parameters[1..]].concat(),
+                _ => &[&[String::new()], &statement.parameters[1..]].concat(),
             };
-            let (now, end) =
-                ((NOW + turn as i64).to_string(), (NOW + 298 + turn as i64).to_string());
+            let turn_now = NOW + i64::try_from(turn).expect("a few");
+            let (now, end) = (turn_now.to_string(), (turn_now + 298).to_string());
             if parameters.len() > 3 {
                 written.push(parameters[2..].join(" "));
                 let status = if turn == 1 { "CHANGED" } else { "OK" };

@@ -1,0 +1,202 @@
+'use strict'
+
+// What operators see of a store and do to it, without its secret.
+
+const assert = require('node:assert/strict')
+const { execFileSync } = require('node:child_process')
+const { existsSync } = require('node:fs')
+const { after, before, suite, test } = require('node:test')
+const {
+  fenceStore,
+  initStore,
+  inspectLease,
+  listLeases,
+  Randflake,
+  RandflakeError,
+  releaseLease,
+  repairLease,
+  repairStore,
+} = require('../index.js')
+const { PASSWORD, servers } = require('./servers.js')
+const { newStore, run, SECRET } = require('./store.js')
+
+const YEARS = 315_360_000
+
+async function refused(promise, code, pattern = /./) {
+  await assert.rejects(promise, (error) => {
+    assert(error instanceof RandflakeError, String(error))
+    assert.equal(error.code, code, error.message)
+    assert.match(error.message, pattern)
+    assert(!error.message.includes(PASSWORD), error.message)
+    return true
+  })
+}
+
+/** Runs SQL in another process: another SQLite in this one would drop the locks of ours. */
+function sqlite(store, sql) {
+  const program = `import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+connection.executescript(sys.argv[2])`
+  execFileSync('python3', ['-c', program, store, sql])
+}
+
+/** What every store does. `make` has a namespace made, where that is needed. */
+function operations(storeOf, live) {
+  const make = async (t, namespace) => {
+    const store = storeOf(t)
+    if (store.includes('://')) await initStore(store, SECRET, { namespace })
+    return store
+  }
+
+  live('leases are listed without the secret', async (t) => {
+    const namespace = 'listed'
+    const store = await make(t, namespace)
+    const flake = await Randflake.leased(store, SECRET, { namespace, nodeCount: 2 })
+    const status = await listLeases(store, { namespace })
+    assert(Object.isFrozen(status) && Object.isFrozen(status.leases[0]))
+    const { now, leases, held, waiting, free, far, floor, floorIsFar, limits } = status
+    assert.deepEqual(
+      leases.map(({ nodeId }) => nodeId),
+      flake.nodeIds,
+    )
+    assert.deepEqual([held, waiting, free, far], [2, 0, 131_070, 0])
+    assert.deepEqual([floor, floorIsFar, status.incarnationChanged], [0, false, false])
+    assert.deepEqual(limits, {
+      maxTtlSeconds: 300,
+      maxSkewSeconds: 5,
+      maxNodeId: 131_071,
+      layout: '1730000000:30:17:17',
+      format: 1,
+    })
+    const { nodeId, state, start, endExclusive, secondsLeft, isFar, note } = leases[0]
+    assert.deepEqual([state, isFar, endExclusive - now], ['held', false, secondsLeft])
+    assert(start < now && now < endExclusive && endExclusive <= now + 300)
+    assert(note.endsWith(`:${process.pid}`), note)
+
+    await flake[Symbol.asyncDispose]()
+    const after = await inspectLease(store, nodeId, { namespace })
+    assert.deepEqual([after.state, after.note], ['free', note])
+    const never = [0, 1, 2].find((id) => !flake.nodeIds.includes(id))
+    assert.equal(await inspectLease(store, never, { namespace }), null)
+  })
+
+  live('the lease of a killed process is released', async (t) => {
+    const namespace = 'killed'
+    const store = await make(t, namespace)
+    const { stdout, stderr } = await run(
+      store,
+      `const { nodeIds } = await Randflake.leased(STORE, SECRET, { namespace: '${namespace}' })
+      say(nodeIds[0])
+      process.kill(process.pid, 'SIGKILL')`,
+    )
+    assert.equal(stderr, '')
+    const nodeId = Number(stdout)
+    const before = await inspectLease(store, nodeId, { namespace })
+    assert.equal(before.state, 'held')
+    const endExclusive = await releaseLease(store, nodeId, { namespace })
+    const after = await inspectLease(store, nodeId, { namespace })
+    assert.deepEqual([after.state, after.endExclusive], ['free', endExclusive])
+    assert(endExclusive < before.endExclusive && after.secondsLeft <= 107)
+    await refused(releaseLease(store, nodeId, { namespace }), 'INVALID_ARGUMENT', /nobody holds/)
+  })
+
+  live('a fence keeps new leases out', async (t) => {
+    const namespace = 'fenced'
+    const store = await make(t, namespace)
+    const flake = await Randflake.leased(store, SECRET, { namespace })
+    const floor = await fenceStore(store, { namespace })
+    const status = await listLeases(store, { namespace })
+    assert.equal(status.floor, floor)
+    assert(floor <= status.now + 305 && floor > status.now + 200)
+    const leasing = Randflake.leased(store, SECRET, { namespace, acquireTimeoutMs: 0 })
+    await refused(leasing, 'STORE_QUARANTINED')
+    const [nodeId] = flake.nodeIds
+    await refused(repairStore(store, { namespace }), 'INVALID_ARGUMENT', /nothing to repair/)
+    await refused(repairLease(store, nodeId, { namespace }), 'INVALID_ARGUMENT', /nothing to/)
+    await flake[Symbol.asyncDispose]()
+  })
+
+  live('a namespace that is not there is not made', async (t) => {
+    const [store, namespace] = [storeOf(t), "nobody's"]
+    for (const call of [
+      () => listLeases(store, { namespace }),
+      () => inspectLease(store, 7, { namespace }),
+      () => fenceStore(store, { namespace }),
+      () => repairLease(store, 7, { namespace }),
+      () => repairStore(store, { namespace }),
+      () => releaseLease(store, 7, { namespace }),
+    ]) {
+      await refused(call(), 'STORE_NOT_INITIALIZED')
+    }
+  })
+}
+
+suite('of a file', () => operations(newStore, test))
+
+const settings = { redis: ['--appendonly', 'yes'] }
+
+for (const name of ['postgresql', 'redis', 'etcd']) {
+  suite(`of ${name}`, () => {
+    let server
+    before(async () => {
+      server = await servers[name](...(settings[name] ?? []))
+    })
+    after(() => server?.stop())
+    operations(
+      () => server.url,
+      (what, body) =>
+        test(what, (t) => (server === undefined ? t.skip('the server is missing') : body(t))),
+    )
+  })
+}
+
+test('what a wrong clock has set is repaired', async (t) => {
+  const store = newStore(t)
+  const flake = await Randflake.leased(store, SECRET)
+  const [nodeId] = flake.nodeIds
+  await flake[Symbol.asyncDispose]()
+  sqlite(
+    store,
+    `update node set end_exclusive = end_exclusive + ${YEARS}, token = zeroblob(16);
+    update namespace set floor = ${2_000_000_000 + YEARS};`,
+  )
+  const { now, far, leases, floorIsFar } = await listLeases(store)
+  assert.deepEqual([far, leases[0].isFar, floorIsFar], [1, true, true])
+  await refused(releaseLease(store, nodeId), 'INVALID_ARGUMENT', /repair it/)
+  const low = { endExclusive: now }
+  await refused(repairLease(store, nodeId, low), 'INVALID_ARGUMENT', /at the lowest/)
+  const mine = now + 1000
+  assert.equal(await repairLease(store, nodeId, { endExclusive: mine }), mine)
+  assert.equal(await repairStore(store, { floor: mine }), mine)
+  const repaired = [await repairLease(store, nodeId), await repairStore(store)]
+  for (const end of repaired) assert(end >= now + 305 && end < mine, `${end} after ${now}`)
+  assert.equal((await listLeases(store)).far, 0)
+})
+
+test('a file that is not there is not made', async (t) => {
+  const store = newStore(t)
+  await refused(listLeases(store), 'STORE_NOT_INITIALIZED')
+  assert(!existsSync(store))
+})
+
+test('what is no argument is refused, as a rejection', async (t) => {
+  const store = newStore(t)
+  await (await Randflake.leased(store, SECRET))[Symbol.asyncDispose]()
+  for (const call of [
+    () => listLeases(7),
+    () => listLeases(store, { nameSpace: 'orders' }),
+    () => listLeases(store, { namespace: 7 }),
+    () => listLeases(store, 'orders'),
+    () => inspectLease(store),
+    () => inspectLease(store, -1),
+    () => inspectLease(store, 1.5),
+    () => inspectLease(store, '7'),
+    () => inspectLease(store, 131_072),
+    () => repairLease(store, 7, { endExclusive: '7' }),
+    () => repairLease(store, 7, { floor: 7 }),
+    () => repairStore(store, { floor: 1.5 }),
+    () => releaseLease(store, 2 ** 32),
+  ]) {
+    await refused(call(), 'INVALID_ARGUMENT')
+  }
+})
