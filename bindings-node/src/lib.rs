@@ -79,7 +79,6 @@ fn functions<'call>(
         ),
         (c"lease", js.function(c"lease", Arc::new(Arc::clone(&leases)), leased::create)?),
         (c"initStore", js.function(c"initStore", Arc::new(Arc::clone(&leases)), client::init)?),
-        (c"runCommand", js.function(c"runCommand", Arc::new(Arc::clone(&leases)), command::run)?),
         (c"listLeases", js.function(c"listLeases", Arc::new(Arc::clone(&leases)), operator::list)?),
         (
             c"inspectLease",
@@ -101,6 +100,7 @@ fn functions<'call>(
             c"releaseLease",
             js.function(c"releaseLease", Arc::new(Arc::clone(&leases)), operator::release)?,
         ),
+        (c"runCommand", js.function(c"runCommand", Arc::new(Arc::clone(&leases)), command::run)?),
         (c"endLeases", js.function(c"endLeases", leases, leased::end)?),
         (c"generateSecret", js.function(c"generateSecret", Arc::clone(&module), generate_secret)?),
         (c"newWeakness", js.function(c"newWeakness", Arc::clone(&module), new_weakness)?),

@@ -95,6 +95,7 @@ def succeed(
     return done.stdout
 
 
+@pytest.mark.parametrize("command", ["pip", "npm"], indirect=True)
 def test_the_help_is_the_same(command: list[str], tmp_path: Path) -> None:
     printed = ""
     for line in HELP.splitlines():
@@ -125,6 +126,7 @@ def test_each_reads_what_the_others_make(tmp_path: Path) -> None:
     assert len(set(numbers)) == len(numbers) == 100 * len(made)
 
 
+@pytest.mark.parametrize("command", ["pip", "npm"], indirect=True)
 def test_a_million_ids_are_made_at_once(command: list[str], tmp_path: Path) -> None:
     ids = succeed(command, "generate -n 1000000 --store ids.db", tmp_path).splitlines()
     assert len(set(ids)) == 1_000_000
