@@ -510,7 +510,11 @@ pub(super) async fn list(of: &Protocol, line: &Line, request: &List) -> Result<L
         floor: number(of, floor, "floor")?,
         renew_above: number(of, renew_above, "renew_above")?,
     };
-    let in_fields = fields.as_chunks::<2>().0.iter().filter_map(node_in_fields);
+    let in_fields = fields.as_chunks::<2>().0.iter().filter_map(|[field, value]| {
+        let is_node = |field: &&str| field.bytes().all(|byte| byte.is_ascii_digit());
+        let node_id = field.as_deref().filter(is_node)?;
+        Some(node_in_field(node_id, value.as_deref()))
+    });
     let nodes: Option<Vec<Node>> = nodes.lines().map(node).chain(in_fields).collect();
     let mut nodes = nodes.ok_or_else(|| of.malformed("a node id"))?;
     nodes.sort_unstable_by_key(|node| node.lease.node_id);
@@ -518,16 +522,12 @@ pub(super) async fn list(of: &Protocol, line: &Line, request: &List) -> Result<L
     Ok(Listed { incarnation_changed: changed == "true", ..listed })
 }
 
-/// Reads a field of the hash in Redis; none for what is no node id, and nothing for nonsense.
-fn node_in_fields([field, value]: &[Option<String>; 2]) -> Option<Option<Node>> {
-    let node_id = field.as_ref()?.parse::<u32>().ok()?;
-    let read = |value: &str| {
-        let mut words = value.splitn(4, ' ');
-        let (start, end, token) = (words.next()?, words.next()?, words.next()?);
-        let (held, note) = (token != "-", words.next().unwrap_or_default());
-        node(&format!("{node_id} {start} {end} {held} {note}"))
-    };
-    Some(value.as_deref().and_then(read))
+/// Reads a field of the hash in Redis.
+fn node_in_field(node_id: &str, value: Option<&str>) -> Option<Node> {
+    let mut words = value?.splitn(4, ' ');
+    let (start, end, token) = (words.next()?, words.next()?, words.next()?);
+    let (held, note) = (token != "-", words.next().unwrap_or_default());
+    node(&format!("{node_id} {start} {end} {held} {note}"))
 }
 
 /// Reads a line of a list: node id, start, end, whether it is held, and the note.
