@@ -492,7 +492,12 @@ pub(super) async fn fence(of: &Protocol, line: &Line, token: Token) -> Result<Fe
 /// Looks, and writes nothing: not even that the server is another one.
 pub(super) async fn list(of: &Protocol, line: &Line, request: &List) -> Result<Listed> {
     let node_id = request.node_id.map(|node_id| node_id.to_string()).unwrap_or_default();
-    let response = insist(of, line, Kind::List, request.token, vec![node_id]).await?;
+    let mut response = insist(of, line, Kind::List, request.token, vec![node_id]).await?;
+    // Redis has them in a second row, field by field.
+    let fields = match &mut response {
+        Response::Rows(rows) if rows.len() == 2 => rows.pop().unwrap_or_default(),
+        _ => vec![],
+    };
     let rows: Vec<[String; 15]> = cells(of, response, Kind::List, request.token)?;
     let [_, _, status, now, changed, made_cells @ .., floor, renew_above, nodes] = &rows[0];
     match status.as_str() {
@@ -506,11 +511,24 @@ pub(super) async fn list(of: &Protocol, line: &Line, request: &List) -> Result<L
         floor: number(of, floor, "floor")?,
         renew_above: number(of, renew_above, "renew_above")?,
     };
-    let nodes: Option<Vec<Node>> = nodes.lines().map(node).collect();
+    let in_fields = fields.as_chunks::<2>().0.iter().filter_map(|[field, value]| {
+        let is_node = |field: &&str| field.bytes().all(|byte| byte.is_ascii_digit());
+        let node_id = field.as_deref().filter(is_node)?;
+        Some(node_in_field(node_id, value.as_deref()))
+    });
+    let nodes: Option<Vec<Node>> = nodes.lines().map(node).chain(in_fields).collect();
     let mut nodes = nodes.ok_or_else(|| of.malformed("a node id"))?;
     nodes.sort_unstable_by_key(|node| node.lease.node_id);
     let listed = rules::listed(&made, quarantine, number(of, now, "now")?, nodes);
     Ok(Listed { incarnation_changed: changed == "true", ..listed })
+}
+
+/// Reads a field of the hash in Redis.
+fn node_in_field(node_id: &str, value: Option<&str>) -> Option<Node> {
+    let mut words = value?.splitn(4, ' ');
+    let (start, end, token) = (words.next()?, words.next()?, words.next()?);
+    let (held, note) = (token != "-", words.next().unwrap_or_default());
+    node(&format!("{node_id} {start} {end} {held} {note}"))
 }
 
 /// Reads a line of a list: node id, start, end, whether it is held, and the note.
