@@ -364,7 +364,7 @@ mod linux {
 
     fn forks_during_operations_harm_nobody() {
         const FORKS: u32 = 100;
-        let scratch = Scratch::new();
+        let scratch = Scratch::in_memory();
         let (path, log) = (scratch.path("ids.db"), scratch.path("log"));
         let open = || SqliteStore::new(&path, namespace(255)).expect("a path");
         let at_work = AtomicBool::new(true);

@@ -54,8 +54,17 @@ pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     pub(crate) fn new() -> Self {
-        let name = format!("randflake-leases-{:?}", Token::random());
-        let directory = std::env::temp_dir().join(name);
+        Self::under(&std::env::temp_dir())
+    }
+
+    /// For a test that writes again and again, and would wait for the disk most of its time.
+    pub(crate) fn in_memory() -> Self {
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() { Self::under(memory) } else { Self::new() }
+    }
+
+    fn under(parent: &Path) -> Self {
+        let directory = parent.join(format!("randflake-leases-{:?}", Token::random()));
         fs::create_dir(&directory).expect("a temporary directory");
         Self(directory)
     }

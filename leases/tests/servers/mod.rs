@@ -348,6 +348,18 @@ impl Server {
     /// Lets it die as a machine that loses power.
     pub(crate) fn kill(&mut self) {
         self.end("KILL");
+        // PostgreSQL's other processes go on answering until they notice that they are alone.
+        let data = fs::canonicalize(self.path("data")).unwrap_or_default();
+        let is_there = |process: fs::DirEntry| {
+            fs::read_link(process.path().join("cwd")).is_ok_and(|directory| directory == data)
+        };
+        for _ in 0..1000 {
+            if !fs::read_dir("/proc").expect("Linux").flatten().any(is_there) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("{:?} goes on after its end: {}", self.kind, self.log());
     }
 
     /// Adds arguments for the next start.

@@ -1,3 +1,5 @@
+-- `any` takes the node ids apart by functions that are immutable, which a cast of text to an array
+-- is not: only then the planner counts them, and hashes thousands.
 known as materialized (
     select
         node.node_id,

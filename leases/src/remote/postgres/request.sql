@@ -2,8 +2,6 @@
 -- $6 ttl, $7 and $8 first second and end of all seconds, $9 node ids, $10 of an acquire
 -- how many are wanted, and of a release the first second that was not used; $11 of an acquire
 -- what the holder says of itself.
--- `any` of node ids takes them apart by functions that are immutable, which a cast of text to an
--- array is not: only then the planner counts them, and hashes thousands.
 state as materialized (
     select
         session.now,
