@@ -7,6 +7,7 @@ import pty
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -218,12 +219,13 @@ def test_a_terminal_is_asked(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module", params=servers.STARTERS)
-def store(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
+def store(request: pytest.FixtureRequest) -> Iterator[str]:
     """The URL of a server, with its password."""
-    folder = tmp_path_factory.mktemp(request.param)
-    with servers.STARTERS[request.param](folder) as server:
+    # Not below pytest's own folder: another run closes that one to PostgreSQL's user.
+    with (
+        tempfile.TemporaryDirectory(prefix="randflake-server-") as folder,
+        servers.STARTERS[request.param](Path(folder)) as server,
+    ):
         yield server.url()
 
 
