@@ -495,14 +495,15 @@ export function repairStore(
  * the usual 300 seconds leaves 107, and never raised. For one that still runs, ids may repeat.
  *
  * @param store as in {@link listLeases}, with its errors.
- * @param nodeId one that is held, or expired.
+ * @param lease what {@link listLeases} or {@link inspectLease} told of the node id. Who has leased
+ *   it since keeps it.
  * @returns the end that it has now.
- * @throws {RandflakeError} as a rejection, always: `INVALID_ARGUMENT` if nobody holds it or its end
- *   comes from a wrong clock, `CLOCK_SKEW` if one of the clocks is wrong now.
+ * @throws {RandflakeError} as a rejection, always: `INVALID_ARGUMENT` if nobody holds it, it has
+ *   another lease by now or its end comes from a wrong clock, `CLOCK_SKEW` if one of the clocks is wrong now.
  */
 export function releaseLease(
   store: string | URL | StoreClient,
-  nodeId: number,
+  lease: NodeStatus,
   options?: OperatorOptions,
 ): Promise<number>
 

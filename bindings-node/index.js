@@ -281,8 +281,8 @@ async function repairStore(store, options) {
   return native.repairStore(storeOf(store), options)
 }
 
-async function releaseLease(store, nodeId, options) {
-  return native.releaseLease(storeOf(store), nodeId, options)
+async function releaseLease(store, lease, options) {
+  return native.releaseLease(storeOf(store), lease, options)
 }
 
 function unixMsOf(time) {

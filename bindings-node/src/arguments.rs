@@ -3,7 +3,7 @@
 use std::{ffi::CStr, sync::Arc, time::Duration};
 
 use randflake::{Error, ErrorKind, Id, Layout, Lease, Result, Secret};
-use randflake_leases::Namespace;
+use randflake_leases::{Namespace, NodeLease};
 
 use crate::{
     clock::InjectedClock,
@@ -78,6 +78,8 @@ pub(crate) const SNOWFLAKE_LEASE_OPTIONS: &[&str] = &[
 ];
 const INIT_OPTIONS: &[&str] =
     &["layout", "namespace", "maxTtlSeconds", "maxSkewSeconds", "quarantine", "allowWeakStore"];
+const NODE_STATUS: &[&str] =
+    &["nodeId", "state", "start", "endExclusive", "secondsLeft", "isFar", "note"];
 const OPERATOR_OPTIONS: &[&str] = &["namespace"];
 const REPAIR_OPTIONS: &[&str] = &["namespace", "endExclusive"];
 const REPAIR_STORE_OPTIONS: &[&str] = &["namespace", "floor"];
@@ -202,6 +204,21 @@ fn unix_second(options: Value<'_>, name: &CStr) -> Result<Option<i64>> {
 /// Takes a node id that a store is asked about.
 pub(crate) fn stored_node(value: Value<'_>) -> Result<u32> {
     as_u32(value).ok_or_else(|| invalid("the node id", "a whole number, at least 0", value))
+}
+
+/// Takes what a store has told of a node id.
+pub(crate) fn stored_lease(value: Value<'_>) -> Result<NodeLease> {
+    check_names(value, "the lease", NODE_STATUS, ErrorKind::InvalidArgument)?;
+    let told = |name: &CStr| {
+        let missing = || invalid("the lease", "what listLeases or inspectLease told", value);
+        value.get(name)?.ok_or_else(missing)
+    };
+    let second = |name| told(name).and_then(lease_second);
+    Ok(NodeLease {
+        node_id: stored_node(told(c"nodeId")?)?,
+        start: second(c"start")?,
+        end_exclusive: second(c"endExclusive")?,
+    })
 }
 
 fn namespace(options: Value<'_>) -> Result<Option<String>> {

@@ -77,11 +77,11 @@ pub(crate) fn repair_store<'call>(
 pub(crate) fn release<'call>(
     leases: &Arc<Leases>,
     js: Js<'call>,
-    [store, node_id, options]: [Value<'call>; 3],
+    [store, lease, options]: [Value<'call>; 3],
 ) -> Result<Value<'call>> {
-    let node_id = arguments::stored_node(node_id)?;
+    let lease = arguments::stored_lease(lease)?;
     let namespace = arguments::operator_options(options)?;
-    let release = move |store: &mut dyn LeaseStore| operator::release_dead(store, node_id);
+    let release = move |store: &mut dyn LeaseStore| operator::release_dead(store, lease);
     ask(leases, js, store, namespace, release, end_of)
 }
 

@@ -93,11 +93,13 @@ function operations(storeOf, live) {
     const nodeId = Number(stdout)
     const before = await inspectLease(store, nodeId, { namespace })
     assert.equal(before.state, 'held')
-    const endExclusive = await releaseLease(store, nodeId, { namespace })
+    const stale = { ...before, start: before.start - 1 }
+    await refused(releaseLease(store, stale, { namespace }), 'INVALID_ARGUMENT', /another lease/)
+    const endExclusive = await releaseLease(store, before, { namespace })
     const after = await inspectLease(store, nodeId, { namespace })
     assert.deepEqual([after.state, after.endExclusive], ['free', endExclusive])
     assert(endExclusive < before.endExclusive && after.secondsLeft <= 107)
-    await refused(releaseLease(store, nodeId, { namespace }), 'INVALID_ARGUMENT', /nobody holds/)
+    await refused(releaseLease(store, after, { namespace }), 'INVALID_ARGUMENT', /nobody holds/)
   })
 
   live('a fence keeps new leases out', async (t) => {
@@ -124,7 +126,7 @@ function operations(storeOf, live) {
       () => fenceStore(store, { namespace }),
       () => repairLease(store, 7, { namespace }),
       () => repairStore(store, { namespace }),
-      () => releaseLease(store, 7, { namespace }),
+      () => releaseLease(store, { nodeId: 7, start: 0, endExclusive: 1 }, { namespace }),
     ]) {
       await refused(call(), 'STORE_NOT_INITIALIZED')
     }
@@ -162,7 +164,7 @@ test('what a wrong clock has set is repaired', async (t) => {
   )
   const { now, far, leases, floorIsFar } = await listLeases(store)
   assert.deepEqual([far, leases[0].isFar, floorIsFar], [1, true, true])
-  await refused(releaseLease(store, nodeId), 'INVALID_ARGUMENT', /repair it/)
+  await refused(releaseLease(store, leases[0]), 'INVALID_ARGUMENT', /repair it/)
   const low = { endExclusive: now }
   await refused(repairLease(store, nodeId, low), 'INVALID_ARGUMENT', /at the lowest/)
   const mine = now + 1000
@@ -195,7 +197,10 @@ test('what is no argument is refused, as a rejection', async (t) => {
     () => repairLease(store, 7, { endExclusive: '7' }),
     () => repairLease(store, 7, { floor: 7 }),
     () => repairStore(store, { floor: 1.5 }),
-    () => releaseLease(store, 2 ** 32),
+    () => releaseLease(store, 7),
+    () => releaseLease(store, null),
+    () => releaseLease(store, { nodeId: 7 }),
+    () => releaseLease(store, { nodeId: 2 ** 32, start: 0, endExclusive: 1 }),
   ]) {
     await refused(call(), 'INVALID_ARGUMENT')
   }

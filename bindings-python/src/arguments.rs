@@ -16,7 +16,7 @@ use pyo3::{
     types::{PyBool, PyByteArray, PyBytes, PyString},
 };
 use randflake::{Error, ErrorKind, Id, Layout, Secret};
-use randflake_leases::Location;
+use randflake_leases::{Location, NodeLease};
 
 use crate::{
     client::Source,
@@ -284,6 +284,32 @@ whole_number!(
     StoredNode,
     "node_id"
 );
+
+/// What a store has told of a node id.
+pub(crate) struct StoredLease(pub(crate) NodeLease);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for StoredLease {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let told = |name| {
+            object.getattr_opt(name)?.ok_or_else(|| {
+                wrong_type(&Error::new(
+                    ErrorKind::InvalidArgument,
+                    format!(
+                        "the lease must be what list_leases or inspect_lease tells of a node id, \
+                         got {}",
+                        type_of(&object)
+                    ),
+                ))
+            })
+        };
+        let node_id = told("node_id")?.extract::<StoredNode>()?.0;
+        let second = |name| told(name)?.extract::<UnixSecond>().map(|second| second.0);
+        let (start, end_exclusive) = (second("start")?, second("end_exclusive")?);
+        Ok(Self(NodeLease { node_id, start, end_exclusive }))
+    }
+}
 
 /// The name of a namespace.
 pub(crate) struct NamespaceName(pub(crate) String);

@@ -7,8 +7,8 @@ use randflake_leases::{
 
 use crate::{
     arguments::{
-        AllowWeakStore, AnySecret, MaxSkew, NamespaceName, Quarantine, Store, StoredNode, Ttl,
-        UnixSecond,
+        AllowWeakStore, AnySecret, MaxSkew, NamespaceName, Quarantine, Store, StoredLease,
+        StoredNode, Ttl, UnixSecond,
     },
     client::Terms,
     errors::{call, made, raise},
@@ -254,33 +254,33 @@ pub(crate) fn repair_store(
 /// the usual 300 seconds leaves 107, and never raised. For one that still runs, ids may repeat.
 ///
 /// store, namespace: as in list_leases, and with its errors.
-/// node_id: one that is held, or expired.
+/// lease: what list_leases or inspect_lease told of the node id. Who has leased it since keeps it.
 ///
-/// Raises InvalidArgumentError with the code INVALID_ARGUMENT if nobody holds it, or if its end
-/// comes from a wrong clock; StoreError with CLOCK_SKEW if one of the clocks is wrong now.
+/// Raises InvalidArgumentError with the code INVALID_ARGUMENT if nobody holds it, if it has another
+/// lease by now, or if its end comes from a wrong clock; StoreError with CLOCK_SKEW if one of the clocks is wrong now.
 ///
 /// >>> import tempfile
-/// >>> from randflake import Randflake, generate_secret, release_lease
+/// >>> from randflake import Randflake, generate_secret, list_leases, release_lease
 /// >>> with tempfile.TemporaryDirectory() as folder:
-/// ...     with Randflake.leased(folder + "/ids.db", generate_secret()) as flake:
-/// ...         (node_id,) = flake.node_ids
+/// ...     with Randflake.leased(folder + "/ids.db", generate_secret()):
+/// ...         (lease,) = list_leases(folder + "/ids.db").leases
 /// ...     try:
-/// ...         release_lease(folder + "/ids.db", node_id)  # it was given back
+/// ...         release_lease(folder + "/ids.db", lease)  # it was given back
 /// ...     except ValueError as error:
 /// ...         print(error.code)
 /// INVALID_ARGUMENT
 #[pyfunction]
 #[pyo3(
-    signature = (store, node_id, *, namespace = NamespaceName("default".to_owned())),
-    text_signature = "(store, node_id, *, namespace='default')"
+    signature = (store, lease, *, namespace = NamespaceName("default".to_owned())),
+    text_signature = "(store, lease, *, namespace='default')"
 )]
 pub(crate) fn release_lease(
     py: Python<'_>,
     store: Store,
-    node_id: StoredNode,
+    lease: StoredLease,
     namespace: NamespaceName,
 ) -> PyResult<i64> {
-    let ask = |store: &mut dyn LeaseStore| operator::release_dead(store, node_id.0);
+    let ask = |store: &mut dyn LeaseStore| operator::release_dead(store, lease.0);
     Ok(operate(py, store, namespace, ask)?.to)
 }
 

@@ -105,7 +105,7 @@ def test_a_namespace_that_is_not_there_is_not_made(store: Any, tmp_path: Path) -
         fence_store,
         functools.partial(repair_lease, node_id=0),
         repair_store,
-        functools.partial(release_lease, node_id=0),
+        functools.partial(release_lease, lease=NodeStatus(0, "held", 0, 1, 0, False, "")),
     ]
     for call in calls:
         for missing, namespace in [(file, "default"), (store, "nobody's")]:
@@ -121,7 +121,10 @@ def test_the_lease_of_a_killed_process_is_released(store: Any) -> None:
     before = inspect_lease(store, node_id, namespace="killed")
     assert before is not None
     assert before.state == "held"
-    end_exclusive = release_lease(store, node_id, namespace="killed")
+    stale = before._replace(start=before.start - 1)
+    with pytest.raises(InvalidArgumentError, match="another lease"):
+        release_lease(store, stale, namespace="killed")
+    end_exclusive = release_lease(store, before, namespace="killed")
     after = inspect_lease(store, node_id, namespace="killed")
     assert after is not None
     assert (after.state, after.end_exclusive) == ("free", end_exclusive)
@@ -129,7 +132,7 @@ def test_the_lease_of_a_killed_process_is_released(store: Any) -> None:
     assert after.seconds_left <= 107
     assert list_leases(store, namespace="killed").waiting == 1
     with pytest.raises(InvalidArgumentError, match="nobody holds"):
-        release_lease(store, node_id, namespace="killed")
+        release_lease(store, after, namespace="killed")
 
 
 def test_a_fence_keeps_new_leases_out(store: Any) -> None:
@@ -179,14 +182,20 @@ def release_held(file: Path, node_id: int) -> None:
     with connection:
         connection.execute("update node set token = zeroblob(16)")
     connection.close()
-    release_lease(file, node_id)
+    lease = inspect_lease(file, node_id)
+    assert lease is not None
+    release_lease(file, lease)
 
 
 @pytest.mark.parametrize("node_id", [-1, 2**32, 131_072, 2**70])
 def test_node_ids_out_of_range(tmp_path: Path, node_id: int) -> None:
     file = tmp_path / "ids.db"
     leased(file).close()
-    for function in (inspect_lease, repair_lease, release_lease):
+
+    def release(store: Path, node_id: int) -> None:
+        release_lease(store, NodeStatus(node_id, "held", 0, 1, 0, False, ""))
+
+    for function in (inspect_lease, repair_lease, release):
         with pytest.raises(InvalidArgumentError) as caught:
             function(file, node_id)
         assert caught.value.code == "INVALID_ARGUMENT"

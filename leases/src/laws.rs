@@ -171,9 +171,9 @@ impl<'a> Client<'a> {
         self.store.repair(&request)?.answer_to(token, Operation::Repair)
     }
 
-    fn release_dead(&mut self, node_id: u32, off: i64) -> Result<Cut> {
+    fn release_dead(&mut self, lease: NodeLease, off: i64) -> Result<Cut> {
         let (token, client_now) = (Token::random(), self.subject.now() + off);
-        let request = ReleaseDead { token, node_id, client_now };
+        let request = ReleaseDead { token, lease, client_now };
         self.store.release_dead(&request)?.answer_to(token, Operation::ReleaseDead)
     }
 
@@ -707,7 +707,8 @@ pub fn a_dead_holder_has_stamped_nothing_after_the_cut(subject: &dyn Subject) {
     const LATEST: u32 = SKEW + (LONG + SKEW) / 3;
     let namespace = namespace(0).max_ttl(LONG).expect("six times the skew");
     let mut client = Client::of(subject, &namespace);
-    let error = client.release_dead(0, 0).expect_err("nothing is known of it");
+    let never = NodeLease { node_id: 0, start: 0, end_exclusive: 0 };
+    let error = client.release_dead(never, 0).expect_err("nothing is known of it");
     assert!(error.to_string().contains("never leased"), "{error}");
 
     let mut request = client.request(1);
@@ -718,10 +719,10 @@ pub fn a_dead_holder_has_stamped_nothing_after_the_cut(subject: &dyn Subject) {
     let name = Namespace::for_operator(namespace.name()).expect("a name");
     let mut operator = Client::of(subject, &name);
     for off in [3600, -3600] {
-        let error = operator.release_dead(0, off).expect_err("one of the clocks is wrong");
+        let error = operator.release_dead(leases[0], off).expect_err("one of the clocks is wrong");
         assert_eq!(error.kind(), ErrorKind::ClockSkew, "{error}");
     }
-    let cut = operator.release_dead(0, 0).expect("it is held");
+    let cut = operator.release_dead(leases[0], 0).expect("it is held");
     assert_eq!(cut.from, leases[0].end_exclusive);
     assert_eq!(cut.to, cut.from.min(cut.now + i64::from(LATEST) + 1), "{cut:?}");
     let listed = operator.list(Some(0));
@@ -730,7 +731,7 @@ pub fn a_dead_holder_has_stamped_nothing_after_the_cut(subject: &dyn Subject) {
     let late = client.renewal(request.token, &leases);
     assert!(matches!(client.renew(&late), Renewed::Lost { .. }), "its token is gone");
     assert_eq!(client.give_back(request.token, &leases, 0), 0, "its token is gone");
-    let error = operator.release_dead(0, 0).expect_err("twice");
+    let error = operator.release_dead(leases[0], 0).expect_err("twice");
     assert!(error.to_string().contains("nobody holds"), "{error}");
 
     let next = loop {
@@ -743,8 +744,10 @@ pub fn a_dead_holder_has_stamped_nothing_after_the_cut(subject: &dyn Subject) {
         subject.pass(1);
     };
     assert!(next[0].start >= cut.to, "{cut:?}, then {next:?}");
+    let error = operator.release_dead(leases[0], 0).expect_err("that one lives");
+    assert!(error.to_string().contains("another lease"), "{error}");
     // What ends sooner is only given back.
-    let short = operator.release_dead(0, 0).expect("it is held");
+    let short = operator.release_dead(next[0], 0).expect("it is held");
     assert_eq!((short.from, short.to), (next[0].end_exclusive, next[0].end_exclusive));
 }
 

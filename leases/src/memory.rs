@@ -157,7 +157,7 @@ impl LeaseStore for MemoryStore {
     fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Cut>> {
         self.atomically(|space, now| {
             let limits = space.made.limits;
-            rules::cut(&mut space.rows, now, request.node_id, |node| {
+            rules::cut(&mut space.rows, now, request.lease.node_id, |node| {
                 rules::release_dead(limits, now, request, node)
             })
         })

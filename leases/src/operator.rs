@@ -85,8 +85,9 @@ pub enum Target {
 pub struct ReleaseDead {
     /// A fresh token, by which the reply is known.
     pub token: Token,
-    /// Which node id.
-    pub node_id: u32,
+    /// The lease that was looked at. Who has been granted the node id since has another one, and
+    /// keeps it.
+    pub lease: NodeLease,
     /// The unix second on another clock: that of the machine that asks.
     pub client_now: i64,
 }
@@ -256,10 +257,11 @@ pub fn repair(store: &mut dyn LeaseStore, target: Target, bound: Option<i64>) ->
     ask(|token| store.repair(&request(token)), Operation::Repair)
 }
 
-/// Releases a node id for a holder that is dead for sure; see [`ReleaseDead`].
-pub fn release_dead(store: &mut dyn LeaseStore, node_id: u32) -> Result<Cut> {
+/// Releases a node id, whose lease was looked at, for a holder that is dead for sure; see
+/// [`ReleaseDead`].
+pub fn release_dead(store: &mut dyn LeaseStore, lease: NodeLease) -> Result<Cut> {
     let client_now = unix_second(&SystemClock)?;
-    let request = |token| ReleaseDead { token, node_id, client_now };
+    let request = |token| ReleaseDead { token, lease, client_now };
     ask(|token| store.release_dead(&request(token)), Operation::ReleaseDead)
 }
 

@@ -251,6 +251,12 @@ pub(crate) fn release_dead(
             "nobody holds node id {node_id}: it was given back"
         )));
     }
+    if node.lease != request.lease {
+        return Err(Error::invalid_argument(format!(
+            "node id {node_id} has another lease by now, from {start} to {end_exclusive}: who holds \
+             that lives; look again"
+        )));
+    }
     if end_exclusive > furthest(limits, now) {
         return Err(Error::invalid_argument(format!(
             "the end of node id {node_id} is {end_exclusive}, which only a wrong clock can have \

@@ -407,7 +407,7 @@ impl LeaseStore for SqliteStore {
     fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Cut>> {
         self.atomically(|rows, now| {
             let limits = rows.made.limits;
-            rules::cut(rows, now, request.node_id, |node| {
+            rules::cut(rows, now, request.lease.node_id, |node| {
                 rules::release_dead(limits, now, request, node)
             })
         })

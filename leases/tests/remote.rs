@@ -441,7 +441,8 @@ fn what_a_wrong_clock_has_set_is_seen_and_repaired() {
         assert!(listed.is_far(end) && listed.is_far(listed.floor), "{listed:?}");
         assert_eq!(listed.counts().far, 1);
         assert_eq!(listed.nodes[0].note.as_str(), "a test");
-        let error = operator::release_dead(store, node_id).expect_err("may have stamped more");
+        let error = operator::release_dead(store, listed.nodes[0].lease)
+            .expect_err("may have stamped more");
         assert!(error.to_string().ends_with("repair it"), "{error}");
         let low = Some(listed.now);
         for target in [Target::Node(node_id), Target::Floor] {

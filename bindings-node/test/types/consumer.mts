@@ -79,11 +79,11 @@ const ends: number[] = [
   await fenceStore('ids.db'),
   await repairLease('ids.db', 7, { endExclusive: 1763640000 }),
   await repairStore('ids.db', { floor: 1763640000 }),
-  await releaseLease('ids.db', 7),
+  await releaseLease('ids.db', one as NodeStatus),
 ]
 console.log(known.leases[0]?.note, one?.state, limits.maxNodeId, ends)
-// @ts-expect-error no node id
-await releaseLease('ids.db')
+// @ts-expect-error no lease that was looked at
+await releaseLease('ids.db', 7)
 await Randflake.leased(adapter, secret, { create: true, allowWeakStore: true })
 const status: LeaseStatus | null = leased.lease
 console.log(likeAnyOther.lease?.start, status?.state, status?.lastError?.code)

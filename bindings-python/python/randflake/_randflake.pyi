@@ -376,7 +376,7 @@ def repair_store(
 ) -> int: ...
 def release_lease(
     store: _Store,
-    node_id: SupportsIndex,
+    lease: NodeStatus,
     *,
     namespace: str = "default",
 ) -> int: ...

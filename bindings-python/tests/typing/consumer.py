@@ -230,7 +230,8 @@ assert_type(inspect_lease("ids.db", 7), NodeStatus | None)
 assert_type(fence_store("ids.db"), int)
 assert_type(repair_lease("ids.db", 7, end_exclusive=1763640000), int)
 assert_type(repair_store("ids.db", floor=None), int)
-assert_type(release_lease("ids.db", 7), int)
+assert_type(release_lease("ids.db", store_status.leases[0]), int)
+release_lease("ids.db", 7)  # type: ignore[arg-type]
 release_lease("ids.db")  # type: ignore[call-arg]
 
 

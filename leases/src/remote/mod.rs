@@ -286,7 +286,7 @@ impl Protocol {
             let change = |limits: Limits, now: i64, node: &Node| {
                 rules::release_dead(limits, now, &request, node)
             };
-            let node_id = request.node_id;
+            let node_id = request.lease.node_id;
             let outcome = match this.engine {
                 Engine::Etcd => etcd::cut(&this, &line, node_id, now, change).await,
                 _ => rows::cut(&this, &line, request.token, node_id, change).await,

@@ -239,11 +239,12 @@ fn answers_of_etcd_that_make_no_sense_are_failures() {
     }
 }
 
-/// What is renewed while an operator decides is decided upon anew, and nothing else is written.
+/// What is renewed while an operator decides is not what was looked at: nothing is written.
 #[test]
 fn an_operator_changes_only_what_was_looked_at() {
     let made = Made::new(&namespace());
-    let request = ReleaseDead { token: Token::random(), node_id: 77, client_now: NOW };
+    let lease = crate::NodeLease { node_id: 77, start: NOW - 5, end_exclusive: NOW + 298 };
+    let request = ReleaseDead { token: Token::random(), lease, client_now: NOW };
     for protocol in protocols() {
         let mut written = Vec::new();
         let outcome = converse(protocol.release_dead(&request, NOW), |turn, statement| {
@@ -281,9 +282,10 @@ fn an_operator_changes_only_what_was_looked_at() {
         });
         let cut =
             outcome.and_then(|reply| reply.answer_to(request.token, crate::Operation::ReleaseDead));
-        assert_eq!(cut, Ok(Cut { now: NOW + 2, from: NOW + 300, to: NOW + 2 + 107 }));
-        let line = |now: i64, end: i64| format!("77 {} {end} {} {}", NOW - 5, NOW - 5, now + 107);
-        assert_eq!(written, [line(NOW, NOW + 298), line(NOW + 2, NOW + 300)]);
+        let error = cut.expect_err("the holder lives");
+        assert!(error.to_string().contains("another lease by now"), "{error}");
+        let (start, end) = (NOW - 5, NOW + 298);
+        assert_eq!(written, [format!("77 {start} {end} {start} {}", NOW + 107)], "and refused");
     }
 }
 
