@@ -44,7 +44,10 @@ mod linux {
         io::{BufRead, BufReader, Write},
         path::{Path, PathBuf},
         process::{Child, Command, Stdio},
-        sync::atomic::{AtomicBool, Ordering},
+        sync::{
+            Arc,
+            atomic::{AtomicBool, AtomicU32, Ordering},
+        },
         thread,
         time::Duration,
     };
@@ -349,16 +352,22 @@ mod linux {
         let open = || SqliteStore::new(&path, namespace(9)).expect("a path");
         granted(&mut open(), Token::random(), real_second());
         let there = path.clone();
+        let readings = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&readings);
         let mut cloning = open().clock(move || {
-            in_child(raw_clone, || {
-                let mut own = SqliteStore::new(&there, namespace(9)).expect("a path");
-                let kind = acquire(&mut own, Token::random(), 1, real_second())
-                    .map_err(|error| error.kind());
-                assert_eq!(kind, Err(ErrorKind::Forked));
-            });
+            // The first reading is before the operation, the second in its middle.
+            if count.fetch_add(1, Ordering::Relaxed) == 1 {
+                in_child(raw_clone, || {
+                    let mut own = SqliteStore::new(&there, namespace(9)).expect("a path");
+                    let kind = acquire(&mut own, Token::random(), 1, real_second())
+                        .map_err(|error| error.kind());
+                    assert_eq!(kind, Err(ErrorKind::Forked));
+                });
+            }
             real_second() * SECOND
         });
         granted(&mut cloning, Token::random(), real_second());
+        assert_eq!(readings.load(Ordering::Relaxed), 2);
         granted(&mut open(), Token::random(), real_second());
     }
 
