@@ -257,10 +257,7 @@ mod linux {
     }
 
     pub(crate) fn dying_holder() {
-        let mut store = store_of_the_role().clock(|| -> i64 {
-            signal_oneself(libc::SIGKILL);
-            unreachable!("killed")
-        });
+        let mut store = store_of_the_role().clock(in_the_middle(|| signal_oneself(libc::SIGKILL)));
         let _never = acquire(&mut store, Token::random(), 1, START);
     }
 
@@ -276,10 +273,7 @@ mod linux {
     // Stopped.
 
     pub(crate) fn stopping_holder() {
-        let mut store = store_of_the_role().clock(|| {
-            signal_oneself(libc::SIGSTOP);
-            real_second() * SECOND
-        });
+        let mut store = store_of_the_role().clock(in_the_middle(|| signal_oneself(libc::SIGSTOP)));
         granted(&mut store, Token::random(), real_second());
     }
 
@@ -303,6 +297,17 @@ mod linux {
         unsafe { libc::kill(pid, libc::SIGCONT) };
         assert!(stopped.wait().expect("it ends").success());
         granted(&mut store, Token::random(), real_second());
+    }
+
+    /// A clock that does something in the middle of its first operation, which reads it before, too.
+    fn in_the_middle(act: impl Fn() + Send + Sync + 'static) -> impl Clock {
+        let readings = AtomicU32::new(0);
+        move || {
+            if readings.fetch_add(1, Ordering::Relaxed) == 1 {
+                act();
+            }
+            real_second() * SECOND
+        }
     }
 
     fn signal_oneself(signal: libc::c_int) {
@@ -352,22 +357,19 @@ mod linux {
         let open = || SqliteStore::new(&path, namespace(9)).expect("a path");
         granted(&mut open(), Token::random(), real_second());
         let there = path.clone();
-        let readings = Arc::new(AtomicU32::new(0));
-        let count = Arc::clone(&readings);
-        let mut cloning = open().clock(move || {
-            // The first reading is before the operation, the second in its middle.
-            if count.fetch_add(1, Ordering::Relaxed) == 1 {
-                in_child(raw_clone, || {
-                    let mut own = SqliteStore::new(&there, namespace(9)).expect("a path");
-                    let kind = acquire(&mut own, Token::random(), 1, real_second())
-                        .map_err(|error| error.kind());
-                    assert_eq!(kind, Err(ErrorKind::Forked));
-                });
-            }
-            real_second() * SECOND
-        });
+        let cloned = Arc::new(AtomicBool::new(false));
+        let has_cloned = Arc::clone(&cloned);
+        let mut cloning = open().clock(in_the_middle(move || {
+            in_child(raw_clone, || {
+                let mut own = SqliteStore::new(&there, namespace(9)).expect("a path");
+                let kind = acquire(&mut own, Token::random(), 1, real_second())
+                    .map_err(|error| error.kind());
+                assert_eq!(kind, Err(ErrorKind::Forked));
+            });
+            has_cloned.store(true, Ordering::Relaxed);
+        }));
         granted(&mut cloning, Token::random(), real_second());
-        assert_eq!(readings.load(Ordering::Relaxed), 2);
+        assert!(cloned.load(Ordering::Relaxed));
         granted(&mut open(), Token::random(), real_second());
     }
 
