@@ -172,6 +172,20 @@ fn claims_and_an_extension() {
 }
 
 #[test]
+fn extensions_that_meet() {
+    model(|| {
+        let (flake, _) = flake(&[1], T..T + 1);
+        let other = thread::spawn({
+            let flake = Arc::clone(&flake);
+            move || flake.extend_lease(T + 3).expect("open")
+        });
+        flake.extend_lease(T + 2).expect("open");
+        other.join().expect("no panic");
+        assert_eq!(flake.lease().expect("leased").end_exclusive(), T + 3, "the later end");
+    });
+}
+
+#[test]
 fn claims_and_a_replacement_that_keeps_a_node() {
     model(|| {
         let (flake, _) = flake(&[1, 2], T..T + 10);
