@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import time
@@ -22,6 +23,12 @@ NOW = 1_763_640_000
 """What injected clocks show."""
 
 VECTORS = Path(__file__).resolve().parents[2] / "tests" / "vectors"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def hears_ctrl_c() -> None:
+    """What runs in the background of a shell is deaf to it, and some tests send it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

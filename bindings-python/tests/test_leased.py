@@ -498,7 +498,7 @@ def test_ctrl_c_ends_the_wait_for_another_lease(store: Path, count: int) -> None
     waits = short(store, max_wait=60)
     with locked(store):
         until("the lease is over", lambda: outcome(flake.generate) == "LEASE_EXPIRED")
-        assert interrupted_after(0.2, lambda: waits.generate_many(count)) < 0.5
+        assert interrupted_after(0.2, lambda: waits.generate_many(count)) < 1
     until("it recovers", lambda: isinstance(outcome(flake.generate), int))
     assert len(waits.generate_many(count)) == count
 
@@ -513,7 +513,7 @@ def test_other_threads_run_while_a_store_is_asked(store: Path) -> None:
         seen = set()
         while waiter.is_alive():
             seen.add(int(time.monotonic() * 100))
-    assert len(seen) > 100, "of about 200 hundredths of a second"
+    assert len(seen) > 50, "of about 200 hundredths of a second"
 
 
 def test_pickle_and_copy_are_refused(store: Path) -> None:
