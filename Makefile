@@ -117,8 +117,8 @@ test-stores: python node ## the laws of stores with a server, through the client
 test-cross: python node ## ids made in each language, read in the others, and the command of all three
 	$(PYTHON_ENV)/python -m pytest tests/cross_language
 
-test-fuzz: check-tools ## each fuzz target, for half a minute
-	scripts/fuzz 30
+test-fuzz: check-tools ## each fuzz target, for a quarter of a minute
+	scripts/fuzz 15
 
 test-packages: python node ## the wheel, the sdist and the npm packages, installed where there is nothing
 	$(PYTHON_ENV)/python -m pytest tests/packages
