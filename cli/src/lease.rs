@@ -37,11 +37,11 @@ pub(crate) enum Lease {
     Release(Release),
 }
 
-/// Makes a namespace in a store with a server, once, before its first lease
+/// Makes a namespace in a store, once, before its first lease
 #[derive(clap::Args)]
 #[command(after_help = "\
 It is checked if it is there. In PostgreSQL this makes the tables, too. A SQLite
-file is made by its first lease, and needs no init.
+file needs no init: its first lease makes it, too.
 
 Examples:
   randflake lease init --store etcd://localhost:2379
@@ -219,8 +219,7 @@ impl Init {
             .max_skew(0)?
             .max_ttl(self.max_ttl)?
             .max_skew(self.max_skew)?;
-        let mut store = self.store.server(namespace, open_server)?;
-        store.init(self.quarantine)?;
+        self.store.init(namespace, self.quarantine, open_server)?;
         say(&format_args!("namespace {:?} is ready", self.store.namespace))
     }
 }

@@ -1,11 +1,8 @@
 use std::{env, sync::Arc};
 
 use clap::error::ErrorKind as Wrong;
-use randflake::{Error, Result};
-use randflake_leases::{
-    LeaseStore, Location, Namespace,
-    remote::{Client, RemoteStore},
-};
+use randflake::{ErrorKind, Result};
+use randflake_leases::{LeaseStore, Location, Namespace, operator};
 
 use crate::{Failure, OpenServer, usage};
 
@@ -51,20 +48,30 @@ impl StorePlace {
         Ok(location.open(&namespace)?)
     }
 
-    /// Opens one with a server, with a secret.
-    pub(crate) fn server(
+    /// Makes a namespace, with a secret.
+    pub(crate) fn init(
         &self,
         namespace: Namespace,
+        quarantine: bool,
         open_server: &OpenServer,
-    ) -> Result<RemoteStore<Box<dyn Client>>, Failure> {
+    ) -> Result<(), Failure> {
         let store = self.name().ok_or_else(missing)?;
-        if !is_url(&store) {
-            return Err(Error::invalid_argument(
-                "a SQLite file is made by its first lease; init is for stores with a server",
-            )
-            .into());
+        if is_url(&store) {
+            let server = open_server(&store, namespace)?;
+            return Ok(server.allow_weak_store(self.allow_weak_store).init(quarantine)?);
         }
-        Ok(open_server(&store, namespace)?.allow_weak_store(self.allow_weak_store))
+        let place = Location::from(store);
+        let known = Namespace::for_operator(namespace.name())?;
+        let found = place.open(&known).and_then(|mut file| operator::list(&mut *file));
+        let is_new = found.is_err_and(|error| error.kind() == ErrorKind::StoreNotInitialized);
+        // Whatever a file is asked first makes the namespace.
+        let mut file = place.open(&namespace)?;
+        if quarantine && is_new {
+            operator::fence(&mut *file)?;
+        } else {
+            operator::list(&mut *file)?;
+        }
+        Ok(())
     }
 
     fn name(&self) -> Option<String> {

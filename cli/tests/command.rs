@@ -454,7 +454,7 @@ fn failures_have_their_code_on_standard_error() {
         (&["generate", "--store", "ids.db", "--namespace", &namespace], "INVALID_ARGUMENT"),
         (&["inspect", "--layout", "titter", "1"], "INVALID_ARGUMENT"),
         (&["lease", "list", "--store", "ids.db"], "STORE_NOT_INITIALIZED"),
-        (&["lease", "init", "--store", "ids.db"], "INVALID_ARGUMENT"),
+        (&["lease", "init", "--store", "none/ids.db"], "STORE_UNAVAILABLE"),
     ] {
         let failed = folder.run(arguments);
         assert_eq!((failed.status.code(), failed.stdout.as_str()), (Some(1), ""), "{arguments:?}");
@@ -462,6 +462,21 @@ fn failures_have_their_code_on_standard_error() {
         let complaint = failed.stderr.lines().last().unwrap_or_default();
         assert!(complaint.starts_with(&start), "{arguments:?}: {}", failed.stderr);
     }
+}
+
+#[test]
+fn init_makes_a_file_and_its_namespaces() {
+    let folder = Folder::new("init");
+    for _ in 0..2 {
+        let ready = folder.run(&["lease", "init", "--store", "ids.db"]);
+        assert_eq!(ready.stdout, "namespace \"default\" is ready\n", "{}", ready.stderr);
+    }
+    let fenced = ["lease", "init", "--store", "ids.db", "--namespace", "new", "--quarantine"];
+    assert_eq!(folder.run(&fenced).status.code(), Some(0));
+    let generate = ["generate", "--store", "ids.db", "--acquire-timeout", "0"];
+    assert_eq!(folder.run(&generate).status.code(), Some(0));
+    let waits = folder.run(&[&generate[..], &["--namespace", "new"]].concat());
+    assert!(waits.stderr.contains("STORE_QUARANTINED"), "{}", waits.stderr);
 }
 
 #[test]
