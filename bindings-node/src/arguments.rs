@@ -148,15 +148,12 @@ pub(crate) fn init_options(
     }
     check_names(value, "the options", INIT_OPTIONS, ErrorKind::InvalidArgument)?;
     let name = namespace(value)?;
-    let mut made = named(name.unwrap_or_else(|| DEFAULT_NAMESPACE.into()))?;
+    let named = named(name.unwrap_or_else(|| DEFAULT_NAMESPACE.into()))?;
     let max_ttl = whole(value, c"maxTtlSeconds", "seconds")?;
     let max_skew = whole(value, c"maxSkewSeconds", "seconds")?;
-    if let Some(max_ttl) = max_ttl {
-        // The skew last, since it may be anything up to a sixth of it.
-        made = made.max_skew(0)?.max_ttl(max_ttl)?.max_skew(max_skew.unwrap_or(5))?;
-    } else if let Some(max_skew) = max_skew {
-        made = made.max_skew(max_skew)?;
-    }
+    let limits = named.limits();
+    let made = named
+        .max_ttl_and_skew(max_ttl.unwrap_or(limits.max_ttl), max_skew.unwrap_or(limits.max_skew))?;
     let quarantine = boolean(value, c"quarantine")?.unwrap_or_default();
     Ok((made, quarantine, boolean(value, c"allowWeakStore")?.unwrap_or_default()))
 }

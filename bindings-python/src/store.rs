@@ -81,8 +81,7 @@ pub(crate) fn init_store(
     };
     let terms = Terms { create: false, allow_weak_store: allow_weak_store.0 };
     let init = || {
-        // The skew last, since it may be anything up to a sixth of the ttl.
-        let namespace = named?.max_skew(0)?.max_ttl(ttl.0)?.max_skew(max_skew.0)?;
+        let namespace = named?.max_ttl_and_skew(ttl.0, max_skew.0)?;
         source.connect(namespace, terms)?.init(quarantine.0)
     };
     py.detach(|| call(init)).map_err(|raised| made(py, raised))

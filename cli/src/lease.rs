@@ -214,11 +214,8 @@ impl Lease {
 impl Init {
     fn run(&self, open_server: &OpenServer) -> Result<(), Failure> {
         let secret = self.secret.read()?;
-        // The skew last, since it may be anything up to a sixth of the ttl.
         let namespace = Namespace::new(&self.store.namespace, &secret)?
-            .max_skew(0)?
-            .max_ttl(self.max_ttl)?
-            .max_skew(self.max_skew)?;
+            .max_ttl_and_skew(self.max_ttl, self.max_skew)?;
         self.store.init(namespace, self.quarantine, open_server)?;
         say(&format_args!("namespace {:?} is ready", self.store.namespace))
     }

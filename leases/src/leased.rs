@@ -341,11 +341,8 @@ impl<F: Flake> LeasedBuilder<F> {
     /// As [`leased`] or [`leased_snowflake`], and `INVALID_ARGUMENT` for options out of range.
     pub fn open(self) -> Result<Leased<F>> {
         let Options { node_count, ttl, .. } = self.options;
-        // The skew last, since it may be anything up to a sixth of the ttl.
         let namespace = F::namespace(&self.format, self.namespace)?
-            .max_skew(0)?
-            .max_ttl(ttl.max(Namespace::MAX_TTL))?
-            .max_skew(self.options.max_skew)?;
+            .max_ttl_and_skew(ttl.max(Namespace::MAX_TTL), self.options.max_skew)?;
         check_layout(&F::layout(&self.format), node_count, ttl)?;
         check_max_wait(self.max_wait)?;
         // A third of the ttl is used up when it is renewed; a burst must not borrow all the rest.

@@ -560,6 +560,27 @@ impl Namespace {
         self.limited(|limits| limits.max_skew = seconds)
     }
 
+    /// Sets both at once, whatever they were: see [`max_ttl`](Self::max_ttl) and
+    /// [`max_skew`](Self::max_skew). One after the other, the first would have to suit the second as
+    /// it is.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: out of range.
+    ///
+    /// ```
+    /// # use randflake::Secret;
+    /// # use randflake_leases::Namespace;
+    /// let namespace = Namespace::new("orders", &Secret::random())?;
+    /// let patient = namespace.max_ttl_and_skew(3600, 600)?;
+    /// assert_eq!((patient.limits().max_ttl, patient.limits().max_skew), (3600, 600));
+    /// assert!(patient.max_ttl_and_skew(6, 2).is_err());
+    /// # Ok::<(), randflake_leases::Error>(())
+    /// ```
+    pub fn max_ttl_and_skew(self, max_ttl: u32, max_skew: u32) -> Result<Self> {
+        self.limited(|limits| (limits.max_ttl, limits.max_skew) = (max_ttl, max_skew))
+    }
+
     /// Sets the largest node id to lease, 0 to 131 071 (or what the layout has), to leave the others
     /// to node ids by hand.
     ///
