@@ -1,8 +1,8 @@
 use std::{env, sync::Arc};
 
 use clap::error::ErrorKind as Wrong;
-use randflake::{ErrorKind, Result};
-use randflake_leases::{LeaseStore, Location, Namespace, operator};
+use randflake::Result;
+use randflake_leases::{LeaseStore, Location, Namespace, SqliteStore};
 
 use crate::{Failure, OpenServer, usage};
 
@@ -60,18 +60,7 @@ impl StorePlace {
             let server = open_server(&store, namespace)?;
             return Ok(server.allow_weak_store(self.allow_weak_store).init(quarantine)?);
         }
-        let place = Location::from(store);
-        let known = Namespace::for_operator(namespace.name())?;
-        let found = place.open(&known).and_then(|mut file| operator::list(&mut *file));
-        let is_new = found.is_err_and(|error| error.kind() == ErrorKind::StoreNotInitialized);
-        // Whatever a file is asked first makes the namespace.
-        let mut file = place.open(&namespace)?;
-        if quarantine && is_new {
-            operator::fence(&mut *file)?;
-        } else {
-            operator::list(&mut *file)?;
-        }
-        Ok(())
+        Ok(SqliteStore::new(store, namespace)?.init(quarantine)?)
     }
 
     fn name(&self) -> Option<String> {

@@ -137,6 +137,22 @@ impl SqliteStore {
     }
 
     /// Does one operation in one transaction, and tries again while others have the file.
+    /// Makes the namespace if it is not there, and checks it if it is; as
+    /// [`RemoteStore::init`](crate::remote::RemoteStore::init) does, with the same `quarantine`.
+    /// Without it the first operation makes the namespace.
+    ///
+    /// # Errors
+    ///
+    /// As [`LeaseStore::acquire`]; nothing is made then.
+    pub fn init(&mut self, quarantine: bool) -> Result<()> {
+        self.atomically(|rows, now| {
+            if quarantine && rows.is_new {
+                rows.fence(now)?;
+            }
+            Ok(())
+        })
+    }
+
     fn atomically<T>(
         &mut self,
         operation: impl Fn(&mut Transaction<'_>, i64) -> Result<T, Failure>,
@@ -370,12 +386,7 @@ impl LeaseStore for SqliteStore {
     }
 
     fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
-        self.atomically(|rows, now| {
-            let (quarantine, fenced) = rules::fence(rows.made.limits, rows.quarantine, now)?;
-            rows.put_quarantine(quarantine)?;
-            Ok(fenced)
-        })
-        .map(|outcome| request.reply(outcome))
+        self.atomically(|rows, now| rows.fence(now).map(|fenced| request.reply(fenced)))
     }
 
     fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
@@ -426,6 +437,8 @@ struct Transaction<'a> {
     namespace: i64,
     made: Made,
     quarantine: Quarantine,
+    /// Whether this transaction has made it.
+    is_new: bool,
 }
 
 impl<'a> Transaction<'a> {
@@ -441,7 +454,7 @@ impl<'a> Transaction<'a> {
             .optional()?;
         if let Some((id, made, quarantine)) = found {
             namespace.check(&made)?;
-            return Ok(Self { connection, namespace: id, made, quarantine });
+            return Ok(Self { connection, namespace: id, made, quarantine, is_new: false });
         }
         namespace.may_make()?;
         let made = Made::new(namespace);
@@ -464,6 +477,7 @@ impl<'a> Transaction<'a> {
             namespace: connection.last_insert_rowid(),
             made,
             quarantine: Quarantine::default(),
+            is_new: true,
         })
     }
 
@@ -476,6 +490,12 @@ impl<'a> Transaction<'a> {
         let rows = find.query_map(params![self.namespace, node_id], node)?;
         let nodes = rows.map(|found| found.map(|(node_id, row)| row.node(node_id)));
         Ok(nodes.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn fence(&mut self, now: i64) -> Result<Fenced, Failure> {
+        let (quarantine, fenced) = rules::fence(self.made.limits, self.quarantine, now)?;
+        self.put_quarantine(quarantine)?;
+        Ok(fenced)
     }
 
     fn put_quarantine(&self, quarantine: Quarantine) -> Result<(), Failure> {

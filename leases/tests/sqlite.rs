@@ -280,6 +280,38 @@ fn a_relative_path_means_the_directory_of_now() {
     assert!(shown.contains(&format!("{:?}", here.join("some/ids.db"))), "{shown}");
 }
 
+/// A file that is busy must not get a namespace without the quarantine that was asked for.
+#[test]
+fn init_makes_a_quarantine_along_with_the_namespace_or_nothing() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    let known = || {
+        let namespace = Namespace::for_operator("orders").expect("a name");
+        let mut store = SqliteStore::new(&path, namespace).expect("a path");
+        randflake_leases::operator::list(&mut store).map(|listed| listed.floor)
+    };
+    let neighbour = Namespace::new("another", &secret()).expect("a name");
+    let mut neighbour = SqliteStore::new(&path, neighbour).expect("a path");
+    neighbour.init(false).expect("makes the file");
+    let other = Connection::open(&path).expect("a SQLite file");
+    other.execute_batch("begin immediate").expect("nobody else is here");
+    let busy = store(&path).patience(Duration::ZERO).init(true);
+    refused(busy, ErrorKind::StoreUnavailable, "other processes");
+    other.execute_batch("rollback").expect("it has begun");
+    refused(known(), ErrorKind::StoreNotInitialized, "no namespace");
+
+    store(&path).init(true).expect("nobody has it");
+    assert_eq!(known(), Ok(START + 305));
+    assert!(matches!(
+        acquire(&mut store(&path), Token::random(), 1, START),
+        Ok(Acquired::Quarantined { .. })
+    ));
+    for quarantine in [false, true] {
+        store(&path).clock(Dial::new(START + 100).clock()).init(quarantine).expect("it is there");
+        assert_eq!(known(), Ok(START + 305), "only a new one gets one");
+    }
+}
+
 #[test]
 fn a_file_that_others_keep_is_waited_for_and_then_named() {
     let scratch = Scratch::new();
