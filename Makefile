@@ -11,6 +11,9 @@ SECONDS ?= 300
 # How long `make soak` runs.
 MINUTES ?= 10
 
+# Where what is built is used once, and nothing is measured.
+QUICK_BUILD := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help demo test lint bench bench-stores fuzz soak setup fmt vectors clean check-tools \
@@ -121,7 +124,7 @@ test-fuzz: check-tools ## each fuzz target, for a quarter of a minute
 	scripts/fuzz 15
 
 test-packages: python node ## the wheel, the sdist and the npm packages, installed where there is nothing
-	$(PYTHON_ENV)/python -m pytest tests/packages
+	$(QUICK_BUILD) $(PYTHON_ENV)/python -m pytest tests/packages
 
 test-instructions: target/setup/python ## that an id takes no more instructions than before (needs valgrind)
 	$(PYTHON_ENV)/python -m pytest -rs tests/instructions
@@ -134,7 +137,7 @@ test-soak: soak ## two minutes of the soak, and that it would find what it looks
 	$(PYTHON_ENV)/python -m pytest tests/soak
 
 test-readme: python node ## every code block of every README, and rules about the repository
-	$(PYTHON_ENV)/python -m pytest tests/readme
+	$(QUICK_BUILD) $(PYTHON_ENV)/python -m pytest tests/readme
 
 # --- linters ----------------------------------------------------------------
 

@@ -63,16 +63,6 @@ NODE_SCRIPTS = {
 }
 
 
-QUICK_BUILD = {
-    # Kept between runs: only the first has to compile the dependencies.
-    "CARGO_TARGET_DIR": str(ROOT / "target" / "clone"),
-    # What is built here is used once. The README's commands are run with the same.
-    "CARGO_PROFILE_RELEASE_LTO": "off",
-    "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16",
-    "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1",
-}
-
-
 def run(*command: str | Path, cwd: Path, environment: dict[str, str] | None = None) -> str:
     """Runs a command and returns what it printed; fails with all of it."""
     done = subprocess.run(
@@ -104,7 +94,8 @@ def install_and_use(package: Path, folder: Path) -> None:
     run(
         *(python, "-m", "pip", "install", "--disable-pip-version-check", package),
         cwd=folder,
-        environment=QUICK_BUILD,
+        # Kept between runs: only the first has to compile the dependencies.
+        environment={"CARGO_TARGET_DIR": str(ROOT / "target" / "clone")},
     )
     assert run(python, "-W", "error", "-c", PYTHON_EXAMPLE, cwd=folder) == "used\n"
     use_command([python.parent / "randflake"], folder)

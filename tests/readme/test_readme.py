@@ -159,10 +159,6 @@ def test_shell_block_runs(block: Block, clone: Path) -> None:
         "PATH": f"{activated / 'bin'}{os.pathsep}{os.environ['PATH']}",
         # Kept between runs: only the first has to compile what the packages depend on.
         "CARGO_TARGET_DIR": str(ROOT / "target" / "clone"),
-        # Nothing is measured: what is quick to compile will do.
-        "CARGO_PROFILE_RELEASE_LTO": "off",
-        "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16",
-        "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1",
     }
     printed = run(
         ["bash", "-euo", "pipefail", "-c", code], clone, seconds=1200, environment=environment
