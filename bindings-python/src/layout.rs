@@ -13,6 +13,7 @@ use randflake::{Error, ErrorKind, Field, Sequence};
 use crate::{
     arguments::{Raw, integer, items, type_of},
     errors::{raise, wrong_type},
+    parts::part,
 };
 
 /// How time, node id and sequence share the bits of a sortable id, and how time is counted.
@@ -372,16 +373,11 @@ impl RawParts {
         node_id: &Bound<'_, PyAny>,
         sequence: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
-        let error = |got: &dyn Display| {
-            Error::invalid_argument(format!(
-                "the parts of an id are integers within their widths, got {got}"
-            ))
-        };
         Ok(Self {
             parts: randflake::RawParts {
-                unix_ms: integer(unix_ms, error)?,
-                node_id: integer(node_id, error)?,
-                sequence: integer(sequence, error)?,
+                unix_ms: part(unix_ms)?,
+                node_id: part(node_id)?,
+                sequence: part(sequence)?,
             },
         })
     }

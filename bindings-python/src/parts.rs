@@ -1,10 +1,8 @@
-use std::fmt::Display;
-
 use pyo3::{
     prelude::*,
     types::{PyDateTime, PyType, PyTzInfo},
 };
-use randflake::{Error, ErrorKind};
+use randflake::Error;
 
 use crate::arguments::integer;
 
@@ -31,17 +29,11 @@ impl Parts {
         node_id: &Bound<'_, PyAny>,
         sequence: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
-        let error = |got: &dyn Display| {
-            Error::new(
-                ErrorKind::InvalidArgument,
-                format!("the parts of an id are integers within their widths, got {got}"),
-            )
-        };
         Ok(Self {
             parts: randflake::Parts {
-                timestamp: integer(timestamp, error)?,
-                node_id: integer(node_id, error)?,
-                sequence: integer(sequence, error)?,
+                timestamp: part(timestamp)?,
+                node_id: part(node_id)?,
+                sequence: part(sequence)?,
             },
         })
     }
@@ -86,6 +78,18 @@ impl Parts {
         let randflake::Parts { timestamp, node_id, sequence } = self.parts;
         (py.get_type::<Self>(), (timestamp, node_id, sequence))
     }
+}
+
+/// Takes one part of an id.
+pub(crate) fn part<'py, T>(object: &Bound<'py, PyAny>) -> PyResult<T>
+where
+    T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
+{
+    integer(object, |got| {
+        Error::invalid_argument(format!(
+            "the parts of an id are integers within their widths, got {got}"
+        ))
+    })
 }
 
 impl From<randflake::Parts> for Parts {
