@@ -156,6 +156,11 @@ impl Clock for EnvironmentClock {
         SystemClock.glance()
     }
 
+    #[inline]
+    fn counter(&self) -> Option<u64> {
+        SystemClock.counter()
+    }
+
     fn is_system(&self) -> bool {
         true
     }

@@ -83,6 +83,11 @@ impl randflake::Clock for Clock {
     }
 
     #[inline]
+    fn counter(&self) -> Option<u64> {
+        matches!(self, Self::System).then(|| SystemClock.counter()).flatten()
+    }
+
+    #[inline]
     fn is_system(&self) -> bool {
         matches!(self, Self::System)
     }

@@ -27,6 +27,12 @@ pub(crate) trait Format {
     /// ago. `None` where a glance does not tell.
     fn glance(&self, clock: &impl Clock) -> Option<u64>;
 
+    /// Reads the clock, in unix nanoseconds.
+    #[inline]
+    fn look(&self, clock: &impl Clock) -> Result<i64> {
+        clock.now()
+    }
+
     /// Returns where ids are kept that were claimed ahead for single calls, if they are.
     fn buffer(&self) -> Option<&Buffer>;
 
@@ -325,18 +331,12 @@ impl<F: Format, C: Clock> Generator<F, C> {
             let term = self.terms.current()?;
             let mut magazine = self.format.buffer().and_then(Buffer::take);
             let Some(state) = State::read(term, magazine.as_ref()) else { continue };
-            let plan = if let Some(plan) = self.plan_at_a_glance(term, state, want) {
+            let glance = self.format.glance(&self.clock);
+            let usual = glance.and_then(|tick| usual_plan(term, state.seen, tick, want));
+            let plan = if let Some(plan) = usual {
                 plan
             } else {
-                let now = self.clock.now()?;
-                if single
-                    && magazine.is_none()
-                    && let Some(id) = self.claim_one(term, state.word, now)
-                {
-                    term.check_life()?;
-                    ids[0] = id;
-                    return Ok(1);
-                }
+                let now = self.format.look(&self.clock)?;
                 plan(self.format.layout(), term, state.seen, now, self.max_drift, want)?
             };
             let filled = match plan {
@@ -390,35 +390,6 @@ impl<F: Format, C: Clock> Generator<F, C> {
         }
     }
 
-    /// The usual case, for the price of a glance: the tick of the last claim goes on.
-    #[inline]
-    fn plan_at_a_glance(&self, term: &Term, state: State, want: u64) -> Option<Plan> {
-        let first = state.seen;
-        let fits = want <= term.word.slots() - first.slot
-            && (term.start..term.end_exclusive()).contains(&first.stamp);
-        (fits && self.format.glance(&self.clock) == Some(first.stamp)).then_some(Plan::Claim {
-            first,
-            count: want,
-            rest_in: Duration::ZERO,
-            borrows: false,
-        })
-    }
-
-    /// What the rule mostly says to one id, in a few steps: a slot of the tick that the clock
-    /// shows. Does nothing if it might say something else, or another thread was faster.
-    #[inline]
-    fn claim_one(&self, term: &Term, seen: Position, now: i64) -> Option<i64> {
-        let layout = self.format.layout();
-        let (now, _) = layout.tick_at(now, seen.stamp)?;
-        let (first, _) = next(layout, term, seen, now);
-        if first.stamp != now || now >= term.end_exclusive() || !term.word.claim(seen, first, 1) {
-            return None;
-        }
-        let mut id = [self.pack(term, first).0.cast_signed()];
-        self.format.finish(&mut id);
-        Some(id[0])
-    }
-
     /// Fills `ids` from the position `first` on: with what the magazine of this thread has left
     /// of it, then with newly claimed ids. Does nothing if another thread was faster.
     fn claim_into(
@@ -430,6 +401,14 @@ impl<F: Format, C: Clock> Generator<F, C> {
         first: Position,
         single: bool,
     ) -> Option<usize> {
+        if single && magazine.is_none() {
+            if !term.word.claim(state.word, first, 1) {
+                return None;
+            }
+            ids[0] = self.pack(term, first).0.cast_signed();
+            self.format.finish(&mut ids[..1]);
+            return Some(1);
+        }
         let (left, claimed_from) = if first == state.seen && state.left > 0 {
             // What is left in the magazine lies just before the word.
             (state.left.min(ids.len()), term.word.at(state.word, 0))
@@ -616,6 +595,16 @@ fn next(layout: &Layout, term: &Term, seen: Position, now: u64) -> (Position, bo
     }
 }
 
+/// What the rule mostly says: the tick of the last claim goes on, and has all that is wanted.
+#[inline]
+fn usual_plan(term: &Term, seen: Position, tick: u64, want: u64) -> Option<Plan> {
+    let usual = seen.stamp == tick
+        && want <= term.word.slots() - seen.slot
+        && (term.start..term.end_exclusive()).contains(&tick);
+    let claim = Plan::Claim { first: seen, count: want, rest_in: Duration::ZERO, borrows: false };
+    usual.then_some(claim)
+}
+
 /// The rule of one call, the only place that compares times. Keeps I1 (with the claim), I2, I3,
 /// I4 and I5 of ARCHITECTURE.md.
 #[inline]
@@ -628,6 +617,9 @@ fn plan(
     want: u64,
 ) -> Result<Plan> {
     let (now, nanos) = layout.tick_at(now, seen.stamp).ok_or_else(|| before_epoch(layout, now))?;
+    if let Some(usual) = usual_plan(term, seen, now, want) {
+        return Ok(usual);
+    }
     let horizon = now.saturating_add(max_drift);
     let slots = term.word.slots();
     let end = term.end_exclusive();

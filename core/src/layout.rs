@@ -744,7 +744,7 @@ impl Layout {
     #[inline]
     pub(crate) fn tick_at(&self, unix_nanos: i64, guess: u64) -> Option<(u64, u64)> {
         let epoch_nanos = self.epoch_ms * NANOS_PER_MS.cast_signed();
-        let tick_nanos = u64::from(self.tick_ms) * NANOS_PER_MS;
+        let tick_nanos = self.tick_nanos();
         let since = u64::try_from(unix_nanos.checked_sub(epoch_nanos)?).ok()?;
         // Mostly the tick goes on, and nothing else here takes as long as a division.
         if let Some(begin) = guess.checked_mul(tick_nanos)
@@ -753,6 +753,11 @@ impl Layout {
             return Some((guess, since - begin));
         }
         Some((since / tick_nanos, since % tick_nanos))
+    }
+
+    /// Returns the length of a tick, in nanoseconds.
+    pub(crate) fn tick_nanos(&self) -> u64 {
+        u64::from(self.tick_ms) * NANOS_PER_MS
     }
 
     /// Returns how long so many ticks last.

@@ -48,6 +48,7 @@ mod fork;
 mod generator;
 mod id;
 mod inspector;
+mod lap;
 pub mod layout;
 mod lease;
 mod parts;

@@ -7,6 +7,7 @@ use crate::{
     buffer::Buffer,
     clock, fork,
     generator::{Format, Generator, Options},
+    lap::Lap,
     registry::Scope,
 };
 
@@ -43,8 +44,8 @@ pub struct SnowflakeBuilder<C = SystemClock> {
 struct Plain {
     layout: Layout,
     seed: u64,
-    /// Whether ticks begin and end with seconds.
-    of_seconds: bool,
+    /// For ticks that do not begin and end with seconds.
+    lap: Option<Lap>,
 }
 
 impl Format for Plain {
@@ -55,11 +56,15 @@ impl Format for Plain {
 
     #[inline]
     fn glance(&self, clock: &impl Clock) -> Option<u64> {
-        if !self.of_seconds {
-            return None; // which of the ticks of this second?
+        if let Some(lap) = &self.lap {
+            return lap.tick(clock);
         }
         let nanos = clock.glance()?.checked_mul(1_000_000_000)?;
         self.layout.tick_at(nanos, 0).map(|(tick, _)| tick)
+    }
+
+    fn look(&self, clock: &impl Clock) -> Result<i64> {
+        self.lap.as_ref().map_or_else(|| clock.now(), |lap| lap.look(clock, &self.layout))
     }
 
     #[inline]
@@ -88,7 +93,8 @@ impl Plain {
         // A forked child goes on from another one than its parent.
         let seed = seed.get() as u64 ^ fork::life().epoch().rotate_right(8);
         let of_seconds = layout.tick_ms().is_multiple_of(1000) && layout.epoch_ms() % 1000 == 0;
-        Self { layout, seed, of_seconds }
+        let lap = (!of_seconds).then(Lap::default);
+        Self { layout, seed, lap }
     }
 }
 

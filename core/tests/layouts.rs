@@ -6,7 +6,7 @@ mod common;
 use std::{
     cell::Cell,
     collections::HashSet,
-    sync::atomic::{AtomicI64, Ordering},
+    sync::atomic::{AtomicI64, AtomicU32, Ordering},
     thread,
     time::Duration,
 };
@@ -418,7 +418,8 @@ proptest! {
         }
     }
 
-    /// On a clock that goes anywhere, one thread is given ids that rise, whatever they begin with.
+    /// On a clock that goes anywhere, or that is told from a counter and goes on, one thread is
+    /// given ids that rise, whatever they begin with.
     #[test]
     fn ids_rise_and_never_repeat(
         starts in prop_oneof![
@@ -427,6 +428,7 @@ proptest! {
             (1..=64_u32).prop_map(Sequence::Random),
         ],
         steps in prop::collection::vec((-3..20_i64, 0..150_usize), 1..60),
+        has_counter: bool,
     ) {
         let now = AtomicI64::new(NOON * SECOND);
         let layout = Layout::custom([(Field::Time, 41), (Field::Node, 2), (Field::Sequence, 6)])
@@ -436,11 +438,12 @@ proptest! {
         let flake = Snowflake::builder(layout)
             .node_id(3)
             .max_wait(Duration::ZERO)
-            .clock(|| now.load(Ordering::Relaxed))
+            .clock(Counting { now: &now, has_counter, looks: AtomicU32::new(0) })
             .build()?;
         let mut latest = 0;
         let mut in_tick = 0;
         for (step, count) in steps {
+            let step = if has_counter { step.abs() } else { step };
             now.fetch_add(step * MS / 4, Ordering::Relaxed);
             for _ in 0..count {
                 let Ok(id) = flake.generate() else { break };
@@ -455,6 +458,24 @@ proptest! {
                 latest = id;
             }
         }
+    }
+}
+
+/// A clock that is set by hand, with or without a counter.
+struct Counting<'a> {
+    now: &'a AtomicI64,
+    has_counter: bool,
+    looks: AtomicU32,
+}
+
+impl Clock for Counting<'_> {
+    fn now(&self) -> Result<i64> {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        Ok(self.now.load(Ordering::Relaxed))
+    }
+
+    fn counter(&self) -> Option<u64> {
+        self.has_counter.then(|| self.now.load(Ordering::Relaxed).cast_unsigned() / 4 * 5)
     }
 }
 
@@ -645,7 +666,8 @@ fn low_traffic_spreads_where_ticks_do_not_begin_with_0() {
     }
 }
 
-/// A glance tells seconds: enough for ticks that long, and too little for shorter ones.
+/// A glance tells seconds: enough for ticks that long, and too little for shorter ones where there
+/// is no counter.
 #[test]
 fn a_glance_decides_no_short_tick() {
     #[derive(Default)]
@@ -691,6 +713,33 @@ fn a_glance_decides_no_short_tick() {
             clock.now.set(clock.now.get() + 7 * MS); // 2.8 seconds in all
         }
         assert_eq!(clock.looks.get(), looks, "{layout:?}");
+    }
+}
+
+/// A counter tells ticks that begin and end within a second.
+#[test]
+fn a_counter_saves_looks_at_short_ticks() {
+    for layout in [Layout::twitter(), Layout::sonyflake()] {
+        let now = AtomicI64::new(NOON * SECOND);
+        let clock = Counting { now: &now, has_counter: true, looks: AtomicU32::new(0) };
+        let flake = Snowflake::builder(layout).node_id(1).clock(clock).build().expect("valid");
+        let generate = || {
+            let ms = now.load(Ordering::Relaxed) / MS;
+            let expected = layout.pack(ms, 1, 0).expect("in range");
+            let unix_ms = |raw| layout.inspect(raw).expect("an id").unix_ms;
+            assert_eq!(unix_ms(flake.generate().expect("an id")), unix_ms(expected));
+        };
+        for _ in 0..40 {
+            generate();
+            now.fetch_add(MS, Ordering::Relaxed);
+        }
+        let known = flake.clock().looks.load(Ordering::Relaxed);
+        for _ in 0..2500 {
+            generate();
+            now.fetch_add(MS / 25, Ordering::Relaxed); // 100 ms in all
+        }
+        let looks = flake.clock().looks.load(Ordering::Relaxed) - known;
+        assert!(looks <= 200, "{looks} for {layout:?}");
     }
 }
 

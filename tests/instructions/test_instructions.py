@@ -23,9 +23,10 @@ IDS = {
     "fill": 131_072,
     "inspect": 32_768,
     "inspect_many": 131_072,
-    "snowflake": 32_768,
+    "snowflake": 262_144,
 }
-"""How many ids a count is taken over; multiples of 4096."""
+"""How many ids a count is taken over; multiples of 4096. Enough of Snowflake's that it does not
+matter how many are made before it knows how fast the processor's counter is."""
 
 ROOM = 1.08
 """By which factor an id may take more instructions than recorded."""

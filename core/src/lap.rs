@@ -1,0 +1,374 @@
+//! Short ticks told by the processor's counter, which costs less than half of what the clock does.
+//!
+//! A look at the clock says which tick it is and how long that goes on; the counter says whether
+//! that time is over. How fast it counts is taken from the clock, too, always the slower way: so a
+//! tick is called over a little too soon, and then the clock is asked.
+
+use crate::{
+    Clock, Layout, Result,
+    sync::{AtomicBool, AtomicU64, Ordering},
+};
+
+const NANOS_PER_MS: u64 = 1_000_000;
+
+/// A tick is told for so many nanoseconds after a look, and then the clock is asked again: nothing
+/// but that would notice that the clock was set.
+const LONGEST: u64 = 10 * NANOS_PER_MS;
+
+/// Looks that are less far apart do not tell how fast the counter is.
+const SHORTEST_BASE: u64 = 10 * NANOS_PER_MS;
+
+/// Speeds are in counts per 2^20 ns, about a millisecond.
+const SPEED_SHIFT: u32 = 20;
+
+/// Fastest and slowest counter that is taken for one: 8 GHz, 16 MHz.
+const FASTEST: u64 = 8 << SPEED_SHIFT;
+const SLOWEST: u64 = (1 << SPEED_SHIFT) / 64;
+
+/// No tick is told for more counts than this. A counter that was set back is caught by it.
+const MOST_COUNTS: u64 = LONGEST * 8;
+
+/// The tick that the clock showed last, and the count at which it is over.
+#[derive(Debug, Default)]
+pub(crate) struct Lap {
+    tick: AtomicU64,
+    /// Not later than the end of `tick`.
+    until: AtomicU64,
+    /// Whoever finds it set does not wait, but leaves the rest as it is.
+    taken: AtomicBool,
+    // From here on: read and written only by whoever has set `taken`, which orders it.
+    base_count: AtomicU64,
+    base_nanos: AtomicU64,
+    /// Counts per 2^20 ns between the last two bases; 0: not known yet.
+    speed: AtomicU64,
+    /// The same between the two before. Only the slower one is used, so that one wrong
+    /// measurement, as when the clock was set, is not.
+    speed_before: AtomicU64,
+}
+
+impl Lap {
+    /// Returns a tick that the clock has reached and that goes on, if the counter tells.
+    #[inline]
+    pub(crate) fn tick(&self, clock: &impl Clock) -> Option<u64> {
+        let count = clock.counter()?;
+        // Acquire: pairs with the release in `look`, so that the tick is not one of before.
+        let until = self.until.load(Ordering::Acquire);
+        let tick = self.tick.load(Ordering::Relaxed);
+        // Wraps, and is too much, where it is over.
+        (until.wrapping_sub(count).wrapping_sub(1) < MOST_COUNTS).then_some(tick)
+    }
+
+    /// Looks at the clock, and notes until when its tick goes on.
+    pub(crate) fn look(&self, clock: &impl Clock, layout: &Layout) -> Result<i64> {
+        // Before and after the look: what lies between two looks is never counted too long.
+        let before = clock.counter();
+        let now = clock.now()?;
+        if let Some(before) = before
+            && let Some((tick, nanos)) = layout.tick_at(now, self.tick.load(Ordering::Relaxed))
+            && !self.taken.swap(true, Ordering::Acquire)
+        {
+            let speed = self.speed_at(before, now.cast_unsigned(), || clock.counter());
+            let left = (layout.tick_nanos() - nanos).min(LONGEST);
+            self.tick.store(tick, Ordering::Relaxed);
+            // Release: see `tick`.
+            self.until.store(before.wrapping_add((left * speed) >> SPEED_SHIFT), Ordering::Release);
+            self.taken.store(false, Ordering::Release);
+        }
+        Ok(now)
+    }
+
+    /// Returns how fast the counter is at least, in counts per 2^20 ns; 0 while that is not known.
+    fn speed_at(&self, before: u64, now: u64, after: impl FnOnce() -> Option<u64>) -> u64 {
+        // Wraps where the clock was set back: no counter is that slow.
+        let nanos = now.wrapping_sub(self.base_nanos.load(Ordering::Relaxed));
+        if nanos >= SHORTEST_BASE {
+            let counts = before.wrapping_sub(self.base_count.load(Ordering::Relaxed));
+            let speed = (u128::from(counts) << SPEED_SHIFT) / u128::from(nanos);
+            let speed = u64::try_from(speed).ok().filter(|it| (SLOWEST..=FASTEST).contains(it));
+            self.speed_before.store(self.speed.load(Ordering::Relaxed), Ordering::Relaxed);
+            self.speed.store(speed.unwrap_or(0), Ordering::Relaxed);
+            self.base_count.store(after().unwrap_or(before), Ordering::Relaxed);
+            self.base_nanos.store(now, Ordering::Relaxed);
+        }
+        self.speed.load(Ordering::Relaxed).min(self.speed_before.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::cell::Cell;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOON: i64 = 1_763_640_000_000_000_000;
+
+    /// A machine whose counter makes so many counts in 1000 ns.
+    struct Machine {
+        /// What has passed, in nanoseconds.
+        passed: Cell<i64>,
+        /// What the clock shows more than that.
+        set_to: Cell<i64>,
+        /// What reading the clock takes, before and after its value is taken.
+        reading: Cell<(i64, i64)>,
+        counts: u64,
+        set_back: Cell<u64>,
+        looks: Cell<u32>,
+    }
+
+    impl Machine {
+        fn new(counts: u64) -> Self {
+            Self {
+                passed: Cell::new(0),
+                set_to: Cell::new(NOON),
+                reading: Cell::new((0, 0)),
+                counts,
+                set_back: Cell::new(0),
+                looks: Cell::new(0),
+            }
+        }
+
+        fn pass(&self, nanos: i64) {
+            self.passed.set(self.passed.get() + nanos);
+        }
+
+        fn tick_and_left(&self, layout: &Layout) -> (u64, i64) {
+            let now = self.set_to.get() + self.passed.get();
+            let (tick, nanos) = layout.tick_at(now, 0).expect("after the epoch");
+            (tick, (layout.tick_nanos() - nanos).cast_signed())
+        }
+
+        fn tick(&self, layout: &Layout) -> u64 {
+            self.tick_and_left(layout).0
+        }
+    }
+
+    impl Clock for &Machine {
+        fn now(&self) -> Result<i64> {
+            self.looks.set(self.looks.get() + 1);
+            let (before, after) = self.reading.get();
+            self.pass(before);
+            let now = self.set_to.get() + self.passed.get();
+            self.pass(after);
+            Ok(now)
+        }
+
+        fn counter(&self) -> Option<u64> {
+            let counts = u128::from(self.passed.get().cast_unsigned()) * u128::from(self.counts);
+            let counts = u64::try_from(counts / 1000).expect("some years");
+            Some(counts.wrapping_sub(self.set_back.get()))
+        }
+    }
+
+    /// Looks often enough to know the speed.
+    fn known(machine: &Machine, layout: &Layout) -> Lap {
+        let lap = Lap::default();
+        for _ in 0..3 {
+            lap.look(&machine, layout).expect("a time");
+            machine.pass(12_000_000);
+        }
+        assert!(lap.tick(&machine).is_none(), "no look in this tick");
+        lap.look(&machine, layout).expect("a time");
+        assert_eq!(lap.tick(&machine), Some(machine.tick(layout)));
+        lap
+    }
+
+    proptest! {
+        /// On a clock that nobody sets, a glance never says anything but a look would.
+        #[test]
+        fn a_glance_says_what_a_look_would(
+            counts in 16_u64..8000,
+            script in prop::collection::vec((0_i64..30_000_000, 0_i64..20_000, 0_i64..20_000), 1..60),
+            tick_ms in prop::sample::select(vec![1, 10]),
+        ) {
+            let layout = if tick_ms == 1 { Layout::twitter() } else { Layout::sonyflake() };
+            let (machine, lap) = (Machine::new(counts), Lap::default());
+            for (pass, before, after) in script {
+                machine.reading.set((before, after));
+                lap.look(&&machine, &layout).expect("a time");
+                let told = lap.tick(&&machine);
+                let (tick, left) = machine.tick_and_left(&layout);
+                prop_assert!(told.is_none_or(|told| told == tick));
+                machine.pass(left);
+                prop_assert_eq!(lap.tick(&&machine), None, "it is over");
+                machine.pass(pass);
+            }
+        }
+
+        /// Whatever happens to the clock and to the counter, a glance says a tick that the clock
+        /// has shown.
+        #[test]
+        fn a_glance_is_never_early(
+            script in prop::collection::vec(
+                (0_i64..30_000_000, -50_000_000_i64..50_000_000, any::<u64>(), any::<bool>()),
+                1..60,
+            ),
+        ) {
+            let layout = Layout::twitter();
+            let (machine, lap) = (Machine::new(2450), Lap::default());
+            let mut last = 0;
+            for (pass, set, set_back, quiet) in script {
+                machine.pass(pass);
+                if !quiet {
+                    machine.set_to.set(machine.set_to.get() + set);
+                    machine.set_back.set(set_back);
+                }
+                let told = lap.tick(&&machine);
+                prop_assert!(told.is_none_or(|tick| tick == last), "{told:?} of {last}");
+                lap.look(&&machine, &layout).expect("a time");
+                last = machine.tick(&layout);
+            }
+        }
+    }
+
+    #[test]
+    fn a_tick_of_a_millisecond_takes_few_looks() {
+        let (machine, layout) = (Machine::new(2450), Layout::twitter());
+        let lap = known(&machine, &layout);
+        machine.looks.set(0);
+        for _ in 0..100_000 {
+            machine.pass(100);
+            if lap.tick(&&machine).is_none() {
+                lap.look(&&machine, &layout).expect("a time");
+            }
+        }
+        // One for each of ten milliseconds, and a few where one ends a little before it is over.
+        assert!((10..=30).contains(&machine.looks.get()), "{}", machine.looks.get());
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_noticed_within_ten_milliseconds() {
+        let layout = Layout::custom([
+            (crate::Field::Time, 30),
+            (crate::Field::Node, 10),
+            (crate::Field::Sequence, 10),
+        ]);
+        let layout = layout.tick_ms(1500).build().expect("valid");
+        let machine = Machine::new(2450);
+        let lap = known(&machine, &layout);
+        machine.set_to.set(machine.set_to.get() - 5_000_000_000);
+        assert!(lap.tick(&&machine).is_some(), "nothing tells");
+        machine.pass(10_000_000);
+        assert_eq!(lap.tick(&&machine), None);
+    }
+
+    /// As with a clock that is set, or with a thread that sleeps between two instructions.
+    #[test]
+    fn one_wrong_measurement_of_the_speed_is_not_used() {
+        let (machine, layout) = (Machine::new(2450), Layout::twitter());
+        let lap = known(&machine, &layout);
+        // In the next base of 20 ms the counter seems to be three times as fast.
+        machine.pass(60_000_000);
+        machine.set_to.set(machine.set_to.get() - 40_000_000);
+        lap.look(&&machine, &layout).expect("a time");
+        machine.pass(machine.tick_and_left(&layout).1);
+        assert_eq!(lap.tick(&&machine), None);
+    }
+
+    #[test]
+    fn a_counter_that_is_none_is_not_used() {
+        for counts in [0, 1, 9000, 1_000_000] {
+            let (machine, layout) = (Machine::new(counts), Layout::twitter());
+            let lap = Lap::default();
+            for _ in 0..10 {
+                lap.look(&&machine, &layout).expect("a time");
+                assert_eq!(lap.tick(&&machine), None, "{counts} counts in a microsecond");
+                machine.pass(15_000_000);
+            }
+        }
+    }
+
+    /// Four threads on this machine's processors, whose counters have to agree.
+    #[cfg(not(miri))]
+    #[test]
+    fn the_machine_s_counter_tells_ticks() {
+        let (layout, lap) = (Layout::twitter(), Lap::default());
+        let clock = crate::SystemClock;
+        let now = || clock.now().expect("a time");
+        let last = now() + 100_000_000;
+        let told = || {
+            let mut told = 0;
+            while now() < last {
+                for _ in 0..100 {
+                    let before = now();
+                    let Some(tick) = lap.tick(&clock) else { break };
+                    let begin = layout.unix_ms_of(tick) * 1_000_000;
+                    assert!(begin <= now(), "a tick to come");
+                    // A tenth of a millisecond is more than clocks are sped up or slowed down.
+                    assert!(before < begin + 1_100_000, "a tick that is over");
+                    told += 1;
+                }
+                lap.look(&clock, &layout).expect("a time");
+            }
+            told
+        };
+        let told: u32 = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(told)).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()
+        });
+        assert_eq!(clock.counter().is_some(), told > 0);
+    }
+
+    #[test]
+    fn a_counter_that_is_set_back_is_not_believed() {
+        let (machine, layout) = (Machine::new(2450), Layout::twitter());
+        let lap = known(&machine, &layout);
+        machine.set_back.set((&machine).counter().expect("a count"));
+        assert_eq!(lap.tick(&&machine), None, "until the old count: hours");
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use loom::{sync::Arc, thread};
+
+    use super::*;
+
+    const NOON: i64 = 1_763_640_000_000_000_000;
+
+    /// A machine whose counter counts nanoseconds.
+    struct Machine(AtomicU64);
+
+    impl Clock for &Machine {
+        fn now(&self) -> Result<i64> {
+            Ok(NOON + self.0.load(Ordering::SeqCst).cast_signed())
+        }
+
+        fn counter(&self) -> Option<u64> {
+            Some(self.0.load(Ordering::SeqCst))
+        }
+    }
+
+    #[test]
+    fn a_glance_and_two_looks() {
+        loom::model(|| {
+            let layout = Layout::twitter();
+            let machine = Arc::new(Machine(AtomicU64::new(0)));
+            let lap = Arc::new(Lap::default());
+            let look = move |lap: &Lap, machine: &Machine| {
+                lap.look(&machine, &layout).expect("a time");
+                lap.tick.load(Ordering::Relaxed)
+            };
+            for ms in [0, 12, 24] {
+                machine.0.store(ms * NANOS_PER_MS, Ordering::SeqCst);
+                look(&lap, &machine);
+            }
+            let old = look(&lap, &machine);
+            let looking = thread::spawn({
+                let (lap, machine) = (Arc::clone(&lap), Arc::clone(&machine));
+                move || {
+                    machine.0.store(25 * NANOS_PER_MS, Ordering::SeqCst);
+                    look(&lap, &machine);
+                }
+            });
+            let began = machine.0.load(Ordering::SeqCst);
+            let told = lap.tick(&&*machine);
+            if began == 25 * NANOS_PER_MS {
+                assert_ne!(told, Some(old), "it is over");
+            }
+            looking.join().expect("no panic");
+            assert_eq!(lap.tick(&&*machine), Some(old + 1));
+        });
+    }
+}
