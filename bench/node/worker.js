@@ -17,8 +17,10 @@ const { Randflake, Inspector, Snowflake } = require('../../bindings-node')
 const floor = { exports: {} }
 process.dlopen(floor, process.argv[2], os.constants.dlopen.RTLD_NOW)
 
-/** How long one sample takes, in milliseconds. */
-const SAMPLE = 20
+// A sample is the fastest of so many runs, which take so many milliseconds each: what disturbs comes
+// and goes.
+const RUNS = 4
+const RUN = 5
 const BATCH = 4096
 // As many node ids as one generator can have: 2**31 ids a second, more than any case makes.
 const NODES = Array.from({ length: 16384 }, (_, node) => node)
@@ -99,15 +101,15 @@ function timed({ loop, it }, times) {
 function sample(it) {
   if (it.times === 0) {
     // Until it is compiled.
-    for (let took = 0; took < 2 * SAMPLE; took += timed(it, 100)) {}
+    for (let took = 0; took < 8 * RUN; took += timed(it, 100)) {}
     it.times = 1
-    while (timed(it, it.times) < SAMPLE / 2) it.times *= 2
+    while (timed(it, it.times) < RUN / 2) it.times *= 2
   }
   // What ran before has emptied the caches.
-  timed(it, Math.ceil(it.times / 16))
-  const each = timed(it, it.times) / it.times
+  timed(it, Math.ceil(it.times / 4))
+  const each = Math.min(...Array.from({ length: RUNS }, () => timed(it, it.times))) / it.times
   // What disturbed the first samples does not decide on the others.
-  it.times = Math.max(1, Math.floor(SAMPLE / each))
+  it.times = Math.max(1, Math.floor(RUN / each))
   return (each / it.ids) * 1e6
 }
 

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from timeit import Timer
 from typing import Any
 
-# How long one sample takes, in seconds.
-SAMPLE = 0.02
+# A sample is the fastest of so many runs, which take so many seconds each: what disturbs comes and
+# goes.
+RUNS = 4
+RUN = 0.005
 
 
 @dataclass
@@ -42,13 +44,13 @@ class Case:
         )
         if not self.times:
             self.times = 1
-            while timer.timeit(self.times) < SAMPLE / 2:
+            while timer.timeit(self.times) < RUN / 2:
                 self.times *= 2
         # What ran before has emptied the caches.
-        timer.timeit(self.times // 16 + 1)
-        each = timer.timeit(self.times) / self.times
+        timer.timeit(self.times // 4 + 1)
+        each = min(timer.repeat(RUNS, self.times)) / self.times
         # What disturbed the first samples does not decide on the others.
-        self.times = max(1, int(SAMPLE / each))
+        self.times = max(1, int(RUN / each))
         return each / self.ids * 1e9
 
 

@@ -1,6 +1,9 @@
 use std::{
     hint::{black_box, spin_loop},
-    sync::Barrier,
+    sync::{
+        Barrier,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -10,7 +13,7 @@ use ferroid::{
     generator::{AtomicSnowflakeGenerator, BasicSnowflakeGenerator},
     time::MonotonicClock,
 };
-use randflake::{Id, Inspector, Layout, Randflake, Snowflake};
+use randflake::{Clock, Id, Inspector, Layout, Randflake, Snowflake, SystemClock};
 use snowflake::SnowflakeIdGenerator;
 use uuid::Uuid;
 
@@ -173,6 +176,7 @@ fn round<T: Copy + 'static>(items: Vec<T>) -> impl FnMut() -> T {
 
 pub fn all() -> Vec<Case> {
     let mut cases = ours();
+    cases.extend(parts());
     cases.extend(peers());
     cases
 }
@@ -256,6 +260,32 @@ fn ours() -> Vec<Case> {
                 black_box(&mut nodes),
                 black_box(&mut sequences),
             );
+        }),
+    ]
+}
+
+/// What an id is made of that no library makes faster.
+fn parts() -> Vec<Case> {
+    let (taken, word) = (AtomicBool::new(false), AtomicU64::new(0));
+    vec![
+        one("part_take", "a flag taken and given back: a magazine", "part", move || {
+            black_box(&taken).swap(true, Ordering::Acquire);
+            black_box(&taken).store(false, Ordering::Release);
+        }),
+        one("part_claim", "a compare-and-swap: a claim", "part", move || {
+            let seen = black_box(&word).load(Ordering::Relaxed);
+            let claimed =
+                word.compare_exchange(seen, seen + 1, Ordering::Relaxed, Ordering::Relaxed);
+            black_box(claimed).expect("nobody else has it");
+        }),
+        one("part_glance", "a glance at the clock, of seconds", "part", || {
+            black_box(SystemClock.glance());
+        }),
+        one("part_counter", "a reading of the counter", "part", || {
+            black_box(SystemClock.counter());
+        }),
+        one("part_look", "a look at the clock", "part", || {
+            black_box(SystemClock.now().expect("a time"));
         }),
     ]
 }

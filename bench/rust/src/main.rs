@@ -27,8 +27,9 @@ impl Secret {
     }
 }
 
-/// How long one sample takes.
-const SAMPLE: Duration = Duration::from_millis(20);
+/// A sample is the fastest of so many runs, which take so long each: what disturbs comes and goes.
+const RUNS: u32 = 4;
+const RUN: Duration = Duration::from_millis(5);
 
 /// Something to measure.
 pub struct Case {
@@ -40,7 +41,7 @@ pub struct Case {
     pub kind: &'static str,
     /// Runs so many times and returns how long that took for how many ids.
     pub run: Box<dyn FnMut(u64) -> (Duration, u64)>,
-    /// How many times make a sample; 0 before the first.
+    /// How many times make one of them; 0 before the first.
     pub times: u64,
 }
 
@@ -49,15 +50,16 @@ impl Case {
     fn sample(&mut self) -> f64 {
         if self.times == 0 {
             self.times = 1;
-            while (self.run)(self.times).0 < SAMPLE / 2 {
+            while (self.run)(self.times).0 < RUN / 2 {
                 self.times *= 2;
             }
         }
         // What ran before has emptied the caches.
-        (self.run)(self.times / 16 + 1);
-        let (took, ids) = (self.run)(self.times);
+        (self.run)(self.times / 4 + 1);
+        let runs = (0..RUNS).map(|_| (self.run)(self.times));
+        let (took, ids) = runs.min().expect("at least one");
         // What disturbed the first samples does not decide on the others.
-        let factor = SAMPLE.as_secs_f64() / took.as_secs_f64();
+        let factor = RUN.as_secs_f64() / took.as_secs_f64();
         self.times = ((self.times as f64 * factor) as u64).max(1);
         took.as_secs_f64() * 1e9 / ids as f64
     }
