@@ -11,7 +11,7 @@ use crate::{
         StoredNode, Ttl, UnixSecond,
     },
     client::Terms,
-    errors::{call, made, raise},
+    errors::{call, made},
     layout::AnyLayout,
 };
 

@@ -447,7 +447,7 @@ fn a_layout_is_leased_for_in_every_store() {
         flake.close();
         let given_back = || {
             let listed = operator::inspect(&mut *subject.client(&namespace), node_id);
-            listed.expect("the server answers").nodes[0].clone()
+            listed.expect("the server answers").nodes[0]
         };
         for _ in 0..6000 {
             if !given_back().held {

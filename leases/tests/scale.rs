@@ -69,10 +69,13 @@ const QUICK: Extent = Extent {
     days: 1,
 };
 
+/// Starts a store, if what it needs is installed.
+type Start = fn() -> Option<Place>;
+
 /// A kind of store, which waits for its disk.
 struct Kind {
     name: &'static str,
-    place: fn() -> Option<Place>,
+    start: Start,
     /// Figures of a prototype: acquires and renewals a second at 1, 16 and 64 clients, and the
     /// restarts.
     prototype: [&'static str; 3],
@@ -81,33 +84,33 @@ struct Kind {
 const KINDS: [Kind; 5] = [
     Kind {
         name: "SQLite",
-        place: || Some(Place::File(Scratch::new())),
+        start: || Some(Place::File(Scratch::new())),
         prototype: ["", "13 800, 6 820, 5 836 (both, at 1, 8, 32 processes)", ""],
     },
     Kind {
         name: "PostgreSQL",
-        place: || Server::postgres(&["-c", "fsync=on"]).map(Place::Server),
+        start: || Server::postgres(&["-c", "fsync=on"]).map(Place::Server),
         prototype: ["1 429, 3 159, 3 104", "2 100, 7 628, 7 021", "10 000: 3.2 s; 38 s"],
     },
     Kind {
         name: "Redis, fsync each second",
-        place: || redis("everysec"),
+        start: || redis("everysec"),
         prototype: ["12 945 at 1, 46 296 at 50", "57 803 at 50", "10 000: 0.2 s"],
     },
     Kind {
         name: "Redis, fsync always",
-        place: || redis("always"),
+        start: || redis("always"),
         prototype: ["5 163 at 1, 26 385 at 50", "36 563 at 50", "10 000: 0.4 s"],
     },
     Kind {
         name: "etcd, one member",
-        place: || etcd(&[]),
+        start: || etcd(&[]),
         prototype: ["1 610, 4 686, 7 478", "8 286 at 64", "10 000: 1.3 to 2.1 s"],
     },
 ];
 
 /// The same stores where they wait for no disk: how much they write does not depend on it.
-const WITHOUT_SYNC: [(&str, fn() -> Option<Place>); 4] = [
+const WITHOUT_SYNC: [(&str, Start); 4] = [
     ("SQLite", || Some(Place::File(Scratch::in_memory()))),
     ("PostgreSQL", || Server::postgres(&[]).map(Place::Server)),
     ("Redis", || redis("no")),
@@ -445,7 +448,7 @@ fn restarts(name: &str, place: &Place, extent: &Extent) -> String {
 
 /// The lines of the tables for one kind of store: operations, and all node ids at once.
 fn lines(kind: &Kind, extent: &Extent) -> Option<[String; 2]> {
-    let place = (kind.place)()?;
+    let place = (kind.start)()?;
     let Kind { name, prototype, .. } = kind;
     let rates = |measured: &[Measured; 3]| {
         measured.each_ref().map(|it| grouped(it.per_second())).join(", ")
@@ -567,13 +570,13 @@ fn what_stores_bear() {
     let began = Instant::now();
     let [mut operations, mut all, mut months] = [const { String::new() }; 3];
     for kind in &KINDS {
-        if let Some(lines) = lines(kind, &extent) {
-            operations += &lines[0];
-            all += &lines[1];
+        if let Some([of_operations, of_all]) = lines(kind, &extent) {
+            operations += &of_operations;
+            all += &of_all;
         }
     }
-    for (name, place) in WITHOUT_SYNC {
-        if let Some(place) = place() {
+    for (name, start) in WITHOUT_SYNC {
+        if let Some(place) = start() {
             let days = extent.days;
             months += &timed(name, &format!("{days} days"), || month(name, &place, days));
         }
