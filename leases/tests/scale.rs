@@ -568,19 +568,23 @@ fn what_stores_bear() {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().unwrap_or("?").to_owned();
     let began = Instant::now();
-    let [mut operations, mut all, mut months] = [const { String::new() }; 3];
+    let [mut operations, mut all] = [const { String::new() }; 2];
     for kind in &KINDS {
         if let Some([of_operations, of_all]) = lines(kind, &extent) {
             operations += &of_operations;
             all += &of_all;
         }
     }
-    for (name, start) in WITHOUT_SYNC {
-        if let Some(place) = start() {
-            let days = extent.days;
-            months += &timed(name, &format!("{days} days"), || month(name, &place, days));
-        }
-    }
+    // At once: no speed is measured.
+    let part = format!("{} days", extent.days);
+    let months: String = thread::scope(|scope| {
+        let a_month = |(name, start): (_, Start)| {
+            let place = start()?;
+            Some(timed(name, &part, || month(name, &place, extent.days)))
+        };
+        let months = WITHOUT_SYNC.map(|kind| scope.spawn(move || a_month(kind)));
+        months.into_iter().filter_map(|month| month.join().expect("it goes well")).collect()
+    });
     println!("all of it took {:.0} s", began.elapsed().as_secs_f64());
     let report = report(&operations, &all, &months, &load);
     println!("{report}");
