@@ -302,7 +302,7 @@ export interface StoreAdapter {
   run(text: string, parameters: string[]): Promise<(string | null)[][]>
 }
 
-/** How a namespace of a store with a server is made. */
+/** How a namespace of a store is made. */
 export interface InitOptions {
   /** How ids of a {@link Snowflake} are laid out. The `secret` is `undefined` then. */
   layout?: Layout | LayoutName | LayoutFields | undefined
@@ -314,18 +314,21 @@ export interface InitOptions {
   maxSkewSeconds?: number | undefined
   /**
    * Has a new namespace grant nothing for the longest lease and the largest skew: wanted wherever
-   * the store may have held it before and lost it, for its leases may still run. False unless set.
+   * the store may have held it before and lost it, as where the file was removed, for its leases
+   * may still run. False unless set.
    */
   quarantine?: boolean | undefined
-  /** As in {@link LeaseOptions}. */
+  /** As in {@link LeaseOptions}; not for files. */
   allowWeakStore?: boolean | undefined
 }
 
 /**
  * Makes a namespace, and for PostgreSQL its tables, if it is not there, and checks it if it is.
- * Called once, before the first lease.
+ * Called once, before the first lease. A SQLite file is made if it is missing; its first lease does
+ * that as well, but without a quarantine.
  *
- * @param store the URL of a server, or a {@link StoreClient}.
+ * @param store the path of a SQLite file or its `file:` URL, the URL of a server, or a
+ *   {@link StoreClient}.
  * @param secret that of the id column; it is not kept in the store. `undefined` for a namespace of
  *   {@link Snowflake}, which has a `layout` instead.
  * @throws {RandflakeError} as a rejection, always: `STORE_UNAVAILABLE`, `SECRET_MISMATCH`,
@@ -333,6 +336,7 @@ export interface InitOptions {
  * @example
  * await initStore('postgresql://app@localhost/app', secret, { namespace: 'orders' })
  * await initStore('redis://localhost', undefined, { namespace: 'posts', layout: 'twitter' })
+ * await initStore('ids.db', secret, { quarantine: true })
  */
 export function initStore(
   store: string | URL | StoreClient,

@@ -33,8 +33,8 @@ pub(crate) struct LeaseOptions {
     pub(crate) acquire_timeout: Option<Duration>,
     pub(crate) max_wait: Option<Duration>,
     pub(crate) max_drift: Option<u32>,
-    create: Option<bool>,
-    allow_weak: Option<bool>,
+    pub(crate) create: Option<bool>,
+    pub(crate) allow_weak: Option<bool>,
 }
 
 /// Where leases come from.
@@ -138,13 +138,14 @@ pub(crate) fn lease_options(value: Value<'_>, known: &[&str]) -> Result<LeaseOpt
     Ok(options)
 }
 
-/// Takes the namespace to make, whether with a quarantine, and whether a weak store is allowed.
+/// Takes the namespace to make, whether with a quarantine, and whether it was said that a weak store
+/// is allowed.
 pub(crate) fn init_options(
     value: Value<'_>,
     named: impl FnOnce(String) -> Result<Namespace>,
-) -> Result<(Namespace, bool, bool)> {
+) -> Result<(Namespace, bool, Option<bool>)> {
     if value.is_undefined() {
-        return Ok((named(DEFAULT_NAMESPACE.into())?, false, false));
+        return Ok((named(DEFAULT_NAMESPACE.into())?, false, None));
     }
     check_names(value, "the options", INIT_OPTIONS, ErrorKind::InvalidArgument)?;
     let name = namespace(value)?;
@@ -155,7 +156,7 @@ pub(crate) fn init_options(
     let made = named
         .max_ttl_and_skew(max_ttl.unwrap_or(limits.max_ttl), max_skew.unwrap_or(limits.max_skew))?;
     let quarantine = boolean(value, c"quarantine")?.unwrap_or_default();
-    Ok((made, quarantine, boolean(value, c"allowWeakStore")?.unwrap_or_default()))
+    Ok((made, quarantine, boolean(value, c"allowWeakStore")?))
 }
 
 /// Takes a namespace by its name.
@@ -225,17 +226,21 @@ fn namespace(options: Value<'_>) -> Result<Option<String>> {
     options.get(c"namespace")?.map(text).transpose()
 }
 
-/// Takes where a store is: the path of a file, or what `stores.js` made of anything else.
-pub(crate) fn store(value: Value<'_>, options: &LeaseOptions) -> Result<Store> {
+/// Takes where a store is: the path of a file, or what `stores.js` made of anything else; and what
+/// was said that is for servers alone.
+pub(crate) fn store(
+    value: Value<'_>,
+    create: Option<bool>,
+    allow_weak: Option<bool>,
+) -> Result<Store> {
     if value.is_object() {
-        let (create, allow_weak) = (options.create, options.allow_weak);
         return Ok(Store::Server(Server {
             create: create.unwrap_or_default(),
             allow_weak: allow_weak.unwrap_or_default(),
             ..server(value)?
         }));
     }
-    if options.create.or(options.allow_weak).is_some() {
+    if create.or(allow_weak).is_some() {
         return Err(Error::invalid_argument(
             "create and allowWeakStore are for stores with a server; a SQLite file is made if it is \
              missing",

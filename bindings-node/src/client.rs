@@ -11,12 +11,12 @@ use std::{
 
 use randflake::{Error, ErrorKind, Layout, Result};
 use randflake_leases::{
-    Namespace,
+    Location, Namespace,
     remote::{Client, Protocol, RemoteStore, Response, Statement},
 };
 
 use crate::{
-    arguments::{self, Engine, Server},
+    arguments::{self, Engine, Server, Store},
     leased::{LONGEST_SLICE, Leases, ended},
     raw::{Callback, Js, Value},
 };
@@ -54,17 +54,17 @@ pub(crate) fn store(
 pub(crate) fn init<'call>(
     leases: &Arc<Leases>,
     js: Js<'call>,
-    [server, secret, options]: [Value<'call>; 3],
+    [place, secret, options]: [Value<'call>; 3],
 ) -> Result<Value<'call>> {
     let secret = arguments::secret(secret)?;
-    init_namespace(leases, js, server, options, |name| Namespace::new(name, &secret))
+    init_namespace(leases, js, place, options, |name| Namespace::new(name, &secret))
 }
 
 /// Promises that a namespace of a layout is there.
 pub(crate) fn init_layout<'call>(
     (layout, leases): &(Layout, Arc<Leases>),
     js: Js<'call>,
-    [server, secret, options]: [Value<'call>; 3],
+    [place, secret, options]: [Value<'call>; 3],
 ) -> Result<Value<'call>> {
     if !secret.is_undefined() {
         return Err(Error::invalid_argument(
@@ -72,20 +72,27 @@ pub(crate) fn init_layout<'call>(
              option layout the secret must be undefined",
         ));
     }
-    init_namespace(leases, js, server, options, |name| Namespace::for_layout(name, *layout))
+    init_namespace(leases, js, place, options, |name| Namespace::for_layout(name, *layout))
 }
 
 fn init_namespace<'call>(
     leases: &Arc<Leases>,
     js: Js<'call>,
-    server: Value<'call>,
+    place: Value<'call>,
     options: Value<'call>,
     named: impl FnOnce(String) -> Result<Namespace>,
 ) -> Result<Value<'call>> {
     let (namespace, quarantine, allow_weak) = arguments::init_options(options, named)?;
-    let server = Server { allow_weak, ..arguments::server(server)? };
-    let mut store = store(&server, namespace, leases)?;
-    js.promise(move || store.init(quarantine), |js, ()| js.undefined())
+    match arguments::store(place, None, allow_weak)? {
+        Store::Path(path) => {
+            let location = Location::from(path);
+            js.promise(move || location.init(&namespace, quarantine), |js, ()| js.undefined())
+        }
+        Store::Server(server) => {
+            let mut store = store(&server, namespace, leases)?;
+            js.promise(move || store.init(quarantine), |js, ()| js.undefined())
+        }
+    }
 }
 
 impl Client for HostClient {

@@ -173,7 +173,7 @@ pub(crate) fn create<'call>(
     [store, secret, options]: [Value<'call>; 3],
 ) -> Result<Value<'call>> {
     let options = arguments::lease_options(options, arguments::LEASE_OPTIONS)?;
-    let store = arguments::store(store, &options)?;
+    let store = arguments::store(store, options.create, options.allow_weak)?;
     let secret = arguments::secret(secret)?;
     let builder = |location| Leased::builder(location, &secret);
     promise(leases, js, store, options, builder, generator::functions)
@@ -186,7 +186,7 @@ pub(crate) fn create_snowflake<'call>(
     [store, options]: [Value<'call>; 2],
 ) -> Result<Value<'call>> {
     let options = arguments::lease_options(options, arguments::SNOWFLAKE_LEASE_OPTIONS)?;
-    let store = arguments::store(store, &options)?;
+    let store = arguments::store(store, options.create, options.allow_weak)?;
     let builder = |location| Leased::for_layout(location, *layout);
     promise(leases, js, store, options, builder, snowflake::functions)
 }

@@ -9,7 +9,7 @@ use randflake_leases::{
 };
 
 use crate::{
-    arguments::{self, LeaseOptions},
+    arguments,
     leased::{Leases, location_of},
     raw::{Js, Value},
 };
@@ -93,7 +93,7 @@ fn ask<'call, T: Send + 'static>(
     ask: impl FnOnce(&mut dyn LeaseStore) -> Result<T> + Send + 'static,
     show: fn(Js<'_>, T) -> Result<Value<'_>>,
 ) -> Result<Value<'call>> {
-    let store = arguments::store(store, &LeaseOptions::default())?;
+    let store = arguments::store(store, None, None)?;
     let location = location_of(store, leases);
     js.promise(move || ask(&mut *location.open(&namespace)?), show)
 }

@@ -1,18 +1,28 @@
 'use strict'
 
-// Leases from PostgreSQL, Redis and etcd: real servers, through each client.
+// Namespaces that are made, and leases from PostgreSQL, Redis and etcd: real servers, through each
+// client.
 
 const assert = require('node:assert/strict')
-const { cpSync, mkdtempSync, rmSync } = require('node:fs')
+const { cpSync, mkdtempSync, readdirSync, rmSync } = require('node:fs')
 const { tmpdir } = require('node:os')
-const { join } = require('node:path')
+const { dirname, join } = require('node:path')
 const { after, before, suite, test } = require('node:test')
+const { pathToFileURL } = require('node:url')
 const { isDeepStrictEqual } = require('node:util')
 const Redis = require('ioredis')
 const { Client, Pool } = require('pg')
 const postgres = require('postgres')
 const { createClient } = require('redis')
-const { initStore, Layout, Randflake, RandflakeError, Snowflake } = require('../index.js')
+const {
+  generateSecret,
+  initStore,
+  Layout,
+  listLeases,
+  Randflake,
+  RandflakeError,
+  Snowflake,
+} = require('../index.js')
 const { PASSWORD, servers } = require('./servers.js')
 const { adapterOf, newStore, run, SECRET, until } = require('./store.js')
 
@@ -174,6 +184,31 @@ for (const [name, table] of Object.entries(clients)) {
   })
 }
 
+suite('a file', { concurrency: 2 }, () => {
+  for (const [kind, of] of Object.entries({ path: (file) => file, URL: pathToFileURL })) {
+    test(`by its ${kind}: it is made with its quarantine or without`, async (t) => {
+      const store = of(newStore(t))
+      const orders = { namespace: 'orders' }
+      const limits = { maxTtlSeconds: 600, maxSkewSeconds: 7 }
+      await initStore(store, SECRET, { ...orders, ...limits, quarantine: true })
+      await initStore(store, SECRET, orders) // again: it is there
+      const { floor, now, limits: made } = await listLeases(store, orders)
+      assert.deepEqual([made.maxTtlSeconds, made.maxSkewSeconds], [600, 7])
+      assert(floor - now > 500 && floor - now <= 607, `${floor - now}`)
+      const hasty = { ...orders, acquireTimeoutMs: 0 }
+      await refused(Randflake.leased(store, SECRET, hasty), 'STORE_QUARANTINED')
+
+      const posts = { namespace: 'posts', layout: 'twitter' }
+      await initStore(store, undefined, posts)
+      await refused(initStore(store, undefined, { ...posts, ...orders }), 'INVALID_ARGUMENT')
+      await refused(initStore(store, generateSecret(), orders), 'SECRET_MISMATCH')
+      const flake = await Snowflake.leased(store, posts)
+      assert(flake.nodeIds.includes(flake.inspect(flake.generate()).nodeId))
+      await release(flake)
+    })
+  }
+})
+
 suite('a store that cannot be used', { concurrency: 4 }, () => {
   for (const scheme of ['postgresql', 'redis', 'etcd']) {
     test(`${scheme}: nobody listens`, () => {
@@ -225,12 +260,21 @@ suite('a store that cannot be used', { concurrency: 4 }, () => {
       refused(initStore('etcd://127.0.0.1:2', SECRET, { [name]: bad }), 'INVALID_ARGUMENT'))
   }
 
-  test('a file has nothing to be made, and no such options', async (t) => {
+  test('a file has no such options', async (t) => {
     const file = newStore(t)
-    await refused(initStore(file, SECRET), 'INVALID_ARGUMENT')
+    await refused(initStore(file, SECRET, { allowWeakStore: true }), 'INVALID_ARGUMENT')
     await refused(Randflake.leased(file, SECRET, { create: true }), 'INVALID_ARGUMENT')
     await refused(Randflake.leased(file, SECRET, { allowWeakStore: true }), 'INVALID_ARGUMENT')
     await refused(Randflake.leased('redis://host', SECRET, { create: true }), 'INVALID_ARGUMENT')
+  })
+
+  test('what is no store is not made', async (t) => {
+    const file = newStore(t)
+    await refused(initStore(join(dirname(file), 'missing', 'ids.db'), SECRET), 'STORE_UNAVAILABLE')
+    for (const wrong of [7, '', ':memory:', 'ids\0.db', new URL('https://host/ids.db')]) {
+      await refused(initStore(wrong, SECRET), 'INVALID_ARGUMENT')
+    }
+    assert.deepEqual(readdirSync(dirname(file)), [])
   })
 
   test('a driver that is not installed is named', (t) => {

@@ -11,28 +11,36 @@ use crate::{
         StoredNode, Ttl, UnixSecond,
     },
     client::Terms,
-    errors::{call, made, raise},
+    errors::{call, made},
     layout::AnyLayout,
 };
 
-/// Makes a namespace in a store with a server, once, before its first lease.
+/// Makes a namespace in a store, once, before its first lease.
 ///
-/// Checks it if it is there. In PostgreSQL this makes the tables, too.
+/// Checks it if it is there. In PostgreSQL this makes the tables, too. A SQLite file is made if it
+/// is missing; its first lease does that as well, but without a quarantine.
 ///
-/// store: the URL or the client of a server, as in Randflake.leased.
+/// store: the path of a SQLite file, or the URL or the client of a server, as in Randflake.leased.
 /// secret: 16 bytes, or a str of 32 hex digits: of all Randflake generators of this namespace.
 /// layout: instead of a secret, for Snowflake: a Layout with node ids, or the name of a preset.
 /// namespace: 1 to 200 bytes; one for each id column and its one secret or layout.
 /// ttl: how many whole seconds the longest lease has, 1 to 86400 and at least six times max_skew.
 /// max_skew: by how many whole seconds clocks may differ.
 /// quarantine: whether the store may have held this namespace before and lost it, as after a
-/// restart without its data. A new one grants nothing then for ttl and max_skew.
+/// restart without its data, or where the file was removed. A new one grants nothing then for ttl
+/// and max_skew.
 /// allow_weak_store: whether a Redis may be one that may lose what it has acknowledged.
 ///
 /// Raises InvalidArgumentError with the code INVALID_SECRET or INVALID_ARGUMENT; StoreError with
 /// STORE_UNAVAILABLE, SECRET_MISMATCH, WEAK_STORE or DRIVER_MISSING.
 ///
-/// >>> from randflake import StoreError, generate_secret, init_store
+/// >>> import tempfile
+/// >>> from randflake import StoreError, generate_secret, init_store, list_leases
+/// >>> with tempfile.TemporaryDirectory() as folder:
+/// ...     init_store(folder + "/ids.db", generate_secret(), ttl=60, quarantine=True)
+/// ...     status = list_leases(folder + "/ids.db")
+/// >>> status.held, status.floor > status.now  # nothing is granted before the floor
+/// (0, True)
 /// >>> try:
 /// ...     init_store("etcd://localhost:1", generate_secret())
 /// ... except StoreError as error:
@@ -66,11 +74,6 @@ pub(crate) fn init_store(
     quarantine: Quarantine,
     allow_weak_store: AllowWeakStore,
 ) -> PyResult<()> {
-    let Store::Server(source) = store else {
-        return Err(raise(Error::invalid_argument(
-            "store must be the URL or the client of a server; a file is made by its first lease",
-        )));
-    };
     let named = match (secret, layout) {
         (Some(secret), None) => Namespace::new(namespace.0, &secret.0),
         (None, Some(layout)) => Namespace::for_layout(namespace.0, layout.0),
@@ -82,7 +85,10 @@ pub(crate) fn init_store(
     let terms = Terms { create: false, allow_weak_store: allow_weak_store.0 };
     let init = || {
         let namespace = named?.max_ttl_and_skew(ttl.0, max_skew.0)?;
-        source.connect(namespace, terms)?.init(quarantine.0)
+        match store {
+            Store::Here(location) => location.init(&namespace, quarantine.0),
+            Store::Server(source) => source.connect(namespace, terms)?.init(quarantine.0),
+        }
     };
     py.detach(|| call(init)).map_err(|raised| made(py, raised))
 }

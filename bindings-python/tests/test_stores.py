@@ -1,6 +1,8 @@
-"""Leases from PostgreSQL, Redis and etcd, with servers that the tests start."""
+"""Namespaces that are made, and leases from PostgreSQL, Redis and etcd, with servers that the tests
+start."""
 
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -28,7 +30,9 @@ from randflake import (
     Randflake,
     Snowflake,
     StoreError,
+    generate_secret,
     init_store,
+    list_leases,
 )
 from randflake.stores import Refused, Unavailable
 from servers import Server
@@ -284,9 +288,37 @@ def test_a_quarantine(server: Server, namespace: str) -> None:
     assert error.code == "STORE_QUARANTINED"
 
 
-def test_a_file_is_made_by_its_first_lease(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError):
-        init_store(str(tmp_path / "ids.db"), SECRET)
+@pytest.mark.parametrize("of", [Path, str, os.fsencode])
+def test_a_file_is_made_with_its_quarantine_or_without(
+    tmp_path: Path, of: Callable[[Path], Any]
+) -> None:
+    store = of(tmp_path / "ids.db")
+    init_store(store, SECRET, namespace="orders", ttl=600, max_skew=7, quarantine=True)
+    init_store(store, SECRET, namespace="orders")  # checks it
+    status = list_leases(store, namespace="orders")
+    assert (status.limits.max_ttl, status.limits.max_skew) == (600, 7)
+    assert 500 < status.floor - status.now <= 607
+    error = raised(lambda: Randflake.leased(store, SECRET, namespace="orders", acquire_timeout=0))
+    assert error.code == "STORE_QUARANTINED"
+
+    init_store(store, layout="twitter", namespace="posts")
+    with pytest.raises(InvalidArgumentError, match="layout"):
+        init_store(store, layout="twitter", namespace="orders")
+    error = raised(lambda: init_store(store, generate_secret(), namespace="orders"))
+    assert error.code == "SECRET_MISMATCH"
+    with Snowflake.leased(store, layout="twitter", namespace="posts") as flake:
+        assert flake.inspect(flake.generate()).node_id in flake.node_ids
+
+
+def test_what_is_no_store_is_not_made(tmp_path: Path) -> None:
+    missing = tmp_path / "missing" / "ids.db"
+    assert raised(lambda: init_store(missing, SECRET)).code == "STORE_UNAVAILABLE"
+    for wrong in ("mysql://app:hidden-word@localhost/app", "", "ids\0.db", ":memory:"):
+        with pytest.raises(InvalidArgumentError) as caught:
+            init_store(wrong, SECRET)
+        assert "hidden-word" not in str(caught.value)
+    with pytest.raises(InvalidTypeError):
+        init_store(7, SECRET)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
 
 

@@ -2,7 +2,7 @@ use std::{env, sync::Arc};
 
 use clap::error::ErrorKind as Wrong;
 use randflake::Result;
-use randflake_leases::{LeaseStore, Location, Namespace, SqliteStore};
+use randflake_leases::{LeaseStore, Location, Namespace};
 
 use crate::{Failure, OpenServer, usage};
 
@@ -60,7 +60,7 @@ impl StorePlace {
             let server = open_server(&store, namespace)?;
             return Ok(server.allow_weak_store(self.allow_weak_store).init(quarantine)?);
         }
-        Ok(SqliteStore::new(store, namespace)?.init(quarantine)?)
+        Ok(Location::from(store).init(&namespace, quarantine)?)
     }
 
     fn name(&self) -> Option<String> {

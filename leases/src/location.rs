@@ -1,3 +1,5 @@
+#[cfg(feature = "sqlite")]
+use std::time::Duration;
 use std::{
     fmt,
     path::{Path, PathBuf},
@@ -5,7 +7,13 @@ use std::{
 
 use randflake::{Error, Result};
 
+#[cfg(feature = "sqlite")]
+use crate::SqliteStore;
 use crate::{LeaseStore, Namespace, remote::RemoteStore};
+
+/// The keeper asks again, with the time of then: a long wait would be a skewed clock.
+#[cfg(feature = "sqlite")]
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Where a store is, and how to open it: once in each process that leases from it.
 ///
@@ -28,7 +36,16 @@ use crate::{LeaseStore, Namespace, remote::RemoteStore};
 /// # std::fs::remove_dir_all(&directory).unwrap();
 /// # Ok::<(), randflake::Error>(())
 /// ```
-pub struct Location(Box<Open>);
+pub struct Location(Place);
+
+enum Place {
+    #[cfg(feature = "sqlite")]
+    File(PathBuf),
+    Url(String),
+    Function(Box<Open>),
+    /// None, and why.
+    Nowhere(String),
+}
 
 type Open = dyn Fn(Namespace) -> Result<Box<dyn LeaseStore>> + Send + Sync;
 
@@ -38,7 +55,7 @@ impl Location {
     pub fn new(
         open: impl Fn(Namespace) -> Result<Box<dyn LeaseStore>> + Send + Sync + 'static,
     ) -> Self {
-        Self(Box::new(open))
+        Self(Place::Function(Box::new(open)))
     }
 
     /// Opens the store for a namespace.
@@ -47,11 +64,50 @@ impl Location {
     ///
     /// As the function that opens it: `INVALID_ARGUMENT` for what is no place of a store.
     pub fn open(&self, namespace: &Namespace) -> Result<Box<dyn LeaseStore>> {
-        (self.0)(namespace.clone())
+        let namespace = namespace.clone();
+        match &self.0 {
+            #[cfg(feature = "sqlite")]
+            Place::File(path) => {
+                Ok(Box::new(SqliteStore::new(path, namespace)?.patience(PATIENCE)))
+            }
+            Place::Url(url) => Ok(Box::new(RemoteStore::open(url, namespace)?)),
+            Place::Function(open) => open(namespace),
+            Place::Nowhere(why) => Err(Error::invalid_argument(why.clone())),
+        }
     }
 
-    fn failing(message: String) -> Self {
-        Self::new(move |_| Err(Error::invalid_argument(message.clone())))
+    /// Makes the namespace if it is not there, and checks it if it is, as
+    /// [`RemoteStore::init`] does and `SqliteStore::init`.
+    ///
+    /// # Errors
+    ///
+    /// As [`LeaseStore::acquire`]. `INVALID_ARGUMENT` also for a store that a function opens, which
+    /// alone knows how to make it.
+    ///
+    /// ```
+    /// use randflake::Secret;
+    /// use randflake_leases::{Location, Namespace};
+    /// # let directory = std::env::temp_dir().join(format!("randflake-init-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&directory).unwrap();
+    /// # let path = directory.join("ids.db");
+    ///
+    /// let orders = Namespace::new("orders", &Secret::random())?;
+    /// Location::from(path.as_path()).init(&orders, false)?;
+    /// assert!(path.exists());
+    /// # std::fs::remove_dir_all(&directory).unwrap();
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    pub fn init(&self, namespace: &Namespace, quarantine: bool) -> Result<()> {
+        let namespace = namespace.clone();
+        match &self.0 {
+            #[cfg(feature = "sqlite")]
+            Place::File(path) => SqliteStore::new(path, namespace)?.init(quarantine),
+            Place::Url(url) => RemoteStore::open(url, namespace)?.init(quarantine),
+            Place::Function(_) => Err(Error::invalid_argument(
+                "a store that a function opens is made by a call of its own init",
+            )),
+            Place::Nowhere(why) => Err(Error::invalid_argument(why.clone())),
+        }
     }
 }
 
@@ -60,14 +116,13 @@ impl From<&str> for Location {
     fn from(location: &str) -> Self {
         match location.split_once("://") {
             Some(("postgresql" | "postgres" | "redis" | "rediss" | "etcd" | "etcds", _)) => {
-                let url = location.to_owned();
-                Self::new(move |namespace| Ok(Box::new(RemoteStore::open(&url, namespace)?)))
+                Self(Place::Url(location.to_owned()))
             }
             // What follows may hold a password.
-            Some((scheme, _)) => Self::failing(format!(
+            Some((scheme, _)) => Self(Place::Nowhere(format!(
                 "there is no store for {scheme}:// here; a store is the path of a SQLite \
                  file, or the URL of PostgreSQL, Redis or etcd"
-            )),
+            ))),
             None => Path::new(location).into(),
         }
     }
@@ -88,20 +143,16 @@ impl From<&Path> for Location {
 #[cfg(feature = "sqlite")]
 impl From<PathBuf> for Location {
     fn from(path: PathBuf) -> Self {
-        // The keeper asks again, with the time of then: a long wait would be a skewed clock.
-        const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
         // Not the directory of the moment in which a child opens it.
-        let path = std::path::absolute(&path).unwrap_or(path);
-        Self::new(move |namespace| {
-            Ok(Box::new(crate::SqliteStore::new(&path, namespace)?.patience(PATIENCE)))
-        })
+        Self(Place::File(std::path::absolute(&path).unwrap_or(path)))
     }
 }
 
 #[cfg(not(feature = "sqlite"))]
 impl From<PathBuf> for Location {
     fn from(path: PathBuf) -> Self {
-        Self::failing(format!("{} is a SQLite file, and this was built without", path.display()))
+        let why = format!("{} is a SQLite file, and this was built without", path.display());
+        Self(Place::Nowhere(why))
     }
 }
 

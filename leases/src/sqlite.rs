@@ -136,7 +136,6 @@ impl SqliteStore {
         self
     }
 
-    /// Does one operation in one transaction, and tries again while others have the file.
     /// Makes the namespace if it is not there, and checks it if it is; as
     /// [`RemoteStore::init`](crate::remote::RemoteStore::init) does, with the same `quarantine`.
     /// Without it the first operation makes the namespace.
@@ -153,6 +152,7 @@ impl SqliteStore {
         })
     }
 
+    /// Does one operation in one transaction, and tries again while others have the file.
     fn atomically<T>(
         &mut self,
         operation: impl Fn(&mut Transaction<'_>, i64) -> Result<T, Failure>,

@@ -276,6 +276,36 @@ fn what_is_wrong_is_told_at_once() {
 }
 
 #[test]
+fn a_place_makes_its_namespaces_itself() {
+    let scratch = Scratch::new();
+    let secret = Secret::random();
+    let path = scratch.path("ids.db");
+    let init = |location: Location, name, quarantine| {
+        let namespace = Namespace::new(name, &secret).expect("a name");
+        location.init(&namespace, quarantine)
+    };
+    let init_file = |name, quarantine| init(path.as_path().into(), name, quarantine);
+    assert_eq!(init_file("orders", false), Ok(()));
+    assert_eq!(init_file("users", true), Ok(()));
+    for name in ["orders", "users"] {
+        assert_eq!(init_file(name, name == "orders"), Ok(()), "it is there, and stays as it is");
+        let builder = Leased::builder(path.as_path(), &secret).namespace(name);
+        let leased = kind(builder.acquire_timeout(Duration::ZERO).open());
+        let quarantined = Err(ErrorKind::StoreQuarantined);
+        assert_eq!(leased, if name == "users" { quarantined } else { Ok(()) }, "{name}");
+    }
+    let theirs = Namespace::new("orders", &Secret::random()).expect("a name");
+    let refused = Location::from(path.as_path()).init(&theirs, false);
+    assert_eq!(kind(refused), Err(ErrorKind::SecretMismatch));
+
+    let invalid = Err(ErrorKind::InvalidArgument);
+    for location in ["", ":memory:", "ids\0.db", "mysql://me:hush@host/db"] {
+        assert_eq!(kind(init(location.into(), "orders", false)), invalid, "{location}");
+    }
+    assert_eq!(kind(init(Shared::of(1).location(), "orders", false)), invalid, "a function");
+}
+
+#[test]
 fn two_namespaces_of_a_file_have_nothing_to_do_with_each_other() {
     let scratch = Scratch::new();
     let path = scratch.path("ids.db");

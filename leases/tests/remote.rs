@@ -19,10 +19,10 @@ use std::{
 use common::{
     Dial, SECOND, START, acquire, assert_disjoint, granted, namespace, release, renew, secret,
 };
-use randflake::{Clock, ErrorKind, SystemClock, layout};
+use randflake::{Clock, ErrorKind, Layout, SystemClock, layout};
 use randflake_leases::{
-    Acquire, Acquired, Error, Fence, Fenced, LeaseStore, Namespace, NodeLease, Note, Operation,
-    Release, Released, Renew, Renewed, Reply, Result, Token,
+    Acquire, Acquired, Error, Fence, Fenced, LeaseStore, Leased, Location, Namespace, NodeLease,
+    Note, Operation, Release, Released, Renew, Renewed, Reply, Result, Token,
     laws::{self, Subject as _},
     operator::{self, Cut, List, Listed, ReleaseDead, Repair, Target},
     remote::{
@@ -125,6 +125,14 @@ impl<S: LeaseStore> Patient<S> {
                 return outcome;
             }
             client_now = now();
+        }
+    }
+}
+
+impl Subject<'_> {
+    fn server(&self) -> &Server {
+        match self {
+            Self::Postgres(server) | Self::Redis(server) | Self::Etcd(server, _) => server,
         }
     }
 }
@@ -381,6 +389,74 @@ fn an_operation_is_one_round_trip() {
         assert_eq!(count.swap(0, Ordering::Relaxed), 1, "renew");
         release(&mut *store, token, leases[0].node_id, 0).expect("the server answers");
         assert_eq!(count.swap(0, Ordering::Relaxed), 1, "release");
+    });
+}
+
+/// By nothing but a URL: two generators and a plain holder have all node ids of the layout among
+/// them, each one once, and whoever has a secret or another layout has none.
+#[test]
+fn a_layout_is_leased_for_in_every_store() {
+    on_each(|subject| {
+        let layout = Layout::twitter();
+        let namespace = Namespace::for_layout("posts", layout).expect("a name");
+        // More than once, on a machine that has other things to do.
+        let init = |_| Location::from(subject.server().url()).init(&namespace, false);
+        let made: Vec<_> = (0..5).map(init).skip_while(Result::is_err).take(1).collect();
+        assert_eq!(made, [Ok(())]);
+        let mut store = subject.client(&namespace);
+        let held = granted(&mut *store, Token::random(), subject.now()).node_id;
+        let patient = |layout| {
+            let builder = Leased::for_layout(subject.server().url(), layout).namespace("posts");
+            builder.acquire_timeout(PATIENCE * 3)
+        };
+        let flakes = [(); 2].map(|()| patient(layout).open().expect("node ids are free"));
+        let mut node_ids = vec![held];
+        for flake in &flakes {
+            let lease = flake.lease().expect("open");
+            let mut ids = [0; 1000];
+            flake.fill(&mut ids).expect("the lease has just begun");
+            assert!(ids.is_sorted_by(|a, b| a < b));
+            let seconds = lease.start..lease.end_exclusive;
+            for parts in ids.map(|id| flake.inspect(id).expect("its own")) {
+                assert_eq!([parts.node_id][..], lease.node_ids);
+                assert!(seconds.contains(&parts.unix_ms.div_euclid(1000)), "{parts:?}");
+            }
+            node_ids.extend(lease.node_ids);
+        }
+
+        let others = granted_many(&mut *store, Token::random(), 2000, subject.now());
+        node_ids.extend(others.iter().map(|lease| lease.node_id));
+        node_ids.sort_unstable();
+        assert!(node_ids.into_iter().eq(0..1024), "those of the layout, each one once");
+        let outcome = acquire(&mut *store, Token::random(), 1, subject.now());
+        assert!(matches!(outcome, Ok(Acquired::Busy { .. })), "{outcome:?}");
+
+        let url = subject.server().url();
+        let encrypted = Leased::builder(url, &secret()).namespace("posts");
+        let encrypted = encrypted.acquire_timeout(PATIENCE * 3).open().map(drop);
+        for refused in [encrypted, patient(Layout::discord()).open().map(drop)] {
+            let error = refused.expect_err("has another layout");
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+            assert!(error.to_string().contains(&layout.fingerprint()), "{error}");
+        }
+
+        // A successor may begin in the second after the last id.
+        let [flake, _] = flakes;
+        let (node_id, last) = (flake.node_ids()[0], flake.generate().expect("an id"));
+        let last = flake.inspect(last).expect("its own").unix_ms.div_euclid(1000);
+        flake.close();
+        let given_back = || {
+            let listed = operator::inspect(&mut *subject.client(&namespace), node_id);
+            listed.expect("the server answers").nodes[0]
+        };
+        for _ in 0..6000 {
+            if !given_back().held {
+                break;
+            }
+            thread::sleep(Duration::from_millis(10)); // the machine is busy
+        }
+        let node = given_back();
+        assert_eq!((node.held, node.lease.end_exclusive), (false, last + 1));
     });
 }
 

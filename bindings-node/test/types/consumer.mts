@@ -152,6 +152,7 @@ await using leasedSnowflake: LeasedSnowflake = await Snowflake.leased('posts.db'
 const anySnowflake: Snowflake = leasedSnowflake
 console.log(leasedSnowflake.lease?.state, anySnowflake.lease?.start)
 await initStore('redis://localhost', undefined, { layout: 'twitter', namespace: 'posts' })
+await initStore(new URL('file:///ids.db'), secret, { quarantine: true })
 // @ts-expect-error no secret
 await Snowflake.leased('posts.db', secret)
 const cloak = new Cloak(secret, 'orders.id')

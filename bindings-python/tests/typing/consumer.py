@@ -144,7 +144,7 @@ init_store(Mine(), secret)
 init_store(client, bytes.fromhex(secret), allow_weak_store=True)
 Randflake.leased(connection, secret)
 Randflake.leased(pool, secret, max_skew=1)
-init_store(Path("ids.db"), secret)  # type: ignore[arg-type]
+init_store(Path("ids.db"), secret, quarantine=True)
 init_store(OfNumbers(), secret)  # type: ignore[arg-type]
 init_store(adapter, secret, create=True)  # type: ignore[call-arg]
 Randflake.leased(object(), secret)  # type: ignore[arg-type]

@@ -434,9 +434,9 @@ pub(super) async fn acquire(
     if !complete && !taken.held && leases.len() < want {
         free_at = None;
         for (first, last) in blocks(request.token, limits, BLOCK) {
-            let node_ids: Vec<u32> = (first..=last)
-                .filter(|node_id| leases.iter().all(|lease| lease.node_id != *node_id))
-                .collect();
+            leases.sort_unstable();
+            let is_new = |id: &u32| leases.binary_search_by_key(id, |lease| lease.node_id).is_err();
+            let node_ids: Vec<u32> = (first..=last).filter(is_new).collect();
             let look = Look::Block(first, last);
             let left = want - leases.len();
             let taken = take(of, line, request, &node_ids, &look, None, left, now).await?;

@@ -426,9 +426,9 @@ pub(super) async fn acquire(of: &Protocol, line: &Line, request: &Acquire) -> Re
     let is_open = |status: &str| matches!(status, "OK" | "BUSY");
     if !complete && is_open(&answer.status) && leases.len() < want {
         for (first, last) in blocks(request.token, limits, BLOCK) {
-            let node_ids: Vec<u32> = (first..=last)
-                .filter(|node_id| leases.iter().all(|lease| lease.node_id != *node_id))
-                .collect();
+            leases.sort_unstable();
+            let is_new = |id: &u32| leases.binary_search_by_key(id, |lease| lease.node_id).is_err();
+            let node_ids: Vec<u32> = (first..=last).filter(is_new).collect();
             let since = answer.now.saturating_sub(first_now);
             answer = ask(&node_ids, want - leases.len(), since).await?;
             leases.extend(answer.leases);
