@@ -8,6 +8,7 @@
 
 import argparse
 import json
+import math
 import os
 import platform
 import random
@@ -24,6 +25,9 @@ import report
 BENCH = Path(__file__).resolve().parent
 ROOT = BENCH.parent
 BUILT = ROOT / "target" / "bench"
+
+# A sample is the fastest of so many runs.
+RUNS = 8
 
 # More than this share of one processor, used by others, disturbs a round.
 DISTURBING = 0.12
@@ -91,7 +95,7 @@ def build() -> dict[str, list[str | Path]]:
 
 
 class Worker:
-    """A process that takes samples."""
+    """A process that runs cases."""
 
     def __init__(self, command: list[str | Path]) -> None:
         self.process = subprocess.Popen(
@@ -106,7 +110,7 @@ class Worker:
             sys.exit(f"{self.process.args!r} ended with status {self.process.wait()}")
         return line
 
-    def sample(self, case: str) -> float:
+    def run(self, case: str) -> float:
         assert self.process.stdin is not None
         self.process.stdin.write(case + "\n")
         return float(self.answer())
@@ -140,14 +144,18 @@ def measure(workers: dict[str, Worker], wanted: int) -> tuple[list[Sample], dict
         for name, _, _ in report.wanted(language, it.says)
     ]
     everyone = list(workers.values())
-    for language, case in cases:  # to find out how many times make a sample
-        workers[language].sample(case)
+    for language, case in cases:  # to find out how many times make a run
+        workers[language].run(case)
     rounds: list[tuple[float, Sample]] = []
     undisturbed = 0
     while undisturbed < wanted and len(rounds) < 3 * wanted:
-        random.shuffle(cases)
         start, before = time.perf_counter(), others_cpu_seconds(everyone)
-        sample = {(language, case): workers[language].sample(case) for language, case in cases}
+        sample = dict.fromkeys(cases, math.inf)
+        for _ in range(RUNS):
+            random.shuffle(cases)
+            for language, case in cases:
+                nanos = workers[language].run(case)
+                sample[language, case] = min(sample[language, case], nanos)
         took = time.perf_counter() - start
         disturbed = (others_cpu_seconds(everyone) - before) / took
         rounds.append((disturbed, sample))

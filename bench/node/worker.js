@@ -1,5 +1,5 @@
-// Measures the Node cases. Says on the first line which there are, then takes one sample of each
-// case that it is asked for by name; see ../run.py.
+// Measures the Node cases. Says on the first line which there are, then does one run of each case
+// that it is asked for by name; see ../run.py.
 
 import crypto from 'node:crypto'
 import { createRequire } from 'node:module'
@@ -17,9 +17,7 @@ const { Randflake, Inspector, Snowflake } = require('../../bindings-node')
 const floor = { exports: {} }
 process.dlopen(floor, process.argv[2], os.constants.dlopen.RTLD_NOW)
 
-// A sample is the fastest of so many runs, which take so many milliseconds each: what disturbs comes
-// and goes.
-const RUNS = 4
+/** How long one run takes, in milliseconds. */
 const RUN = 5
 const BATCH = 4096
 // As many node ids as one generator can have: 2**31 ids a second, more than any case makes.
@@ -98,7 +96,7 @@ function timed({ loop, it }, times) {
 }
 
 /** Returns the nanoseconds per id, loop and store included. */
-function sample(it) {
+function run(it) {
   if (it.times === 0) {
     // Until it is compiled.
     for (let took = 0; took < 8 * RUN; took += timed(it, 100)) {}
@@ -107,8 +105,8 @@ function sample(it) {
   }
   // What ran before has emptied the caches.
   timed(it, Math.ceil(it.times / 4))
-  const each = Math.min(...Array.from({ length: RUNS }, () => timed(it, it.times))) / it.times
-  // What disturbed the first samples does not decide on the others.
+  const each = timed(it, it.times) / it.times
+  // What disturbed the first runs does not decide on the others.
   it.times = Math.max(1, Math.floor(RUN / each))
   return (each / it.ids) * 1e6
 }
@@ -117,5 +115,5 @@ const byName = new Map(cases.map((it) => [it.name, it]))
 const listed = cases.map(({ name, label, kind }) => [name, label, kind])
 console.log(JSON.stringify({ cases: listed, facts: { node: process.version.slice(1) } }))
 for await (const name of readline.createInterface({ input: process.stdin })) {
-  console.log(sample(byName.get(name)))
+  console.log(run(byName.get(name)))
 }

@@ -1,6 +1,6 @@
 """Measures the Python cases of the module named on the command line.
 
-Says on the first line which there are, then takes one sample of each case that it is asked for by
+Says on the first line which there are, then does one run of each case that it is asked for by
 name; see ../run.py.
 """
 
@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from timeit import Timer
 from typing import Any
 
-# A sample is the fastest of so many runs, which take so many seconds each: what disturbs comes and
-# goes.
-RUNS = 4
+# How long one run takes, in seconds.
 RUN = 0.005
 
 
@@ -34,7 +32,7 @@ class Case:
     """How many ids a call makes."""
     times: int = 0
 
-    def sample(self) -> float:
+    def run(self) -> float:
         """Returns the nanoseconds per id, the loop included."""
         timer = Timer(
             "call()" if self.argument is None else "call(argument)",
@@ -48,8 +46,8 @@ class Case:
                 self.times *= 2
         # What ran before has emptied the caches.
         timer.timeit(self.times // 4 + 1)
-        each = min(timer.repeat(RUNS, self.times)) / self.times
-        # What disturbed the first samples does not decide on the others.
+        each = timer.timeit(self.times) / self.times
+        # What disturbed the first runs does not decide on the others.
         self.times = max(1, int(RUN / each))
         return each / self.ids * 1e9
 
@@ -59,7 +57,7 @@ def serve(cases: list[Case], facts: dict[str, str]) -> None:
     listed = [(case.name, case.label, case.kind) for case in cases]
     print(json.dumps({"cases": listed, "facts": facts}), flush=True)
     for line in sys.stdin:
-        print(by_name[line.strip()].sample(), flush=True)
+        print(by_name[line.strip()].run(), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-//! The Rust cases. Says on the first line which there are, then takes one sample of each case that
+//! The Rust cases. Says on the first line which there are, then does one run of each case that
 //! it is asked for by name; see `../run.py`.
 
 #![allow(clippy::disallowed_methods, reason = "the clock of the library is not the stopwatch")]
@@ -27,8 +27,7 @@ impl Secret {
     }
 }
 
-/// A sample is the fastest of so many runs, which take so long each: what disturbs comes and goes.
-const RUNS: u32 = 4;
+/// How long one run takes.
 const RUN: Duration = Duration::from_millis(5);
 
 /// Something to measure.
@@ -41,13 +40,13 @@ pub struct Case {
     pub kind: &'static str,
     /// Runs so many times and returns how long that took for how many ids.
     pub run: Box<dyn FnMut(u64) -> (Duration, u64)>,
-    /// How many times make one of them; 0 before the first.
+    /// How many times make a run; 0 before the first.
     pub times: u64,
 }
 
 impl Case {
     /// Returns the nanoseconds per id.
-    fn sample(&mut self) -> f64 {
+    fn run(&mut self) -> f64 {
         if self.times == 0 {
             self.times = 1;
             while (self.run)(self.times).0 < RUN / 2 {
@@ -56,9 +55,8 @@ impl Case {
         }
         // What ran before has emptied the caches.
         (self.run)(self.times / 4 + 1);
-        let runs = (0..RUNS).map(|_| (self.run)(self.times));
-        let (took, ids) = runs.min().expect("at least one");
-        // What disturbed the first samples does not decide on the others.
+        let (took, ids) = (self.run)(self.times);
+        // What disturbed the first runs does not decide on the others.
         let factor = RUN.as_secs_f64() / took.as_secs_f64();
         self.times = ((self.times as f64 * factor) as u64).max(1);
         took.as_secs_f64() * 1e9 / ids as f64
@@ -90,7 +88,7 @@ fn main() -> io::Result<()> {
     for name in io::stdin().lock().lines() {
         let name = name?;
         let case = cases.iter_mut().find(|case| case.name == name);
-        writeln!(out, "{}", case.expect("a case of the list").sample())?;
+        writeln!(out, "{}", case.expect("a case of the list").run())?;
         out.flush()?;
     }
     Ok(())
