@@ -48,8 +48,10 @@ mod exclusive {
     static HOLDER: AtomicU64 = AtomicU64::new(0);
     const FORKING: u64 = 1 << 63;
 
-    /// Long enough to leave the processor to the holder, who is about to wait for a disk.
+    /// Long enough to leave the processor to the holder, who is about to wait for a disk. Who waits
+    /// long does it less and less often: many who ask all the time would keep it from the holder.
     const PAUSE: Duration = Duration::from_micros(100);
+    const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
     /// The right to have SQLite open, one thread of the process at a time. No fork comes in
     /// between: it waits for the holder, so that a child never has an open connection, a locked
@@ -61,6 +63,7 @@ mod exclusive {
         /// Waits for the lock.
         pub(crate) fn take() -> Result<Self> {
             let life = Life::current().0.number();
+            let mut pause = PAUSE;
             while let Err(holder) = try_take(life) {
                 if holder & !FORKING != life {
                     return Err(Error::new(
@@ -69,7 +72,8 @@ mod exclusive {
                          other means than fork(): it can use no store",
                     ));
                 }
-                thread::sleep(PAUSE);
+                thread::sleep(pause);
+                pause = LONGEST_PAUSE.min(2 * pause);
             }
             let taken = Self(());
             watch_forks()?;
