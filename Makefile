@@ -15,7 +15,6 @@ MINUTES ?= 10
 QUICK_BUILD := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
 
 .DEFAULT_GOAL := help
-.NOTPARALLEL:
 .PHONY: help demo test lint bench bench-stores fuzz soak setup fmt vectors clean check-tools \
 	python node test-core test-loom test-python test-node test-stores test-cross test-fuzz \
 	test-packages test-instructions instructions-bounds test-soak test-readme lint-rust lint-python lint-node lint-scripts
@@ -26,9 +25,9 @@ help: ## lists the targets
 demo: check-tools python node ## makes ids in Python and in Node, and has each read the other's
 	@scripts/demo
 
-# The README tests stay last: they run the commands a newcomer would, and pytest's
-# summary closes the log.
-test: test-core test-loom test-python test-node test-stores test-cross test-fuzz test-packages test-instructions test-soak test-readme ## runs every test, in all three languages
+# With `-j2`, what compiles goes on beside what waits. The README tests stay last: they run the
+# commands a newcomer would, and pytest's summary closes the log.
+test: test-core test-loom test-packages test-python test-fuzz test-node test-stores test-cross test-instructions test-soak test-readme ## runs every test, in all three languages
 
 lint: lint-rust lint-python lint-node lint-scripts ## runs every linter, format check and type check
 
@@ -105,7 +104,6 @@ test-core: check-tools ## the core, its examples, and the freshness of the vecto
 	cargo test --locked --all-features
 
 test-loom: check-tools ## the core under every interleaving of its threads, and mutants that it must catch
-	RUSTFLAGS='--cfg loom' cargo test --locked -p randflake --target-dir target/loom --lib loom_tests
 	scripts/loom-mutants
 
 test-python: python ## the Python package
@@ -115,7 +113,7 @@ test-node: node ## the Node package
 	cd bindings-node && node --test $$(find test -name '*.test.*js' | sort)
 
 test-stores: python node ## the laws of stores with a server, through the clients of Python and of Node
-	cargo test --locked --all-features -p randflake-leases --test remote languages -- --ignored
+	cargo test --locked --all-features --test remote languages -- --ignored
 
 test-cross: python node ## ids made in each language, read in the others, and the command of all three
 	$(PYTHON_ENV)/python -m pytest tests/cross_language
@@ -148,10 +146,10 @@ lint-rust: check-tools ## clippy, rustfmt and rustdoc
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cd bench && cargo fmt --check
 	CUSTOM_LIBFUZZER_PATH=not/linked.a cargo clippy --locked --manifest-path fuzz/Cargo.toml \
-		--target-dir target/fuzz/lint -- -D warnings
+		--target-dir target -- -D warnings
 	PYO3_BUILD_EXTENSION_MODULE=1 cargo clippy --locked --manifest-path bench/Cargo.toml \
-		--target-dir target/bench/lint -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps -p randflake -p randflake-leases -p randflake-cli --all-features
+		--target-dir target -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --workspace --all-features
 
 lint-python: python ## ruff, mypy, and the stubs against the binary
 	$(PYTHON_ENV)/ruff format --check .

@@ -9,10 +9,17 @@ const { test } = require('node:test')
 
 // The shipped library has no function that panics, so one that has is built beside it.
 test('a panic becomes an error, and the process lives', () => {
+  // Where the README's debug build is made, too.
+  const CARGO_TARGET_DIR = join(__dirname, '..', '..', 'target', 'clone')
   const build = spawnSync(
     'cargo',
     ['build', '--locked', '--features', 'panic-test', '--message-format', 'json'],
-    { cwd: join(__dirname, '..'), encoding: 'utf8', maxBuffer: 2 ** 26 },
+    {
+      cwd: join(__dirname, '..'),
+      env: { ...process.env, CARGO_TARGET_DIR },
+      encoding: 'utf8',
+      maxBuffer: 2 ** 26,
+    },
   )
   assert.equal(build.status, 0, build.stderr)
   const artifact = build.stdout
