@@ -14,6 +14,10 @@ MINUTES ?= 10
 # Where what is built is used once, and nothing is measured.
 QUICK_BUILD := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
 
+# With `-j`, make offers its children job slots that it closes to them: cargo would take for those
+# whatever else it finds open.
+unexport MAKEFLAGS MFLAGS
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench bench-stores fuzz soak setup fmt vectors clean check-tools \
 	python node test-core test-loom test-python test-node test-stores test-cross test-fuzz \
