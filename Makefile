@@ -11,8 +11,12 @@ SECONDS ?= 300
 # How long `make soak` runs.
 MINUTES ?= 10
 
+# Named for all that is built for release, as `napi` does: cargo shares nothing between builds that
+# name the target and builds that do not.
+HOST = $(shell rustc --print host-tuple)
+
 # Where what is built is used once, and nothing is measured.
-QUICK_BUILD := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
+QUICK_BUILD = CARGO_BUILD_TARGET=$(HOST) CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
 
 # With `-j`, make offers its children job slots that it closes to them: cargo would take for those
 # whatever else it finds open.
@@ -45,7 +49,7 @@ fuzz: check-tools ## fuzzes each target for SECONDS seconds (300 unless set)
 	scripts/fuzz $(SECONDS)
 
 soak: python node ## runs a fleet of holders of leases under faults for MINUTES minutes (10 unless set)
-	cargo build --locked --release --quiet -p randflake-soak
+	cargo build --locked --release --target $(HOST) --quiet -p randflake-soak
 	$(PYTHON_ENV)/python tests/soak/soak.py --minutes $(MINUTES)
 
 setup: check-tools target/setup/python target/setup/node ## creates .venv and installs the pinned development tools
@@ -94,8 +98,8 @@ endif
 # The wheel is installed as a user would, so the tests see what is shipped.
 python: target/setup/python ## builds the Python package and installs it into .venv
 	rm -rf target/dist/python
-	$(PYTHON_ENV)/maturin build --locked --release --quiet --interpreter $(PYTHON_ENV)/python \
-		--manifest-path bindings-python/Cargo.toml --out target/dist/python
+	$(PYTHON_ENV)/maturin build --locked --release --target $(HOST) --quiet \
+		--interpreter $(PYTHON_ENV)/python --manifest-path bindings-python/Cargo.toml --out target/dist/python
 	$(PYTHON_ENV)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
 		--force-reinstall target/dist/python/*.whl
 
