@@ -11,11 +11,18 @@ SECONDS ?= 300
 # How long `make soak` runs.
 MINUTES ?= 10
 
+# Named for all that is built for release, as `napi` does: cargo shares nothing between builds that
+# name the target and builds that do not.
+HOST = $(shell rustc --print host-tuple)
+
 # Where what is built is used once, and nothing is measured.
-QUICK_BUILD := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
+QUICK_BUILD = CARGO_BUILD_TARGET=$(HOST) CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
+
+# With `-j`, make offers its children job slots that it closes to them: cargo would take for those
+# whatever else it finds open.
+unexport MAKEFLAGS MFLAGS
 
 .DEFAULT_GOAL := help
-.NOTPARALLEL:
 .PHONY: help demo test lint bench bench-stores fuzz soak setup fmt vectors clean check-tools \
 	python node test-core test-loom test-python test-node test-stores test-cross test-fuzz \
 	test-packages test-instructions instructions-bounds test-soak test-readme lint-rust lint-python lint-node lint-scripts
@@ -26,9 +33,9 @@ help: ## lists the targets
 demo: check-tools python node ## makes ids in Python and in Node, and has each read the other's
 	@scripts/demo
 
-# The README tests stay last: they run the commands a newcomer would, and pytest's
-# summary closes the log.
-test: test-core test-loom test-python test-node test-stores test-cross test-fuzz test-packages test-instructions test-soak test-readme ## runs every test, in all three languages
+# With `-j2`, what compiles goes on beside what waits. The README tests stay last: they run the
+# commands a newcomer would, and pytest's summary closes the log.
+test: test-core test-loom test-packages test-python test-fuzz test-node test-stores test-cross test-instructions test-soak test-readme ## runs every test, in all three languages
 
 lint: lint-rust lint-python lint-node lint-scripts ## runs every linter, format check and type check
 
@@ -42,7 +49,7 @@ fuzz: check-tools ## fuzzes each target for SECONDS seconds (300 unless set)
 	scripts/fuzz $(SECONDS)
 
 soak: python node ## runs a fleet of holders of leases under faults for MINUTES minutes (10 unless set)
-	cargo build --locked --release --quiet -p randflake-soak
+	cargo build --locked --release --target $(HOST) --quiet -p randflake-soak
 	$(PYTHON_ENV)/python tests/soak/soak.py --minutes $(MINUTES)
 
 setup: check-tools target/setup/python target/setup/node ## creates .venv and installs the pinned development tools
@@ -91,8 +98,8 @@ endif
 # The wheel is installed as a user would, so the tests see what is shipped.
 python: target/setup/python ## builds the Python package and installs it into .venv
 	rm -rf target/dist/python
-	$(PYTHON_ENV)/maturin build --locked --release --quiet --interpreter $(PYTHON_ENV)/python \
-		--manifest-path bindings-python/Cargo.toml --out target/dist/python
+	$(PYTHON_ENV)/maturin build --locked --release --target $(HOST) --quiet \
+		--interpreter $(PYTHON_ENV)/python --manifest-path bindings-python/Cargo.toml --out target/dist/python
 	$(PYTHON_ENV)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
 		--force-reinstall target/dist/python/*.whl
 
@@ -105,7 +112,6 @@ test-core: check-tools ## the core, its examples, and the freshness of the vecto
 	cargo test --locked --all-features
 
 test-loom: check-tools ## the core under every interleaving of its threads, and mutants that it must catch
-	RUSTFLAGS='--cfg loom' cargo test --locked -p randflake --target-dir target/loom --lib loom_tests
 	scripts/loom-mutants
 
 test-python: python ## the Python package
@@ -115,7 +121,7 @@ test-node: node ## the Node package
 	cd bindings-node && node --test $$(find test -name '*.test.*js' | sort)
 
 test-stores: python node ## the laws of stores with a server, through the clients of Python and of Node
-	cargo test --locked --all-features -p randflake-leases --test remote languages -- --ignored
+	cargo test --locked --all-features --test remote languages -- --ignored
 
 test-cross: python node ## ids made in each language, read in the others, and the command of all three
 	$(PYTHON_ENV)/python -m pytest tests/cross_language
@@ -148,10 +154,10 @@ lint-rust: check-tools ## clippy, rustfmt and rustdoc
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cd bench && cargo fmt --check
 	CUSTOM_LIBFUZZER_PATH=not/linked.a cargo clippy --locked --manifest-path fuzz/Cargo.toml \
-		--target-dir target/fuzz/lint -- -D warnings
+		--target-dir target -- -D warnings
 	PYO3_BUILD_EXTENSION_MODULE=1 cargo clippy --locked --manifest-path bench/Cargo.toml \
-		--target-dir target/bench/lint -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps -p randflake -p randflake-leases -p randflake-cli --all-features
+		--target-dir target -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --workspace --all-features
 
 lint-python: python ## ruff, mypy, and the stubs against the binary
 	$(PYTHON_ENV)/ruff format --check .

@@ -2,28 +2,33 @@
 
 const assert = require('node:assert/strict')
 const { spawnSync } = require('node:child_process')
-const { copyFileSync, mkdtempSync, rmSync } = require('node:fs')
+const { mkdtempSync, readdirSync, rmSync } = require('node:fs')
 const { tmpdir } = require('node:os')
 const { join } = require('node:path')
 const { test } = require('node:test')
 
 // The shipped library has no function that panics, so one that has is built beside it.
 test('a panic becomes an error, and the process lives', () => {
-  const build = spawnSync(
-    'cargo',
-    ['build', '--locked', '--features', 'panic-test', '--message-format', 'json'],
-    { cwd: join(__dirname, '..'), encoding: 'utf8', maxBuffer: 2 ** 26 },
-  )
-  assert.equal(build.status, 0, build.stderr)
-  const artifact = build.stdout
-    .split('\n')
-    .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line))
-    .findLast((message) => message.target?.name === 'randflake_node')
   const folder = mkdtempSync(join(tmpdir(), 'randflake-panic-'))
   try {
-    const binary = join(folder, 'panic.node')
-    copyFileSync(artifact.filenames[0], binary)
+    const build = spawnSync(
+      join(__dirname, '..', 'node_modules', '.bin', 'napi'),
+      [
+        ...['build', '--platform', '--no-js', '--output-dir', folder, '--features', 'panic-test'],
+        ...['--', '--locked'],
+      ],
+      {
+        cwd: join(__dirname, '..'),
+        // Where the README's debug build is made, too.
+        env: { ...process.env, CARGO_TARGET_DIR: join(__dirname, '../../target/clone') },
+        encoding: 'utf8',
+      },
+    )
+    assert.equal(build.status, 0, build.stderr)
+    const binary = join(
+      folder,
+      readdirSync(folder).find((name) => name.endsWith('.node')),
+    )
     const script = `
       class RandflakeError extends Error {
         constructor(code, message) { super(message); this.code = code }

@@ -57,8 +57,9 @@ class Done(NamedTuple):
 
 @pytest.fixture(scope="module")
 def built() -> None:
-    command = ["cargo", "build", "--quiet", "--locked", "--all-features", "-p", "randflake-cli"]
-    subprocess.run(command, cwd=ROOT, check=True)
+    # For its own tests, as `make test-core` does: `cargo build` would compile all it needs anew.
+    build = ["cargo", "test", "--quiet", "--locked", "--all-features", "--no-run"]
+    subprocess.run([*build, "--test", "command"], cwd=ROOT, check=True)
 
 
 @pytest.fixture(params=COMMANDS)

@@ -40,9 +40,10 @@ ROOM_FOR_A_LEASE = 1.03
 
 def build() -> Path:
     """Builds the program, as the library is built for users."""
+    host = subprocess.check_output(["rustc", "--print", "host-tuple"], text=True).strip()
     build = [
         *("cargo", "build", "--locked", "--release", "--quiet", "--message-format=json"),
-        *("-p", "randflake-instructions"),
+        *("--target", host, "-p", "randflake-instructions"),
     ]
     output = subprocess.run(build, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
     programs = [Path(program) for program in re.findall(r'"executable":"([^"]+)"', output)]

@@ -40,7 +40,7 @@ RUN_ELSEWHERE = {
     r"make test-[a-z]+": "a part of `make test`",
     r"make lint": "checked before the tests by .ci/run",
     r"make bench": "takes minutes, and judges a machine, not the code",
-    r"make fuzz( SECONDS=\d+)?": "`make test` runs the same script for half a minute a target",
+    r"make fuzz( SECONDS=\d+)?": "`make test` runs the same script for seconds",
 }
 
 BLOCKS = [block for readme in readmes() for block in blocks_of(readme)]

@@ -31,7 +31,8 @@ import numpy as np
 from check import HISTORY, Checker, Verdict
 
 HERE = Path(__file__).resolve().parent
-RUST = HERE.parents[1] / "target" / "release" / "randflake-soak"
+HOST = subprocess.check_output(["rustc", "--print", "host-tuple"], text=True).strip()
+RUST = HERE.parents[1] / "target" / HOST / "release" / "randflake-soak"
 HOLDERS: dict[str, list[str | Path]] = {
     "rust": [RUST, "hold"],
     "python": [sys.executable, HERE / "holder.py"],
