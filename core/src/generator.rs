@@ -331,6 +331,10 @@ impl<F: Format, C: Clock> Generator<F, C> {
             let term = self.terms.current()?;
             let mut magazine = self.format.buffer().and_then(Buffer::take);
             let Some(state) = State::read(term, magazine.as_ref()) else { continue };
+            // What follows may be of the word's stamp or later: nothing older comes after it.
+            if let Some(magazine) = &mut magazine {
+                magazine.keep_only(state.word.stamp);
+            }
             let glance = self.format.glance(&self.clock);
             let usual = glance.and_then(|tick| usual_plan(term, state.seen, tick, want));
             let plan = if let Some(plan) = usual {

@@ -171,6 +171,47 @@ impl Clock for Stopping<'_> {
     }
 }
 
+/// A clock whose glance is a second late, as `time()` is for some milliseconds.
+struct Late<'a>(&'a AtomicI64);
+
+impl Clock for Late<'_> {
+    fn now(&self) -> Result<i64> {
+        Ok(self.0.load(Ordering::Relaxed) * 1_000_000_000)
+    }
+
+    fn glance(&self) -> Option<i64> {
+        Some(SECOND)
+    }
+}
+
+/// A thread that was given an id of a borrowed second, or waited for one, is not given what its
+/// magazine has left of an earlier one.
+#[test]
+fn a_borrowed_second_is_never_followed_by_an_older_one() {
+    for max_drift in [0, 1] {
+        let now = AtomicI64::new(SECOND);
+        let flake = leased(max_drift, Late(&now));
+        let timestamp = |id| flake.inspect(id).timestamp;
+        for _ in 0..5 {
+            flake.generate().expect("an id, and some more ahead");
+        }
+        now.store(SECOND + 1, Ordering::Relaxed);
+        // The rest of this second, and all of the next one.
+        let others = || {
+            for count in [IDS - 7, IDS] {
+                flake.fill(&mut vec![Id::default(); count]).expect("ids");
+            }
+        };
+        thread::scope(|scope| scope.spawn(others).join().expect("no panic"));
+        let mut id = [Id::default()];
+        let borrowed = flake.fill(&mut id).map(|()| timestamp(id[0]));
+        let expected =
+            if max_drift == 0 { Err(ErrorKind::SequenceExhausted) } else { Ok(SECOND + 2) };
+        assert_eq!(borrowed.map_err(|error| error.kind()), expected);
+        assert_eq!(flake.generate().map(timestamp).map_err(|error| error.kind()), expected);
+    }
+}
+
 /// A thread that finds its magazine taken goes to another, in which older ids may be left.
 #[test]
 fn time_never_runs_backwards_on_one_thread() {
