@@ -1,8 +1,8 @@
 //! Short ticks told by the processor's counter, which costs less than half of what the clock does.
 //!
 //! A look at the clock says which tick it is and how long that goes on; the counter says whether
-//! that time is over. How fast it counts is taken from the clock, too, always the slower way: so a
-//! tick is called over a little too soon, and then the clock is asked.
+//! that time is over. How fast it counts is taken from the clock, too, always the slower way: so on
+//! a clock that goes evenly a tick is called over a little too soon, and then the clock is asked.
 
 use crate::{
     Clock, Layout, Result,
@@ -25,18 +25,25 @@ const SPEED_SHIFT: u32 = 20;
 const FASTEST: u64 = 8 << SPEED_SHIFT;
 const SLOWEST: u64 = (1 << SPEED_SHIFT) / 64;
 
-/// No tick is told for more counts than this. A counter that was set back is caught by it.
+/// No tick is told for more counts than this. A counter that was set back by more is caught by it.
 const MOST_COUNTS: u64 = LONGEST * 8;
 
+/// What stands for no tick: no claim is of this one.
+const NONE: u64 = u64::MAX;
+
 /// The tick that the clock showed last, and the count at which it is over.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Lap {
+    /// `NONE` while the speed is not known.
     tick: AtomicU64,
-    /// Not later than the end of `tick`.
+    /// Not later than the end of `tick`, on a clock that goes evenly.
     until: AtomicU64,
-    /// Whoever finds it set does not wait, but leaves the rest as it is.
+    /// Whoever finds it set does not wait, but leaves the rest as it is; so it is in a child that
+    /// was forked while another thread had set it, which then looks each time.
     taken: AtomicBool,
     // From here on: read and written only by whoever has set `taken`, which orders it.
+    /// The count before the last look that was noted.
+    noted: AtomicU64,
     base_count: AtomicU64,
     base_nanos: AtomicU64,
     /// Counts per 2^20 ns between the last two bases; 0: not known yet.
@@ -47,6 +54,19 @@ pub(crate) struct Lap {
 }
 
 impl Lap {
+    pub(crate) fn new() -> Self {
+        Self {
+            tick: AtomicU64::new(NONE),
+            until: AtomicU64::new(0),
+            taken: AtomicBool::new(false),
+            noted: AtomicU64::new(0),
+            base_count: AtomicU64::new(0),
+            base_nanos: AtomicU64::new(0),
+            speed: AtomicU64::new(0),
+            speed_before: AtomicU64::new(0),
+        }
+    }
+
     /// Returns a tick that the clock has reached and that goes on, if the counter tells.
     #[inline]
     pub(crate) fn tick(&self, clock: &impl Clock) -> Option<u64> {
@@ -55,7 +75,8 @@ impl Lap {
         let until = self.until.load(Ordering::Acquire);
         let tick = self.tick.load(Ordering::Relaxed);
         // Wraps, and is too much, where it is over.
-        (until.wrapping_sub(count).wrapping_sub(1) < MOST_COUNTS).then_some(tick)
+        let goes_on = until.wrapping_sub(count).wrapping_sub(1) < MOST_COUNTS;
+        (goes_on && tick != NONE).then_some(tick)
     }
 
     /// Looks at the clock, and notes until when its tick goes on.
@@ -67,11 +88,18 @@ impl Lap {
             && let Some((tick, nanos)) = layout.tick_at(now, self.tick.load(Ordering::Relaxed))
             && !self.taken.swap(true, Ordering::Acquire)
         {
-            let speed = self.speed_at(before, now.cast_unsigned(), || clock.counter());
-            let left = (layout.tick_nanos() - nanos).min(LONGEST);
-            self.tick.store(tick, Ordering::Relaxed);
-            // Release: see `tick`.
-            self.until.store(before.wrapping_add((left * speed) >> SPEED_SHIFT), Ordering::Release);
+            let noted = self.noted.load(Ordering::Relaxed);
+            self.noted.store(before, Ordering::Relaxed);
+            // A look that another thread has overtaken would tell an older tick; or the counter was
+            // set back, and the next look is noted.
+            if before.wrapping_sub(noted).cast_signed() > 0 {
+                let speed = self.speed_at(before, now.cast_unsigned(), || clock.counter());
+                let left = (layout.tick_nanos() - nanos).min(LONGEST);
+                let until = before.wrapping_add((left * speed) >> SPEED_SHIFT);
+                self.tick.store(if speed == 0 { NONE } else { tick }, Ordering::Relaxed);
+                // Release: see `tick`.
+                self.until.store(until, Ordering::Release);
+            }
             self.taken.store(false, Ordering::Release);
         }
         Ok(now)
@@ -79,7 +107,7 @@ impl Lap {
 
     /// Returns how fast the counter is at least, in counts per 2^20 ns; 0 while that is not known.
     fn speed_at(&self, before: u64, now: u64, after: impl FnOnce() -> Option<u64>) -> u64 {
-        // Wraps where the clock was set back: no counter is that slow.
+        // Wraps where the clock was set back: no counter is that slow, for the counts do not wrap.
         let nanos = now.wrapping_sub(self.base_nanos.load(Ordering::Relaxed));
         if nanos >= SHORTEST_BASE {
             let counts = before.wrapping_sub(self.base_count.load(Ordering::Relaxed));
@@ -163,7 +191,7 @@ mod tests {
 
     /// Looks often enough to know the speed.
     fn known(machine: &Machine, layout: &Layout) -> Lap {
-        let lap = Lap::default();
+        let lap = Lap::new();
         for _ in 0..3 {
             lap.look(&machine, layout).expect("a time");
             machine.pass(12_000_000);
@@ -183,7 +211,7 @@ mod tests {
             tick_ms in prop::sample::select(vec![1, 10]),
         ) {
             let layout = if tick_ms == 1 { Layout::twitter() } else { Layout::sonyflake() };
-            let (machine, lap) = (Machine::new(counts), Lap::default());
+            let (machine, lap) = (Machine::new(counts), Lap::new());
             for (pass, before, after) in script {
                 machine.reading.set((before, after));
                 lap.look(&&machine, &layout).expect("a time");
@@ -206,8 +234,8 @@ mod tests {
             ),
         ) {
             let layout = Layout::twitter();
-            let (machine, lap) = (Machine::new(2450), Lap::default());
-            let mut last = 0;
+            let (machine, lap) = (Machine::new(2450), Lap::new());
+            let mut last = None;
             for (pass, set, set_back, quiet) in script {
                 machine.pass(pass);
                 if !quiet {
@@ -215,9 +243,9 @@ mod tests {
                     machine.set_back.set(set_back);
                 }
                 let told = lap.tick(&&machine);
-                prop_assert!(told.is_none_or(|tick| tick == last), "{told:?} of {last}");
+                prop_assert!(told.is_none() || told == last, "{told:?} of {last:?}");
                 lap.look(&&machine, &layout).expect("a time");
-                last = machine.tick(&layout);
+                last = Some(machine.tick(&layout));
             }
         }
     }
@@ -270,7 +298,7 @@ mod tests {
     fn a_counter_that_is_none_is_not_used() {
         for counts in [0, 1, 9000, 1_000_000] {
             let (machine, layout) = (Machine::new(counts), Layout::twitter());
-            let lap = Lap::default();
+            let lap = Lap::new();
             for _ in 0..10 {
                 lap.look(&&machine, &layout).expect("a time");
                 assert_eq!(lap.tick(&&machine), None, "{counts} counts in a microsecond");
@@ -283,7 +311,7 @@ mod tests {
     #[cfg(not(miri))]
     #[test]
     fn the_machine_s_counter_tells_ticks() {
-        let (layout, lap) = (Layout::twitter(), Lap::default());
+        let (layout, lap) = (Layout::twitter(), Lap::new());
         let clock = crate::SystemClock;
         let now = || clock.now().expect("a time");
         let last = now() + 100_000_000;
@@ -308,6 +336,42 @@ mod tests {
             threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()
         });
         assert_eq!(clock.counter().is_some(), told > 0);
+    }
+
+    #[test]
+    fn a_counter_tells_nothing_before_its_speed_is_known() {
+        let (machine, layout) = (Machine::new(2450), Layout::twitter());
+        let lap = Lap::new();
+        machine.set_back.set(6); // so it shows the last counts there are
+        assert_eq!(lap.tick(&&machine), None, "not before the first look");
+        machine.set_back.set(0);
+        machine.pass(1_000_000_000);
+        lap.look(&&machine, &layout).expect("a time");
+        machine.set_back.set(1); // as on a processor that is behind
+        assert_eq!(lap.tick(&&machine), None);
+    }
+
+    /// A thread sleeps between its look and noting it, while another thread looks.
+    #[test]
+    fn a_look_that_was_overtaken_is_not_noted() {
+        struct Overtaken<'a>(&'a Machine, &'a Lap, &'a Layout);
+        impl Clock for Overtaken<'_> {
+            fn now(&self) -> Result<i64> {
+                let now = self.0.now();
+                self.0.pass(1_000_000);
+                self.1.look(&self.0, self.2).expect("a time");
+                now
+            }
+
+            fn counter(&self) -> Option<u64> {
+                self.0.counter()
+            }
+        }
+        let (machine, layout) = (Machine::new(2450), Layout::twitter());
+        let lap = known(&machine, &layout);
+        machine.pass(5_000_000);
+        lap.look(&Overtaken(&machine, &lap, &layout), &layout).expect("a time");
+        assert_eq!(lap.tick(&&machine), Some(machine.tick(&layout)));
     }
 
     #[test]
@@ -345,26 +409,24 @@ mod loom_tests {
         loom::model(|| {
             let layout = Layout::twitter();
             let machine = Arc::new(Machine(AtomicU64::new(0)));
-            let lap = Arc::new(Lap::default());
-            let look = move |lap: &Lap, machine: &Machine| {
-                lap.look(&machine, &layout).expect("a time");
-                lap.tick.load(Ordering::Relaxed)
-            };
-            for ms in [0, 12, 24] {
+            let lap = Arc::new(Lap::new());
+            let look =
+                move |lap: &Lap, machine: &Machine| lap.look(&machine, &layout).expect("a time");
+            for ms in [1, 13, 25] {
                 machine.0.store(ms * NANOS_PER_MS, Ordering::SeqCst);
                 look(&lap, &machine);
             }
-            let old = look(&lap, &machine);
+            let old = lap.tick(&&*machine).expect("the speed is known");
             let looking = thread::spawn({
                 let (lap, machine) = (Arc::clone(&lap), Arc::clone(&machine));
                 move || {
-                    machine.0.store(25 * NANOS_PER_MS, Ordering::SeqCst);
+                    machine.0.store(26 * NANOS_PER_MS, Ordering::SeqCst);
                     look(&lap, &machine);
                 }
             });
             let began = machine.0.load(Ordering::SeqCst);
             let told = lap.tick(&&*machine);
-            if began == 25 * NANOS_PER_MS {
+            if began == 26 * NANOS_PER_MS {
                 assert_ne!(told, Some(old), "it is over");
             }
             looking.join().expect("no panic");

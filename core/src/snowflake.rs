@@ -93,7 +93,7 @@ impl Plain {
         // A forked child goes on from another one than its parent.
         let seed = seed.get() as u64 ^ fork::life().epoch().rotate_right(8);
         let of_seconds = layout.tick_ms().is_multiple_of(1000) && layout.epoch_ms() % 1000 == 0;
-        let lap = (!of_seconds).then(Lap::default);
+        let lap = (!of_seconds).then(Lap::new);
         Self { layout, seed, lap }
     }
 }
