@@ -279,8 +279,8 @@ fn a_life(store: &mut dyn LeaseStore) -> Option<NodeLease> {
 fn thousands_at_once_get_a_node_id_each() {
     const CLIENTS: usize = 16;
     on_each(|subject| {
-        // The clients of the others, not optimised, take longer than their servers. The program of
-        // docs/stores.md asks each for ten thousand.
+        // The clients of the others, not optimised, take longer than their servers: `make
+        // bench-stores` asks each for ten thousand.
         let each = if matches!(subject, Subject::Redis(_)) { 10_000 } else { 2_000 } / CLIENTS;
         let client = || {
             let mut store = subject.client(&namespace(layout::MAX_NODE_ID));

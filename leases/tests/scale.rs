@@ -8,11 +8,12 @@ mod common;
 mod servers;
 
 use std::{
+    collections::BTreeSet,
     env, fs,
     path::Path,
     process::Command,
     sync::{
-        Barrier,
+        Barrier, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -422,27 +423,27 @@ fn restarts(name: &str, place: &Place, extent: &Extent) -> String {
     // All are of one machine, and each operation opens the file.
     let is_file = matches!(place, Place::File(_));
     let times = if is_file { extent.restarts / 10 } else { extent.restarts };
+    let start = |store: &mut dyn LeaseStore, started: &Mutex<BTreeSet<u32>>| {
+        let node_ids = node_ids(&acquired(store, Token::random(), 1, None));
+        started.lock().expect("nobody panicked").extend(node_ids);
+    };
+    let count = |started: Mutex<BTreeSet<u32>>| started.into_inner().expect("as above").len();
+    let started = Mutex::default();
     let by_open = timed(name, "restarting, connections open", || {
         let client = || place.client(&open, None);
-        measure(CLIENTS[2], forever, times, client, |store| {
-            acquired(&mut **store, Token::random(), 1, None);
-        })
+        measure(CLIENTS[2], forever, times, client, |store| start(&mut **store, &started))
     });
+    assert_eq!(count(started), times, "each has a node id of its own");
     let by_open = format!("{}: {:.1} s", grouped(times as f64), by_open.took.as_secs_f64());
     if is_file {
         return by_open;
     }
+    let started = Mutex::default();
     let by_own = timed(name, "restarting, each with a connection of its own", || {
-        measure(
-            CLIENTS[2],
-            forever,
-            times,
-            || (),
-            |()| {
-                acquired(&mut *place.client(&own, None), Token::random(), 1, None);
-            },
-        )
+        let client = || start(&mut *place.client(&own, None), &started);
+        measure(CLIENTS[2], forever, times, || (), |()| client())
     });
+    assert_eq!(count(started), times, "each has a node id of its own");
     format!("{by_open}; {:.1} s", by_own.took.as_secs_f64())
 }
 

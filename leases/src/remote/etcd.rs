@@ -442,7 +442,7 @@ pub(super) async fn acquire(
             let taken = take(of, line, request, &node_ids, &look, None, left, now).await?;
             leases.extend(taken.leases);
             free_at = free_at.into_iter().chain(taken.free_at).min();
-            if taken.held || taken.refusal.is_some() || leases.len() == want {
+            if taken.held || taken.refusal.is_some() || leases.len() >= want {
                 break;
             }
         }

@@ -433,7 +433,7 @@ pub(super) async fn acquire(of: &Protocol, line: &Line, request: &Acquire) -> Re
             answer = ask(&node_ids, want - leases.len(), since).await?;
             leases.extend(answer.leases);
             free_at = free_at.into_iter().chain(answer.detail.parse().ok()).min();
-            if !is_open(&answer.status) || leases.len() == want {
+            if !is_open(&answer.status) || leases.len() >= want {
                 break;
             }
         }
