@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use crate::{Error, ErrorKind, Result};
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
+pub(crate) const NANOS_PER_MS: u64 = 1_000_000;
 
 /// Unix seconds from here on (the year 5138) are milliseconds taken for seconds.
 const FIRST_IMPLAUSIBLE_SECOND: f64 = 1e11;
@@ -194,7 +195,7 @@ pub fn unix_nanos(unix_seconds: f64) -> Result<i64> {
 
 /// Turns unix nanoseconds into unix milliseconds.
 pub(crate) fn to_ms(unix_nanos: i64) -> i64 {
-    unix_nanos.div_euclid(1_000_000)
+    unix_nanos.div_euclid(NANOS_PER_MS.cast_signed())
 }
 
 /// Turns unix milliseconds into seconds, with a fraction if they have one. For messages.

@@ -6,10 +6,9 @@
 
 use crate::{
     Clock, Layout, Result,
+    clock::NANOS_PER_MS,
     sync::{AtomicBool, AtomicU64, Ordering},
 };
-
-const NANOS_PER_MS: u64 = 1_000_000;
 
 /// A tick is told for so many nanoseconds after a look, and then the clock is asked again: nothing
 /// but that would notice that the clock was set.
@@ -26,7 +25,7 @@ const FASTEST: u64 = 8 << SPEED_SHIFT;
 const SLOWEST: u64 = (1 << SPEED_SHIFT) / 64;
 
 /// No tick is told for more counts than this. A counter that was set back by more is caught by it.
-const MOST_COUNTS: u64 = LONGEST * 8;
+const MOST_COUNTS: u64 = (LONGEST * FASTEST) >> SPEED_SHIFT;
 
 /// What stands for no tick: no claim is of this one.
 const NONE: u64 = u64::MAX;

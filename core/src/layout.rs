@@ -14,7 +14,10 @@ mod presets;
 
 use std::{fmt, ops::Range, time::Duration};
 
-use crate::{Clock, Error, ErrorKind, Lease, Parts, Result, SystemClock, clock};
+use crate::{
+    Clock, Error, ErrorKind, Lease, Parts, Result, SystemClock,
+    clock::{self, NANOS_PER_MS},
+};
 
 pub use self::custom::CustomLayout;
 pub(crate) use self::presets::RANDFLAKE;
@@ -46,7 +49,6 @@ const MAX_FIELD_BITS: u32 = 32;
 const MAX_TICK_MS: u32 = 86_400_000;
 /// Last epoch, in unix milliseconds: clocks tell nanoseconds in 64 bits, up to the year 2262.
 const MAX_EPOCH_MS: i64 = i64::MAX / NANOS_PER_MS.cast_signed();
-const NANOS_PER_MS: u64 = 1_000_000;
 /// A layout that ends sooner than this is worth a warning: two years.
 const WARNING_MS: i64 = 2 * 365 * 86_400_000;
 
