@@ -1,8 +1,8 @@
 //! SPARX on vectors of blocks, with the instructions of x86-64.
 //!
 //! A vector holds the same word of as many blocks as it has 16-bit lanes, four vectors hold a
-//! group of blocks. Several groups go through the rounds together, because an instruction must
-//! wait for the one before it: that is what fills the processor.
+//! group of blocks. Several groups, and both branches of each, go through the rounds together,
+//! because an instruction must wait for the one before it: that is what fills the processor.
 #![allow(unsafe_code, reason = "vector instructions, loads and stores")]
 
 use super::{
@@ -101,16 +101,12 @@ macro_rules! cipher {
         fn encrypt<const G: usize>(keys: &RoundKeys, groups: &mut [Values; G]) {
             let mut words = load(groups);
             for [left, right] in &keys.steps {
-                for key in left {
-                    let (k, l) = (fill(key[0]), fill(key[1]));
-                    for [a, b, _, _] in &mut words {
+                for (left, right) in left.iter().zip(right) {
+                    let (k, l) = (fill(left[0]), fill(left[1]));
+                    let (m, n) = (fill(right[0]), fill(right[1]));
+                    for [a, b, c, d] in &mut words {
                         (*a, *b) = round(xor(*a, k), xor(*b, l));
-                    }
-                }
-                for key in right {
-                    let (k, l) = (fill(key[0]), fill(key[1]));
-                    for [_, _, c, d] in &mut words {
-                        (*c, *d) = round(xor(*c, k), xor(*d, l));
+                        (*c, *d) = round(xor(*c, m), xor(*d, n));
                     }
                 }
                 for [a, b, c, d] in &mut words {
@@ -131,16 +127,12 @@ macro_rules! cipher {
                     let (x, y) = mix(*c, *d);
                     (*a, *b, *c, *d) = (*c, *d, xor(*a, x), xor(*b, y));
                 }
-                for key in right.iter().rev() {
-                    let (k, l) = (fill(key[0]), fill(key[1]));
-                    for [_, _, c, d] in &mut words {
+                for (left, right) in left.iter().zip(right).rev() {
+                    let (k, l) = (fill(left[0]), fill(left[1]));
+                    let (m, n) = (fill(right[0]), fill(right[1]));
+                    for [a, b, c, d] in &mut words {
                         let (x, y) = inverse_round(*c, *d);
-                        (*c, *d) = (xor(x, k), xor(y, l));
-                    }
-                }
-                for key in left.iter().rev() {
-                    let (k, l) = (fill(key[0]), fill(key[1]));
-                    for [a, b, _, _] in &mut words {
+                        (*c, *d) = (xor(x, m), xor(y, n));
                         let (x, y) = inverse_round(*a, *b);
                         (*a, *b) = (xor(x, k), xor(y, l));
                     }
