@@ -11,8 +11,8 @@ use crate::{
     term::Term,
 };
 
-/// Ids of one group: what one round of the widest vector unit encrypts.
-pub(crate) const GROUP: usize = if cfg!(loom) { 2 } else { 32 };
+/// Ids of one group: enough to fill vector units, and that few stay behind.
+pub(crate) const GROUP: usize = if cfg!(loom) { 2 } else { 64 };
 
 /// Magazines of a generator: so many threads at once have one each.
 const MAGAZINES: usize = if cfg!(loom) { 2 } else { 8 };
@@ -25,20 +25,20 @@ pub(crate) struct Buffer {
 
 /// A group of ids of one Term and one stamp.
 // On cache lines of its own; two of them, since CPUs fetch lines in pairs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(align(128))]
 struct Magazine {
     taken: AtomicBool,
     // From here on: read and written only by whoever has taken the magazine, so `taken` orders
     // all of it. Atomics, since that takes no unsafe code and costs nothing; loom sees one.
-    left: AtomicUsize,
+    next: AtomicUsize,
     /// The number of the thread that filled it.
     filled_by: atomic::AtomicU64,
     term: atomic::AtomicPtr<Term>,
     stamp: atomic::AtomicU64,
     /// How many the group was claimed with.
     size: atomic::AtomicU32,
-    /// The next one is the last of those that are left.
+    /// The `next` one and those behind it are left.
     ids: [atomic::AtomicI64; GROUP],
 }
 
@@ -65,6 +65,20 @@ impl Buffer {
     }
 }
 
+impl Default for Magazine {
+    fn default() -> Self {
+        Self {
+            taken: AtomicBool::default(),
+            next: AtomicUsize::new(GROUP),
+            filled_by: atomic::AtomicU64::default(),
+            term: atomic::AtomicPtr::default(),
+            stamp: atomic::AtomicU64::default(),
+            size: atomic::AtomicU32::default(),
+            ids: [const { atomic::AtomicI64::new(0) }; GROUP],
+        }
+    }
+}
+
 impl Magazine {
     #[inline]
     fn take(&self) -> Option<Taken<'_>> {
@@ -84,51 +98,70 @@ impl Taken<'_> {
     /// Returns how many ids of this Term are left, and their stamp.
     #[inline]
     pub(crate) fn left_of(&self, term: &Term) -> Option<(usize, u64)> {
-        let left = self.0.left.load(Ordering::Relaxed);
-        let same_term = std::ptr::eq(self.0.term.load(Ordering::Relaxed), term);
-        (left > 0 && same_term).then(|| (left, self.0.stamp.load(Ordering::Relaxed)))
+        let left = GROUP.saturating_sub(self.next());
+        (left > 0 && self.is_of(term)).then(|| (left, self.stamp()))
+    }
+
+    #[inline]
+    fn is_of(&self, term: &Term) -> bool {
+        std::ptr::eq(self.0.term.load(Ordering::Relaxed), term)
+    }
+
+    #[inline]
+    fn stamp(&self) -> u64 {
+        self.0.stamp.load(Ordering::Relaxed)
     }
 
     /// Hands out the next of the ids that are left.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<i64> {
-        let next = self.0.left.load(Ordering::Relaxed).checked_sub(1)?;
+        let next = self.next();
+        let id = self.0.ids.get(next)?.load(Ordering::Relaxed);
         // Taken out before it is handed out.
-        self.0.left.store(next, Ordering::Relaxed);
-        Some(self.0.ids[next].load(Ordering::Relaxed))
+        self.go_to(next + 1);
+        Some(id)
+    }
+
+    #[inline]
+    fn next(&self) -> usize {
+        self.0.next.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn go_to(&mut self, next: usize) {
+        self.0.next.store(next, Ordering::Relaxed);
     }
 
     /// Returns how many ids to claim at most for the next group: one for the first call of a
     /// second, then ever more. So a thread that needs few ids claims few, and leaves few behind.
     pub(crate) fn next_size(&self, term: &Term, stamp: u64) -> usize {
-        let same_term = std::ptr::eq(self.0.term.load(Ordering::Relaxed), term);
-        if same_term && self.0.stamp.load(Ordering::Relaxed) == stamp {
+        if self.is_of(term) && self.stamp() == stamp {
             GROUP.min(2 * self.0.size.load(Ordering::Relaxed) as usize)
         } else {
             1
         }
     }
 
-    /// Puts in what is left of a group of at most [`GROUP`] ids, in the order of their hand-out,
-    /// after the first was handed out. What was left of the last group is forgotten.
-    pub(crate) fn put(&mut self, term: &Term, stamp: u64, ids: &[i64]) {
-        let count = ids.len();
-        let size = u32::try_from(count + 1).expect("at most GROUP");
-        self.0.size.store(size, Ordering::Relaxed);
-        self.0.filled_by.store(thread_number(), Ordering::Relaxed);
-        self.0.term.store(std::ptr::from_ref(term).cast_mut(), Ordering::Relaxed);
-        self.0.stamp.store(stamp, Ordering::Relaxed);
-        for (place, id) in self.0.ids[..count].iter().rev().zip(ids) {
+    /// Puts in a group, in the order of its hand-out. What was left of the last one is forgotten.
+    pub(crate) fn put(&mut self, term: &Term, stamp: u64, group: &[i64]) {
+        let magazine = self.0;
+        let next = GROUP - group.len();
+        for (place, id) in magazine.ids[next..].iter().zip(group) {
             place.store(*id, Ordering::Relaxed);
         }
-        self.0.left.store(count, Ordering::Relaxed);
+        let size = u32::try_from(group.len()).expect("at most GROUP");
+        magazine.size.store(size, Ordering::Relaxed);
+        magazine.filled_by.store(thread_number(), Ordering::Relaxed);
+        magazine.term.store(std::ptr::from_ref(term).cast_mut(), Ordering::Relaxed);
+        magazine.stamp.store(stamp, Ordering::Relaxed);
+        self.go_to(next);
     }
 
     /// Forgets what is left of another stamp: after an id of a later second, none of an earlier
     /// one is handed out here.
     pub(crate) fn keep_only(&mut self, stamp: u64) {
-        if self.0.stamp.load(Ordering::Relaxed) != stamp {
-            self.0.left.store(0, Ordering::Relaxed);
+        if self.stamp() != stamp {
+            self.go_to(GROUP);
         }
     }
 }

@@ -437,8 +437,8 @@ impl<F: Format, C: Clock> Generator<F, C> {
                 let mut group = [0; GROUP];
                 let group = &mut group[..to_usize(claimed)];
                 self.make(term, claimed_from, group);
-                ids[0] = group[0];
-                magazine.put(term, claimed_from.stamp, &group[1..]);
+                magazine.put(term, claimed_from.stamp, group);
+                ids[0] = magazine.pop()?;
                 return Some(1);
             }
             self.make(term, claimed_from, &mut ids[left..]);

@@ -85,6 +85,7 @@ impl Word {
 
     /// Claims `count` slots from `first` on, over as many ticks as they fill, unless the word
     /// has changed since `seen` was read. `first` must not lie before `seen`.
+    #[inline]
     pub(crate) fn claim(&self, seen: Position, first: Position, count: u64) -> bool {
         debug_assert!(count > 0 && first.slot < self.slots, "{first:?} + {count}");
         debug_assert!((first.stamp, first.slot) >= (seen.stamp, seen.slot), "I1: never back");
