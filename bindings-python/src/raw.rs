@@ -23,8 +23,9 @@ trait Method {
     /// The method as pyo3 makes it.
     const ORDINARY: &PyOnceLock<Py<PyAny>>;
 
-    /// Makes the answer, if that takes neither waiting nor code in Python. Must not panic.
-    fn at_once<'py>(py: Python<'py>, of: &Self::Class) -> Option<Bound<'py, PyAny>>;
+    /// Makes the answer, if that takes neither waiting nor code in Python: a new reference, or null
+    /// with an exception. Must not panic.
+    fn at_once(py: Python<'_>, of: &Self::Class) -> Option<*mut ffi::PyObject>;
 }
 
 struct Generate;
@@ -41,9 +42,10 @@ impl Method for Generate {
     };
 
     #[inline]
-    fn at_once<'py>(py: Python<'py>, of: &Randflake) -> Option<Bound<'py, PyAny>> {
-        let Ok(id) = i64::from(of.flake.generate_at_once()?).into_pyobject(py);
-        Some(id.into_any())
+    fn at_once(_: Python<'_>, of: &Randflake) -> Option<*mut ffi::PyObject> {
+        let id = of.flake.generate_at_once()?;
+        // SAFETY: this thread has the GIL.
+        Some(unsafe { ffi::PyLong_FromLongLong(id.into()) })
     }
 }
 
@@ -57,8 +59,9 @@ impl Method for GenerateString {
     };
 
     #[inline]
-    fn at_once<'py>(py: Python<'py>, of: &Randflake) -> Option<Bound<'py, PyAny>> {
-        text_of(py, of.flake.generate_at_once()?).map(Bound::into_any).ok()
+    fn at_once(py: Python<'_>, of: &Randflake) -> Option<*mut ffi::PyObject> {
+        let text = text_of(py, of.flake.generate_at_once()?);
+        Some(text.map_or_else(|raised| null_with(py, raised), Bound::into_ptr))
     }
 }
 
@@ -72,9 +75,10 @@ impl Method for GenerateSnowflake {
     };
 
     #[inline]
-    fn at_once<'py>(py: Python<'py>, of: &Snowflake) -> Option<Bound<'py, PyAny>> {
-        let Ok(id) = of.flake.generate_at_once()?.into_pyobject(py);
-        Some(id.into_any())
+    fn at_once(_: Python<'_>, of: &Snowflake) -> Option<*mut ffi::PyObject> {
+        let id = of.flake.generate_at_once()?;
+        // SAFETY: this thread has the GIL.
+        Some(unsafe { ffi::PyLong_FromUnsignedLongLong(id) })
     }
 }
 
@@ -123,13 +127,16 @@ unsafe extern "C" fn called<M: Method>(
     let this = unsafe { Borrowed::from_ptr(py, this) };
     // SAFETY: it is of that class.
     let this = unsafe { this.cast_unchecked::<M::Class>() };
-    match M::at_once(py, this.get()) {
-        Some(answer) => answer.into_ptr(),
-        None => called_ordinarily::<M>(py, this.as_any()),
-    }
+    M::at_once(py, this.get()).unwrap_or_else(|| called_ordinarily::<M>(py, this.as_any()))
 }
 
-/// Returns what Python is to be given: null for an exception, which is left as it is.
+#[cold]
+fn null_with(py: Python<'_>, raised: PyErr) -> *mut ffi::PyObject {
+    raised.restore(py);
+    ptr::null_mut()
+}
+
+/// Returns a new reference, or null with an exception.
 #[cold]
 fn called_ordinarily<M: Method>(py: Python<'_>, this: &Bound<'_, PyAny>) -> *mut ffi::PyObject {
     let ordinary = M::ORDINARY.get(py).map_or(ptr::null_mut(), Py::as_ptr);
