@@ -1,7 +1,14 @@
-//! Memory of Python objects: `array.array("q")`, numpy arrays and their like.
+//! Memory of Python objects: `array.array("q")`, numpy arrays and their like; and memory of our own.
+
+use std::{
+    cell::RefCell,
+    mem,
+    ops::{Deref, DerefMut},
+    thread::LocalKey,
+};
 
 use pyo3::{
-    buffer::{ElementType, PyBuffer, PyUntypedBuffer},
+    buffer::{Element, ElementType, PyBuffer, PyUntypedBuffer},
     exceptions::{PyBufferError, PyTypeError, PyValueError},
     prelude::*,
 };
@@ -10,6 +17,7 @@ use randflake::{Error, ErrorKind};
 use crate::{
     arguments::type_of,
     errors::{raise, wrong_type},
+    flake::LARGE_BATCH,
 };
 
 /// A row of native signed 64-bit integers.
@@ -57,8 +65,8 @@ impl Int64Buffer {
     }
 
     /// Copies the integers out of Python's memory.
-    pub(crate) fn read(&self, py: Python<'_>) -> PyResult<Vec<i64>> {
-        let mut integers = zeros(self.len())?;
+    pub(crate) fn read(&self, py: Python<'_>) -> PyResult<Batch<i64>> {
+        let mut integers = Batch::of(self.len())?;
         if let Some(buffer) = self.typed()? {
             buffer.copy_to_slice(py, &mut integers)?;
         }
@@ -76,17 +84,77 @@ impl Int64Buffer {
     }
 }
 
-/// Makes memory of our own, where other threads cannot see it change.
-pub(crate) fn zeros<T: Clone + Default>(length: usize) -> PyResult<Vec<T>> {
-    let mut zeros = Vec::new();
-    zeros.try_reserve_exact(length).map_err(|_| {
-        raise(Error::new(
-            ErrorKind::InvalidArgument,
-            format!("a batch of {length} does not fit in memory; take less at a time"),
-        ))
-    })?;
-    zeros.resize(length, T::default());
-    Ok(zeros)
+/// Memory of our own for a batch, where other threads cannot see it change.
+///
+/// Whoever takes it writes to all of it before anybody reads: it may hold what an earlier batch of
+/// this thread left there. To zero it for each batch would take two thirds of what its ids take.
+pub(crate) struct Batch<T: Integer> {
+    /// At least as long as the batch.
+    memory: Vec<T>,
+    length: usize,
+}
+
+/// What batches consist of.
+pub(crate) trait Integer: Element + Default + 'static {
+    /// Where a thread keeps the memory of its last batches for the next ones. What a batch has
+    /// taken is not there, so one that a clock in Python asks for within another has its own.
+    const KEPT: &LocalKey<RefCell<Vec<Vec<Self>>>>;
+}
+
+thread_local! {
+    static KEPT_I64: RefCell<Vec<Vec<i64>>> = const { RefCell::new(Vec::new()) };
+    static KEPT_U32: RefCell<Vec<Vec<u32>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Integer for i64 {
+    const KEPT: &LocalKey<RefCell<Vec<Vec<Self>>>> = &KEPT_I64;
+}
+
+impl Integer for u32 {
+    const KEPT: &LocalKey<RefCell<Vec<Vec<Self>>>> = &KEPT_U32;
+}
+
+impl<T: Integer> Batch<T> {
+    pub(crate) fn of(length: usize) -> PyResult<Self> {
+        // There is none where the thread is ending.
+        let kept = T::KEPT.try_with(|kept| kept.borrow_mut().pop());
+        let mut memory = kept.ok().flatten().unwrap_or_default();
+        if let Some(missing) = length.checked_sub(memory.len()) {
+            memory.try_reserve_exact(missing).map_err(|_| {
+                raise(Error::new(
+                    ErrorKind::InvalidArgument,
+                    format!("a batch of {length} does not fit in memory; take less at a time"),
+                ))
+            })?;
+            memory.resize(length, T::default());
+        }
+        Ok(Self { memory, length })
+    }
+}
+
+impl<T: Integer> Deref for Batch<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.memory[..self.length]
+    }
+}
+
+impl<T: Integer> DerefMut for Batch<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.memory[..self.length]
+    }
+}
+
+/// Gives the memory back to its thread, but that of a large batch to the system: next to what it
+/// takes to make those, memory costs little.
+impl<T: Integer> Drop for Batch<T> {
+    fn drop(&mut self) {
+        if self.memory.len() <= LARGE_BATCH {
+            let memory = mem::take(&mut self.memory);
+            let _ = T::KEPT.try_with(|kept| kept.borrow_mut().push(memory));
+        }
+    }
 }
 
 /// Says what keeps a buffer from being a row of native signed 64-bit integers.

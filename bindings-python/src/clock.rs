@@ -1,6 +1,6 @@
 //! The machine's clock with waits that Python's signals interrupt, and clocks written in Python.
 
-use std::{fmt::Display, thread, time::Duration};
+use std::{cell::Cell, fmt::Display, thread, time::Duration};
 
 use pyo3::{intern, prelude::*};
 use randflake::{Error, ErrorKind, Result, SystemClock, unix_nanos};
@@ -52,10 +52,33 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Clock {
     }
 }
 
+thread_local! {
+    static AT_ONCE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls the core. If that is to be done at once, no clock on this thread waits or calls Python
+/// meanwhile: it fails, and nothing has happened.
+///
+/// core: must not panic.
+#[inline]
+pub(crate) fn bounded<T>(at_once: bool, core: impl FnOnce() -> T) -> T {
+    AT_ONCE.set(at_once);
+    let done = core();
+    // As it was: what is done at once calls nothing that could come here.
+    AT_ONCE.set(false);
+    done
+}
+
+#[cold]
+fn not_at_once() -> Error {
+    Error::new(ErrorKind::Internal, "a clock was to be waited for or to be asked in Python")
+}
+
 impl randflake::Clock for Clock {
     fn now(&self) -> Result<i64> {
         match self {
             Self::System => SystemClock.now(),
+            Self::Injected { .. } if AT_ONCE.get() => Err(not_at_once()),
             Self::Injected { now, .. } => {
                 Python::attach(|py| reading(now.bind(py))).map_err(Error::from_clock)
             }
@@ -64,6 +87,9 @@ impl randflake::Clock for Clock {
 
     /// Releases the GIL while it waits. What a signal's handler raises ends the wait.
     fn sleep(&self, duration: Duration) -> Result<Option<Duration>> {
+        if AT_ONCE.get() {
+            return Err(not_at_once());
+        }
         match self {
             Self::System => Python::try_attach(|py| sleep_in_slices(py, duration))
                 .unwrap_or_else(|| never_again())

@@ -13,6 +13,17 @@ pyo3::import_exception!(randflake.errors, InvalidTypeError);
 pyo3::import_exception!(randflake.errors, RetryLaterError);
 pyo3::import_exception!(randflake.errors, StoreError);
 
+/// Imports the classes: while Python ends, nothing is imported any more.
+pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
+    py.import("randflake.errors")?;
+    py.get_type::<RandflakeError>();
+    py.get_type::<InvalidArgumentError>();
+    py.get_type::<InvalidTypeError>();
+    py.get_type::<RetryLaterError>();
+    py.get_type::<StoreError>();
+    Ok(())
+}
+
 /// Calls the core. Its error, or its panic, which is a defect, becomes a Python exception.
 #[inline]
 pub(crate) fn call<T>(core: impl FnOnce() -> Result<T>) -> PyResult<T> {
@@ -63,12 +74,13 @@ pub(crate) fn raise(error: Error) -> PyErr {
     }
 }
 
-/// Makes an exception, whose class is written in Python, while Python goes on; stays here once it is
-/// about to end, as Python does with every other thread then.
+/// Makes an exception, whose class is written in Python, while Python goes on; stays here once
+/// another thread is about to end it, as Python does with every other thread then.
 #[cold]
 pub(crate) fn made(py: Python<'_>, raised: PyErr) -> PyErr {
     match exit::unless_ending(py, || raised.value(py)) {
         Some(_made) => raised,
+        None if exit::is_ended_here(py) => raised,
         None => py.detach(|| never_again()),
     }
 }

@@ -6,6 +6,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    thread::{self, ThreadId},
     time::Duration,
 };
 
@@ -109,7 +110,7 @@ fn close_leased(py: Python<'_>) {
 #[pyfunction]
 fn at_last(py: Python<'_>) {
     py.detach(|| close_all(|kept| kept.needs_python));
-    gate().ending = true;
+    gate().ended_by = Some(thread::current().id());
     let mut waited = Duration::ZERO;
     while waited < PATIENCE && gate().is_occupied() {
         waited += py.detach(|| SystemClock.sleep(GLANCE)).ok().flatten().unwrap_or(PATIENCE);
@@ -123,10 +124,11 @@ fn at_last(py: Python<'_>) {
 /// function of `atexit` waits for who has begun.
 ///
 /// Locked for moments, and only by who has the GIL, so that no fork finds it taken.
-static GATE: Mutex<Gate> = Mutex::new(Gate { ending: false, inside: 0, life: 0 });
+static GATE: Mutex<Gate> = Mutex::new(Gate { ended_by: None, inside: 0, life: 0 });
 
 struct Gate {
-    ending: bool,
+    /// The thread that ends Python, once it is about to.
+    ended_by: Option<ThreadId>,
     inside: usize,
     /// Of the threads that are inside: those of a parent are not in its child.
     life: u64,
@@ -153,7 +155,7 @@ pub(crate) fn unless_ending<T>(_: Python<'_>, work: impl FnOnce() -> T) -> Optio
 
     let life = ProcessLife::current().number();
     let mut gate = gate();
-    if gate.ending {
+    if gate.ended_by.is_some() {
         return None;
     }
     if gate.life != life {
@@ -163,6 +165,12 @@ pub(crate) fn unless_ending<T>(_: Python<'_>, work: impl FnOnce() -> T) -> Optio
     drop(gate);
     let _inside = Inside(life);
     Some(work())
+}
+
+/// Tells whether this thread is ending Python. It may run what others may not any more, such as
+/// what is done when the last objects are collected.
+pub(crate) fn is_ended_here(_: Python<'_>) -> bool {
+    gate().ended_by == Some(thread::current().id())
 }
 
 /// A count is good whatever has panicked.

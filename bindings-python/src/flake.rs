@@ -12,7 +12,7 @@ use crate::{
         NodeCount, Store, Ttl, UnixSecond,
     },
     client::Terms,
-    clock::Clock,
+    clock::{self, Clock},
     errors::{call, caught, made, raise, wrong_type},
     exit,
     lease::{self, Lease},
@@ -76,25 +76,42 @@ impl<F: Flake<Clock = Clock>> AnyFlake<F> {
 }
 
 impl<F: Flake> AnyFlake<F> {
-    #[inline]
     pub(crate) fn generate(&self, py: Python<'_>) -> PyResult<F::Id> {
-        self.ask(py, |flake| match flake {
-            Self::ByHand(flake) => flake.generate(),
-            Self::Leased(leased) => leased.try_generate(),
-        })
+        self.ask(py, |flake| flake.try_generate(false))
     }
 
-    /// Fills memory that no other thread sees, so the GIL can be released.
-    pub(crate) fn fill_private(&self, py: Python<'_>, ids: &mut [i64]) -> PyResult<()> {
-        let fill = |flake: &Self, ids: &mut [i64]| match flake {
-            Self::ByHand(flake) => flake.fill_i64(ids),
-            Self::Leased(leased) => leased.try_fill_i64(ids),
+    /// Generates an id, if that neither takes waiting nor anything of Python.
+    #[inline]
+    pub(crate) fn generate_at_once(&self) -> Option<F::Id> {
+        self.try_generate(true).ok()
+    }
+
+    // Called by all that make one id: the compiler merges what is called at one place only.
+    #[inline]
+    fn try_generate(&self, at_once: bool) -> Result<F::Id> {
+        let generate = || match self {
+            Self::ByHand(flake) => flake.generate(),
+            Self::Leased(leased) => leased.try_generate(),
         };
-        if ids.len() < LARGE_BATCH {
+        clock::bounded(at_once, || caught(generate))
+    }
+
+    /// Fills memory that no other thread sees, so the GIL can be released. After an error it is
+    /// zeroed.
+    pub(crate) fn fill_private(&self, py: Python<'_>, ids: &mut [i64]) -> PyResult<()> {
+        let fill = |flake: &Self, ids: &mut [i64]| {
+            caught(|| match flake {
+                Self::ByHand(flake) => flake.fill_i64(ids),
+                Self::Leased(leased) => leased.try_fill_i64(ids),
+            })
+        };
+        let filled = if ids.len() < LARGE_BATCH {
             self.ask(py, |flake| fill(flake, ids))
         } else {
             self.ask(py, |flake| py.detach(|| fill(flake, ids)))
-        }
+        };
+        // A panic may have left ids there, or what was there before.
+        filled.inspect_err(|_| ids.fill(0))
     }
 
     /// Asks the generator; asks again where something can be done about its error.
@@ -103,7 +120,7 @@ impl<F: Flake> AnyFlake<F> {
         let mut recovered = false;
         // A loop, because the compiler merges a call into its caller only where it is written once.
         loop {
-            match caught(|| ask(self)) {
+            match ask(self) {
                 Ok(answer) => return Ok(answer),
                 Err(error) if recovered => return Err(raise(error)),
                 Err(error) => self.recover(py, error)?,

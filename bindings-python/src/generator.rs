@@ -12,7 +12,7 @@ use crate::{
         MaxWait, NamespaceName, NodeCount, NodeIds, OptionalLease, Raw, RestartSafe, Store, Ttl,
         UnixSecond,
     },
-    buffer::{Int64Buffer, zeros},
+    buffer::{Batch, Int64Buffer},
     clock::Clock,
     errors::call,
     flake::{AnyFlake, LeaseOptions, not_to_be_copied},
@@ -53,7 +53,7 @@ use crate::{
 /// 7
 #[pyclass(frozen, module = "randflake")]
 pub(crate) struct Randflake {
-    flake: AnyFlake<randflake::Randflake<Clock>>,
+    pub(crate) flake: AnyFlake<randflake::Randflake<Clock>>,
 }
 
 #[pymethods]
@@ -217,16 +217,16 @@ impl Randflake {
     /// >>> len(set(Randflake(8, generate_secret()).generate_many(1000)))
     /// 1000
     fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
-        let mut ids = zeros(n.0)?;
+        let mut ids = Batch::of(n.0)?;
         self.flake.fill_private(py, &mut ids)?;
-        PyList::new(py, ids)
+        PyList::new(py, ids.iter())
     }
 
     /// Generates n ids as a numpy array of int64.
     ///
     /// Raises what generate_many raises, and ImportError where numpy is not installed.
     fn generate_array<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyAny>> {
-        let mut ids = zeros(n.0)?;
+        let mut ids = Batch::of(n.0)?;
         // Made first: what it raises comes before any id is claimed.
         let array = numpy::empty::<i64>(py, n.0)?;
         self.flake.fill_private(py, &mut ids)?;
@@ -249,7 +249,7 @@ impl Randflake {
     /// 1000
     fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
         let buffer = Int64Buffer::writable(buffer)?;
-        let mut ids = zeros(buffer.len())?;
+        let mut ids = Batch::of(buffer.len())?;
         let filled = self.flake.fill_private(py, &mut ids);
         // After a failure these are zeros.
         buffer.write(py, &ids)?;

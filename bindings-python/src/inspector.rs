@@ -3,7 +3,7 @@ use randflake::{Error, ErrorKind};
 
 use crate::{
     arguments::{AnyId, AnySecret, Raw},
-    buffer::{Int64Buffer, zeros},
+    buffer::{Batch, Int64Buffer},
     errors::{call, wrong_type},
     numpy,
     parts::Parts,
@@ -63,9 +63,9 @@ impl Inspector {
         static PARTS_ARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
         let ids = Int64Buffer::readable(ids)?.read(py)?;
-        let mut timestamps = zeros(ids.len())?;
-        let mut node_ids = zeros(ids.len())?;
-        let mut sequences = zeros(ids.len())?;
+        let mut timestamps = Batch::of(ids.len())?;
+        let mut node_ids = Batch::of(ids.len())?;
+        let mut sequences = Batch::of(ids.len())?;
         py.detach(|| {
             call(|| {
                 let columns = (&mut timestamps, &mut node_ids, &mut sequences);

@@ -18,6 +18,7 @@ mod layout;
 mod lease;
 mod numpy;
 mod parts;
+mod raw;
 mod snowflake;
 mod store;
 mod text;
@@ -47,7 +48,9 @@ mod _randflake {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         randflake::loaded();
+        crate::errors::register(module.py())?;
         crate::exit::register(module.py())?;
+        crate::raw::register(module.py())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

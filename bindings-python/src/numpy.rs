@@ -11,20 +11,32 @@ use pyo3::{
 /// An element type of numpy.
 pub(crate) trait Dtype: Element {
     const NAME: &str;
+    /// The object that stands for it, which takes numpy longer to find than to use.
+    const DTYPE: &PyOnceLock<Py<PyAny>>;
 }
 
 impl Dtype for i64 {
     const NAME: &str = "int64";
+    const DTYPE: &PyOnceLock<Py<PyAny>> = {
+        static DTYPE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        &DTYPE
+    };
 }
 
 impl Dtype for u32 {
     const NAME: &str = "uint32";
+    const DTYPE: &PyOnceLock<Py<PyAny>> = {
+        static DTYPE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        &DTYPE
+    };
 }
 
 /// Makes an array whose elements are not set.
 pub(crate) fn empty<T: Dtype>(py: Python<'_>, length: usize) -> PyResult<Bound<'_, PyAny>> {
     static EMPTY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    EMPTY.import(py, "numpy", "empty").map_err(|cause| missing(py, cause))?.call1((length, T::NAME))
+    let empty = EMPTY.import(py, "numpy", "empty").map_err(|cause| missing(py, cause))?;
+    let dtype = || PyResult::Ok(py.import("numpy")?.call_method1("dtype", (T::NAME,))?.unbind());
+    empty.call1((length, T::DTYPE.get_or_try_init(py, dtype)?))
 }
 
 /// Makes an array of these elements.

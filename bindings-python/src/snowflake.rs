@@ -12,7 +12,7 @@ use crate::{
         AcquireTimeout, AllowWeakStore, Count, Create, MaxDrift, MaxSkew, MaxWait, NamespaceName,
         NodeCount, NodeIds, OptionalLease, Raw, RestartSafe, Store, Ttl, UnixSecond,
     },
-    buffer::{Int64Buffer, zeros},
+    buffer::{Batch, Int64Buffer},
     clock::Clock,
     errors::{call, raise},
     flake::{AnyFlake, LeaseOptions, not_to_be_copied},
@@ -63,7 +63,7 @@ pyo3::import_exception!(randflake.errors, LifetimeWarning);
 #[pyclass(frozen, module = "randflake")]
 pub(crate) struct Snowflake {
     layout: randflake::Layout,
-    flake: AnyFlake<randflake::Snowflake<Clock>>,
+    pub(crate) flake: AnyFlake<randflake::Snowflake<Clock>>,
 }
 
 #[pymethods]
@@ -220,16 +220,16 @@ impl Snowflake {
     /// >>> ids == sorted(set(ids))
     /// True
     fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
-        let mut ids = zeros(n.0)?;
+        let mut ids = Batch::of(n.0)?;
         self.flake.fill_private(py, &mut ids)?;
-        PyList::new(py, ids.into_iter().map(i64::cast_unsigned))
+        PyList::new(py, ids.iter().map(|id| id.cast_unsigned()))
     }
 
     /// Generates n ids as a numpy array of int64, as a signed column holds them.
     ///
     /// Raises what generate_many raises, and ImportError where numpy is not installed.
     fn generate_array<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyAny>> {
-        let mut ids = zeros(n.0)?;
+        let mut ids = Batch::of(n.0)?;
         // Made first: what it raises comes before any id is claimed.
         let array = numpy::empty::<i64>(py, n.0)?;
         self.flake.fill_private(py, &mut ids)?;
@@ -252,7 +252,7 @@ impl Snowflake {
     /// 1000
     fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
         let buffer = Int64Buffer::writable(buffer)?;
-        let mut ids = zeros(buffer.len())?;
+        let mut ids = Batch::of(buffer.len())?;
         let filled = self.flake.fill_private(py, &mut ids);
         // After a failure these are zeros.
         buffer.write(py, &ids)?;

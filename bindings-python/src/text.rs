@@ -4,6 +4,7 @@ use randflake::{Id, Secret};
 use crate::{
     arguments::{IdNumber, IdText},
     errors::call,
+    raw,
 };
 
 /// Returns the text of an id: 1 to 13 of the characters 0-9 and a-v.
@@ -44,5 +45,5 @@ pub(crate) fn generate_secret() -> PyResult<String> {
 
 #[inline]
 pub(crate) fn text_of(py: Python<'_>, id: Id) -> PyResult<Bound<'_, PyString>> {
-    PyString::from_bytes(py, id.encode(&mut [0; Id::MAX_TEXT_LENGTH]))
+    raw::ascii(py, id.encode(&mut [0; Id::MAX_TEXT_LENGTH]))
 }

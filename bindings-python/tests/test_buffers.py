@@ -268,3 +268,93 @@ assert ids[0] and flake.generate_many(3)
 print("works")
 """
     assert run_python(code, SECRET) == "works\n"
+
+
+# Memory that is taken again, larger and smaller than before, and kept by nobody.
+LENGTHS = [5, 4096, 1, 700, 16_384, 16_385, 3, 0, 20_000, 4096, 2]
+
+
+def test_batches_show_nothing_of_earlier_ones() -> None:
+    flake = generator()
+    made: list[int] = []
+    for length in LENGTHS:
+        made += flake.generate_many(length)
+        made += flake.generate_array(length).tolist()
+        buffer = array("q", bytes(8 * length))
+        flake.fill(buffer)
+        made += buffer
+    assert len(made) == 3 * sum(LENGTHS)
+    # In the second of the clock and in the next one, which it slept to.
+    assert made == generator().generate_many(len(made))
+
+
+@pytest.mark.parametrize("length", [10, 4096, 40_000])
+def test_a_failing_fill_shows_nothing_of_earlier_batches(length: int) -> None:
+    generator().generate_many(length)
+    flake = generator(lease=Lease(NOW - 10, NOW))
+    buffer = array("q", [-1]) * length
+    for _ in range(2):
+        with pytest.raises(RandflakeError) as raised:
+            flake.fill(buffer)
+        assert raised.value.code == "LEASE_EXPIRED"
+        assert not any(buffer)
+
+
+def test_columns_show_nothing_of_earlier_ones() -> None:
+    flake, inspector = generator(), Inspector(SECRET)
+    for length in LENGTHS:
+        ids = flake.generate_array(length)
+        columns = inspector.inspect_array(ids)
+        parts = [inspector.inspect(id) for id in ids.tolist()]
+        assert columns.timestamp.tolist() == [it.timestamp for it in parts]
+        assert columns.node_id.tolist() == [it.node_id for it in parts]
+        assert columns.sequence.tolist() == [it.sequence for it in parts]
+
+
+def test_a_batch_within_a_batch_has_memory_of_its_own() -> None:
+    class Generates(ScriptedClock):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner: list[list[int]] = []
+
+        def now(self) -> float:
+            buffer = array("q", bytes(8 * 300))
+            other.fill(buffer)
+            self.inner.append(list(buffer))
+            self.inner.append(other.generate_many(200))
+            return super().now()
+
+        def sleep(self, seconds: float) -> None:
+            self.inner.append(other.generate_array(500).tolist())
+            super().sleep(seconds)
+
+    other = Randflake(2, SECRET, clock=ScriptedClock())
+    for length in (100, 400, 140_000):
+        clock = Generates()
+        assert generator(clock=clock).generate_many(length) == generator().generate_many(length)
+        inner = [id for batch in clock.inner for id in batch]
+        assert {other.inspect(id).node_id for id in inner} == {2}
+        assert len(set(inner)) == len(inner) > 0
+
+
+def test_batches_of_ten_threads_repeat_nothing() -> None:
+    flake = Randflake(range(300, 364), SECRET, restart_safe=False)
+    start = threading.Barrier(10)
+    made: list[list[int]] = [[] for _ in range(10)]
+
+    def work(mine: list[int]) -> None:
+        start.wait()
+        for length in LENGTHS:
+            mine += flake.generate_many(length)
+            mine += flake.generate_array(length).tolist()
+            buffer = array("q", bytes(8 * length))
+            flake.fill(buffer)
+            mine += buffer
+
+    threads = [threading.Thread(target=work, args=(mine,)) for mine in made]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ids = [id for mine in made for id in mine]
+    assert len(set(ids)) == len(ids) == 10 * 3 * sum(LENGTHS)

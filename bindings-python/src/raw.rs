@@ -1,0 +1,158 @@
+//! Single calls without what pyo3 does around a method, which takes as long as an id; and text.
+//!
+//! What goes well is done here. Everything else is left to the method as pyo3 makes it, which
+//! begins anew: it waits, calls clocks written in Python, recovers leases, and raises.
+#![allow(unsafe_code, reason = "methods that Python calls without pyo3")]
+
+use std::{ffi::CString, ptr};
+
+use pyo3::{
+    PyClass, ffi, intern, prelude::*, pyclass::boolean_struct::True, sync::PyOnceLock,
+    types::PyString,
+};
+
+use crate::{generator::Randflake, snowflake::Snowflake, text::text_of};
+
+/// A method without arguments.
+trait Method {
+    /// Frozen: nobody has it borrowed to write to it.
+    type Class: PyClass<Frozen = True> + Sync;
+
+    const NAME: &str;
+
+    /// The method as pyo3 makes it.
+    const ORDINARY: &PyOnceLock<Py<PyAny>>;
+
+    /// Makes the answer, if that takes neither waiting nor code in Python: a new reference, or null
+    /// with an exception. Must not panic.
+    fn at_once(py: Python<'_>, of: &Self::Class) -> Option<*mut ffi::PyObject>;
+}
+
+struct Generate;
+struct GenerateString;
+struct GenerateSnowflake;
+
+impl Method for Generate {
+    type Class = Randflake;
+
+    const NAME: &str = "generate";
+    const ORDINARY: &PyOnceLock<Py<PyAny>> = {
+        static ORDINARY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        &ORDINARY
+    };
+
+    #[inline]
+    fn at_once(_: Python<'_>, of: &Randflake) -> Option<*mut ffi::PyObject> {
+        let id = of.flake.generate_at_once()?;
+        // SAFETY: this thread has the GIL.
+        Some(unsafe { ffi::PyLong_FromLongLong(id.into()) })
+    }
+}
+
+impl Method for GenerateString {
+    type Class = Randflake;
+
+    const NAME: &str = "generate_string";
+    const ORDINARY: &PyOnceLock<Py<PyAny>> = {
+        static ORDINARY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        &ORDINARY
+    };
+
+    #[inline]
+    fn at_once(py: Python<'_>, of: &Randflake) -> Option<*mut ffi::PyObject> {
+        let text = text_of(py, of.flake.generate_at_once()?);
+        Some(text.map_or_else(|raised| null_with(py, raised), Bound::into_ptr))
+    }
+}
+
+impl Method for GenerateSnowflake {
+    type Class = Snowflake;
+
+    const NAME: &str = "generate";
+    const ORDINARY: &PyOnceLock<Py<PyAny>> = {
+        static ORDINARY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        &ORDINARY
+    };
+
+    #[inline]
+    fn at_once(_: Python<'_>, of: &Snowflake) -> Option<*mut ffi::PyObject> {
+        let id = of.flake.generate_at_once()?;
+        // SAFETY: this thread has the GIL.
+        Some(unsafe { ffi::PyLong_FromUnsignedLongLong(id) })
+    }
+}
+
+/// Puts the methods of this file in the place of those that pyo3 has made.
+pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
+    replace::<Generate>(py)?;
+    replace::<GenerateString>(py)?;
+    replace::<GenerateSnowflake>(py)
+}
+
+fn replace<M: Method>(py: Python<'_>) -> PyResult<()> {
+    let class = py.get_type::<M::Class>();
+    let ordinary = class.getattr(M::NAME)?;
+    // The way functions in C are documented, so that help() and inspect.signature() say the same.
+    let signature = ordinary.getattr(intern!(py, "__text_signature__"))?;
+    let documentation = ordinary.getattr(intern!(py, "__doc__"))?;
+    let documentation = CString::new(format!("{}{signature}\n--\n\n{documentation}", M::NAME))?;
+    // Types live as long as the process.
+    let definition = Box::leak(Box::new(ffi::PyMethodDef {
+        ml_name: CString::new(M::NAME)?.into_raw(),
+        ml_meth: ffi::PyMethodDefPointer { PyCFunction: called::<M> },
+        ml_flags: ffi::METH_NOARGS,
+        ml_doc: documentation.into_raw(),
+    }));
+    // SAFETY: the class is a type, the definition is complete and is never freed.
+    let method = unsafe { ffi::PyDescr_NewMethod(class.as_type_ptr(), definition) };
+    // SAFETY: it is a new reference, or null if there is an exception.
+    let method = unsafe { Bound::from_owned_ptr_or_err(py, method) }?;
+    M::ORDINARY.get_or_init(py, || ordinary.unbind());
+    class.setattr(M::NAME, method)
+}
+
+/// What Python calls for the method.
+///
+/// # Safety
+///
+/// The thread has the GIL, and `this` is an object of `M::Class`. Python sees to both: a descriptor
+/// of a method raises `TypeError` for objects of other classes.
+unsafe extern "C" fn called<M: Method>(
+    this: *mut ffi::PyObject,
+    _: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: this thread has the GIL.
+    let py = unsafe { Python::assume_attached() };
+    // SAFETY: it is an object, which the caller keeps alive during the call.
+    let this = unsafe { Borrowed::from_ptr(py, this) };
+    // SAFETY: it is of that class.
+    let this = unsafe { this.cast_unchecked::<M::Class>() };
+    M::at_once(py, this.get()).unwrap_or_else(|| called_ordinarily::<M>(py, this.as_any()))
+}
+
+#[cold]
+fn null_with(py: Python<'_>, raised: PyErr) -> *mut ffi::PyObject {
+    raised.restore(py);
+    ptr::null_mut()
+}
+
+/// Returns a new reference, or null with an exception.
+#[cold]
+fn called_ordinarily<M: Method>(py: Python<'_>, this: &Bound<'_, PyAny>) -> *mut ffi::PyObject {
+    let ordinary = M::ORDINARY.get(py).map_or(ptr::null_mut(), Py::as_ptr);
+    // SAFETY: both are objects, and null ends the arguments. For a null method it raises.
+    unsafe { ffi::PyObject_CallFunctionObjArgs(ordinary, this.as_ptr(), ptr::null_mut::<PyAny>()) }
+}
+
+/// Makes a text of ASCII: of Latin-1, as which Python takes bytes soonest, since all are valid.
+#[inline]
+pub(crate) fn ascii<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyString>> {
+    debug_assert!(text.is_ascii());
+    let length = text.len().cast_signed();
+    // SAFETY: it reads so many bytes, and no name of how to treat errors, since there are none.
+    let text = unsafe { ffi::PyUnicode_DecodeLatin1(text.as_ptr().cast(), length, ptr::null()) };
+    // SAFETY: it is a new reference, or null if there is an exception.
+    let text = unsafe { Bound::from_owned_ptr_or_err(py, text) }?;
+    // SAFETY: that function makes a str.
+    Ok(unsafe { text.cast_into_unchecked() })
+}
