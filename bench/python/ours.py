@@ -34,6 +34,13 @@ def cases() -> tuple[list[Case], dict[str, str]]:
     listed = [
         Case("floor_int", "an empty pyo3 method returning an int", "floor", floor.integer),
         Case("floor_str", "an empty pyo3 method returning a str", "floor", floor.text),
+        Case(
+            "floor_list",
+            "numpy's tolist() of 1000 ids, per id",
+            "floor",
+            ids[:1000].tolist,
+            ids=1000,
+        ),
         Case("generate", "generate()", "us", flake.generate),
         Case("generate_string", "generate_string()", "us", flake.generate_string),
         Case(
