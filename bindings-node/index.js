@@ -77,6 +77,18 @@ function endLeasesAtExit() {
 /** Where the native half puts the parts of an id. */
 const parts = new Float64Array(3)
 
+// Taken out of `native`, where finding them would take 5 ns.
+const { generate, generateString } = native
+
+/** Where these two find which generator is meant: 5 ns sooner than in an argument. */
+const place = new Uint32Array(native.tray.buffer, 0, 1)
+
+// Where `generate` leaves an id if it returns true: 10 ns sooner than a bigint can be returned. It
+// is called and the id taken in one expression, in which no debugger stops: another call in between
+// would leave another id.
+const signedId = new BigInt64Array(native.tray.buffer, 8)
+const unsignedId = new BigUint64Array(native.tray.buffer, 8)
+
 /** Fills a new array. */
 function generateManyWith(generator, n) {
   const ids = newIds(n)
@@ -128,6 +140,7 @@ let generatorOf
 
 class Randflake {
   #generator
+  #place
 
   static {
     isGenerator = (self) => typeof self === 'object' && self !== null && #generator in self
@@ -144,6 +157,7 @@ class Randflake {
       this.#generator = native.createGenerator(nodeId, secret, options)
       warnIfWeak(secret)
     }
+    this.#place = this.#generator.place()
     Object.defineProperty(this, 'uncloneable', { value: uncloneable, enumerable: true })
   }
 
@@ -155,11 +169,15 @@ class Randflake {
   }
 
   generate() {
-    return generatorOf(this).generate()
+    generatorOf(this)
+    place[0] = this.#place
+    return generate() && signedId[0]
   }
 
   generateString() {
-    return generatorOf(this).generateString()
+    generatorOf(this)
+    place[0] = this.#place
+    return generateString()
   }
 
   generateMany(n) {
@@ -367,6 +385,7 @@ function layoutIn(options, otherwise) {
 
 class Snowflake {
   #generator
+  #place
   #layout
 
   static {
@@ -386,6 +405,7 @@ class Snowflake {
       this.#generator = layoutOf(this.#layout).createSnowflake(nodeId, options)
       warnIfEnding(this.#layout)
     }
+    this.#place = this.#generator.place()
     Object.defineProperty(this, 'uncloneable', { value: uncloneable, enumerable: true })
   }
 
@@ -399,7 +419,9 @@ class Snowflake {
   }
 
   generate() {
-    return snowflakeOf(this).generate()
+    snowflakeOf(this)
+    place[0] = this.#place
+    return generate() && unsignedId[0]
   }
 
   generateMany(n) {
