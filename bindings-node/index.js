@@ -89,10 +89,15 @@ const place = new Uint32Array(native.tray.buffer, 0, 1)
 const signedId = new BigInt64Array(native.tray.buffer, 8)
 const unsignedId = new BigUint64Array(native.tray.buffer, 8)
 
+function fillWith(generator, ids) {
+  // In a worker that is being terminated the native half cannot throw, and the script runs on.
+  if (!generator.fill(ids)) throw new native.RandflakeError('CLOSED', 'this worker is ending')
+}
+
 /** Fills a new array. */
 function generateManyWith(generator, n) {
   const ids = newIds(n)
-  generator.fill(ids)
+  fillWith(generator, ids)
   return ids
 }
 
@@ -189,7 +194,7 @@ class Randflake {
   }
 
   fill(ids) {
-    generatorOf(this).fill(ids)
+    fillWith(generatorOf(this), ids)
   }
 
   async ready() {
@@ -433,7 +438,7 @@ class Snowflake {
   }
 
   fill(ids) {
-    snowflakeOf(this).fill(ids)
+    fillWith(snowflakeOf(this), ids)
   }
 
   async ready() {

@@ -215,13 +215,14 @@ pub(crate) fn generating<'call, G: Generator>(
     ])
 }
 
+/// Fills an array and returns true, as `places::generate` does.
 fn fill<'call, G: Generator>(
     flake: &G,
     js: Js<'call>,
     [ids]: [Value<'call>; 1],
 ) -> Result<Value<'call>> {
     flake.fill(ids)?;
-    js.undefined()
+    js.boolean(true)
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they saturate")]

@@ -193,6 +193,36 @@ test('environments that end leave the others their generators', () => {
   assert.deepEqual(own, [1])
 })
 
+test('a worker that is being terminated finds no older id where an error could not be thrown', () => {
+  const { loops, older } = run(`
+    const { Worker } = require('node:worker_threads')
+    const counts = new Int32Array(new SharedArrayBuffer(8))
+    const code = \`
+      const { parentPort, workerData: counts } = require('node:worker_threads')
+      const { Randflake } = require('./index.js')
+      Error.stackTraceLimit = 0
+      const [good, closed] = [1, 2].map((nodeId) =>
+        new Randflake(nodeId, '\${SECRET}', { restartSafe: false }))
+      closed.close()
+      const ids = good.generateMany(1)
+      parentPort.postMessage('ready')
+      good.generate()
+      for (;;) {
+        // No function of JavaScript in between: with its call, the termination would come.
+        try { if (closed.generate() !== undefined) Atomics.add(counts, 1, 1) } catch {}
+        try { closed.fill(ids); Atomics.add(counts, 1, 1) } catch {}
+        Atomics.add(counts, 0, 1)
+      }\`
+    for (let round = 0; round < 60; round++) {
+      const worker = new Worker(code, { eval: true, workerData: counts })
+      await new Promise((resolve) => worker.once('message', resolve))
+      await worker.terminate()
+    }
+    console.log(JSON.stringify({ loops: counts[0], older: counts[1] }))`)
+  assert(loops > 0)
+  assert.equal(older, 0)
+})
+
 test('no debugger stops between the making of an id and its taking', () => {
   const session = new Session()
   session.connect()
