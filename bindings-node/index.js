@@ -77,10 +77,27 @@ function endLeasesAtExit() {
 /** Where the native half puts the parts of an id. */
 const parts = new Float64Array(3)
 
+// Taken out of `native`, where finding them would take 5 ns.
+const { generate, generateString } = native
+
+/** Where these two find which generator is meant: 5 ns sooner than in an argument. */
+const place = new Uint32Array(native.tray.buffer, 0, 1)
+
+// Where `generate` leaves an id if it returns true: 10 ns sooner than a bigint can be returned. It
+// is called and the id taken in one expression, in which no debugger stops: another call in between
+// would leave another id.
+const signedId = new BigInt64Array(native.tray.buffer, 8)
+const unsignedId = new BigUint64Array(native.tray.buffer, 8)
+
+function fillWith(generator, ids) {
+  // In a worker that is being terminated the native half cannot throw, and the script runs on.
+  if (!generator.fill(ids)) throw new native.RandflakeError('CLOSED', 'this worker is ending')
+}
+
 /** Fills a new array. */
 function generateManyWith(generator, n) {
   const ids = newIds(n)
-  generator.fill(ids)
+  fillWith(generator, ids)
   return ids
 }
 
@@ -128,6 +145,7 @@ let generatorOf
 
 class Randflake {
   #generator
+  #place
 
   static {
     isGenerator = (self) => typeof self === 'object' && self !== null && #generator in self
@@ -144,6 +162,7 @@ class Randflake {
       this.#generator = native.createGenerator(nodeId, secret, options)
       warnIfWeak(secret)
     }
+    this.#place = this.#generator.place()
     Object.defineProperty(this, 'uncloneable', { value: uncloneable, enumerable: true })
   }
 
@@ -155,11 +174,15 @@ class Randflake {
   }
 
   generate() {
-    return generatorOf(this).generate()
+    generatorOf(this)
+    place[0] = this.#place
+    return generate() && signedId[0]
   }
 
   generateString() {
-    return generatorOf(this).generateString()
+    generatorOf(this)
+    place[0] = this.#place
+    return generateString()
   }
 
   generateMany(n) {
@@ -171,7 +194,7 @@ class Randflake {
   }
 
   fill(ids) {
-    generatorOf(this).fill(ids)
+    fillWith(generatorOf(this), ids)
   }
 
   async ready() {
@@ -367,6 +390,7 @@ function layoutIn(options, otherwise) {
 
 class Snowflake {
   #generator
+  #place
   #layout
 
   static {
@@ -386,6 +410,7 @@ class Snowflake {
       this.#generator = layoutOf(this.#layout).createSnowflake(nodeId, options)
       warnIfEnding(this.#layout)
     }
+    this.#place = this.#generator.place()
     Object.defineProperty(this, 'uncloneable', { value: uncloneable, enumerable: true })
   }
 
@@ -399,7 +424,9 @@ class Snowflake {
   }
 
   generate() {
-    return snowflakeOf(this).generate()
+    snowflakeOf(this)
+    place[0] = this.#place
+    return generate() && unsignedId[0]
   }
 
   generateMany(n) {
@@ -411,7 +438,7 @@ class Snowflake {
   }
 
   fill(ids) {
-    snowflakeOf(this).fill(ids)
+    fillWith(snowflakeOf(this), ids)
   }
 
   async ready() {

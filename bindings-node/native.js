@@ -32,6 +32,9 @@ function loadBinding() {
   }
 }
 
-const native = loadBinding().load(RandflakeError)
+/** What both halves leave numbers on for each other. Shared memory cannot be taken away. */
+const tray = new BigInt64Array(new SharedArrayBuffer(16))
+
+const native = loadBinding().load(RandflakeError, tray)
 
 module.exports = { native }

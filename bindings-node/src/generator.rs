@@ -11,14 +11,14 @@ use randflake::{
 use crate::{
     Module, arguments,
     clock::InjectedClock,
+    places,
     raw::{Js, Scriptless, Value, guarded},
 };
 
 /// What JavaScript generates with. All kinds have the same functions.
 pub(crate) trait Generator: 'static {
-    type Number: Number;
-
-    fn generate(&self) -> Result<Self::Number>;
+    /// Makes one id and returns its bits.
+    fn generate(&self) -> Result<i64>;
     fn fill(&self, ids: Value<'_>) -> Result<()>;
     fn ready_in(&self) -> Result<Duration>;
     fn node_ids(&self) -> Vec<u32>;
@@ -28,29 +28,10 @@ pub(crate) trait Generator: 'static {
 }
 
 /// A generator whose ids are encrypted.
-pub(crate) trait Encrypting: Generator<Number = Id> {
+pub(crate) trait Encrypting: Generator {
     fn inspect(&self, id: Id) -> Parts;
     fn encrypt(&self, raw: u64) -> Id;
     fn decrypt(&self, id: Id) -> u64;
-}
-
-/// What a generator generates, as a bigint: signed if it is encrypted, else unsigned.
-pub(crate) trait Number: 'static {
-    fn bigint(self, js: Js<'_>) -> Result<Value<'_>>;
-}
-
-impl Number for Id {
-    #[inline]
-    fn bigint(self, js: Js<'_>) -> Result<Value<'_>> {
-        js.bigint(self.into())
-    }
-}
-
-impl Number for u64 {
-    #[inline]
-    fn bigint(self, js: Js<'_>) -> Result<Value<'_>> {
-        js.unsigned_bigint(self)
-    }
 }
 
 /// What differs between the machine's clock and one written in JavaScript.
@@ -71,11 +52,9 @@ impl NodeClock<Randflake<Self>> for InjectedClock {
 }
 
 impl<C: NodeClock<Self>> Generator for Randflake<C> {
-    type Number = Id;
-
     #[inline]
-    fn generate(&self) -> Result<Id> {
-        self.generate()
+    fn generate(&self) -> Result<i64> {
+        self.generate().map(i64::from)
     }
 
     fn fill(&self, ids: Value<'_>) -> Result<()> {
@@ -206,7 +185,6 @@ pub(crate) fn functions<'call, G: Encrypting>(
             object.set($name, js.function($name, Arc::clone(flake), $call)?)?
         };
     }
-    add!(c"generateString", generate_string::<G>);
     add!(c"inspect", inspect::<G>);
     add!(c"encrypt", encrypt::<G>);
     add!(c"decrypt", decrypt::<G>);
@@ -223,8 +201,11 @@ pub(crate) fn generating<'call, G: Generator>(
             ($name, js.function($name, Arc::clone(flake), $call)?)
         };
     }
+    let place = js.environment()?.places.take(Arc::clone(flake) as _);
+    #[allow(clippy::arc_with_non_send_sync, reason = "as data of a function; stays on its thread")]
+    let place = Arc::new(place);
     js.object(&[
-        function!(c"generate", generate::<G>),
+        (c"place", js.function(c"place", place, places::place)?),
         function!(c"fill", fill::<G>),
         function!(c"readyInMs", ready_in_ms::<G>),
         function!(c"nodeIds", node_ids::<G>),
@@ -234,29 +215,14 @@ pub(crate) fn generating<'call, G: Generator>(
     ])
 }
 
-fn generate<'call, G: Generator>(
-    flake: &G,
-    js: Js<'call>,
-    []: [Value<'call>; 0],
-) -> Result<Value<'call>> {
-    flake.generate()?.bigint(js)
-}
-
-fn generate_string<'call, G: Encrypting>(
-    flake: &G,
-    js: Js<'call>,
-    []: [Value<'call>; 0],
-) -> Result<Value<'call>> {
-    js.latin1(flake.generate()?.encode(&mut [0; Id::MAX_TEXT_LENGTH]))
-}
-
+/// Fills an array and returns true, as `places::generate` does.
 fn fill<'call, G: Generator>(
     flake: &G,
     js: Js<'call>,
     [ids]: [Value<'call>; 1],
 ) -> Result<Value<'call>> {
     flake.fill(ids)?;
-    js.undefined()
+    js.boolean(true)
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they saturate")]

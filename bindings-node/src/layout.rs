@@ -77,7 +77,7 @@ fn properties<'call>(js: Js<'call>, layout: &Layout) -> Result<Value<'call>> {
         (c"tickMs", js.number(layout.tick_ms().into())?),
         (c"epochMs", js.number(layout.epoch_ms() as f64)?),
         (c"sequence", sequence),
-        (c"unsigned", js.convert(layout.is_unsigned())?),
+        (c"unsigned", js.boolean(layout.is_unsigned())?),
         (c"maxNodeId", js.number(layout.max_node_id().into())?),
         (c"maxSequence", js.number(layout.max_sequence().into())?),
         (c"endsAt", js.number(layout.ends_at() as f64)?),

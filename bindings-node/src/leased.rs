@@ -20,7 +20,7 @@ use randflake_leases::{Flake, LeaseStatus, Leased, LeasedBuilder, Location};
 use crate::{
     arguments::{self, Store},
     client,
-    generator::{self, Encrypting, Generator, Number, fill_in_place, numbers},
+    generator::{self, Encrypting, Generator, fill_in_place, numbers},
     raw::{Js, Value},
     snowflake::{self, Reading},
 };
@@ -30,6 +30,23 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often a wait looks whether its environment has ended.
 pub(crate) const LONGEST_SLICE: Duration = Duration::from_millis(50);
+
+/// What a generator generates.
+pub(crate) trait Number {
+    fn bits(self) -> i64;
+}
+
+impl Number for Id {
+    fn bits(self) -> i64 {
+        self.into()
+    }
+}
+
+impl Number for u64 {
+    fn bits(self) -> i64 {
+        self.cast_signed()
+    }
+}
 
 /// A generator that, once collected, gives its node ids back without anybody waiting.
 pub(crate) struct Kept<F: Flake<Clock = EnvironmentClock>>(pub(crate) Arc<Leased<F>>);
@@ -282,11 +299,9 @@ fn released<'call, F: Flake<Clock = EnvironmentClock>>(
 }
 
 impl<F: Flake<Clock = EnvironmentClock, Id: Number>> Generator for Kept<F> {
-    type Number = F::Id;
-
     #[inline]
-    fn generate(&self) -> Result<F::Id> {
-        self.0.generate()
+    fn generate(&self) -> Result<i64> {
+        self.0.generate().map(F::Id::bits)
     }
 
     fn fill(&self, ids: Value<'_>) -> Result<()> {

@@ -12,6 +12,7 @@ mod inspector;
 mod layout;
 mod leased;
 mod operator;
+mod places;
 mod raw;
 mod snowflake;
 
@@ -26,27 +27,32 @@ use randflake::{Id, Result, Secret};
 
 use crate::{
     leased::Leases,
-    raw::{Js, Value},
+    raw::{Environment, Js, Value},
 };
 
 /// What functions have that need nothing.
 struct Module;
 
-/// Notes that the library is loaded, takes the class of errors, and returns the functions of this
-/// module, along with the class to use: the same one for all that load it in one environment.
+/// Notes that the library is loaded, takes the class of errors and the tray, and returns the
+/// functions of this module, along with the class and the tray to use: the same ones for all that
+/// load it in one environment.
 ///
 /// # Errors
 ///
 /// If Node-API refuses to make them.
 #[napi]
-pub fn load<'env>(env: &'env Env, error_class: Unknown<'env>) -> napi::Result<Unknown<'env>> {
+pub fn load<'env>(
+    env: &'env Env,
+    error_class: Unknown<'env>,
+    tray: Unknown<'env>,
+) -> napi::Result<Unknown<'env>> {
     randflake::loaded();
     // Where the linker cannot be told to pin this library (see build.rs), the loader is.
     napi::bindgen_prelude::retain_current_module_for_unload_safety();
     let leases = Arc::<Leases>::default();
     env.add_env_cleanup_hook(Arc::clone(&leases), |leases| leases.end())?;
     let js = Js::of(env);
-    match functions(js, js.value(&error_class), leases) {
+    match functions(js, js.value(&error_class), js.value(&tray), leases) {
         Ok(functions) => Ok(functions.into()),
         Err(error) => Err(napi::Error::from_reason(error.to_string())),
     }
@@ -55,11 +61,20 @@ pub fn load<'env>(env: &'env Env, error_class: Unknown<'env>) -> napi::Result<Un
 fn functions<'call>(
     js: Js<'call>,
     error_class: Value<'call>,
+    tray: Value<'call>,
     leases: Arc<Leases>,
 ) -> Result<Value<'call>> {
+    let environment = js.enter(|| Environment::new(error_class, tray))?;
+    let places = &environment.places;
     let module = Arc::new(Module);
     let object = js.object(&[
-        (c"RandflakeError", js.error_class(error_class)?),
+        (c"RandflakeError", environment.error_class(js)?),
+        (c"tray", places.tray.array(js)?),
+        (c"generate", js.function(c"generate", Arc::clone(places), places::generate)?),
+        (
+            c"generateString",
+            js.function(c"generateString", Arc::clone(places), places::generate_string)?,
+        ),
         (
             c"createGenerator",
             js.function(c"createGenerator", Arc::clone(&module), generator::create)?,

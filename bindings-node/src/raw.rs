@@ -9,7 +9,10 @@ use std::{
     panic::{self, AssertUnwindSafe},
     ptr::{self, NonNull},
     slice,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU32, Ordering},
+    },
     thread,
 };
 
@@ -25,6 +28,7 @@ use randflake_leases::Flake;
 use crate::{
     cloak::{Hider, Revealer},
     leased::{EnvironmentClock, Kept},
+    places::Places,
 };
 
 /// The JavaScript thread during one call from there; what values are read and made with.
@@ -77,11 +81,13 @@ where
     let js = Js { env, call: PhantomData };
     let (mut arguments, mut count) = ([ptr::null_mut(); N], N);
     let mut data = ptr::null_mut();
-    // SAFETY: Node called, so env and info are good; arguments has room for N and data for one.
-    let status = unsafe {
-        let arguments = arguments.as_mut_ptr();
-        sys::napi_get_cb_info(env, info, &raw mut count, arguments, ptr::null_mut(), &raw mut data)
+    let (count, room) = match N {
+        0 => (ptr::null_mut(), ptr::null_mut()), // not to be told
+        _ => (&raw mut count, arguments.as_mut_ptr()),
     };
+    // SAFETY: Node called, so env and info are good; there is room for N arguments and one data.
+    let status =
+        unsafe { sys::napi_get_cb_info(env, info, count, room, ptr::null_mut(), &raw mut data) };
     let returned = js.check(status).and_then(|()| {
         // SAFETY: `Js::function` made it from an Arc<T>, which the function owns, and a function
         // is not collected while it runs.
@@ -111,10 +117,32 @@ unsafe extern "C" fn drop_arc<T>(_: sys::napi_env, data: *mut c_void, _: *mut c_
     drop(unsafe { Arc::from_raw(data.cast::<T>()) });
 }
 
-/// Gives up an environment's hold on its error class.
-unsafe extern "C" fn drop_reference(_: sys::napi_env, data: *mut c_void, _: *mut c_void) {
-    // SAFETY: `Js::error_class` made it with Box::into_raw, for this one finalizer.
-    drop(unsafe { Box::from_raw(data.cast::<Reference>()) });
+/// Gives up what an environment has once.
+unsafe extern "C" fn drop_environment(_: sys::napi_env, data: *mut c_void, _: *mut c_void) {
+    // SAFETY: `Js::enter` made it with Box::into_raw, for this one finalizer.
+    drop(unsafe { Box::from_raw(data.cast::<Environment>()) });
+}
+
+/// What an environment has once, however often this library is loaded in it.
+pub(crate) struct Environment {
+    error_class: Reference,
+    pub(crate) places: Arc<Places>,
+}
+
+impl Environment {
+    pub(crate) fn new(error_class: Value<'_>, tray: Value<'_>) -> Result<Self> {
+        let tray = Tray::new(tray)?;
+        #[allow(
+            clippy::arc_with_non_send_sync,
+            reason = "as data of functions; stays on its thread"
+        )]
+        let places = Arc::new(Places::new(tray));
+        Ok(Self { error_class: Reference::new(error_class)?, places })
+    }
+
+    pub(crate) fn error_class<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
+        self.error_class.value(js)
+    }
 }
 
 impl<'call> Js<'call> {
@@ -167,35 +195,44 @@ impl<'call> Js<'call> {
         owned
     }
 
-    /// Returns the error class of this environment: the first that was offered.
-    pub(crate) fn error_class(self, offered: Value<'call>) -> Result<Value<'call>> {
-        if let Some(class) = self.known_error_class()? {
-            return Ok(class);
+    /// Returns what this environment has once: what was made for it first.
+    pub(crate) fn enter(
+        self,
+        make: impl FnOnce() -> Result<Environment>,
+    ) -> Result<&'call Environment> {
+        if let Some(environment) = self.known_environment()? {
+            return Ok(environment);
         }
-        let data = Box::into_raw(Box::new(Reference::new(offered)?)).cast::<c_void>();
-        // SAFETY: env is good; drop_reference takes data back, once.
+        let data = Box::into_raw(Box::new(make()?)).cast::<c_void>();
+        // SAFETY: env is good; drop_environment takes data back, once.
         let status = unsafe {
             let hint = ptr::null_mut();
-            sys::napi_set_instance_data(self.env, data, Some(drop_reference), hint)
+            sys::napi_set_instance_data(self.env, data, Some(drop_environment), hint)
         };
-        self.check(status).map(|()| offered)
+        self.check(status)?;
+        self.environment()
     }
 
-    fn known_error_class(self) -> Result<Option<Value<'call>>> {
+    /// Returns what `enter` made.
+    pub(crate) fn environment(self) -> Result<&'call Environment> {
+        self.known_environment()?.ok_or_else(|| {
+            Error::new(ErrorKind::Internal, "used in an environment that did not load it")
+        })
+    }
+
+    fn known_environment(self) -> Result<Option<&'call Environment>> {
         let mut data = ptr::null_mut();
         // SAFETY: env is good, and data has room for one pointer.
         let status = unsafe { sys::napi_get_instance_data(self.env, &raw mut data) };
         self.check(status)?;
-        // SAFETY: null, or what `error_class` stored, which lives as long as the environment.
-        let class = unsafe { data.cast::<Reference>().as_ref() };
-        class.map(|class| class.value(self)).transpose()
+        // SAFETY: null, or what `enter` stored, which lives as long as the environment and is
+        // never replaced.
+        Ok(unsafe { data.cast::<Environment>().as_ref() })
     }
 
     /// Makes the JavaScript error of an error.
     pub(crate) fn error(self, error: &Error) -> Result<Value<'call>> {
-        let class = self.known_error_class()?.ok_or_else(|| {
-            Error::new(ErrorKind::Internal, "errors were made before their class was known")
-        })?;
+        let class = self.environment()?.error_class(self)?;
         let retry_after = match error.retry_after() {
             Some(wait) => self.number(crate::generator::whole_ms(wait))?,
             None => self.undefined()?,
@@ -273,6 +310,11 @@ impl<'call> Js<'call> {
     pub(crate) fn null(self) -> Result<Value<'call>> {
         // SAFETY: as `make` says.
         self.make(|env, made| unsafe { sys::napi_get_null(env, made) })
+    }
+
+    pub(crate) fn boolean(self, boolean: bool) -> Result<Value<'call>> {
+        // SAFETY: as `make` says.
+        self.make(|env, made| unsafe { sys::napi_get_boolean(env, boolean, made) })
     }
 
     pub(crate) fn number(self, number: f64) -> Result<Value<'call>> {
@@ -588,6 +630,23 @@ impl Value<'_> {
     /// runs again. `None` for other values, for memory shared with other threads, and where the
     /// memory was taken away or is not aligned.
     fn memory<T: Element>(self) -> Option<(NonNull<T>, usize)> {
+        let (buffer, start, length) = self.typed_array::<T>()?;
+        // SAFETY: as `read` says.
+        let detached = buffer.read(true, |env, raw, read| unsafe {
+            sys::napi_is_detached_arraybuffer(env, raw, read)
+        });
+        if (buffer.is_array_buffer(), detached) != (Some(true), Some(false)) {
+            return None;
+        }
+        if length == 0 {
+            return Some((NonNull::dangling(), 0));
+        }
+        NonNull::new(start).filter(|start| start.is_aligned()).map(|start| (start, length))
+    }
+
+    /// Returns the buffer of a typed array of this kind, where its elements begin, and how many
+    /// there are; `None` if this is none.
+    fn typed_array<T: Element>(self) -> Option<(Self, *mut T, usize)> {
         let (mut kind, mut length, mut start) = (0, 0, ptr::null_mut());
         let mut buffer = ptr::null_mut();
         // SAFETY: env and value are good, and there is room for each answer.
@@ -605,24 +664,14 @@ impl Value<'_> {
                 offset,
             )
         };
-        if status != sys::Status::napi_ok || kind != T::KIND {
-            return None;
-        }
-        let buffer = Value { js: self.js, raw: buffer };
-        // SAFETY: as `read` says. A SharedArrayBuffer is no ArrayBuffer.
-        let own = buffer
-            .read(false, |env, raw, read| unsafe { sys::napi_is_arraybuffer(env, raw, read) });
+        let buffer = Self { js: self.js, raw: buffer };
+        (status == sys::Status::napi_ok && kind == T::KIND).then(|| (buffer, start.cast(), length))
+    }
+
+    /// Tells an `ArrayBuffer` from a `SharedArrayBuffer`.
+    fn is_array_buffer(self) -> Option<bool> {
         // SAFETY: as `read` says.
-        let detached = buffer.read(true, |env, raw, read| unsafe {
-            sys::napi_is_detached_arraybuffer(env, raw, read)
-        });
-        if (own, detached) != (Some(true), Some(false)) {
-            return None;
-        }
-        if length == 0 {
-            return Some((NonNull::dangling(), 0));
-        }
-        NonNull::new(start.cast::<T>()).filter(|start| start.is_aligned()).map(|s| (s, length))
+        self.read(false, |env, raw, read| unsafe { sys::napi_is_arraybuffer(env, raw, read) })
     }
 
     /// Has Node-API read something of the value, if it is of the right type; `read` may use its
@@ -697,6 +746,61 @@ impl Element for i64 {
 
 impl Element for f64 {
     const KIND: sys::napi_typedarray_type = sys::TypedarrayType::float64_array;
+}
+
+/// Memory in which JavaScript and a function that it calls leave numbers for each other, quicker
+/// than arguments and results.
+pub(crate) struct Tray {
+    words: NonNull<Words>,
+    array: Reference,
+}
+
+/// Atomics, since JavaScript could show the memory to other threads.
+#[repr(C)]
+struct Words {
+    place: AtomicU32,
+    id: AtomicI64,
+}
+
+impl Tray {
+    /// Takes a `BigInt64Array` of two, whose memory must be shared: that can neither be taken away
+    /// nor become shorter.
+    fn new(array: Value<'_>) -> Result<Self> {
+        let shared = array.typed_array::<i64>().filter(|&(buffer, start, length)| {
+            buffer.is_array_buffer() == Some(false)
+                && size_of::<i64>() * length == size_of::<Words>()
+                && start.cast::<Words>().is_aligned()
+        });
+        match shared.and_then(|(_, start, _)| NonNull::new(start.cast())) {
+            Some(words) => Ok(Self { words, array: Reference::new(array)? }),
+            None => Err(Error::new(
+                ErrorKind::Internal,
+                "the tray is a BigInt64Array of two in shared memory",
+            )),
+        }
+    }
+
+    fn words(&self) -> &Words {
+        // SAFETY: `new` checked length and alignment, all bits are numbers, and `array` keeps the
+        // memory, which is only ever used as atomics here.
+        unsafe { self.words.as_ref() }
+    }
+
+    /// Returns the place that JavaScript has left.
+    #[inline]
+    pub(crate) fn place(&self) -> u32 {
+        self.words().place.load(Ordering::Relaxed)
+    }
+
+    /// Leaves an id.
+    #[inline]
+    pub(crate) fn put(&self, id: i64) {
+        self.words().id.store(id, Ordering::Relaxed);
+    }
+
+    pub(crate) fn array<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
+        self.array.value(js)
+    }
 }
 
 /// A function of one argument that any thread may call: it runs on the thread of its environment,

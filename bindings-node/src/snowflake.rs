@@ -17,11 +17,9 @@ impl NodeClock<Snowflake<Self>> for InjectedClock {
 }
 
 impl<C: NodeClock<Self>> Generator for Snowflake<C> {
-    type Number = u64;
-
     #[inline]
-    fn generate(&self) -> Result<u64> {
-        self.generate()
+    fn generate(&self) -> Result<i64> {
+        self.generate().map(u64::cast_signed)
     }
 
     fn fill(&self, ids: Value<'_>) -> Result<()> {
@@ -50,7 +48,7 @@ impl<C: NodeClock<Self>> Generator for Snowflake<C> {
 }
 
 /// A generator whose ids are read by their layout.
-pub(crate) trait Reading: Generator<Number = u64> {
+pub(crate) trait Reading: Generator {
     fn inspect(&self, raw: u64) -> Result<RawParts>;
 }
 

@@ -33,7 +33,8 @@ test('a panic becomes an error, and the process lives', () => {
       class RandflakeError extends Error {
         constructor(code, message) { super(message); this.code = code }
       }
-      const native = require(${JSON.stringify(binary)}).load(RandflakeError)
+      const tray = new BigInt64Array(new SharedArrayBuffer(16))
+      const native = require(${JSON.stringify(binary)}).load(RandflakeError, tray)
       for (let round = 0; round < 2; round++) {
         try { native.panic() } catch (error) {
           console.log(error instanceof RandflakeError, error.code, error.message)
@@ -49,5 +50,6 @@ test('a panic becomes an error, and the process lives', () => {
 })
 
 test('the shipped library has no function that panics', () => {
-  assert.equal(require('../binding.js').load(Error).panic, undefined)
+  const tray = new BigInt64Array(new SharedArrayBuffer(16))
+  assert.equal(require('../binding.js').load(Error, tray).panic, undefined)
 })
