@@ -31,6 +31,7 @@ pub(crate) fn thread_number() -> u64 {
 
 /// Gives this thread a number that no thread had before.
 #[cold]
+#[inline(never)]
 pub(crate) fn renumber_thread() -> u64 {
     // Relaxed: the numbers only have to differ.
     let next = NEXT.fetch_add(1, Ordering::Relaxed);
