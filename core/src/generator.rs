@@ -170,16 +170,41 @@ impl<F: Format, C: Clock> Generator<F, C> {
     #[allow(clippy::inline_always, reason = "left to the compiler, an id takes a fifth longer")]
     #[inline(always)]
     pub(crate) fn generate(&self) -> Result<i64> {
-        if let Some(buffer) = self.format.buffer()
-            && let Some(term) = self.terms.peek()
-            && let Some(mut magazine) = buffer.take()
-            && magazine.is_own()
-            && magazine.left_of(term).is_some_and(|(_, stamp)| self.is_in_time(stamp))
-            && let Some(id) = magazine.pop()
-        {
-            term.check_life()?;
-            return Ok(id);
+        let usual = match self.format.buffer() {
+            Some(buffer) => self.pop_from(buffer),
+            None => self.claim_next(),
+        };
+        if let Some(id) = usual { Ok(id) } else { self.generate_otherwise() }
+    }
+
+    /// Hands out an id that this thread has claimed ahead, if there is one for now.
+    #[inline]
+    fn pop_from(&self, buffer: &Buffer) -> Option<i64> {
+        let term = self.terms.peek()?;
+        let mut magazine = buffer.take().filter(Taken::is_own)?;
+        let (_, stamp) = magazine.left_of(term)?;
+        let id = self.is_in_time(stamp).then(|| magazine.pop())??;
+        term.is_of_this_life().then_some(id)
+    }
+
+    /// Claims the slot after the last one, if its tick goes on and no other thread is faster.
+    #[inline]
+    fn claim_next(&self) -> Option<i64> {
+        let term = self.terms.peek()?;
+        // Before the clock, as in `fill_some`.
+        let Reading::Open(next) = term.word.read() else { return None };
+        let tick = self.format.glance(&self.clock)?;
+        if !goes_on(term, next, tick, 1) || !term.word.claim(next, next, 1) {
+            return None;
         }
+        let mut id = [self.pack(term, next).0.cast_signed()];
+        self.format.finish(&mut id);
+        term.is_of_this_life().then_some(id[0])
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn generate_otherwise(&self) -> Result<i64> {
         let mut id = [0];
         self.fill_some(&mut id, true, &mut Patience::new(self.max_wait, 1, None))?;
         Ok(id[0])
@@ -406,15 +431,6 @@ impl<F: Format, C: Clock> Generator<F, C> {
         first: Position,
         single: bool,
     ) -> Option<usize> {
-        // As below with nothing left, in two thirds of the instructions of an id: a Snowflake's way.
-        if single && magazine.is_none() {
-            if !term.word.claim(state.word, first, 1) {
-                return None;
-            }
-            ids[0] = self.pack(term, first).0.cast_signed();
-            self.format.finish(&mut ids[..1]);
-            return Some(1);
-        }
         let (left, claimed_from) = if first == state.seen && state.left > 0 {
             // What is left in the magazine lies just before the word.
             (state.left.min(ids.len()), term.word.at(state.word, 0))
@@ -601,18 +617,23 @@ fn next(layout: &Layout, term: &Term, seen: Position, now: u64) -> (Position, bo
     }
 }
 
-/// What the rule mostly says: the tick of the last claim goes on, and has all that is wanted.
+/// Tells what is mostly so: the tick of the last claim goes on, and has all that is wanted.
 #[inline]
-fn usual_plan(term: &Term, seen: Position, tick: u64, want: u64) -> Option<Plan> {
-    let usual = seen.stamp == tick
+fn goes_on(term: &Term, seen: Position, tick: u64, want: u64) -> bool {
+    seen.stamp == tick
         && want <= term.word.slots() - seen.slot
-        && (term.start..term.end_exclusive()).contains(&tick);
-    let claim = Plan::Claim { first: seen, count: want, rest_in: Duration::ZERO, borrows: false };
-    usual.then_some(claim)
+        && (term.start..term.end_exclusive()).contains(&tick)
 }
 
-/// The rule of one call, the only place that compares times. Keeps I1 (with the claim), I2, I3,
-/// I4 and I5 of ARCHITECTURE.md.
+/// What the rule says then.
+#[inline]
+fn usual_plan(term: &Term, seen: Position, tick: u64, want: u64) -> Option<Plan> {
+    let claim = Plan::Claim { first: seen, count: want, rest_in: Duration::ZERO, borrows: false };
+    goes_on(term, seen, tick, want).then_some(claim)
+}
+
+/// The rule of one call: here and in [`goes_on`], its usual case, are times compared. Keeps I1 (with
+/// the claim), I2, I3, I4 and I5 of ARCHITECTURE.md.
 #[inline]
 fn plan(
     layout: &Layout,

@@ -69,7 +69,12 @@ impl Term {
 
     #[inline]
     pub(crate) fn check_life(&self) -> Result<()> {
-        if self.life.is_current(self.epoch) { Ok(()) } else { Err(forked()) }
+        if self.is_of_this_life() { Ok(()) } else { Err(forked()) }
+    }
+
+    #[inline]
+    pub(crate) fn is_of_this_life(&self) -> bool {
+        self.life.is_current(self.epoch)
     }
 }
 

@@ -287,14 +287,15 @@ fn claims_and_two_replacements() {
     });
 }
 
-/// Ids that nobody claims ahead, two to a tick of half a second.
+/// Ids that nobody claims ahead, two to a tick. A glance tells ticks of a second, none shorter ones.
 #[test]
 fn snowflakes_and_a_clock_that_steps() {
-    for starts in [Sequence::Zero, Sequence::Continuing] {
+    let cases = [(500, Sequence::Zero), (500, Sequence::Continuing), (1000, Sequence::Continuing)];
+    for (tick_ms, starts) in cases {
         model(move || {
             let second = Arc::new(AtomicI64::new(T));
             let layout = Layout::custom([(Field::Time, 41), (Field::Sequence, 1)])
-                .tick_ms(500)
+                .tick_ms(tick_ms)
                 .sequence(starts)
                 .build()
                 .expect("a layout");
