@@ -83,15 +83,33 @@ const { generate, generateString } = native
 /** Where these two find which generator is meant: 5 ns sooner than in an argument. */
 const place = new Uint32Array(native.tray.buffer, 0, 1)
 
-// Where `generate` leaves an id if it returns true: 10 ns sooner than a bigint can be returned. It
-// is called and the id taken in one expression, in which no debugger stops: another call in between
-// would leave another id.
+/** Where they leave whose id they have made. */
+const owner = new Uint32Array(native.tray.buffer, 4, 1)
+
+// Where `generate` leaves an id if it returns true: 10 ns sooner than a bigint can be returned.
 const signedId = new BigInt64Array(native.tray.buffer, 8)
 const unsignedId = new BigUint64Array(native.tray.buffer, 8)
 
-function fillWith(generator, ids) {
+function workerIsEnding() {
+  return new native.RandflakeError('CLOSED', 'this worker is ending')
+}
+
+/**
+ * Returns an id or its text if it is of the generator that was meant: before the native call, and
+ * nowhere after it among these arguments, a debugger may stop and have another generator called.
+ */
+function own(made, isOwn) {
   // In a worker that is being terminated the native half cannot throw, and the script runs on.
-  if (!generator.fill(ids)) throw new native.RandflakeError('CLOSED', 'this worker is ending')
+  if (made === undefined) throw workerIsEnding()
+  if (!isOwn) {
+    throw new native.RandflakeError('INTERNAL', 'a debugger called another generator; call again')
+  }
+  return made
+}
+
+function fillWith(generator, ids) {
+  // As in `own`.
+  if (!generator.fill(ids)) throw workerIsEnding()
 }
 
 /** Fills a new array. */
@@ -142,6 +160,7 @@ const uncloneable = new Set([
 
 let isGenerator
 let generatorOf
+let placeOf
 
 class Randflake {
   #generator
@@ -152,6 +171,10 @@ class Randflake {
     generatorOf = (self) => {
       if (!isGenerator(self)) throw wrongThis('Randflake')
       return self.#generator
+    }
+    placeOf = (self) => {
+      if (!isGenerator(self)) throw wrongThis('Randflake')
+      return self.#place
     }
   }
 
@@ -174,15 +197,13 @@ class Randflake {
   }
 
   generate() {
-    generatorOf(this)
-    place[0] = this.#place
-    return generate() && signedId[0]
+    place[0] = placeOf(this)
+    return own(generate() && signedId[0], owner[0] === this.#place)
   }
 
   generateString() {
-    generatorOf(this)
-    place[0] = this.#place
-    return generateString()
+    place[0] = placeOf(this)
+    return own(generateString(), owner[0] === this.#place)
   }
 
   generateMany(n) {
@@ -381,6 +402,7 @@ function warnIfEnding(layout) {
 
 let isSnowflake
 let snowflakeOf
+let snowflakePlaceOf
 
 /** Returns the layout that options name, or else `otherwise`. */
 function layoutIn(options, otherwise) {
@@ -398,6 +420,10 @@ class Snowflake {
     snowflakeOf = (self) => {
       if (!isSnowflake(self)) throw wrongThis('Snowflake')
       return self.#generator
+    }
+    snowflakePlaceOf = (self) => {
+      if (!isSnowflake(self)) throw wrongThis('Snowflake')
+      return self.#place
     }
   }
 
@@ -424,9 +450,8 @@ class Snowflake {
   }
 
   generate() {
-    snowflakeOf(this)
-    place[0] = this.#place
-    return generate() && unsignedId[0]
+    place[0] = snowflakePlaceOf(this)
+    return own(generate() && unsignedId[0], owner[0] === this.#place)
   }
 
   generateMany(n) {
@@ -526,7 +551,7 @@ class Cloak {
   }
 
   hideInPlace(numbers) {
-    cloakOf(this).hideInPlace(numbers)
+    if (!cloakOf(this).hideInPlace(numbers)) throw workerIsEnding()
   }
 
   reveal(hidden) {
@@ -534,7 +559,7 @@ class Cloak {
   }
 
   revealInPlace(hidden) {
-    cloakOf(this).revealInPlace(hidden)
+    if (!cloakOf(this).revealInPlace(hidden)) throw workerIsEnding()
   }
 }
 

@@ -32,8 +32,13 @@ function loadBinding() {
   }
 }
 
-/** What both halves leave numbers on for each other. Shared memory cannot be taken away. */
-const tray = new BigInt64Array(new SharedArrayBuffer(16))
+/** The class of shared memory, also where its name is hidden, as in a renderer of Electron. */
+const Shared =
+  globalThis.SharedArrayBuffer ??
+  new WebAssembly.Memory({ initial: 0, maximum: 0, shared: true }).buffer.constructor
+
+/** What both halves leave numbers on for each other. No script can detach shared memory. */
+const tray = new BigInt64Array(new Shared(16))
 
 const native = loadBinding().load(RandflakeError, tray)
 

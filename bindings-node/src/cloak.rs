@@ -47,13 +47,14 @@ fn hide_string<'call>(
     js.latin1(hidden.encode(&mut [0; Id::MAX_TEXT_LENGTH]))
 }
 
+/// Returns true, as `places::generate` does.
 fn hide_in_place<'call>(
     hider: &Hider,
     js: Js<'call>,
     [numbers]: [Value<'call>; 1],
 ) -> Result<Value<'call>> {
     generator::fill_in_place(hider, numbers)?;
-    js.undefined()
+    js.boolean(true)
 }
 
 fn reveal<'call>(
@@ -64,11 +65,12 @@ fn reveal<'call>(
     js.unsigned_bigint(cloak.reveal(arguments::id(hidden)?))
 }
 
+/// Returns true, as `places::generate` does.
 fn reveal_in_place<'call>(
     revealer: &Revealer,
     js: Js<'call>,
     [hidden]: [Value<'call>; 1],
 ) -> Result<Value<'call>> {
     generator::fill_in_place(revealer, hidden)?;
-    js.undefined()
+    js.boolean(true)
 }

@@ -201,6 +201,7 @@ pub(crate) fn generating<'call, G: Generator>(
             ($name, js.function($name, Arc::clone(flake), $call)?)
         };
     }
+    // The function `place` owns the place: collected with the generator's object, it gives it up.
     let place = js.environment()?.places.take(Arc::clone(flake) as _);
     #[allow(clippy::arc_with_non_send_sync, reason = "as data of a function; stays on its thread")]
     let place = Arc::new(place);

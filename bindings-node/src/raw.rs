@@ -758,7 +758,10 @@ pub(crate) struct Tray {
 /// Atomics, since JavaScript could show the memory to other threads.
 #[repr(C)]
 struct Words {
+    /// Of the generator that JavaScript means.
     place: AtomicU32,
+    /// The place of the generator that made the last id.
+    owner: AtomicU32,
     id: AtomicI64,
 }
 
@@ -790,6 +793,12 @@ impl Tray {
     #[inline]
     pub(crate) fn place(&self) -> u32 {
         self.words().place.load(Ordering::Relaxed)
+    }
+
+    /// Leaves the place of the generator that has made an id.
+    #[inline]
+    pub(crate) fn set_owner(&self, place: u32) {
+        self.words().owner.store(place, Ordering::Relaxed);
     }
 
     /// Leaves an id.

@@ -233,7 +233,7 @@ test('no debugger stops between the making of an id and its taking', () => {
       if (params.url.endsWith('bindings-node/index.js')) scriptId = params.scriptId
     })
     session.post('Debugger.enable')
-    const taking = /return generate\(\) && (un)?signedId\[0\]$/
+    const taking = /return own\(generate(String)?\(/
     const lines = readFileSync(path, 'utf8').split('\n')
     const found = lines.flatMap((line, lineNumber) => {
       if (!taking.test(line)) return []
@@ -249,13 +249,37 @@ test('no debugger stops between the making of an id and its taking', () => {
           columns = found.locations.map(({ columnNumber }) => columnNumber)
         },
       )
-      const call = line.indexOf('generate()')
-      // Before the statement and the call, and when all is done.
-      assert.deepEqual(columns, [line.indexOf('return'), call, line.length])
+      // Before the statement and the native call, before the check of what is taken by then, and
+      // when all is done.
+      const [, native] = /own\((generate\w*)/.exec(line)
+      const stops = ['return', 'own', native].map((stop) => line.indexOf(stop))
+      assert.deepEqual(columns, [...stops, line.length])
       return [lineNumber]
     })
-    assert.equal(found.length, 2)
+    assert.equal(found.length, 3)
   } finally {
     session.disconnect()
   }
+})
+
+test('what a debugger has another generator make is not handed out', () => {
+  const { code, distinct } = run(`
+    const { Session } = require('node:inspector')
+    const { readFileSync } = require('node:fs')
+    const [clock, file] = [() => ${NOW}, require.resolve('./index.js')]
+    const [meant, other] = [0, 1].map(() => new Snowflake(5, { clock }))
+    const lineNumber = readFileSync(file, 'utf8').split('\\n')
+      .findIndex((line) => line.includes('return own(generate() && unsignedId'))
+    const session = new Session()
+    session.connect()
+    let stops = 0
+    session.on('Debugger.paused', () => { stops++; other.generate() })
+    session.post('Debugger.enable')
+    session.post('Debugger.setBreakpointByUrl', { lineNumber, urlRegex: 'bindings-node/index.js$' })
+    let code
+    try { meant.generate() } catch (error) { code = error.code }
+    session.post('Debugger.disable')
+    const ids = Array.from({ length: 5 }, () => meant.generate())
+    console.log(JSON.stringify({ code: stops > 0 && code, distinct: new Set(ids).size }))`)
+  assert.deepEqual([code, distinct], ['INTERNAL', 5])
 })
