@@ -20,11 +20,9 @@ use randflake_leases::{Location, NodeLease};
 
 use crate::{
     client::Source,
-    errors::{raise, wrong_type},
+    errors::{WeakSecretWarning, raise, wrong_type},
     lease::Lease,
 };
-
-pyo3::import_exception!(randflake.errors, WeakSecretWarning);
 
 /// An id, as a number or as text.
 pub(crate) struct AnyId(pub(crate) Id);

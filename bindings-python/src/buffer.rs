@@ -87,7 +87,7 @@ impl Int64Buffer {
 /// Memory of our own for a batch, where other threads cannot see it change.
 ///
 /// Whoever takes it writes to all of it before anybody reads: it may hold what an earlier batch of
-/// this thread left there. To zero it for each batch would take two thirds of what its ids take.
+/// this thread left there. With new memory for each, 4096 ids took 1.7 times as long in an array.
 pub(crate) struct Batch<T: Integer> {
     /// At least as long as the batch.
     memory: Vec<T>,
@@ -116,8 +116,9 @@ impl Integer for u32 {
 
 impl<T: Integer> Batch<T> {
     pub(crate) fn of(length: usize) -> PyResult<Self> {
-        // There is none where the thread is ending.
-        let kept = T::KEPT.try_with(|kept| kept.borrow_mut().pop());
+        // There is none where the thread is ending; and a large batch leaves it to others.
+        let kept = T::KEPT
+            .try_with(|kept| if length > LARGE_BATCH { None } else { kept.borrow_mut().pop() });
         let mut memory = kept.ok().flatten().unwrap_or_default();
         if let Some(missing) = length.checked_sub(memory.len()) {
             memory.try_reserve_exact(missing).map_err(|_| {

@@ -59,7 +59,7 @@ thread_local! {
 /// Calls the core. If that is to be done at once, no clock on this thread waits or calls Python
 /// meanwhile: it fails, and nothing has happened.
 ///
-/// core: must not panic.
+/// A panic of the core must be caught in there: nothing here would take the flag back.
 #[inline]
 pub(crate) fn bounded<T>(at_once: bool, core: impl FnOnce() -> T) -> T {
     AT_ONCE.set(at_once);

@@ -12,6 +12,8 @@ pyo3::import_exception!(randflake.errors, InvalidArgumentError);
 pyo3::import_exception!(randflake.errors, InvalidTypeError);
 pyo3::import_exception!(randflake.errors, RetryLaterError);
 pyo3::import_exception!(randflake.errors, StoreError);
+pyo3::import_exception!(randflake.errors, LifetimeWarning);
+pyo3::import_exception!(randflake.errors, WeakSecretWarning);
 
 /// Imports the classes: while Python ends, nothing is imported any more.
 pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
@@ -21,6 +23,8 @@ pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
     py.get_type::<InvalidTypeError>();
     py.get_type::<RetryLaterError>();
     py.get_type::<StoreError>();
+    py.get_type::<LifetimeWarning>();
+    py.get_type::<WeakSecretWarning>();
     Ok(())
 }
 

@@ -112,7 +112,7 @@ fn at_last(py: Python<'_>) {
     py.detach(|| close_all(|kept| kept.needs_python));
     gate().ended_by = Some(thread::current().id());
     let mut waited = Duration::ZERO;
-    while waited < PATIENCE && gate().is_occupied() {
+    while waited < PATIENCE && gate().inside > 0 {
         waited += py.detach(|| SystemClock.sleep(GLANCE)).ok().flatten().unwrap_or(PATIENCE);
     }
 }
@@ -130,14 +130,8 @@ struct Gate {
     /// The thread that ends Python, once it is about to.
     ended_by: Option<ThreadId>,
     inside: usize,
-    /// Of the threads that are inside: those of a parent are not in its child.
+    /// Of which all this is: a child has neither the threads of its parent nor its end.
     life: u64,
-}
-
-impl Gate {
-    fn is_occupied(&self) -> bool {
-        self.life == ProcessLife::current().number() && self.inside > 0
-    }
 }
 
 /// Has Python run something that does not take long, unless it is about to end.
@@ -153,17 +147,13 @@ pub(crate) fn unless_ending<T>(_: Python<'_>, work: impl FnOnce() -> T) -> Optio
         }
     }
 
-    let life = ProcessLife::current().number();
     let mut gate = gate();
     if gate.ended_by.is_some() {
         return None;
     }
-    if gate.life != life {
-        (gate.life, gate.inside) = (life, 0);
-    }
     gate.inside += 1;
+    let _inside = Inside(gate.life);
     drop(gate);
-    let _inside = Inside(life);
     Some(work())
 }
 
@@ -175,7 +165,12 @@ pub(crate) fn is_ended_here(_: Python<'_>) -> bool {
 
 /// A count is good whatever has panicked.
 fn gate() -> MutexGuard<'static, Gate> {
-    GATE.lock().unwrap_or_else(PoisonError::into_inner)
+    let mut gate = GATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let life = ProcessLife::current().number();
+    if gate.life != life {
+        *gate = Gate { ended_by: None, inside: 0, life };
+    }
+    gate
 }
 
 fn close_all(which: impl Fn(&Kept) -> bool) {

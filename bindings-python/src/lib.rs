@@ -47,6 +47,7 @@ mod _randflake {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::raw::check_interpreter(module.py())?;
         randflake::loaded();
         crate::errors::register(module.py())?;
         crate::exit::register(module.py())?;

@@ -4,11 +4,15 @@
 //! begins anew: it waits, calls clocks written in Python, recovers leases, and raises.
 #![allow(unsafe_code, reason = "methods that Python calls without pyo3")]
 
-use std::{ffi::CString, ptr};
+use std::{
+    ffi::CString,
+    ptr,
+    sync::atomic::{AtomicI64, Ordering},
+};
 
 use pyo3::{
-    PyClass, ffi, intern, prelude::*, pyclass::boolean_struct::True, sync::PyOnceLock,
-    types::PyString,
+    PyClass, exceptions::PyImportError, ffi, intern, prelude::*, pyclass::boolean_struct::True,
+    sync::PyOnceLock, types::PyString,
 };
 
 use crate::{generator::Randflake, snowflake::Snowflake, text::text_of};
@@ -44,7 +48,7 @@ impl Method for Generate {
     #[inline]
     fn at_once(_: Python<'_>, of: &Randflake) -> Option<*mut ffi::PyObject> {
         let id = of.flake.generate_at_once()?;
-        // SAFETY: this thread has the GIL.
+        // SAFETY: this thread is attached to the interpreter.
         Some(unsafe { ffi::PyLong_FromLongLong(id.into()) })
     }
 }
@@ -77,8 +81,27 @@ impl Method for GenerateSnowflake {
     #[inline]
     fn at_once(_: Python<'_>, of: &Snowflake) -> Option<*mut ffi::PyObject> {
         let id = of.flake.generate_at_once()?;
-        // SAFETY: this thread has the GIL.
+        // SAFETY: this thread is attached to the interpreter.
         Some(unsafe { ffi::PyLong_FromUnsignedLongLong(id) })
+    }
+}
+
+/// Refuses every interpreter of the process but the first: classes and what happens at the end are
+/// there once.
+pub(crate) fn check_interpreter(_: Python<'_>) -> PyResult<()> {
+    static FIRST: AtomicI64 = AtomicI64::new(NONE);
+    const NONE: i64 = -1;
+
+    // SAFETY: this thread is attached to an interpreter.
+    let this = unsafe { ffi::PyInterpreterState_Get() };
+    // SAFETY: that is one, which lives at least as long as this call.
+    let this = unsafe { ffi::PyInterpreterState_GetID(this) };
+    match FIRST.compare_exchange(NONE, this, Ordering::Relaxed, Ordering::Relaxed) {
+        Err(first) if first != this => Err(PyImportError::new_err(
+            "another interpreter of this process has imported randflake, which is for one; use \
+             another process",
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -115,13 +138,13 @@ fn replace<M: Method>(py: Python<'_>) -> PyResult<()> {
 ///
 /// # Safety
 ///
-/// The thread has the GIL, and `this` is an object of `M::Class`. Python sees to both: a descriptor
+/// The thread is attached to the interpreter, and `this` is an object of `M::Class`. Python sees to both: a descriptor
 /// of a method raises `TypeError` for objects of other classes.
 unsafe extern "C" fn called<M: Method>(
     this: *mut ffi::PyObject,
     _: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: this thread has the GIL.
+    // SAFETY: this thread is attached to the interpreter.
     let py = unsafe { Python::assume_attached() };
     // SAFETY: it is an object, which the caller keeps alive during the call.
     let this = unsafe { Borrowed::from_ptr(py, this) };

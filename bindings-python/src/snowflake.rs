@@ -14,13 +14,11 @@ use crate::{
     },
     buffer::{Batch, Int64Buffer},
     clock::Clock,
-    errors::{call, raise},
+    errors::{LifetimeWarning, call, raise},
     flake::{AnyFlake, LeaseOptions, not_to_be_copied},
     layout::{AnyLayout, Layout, RawParts},
     numpy,
 };
-
-pyo3::import_exception!(randflake.errors, LifetimeWarning);
 
 /// A generator of unique 64-bit ids that sort by time, of any layout of the Snowflake family.
 ///

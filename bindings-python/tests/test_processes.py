@@ -231,3 +231,34 @@ print(path in open("/proc/self/maps").read())
     if sys.platform != "linux":
         pytest.skip("reads /proc")
     assert run_python(code) == "True\n"
+
+
+def test_a_second_interpreter_is_refused() -> None:
+    """Its end would close what the first one has leased."""
+    code = """
+import sys
+import randflake
+try:
+    import _xxsubinterpreters as interpreters  # up to 3.12
+except ImportError:
+    import _interpreters as interpreters
+another = interpreters.create()
+script = f'''
+import sys
+sys.path[:] = {sys.path!r}
+try:
+    import randflake
+except ImportError as error:
+    print(type(error).__name__, "interpreter" in str(error), flush=True)
+'''
+run = getattr(interpreters, "run_string", None) or interpreters.exec
+run(another, script)
+interpreters.destroy(another)
+flake = randflake.Randflake(1, "%s", restart_safe=False)
+flake.close()
+try:
+    flake.generate()
+except randflake.RandflakeError as error:
+    print(error.code)
+"""
+    assert run_python(code % SECRET) == "ImportError True\nCLOSED\n"
