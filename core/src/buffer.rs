@@ -51,8 +51,22 @@ impl Buffer {
     /// another one with its next call.
     #[inline]
     pub(crate) fn take(&self) -> Option<Taken<'_>> {
+        self.take_as(thread_number())
+    }
+
+    /// Does the same if this thread filled it and has not been to another magazine since: then no
+    /// id in it is older than one that this thread was given.
+    #[inline]
+    pub(crate) fn take_own(&self) -> Option<Taken<'_>> {
+        let thread = thread_number();
+        let filled_by = |taken: &Taken<'_>| taken.0.filled_by.load(Ordering::Relaxed);
+        self.take_as(thread).filter(|taken| filled_by(taken) == thread)
+    }
+
+    #[inline]
+    fn take_as(&self, thread: u64) -> Option<Taken<'_>> {
         #[allow(clippy::cast_possible_truncation, reason = "only spreads threads")]
-        let taken = self.magazines[thread_number() as usize % MAGAZINES].take();
+        let taken = self.magazines[thread as usize % MAGAZINES].take();
         if taken.is_none() {
             renumber_thread();
         }
@@ -88,13 +102,6 @@ impl Magazine {
 }
 
 impl Taken<'_> {
-    /// Tells whether this thread filled it and has not been to another magazine since: then no id
-    /// in it is older than one that this thread was given.
-    #[inline]
-    pub(crate) fn is_own(&self) -> bool {
-        self.0.filled_by.load(Ordering::Relaxed) == thread_number()
-    }
-
     /// Returns how many ids of this Term are left, and their stamp.
     #[inline]
     pub(crate) fn left_of(&self, term: &Term) -> Option<(usize, u64)> {

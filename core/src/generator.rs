@@ -180,10 +180,14 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// Hands out an id that this thread has claimed ahead, if there is one for now.
     #[inline]
     fn pop_from(&self, buffer: &Buffer) -> Option<i64> {
+        // First, since it is a call, during which nothing else has to be kept.
+        let tick = self.format.glance(&self.clock)?;
         let term = self.terms.peek()?;
-        let mut magazine = buffer.take().filter(Taken::is_own)?;
+        let mut magazine = buffer.take_own()?;
         let (_, stamp) = magazine.left_of(term)?;
-        let id = self.is_in_time(stamp).then(|| magazine.pop())??;
+        // Wraps, and is too much, where the stamp is over.
+        let is_in_time = stamp.wrapping_sub(tick) <= self.max_drift;
+        let id = is_in_time.then(|| magazine.pop())??;
         term.is_of_this_life().then_some(id)
     }
 
@@ -332,15 +336,6 @@ impl<F: Format, C: Clock> Generator<F, C> {
         // A word shared with other generators goes on.
         (self.ownership == Ownership::Granted)
             .then(|| self.format.layout().second_from(term.word.seal()))
-    }
-
-    /// Tells, at a glance at the clock, whether an id of this stamp may be handed out now.
-    #[inline]
-    fn is_in_time(&self, stamp: u64) -> bool {
-        // Wraps, and is too much, where the stamp is over.
-        self.format
-            .glance(&self.clock)
-            .is_some_and(|tick| stamp.wrapping_sub(tick) <= self.max_drift)
     }
 
     /// Fills the front of `ids` with at least one id: with all that the ticks up to
