@@ -173,7 +173,7 @@ class Randflake {
       return self.#generator
     }
     placeOf = (self) => {
-      if (!isGenerator(self)) throw wrongThis('Randflake')
+      generatorOf(self)
       return self.#place
     }
   }
@@ -422,7 +422,7 @@ class Snowflake {
       return self.#generator
     }
     snowflakePlaceOf = (self) => {
-      if (!isSnowflake(self)) throw wrongThis('Snowflake')
+      snowflakeOf(self)
       return self.#place
     }
   }

@@ -86,7 +86,7 @@ impl<F: Flake> AnyFlake<F> {
         self.try_generate(true).ok()
     }
 
-    // Called by all that make one id: the compiler merges what is called at one place only.
+    // For both ways, so that the compiler asks the thread for what is its own only once.
     #[inline]
     fn try_generate(&self, at_once: bool) -> Result<F::Id> {
         let generate = || match self {

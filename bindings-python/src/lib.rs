@@ -2,6 +2,15 @@
 #![allow(clippy::doc_markdown, reason = "what is documented to Python speaks no Markdown")]
 #![allow(clippy::needless_pass_by_value, reason = "pyo3 hands converted arguments over by value")]
 
+/// An object of Python that is made once: a static for each place that says so.
+macro_rules! once {
+    () => {{
+        static OBJECT: pyo3::sync::PyOnceLock<pyo3::Py<pyo3::PyAny>> =
+            pyo3::sync::PyOnceLock::new();
+        &OBJECT
+    }};
+}
+
 mod arguments;
 mod boundary;
 mod buffer;

@@ -17,18 +17,12 @@ pub(crate) trait Dtype: Element {
 
 impl Dtype for i64 {
     const NAME: &str = "int64";
-    const DTYPE: &PyOnceLock<Py<PyAny>> = {
-        static DTYPE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        &DTYPE
-    };
+    const DTYPE: &PyOnceLock<Py<PyAny>> = once!();
 }
 
 impl Dtype for u32 {
     const NAME: &str = "uint32";
-    const DTYPE: &PyOnceLock<Py<PyAny>> = {
-        static DTYPE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        &DTYPE
-    };
+    const DTYPE: &PyOnceLock<Py<PyAny>> = once!();
 }
 
 /// Makes an array whose elements are not set.

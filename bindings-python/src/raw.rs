@@ -40,10 +40,7 @@ impl Method for Generate {
     type Class = Randflake;
 
     const NAME: &str = "generate";
-    const ORDINARY: &PyOnceLock<Py<PyAny>> = {
-        static ORDINARY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        &ORDINARY
-    };
+    const ORDINARY: &PyOnceLock<Py<PyAny>> = once!();
 
     #[inline]
     fn at_once(_: Python<'_>, of: &Randflake) -> Option<*mut ffi::PyObject> {
@@ -57,10 +54,7 @@ impl Method for GenerateString {
     type Class = Randflake;
 
     const NAME: &str = "generate_string";
-    const ORDINARY: &PyOnceLock<Py<PyAny>> = {
-        static ORDINARY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        &ORDINARY
-    };
+    const ORDINARY: &PyOnceLock<Py<PyAny>> = once!();
 
     #[inline]
     fn at_once(py: Python<'_>, of: &Randflake) -> Option<*mut ffi::PyObject> {
@@ -73,10 +67,7 @@ impl Method for GenerateSnowflake {
     type Class = Snowflake;
 
     const NAME: &str = "generate";
-    const ORDINARY: &PyOnceLock<Py<PyAny>> = {
-        static ORDINARY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        &ORDINARY
-    };
+    const ORDINARY: &PyOnceLock<Py<PyAny>> = once!();
 
     #[inline]
     fn at_once(_: Python<'_>, of: &Snowflake) -> Option<*mut ffi::PyObject> {

@@ -6,6 +6,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -83,6 +84,26 @@ def outcome(call: Callable[[], Any]) -> Any:
         return call()
     except RandflakeError as error:
         return error.code
+
+
+def together(threads: int, work: Callable[[int], object]) -> None:
+    """Runs work in so many threads, all started at once."""
+    barrier = threading.Barrier(threads)
+    errors: list[BaseException] = []
+
+    def run(number: int) -> None:
+        barrier.wait()
+        try:
+            work(number)
+        except BaseException as error:
+            errors.append(error)
+
+    running = [threading.Thread(target=run, args=[number]) for number in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    assert not errors
 
 
 def status(flake: Randflake) -> LeaseStatus:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import NOW, SECRET, ScriptedClock, named, run_python
+from conftest import NOW, SECRET, ScriptedClock, named, run_python, together
 from randflake import (
     Inspector,
     InvalidArgumentError,
@@ -339,11 +339,10 @@ def test_a_batch_within_a_batch_has_memory_of_its_own() -> None:
 
 def test_batches_of_ten_threads_repeat_nothing() -> None:
     flake = Randflake(range(300, 364), SECRET, restart_safe=False)
-    start = threading.Barrier(10)
     made: list[list[int]] = [[] for _ in range(10)]
 
-    def work(mine: list[int]) -> None:
-        start.wait()
+    def work(number: int) -> None:
+        mine = made[number]
         for length in LENGTHS:
             mine += flake.generate_many(length)
             mine += flake.generate_array(length).tolist()
@@ -351,10 +350,6 @@ def test_batches_of_ten_threads_repeat_nothing() -> None:
             flake.fill(buffer)
             mine += buffer
 
-    threads = [threading.Thread(target=work, args=(mine,)) for mine in made]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(10, work)
     ids = [id for mine in made for id in mine]
     assert len(set(ids)) == len(ids) == 10 * 3 * sum(LENGTHS)

@@ -3,13 +3,12 @@
 import copy
 import pickle
 import sys
-import threading
 from array import array
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import NOW, OTHER_SECRET, SECRET, ScriptedClock, named
+from conftest import NOW, OTHER_SECRET, SECRET, ScriptedClock, named, together
 from randflake import (
     Inspector,
     InvalidTypeError,
@@ -164,26 +163,6 @@ def test_attributes_cannot_be_set() -> None:
     for holder in (generator(), Inspector(SECRET), LEASE):
         with pytest.raises(AttributeError):
             holder.node_ids = (2,)  # type: ignore[union-attr, misc]
-
-
-def together(threads: int, work: Callable[[int], object]) -> None:
-    """Runs work in so many threads, all started at once."""
-    barrier = threading.Barrier(threads)
-    errors: list[BaseException] = []
-
-    def run(number: int) -> None:
-        barrier.wait()
-        try:
-            work(number)
-        except BaseException as error:
-            errors.append(error)
-
-    running = [threading.Thread(target=run, args=[number]) for number in range(threads)]
-    for thread in running:
-        thread.start()
-    for thread in running:
-        thread.join()
-    assert not errors
 
 
 def test_ten_threads_with_one_generator_repeat_nothing() -> None:

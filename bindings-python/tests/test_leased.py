@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import OTHER_SECRET, SECRET, ends_in, locked, named, outcome, run_python
+from conftest import OTHER_SECRET, SECRET, ends_in, locked, named, outcome, run_python, together
 from randflake import (
     Inspector,
     InvalidArgumentError,
@@ -205,25 +205,17 @@ def test_ten_threads(store: Path) -> None:
     flake = leased(store)
     parts: list[list[int]] = []
 
-    def work() -> None:
+    def work(_: int) -> None:
         parts.append([flake.generate() for _ in range(5000)] + flake.generate_many(5000))
 
-    threads = [threading.Thread(target=work) for _ in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(10, work)
     ids = [id for part in parts for id in part]
     assert len(set(ids)) == len(ids) == 100_000
 
 
 def test_ten_threads_that_lease(store: Path) -> None:
     flakes: list[Randflake] = []
-    threads = [threading.Thread(target=lambda: flakes.append(leased(store))) for _ in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(10, lambda _: flakes.append(leased(store)))
     assert len({flake.node_ids for flake in flakes}) == 10
 
 

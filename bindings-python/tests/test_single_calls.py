@@ -2,12 +2,11 @@
 
 import inspect
 import signal
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import SECRET, in_child, outcome, run_python
+from conftest import SECRET, in_child, outcome, run_python, together
 from randflake import Layout, Randflake, RandflakeError, RetryLaterError, Snowflake
 
 METHODS = [
@@ -150,18 +149,13 @@ builtins.last = Last()
 @pytest.mark.parametrize(("of", "name"), METHODS)
 def test_ten_threads_repeat_nothing(of: Class, name: str) -> None:
     call = getattr(generator(of, 406), name)
-    start = threading.Barrier(10)
     made: list[list[Any]] = [[] for _ in range(10)]
 
-    def work(mine: list[Any]) -> None:
-        start.wait()
+    def work(number: int) -> None:
+        mine = made[number]
         for _ in range(1000):
             mine.append(call())
 
-    threads = [threading.Thread(target=work, args=(mine,)) for mine in made]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(10, work)
     ids = [id for mine in made for id in mine]
     assert len(set(ids)) == len(ids) == 10_000

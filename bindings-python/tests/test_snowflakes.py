@@ -3,7 +3,6 @@
 import copy
 import multiprocessing
 import pickle
-import threading
 import time
 from array import array
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import NOW, ScriptedClock, cases, in_child, named, outcome, run_python
+from conftest import NOW, ScriptedClock, cases, in_child, named, outcome, run_python, together
 from numpy.typing import NDArray
 from randflake import (
     InvalidArgumentError,
@@ -309,14 +308,10 @@ def test_threads_are_never_given_the_same_id() -> None:
     flake = Snowflake(511, max_wait=10)
     results: list[list[int]] = []
 
-    def work() -> None:
+    def work(_: int) -> None:
         results.append([flake.generate() for _ in range(5000)] + flake.generate_many(5000))
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(4, work)
     assert len({id for result in results for id in result}) == 40_000
 
 
