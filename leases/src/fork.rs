@@ -35,7 +35,7 @@ mod exclusive {
     #![cfg_attr(unix, allow(unsafe_code, reason = "pthread_atfork"))]
 
     use std::{
-        sync::atomic::{AtomicBool, AtomicU64, Ordering},
+        sync::atomic::{AtomicU64, Ordering},
         thread,
         time::Duration,
     };
@@ -115,7 +115,7 @@ mod exclusive {
         }
 
         // Relaxed: guarded by the lock.
-        static WATCHED: AtomicBool = AtomicBool::new(false);
+        static WATCHED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
         if WATCHED.load(Ordering::Relaxed) {
             return Ok(());
         }

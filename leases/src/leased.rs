@@ -864,8 +864,8 @@ fn boot() -> Duration {
 /// and a step of the wall clock is noticed then.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn boot() -> Duration {
-    static FIRST: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-    FIRST.get_or_init(Instant::now).elapsed()
+    static FIRST: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    FIRST.get_or_init(std::time::Instant::now).elapsed()
 }
 
 pub(crate) fn copy_of(error: &Error) -> Error {

@@ -252,7 +252,7 @@ fn what_does_not_pass_fails_at_once() {
 #[test]
 fn an_error_repeats_the_same_request_with_jitter() {
     let mut script =
-        Script::new(Options { acquire_timeout: Duration::from_hours(1), ..Options::default() });
+        Script::new(Options { acquire_timeout: Duration::from_secs(3600), ..Options::default() });
     let first = script.asks();
     for _ in 0..20 {
         script.answer(Answer::Acquired(Err(unavailable())));
