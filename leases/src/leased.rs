@@ -170,11 +170,12 @@ struct Post {
     changed: Condvar,
 }
 
+/// What the thread and the callers decide on, one at a time.
 #[derive(Default)]
 #[allow(clippy::struct_excessive_bools, reason = "they are independent of each other")]
-struct Desk {
+pub(crate) struct Desk {
     /// None in a child that has no lease yet.
-    keeper: Option<Keeper>,
+    pub(crate) keeper: Option<Keeper>,
     /// A thread of a child is at it.
     acquiring: bool,
     closed: bool,
@@ -184,6 +185,18 @@ struct Desk {
     hurry: bool,
     /// There is no thread, or none any more.
     ended: bool,
+}
+
+/// What is to be done once the generator has what the keeper wants of it.
+pub(crate) enum Turn {
+    /// The next turn; something was done.
+    Done,
+    /// An operation of the store.
+    Ask(Step),
+    /// Wait, or be hurried.
+    Sleep(Duration),
+    /// Nothing any more.
+    Over,
 }
 
 impl Leased {
@@ -358,9 +371,7 @@ impl<F: Flake> LeasedBuilder<F> {
         let watch = Watch::new(ProcessLife::current());
         let granted = source.acquire(&self.clock)?;
         let Granted { node_ids, lease, .. } = &granted;
-        // The store may grant less than was asked for. Operators count on it: see ReleaseDead.
-        let third = (lease.end_exclusive() - lease.start()) / 3;
-        let max_drift = max_drift.min(u32::try_from(third).unwrap_or(0));
+        let max_drift = max_drift.min(most_drift(*lease));
         match F::over(&self.format, node_ids, *lease, self.max_wait, max_drift, self.clock) {
             Err(error) => Err(source.give_back(granted, error)),
             Ok(flake) => {
@@ -371,6 +382,12 @@ impl<F: Flake> LeasedBuilder<F> {
             }
         }
     }
+}
+
+/// Returns the largest `max_drift` over a lease, in seconds: the store may grant less than was asked
+/// for. Operators count on it: see `ReleaseDead`.
+pub(crate) fn most_drift(lease: Lease) -> u32 {
+    u32::try_from((lease.end_exclusive() - lease.start()) / 3).unwrap_or(0)
 }
 
 /// Checks what no store can make up for.
@@ -415,13 +432,7 @@ impl<F: Flake> Leased<F> {
         if desk.closed {
             return;
         }
-        desk.closed = true;
-        if let Some(keeper) = &mut desk.keeper {
-            keeper.stop();
-            desk.used_until = self.flake.close();
-        } else {
-            desk.ended = true;
-        }
+        desk.stop(&*self.flake);
         post.hurry(desk);
     }
 
@@ -761,31 +772,54 @@ fn work(post: &Post, flake: &impl Flake, source: &Source, mut store: Connection)
     let _ended = Ended(post);
     while let Ok(now) = reading() {
         let mut desk = post.lock();
-        let Some(keeper) = &mut desk.keeper else { return };
-        let answer = match keeper.step(now) {
-            Step::Stopped => return,
-            Step::Sleep(pause) => {
+        match desk.turn(flake, now) {
+            Turn::Over => return,
+            Turn::Done => {}
+            Turn::Sleep(pause) => {
                 let waited = post.changed.wait_timeout_while(desk, pause, |desk| !desk.hurry);
                 let (mut desk, _) = waited.unwrap_or_else(PoisonError::into_inner);
                 desk.hurry = false;
-                continue;
             }
-            Step::Close => Answer::Closed(desk.used_until.take().or_else(|| flake.close())),
+            Turn::Ask(step) => {
+                drop(desk); // the store may take its time
+                let answer = source.answer_of(step, &mut store);
+                let mut desk = post.lock();
+                let Some(keeper) = &mut desk.keeper else { return };
+                let Ok(now) = reading() else { return };
+                if keeper.answer(answer, now).is_err() {
+                    store = None; // it delivers the answers to others
+                }
+            }
+        }
+    }
+}
+
+impl Desk {
+    /// Does what the keeper wants of the generator, and says what it wants of others.
+    pub(crate) fn turn(&mut self, flake: &impl Flake, now: Reading) -> Turn {
+        let Some(keeper) = &mut self.keeper else { return Turn::Over };
+        let answer = match keeper.step(now) {
+            Step::Stopped => return Turn::Over,
+            Step::Sleep(pause) => return Turn::Sleep(pause),
+            Step::Close => Answer::Closed(self.used_until.take().or_else(|| flake.close())),
             Step::Extend { end_exclusive } => Answer::Extended(flake.extend_lease(end_exclusive)),
             Step::Replace { node_ids, lease } => {
                 Answer::Replaced(flake.replace_lease(&node_ids, lease))
             }
-            step => {
-                drop(desk); // the store may take its time
-                let answer = source.answer_of(step, &mut store);
-                desk = post.lock();
-                answer
-            }
+            step => return Turn::Ask(step),
         };
-        let Some(keeper) = &mut desk.keeper else { return };
-        let Ok(now) = reading() else { return };
-        if keeper.answer(answer, now).is_err() {
-            store = None; // it delivers the answers to others
+        keeper.answer(answer, now).expect("the answer to this step");
+        Turn::Done
+    }
+
+    /// Ends the generator, before the keeper hears of it.
+    pub(crate) fn stop(&mut self, flake: &impl Flake) {
+        self.closed = true;
+        if let Some(keeper) = &mut self.keeper {
+            keeper.stop();
+            self.used_until = flake.close();
+        } else {
+            self.ended = true;
         }
     }
 }
