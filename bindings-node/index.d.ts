@@ -24,7 +24,8 @@ export class Randflake {
    * A thread of its own renews the lease, at a third of its length, and replaces one that is lost
    * by another one, with other node ids; {@link LeasedRandflake.lease} tells how it is doing. When
    * the store is out of reach, the generator goes on to the end of the lease, then throws
-   * `LEASE_EXPIRED`, and recovers by itself. The JavaScript thread never waits for the store.
+   * `LEASE_UNAVAILABLE`, and recovers by itself. The JavaScript thread never waits for the store,
+   * and for a lease only where the store is a file: up to `maxWaitMs`.
    *
    * Until it settles the promise keeps the process alive; a lease does not. It is given back, and
    * the generator closed, when the process ends by itself, by `process.exit()` or by an uncaught
@@ -77,9 +78,10 @@ export class Randflake {
    *
    * @throws {RandflakeError} `SEQUENCE_EXHAUSTED`, `CLOCK_MOVED_BACK` or `LEASE_NOT_STARTED` with
    *   `retryAfterMs` if none can be had within `maxWaitMs`. `LEASE_EXPIRED`, `LIFETIME_OVER`,
-   *   `CLOCK_BEFORE_EPOCH`, `CLOSED`, `FORKED`, which waiting does not help; except that a
-   *   generator from {@link leased} goes on trying for another lease, which {@link ready} waits
-   *   for.
+   *   `CLOCK_BEFORE_EPOCH`, `CLOSED`, `FORKED`, which waiting does not help. Of a generator from
+   *   {@link leased} that has no lease now `LEASE_UNAVAILABLE`, with `retryAfterMs` and, as `cause`,
+   *   the error of the store: at once if the store has a server, within `maxWaitMs` if it is a
+   *   file. {@link ready} waits for the lease.
    */
   generate(): bigint
 
@@ -205,8 +207,10 @@ export interface LeaseStatus extends Readonly<Lease> {
   readonly renewals: number
   /** How many node ids went to somebody else before they were given back. */
   readonly losses: number
-  /** The last failure, also when all has been well since. */
+  /** Why the store did not grant what it was last asked; `null` while all is well. */
   readonly lastError: RandflakeError | null
+  /** The unix second of that, on the machine's clock. */
+  readonly lastErrorAt: number | null
 }
 
 /** How node ids are leased. */
@@ -955,11 +959,19 @@ export class BoundaryFlake {
 
 /** Everything that this package throws by itself. */
 export class RandflakeError extends Error {
-  constructor(code: RandflakeErrorCode, message: string, retryAfterMs?: number)
+  constructor(
+    code: RandflakeErrorCode,
+    message: string,
+    retryAfterMs?: number,
+    options?: { cause?: unknown },
+  )
   readonly name: 'RandflakeError'
   /** What kind of failure this is; stable, and the same in every language. */
   readonly code: RandflakeErrorCode
-  /** After how many whole milliseconds the same call can succeed; absent where waiting does not help. */
+  /**
+   * After how many whole milliseconds the same call can succeed; absent where waiting does not help.
+   * With `LEASE_UNAVAILABLE` when it is worth another try: at most 5000.
+   */
   readonly retryAfterMs?: number
 }
 
@@ -978,7 +990,7 @@ export type RandflakeErrorCode =
   | 'NODE_IN_USE'
   /** The first second of the generator is still to come. */
   | 'LEASE_NOT_STARTED'
-  /** The last second of the lease is over. */
+  /** The last second of a lease of your own is over. */
   | 'LEASE_EXPIRED'
   /** All ids of the seconds that may be used now are taken. */
   | 'SEQUENCE_EXHAUSTED'
@@ -994,6 +1006,8 @@ export type RandflakeErrorCode =
   | 'CLOSED'
   /** A defect of this library. */
   | 'INTERNAL'
+  /** A generator with a leased node id has no lease now; the store is asked again by itself. */
+  | 'LEASE_UNAVAILABLE'
   /** The store did not answer, could not write, or answered something else. */
   | 'STORE_UNAVAILABLE'
   /** Every node id is leased. */

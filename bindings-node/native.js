@@ -3,8 +3,8 @@
 // Loads the native half, and has what both halves need.
 
 class RandflakeError extends Error {
-  constructor(code, message, retryAfterMs) {
-    super(message)
+  constructor(code, message, retryAfterMs, options) {
+    super(message, options)
     this.code = code
     if (retryAfterMs !== undefined) this.retryAfterMs = retryAfterMs
   }

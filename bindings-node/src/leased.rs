@@ -49,11 +49,36 @@ impl Number for u64 {
 }
 
 /// A generator that, once collected, gives its node ids back without anybody waiting.
-pub(crate) struct Kept<F: Flake<Clock = EnvironmentClock>>(pub(crate) Arc<Leased<F>>);
+pub(crate) struct Kept<F: Flake<Clock = EnvironmentClock>> {
+    pub(crate) leased: Arc<Leased<F>>,
+    /// Where the JavaScript thread runs the client of the store: what waits there for a lease keeps
+    /// the lease from coming.
+    leases_here: bool,
+}
+
+impl<F: Flake<Clock = EnvironmentClock>> Kept<F> {
+    /// Asks the generator on the JavaScript thread; asks again where something could be done there
+    /// about its error.
+    #[inline]
+    pub(crate) fn ask<T>(&self, mut ask: impl FnMut(&Leased<F>) -> Result<T>) -> Result<T> {
+        let mut recovered = false;
+        // A loop, because the compiler merges a call into its caller only where it is written once.
+        loop {
+            match ask(&self.leased) {
+                Ok(answer) => return Ok(answer),
+                Err(error) if recovered || self.leases_here => {
+                    return Err(self.leased.explain(error));
+                }
+                Err(error) => self.leased.recover(error)?,
+            }
+            recovered = true;
+        }
+    }
+}
 
 impl<F: Flake<Clock = EnvironmentClock>> Drop for Kept<F> {
     fn drop(&mut self) {
-        self.0.stop();
+        self.leased.stop();
     }
 }
 
@@ -124,7 +149,11 @@ impl Leases {
     }
 
     /// Takes a generator in, so that it ends with the environment.
-    fn keep<F: Flake<Clock = EnvironmentClock>>(&self, leased: Leased<F>) -> Result<Kept<F>> {
+    fn keep<F: Flake<Clock = EnvironmentClock>>(
+        &self,
+        leased: Leased<F>,
+        leases_here: bool,
+    ) -> Result<Kept<F>> {
         let mut desk = self.lock();
         if desk.open.is_none() {
             drop(desk);
@@ -134,7 +163,7 @@ impl Leases {
         let leased = Arc::new(leased);
         desk.held.retain(|other| !other.is_ended());
         desk.held.push(Arc::clone(&leased) as _);
-        Ok(Kept(leased))
+        Ok(Kept { leased, leases_here })
     }
 
     /// A list of leases is good whatever has panicked.
@@ -223,6 +252,7 @@ where
     let leases = Arc::clone(leases);
     let asking = leases.lock().open.as_ref().map(|(asking, _)| asking.clone());
     let asking = asking.ok_or_else(ended)?;
+    let leases_here = matches!(store, Store::Server(_));
     let location = location_of(store, &leases);
     let mut builder = builder(location).clock(EnvironmentClock(Arc::clone(&leases)));
     if let Some(node_count) = options.node_count {
@@ -250,7 +280,7 @@ where
     // before it tells anybody: a store that is out of reach would hold up both.
     let work = move || {
         let _until_done = asking;
-        leases.keep(builder.open()?)
+        leases.keep(builder.open()?, leases_here)
     };
     js.promise(work, |js, kept| {
         let kept = Arc::new(kept);
@@ -292,7 +322,7 @@ fn released<'call, F: Flake<Clock = EnvironmentClock>>(
 ) -> Result<Value<'call>> {
     let kept = Arc::clone(kept);
     let work = move || {
-        kept.0.close();
+        kept.leased.close();
         Ok(())
     };
     js.promise(work, |js, ()| js.undefined())
@@ -301,7 +331,7 @@ fn released<'call, F: Flake<Clock = EnvironmentClock>>(
 impl<F: Flake<Clock = EnvironmentClock, Id: Number>> Generator for Kept<F> {
     #[inline]
     fn generate(&self) -> Result<i64> {
-        self.0.generate().map(F::Id::bits)
+        self.ask(Leased::try_generate).map(F::Id::bits)
     }
 
     fn fill(&self, ids: Value<'_>) -> Result<()> {
@@ -309,15 +339,15 @@ impl<F: Flake<Clock = EnvironmentClock, Id: Number>> Generator for Kept<F> {
     }
 
     fn ready_in(&self) -> Result<Duration> {
-        self.0.ready_in()
+        self.leased.ready_in()
     }
 
     fn node_ids(&self) -> Vec<u32> {
-        self.0.node_ids()
+        self.leased.node_ids()
     }
 
     fn lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
-        self.0.lease().map_or_else(|| js.null(), |status| status_object(js, &status))
+        self.leased.lease().map_or_else(|| js.null(), |status| status_object(js, &status))
     }
 
     fn extend_lease(&self, _: i64) -> Result<()> {
@@ -328,27 +358,27 @@ impl<F: Flake<Clock = EnvironmentClock, Id: Number>> Generator for Kept<F> {
     }
 
     fn close(&self) {
-        self.0.stop();
+        self.leased.stop();
     }
 }
 
 impl Encrypting for Kept<Randflake<EnvironmentClock>> {
     fn inspect(&self, id: Id) -> Parts {
-        self.0.inspect(id)
+        self.leased.inspect(id)
     }
 
     fn encrypt(&self, raw: u64) -> Id {
-        self.0.encrypt(raw)
+        self.leased.encrypt(raw)
     }
 
     fn decrypt(&self, id: Id) -> u64 {
-        self.0.decrypt(id)
+        self.leased.decrypt(id)
     }
 }
 
 impl Reading for Kept<Snowflake<EnvironmentClock>> {
     fn inspect(&self, raw: u64) -> Result<RawParts> {
-        self.0.inspect(raw)
+        self.leased.inspect(raw)
     }
 }
 
@@ -364,6 +394,7 @@ fn status_object<'call>(js: Js<'call>, status: &LeaseStatus) -> Result<Value<'ca
         (c"renewals", js.number(status.renewals as f64)?),
         (c"losses", js.number(status.losses as f64)?),
         (c"lastError", last_error.map_or_else(|| js.null(), |error| js.error(error))?),
+        (c"lastErrorAt", status.last_error_at.map_or_else(|| js.null(), |at| js.unix_second(at))?),
     ])?
     .freeze()
 }

@@ -237,9 +237,13 @@ impl<'call> Js<'call> {
             Some(wait) => self.number(crate::generator::whole_ms(wait))?,
             None => self.undefined()?,
         };
-        let arguments =
-            [self.text(error.code())?.raw, self.text(&error.to_string())?.raw, retry_after.raw];
-        // SAFETY: env and class are good, and there are three arguments.
+        let options = match error.cause() {
+            Some(cause) => self.object(&[(c"cause", self.error(cause)?)])?,
+            None => self.undefined()?,
+        };
+        let [code, message] = [self.text(error.code())?, self.text(&error.to_string())?];
+        let arguments = [code.raw, message.raw, retry_after.raw, options.raw];
+        // SAFETY: env and class are good, and there are as many arguments as it says.
         self.make(|env, made| unsafe {
             sys::napi_new_instance(env, class.raw, arguments.len(), arguments.as_ptr(), made)
         })
@@ -606,7 +610,7 @@ impl Value<'_> {
         // this thread can reach it. It runs no script meanwhile, as `Scriptless` says, and so no
         // script frees, moves, reads or writes the memory.
         let ids = unsafe { slice::from_raw_parts_mut(start.as_ptr(), length) };
-        Some(flake.fill_i64(ids))
+        Some(flake.fill_i64_here(ids))
     }
 
     /// Overwrites a typed array of this kind and this length; `None` if this is none that nobody
@@ -697,6 +701,11 @@ impl<'call> From<Value<'call>> for Unknown<'call> {
 /// the machine's.
 pub(crate) trait Scriptless: Send + Sync + 'static {
     fn fill_i64(&self, ids: &mut [i64]) -> Result<()>;
+
+    /// Does so on the JavaScript thread, which must not wait for what only it can do.
+    fn fill_i64_here(&self, ids: &mut [i64]) -> Result<()> {
+        self.fill_i64(ids)
+    }
 }
 
 impl Scriptless for Randflake {
@@ -727,7 +736,11 @@ impl Scriptless for Revealer {
 
 impl<F: Flake<Clock = EnvironmentClock>> Scriptless for Kept<F> {
     fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
-        self.0.fill_i64(ids)
+        self.leased.fill_i64(ids)
+    }
+
+    fn fill_i64_here(&self, ids: &mut [i64]) -> Result<()> {
+        self.ask(|leased| leased.try_fill_i64(ids))
     }
 }
 

@@ -66,7 +66,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
         await delay(20)
       }
       await silenced
-      await until('it is over', () => outcome(flake, ids) === 'LEASE_EXPIRED')
+      await until('it is over', () => outcome(flake, ids) === 'LEASE_UNAVAILABLE')
       assert(flake.inspect(ids.at(-1)).timestamp < flake.lease.endExclusive)
       await until('it is told why', () => flake.lease.lastError !== null)
       assert.equal(flake.lease.lastError.code, 'STORE_UNAVAILABLE')
@@ -113,7 +113,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
       assert.equal((await refusal(server.url)).code, 'STORE_NOT_INITIALIZED')
       await initStore(server.url, SECRET, { ...NAMESPACE, quarantine: true })
       assert.equal((await refusal(server.url)).code, 'STORE_QUARANTINED')
-      await until('it is over', () => outcome(flake) === 'LEASE_EXPIRED')
+      await until('it is over', () => outcome(flake) === 'LEASE_UNAVAILABLE')
       await until('it is told why', () => flake.lease.lastError?.code === 'STORE_REPLACED')
       const other = await leased(server.url, { acquireTimeoutMs: 60_000 })
       const { timestamp } = other.inspect(other.generate())

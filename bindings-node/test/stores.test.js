@@ -368,7 +368,7 @@ suite('a server that refuses', { concurrency: 4 }, () => {
       await flake.ready()
       say(typeof flake.generate(), flake.lease.state)`,
     )
-    assert.deepEqual([stdout, code], ['LEASE_EXPIRED\nbigint holding\n', 0], stderr)
+    assert.deepEqual([stdout, code], ['LEASE_UNAVAILABLE\nbigint holding\n', 0], stderr)
   })
 
   live('postgresql', 'a lease is released by dispose, and not at the exit', async (_, url) => {

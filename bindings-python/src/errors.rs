@@ -58,16 +58,7 @@ pub(crate) fn raise(error: Error) -> PyErr {
     let (message, code) = (error.to_string(), error.code());
     let retry_after = error.retry_after().map(|wait| wait.as_secs_f64());
     match error.kind() {
-        ErrorKind::StoreUnavailable
-        | ErrorKind::NodesExhausted
-        | ErrorKind::ClockSkew
-        | ErrorKind::LeaseLost
-        | ErrorKind::StoreQuarantined
-        | ErrorKind::StoreReplaced
-        | ErrorKind::StoreNotInitialized
-        | ErrorKind::SecretMismatch
-        | ErrorKind::WeakStore
-        | ErrorKind::DriverMissing => StoreError::new_err((message, code, retry_after)),
+        kind if kind.is_of_store() => StoreError::new_err((message, code, retry_after)),
         _ if retry_after.is_some() => RetryLaterError::new_err((message, code, retry_after)),
         ErrorKind::InvalidSecret
         | ErrorKind::InvalidNode
@@ -76,6 +67,17 @@ pub(crate) fn raise(error: Error) -> PyErr {
         | ErrorKind::InvalidArgument => InvalidArgumentError::new_err((message, code)),
         _ => RandflakeError::new_err((message, code)),
     }
+}
+
+/// Makes the exception of an error of a leased generator, with what led to it as its cause.
+#[cold]
+pub(crate) fn made_of(py: Python<'_>, error: Error) -> PyErr {
+    let cause = error.cause().map(Error::without_cause);
+    let raised = made(py, raise(error));
+    if let Some(cause) = cause {
+        exit::unless_ending(py, || raised.set_cause(py, Some(raise(cause))));
+    }
+    raised
 }
 
 /// Makes an exception, whose class is written in Python, while Python goes on; stays here once

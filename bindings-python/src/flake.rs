@@ -13,7 +13,7 @@ use crate::{
     },
     client::Terms,
     clock::{self, Clock},
-    errors::{call, caught, made, raise, wrong_type},
+    errors::{call, caught, made, made_of, raise, wrong_type},
     exit,
     lease::{self, Lease},
 };
@@ -122,7 +122,7 @@ impl<F: Flake> AnyFlake<F> {
         loop {
             match ask(self) {
                 Ok(answer) => return Ok(answer),
-                Err(error) if recovered => return Err(raise(error)),
+                Err(error) if recovered => return Err(self.explained(py, error)),
                 Err(error) => self.recover(py, error)?,
             }
             recovered = true;
@@ -136,7 +136,16 @@ impl<F: Flake> AnyFlake<F> {
         if error.kind() == ErrorKind::Forked {
             exit::register_in_child(py)?;
         }
-        py.detach(|| call(|| leased.recover(error))).map_err(|raised| made(py, raised))
+        py.detach(|| caught(|| leased.recover(error))).map_err(|error| made_of(py, error))
+    }
+
+    /// Makes the exception of an error that came back after all that could be done about it.
+    #[cold]
+    fn explained(&self, py: Python<'_>, error: Error) -> PyErr {
+        match self {
+            Self::ByHand(_) => raise(error),
+            Self::Leased(leased) => made_of(py, leased.explain(error)),
+        }
     }
 
     pub(crate) fn extend_lease(&self, end_exclusive: &UnixSecond) -> PyResult<()> {

@@ -99,7 +99,7 @@ impl Randflake {
     ///
     /// A thread of its own renews the lease at a third of its length. A lease that is lost is
     /// replaced by another one, with other node ids. When the store is out of reach, the generator
-    /// goes on to the end of its lease, raises LEASE_EXPIRED, and recovers by itself. A forked
+    /// goes on to the end of its lease, raises LEASE_UNAVAILABLE, and recovers by itself. A forked
     /// child leases anew with its first call. close, the end of a with block and the end of the
     /// process give the node ids back.
     ///
@@ -193,9 +193,10 @@ impl Randflake {
     /// Generates an id: a signed 64-bit integer. Half of all ids are negative.
     ///
     /// Raises RetryLaterError if none can be had within max_wait (SEQUENCE_EXHAUSTED,
-    /// CLOCK_MOVED_BACK, LEASE_NOT_STARTED); RandflakeError for what waiting does not help
-    /// (LEASE_EXPIRED, LIFETIME_OVER, CLOCK_BEFORE_EPOCH, FORKED, CLOSED). The first call in a
-    /// forked child of a process with a leased generator raises what leased raises.
+    /// CLOCK_MOVED_BACK, LEASE_NOT_STARTED; of a leased generator LEASE_UNAVAILABLE, with the
+    /// error of the store as its cause); RandflakeError for what waiting does not help
+    /// (LEASE_EXPIRED, LIFETIME_OVER, CLOCK_BEFORE_EPOCH, FORKED, CLOSED). In a forked child the
+    /// first call of a leased generator waits up to acquire_timeout.
     fn generate(&self, py: Python<'_>) -> PyResult<i64> {
         self.flake.generate(py).map(i64::from)
     }

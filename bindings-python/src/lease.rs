@@ -67,5 +67,6 @@ pub(crate) fn status(py: Python<'_>, status: LeaseStatus) -> PyResult<Bound<'_, 
         status.renewals,
         status.losses,
         status.last_error.map(|error| raise(error).into_value(py)),
+        status.last_error_at,
     ))
 }

@@ -200,9 +200,10 @@ impl Snowflake {
     /// time on top; with several node ids, where those lie above the sequence.
     ///
     /// Raises RetryLaterError if none can be had within max_wait (SEQUENCE_EXHAUSTED,
-    /// CLOCK_MOVED_BACK, LEASE_NOT_STARTED); RandflakeError for what waiting does not help
-    /// (LEASE_EXPIRED, LIFETIME_OVER, CLOCK_BEFORE_EPOCH, FORKED, CLOSED). The first call in a
-    /// forked child of a process with a leased generator raises what leased raises.
+    /// CLOCK_MOVED_BACK, LEASE_NOT_STARTED; of a leased generator LEASE_UNAVAILABLE, with the
+    /// error of the store as its cause); RandflakeError for what waiting does not help
+    /// (LEASE_EXPIRED, LIFETIME_OVER, CLOCK_BEFORE_EPOCH, FORKED, CLOSED). In a forked child the
+    /// first call of a leased generator waits up to acquire_timeout.
     fn generate(&self, py: Python<'_>) -> PyResult<u64> {
         self.flake.generate(py)
     }

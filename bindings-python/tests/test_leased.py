@@ -436,7 +436,7 @@ connection.commit()
 def test_an_outage_ends_in_an_error_and_passes(store: Path) -> None:
     flake = short(store, max_wait=0)
     with locked(store):
-        until("the lease is over", lambda: outcome(flake.generate) == "LEASE_EXPIRED")
+        until("the lease is over", lambda: outcome(flake.generate) == "LEASE_UNAVAILABLE")
         until("it is noticed", lambda: flake.lease and flake.lease.last_error)  # type: ignore[union-attr]
         status = flake.lease
     assert isinstance(status, LeaseStatus)
@@ -451,7 +451,7 @@ def test_a_file_that_is_replaced_is_noticed(store: Path) -> None:
     flake = short(store, max_wait=0)
     copied = shutil.copy(store, store.with_suffix(".copy"))
     Path(copied).replace(store)
-    until("the lease is over", lambda: outcome(flake.generate) == "LEASE_EXPIRED")
+    until("the lease is over", lambda: outcome(flake.generate) == "LEASE_UNAVAILABLE")
     status = flake.lease
     assert isinstance(status, LeaseStatus)
     assert isinstance(status.last_error, StoreError)
@@ -489,7 +489,7 @@ def test_ctrl_c_ends_the_wait_for_another_lease(store: Path, count: int) -> None
     flake = short(store, max_wait=0)
     waits = short(store, max_wait=60)
     with locked(store):
-        until("the lease is over", lambda: outcome(flake.generate) == "LEASE_EXPIRED")
+        until("the lease is over", lambda: outcome(flake.generate) == "LEASE_UNAVAILABLE")
         assert interrupted_after(0.2, lambda: waits.generate_many(count)) < 1
     until("it recovers", lambda: isinstance(outcome(flake.generate), int))
     assert len(waits.generate_many(count)) == count

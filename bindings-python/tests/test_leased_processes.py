@@ -360,7 +360,7 @@ def repeat(call):
         try:
             call()
         except RandflakeError as error:
-            assert error.code in ("SEQUENCE_EXHAUSTED", "LEASE_EXPIRED"), error
+            assert error.code in ("SEQUENCE_EXHAUSTED", "LEASE_UNAVAILABLE"), error
 for call in (
     busy.generate,                          # for half of each second, and waits for the other
     lambda: busy.generate_many(1000),

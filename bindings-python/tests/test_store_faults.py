@@ -63,7 +63,7 @@ def an_outage_and_a_kill(server: Server) -> None:
         while time.time() < away + 0.6 * TTL:
             ids.append(flake.generate())
             time.sleep(0.02)
-        eventually(lambda: outcome(flake.generate) == "LEASE_EXPIRED")
+        eventually(lambda: outcome(flake.generate) == "LEASE_UNAVAILABLE")
         assert max(flake.inspect(id).timestamp for id in ids) < status(flake).end_exclusive
         error = last_error(flake)
         assert error.code == "STORE_UNAVAILABLE"
@@ -94,10 +94,10 @@ def forgets_everything(server: Server, empty: Callable[[Server], None]) -> None:
     with leased(server.url(), max_wait=0) as flake:
         empty(server)
         assert refusal(server.url()).code == "STORE_NOT_INITIALIZED"
-        assert outcome(flake.generate) != "LEASE_EXPIRED", "what was granted is granted"
+        assert outcome(flake.generate) != "LEASE_UNAVAILABLE", "what was granted is granted"
         init_store(server.url(), SECRET, **SHORT, quarantine=True)
         assert refusal(server.url()).code == "STORE_QUARANTINED"
-        eventually(lambda: outcome(flake.generate) == "LEASE_EXPIRED")
+        eventually(lambda: outcome(flake.generate) == "LEASE_UNAVAILABLE")
         assert last_error(flake).code == "STORE_REPLACED"
         with leased(server.url(), acquire_timeout=60) as other:
             start = other.inspect(other.generate()).timestamp

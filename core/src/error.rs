@@ -27,7 +27,7 @@ pub enum ErrorKind {
     NodeInUse,
     /// The first tick of the generator is still to come.
     LeaseNotStarted,
-    /// The last tick of the lease is over.
+    /// The last tick of a lease of one's own is over.
     LeaseExpired,
     /// All ids of the ticks that may be used now are taken.
     SequenceExhausted,
@@ -43,6 +43,8 @@ pub enum ErrorKind {
     Closed,
     /// A defect of this library.
     Internal,
+    /// A leased generator has no lease now; its keeper, or the next call, asks the store again.
+    LeaseUnavailable,
     /// The store did not answer, could not write, or answered something else.
     StoreUnavailable,
     /// Every node id is leased.
@@ -83,6 +85,7 @@ impl ErrorKind {
         Self::Forked,
         Self::Closed,
         Self::Internal,
+        Self::LeaseUnavailable,
         Self::StoreUnavailable,
         Self::NodesExhausted,
         Self::ClockSkew,
@@ -114,6 +117,7 @@ impl ErrorKind {
             Self::Forked => "FORKED",
             Self::Closed => "CLOSED",
             Self::Internal => "INTERNAL",
+            Self::LeaseUnavailable => "LEASE_UNAVAILABLE",
             Self::StoreUnavailable => "STORE_UNAVAILABLE",
             Self::NodesExhausted => "NODES_EXHAUSTED",
             Self::ClockSkew => "CLOCK_SKEW",
@@ -125,6 +129,24 @@ impl ErrorKind {
             Self::WeakStore => "WEAK_STORE",
             Self::DriverMissing => "DRIVER_MISSING",
         }
+    }
+
+    /// Returns whether this is a failure of a store of leases, or what it answered.
+    #[must_use]
+    pub const fn is_of_store(self) -> bool {
+        matches!(
+            self,
+            Self::StoreUnavailable
+                | Self::NodesExhausted
+                | Self::ClockSkew
+                | Self::LeaseLost
+                | Self::StoreQuarantined
+                | Self::StoreReplaced
+                | Self::StoreNotInitialized
+                | Self::SecretMismatch
+                | Self::WeakStore
+                | Self::DriverMissing
+        )
     }
 }
 
@@ -217,6 +239,37 @@ impl Error {
         self
     }
 
+    /// Adds what led to this error: its [`source`](error::Error::source). For stores.
+    ///
+    /// ```
+    /// # use randflake::{Error, ErrorKind};
+    /// let silent = Error::new(ErrorKind::StoreUnavailable, "the store does not answer");
+    /// let error = Error::new(ErrorKind::LeaseUnavailable, "no lease now").caused_by(silent);
+    /// assert_eq!(error.cause().map(Error::code), Some("STORE_UNAVAILABLE"));
+    /// ```
+    #[must_use]
+    pub fn caused_by(mut self, cause: Self) -> Self {
+        self.0.source = Some(Box::new(cause));
+        self
+    }
+
+    /// Returns the error that led to this one, if there is one of this type.
+    #[must_use]
+    pub fn cause(&self) -> Option<&Self> {
+        self.0.source.as_ref()?.downcast_ref()
+    }
+
+    /// Returns the same error without what is behind it.
+    #[must_use]
+    pub fn without_cause(&self) -> Self {
+        Self(Box::new(Inner {
+            kind: self.0.kind,
+            message: self.0.message.clone(),
+            retry_after: self.0.retry_after,
+            source: None,
+        }))
+    }
+
     /// Returns what kind of failure this is.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -236,7 +289,7 @@ impl Error {
         self.0.retry_after
     }
 
-    /// Returns the failure of an injected clock behind this error, if it is a `T`.
+    /// Returns what is behind this error, such as the failure of an injected clock, if it is a `T`.
     ///
     /// # Errors
     ///

@@ -49,7 +49,7 @@ use randflake::{ErrorKind, Lease, layout};
 
 use crate::{
     Acquire, Acquired, Error, NodeLease, Note, Operation, Release, Released, Renew, Renewed, Reply,
-    Result, Token, leased::copy_of, rules::skewed, store::random_bytes, window,
+    Result, Token, rules::skewed, store::random_bytes, window,
 };
 
 /// Shortest pause after a failure.
@@ -233,7 +233,8 @@ pub struct Keeper {
     stopped: bool,
     renewals: u64,
     losses: u64,
-    last_error: Option<Error>,
+    /// With the unix second in which it was noticed.
+    last_error: Option<(Error, i64)>,
 }
 
 impl Keeper {
@@ -423,16 +424,16 @@ impl Keeper {
             }
             (Step::Open { .. }, Answer::Opened(done)) => match done {
                 Ok(()) => self.opened = true,
-                Err(error) => self.refused(error),
+                Err(error) => self.refused(error, now),
             },
             (Step::Extend { .. }, Answer::Extended(done)) => {
                 if let Err(error) = done {
-                    self.refused(error);
+                    self.refused(error, now);
                 }
             }
             (Step::Replace { .. }, Answer::Replaced(done)) => match done {
                 Ok(used_until) => self.release_leaving(used_until),
-                Err(error) => self.refused(error),
+                Err(error) => self.refused(error, now),
             },
             (Step::Close, Answer::Closed(used_until)) => {
                 self.opened = false;
@@ -462,8 +463,12 @@ impl Keeper {
         let mut bound = Ok(());
         let done = reply.and_then(|reply| {
             let outcome = reply.answer_to(token, operation).inspect_err(|foreign| {
-                bound = Err(copy_of(foreign));
+                bound = Err(foreign.without_cause());
             })?;
+            // But why it ends stays told while it gives back what it has.
+            if !self.stopping {
+                self.last_error = None;
+            }
             take(self, outcome)
         });
         match done {
@@ -581,7 +586,7 @@ impl Keeper {
             return Ok(());
         }
         self.losses += gone.len() as u64;
-        self.last_error = Some(lost(&gone));
+        self.last_error = Some((lost(&gone), asked.second()));
         if self.rows.is_empty() {
             // Until there are others the Term goes on to the end it was granted.
             self.rows = gone;
@@ -616,7 +621,7 @@ impl Keeper {
                 | ErrorKind::ClockSkew
                 | ErrorKind::StoreQuarantined
         );
-        self.last_error = Some(error);
+        self.last_error = Some((error, now.second()));
         if !self.opened && !self.anew {
             self.few = true; // begins with what it has
             return;
@@ -637,12 +642,12 @@ impl Keeper {
     }
 
     /// Takes a refusal of the generator: it was closed or forked by somebody else.
-    fn refused(&mut self, error: Error) {
+    fn refused(&mut self, error: Error, now: Reading) {
         if error.kind() == ErrorKind::Forked {
             self.forget();
             return;
         }
-        self.last_error = Some(error);
+        self.last_error = Some((error, now.second()));
         self.stopping = true;
     }
 
@@ -656,7 +661,7 @@ impl Keeper {
         if step.unsigned_abs() <= allowed.as_nanos() {
             return;
         }
-        self.last_error = Some(Error::new(
+        let error = Error::new(
             ErrorKind::ClockSkew,
             format!(
                 "the machine's clock has stepped by {} seconds, and {} are allowed; a new lease \
@@ -664,7 +669,8 @@ impl Keeper {
                 step / 1_000_000_000,
                 self.options.max_skew
             ),
-        ));
+        );
+        self.last_error = Some((error, now.second()));
         self.good = None;
         self.anew = true;
         self.round.clear();
@@ -734,6 +740,14 @@ impl Keeper {
         self.stopping = true;
     }
 
+    /// Ends the keeper at once, because whoever drives it has failed: the generator goes on to the
+    /// end of its lease, and nothing is given back.
+    pub fn give_up(&mut self, error: Error, unix_second: i64) {
+        self.last_error = Some((error, unix_second));
+        self.stopped = true;
+        self.pending = None;
+    }
+
     /// Forgets everything, in a forked child: the lease is the parent's. No step but
     /// [`Step::Stopped`] comes from here on.
     pub fn forget(&mut self) {
@@ -784,10 +798,30 @@ impl Keeper {
         self.losses
     }
 
-    /// Returns the last failure, also when all has been well since; see [`Keeper::state`].
+    /// Returns the time to the next request of the store; zero if it is due or under way.
+    #[must_use]
+    pub fn next_attempt_in(&self, now: Reading) -> Duration {
+        let pause = self.pause_until.saturating_sub(now.boot);
+        if self.pending.is_some() {
+            Duration::ZERO
+        } else if self.anew || !self.round.is_empty() {
+            pause
+        } else {
+            pause.max(self.renew_at.saturating_sub(now.boot))
+        }
+    }
+
+    /// Returns why the store did not grant what it was last asked, or why the keeper has ended;
+    /// nothing once the store has granted it.
     #[must_use]
     pub fn last_error(&self) -> Option<&Error> {
-        self.last_error.as_ref()
+        self.last_error.as_ref().map(|(error, _)| error)
+    }
+
+    /// Returns the unix second, on the machine's clock, of [`last_error`](Keeper::last_error).
+    #[must_use]
+    pub fn last_error_at(&self) -> Option<i64> {
+        self.last_error.as_ref().map(|(_, second)| *second)
     }
 }
 
@@ -797,7 +831,7 @@ impl fmt::Debug for Keeper {
         f.debug_struct("Keeper")
             .field("state", &self.state())
             .field("node_ids", &self.node_ids())
-            .field("last_error", &self.last_error)
+            .field("last_error", &self.last_error())
             .finish_non_exhaustive()
     }
 }

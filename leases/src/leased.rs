@@ -3,6 +3,7 @@
 
 use std::{
     fmt, mem,
+    panic::{self, AssertUnwindSafe},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
@@ -27,6 +28,9 @@ const GLANCE: Duration = Duration::from_millis(1);
 
 /// After what time it is worth asking again for a lease that others try to get.
 const MOMENT: Duration = Duration::from_millis(50);
+
+/// After what time it is worth asking again in any case: another call may have hurried.
+const LONGEST_RETRY: Duration = Duration::from_secs(5);
 
 /// Leases node ids from a store and returns the generator over them.
 ///
@@ -92,7 +96,7 @@ pub fn leased_snowflake(store: impl Into<Location>, layout: Layout) -> Result<Le
 ///
 /// A thread renews the lease at a third of its length. A lease that is lost is replaced by
 /// another one, with other node ids, and the generator goes on. When the store is out of reach,
-/// the generator goes on to the end of the lease, fails with `LEASE_EXPIRED`, and recovers by
+/// the generator goes on to the end of the lease, fails with `LEASE_UNAVAILABLE`, and recovers by
 /// itself once the store is back. A forked child leases anew with its first call.
 ///
 /// Ids may be stamped up to `max_drift` seconds ahead of the clock; see
@@ -133,8 +137,10 @@ pub struct LeaseStatus {
     pub renewals: u64,
     /// How many node ids went to somebody else before they were given back.
     pub losses: u64,
-    /// The last failure, also when all has been well since.
+    /// Why the store did not grant what it was last asked; none while all is well.
     pub last_error: Option<Error>,
+    /// The unix second of that, on the machine's clock.
+    pub last_error_at: Option<i64>,
 }
 
 /// Where leases come from, in this process and in its children.
@@ -458,9 +464,10 @@ impl<F: Flake> Leased<F> {
     ///
     /// # Errors
     ///
-    /// As [`Randflake::generate`]. `LEASE_EXPIRED` if the lease is over and the keeper does not
-    /// get another one within `max_wait`; it goes on trying. In a forked child's first call also
-    /// what [`leased`] fails with.
+    /// As [`Randflake::generate`], but for `LEASE_EXPIRED`. `LEASE_UNAVAILABLE` if the lease is over
+    /// and the keeper does not get another one within `max_wait`, or a forked child no first one
+    /// within `acquire_timeout`: with the store's error as its [cause](Error::cause), and the time
+    /// to the next attempt, at most 5 seconds, as [`Error::retry_after`].
     #[inline]
     pub fn generate(&self) -> Result<F::Id> {
         self.try_generate().or_else(|error| self.generate_again(error))
@@ -472,7 +479,7 @@ impl<F: Flake> Leased<F> {
     fn generate_again(&self, error: Error) -> Result<F::Id> {
         self.recover(error)?;
         let mut id = [F::Id::default()];
-        self.flake.fill(&mut id)?;
+        self.flake.fill(&mut id).map_err(|error| self.explain(error))?;
         Ok(id[0])
     }
 
@@ -484,7 +491,7 @@ impl<F: Flake> Leased<F> {
     pub fn fill(&self, ids: &mut [F::Id]) -> Result<()> {
         self.flake.fill(ids).or_else(|error| {
             self.recover(error)?;
-            self.flake.fill(ids)
+            self.flake.fill(ids).map_err(|error| self.explain(error))
         })
     }
 
@@ -496,7 +503,7 @@ impl<F: Flake> Leased<F> {
     pub fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
         self.flake.fill_i64(ids).or_else(|error| {
             self.recover(error)?;
-            self.flake.fill_i64(ids)
+            self.flake.fill_i64(ids).map_err(|error| self.explain(error))
         })
     }
 
@@ -530,15 +537,43 @@ impl<F: Flake> Leased<F> {
     ///
     /// # Errors
     ///
-    /// The error itself where nothing can be done about it; in a forked child also what [`leased`]
-    /// fails with.
+    /// The error itself where nothing can be done about it; `LEASE_UNAVAILABLE`.
     #[cold]
     pub fn recover(&self, error: Error) -> Result<()> {
         match error.kind() {
-            ErrorKind::Forked => self.begin_in_child(error),
+            ErrorKind::Forked => self.begin_in_child(),
             ErrorKind::LeaseExpired => self.outlast(error),
             _ => Err(error),
         }
+    }
+
+    /// Returns what a call is to fail with that does not [recover](Leased::recover), or has: the
+    /// error itself, but `LEASE_UNAVAILABLE` where the lease is over. Has the keeper look after it.
+    #[cold]
+    #[must_use]
+    pub fn explain(&self, error: Error) -> Error {
+        if error.kind() != ErrorKind::LeaseExpired {
+            return error;
+        }
+        let (Some(watch), Ok(now)) = (self.watch.of(ProcessLife::current()), reading()) else {
+            return error;
+        };
+        let end = self.flake.lease().map_or(0, |lease| lease.end_exclusive());
+        let why = if end > now.second() {
+            format!("this needs seconds after the lease, which ends at the unix second {end}")
+        } else {
+            format!("the lease of this generator ended at the unix second {end}")
+        };
+        let desk = watch.post.lock();
+        let cause = desk.keeper.as_ref().and_then(Keeper::last_error).map(Error::without_cause);
+        if desk.ended {
+            let why = format!("{why}, and what renews it has stopped; make a new generator");
+            let ended = Error::new(ErrorKind::Internal, why);
+            return if let Some(cause) = cause { ended.caused_by(cause) } else { ended };
+        }
+        let next = desk.keeper.as_ref().map(|keeper| keeper.next_attempt_in(now));
+        watch.post.hurry(desk);
+        unavailable(&why, next.unwrap_or_default(), cause)
     }
 
     /// Returns how long to wait until an id can be had; see [`Randflake::ready_in`]. While the
@@ -584,12 +619,14 @@ impl<F: Flake> Leased<F> {
             time_left: reading().map(|now| keeper.time_left(now)).unwrap_or_default(),
             renewals: keeper.renewals(),
             losses: keeper.losses(),
-            last_error: keeper.last_error().map(copy_of),
+            last_error: keeper.last_error().map(Error::without_cause),
+            last_error_at: keeper.last_error_at(),
         })
     }
 
     /// Leases anew in a forked child, or waits for the thread that does.
-    fn begin_in_child(&self, forked: Error) -> Result<()> {
+    fn begin_in_child(&self) -> Result<()> {
+        let no_lease = "this process was forked and has no lease of its own yet";
         let watch = self.watch.of_or_new(ProcessLife::current());
         let mut waited = Duration::ZERO;
         loop {
@@ -602,6 +639,7 @@ impl<F: Flake> Leased<F> {
             }
             if !mem::replace(&mut desk.acquiring, true) {
                 drop(desk);
+                let _acquiring = Acquiring(&watch.post);
                 let begun = self.source.acquire(self.flake.clock()).and_then(|granted| match self
                     .flake
                     .begin_in_child(&granted.node_ids, granted.lease)
@@ -609,12 +647,17 @@ impl<F: Flake> Leased<F> {
                     Err(error) => Err(self.source.give_back(granted, error)),
                     Ok(()) => self.keep(watch, granted),
                 });
-                watch.post.lock().acquiring = false;
-                return begun;
+                return begun.map_err(|error| {
+                    if !error.kind().is_of_store() {
+                        return error; // waiting does not help
+                    }
+                    let next = error.retry_after().unwrap_or(Duration::from_secs(1));
+                    unavailable(no_lease, next, Some(error))
+                });
             }
             drop(desk);
             if waited >= self.source.options.acquire_timeout {
-                return Err(forked);
+                return Err(unavailable(no_lease, Duration::ZERO, None));
             }
             waited += self.flake.clock().sleep(GLANCE)?.unwrap_or(GLANCE).max(GLANCE);
         }
@@ -631,7 +674,8 @@ impl<F: Flake> Leased<F> {
         while end() == first_end {
             if watch.post.lock().ended || waited >= self.max_wait {
                 // Unless it is not over: then the end may have risen before it was looked at.
-                return if first_end > reading()?.second() { Ok(()) } else { Err(expired) };
+                let is_over = first_end <= reading()?.second();
+                return if is_over { Err(self.explain(expired)) } else { Ok(()) };
             }
             waited += self.flake.clock().sleep(GLANCE)?.unwrap_or(self.max_wait).max(GLANCE);
         }
@@ -717,7 +761,8 @@ impl Source {
                     return Ok(Granted { keeper, store, node_ids, lease });
                 }
                 Step::Stopped => {
-                    let failure = interrupted.or_else(|| keeper.last_error().map(copy_of));
+                    let failure =
+                        interrupted.or_else(|| keeper.last_error().map(Error::without_cause));
                     return Err(failure.expect("it ends early for a reason"));
                 }
                 Step::Sleep(pause) => {
@@ -735,7 +780,7 @@ impl Source {
     fn give_back(&self, granted: Granted, why: Error) -> Error {
         let Granted { mut keeper, mut store, .. } = granted;
         let Ok(now) = reading() else { return why };
-        let _ = keeper.answer(Answer::Opened(Err(copy_of(&why))), now);
+        let _ = keeper.answer(Answer::Opened(Err(why.without_cause())), now);
         while let step @ Step::Release(_) = keeper.step(now) {
             if self.ask(step, &mut keeper, &mut store).is_err() {
                 break;
@@ -767,13 +812,33 @@ impl Source {
     }
 }
 
-/// What the thread does: all that the keeper wants.
-fn work(post: &Post, flake: &impl Flake, source: &Source, mut store: Connection) {
-    let _ended = Ended(post);
-    while let Ok(now) = reading() {
+/// What the thread does; tells everybody when it ends, however it does.
+fn work(post: &Post, flake: &impl Flake, source: &Source, store: Connection) {
+    // What a panic leaves is still good: the keeper repeats what was not answered. But it would
+    // panic again.
+    let kept = panic::catch_unwind(AssertUnwindSafe(|| keep_up(post, flake, source, store)));
+    let kept = kept.unwrap_or_else(|_| {
+        Err(Error::new(
+            ErrorKind::Internal,
+            "a defect: the thread that renews the lease has panicked; its message is on the \
+             standard error output",
+        ))
+    });
+    let mut desk = post.lock();
+    if let (Err(error), Some(keeper)) = (kept, &mut desk.keeper) {
+        keeper.give_up(error, reading().map_or(0, Reading::second));
+    }
+    desk.ended = true;
+    post.hurry(desk);
+}
+
+/// Does all that the keeper wants, to its end.
+fn keep_up(post: &Post, flake: &impl Flake, source: &Source, mut store: Connection) -> Result<()> {
+    loop {
+        let now = reading()?;
         let mut desk = post.lock();
         match desk.turn(flake, now) {
-            Turn::Over => return,
+            Turn::Over => return Ok(()),
             Turn::Done => {}
             Turn::Sleep(pause) => {
                 let waited = post.changed.wait_timeout_while(desk, pause, |desk| !desk.hurry);
@@ -784,9 +849,8 @@ fn work(post: &Post, flake: &impl Flake, source: &Source, mut store: Connection)
                 drop(desk); // the store may take its time
                 let answer = source.answer_of(step, &mut store);
                 let mut desk = post.lock();
-                let Some(keeper) = &mut desk.keeper else { return };
-                let Ok(now) = reading() else { return };
-                if keeper.answer(answer, now).is_err() {
+                let Some(keeper) = &mut desk.keeper else { return Ok(()) };
+                if keeper.answer(answer, reading()?).is_err() {
                     store = None; // it delivers the answers to others
                 }
             }
@@ -824,14 +888,12 @@ impl Desk {
     }
 }
 
-/// Tells everybody when the thread ends, however it does.
-struct Ended<'a>(&'a Post);
+/// The turn of a thread of a child to get its first lease: over also when that panics.
+struct Acquiring<'a>(&'a Post);
 
-impl Drop for Ended<'_> {
+impl Drop for Acquiring<'_> {
     fn drop(&mut self) {
-        let mut desk = self.0.lock();
-        desk.ended = true;
-        self.0.hurry(desk);
+        self.0.lock().acquiring = false;
     }
 }
 
@@ -902,12 +964,21 @@ fn boot() -> Duration {
     FIRST.get_or_init(std::time::Instant::now).elapsed()
 }
 
-pub(crate) fn copy_of(error: &Error) -> Error {
-    let copy = Error::new(error.kind(), error.to_string());
-    match error.retry_after() {
-        Some(retry_after) => copy.with_retry_after(retry_after),
-        None => copy,
+/// Makes the error of a generator without a lease; `next` is the time to the next attempt.
+#[cold]
+fn unavailable(why: &str, next: Duration, cause: Option<Error>) -> Error {
+    let mut message = format!("{why}; the store is asked again ");
+    message += &if next.is_zero() {
+        "just now".to_owned()
+    } else {
+        format!("in {:.3} s", next.as_secs_f64())
+    };
+    if let Some(cause) = &cause {
+        message += &format!(", after this failure: {cause}");
     }
+    let error = Error::new(ErrorKind::LeaseUnavailable, message)
+        .with_retry_after(next.clamp(MOMENT, LONGEST_RETRY));
+    if let Some(cause) = cause { error.caused_by(cause) } else { error }
 }
 
 #[cold]

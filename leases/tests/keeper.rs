@@ -266,6 +266,41 @@ fn an_error_repeats_the_same_request_with_jitter() {
 }
 
 #[test]
+fn a_failure_has_a_time_and_passes_with_a_success() {
+    let (mut script, _) = Script::holding(1, &[lease(7, 0, 300)]);
+    assert_eq!(script.fails_with(), None);
+    let due = script.keeper.next_attempt_in(script.now());
+    assert!((80.0..=100.0).contains(&due.as_secs_f64()), "{due:?}");
+    for _ in 0..3 {
+        script.renews();
+        assert_eq!(script.keeper.next_attempt_in(script.now()), Duration::ZERO, "under way");
+        script.answer(Answer::Renewed(Err(unavailable())));
+        assert_eq!(script.fails_with(), Some("STORE_UNAVAILABLE"));
+        assert_eq!(script.keeper.last_error_at(), Some(script.second()));
+        let told = script.keeper.next_attempt_in(script.now());
+        let began = script.millis;
+        let (step, _) = script.wakes();
+        assert!(matches!(step, Step::Renew(_)), "{step:?}");
+        let waited = millis(script.millis - began);
+        assert!(waited.abs_diff(told) < Duration::from_millis(20), "{told:?}, {waited:?}");
+    }
+    script.is_extended(&[lease(7, 0, 600)]);
+    assert_eq!((script.fails_with(), script.keeper.last_error_at()), (None, None));
+}
+
+#[test]
+fn who_gives_up_is_stopped_and_says_why() {
+    let (mut script, _) = Script::holding(1, &[lease(7, 0, 300)]);
+    script.renews();
+    script.keeper.give_up(Error::new(ErrorKind::Internal, "a panic"), START + 90);
+    assert_eq!((script.keeper.state(), script.step()), (State::Stopped, Step::Stopped));
+    assert_eq!(
+        (script.fails_with(), script.keeper.last_error_at()),
+        (Some("INTERNAL"), Some(START + 90))
+    );
+}
+
+#[test]
 fn a_lost_lease_is_replaced_and_then_released() {
     let (mut script, old) = Script::holding(1, &[lease(7, 0, 300)]);
     let request = script.renews();
@@ -273,6 +308,7 @@ fn a_lost_lease_is_replaced_and_then_released() {
     assert_eq!((script.keeper.state(), script.keeper.losses()), (State::Retrying, 1));
     assert_eq!(script.fails_with(), Some("LEASE_LOST"));
     let new = script.is_granted(&[lease(9, 90, 400)]);
+    assert_eq!((script.fails_with(), script.keeper.last_error_at()), (None, None));
     assert_ne!(old, new, "one Term per token");
     assert_eq!(script.replaces(START + 101), (vec![9], START + 90, START + 400));
     let used_until = START + 101;

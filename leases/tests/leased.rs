@@ -181,7 +181,16 @@ fn an_outage_of_the_store_ends_in_an_error_and_passes() {
             false
         }
         Err(error) => {
-            assert_eq!(error.kind(), ErrorKind::LeaseExpired);
+            assert_eq!(error.kind(), ErrorKind::LeaseUnavailable);
+            let retry_after = error.retry_after().expect("the keeper tries again");
+            assert!(!retry_after.is_zero() && retry_after <= Duration::from_secs(5), "{error}");
+            let cause = error.cause().expect("the store's");
+            assert_eq!(
+                (cause.kind(), &*cause.to_string()),
+                (ErrorKind::StoreUnavailable, "cut off")
+            );
+            assert!(error.to_string().contains("cut off"), "{error}");
+            assert_eq!(kind(flake.fill(&mut [Id::default()])), Err(ErrorKind::LeaseUnavailable));
             true
         }
     });
@@ -191,9 +200,68 @@ fn an_outage_of_the_store_ends_in_an_error_and_passes() {
     assert!(flake.inspect(last).timestamp < status.end_exclusive, "{status:?}");
     assert_eq!((status.state, status.time_left), (State::Retrying, Duration::ZERO));
     assert_eq!(status.last_error.expect("one").to_string(), "cut off");
+    assert!(status.last_error_at.is_some_and(|at| at > status.start), "{:?}", status.last_error_at);
     shared.down.store(false, Ordering::Relaxed);
     until("it recovers", || flake.ready_in().is_ok_and(|wait| wait.is_zero()));
     flake.generate().expect("an id");
+    until("all is well", || {
+        let status = flake.lease().expect("open");
+        (status.state, status.last_error, status.last_error_at) == (State::Holding, None, None)
+    });
+}
+
+/// A store that panics once it is told to.
+struct Brittle(Shared, Arc<AtomicBool>);
+
+impl LeaseStore for Brittle {
+    fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>> {
+        self.0.acquire(request)
+    }
+    fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>> {
+        assert!(!self.1.load(Ordering::Relaxed), "told to");
+        self.0.renew(request)
+    }
+    fn release(&mut self, request: &Release) -> Result<Reply<Released>> {
+        self.0.release(request)
+    }
+    fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
+        self.0.fence(request)
+    }
+    fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
+        self.0.list(request)
+    }
+    fn repair(&mut self, request: &Repair) -> Result<Reply<Cut>> {
+        self.0.repair(request)
+    }
+    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Cut>> {
+        self.0.release_dead(request)
+    }
+}
+
+#[test]
+fn a_thread_that_panics_is_told_of() {
+    let (shared, breaks) = (Shared::of(1), Arc::new(AtomicBool::new(false)));
+    let (location, told) = (shared.location(), Arc::clone(&breaks));
+    let brittle = Location::new(move |namespace| {
+        location.open(&namespace)?;
+        Ok(Box::new(Brittle(shared.clone(), Arc::clone(&told))))
+    });
+    let flake = short(brittle, &Secret::random()).max_wait(Duration::ZERO).open().expect("free");
+    breaks.store(true, Ordering::Relaxed);
+    until("it is told", || flake.lease().expect("open").state == State::Stopped);
+    let status = flake.lease().expect("open");
+    assert_eq!(status.last_error.expect("one").kind(), ErrorKind::Internal);
+    until("the lease is over", || match flake.generate() {
+        Ok(_) => false,
+        Err(error) => {
+            assert_eq!((error.kind(), error.retry_after()), (ErrorKind::Internal, None));
+            assert!(error.to_string().contains("make a new generator"), "{error}");
+            true
+        }
+    });
+    assert_eq!(kind(flake.ready_in()), Err(ErrorKind::Internal));
+    flake.close();
+    assert_eq!(kind(flake.generate()), Err(ErrorKind::Closed));
 }
 
 #[test]

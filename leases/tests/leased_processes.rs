@@ -524,7 +524,7 @@ mod linux {
         other.until("an id, with the node id of the one that sleeps", Said::made);
         sleeper.resume();
         sleeper.until("a refusal", |said| {
-            said.outcome == "LEASE_EXPIRED" && said.error.starts_with("NODES_EXHAUSTED")
+            said.outcome == "LEASE_UNAVAILABLE" && said.error.starts_with("NODES_EXHAUSTED")
         });
         other.end();
         sleeper.until("an id under a new lease", Said::holds);
@@ -769,7 +769,7 @@ mod linux {
         holder.resume();
         holder.until("what happened", |said| said.error.starts_with("STORE_REPLACED"));
         holder.until("an end", |said| {
-            said.outcome == "LEASE_EXPIRED" && said.error.starts_with("STORE_REPLACED")
+            said.outcome == "LEASE_UNAVAILABLE" && said.error.starts_with("STORE_REPLACED")
         });
         holder
     }
@@ -868,7 +868,7 @@ mod linux {
         holder.until("the reason", |said| {
             said.error.starts_with("STORE_UNAVAILABLE") && said.error.contains(reason)
         });
-        holder.until("an end", |said| said.outcome == "LEASE_EXPIRED");
+        holder.until("an end", |said| said.outcome == "LEASE_UNAVAILABLE");
         let mut refused = Trial::run(trial.command("hold").env("ACQUIRE_TIMEOUT", "0"));
         let told = refused.until("a refusal", |said| said.outcome == "STORE_UNAVAILABLE");
         assert!(told.error.contains(reason), "{told:?}");

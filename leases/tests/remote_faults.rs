@@ -561,7 +561,7 @@ fn generators_ride_out_an_outage() {
             thread::sleep(Duration::from_millis(50));
         }
         for flake in &flakes {
-            eventually("the lease is over", || make(flake) == Some(ErrorKind::LeaseExpired));
+            eventually("the lease is over", || make(flake) == Some(ErrorKind::LeaseUnavailable));
             let end = flake.lease().expect("open").end_exclusive;
             assert!(end <= gone + i64::from(TTL), "{end}: longer than the server knows");
         }

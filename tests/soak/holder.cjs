@@ -7,7 +7,7 @@ const { setTimeout: sleep } = require('node:timers/promises')
 const { Randflake } = require('../../bindings-node')
 
 // What passes by itself: a lease that is over, a store that is busy.
-const PASSES = ['LEASE_EXPIRED', 'NODES_EXHAUSTED', 'STORE_UNAVAILABLE', 'CLOCK_SKEW']
+const PASSES = ['LEASE_UNAVAILABLE', 'NODES_EXHAUSTED', 'STORE_UNAVAILABLE', 'CLOCK_SKEW']
 
 let ending = false
 process.on('SIGTERM', () => {

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from randflake import Randflake, RandflakeError
 
-PASSES = {"LEASE_EXPIRED", "NODES_EXHAUSTED", "STORE_UNAVAILABLE", "CLOCK_SKEW"}
+PASSES = {"LEASE_UNAVAILABLE", "NODES_EXHAUSTED", "STORE_UNAVAILABLE", "CLOCK_SKEW"}
 """What passes by itself: a lease that is over, a store that is busy."""
 
 ending = False

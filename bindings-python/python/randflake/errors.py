@@ -58,11 +58,16 @@ class InvalidTypeError(InvalidArgumentError, TypeError):
 class RetryLaterError(RandflakeError):
     """Nothing can be had within max_wait, but later it can.
 
-    Its codes are SEQUENCE_EXHAUSTED, CLOCK_MOVED_BACK and LEASE_NOT_STARTED.
+    Its codes are SEQUENCE_EXHAUSTED, CLOCK_MOVED_BACK and LEASE_NOT_STARTED, and of a leased
+    generator without a lease LEASE_UNAVAILABLE, whose __cause__ is the error of the store, if there
+    was one.
     """
 
     retry_after: float
-    """How many seconds after the failed call the same call can succeed."""
+    """How many seconds after the failed call the same call can succeed.
+
+    With LEASE_UNAVAILABLE when it is worth another try: at most 5.
+    """
 
     def __init__(self, message: str, code: str, retry_after: float) -> None:
         super().__init__(message, code)

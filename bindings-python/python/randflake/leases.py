@@ -43,7 +43,9 @@ class LeaseStatus(NamedTuple):
     losses: int
     """How many node ids went to somebody else before they were given back."""
     last_error: RandflakeError | None
-    """The last failure, also when all has been well since."""
+    """Why the store did not grant what it was last asked; None while all is well."""
+    last_error_at: int | None
+    """The unix second of that, on the machine's clock."""
 
 
 class NodeStatus(NamedTuple):

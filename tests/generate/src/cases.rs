@@ -8,7 +8,7 @@ use crate::{format, json::render};
 pub const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
 
 /// Every error code.
-pub const CODES: [&str; 25] = [
+pub const CODES: [&str; 26] = [
     "INVALID_SECRET",
     "INVALID_NODE",
     "INVALID_LEASE",
@@ -24,6 +24,7 @@ pub const CODES: [&str; 25] = [
     "FORKED",
     "CLOSED",
     "INTERNAL",
+    "LEASE_UNAVAILABLE",
     "STORE_UNAVAILABLE",
     "NODES_EXHAUSTED",
     "CLOCK_SKEW",

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What passes by itself: a lease that is over, a store that is busy.
 const PASSES: [ErrorKind; 4] = [
-    ErrorKind::LeaseExpired,
+    ErrorKind::LeaseUnavailable,
     ErrorKind::NodesExhausted,
     ErrorKind::StoreUnavailable,
     ErrorKind::ClockSkew,
