@@ -24,7 +24,7 @@ function run(script, ...flags) {
     async function collect() { for (let round = 0; round < 5; round++) { gc(); await turn() } }
     async function main() { ${script} }
     main().catch((error) => { console.error(error); process.exitCode = 1 })`
-  const options = { cwd: `${__dirname}/..`, encoding: 'utf8', timeout: 60_000 }
+  const options = { cwd: `${__dirname}/..`, encoding: 'utf8', timeout: 300_000 }
   const done = spawnSync(process.execPath, [...flags, '--eval', prelude], options)
   assert.equal(done.status, 0, `${done.signal}\n${done.stderr}`)
   return JSON.parse(done.stdout)

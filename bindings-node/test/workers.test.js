@@ -22,7 +22,7 @@ function run(script) {
     })
     async function main() { ${script} }
     main().catch((error) => { console.error(error); process.exitCode = 1 })`
-  const options = { cwd: `${__dirname}/..`, encoding: 'utf8', timeout: 120_000 }
+  const options = { cwd: `${__dirname}/..`, encoding: 'utf8', timeout: 300_000 }
   const done = spawnSync(process.execPath, ['--eval', prelude], options)
   assert.equal(done.status, 0, `${done.signal}\n${done.stdout}\n${done.stderr}`)
   return JSON.parse(done.stdout)

@@ -53,7 +53,7 @@ def named(value: object) -> str:
 def run_python(code: str, *arguments: str) -> str:
     """Runs code in a process of its own and returns what it printed."""
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=30
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=300
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     return done.stdout

@@ -72,7 +72,6 @@ def run(*command: str | Path, cwd: Path, environment: dict[str, str] | None = No
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=900,
     )
     assert done.returncode == 0, (
         f"exit status {done.returncode}\n--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}"
