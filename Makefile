@@ -25,7 +25,7 @@ unexport MAKEFLAGS MFLAGS
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench bench-stores fuzz soak setup fmt vectors clean check-tools \
 	python node test-core test-loom test-python test-node test-stores test-cross test-fuzz \
-	test-packages test-instructions instructions-bounds test-soak test-readme lint-rust lint-python lint-node lint-scripts
+	test-packages test-instructions instructions-bounds test-soak test-readme lint-rust lint-python lint-node lint-scripts lint-platforms
 
 help: ## lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ demo: check-tools python node ## makes ids in Python and in Node, and has each r
 # commands a newcomer would, and pytest's summary closes the log.
 test: test-core test-loom test-packages test-python test-fuzz test-node test-stores test-cross test-instructions test-soak test-readme ## runs every test, in all three languages
 
-lint: lint-rust lint-python lint-node lint-scripts ## runs every linter, format check and type check
+lint: lint-rust lint-python lint-node lint-scripts lint-platforms ## runs every linter, format check and type check
 
 bench: check-tools python node ## measures Randflake beside its peers; QUICK=1 for a first look
 	$(PYTHON_ENV)/python bench/run.py $(if $(QUICK),--quick)
@@ -168,6 +168,9 @@ lint-python: python ## ruff, mypy, and the stubs against the binary
 lint-node: node ## biome, tsc, and the declared exports
 	$(NODE_BIN)/biome ci --error-on-warnings .
 	cd bindings-node && npm run typecheck
+
+lint-platforms: check-tools ## that all compiles with the oldest Rust, on other platforms, and beside other users of SQLite
+	scripts/check-platforms
 
 lint-scripts: target/setup/python ## shellcheck, and the GitHub workflows against their schema
 	$(PYTHON_ENV)/shellcheck .ci/run scripts/check-tools scripts/demo scripts/fuzz

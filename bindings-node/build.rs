@@ -2,9 +2,10 @@
 
 fn main() {
     napi_build::setup();
-    if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux") {
-        // Node unloads an addon that only workers used. The record of the node ids in use, and
-        // the fork handler, have to outlive them.
+    // Node unloads an addon that only workers used. The record of the node ids in use, and the
+    // fork handler, have to outlive them.
+    let system = std::env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
+    if ["linux", "android", "freebsd", "netbsd", "openbsd"].contains(&system.as_str()) {
         println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     }
 }
