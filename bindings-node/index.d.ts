@@ -280,7 +280,8 @@ export interface SnowflakeLeaseOptions extends LeaseOptions {
  * of `pg`, a client of `ioredis` or a connected one of `redis`, or a {@link StoreAdapter}.
  *
  * A client stays its owner's: nothing here closes it. It must not be inside a transaction, where a
- * grant could be rolled back: a `Pool` never is.
+ * grant could be rolled back, and those of `pg` must be able to tell: from version 8.18 on they are.
+ * A `Pool` has 3 seconds to lend a client, which goes back after 3 seconds at most, or is destroyed.
  */
 export type StoreClient =
   | StoreAdapter
@@ -292,7 +293,8 @@ export type StoreClient =
 export interface StoreAdapter {
   /**
    * Runs one statement outside of any transaction, so that it is committed when the promise
-   * resolves; never retries a part of it.
+   * resolves; never retries a part of it. With `postgres` that is `sql` itself, never what
+   * `sql.begin` or `sql.reserve` gives.
    *
    * @param text SQL with `$1`, `$2`…; all are of type text.
    * @param parameters their values. They hold the token of a lease: do not log them.

@@ -6,6 +6,9 @@
 /** How long to wait for a connection, and for an answer; for tests to change. */
 const patience = { ms: 3000 }
 
+/** The longest answer of etcd, in bytes: a thousand node ids, twice over. */
+const LONGEST_ANSWER = 2 ** 20
+
 /** What PostgreSQL says to a statement in a transaction that has failed. */
 const IN_TRANSACTION = '25P02'
 
@@ -19,44 +22,65 @@ class Refusal {
   }
 }
 
-/** Runs a statement of PostgreSQL; every cell is text, whatever types the program has set. */
-async function runPostgres(client, text, values) {
-  const types = { getTypeParser: () => String }
-  const { rows } = await client.query({ text, values, rowMode: 'array', types })
-  // Asked afterwards: a BEGIN may have been waiting before the statement.
-  if ((client.getTransactionStatus?.() ?? 'I') !== 'I') throw new Refusal(IN_TRANSACTION, '')
-  return rows
-}
-
-/** Takes a client of a pool that may be exhausted; one that comes later goes back. */
-async function lend(pool) {
-  const lending = pool.connect()
+/** Does as `promise` does, but rejects with `why` when that takes too long, and then gives up. */
+async function inTime(promise, why, giveUp) {
   let timer
   const late = new Promise((_, reject) => {
-    const error = new Error(`the pool lent no connection within ${patience.ms / 1000} seconds`)
-    timer = setTimeout(reject, patience.ms, error).unref()
+    timer = setTimeout(() => {
+      reject(new Error(`${why} within ${patience.ms / 1000} seconds`))
+      giveUp().catch(ignore)
+    }, patience.ms).unref()
   })
   try {
-    return await Promise.race([lending, late])
-  } catch (error) {
-    lending.then((client) => client.release(), ignore)
-    throw error
+    return await Promise.race([promise, late])
   } finally {
     clearTimeout(timer)
   }
 }
 
+/** Runs a statement of PostgreSQL; every cell is text, whatever types the program has set. */
+function runPostgres(client, text, values) {
+  const types = { getTypeParser: () => String }
+  return new Promise((resolve, reject) => {
+    client.query({ text, values, rowMode: 'array', types }, (error, result) => {
+      // Asked afterwards: a BEGIN may have been waiting before the statement. Asked in here: after a
+      // promise another statement may have been answered, such as a ROLLBACK. A client that cannot
+      // tell is one of a pool of our own, in which nobody begins a transaction.
+      if (error) reject(error)
+      else if ((client.getTransactionStatus?.() ?? 'I') === 'I') resolve(result.rows)
+      else reject(new Refusal(IN_TRANSACTION, ''))
+    })
+  })
+}
+
+/** Runs a statement on a client of a pool, which gets it back, or loses it, after some seconds. */
 async function runPostgresPool(pool, text, values) {
-  const client = await lend(pool)
-  let failure
+  const lending = pool.connect()
+  const giveBack = async () => (await lending).release()
+  const client = await inTime(lending, 'the pool lent no connection', giveBack)
+  let failed = true
   try {
-    return await runPostgres(client, text, values)
-  } catch (error) {
-    failure = error
-    throw error
+    const running = runPostgres(client, text, values)
+    const rows = await inTime(running, 'there is no answer', () => cancel(pool, client))
+    failed = false
+    return rows
   } finally {
-    client.release(failure !== undefined)
+    client.release(failed)
   }
+}
+
+/**
+ * Has the server end what it does for a client of a pool: while it waits for a lock it does not
+ * notice that a connection was closed.
+ */
+async function cancel(pool, { host, port, processID, secretKey }) {
+  if (!(processID > 0)) return
+  const { connection } = new pool.Client(pool.options)
+  const { stream } = connection
+  connection.on('error', ignore)
+  connection.on('connect', () => connection.cancel(processID, secretKey))
+  connection.connect(...(host.startsWith('/') ? [`${host}/.s.PGSQL.${port}`] : [port, host]))
+  stream.setTimeout(patience.ms, () => stream.destroy()).unref()
 }
 
 /** Makes rows of what Redis replied: lists of lists as they are, anything else is one row. */
@@ -168,6 +192,18 @@ function nodeRedisOf(url, { createClient }) {
   return reconnecting(open, runNodeRedis, (client) => client.destroy())
 }
 
+/** Reads an answer, which whatever listens there may never end. */
+async function textOf(answer) {
+  const chunks = []
+  let left = LONGEST_ANSWER
+  for await (const chunk of answer.body ?? []) {
+    left -= chunk.length
+    if (left < 0) throw new Error(`the answer is longer than ${LONGEST_ANSWER} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
 function etcdOf(url, RandflakeError) {
   const scheme = url.startsWith('etcds:') ? 'https' : 'http'
   const [, login, hosts] = /^\w+:\/\/(?:(.*)@)?([^@]*?)\/?$/.exec(url) ?? []
@@ -186,7 +222,7 @@ function etcdOf(url, RandflakeError) {
         const signal = AbortSignal.timeout(patience.ms)
         const request = { method: 'POST', body, headers, redirect: 'error', signal }
         const answer = await fetch(member + path, request)
-        const text = await answer.text()
+        const text = await textOf(answer)
         members = [...members.slice(turn), ...members.slice(0, turn)]
         return { status: answer.status, text }
       } catch (error) {
@@ -236,15 +272,17 @@ function badUrl(RandflakeError) {
   )
 }
 
-/** Returns what must not be in a message. */
+/** Returns what must not be in a message: the password of a URL as it is written there, and as it is. */
 function passwordsOf(url, RandflakeError) {
+  const [, scheme, login = '', hosts] = /^(\w+:\/\/)(?:([^/?#]*)@)?(.*)$/s.exec(url)
   // Several hosts, as etcd's have, are no URL.
-  const oneHost = url.replace(/,[^/?]*/, '')
+  const oneHost = `${scheme}${login && `${login}@`}${hosts.replace(/,[^/?#]*/, '')}`
   if (!URL.canParse(oneHost)) throw badUrl(RandflakeError)
   const { password, searchParams } = new URL(oneHost)
+  const [, written] = login.split(/:(.*)/s)
   try {
-    const passwords = [password, decodeURIComponent(password), searchParams.get('password')]
-    return passwords.filter(Boolean)
+    const passwords = [written, password, decodeURIComponent(password)]
+    return [...passwords, searchParams.get('password')].filter(Boolean)
   } catch {
     throw badUrl(RandflakeError)
   }
@@ -256,11 +294,16 @@ function clientOf(store, RandflakeError) {
   const bind = (engine, run) => ({ engine, run: (...statement) => run(store, ...statement) })
   if (has('run')) return { engine: 'postgresql', run: (...statement) => store.run(...statement) }
   if (has('query') && has('connect')) {
-    if ('totalCount' in store) return bind('postgresql', runPostgresPool)
-    if (has('getTransactionStatus')) return bind('postgresql', runPostgres)
+    const isPool = 'totalCount' in store
+    const client = isPool ? store.Client?.prototype : store
+    // A grant in a transaction that somebody else has begun may be rolled back: others get it, too.
+    if (typeof client?.getTransactionStatus === 'function') {
+      return bind('postgresql', isPool ? runPostgresPool : runPostgres)
+    }
     throw new RandflakeError(
       'INVALID_ARGUMENT',
-      'this client cannot tell whether it is inside a transaction; pass a Pool, or use pg 8.18 or newer',
+      `this ${isPool ? 'Pool lends clients that' : 'client'} cannot tell whether ` +
+        'it is inside a transaction; use pg 8.18 or newer, or pass the URL',
     )
   }
   if (has('call') && has('eval')) {
@@ -283,8 +326,11 @@ function open(store, RandflakeError) {
     return { ...clientOf(store, RandflakeError), passwords: [] }
   }
   const url = typeof store === 'string' || store instanceof URL ? String(store) : ''
-  const opener = OPENERS[url.split('://', 1)[0]]
-  if (opener === undefined || !url.includes('://')) return undefined
+  const [scheme] = url.split(':', 1)
+  const opener = url.includes(':') ? OPENERS[scheme] : undefined
+  if (opener === undefined) return undefined
+  // As the path of a file it would be shown.
+  if (!url.startsWith(`${scheme}://`)) throw badUrl(RandflakeError)
   return { passwords: passwordsOf(url, RandflakeError), ...opener(url, RandflakeError) }
 }
 

@@ -7,7 +7,8 @@ const { rmSync } = require('node:fs')
 const { suite, test } = require('node:test')
 const { setTimeout: delay } = require('node:timers/promises')
 const { Pool } = require('pg')
-const { initStore, Randflake } = require('../index.js')
+const { Pool: OldPool } = require('pg-8-13')
+const { initStore, listLeases, Randflake } = require('../index.js')
 const { askEtcd, PASSWORD, servers } = require('./servers.js')
 const { run, runWith, SECRET, until } = require('./store.js')
 
@@ -136,6 +137,60 @@ suite('a store that fails', { concurrency: 16 }, () => {
     taken.release()
     await until('it is renewed', () => flake.lease.renewals > 0)
     assert.equal(pool.waitingCount, 0)
+    await flake[Symbol.asyncDispose]()
+    await pool.end()
+  })
+
+  live('a Pool whose queries wait for a lock', 'postgresql', async (server) => {
+    const limits = { max: 4, connectionTimeoutMillis: 60_000 }
+    const pool = new Pool({ connectionString: server.url, ...limits })
+    pool.on('error', () => {})
+    const other = new Pool({ connectionString: server.url })
+    await initStore(pool, SECRET, NAMESPACE)
+    const flakes = await Promise.all([1, 2, 3, 4].map(() => leased(pool)))
+    const ids = flakes.map((flake) => flake.generate())
+    const locker = await other.connect()
+    await locker.query('begin; lock table randflake_namespace, randflake_node')
+    await until('all have failed', () => flakes.every(({ lease }) => lease.lastError !== null))
+    for (let turn = 0; turn < 5; turn++) {
+      assert.deepEqual((await pool.query('select 1 as one')).rows, [{ one: 1 }])
+      assert(pool.totalCount <= 4)
+      const { rows } = await other.query(
+        "select count(*)::int as waiting from pg_stat_activity where wait_event_type = 'Lock'",
+      )
+      assert(rows[0].waiting <= 4, `${rows[0].waiting} wait for the lock`)
+      await delay(300)
+    }
+    await locker.query('rollback')
+    await until('all have one', () => flakes.every((flake) => outcome(flake, ids) === 'made'))
+    assert.equal(new Set(ids).size, ids.length)
+    await Promise.all(flakes.map((flake) => flake[Symbol.asyncDispose]()))
+    locker.release()
+    await Promise.all([pool.end(), other.end()])
+  })
+
+  live('a Pool whose application leaks a transaction', 'postgresql', async (server) => {
+    await initStore(server.url, SECRET, NAMESPACE)
+    for (const options of [{ ttlSeconds: TTL }, { acquireTimeoutMs: 0 }]) {
+      const old = new OldPool({ connectionString: server.url })
+      const error = await leased(old, options).catch((error) => error)
+      assert.equal(error.code, 'INVALID_ARGUMENT')
+      assert.match(error.message, /pg 8\.18/)
+    }
+    const pool = new Pool({ connectionString: server.url, max: 2 })
+    const leak = async () => {
+      const client = await pool.connect()
+      await client.query('begin; select 1')
+      client.release()
+    }
+    const flake = await leased(pool)
+    for (let turn = 0; turn < 2; turn++) await leak()
+    await until('it is renewed', () => flake.lease.renewals > 0)
+    const { leases } = await listLeases(server.url)
+    assert.deepEqual(
+      leases.map(({ nodeId, endExclusive }) => [nodeId, endExclusive]),
+      [[flake.nodeIds[0], flake.lease.endExclusive]],
+    )
     await flake[Symbol.asyncDispose]()
     await pool.end()
   })

@@ -4,7 +4,9 @@
 // client.
 
 const assert = require('node:assert/strict')
+const { once } = require('node:events')
 const { cpSync, mkdtempSync, readdirSync, rmSync } = require('node:fs')
+const { createServer } = require('node:http')
 const { tmpdir } = require('node:os')
 const { dirname, join } = require('node:path')
 const { after, before, suite, test } = require('node:test')
@@ -23,6 +25,7 @@ const {
   RandflakeError,
   Snowflake,
 } = require('../index.js')
+const { serverOf } = require('../stores.js')
 const { PASSWORD, servers } = require('./servers.js')
 const { adapterOf, newStore, run, SECRET, until } = require('./store.js')
 
@@ -217,6 +220,41 @@ suite('a store that cannot be used', { concurrency: 4 }, () => {
     })
   }
 
+  const passwords = {
+    'a comma': ['hush,4711', 'hush,4711'],
+    'a comma after what looks like a port': ['1,hush', '1,hush'],
+    escapes: ['hush%2C%3a47%2F11', 'hush,:47/11'],
+    'what a URL escapes by itself': ['hush|^47"11', 'hush|^47"11'],
+  }
+  for (const [what, [written, meant]] of Object.entries(passwords)) {
+    test(`a password with ${what} is taken, and never shown`, async (t) => {
+      for (const scheme of ['postgresql', 'redis', 'rediss', 'etcds']) {
+        assert(serverOf(`${scheme}://user:${written}@host:2379`, RandflakeError))
+      }
+      const forms = [written, meant, new URL(`etcd://user:${written}@host`).password]
+      t.mock.method(globalThis, 'fetch', () => Promise.reject(new Error(forms.join(' '))))
+      const { run } = serverOf(`etcd://user:${written}@host:2379,other:2379`, RandflakeError)
+      const statement = { text: '/v3/kv/range', parameters: ['{}'] }
+      assert.equal(await new Promise((fail) => run({ ...statement, fail })), '*** *** ***')
+    })
+  }
+
+  test('an etcd whose answer does not end', async (t) => {
+    const endless = createServer((_, response) => {
+      const write = () => {
+        while (response.write('x'.repeat(1 << 16)));
+        response.once('drain', write)
+      }
+      write()
+    }).listen(0, '127.0.0.1')
+    t.after(() => endless.close().closeAllConnections())
+    await once(endless, 'listening')
+    const { run } = serverOf(`etcd://127.0.0.1:${endless.address().port}`, RandflakeError)
+    const statement = { text: '/v3/kv/range', parameters: ['{}'] }
+    const said = await new Promise((fail) => run({ ...statement, answer: fail, fail }))
+    assert.equal(said, 'the answer is longer than 1048576 bytes')
+  })
+
   const adapters = {
     'that throws': () => Promise.reject(new Error('mine')),
     'that throws nothing': () => Promise.reject(),
@@ -234,6 +272,7 @@ suite('a store that cannot be used', { concurrency: 4 }, () => {
     'no URL of PostgreSQL': `postgresql://user:${PASSWORD}@host:port`,
     'no port of etcd': `etcd://user:${PASSWORD}@host`,
     'no password of etcd': `etcd://${PASSWORD}@host:2379`,
+    'one slash': `postgresql:/user:${PASSWORD}@host`,
     'a bad escape': `postgresql://user:${PASSWORD}%zz@host`,
     'another server': `mysql://user:${PASSWORD}@host`,
     'another client': { execute() {} },
