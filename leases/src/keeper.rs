@@ -389,6 +389,15 @@ impl Keeper {
         Step::Sleep(self.renew_at.saturating_sub(now.boot))
     }
 
+    /// Returns for how long the store is not to be asked, unless something happens meanwhile: a
+    /// [`Step::Sleep`] may be shorter.
+    #[must_use]
+    pub fn rests_for(&self, now: Reading) -> Duration {
+        let pauses = now.boot < self.pause_until;
+        let until = if pauses { self.pause_until } else { self.renew_at };
+        until.saturating_sub(now.boot)
+    }
+
     /// Tells what came of the last step.
     ///
     /// # Errors

@@ -26,6 +26,9 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 /// How often a call looks for what another thread does for it.
 const GLANCE: Duration = Duration::from_millis(1);
 
+/// A connection that nobody needs for so long is closed meanwhile.
+const LONG_REST: Duration = Duration::from_secs(60);
+
 /// After what time it is worth asking again for a lease that others try to get.
 const MOMENT: Duration = Duration::from_millis(50);
 
@@ -834,12 +837,20 @@ fn work(post: &Post, flake: &impl Flake, source: &Source, store: Connection) {
 
 /// Does all that the keeper wants, to its end.
 fn keep_up(post: &Post, flake: &impl Flake, source: &Source, mut store: Connection) -> Result<()> {
+    let mut rests = false;
     loop {
         let now = reading()?;
         let mut desk = post.lock();
         match desk.turn(flake, now) {
             Turn::Over => return Ok(()),
             Turn::Done => {}
+            Turn::Sleep(_) if !rests && desk.rests_for(now) > LONG_REST => {
+                drop(desk); // the store may take its time
+                if let Some(store) = &mut store {
+                    store.rest();
+                }
+                rests = true;
+            }
             Turn::Sleep(pause) => {
                 let waited = post.changed.wait_timeout_while(desk, pause, |desk| !desk.hurry);
                 let (mut desk, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -848,6 +859,7 @@ fn keep_up(post: &Post, flake: &impl Flake, source: &Source, mut store: Connecti
             Turn::Ask(step) => {
                 drop(desk); // the store may take its time
                 let answer = source.answer_of(step, &mut store);
+                rests = false;
                 let mut desk = post.lock();
                 let Some(keeper) = &mut desk.keeper else { return Ok(()) };
                 if keeper.answer(answer, reading()?).is_err() {
@@ -874,6 +886,11 @@ impl Desk {
         };
         keeper.answer(answer, now).expect("the answer to this step");
         Turn::Done
+    }
+
+    /// Returns for how long the store is not to be asked.
+    fn rests_for(&self, now: Reading) -> Duration {
+        self.keeper.as_ref().map(|keeper| keeper.rests_for(now)).unwrap_or_default()
     }
 
     /// Ends the generator, before the keeper hears of it.

@@ -84,6 +84,11 @@ pub trait LeaseStore: Send {
     /// As [`LeaseStore::repair`]; `INVALID_ARGUMENT`: nobody holds it, or its end comes from a
     /// wrong clock.
     fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Cut>>;
+
+    /// Nothing is to be asked for a minute or longer: a store gives up what it holds open, such as a
+    /// connection of its own, and takes it again with the next operation. Does nothing unless
+    /// implemented.
+    fn rest(&mut self) {}
 }
 
 /// What the rows of a lease belong to: 128 random bits, made in memory for one lease of one

@@ -12,6 +12,7 @@ use std::{
     fs,
     io::{Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
+    path::PathBuf,
     sync::{
         Arc, Barrier, Mutex,
         atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering},
@@ -24,7 +25,7 @@ use common::{Dial, SECOND, START, acquire, assert_disjoint, granted, release, re
 use randflake::{Clock, SystemClock, layout};
 use randflake_leases::{
     Acquired, Error, ErrorKind, LeaseStore, Leased, Location, Namespace, NodeLease, Renewed,
-    Result, Token,
+    Result, Token, operator,
     remote::{
         Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
     },
@@ -754,6 +755,111 @@ fn a_connection_inside_a_transaction_is_refused() {
             assert_eq!(count(), before, "{own:?}");
         }
     }
+}
+
+#[test]
+fn a_postgres_that_does_not_wait_for_its_disk_is_refused() {
+    let Some(server) = Server::postgres(&["-c", "fsync=off"]) else { return };
+    let client = || PostgresClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
+    let protocol = || Protocol::postgres(namespace(9)).create(true).expect("may be made");
+    for _ in 0..2 {
+        let mut store = RemoteStore::new(client(), protocol());
+        let error = fails(acquire(&mut store, Token::random(), 1, now()), ErrorKind::WeakStore);
+        assert!(error.to_string().contains("fsync"), "{error}");
+        // Made, and refused as it was before.
+        granted(&mut store.allow_weak_store(true), Token::random(), now());
+    }
+}
+
+/// Whoever waits for a lock waits on the server, too, and takes one of its connections.
+#[test]
+fn a_locked_table_takes_one_connection_of_each_holder() {
+    const HOLDERS: usize = 20;
+
+    let Some(server) = Server::postgres(&[]) else { return };
+    let namespace = made(&server, "locked", 5, 60, layout::MAX_NODE_ID);
+    let timeout = Duration::from_millis(1800);
+    let waits = || {
+        let condition = "wait_event_type = 'Lock' and usename = 'randflake'";
+        let counted =
+            server.psql(&format!("select count(*) from pg_stat_activity where {condition}"));
+        counted.trim().parse::<usize>().expect("a number")
+    };
+    let ready = Barrier::new(HOLDERS + 1);
+    let at_work = AtomicUsize::new(HOLDERS);
+    let holder = || {
+        let mut store = remote(&server.url(), namespace.clone(), timeout);
+        let token = Token::random();
+        let node_id = granted(&mut store, token, now()).node_id;
+        ready.wait();
+        ready.wait();
+        for _ in 0..3 {
+            let error = renew(&mut store, token, node_id, now());
+            fails(error, ErrorKind::StoreUnavailable);
+        }
+        at_work.fetch_sub(1, Ordering::Relaxed);
+        ready.wait();
+        let renewed = renew(&mut store, token, node_id, now()).expect("it is free");
+        assert!(matches!(renewed, Renewed::Extended { .. }));
+    };
+    let most = thread::scope(|scope| {
+        let holders = [(); HOLDERS].map(|()| scope.spawn(holder));
+        ready.wait();
+        let mut owner = PostgresClient::new(&server.url()).expect("a URL");
+        for text in ["begin", "lock table randflake_node in access exclusive mode"] {
+            owner.run(&Statement { text, parameters: vec![] }).expect("the tables are its own");
+        }
+        ready.wait();
+        let mut most = 0;
+        while at_work.load(Ordering::Relaxed) > 0 && !holders.iter().any(|it| it.is_finished()) {
+            most = most.max(waits());
+        }
+        owner.discard();
+        ready.wait();
+        most
+    });
+    // Each may have one that is about to end.
+    assert!((1..=2 * HOLDERS).contains(&most), "{most} waited at once");
+}
+
+/// Returns how many connections to a port this process has open.
+fn connections(port: u16) -> usize {
+    let own = fs::read_dir("/proc/self/fd").expect("Linux").flatten();
+    let own: BTreeSet<PathBuf> = own.flat_map(|it| fs::read_link(it.path())).collect();
+    let is_open = |line: &&str| {
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        let socket = PathBuf::from(format!("socket:[{}]", cells[9]));
+        cells[2].ends_with(&format!(":{port:04X}")) && own.contains(&socket)
+    };
+    fs::read_to_string("/proc/net/tcp").expect("Linux").lines().skip(1).filter(is_open).count()
+}
+
+#[test]
+fn no_connection_is_open_that_nobody_needs_for_a_minute() {
+    on_each(|server, client, _| {
+        drop(client(&server.url()));
+        let _made = made(server, "rests", 5, 300, layout::MAX_NODE_ID);
+        assert_eq!(connections(server.port), 0, "nobody is there");
+        let leased = |ttl| {
+            let builder = Leased::builder(server.url(), &secret()).namespace("rests").ttl(ttl);
+            builder.open().expect("there is one")
+        };
+        // This one is renewed every 20 seconds.
+        let often = leased(60);
+        let needed = connections(server.port);
+        assert!(needed > 0);
+        let seldom = leased(300);
+        eventually("it has closed its own", || connections(server.port) == needed);
+        for flake in [often, seldom] {
+            flake.generate().expect("a lease");
+            let node_id = flake.node_ids()[0];
+            flake.close();
+            let namespace = Namespace::for_operator("rests").expect("a name");
+            let mut store = remote(&server.url(), namespace, PATIENCE);
+            let listed = operator::inspect(&mut store, node_id).expect("it was leased");
+            assert!(!listed.nodes[0].held, "it has connected anew, and given back");
+        }
+    });
 }
 
 const PASS: u8 = 0;

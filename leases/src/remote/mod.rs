@@ -76,6 +76,10 @@ pub trait Client: Send {
 
     /// Gives the connection up: it may deliver the answer to another request.
     fn discard(&mut self);
+
+    /// Nothing is to be run for a minute or longer: closes a connection of its own meanwhile. Does
+    /// nothing unless implemented; one that is borrowed stays as it is.
+    fn rest(&mut self) {}
 }
 
 /// What to say to a server, and what its answers mean, for one namespace. Remembers which server
@@ -393,6 +397,10 @@ impl Client for Box<dyn Client> {
     fn discard(&mut self) {
         (**self).discard();
     }
+
+    fn rest(&mut self) {
+        (**self).rest();
+    }
 }
 
 /// A store with a server, over a blocking [`Client`].
@@ -565,6 +573,13 @@ impl<C: Client> LeaseStore for RemoteStore<C> {
 
     fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Cut>> {
         self.drive(|protocol, now| protocol.release_dead(request, now))
+    }
+
+    fn rest(&mut self) {
+        // In a child the connection is the parent's.
+        if let Some(client) = self.client.as_mut().filter(|_| self.life.check().is_ok()) {
+            client.rest();
+        }
     }
 }
 

@@ -220,7 +220,7 @@ pub(super) async fn check(of: &Protocol, line: &Line, init: Option<bool>) -> Res
             }
         }
         let rows: Vec<[String; 13]> = cells(of, response, Kind::Check, token)?;
-        let [_, _, status, _, incarnation, made_cells @ .., replicas] = &rows[0];
+        let [_, _, status, _, incarnation, made_cells @ .., keeps] = &rows[0];
         match status.as_str() {
             "OK" => {
                 let known = Known {
@@ -230,13 +230,13 @@ pub(super) async fn check(of: &Protocol, line: &Line, init: Option<bool>) -> Res
                     quarantine: Quarantine::default(),
                     revision: 0,
                 };
-                check_settings(of, line, replicas != "0").await?;
+                check_settings(of, line, keeps).await?;
                 of.learn(&known)?;
                 return Ok(known);
             }
             "NOT_INITIALIZED" => {
                 let quarantine = of.missing(init)?;
-                check_settings(of, line, replicas != "0").await?;
+                check_settings(of, line, keeps).await?;
                 let made = Made::new(&of.namespace);
                 let response = line.run(create(of, token, &made, quarantine)).await;
                 let retry = matches!(&response, Response::Refused { code, .. } if AGAIN.contains(&code.as_str()));
@@ -275,11 +275,20 @@ fn made(of: &Protocol, cells: &[String; 7]) -> Result<Made> {
     })
 }
 
-/// Refuses a Redis that may forget, unless that is allowed.
-async fn check_settings(of: &Protocol, line: &Line, has_replicas: bool) -> Result<()> {
-    if of.engine != Engine::Redis || of.allow_weak || of.namespace.is_for_operator() {
+/// Refuses a server that may forget, unless that is allowed. `keeps` is, of PostgreSQL, whether it
+/// waits for its disk, and of Redis how many replicas it has.
+async fn check_settings(of: &Protocol, line: &Line, keeps: &str) -> Result<()> {
+    if of.allow_weak || of.namespace.is_for_operator() {
         return Ok(());
     }
+    if of.engine == Engine::Postgres {
+        return if keeps == "off" {
+            Err(weak(of, "does not wait for its disk: fsync is off"))
+        } else {
+            Ok(())
+        };
+    }
+    let has_replicas = keeps != "0";
     let mut values: [String; SETTINGS.len()] = Default::default();
     for (setting, value) in SETTINGS.iter().zip(&mut values) {
         let parameters = vec!["GET".into(), (*setting).into()];
@@ -287,10 +296,13 @@ async fn check_settings(of: &Protocol, line: &Line, has_replicas: bool) -> Resul
         let row = match response {
             Response::Rows(rows) => rows.into_iter().next().unwrap_or_default(),
             Response::Refused { code, message } => {
-                return Err(weak(&format!(
-                    "may do so for all that can be told: CONFIG GET {setting} is refused \
+                return Err(weak(
+                    of,
+                    &format!(
+                        "may do so for all that can be told: CONFIG GET {setting} is refused \
                      ({code}: {message})"
-                )));
+                    ),
+                ));
             }
         };
         let [Some(name), Some(found)] = &row[..] else {
@@ -303,28 +315,35 @@ async fn check_settings(of: &Protocol, line: &Line, has_replicas: bool) -> Resul
     }
     let [policy, appendonly, save, min_replicas, max_lag] = &values;
     if policy != "noeviction" {
-        return Err(weak(&format!("evicts keys: maxmemory-policy is {policy}, not noeviction")));
+        return Err(weak(
+            of,
+            &format!("evicts keys: maxmemory-policy is {policy}, not noeviction"),
+        ));
     }
     if appendonly != "yes" && save.is_empty() {
-        return Err(weak("keeps nothing on a disk: appendonly is no, and save is empty"));
+        return Err(weak(of, "keeps nothing on a disk: appendonly is no, and save is empty"));
     }
     let (min_replicas, max_lag): (u32, u32) =
         (min_replicas.parse().unwrap_or(0), max_lag.parse().unwrap_or(0));
     if has_replicas && (min_replicas == 0 || !(1..=MAX_LAG).contains(&max_lag)) {
-        return Err(weak(&format!(
-            "has replicas and does not wait for any: min-replicas-to-write is {min_replicas} and \
+        return Err(weak(
+            of,
+            &format!(
+                "has replicas and does not wait for any: min-replicas-to-write is {min_replicas} and \
              must be 1 at least, min-replicas-max-lag is {max_lag} and must be 1 to {MAX_LAG}"
-        )));
+            ),
+        ));
     }
     Ok(())
 }
 
-fn weak(why: &str) -> Error {
+fn weak(of: &Protocol, why: &str) -> Error {
     Error::new(
         ErrorKind::WeakStore,
         format!(
-            "this Redis may lose leases that it has acknowledged; it {why}. Set it right, or allow \
-             a weak store"
+            "this {} may lose leases that it has acknowledged; it {why}. Set it right, or allow a \
+             weak store",
+            of.engine.name()
         ),
     )
 }

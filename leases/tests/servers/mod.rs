@@ -248,8 +248,6 @@ impl Server {
                 command.arg("-k").arg(self.scratch.directory());
                 // More than a test has clients.
                 command.args(["-c", "max_connections=200"]);
-                // No test takes the power away: what is written survives a kill.
-                command.args(["-c", "fsync=off"]);
                 if self.tls {
                     command.args(["-c", "ssl=on"]);
                     command.args(["-c", &format!("ssl_cert_file={}", file("cert.pem"))]);

@@ -192,6 +192,10 @@ impl Client for EtcdClient {
     fn discard(&mut self) {
         self.agent = None;
     }
+
+    fn rest(&mut self) {
+        self.agent = None;
+    }
 }
 
 /// Shows nothing of the URL, which may hold a password.

@@ -8,14 +8,14 @@ use tokio::{
 use tokio_postgres::{
     Client as Session, Config, Error as PostgresError,
     config::SslMode,
-    error::Severity,
+    error::{Severity, SqlState},
     types::{ToSql, Type},
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
     TIMEOUT, bad_url, certificates,
-    reconnect::{self, Reconnect},
+    reconnect::{self, Failed, Reconnect},
     unavailable,
 };
 use crate::{
@@ -25,7 +25,15 @@ use crate::{
 
 const SERVER: &str = "PostgreSQL";
 
+/// Longest wait for the server to take note that a statement was given up.
+const CANCEL_PATIENCE: Duration = Duration::from_millis(500);
+
 /// One connection to PostgreSQL, opened when it is needed.
+///
+/// A statement that takes too long, as where somebody has locked the tables, is ended on the server
+/// as well: by its `statement_timeout`, which connections of this client set to five sixths of the
+/// [`timeout`](PostgresClient::timeout); unless the URL has `options` of its own that set it. A
+/// pooler that refuses such options, as PgBouncer does, goes without, and statements are cancelled.
 ///
 /// ```no_run
 /// use randflake::Secret;
@@ -42,6 +50,8 @@ pub struct PostgresClient {
     /// Certificates to trust instead of the machine's, as PEM.
     roots: Option<Vec<u8>>,
     timeout: Duration,
+    /// Whether what is connected to has refused options.
+    takes_no_options: bool,
     connection: Option<Connection>,
 }
 
@@ -49,6 +59,7 @@ struct Connection {
     /// Of this connection alone: it runs while a statement does.
     runtime: Runtime,
     session: Session,
+    tls: MakeRustlsConnect,
 }
 
 impl PostgresClient {
@@ -70,7 +81,13 @@ impl PostgresClient {
         if config.get_ssl_mode() != SslMode::Require {
             config.ssl_mode(SslMode::Disable);
         }
-        Ok(Self { config, roots: None, timeout: TIMEOUT, connection: None })
+        Ok(Self {
+            config,
+            roots: None,
+            timeout: TIMEOUT,
+            takes_no_options: false,
+            connection: None,
+        })
     }
 
     /// Trusts these certificates, as PEM, instead of the machine's.
@@ -87,7 +104,7 @@ impl PostgresClient {
         self
     }
 
-    fn connect(&self) -> Result<Connection> {
+    fn connect(&mut self) -> Result<Connection> {
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -102,27 +119,57 @@ impl PostgresClient {
             .map_err(|error| unavailable(SERVER, error))?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let connect = self.config.connect(MakeRustlsConnect::new(tls));
-        let (session, connection) = runtime
-            .block_on(async { timeout(self.timeout, connect).await })
-            .map_err(|_| unavailable(SERVER, "it does not answer"))?
-            .map_err(|error| unavailable(SERVER, explain(&error)))?;
+        let tls = MakeRustlsConnect::new(tls);
+        let connect = |config: &Config| {
+            runtime
+                .block_on(async { timeout(self.timeout, config.connect(tls.clone())).await })
+                .map_err(|_| unavailable(SERVER, "it does not answer"))
+        };
+        let mut connected = if self.takes_no_options {
+            connect(&self.config)?
+        } else {
+            connect(&self.with_statement_timeout())?
+        };
+        if let Err(error) = &connected
+            && !self.takes_no_options
+            && refuses_options(error)
+        {
+            connected = connect(&self.config)?;
+            self.takes_no_options = connected.is_ok();
+        }
+        let (session, connection) =
+            connected.map_err(|error| unavailable(SERVER, explain(&error)))?;
         runtime.spawn(connection);
-        Ok(Connection { runtime, session })
+        Ok(Connection { runtime, session, tls })
     }
 
-    fn query(&mut self, statement: &Statement) -> Result<Response> {
+    /// Has the server end what nobody waits for any more. As an option of the connection: `SET`
+    /// through a pooler would stay with a connection that others are given later.
+    fn with_statement_timeout(&self) -> Config {
+        let mut config = self.config.clone();
+        let milliseconds = (self.timeout * 5 / 6).as_millis().max(1);
+        let own = self.config.get_options().unwrap_or_default();
+        config.options(format!("-c statement_timeout={milliseconds} {own}").trim());
+        config
+    }
+
+    fn query(&mut self, statement: &Statement) -> Result<Response, Failed> {
         if self.connection.is_none() {
-            self.connection = Some(self.connect()?);
+            self.connection = Some(self.connect().map_err(Failed::Closed)?);
         }
-        let Connection { runtime, session } = self.connection.as_ref().expect("just made");
+        let Connection { runtime, session, tls } = self.connection.as_ref().expect("just made");
         let parameters: Vec<(&(dyn ToSql + Sync), Type)> =
             statement.parameters.iter().map(|value| (value as _, Type::TEXT)).collect();
         let query = session.query_typed(statement.text, &parameters);
-        let rows = match runtime
-            .block_on(async { timeout(self.timeout, query).await })
-            .map_err(|_| unavailable(SERVER, "it does not answer"))?
-        {
+        let Ok(answer) = runtime.block_on(async { timeout(self.timeout, query).await }) else {
+            // Its statement_timeout has not come through, or it has none.
+            let cancel = session.cancel_token();
+            let _it_may_be_gone = runtime.block_on(async {
+                timeout(CANCEL_PATIENCE, cancel.cancel_query(tls.clone())).await
+            });
+            return Err(Failed::Silent(unavailable(SERVER, "it does not answer")));
+        };
+        let rows = match answer {
             Ok(rows) => rows,
             Err(error) => match error.as_db_error() {
                 // After any other the connection is closed.
@@ -132,15 +179,22 @@ impl PostgresClient {
                         message: refusal.message().into(),
                     });
                 }
-                _ => return Err(unavailable(SERVER, explain(&error))),
+                _ => return Err(Failed::Closed(unavailable(SERVER, explain(&error)))),
             },
         };
         let cells = |row: &tokio_postgres::Row| {
             (0..row.len()).map(|column| row.try_get(column)).collect::<Result<Vec<_>, _>>()
         };
         let rows = rows.iter().map(cells).collect::<Result<_, PostgresError>>();
-        rows.map(Response::Rows).map_err(|error| unavailable(SERVER, explain(&error)))
+        rows.map(Response::Rows)
+            .map_err(|error| Failed::Closed(unavailable(SERVER, explain(&error))))
     }
+}
+
+/// Tells whether it is a pooler that lets nobody set anything for a connection.
+fn refuses_options(error: &PostgresError) -> bool {
+    let refused = [SqlState::PROTOCOL_VIOLATION, SqlState::FEATURE_NOT_SUPPORTED];
+    error.code().is_some_and(|code| refused.contains(code))
 }
 
 /// Says the cause, too: "db error" alone helps nobody.
@@ -154,11 +208,12 @@ impl Reconnect for PostgresClient {
         self.connection.is_some()
     }
 
-    fn once(&mut self, statement: &Statement) -> Result<Response> {
+    fn once(&mut self, statement: &Statement) -> Result<Response, Failed> {
         // A runtime of its own cannot run on a thread of the caller's.
         thread::scope(|scope| {
+            let failed = || Failed::Closed(unavailable(SERVER, "its client has failed"));
             let query = scope.spawn(|| self.query(statement));
-            query.join().unwrap_or_else(|_| Err(unavailable(SERVER, "its client has failed")))
+            query.join().unwrap_or_else(|_| Err(failed()))
         })
     }
 
@@ -173,6 +228,10 @@ impl Client for PostgresClient {
     }
 
     fn discard(&mut self) {
+        self.forget();
+    }
+
+    fn rest(&mut self) {
         self.forget();
     }
 }

@@ -1,23 +1,40 @@
 use crate::{
-    Result,
+    Error, Result,
     remote::{Response, Statement},
 };
 
 /// A connection that may have been idle for long.
 pub(super) trait Reconnect {
     fn is_connected(&self) -> bool;
-    fn once(&mut self, statement: &Statement) -> Result<Response>;
+    fn once(&mut self, statement: &Statement) -> Result<Response, Failed>;
     fn forget(&mut self);
 }
 
+/// Why a statement has no answer.
+pub(super) enum Failed {
+    /// There is no connection, or none any more: nothing runs.
+    Closed(Error),
+    /// It took too long: for all that is known the server is still at it.
+    Silent(Error),
+}
+
 /// Runs a statement, and once more on a new connection if the old one turns out to be closed: each
-/// operation may be repeated.
+/// operation may be repeated. Not if the server may still be at it: where it waits for a lock, each
+/// further attempt would wait beside it.
 pub(super) fn run(client: &mut impl Reconnect, statement: &Statement) -> Result<Response> {
     if client.is_connected() {
-        if let Ok(response) = client.once(statement) {
-            return Ok(response);
+        match client.once(statement) {
+            Ok(response) => return Ok(response),
+            Err(Failed::Closed(_)) => client.forget(),
+            Err(Failed::Silent(error)) => {
+                client.forget();
+                return Err(error);
+            }
         }
-        client.forget();
     }
-    client.once(statement).inspect_err(|_| client.forget())
+    client.once(statement).map_err(|failed| {
+        client.forget();
+        let (Failed::Closed(error) | Failed::Silent(error)) = failed;
+        error
+    })
 }

@@ -5,7 +5,7 @@ use rustls::crypto::{CryptoProvider, ring};
 
 use super::{
     TIMEOUT, bad_url,
-    reconnect::{self, Reconnect},
+    reconnect::{self, Failed, Reconnect},
     unavailable,
 };
 use crate::{
@@ -90,9 +90,10 @@ impl Reconnect for RedisClient {
         self.connection.is_some()
     }
 
-    fn once(&mut self, statement: &Statement) -> Result<Response> {
+    fn once(&mut self, statement: &Statement) -> Result<Response, Failed> {
         if self.connection.is_none() {
-            self.connection = Some(self.connect().map_err(|error| explain(&error))?);
+            let connected = self.connect().map_err(|error| Failed::Closed(explain(&error)));
+            self.connection = Some(connected?);
         }
         let connection = self.connection.as_mut().expect("just made");
         let answer = cmd(statement.text).arg(&statement.parameters).query::<Value>(connection);
@@ -103,7 +104,8 @@ impl Reconnect for RedisClient {
                     code: code.into(),
                     message: error.detail().unwrap_or_default().into(),
                 }),
-                None => Err(explain(&error)),
+                None if error.is_timeout() => Err(Failed::Silent(explain(&error))),
+                None => Err(Failed::Closed(explain(&error))),
             },
         }
     }
@@ -149,6 +151,10 @@ impl Client for RedisClient {
     }
 
     fn discard(&mut self) {
+        self.forget();
+    }
+
+    fn rest(&mut self) {
         self.forget();
     }
 }

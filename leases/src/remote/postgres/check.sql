@@ -30,5 +30,6 @@ select
     coalesce(namespace.layout, '') as layout,
     coalesce(namespace.salt, '') as salt,
     coalesce(namespace.key_check, '') as key_check,
-    (select count(*) from fenced)::text as fenced
+    -- Whether what it acknowledges is on a disk.
+    current_setting('fsync') as fsync
 from session left join randflake_namespace as namespace on namespace.name = $1::text
