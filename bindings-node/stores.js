@@ -12,6 +12,9 @@ const LONGEST_ANSWER = 2 ** 20
 /** What PostgreSQL says to a statement in a transaction that has failed. */
 const IN_TRANSACTION = '25P02'
 
+/** What poolers say to an option of a connection: protocol violation, feature not supported. */
+const REFUSES_OPTIONS = ['08P01', '0A000']
+
 const ignore = () => {}
 
 /** An error that the server itself reports. */
@@ -146,6 +149,9 @@ function driver(RandflakeError, ...names) {
 
 function postgresOf(url, RandflakeError) {
   const [, { Pool }] = driver(RandflakeError, 'pg')
+  // The server ends what nobody waits for any more, as where somebody locks the tables. As an
+  // option of the connection: SET through a pooler would stay with one that others are given later.
+  let limit = { statement_timeout: Math.trunc((patience.ms * 5) / 6) }
   const open = async () =>
     new Pool({
       connectionString: url,
@@ -153,8 +159,23 @@ function postgresOf(url, RandflakeError) {
       allowExitOnIdle: true,
       connectionTimeoutMillis: patience.ms,
       query_timeout: patience.ms,
+      ...limit,
     }).on('error', ignore)
-  return { engine: 'postgresql', ...reconnecting(open, runPostgresPool, (pool) => pool.end()) }
+  const { run, discard } = reconnecting(open, runPostgresPool, (pool) => pool.end())
+  return {
+    engine: 'postgresql',
+    discard,
+    async run(text, values) {
+      try {
+        return await run(text, values)
+      } catch (error) {
+        // A pooler that lets nobody set anything for a connection.
+        if (limit === undefined || !REFUSES_OPTIONS.includes(error.code)) throw error
+        limit = undefined
+        return run(text, values)
+      }
+    },
+  }
 }
 
 function redisOf(url, RandflakeError) {

@@ -103,6 +103,11 @@ impl Client for HostClient {
     fn discard(&mut self) {
         let _ended = self.run.call(|js| js.null());
     }
+
+    /// JavaScript gives up what it has opened itself, and nothing else.
+    fn rest(&mut self) {
+        self.discard();
+    }
 }
 
 impl Drop for HostClient {

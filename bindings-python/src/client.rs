@@ -1,6 +1,10 @@
 //! Stores with a server: statements run by clients written in Python, `randflake/stores.py`.
 
-use std::{fmt, sync::mpsc, time::Duration};
+use std::{
+    fmt,
+    sync::mpsc::{self, Receiver, TryRecvError},
+    time::Duration,
+};
 
 use pyo3::{
     intern,
@@ -93,7 +97,7 @@ impl Source {
                 opened.map(Bound::unbind).map_err(|raised| server.failed(py, &raised))
             },
         )?;
-        Ok(RemoteStore::new(Box::new(Client { server: self.server, adapter }), protocol))
+        Ok(RemoteStore::new(Box::new(Client { server, adapter, late: None }), protocol))
     }
 }
 
@@ -111,15 +115,25 @@ impl Server {
     }
 
     /// Has Python call something, the first of `what`, with the rest, and reads what came of it.
-    ///
-    /// On a thread of Python's own: Python ends threads where they stand when it ends, which those
-    /// of Rust do not survive; and what the handler of a signal raises on its first thread would
-    /// pass for a failure of the client. Whoever waits here does so without the GIL.
     fn call<T: Send + 'static>(
         self,
         what: impl FnOnce(Python<'_>) -> PyResult<Py<PyTuple>>,
         read: impl Fn(Python<'_>, PyResult<Bound<'_, PyAny>>) -> Result<T> + Send + Sync + 'static,
     ) -> Result<T> {
+        let answer = self.start(what, read)?;
+        answer.recv_timeout(PATIENCE).map_err(|_| self.unavailable(&"it does not answer"))?
+    }
+
+    /// Has Python begin to call something. Returns where comes out what came of it.
+    ///
+    /// On a thread of Python's own: Python ends threads where they stand when it ends, which those
+    /// of Rust do not survive; and what the handler of a signal raises on its first thread would
+    /// pass for a failure of the client. Whoever waits here does so without the GIL.
+    fn start<T: Send + 'static>(
+        self,
+        what: impl FnOnce(Python<'_>) -> PyResult<Py<PyTuple>>,
+        read: impl Fn(Python<'_>, PyResult<Bound<'_, PyAny>>) -> Result<T> + Send + Sync + 'static,
+    ) -> Result<Receiver<Result<T>>> {
         static ANSWER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         static START: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
@@ -144,7 +158,7 @@ impl Server {
             exit::unless_ending(py, start)
         });
         started.flatten().ok_or_else(ending)??;
-        receiver.recv_timeout(PATIENCE).map_err(|_| self.unavailable(&"it does not answer"))?
+        Ok(receiver)
     }
 
     /// Says no more than the class of what a client raised: there may be a password in it.
@@ -168,34 +182,69 @@ pub(crate) struct Client {
     server: Server,
     /// A `randflake.stores.Adapter`.
     adapter: Py<PyAny>,
+    /// Of a statement that was given up, and that it may still be at.
+    late: Option<Receiver<Result<Response>>>,
+}
+
+impl Client {
+    /// A client that has not come back is asked for nothing else: each further statement would wait
+    /// beside the first one, with a thread and perhaps a connection of its own.
+    fn is_busy(&mut self) -> bool {
+        let busy =
+            self.late.as_ref().is_some_and(|late| matches!(late.try_recv(), Err(TryRecvError::Empty)));
+        if !busy {
+            self.late = None;
+        }
+        busy
+    }
+
+    /// Calls a method that an adapter need not have. If it fails, there is nobody to tell.
+    fn call_if_there(&mut self, name: &str) {
+        if self.is_busy() {
+            return;
+        }
+        let what = |py: Python<'_>| {
+            let method = self.adapter.getattr(py, name)?;
+            Ok((method,).into_pyobject(py)?.unbind())
+        };
+        let _ = self.server.call(what, |_, _| Ok(()));
+    }
 }
 
 impl remote::Client for Client {
     fn run(&mut self, statement: &Statement) -> Result<Response> {
         let server = self.server;
+        if self.is_busy() {
+            return Err(server.unavailable(&"its client has not yet come back from what it did last"));
+        }
         let what = |py: Python<'_>| {
             let run = self.adapter.getattr(py, intern!(py, "run"))?;
             Ok((run, statement.text, &statement.parameters).into_pyobject(py)?.unbind())
         };
-        server.call(what, move |py, answer| match answer.and_then(|rows| rows.extract()) {
-            Ok(rows) => Ok(Response::Rows(rows)),
-            Err(raised) if raised.is_instance_of::<Refused>(py) => {
-                let part = |name| raised.value(py).getattr(name).and_then(|it| it.extract());
-                let parts = part("code").and_then(|code| Ok((code, part("message")?)));
-                let (code, message) = parts.map_err(|raised| server.failed(py, &raised))?;
-                Ok(Response::Refused { code, message })
+        let answer = server.start(what, move |py, answer| {
+            match answer.and_then(|rows| rows.extract()) {
+                Ok(rows) => Ok(Response::Rows(rows)),
+                Err(raised) if raised.is_instance_of::<Refused>(py) => {
+                    let part = |name| raised.value(py).getattr(name).and_then(|it| it.extract());
+                    let parts = part("code").and_then(|code| Ok((code, part("message")?)));
+                    let (code, message) = parts.map_err(|raised| server.failed(py, &raised))?;
+                    Ok(Response::Refused { code, message })
+                }
+                Err(raised) => Err(server.failed(py, &raised)),
             }
-            Err(raised) => Err(server.failed(py, &raised)),
+        })?;
+        answer.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+            self.late = Some(answer);
+            Err(server.unavailable(&"it does not answer"))
         })
     }
 
     fn discard(&mut self) {
-        let what = |py: Python<'_>| {
-            let discard = self.adapter.getattr(py, intern!(py, "discard"))?;
-            Ok((discard,).into_pyobject(py)?.unbind())
-        };
-        // An adapter need not have it. And if it fails, there is nobody to tell.
-        let _ = self.server.call(what, |_, _| Ok(()));
+        self.call_if_there("discard");
+    }
+
+    fn rest(&mut self) {
+        self.call_if_there("rest");
     }
 }
 

@@ -9,6 +9,7 @@ import contextlib
 import http.client
 import importlib
 import json
+import os
 import selectors
 import ssl
 import sys
@@ -33,6 +34,9 @@ Rows = Sequence[Sequence[str | None]]
 _TIMEOUT = 3.0
 """Longest wait for a connection, and for an answer, in seconds."""
 
+_CANCELLING = 0.25
+"""How much of that is left for a statement to be cancelled, in seconds."""
+
 _LONGEST = 1 << 20
 """Longest answer of etcd, in bytes: a thousand node ids, twice over."""
 
@@ -40,8 +44,9 @@ _LONGEST = 1 << 20
 class Adapter(Protocol):
     """Runs statements with any other client. See the README for one.
 
-    The thread that keeps a lease calls it, one call at a time; it may also have a method
-    discard(), to give up a connection that may deliver the answer to another statement.
+    The thread that keeps a lease calls it, one call at a time. It may also have two methods:
+    discard(), to give up a connection that may deliver the answer to another statement, and
+    rest(), to close one of its own, since it is not needed for the next minute.
     """
 
     server: str
@@ -50,7 +55,8 @@ class Adapter(Protocol):
     def run(self, text: str, parameters: list[str]) -> Rows:
         """Runs one statement, committed when this returns, and returns its rows.
 
-        Waits no longer than a few seconds. In PostgreSQL text is one SQL statement with $1, $2…,
+        Waits no longer than a few seconds, and what it gives up ends on the server as well: of a
+        statement that waits for a lock, each further one would wait beside it. In PostgreSQL text is one SQL statement with $1, $2…,
         and it runs outside of any transaction; parameters and columns are all of type text. In
         Redis text is a command and parameters are its arguments; a list of lists is returned as
         it is, a flat list or a map as one row, anything else as one row of one cell. In etcd text
@@ -78,6 +84,10 @@ class Refused(Exception):
 
 class Unavailable(Exception):
     """The server cannot be reached. The message is shown, and must have no password in it."""
+
+
+class _Silent(Unavailable):
+    """No answer came in time: for all that is known the server is still at it."""
 
 
 class Source(NamedTuple):
@@ -164,31 +174,59 @@ class _OwnPostgres(_Postgres):
     def __init__(self, url: str) -> None:
         super().__init__(lambda: contextlib.nullcontext(self._connected()), _passwords(url))
         self._url = url
+        self._takes_options = True
         self._connection: psycopg.Connection[Any] | None = None
 
     def run(self, text: str, parameters: list[str]) -> Rows:
         idle_for_long = self._connection is not None
         try:
             return super().run(text, parameters)
-        except Unavailable:
+        except Unavailable as error:
             self.discard()
-            if not idle_for_long:
+            # Once more only if nothing runs any more: each operation may be repeated.
+            if not idle_for_long or isinstance(error, _Silent):
                 raise
-        return super().run(text, parameters)  # each operation may be repeated
+        return super().run(text, parameters)
 
     def discard(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
+    rest = discard
+
     def _connected(self) -> psycopg.Connection[Any]:
         import psycopg
 
+        if self._connection is None and self._takes_options:
+            try:
+                self._connection = self._connect(options=self._options())
+            except psycopg.OperationalError as error:
+                # A pooler that lets nobody set anything for a connection: statements are cancelled.
+                if not any(it in str(error) for it in ("startup parameter", "command-line option")):
+                    raise
+                self._takes_options = False
         if self._connection is None:
-            self._connection = psycopg.connect(
-                self._url, autocommit=True, connect_timeout=int(_TIMEOUT)
-            )
+            self._connection = self._connect()
         return self._connection
+
+    def _connect(self, **parameters: str) -> psycopg.Connection[Any]:
+        import psycopg
+
+        return psycopg.connect(
+            self._url, autocommit=True, connect_timeout=int(_TIMEOUT), **parameters
+        )
+
+    def _options(self) -> str:
+        """Has the server end what nobody waits for any more, as where somebody locks the tables.
+
+        As an option of the connection: SET through a pooler would stay with a connection that
+        others are given later.
+        """
+        from psycopg.conninfo import conninfo_to_dict
+
+        own = conninfo_to_dict(self._url).get("options") or os.environ.get("PGOPTIONS", "")
+        return f"-c statement_timeout={int(_TIMEOUT * 1000 * 5 / 6)} {own}".strip()
 
 
 def _ask(connection: psycopg.Connection[Any], text: str, parameters: list[str]) -> Rows:
@@ -211,7 +249,7 @@ def _ask(connection: psycopg.Connection[Any], text: str, parameters: list[str]) 
         values = [value.encode(encoding) for value in parameters]
         try:
             pgconn.send_query_params(text.encode(), values)
-            result = _result(pgconn)
+            result = _result(connection)
         except BaseException:
             # The answer may still come, as one to the next statement.
             pgconn.finish()
@@ -221,8 +259,22 @@ def _ask(connection: psycopg.Connection[Any], text: str, parameters: list[str]) 
         connection.lock.release()
 
 
-def _result(pgconn: psycopg.pq.abc.PGconn) -> psycopg.pq.abc.PGresult:
+def _result(connection: psycopg.Connection[Any]) -> psycopg.pq.abc.PGresult:
+    """Waits for the answer, and has the server give up what takes too long."""
+    from psycopg.capabilities import capabilities
+
     deadline = time.monotonic() + _TIMEOUT
+    try:
+        return _awaited(connection.pgconn, deadline - _CANCELLING)
+    except _Silent:
+        # An older libpq would wait for the server without end.
+        if not capabilities.has_cancel_safe():
+            raise
+        connection.cancel_safe(timeout=_CANCELLING / 2)
+        return _awaited(connection.pgconn, deadline)
+
+
+def _awaited(pgconn: psycopg.pq.abc.PGconn, deadline: float) -> psycopg.pq.abc.PGresult:
     with selectors.DefaultSelector() as selector:
         read, write = selectors.EVENT_READ, selectors.EVENT_WRITE
         selector.register(pgconn.socket, read)
@@ -230,7 +282,7 @@ def _result(pgconn: psycopg.pq.abc.PGconn) -> psycopg.pq.abc.PGresult:
         def wait(events: int) -> None:
             selector.modify(pgconn.socket, events)
             if not selector.select(max(0, deadline - time.monotonic())):
-                raise Unavailable("it does not answer")
+                raise _Silent("it does not answer")
 
         while pgconn.flush():
             wait(read | write)
@@ -292,6 +344,12 @@ class _Redis:
     def discard(self) -> None:
         # Those in use are not ours: nothing is under way here.
         self._client.connection_pool.disconnect(inuse_connections=False)
+
+
+class _OwnRedis(_Redis):
+    """A client of a URL."""
+
+    rest = _Redis.discard
 
 
 def _cell(value: object) -> str | None:
@@ -393,14 +451,15 @@ def _open_redis(url: str) -> Callable[[], Adapter]:
             url,
             socket_connect_timeout=_TIMEOUT,
             socket_timeout=_TIMEOUT,
-            retry=Retry(NoBackoff(), 1),
+            # Not what took too long: for all that is known the server is still at it.
+            retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
         )
 
     try:
         connect()  # to nothing yet
     except Exception:
         raise _bad_url("Redis", "redis://user@host:6379/0, or rediss:// for TLS") from None
-    return lambda: _Redis(connect(), _passwords(url))
+    return lambda: _OwnRedis(connect(), _passwords(url))
 
 
 def _open_etcd(url: str) -> Callable[[], Adapter]:
