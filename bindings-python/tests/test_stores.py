@@ -2,10 +2,12 @@
 start."""
 
 import contextlib
+import gc
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ from randflake import (
     generate_secret,
     init_store,
     list_leases,
+    stores,
 )
 from randflake.stores import Refused, Unavailable
 from servers import Server
@@ -251,6 +254,115 @@ def test_a_connection_that_the_server_has_closed(postgres: Server, namespace: st
             )
         eventually(lambda: status(flake).renewals > 0)
         assert status(flake).last_error is None, "it has connected anew at once"
+
+
+def adapter_of(store: object) -> stores.Adapter:
+    source = stores.source_of(store)
+    assert source is not None
+    return source.open()
+
+
+def refusals(adapter: stores.Adapter, times: int) -> list[str]:
+    """Returns with what statements fail."""
+    codes = []
+    for _ in range(times):
+        try:
+            adapter.run("select count(*)::text from randflake_node", [])
+        except stores.Refused as error:
+            codes.append(error.code)
+        except stores.Unavailable:
+            codes.append("")
+    return codes
+
+
+CANCELLED = "57014"
+
+
+def test_a_locked_table_takes_one_connection_of_each(
+    postgres: Server, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stores, "_TIMEOUT", 1.5)
+    url = postgres.url()
+    init_store(url, SECRET, namespace=namespace)
+    count = (
+        "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+        " and usename = 'randflake'"
+    )
+    with (
+        psycopg_pool.ConnectionPool(url, min_size=2, max_size=2) as pool,
+        psycopg.connect(url) as mine,
+        psycopg.connect(url) as owner,
+        psycopg.connect(url, autocommit=True) as watcher,
+        ThreadPoolExecutor(30) as threads,
+    ):
+        own: list[Any] = [adapter_of(url) for _ in range(20)] + [pg8000(url)]
+        adapters = own[:-1] + [adapter_of(store) for store in (pool, pool, mine)]
+        assert not any(refusals(adapter, 1) for adapter in adapters), "nothing is locked"
+        owner.execute("lock table randflake_node in access exclusive mode")
+        refused = [threads.submit(refusals, adapter, 3) for adapter in adapters]
+        refused.append(threads.submit(refusals, own[-1], 1))
+        most = 0
+        while not all(future.done() for future in refused):
+            row = watcher.execute(count).fetchone()
+            assert row is not None
+            most = max(most, row[0])
+        codes = [future.result() for future in refused]
+        assert all(len(code) == 3 for code in codes[:-1])
+        # Each may have one that is about to end.
+        assert 1 <= most <= 2 * len(codes), f"{most} waited at once"
+        assert codes[-1] == [CANCELLED]
+        # What is borrowed goes back, as it was if the server has heard of it in time.
+        for _ in range(10):
+            with pool.connection(timeout=30) as connection:
+                connection.execute("select 1")
+        assert mine.closed or mine.execute("select 1").fetchone() == (1,)
+        owner.rollback()
+        for adapter in own:
+            adapter.discard()
+
+
+def test_a_client_that_hangs_is_asked_once() -> None:
+    asked, hangs = [], threading.Event()
+
+    class Hangs:
+        server = "postgresql"
+
+        def run(self, text: str, _: list[str]) -> Any:
+            asked.append(text)
+            hangs.wait(60)
+
+    error = raised(lambda: Randflake.leased(Hangs(), SECRET, acquire_timeout=12))
+    hangs.set()
+    assert error.code == "STORE_UNAVAILABLE"
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("engine", ["postgres", "redis"])
+def test_a_connection_that_is_not_needed_for_a_minute_is_closed(
+    start: Callable[[str], Server], engine: str, namespace: str
+) -> None:
+    server = start(engine)
+    init_store(server.url(), SECRET, namespace=namespace)
+
+    def connections() -> int:
+        sockets = Path("/proc/net/tcp").read_text().splitlines()[1:]
+        own = {str(fd.readlink()) for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink()}
+        return sum(
+            cells[2].endswith(f":{server.port:04X}") and f"socket:[{cells[9]}]" in own
+            for cells in (line.split() for line in sockets)
+        )
+
+    gc.collect()  # with stores of other tests
+    before = connections()
+    # Renewed every 20 seconds.
+    with Randflake.leased(server.url(), SECRET, namespace=namespace, ttl=60) as often:
+        needed = connections()
+        assert needed > before
+        with Randflake.leased(server.url(), SECRET, namespace=namespace) as seldom:
+            eventually(lambda: connections() == needed)
+            (node_id,) = seldom.node_ids
+            assert often.generate() != seldom.generate()
+        assert not server.leases(namespace)[node_id][1], "it has connected anew, and given back"
 
 
 @pytest.mark.parametrize("decode", [False, True])

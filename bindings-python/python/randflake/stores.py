@@ -56,12 +56,12 @@ class Adapter(Protocol):
         """Runs one statement, committed when this returns, and returns its rows.
 
         Waits no longer than a few seconds, and what it gives up ends on the server as well: of a
-        statement that waits for a lock, each further one would wait beside it. In PostgreSQL text is one SQL statement with $1, $2…,
-        and it runs outside of any transaction; parameters and columns are all of type text. In
-        Redis text is a command and parameters are its arguments; a list of lists is returned as
-        it is, a flat list or a map as one row, anything else as one row of one cell. In etcd text
-        is the path of a request, the only parameter is the JSON to POST, and the body of the
-        answer is one row of one cell.
+        statement that waits for a lock, each further one would wait beside it. In PostgreSQL text
+        is one SQL statement with $1, $2…, and it runs outside of any transaction; parameters and
+        columns are all of type text. In Redis text is a command and parameters are its arguments;
+        a list of lists is returned as it is, a flat list or a map as one row, anything else as one
+        row of one cell. In etcd text is the path of a request, the only parameter is the JSON to
+        POST, and the body of the answer is one row of one cell.
 
         Raises Refused for what the server itself reports, and anything else if it is out of
         reach; of that only the name of its class is shown, or the message of an Unavailable.
@@ -200,7 +200,7 @@ class _OwnPostgres(_Postgres):
 
         if self._connection is None and self._takes_options:
             try:
-                self._connection = self._connect(options=self._options())
+                self._connection = self._connect(self._options())
             except psycopg.OperationalError as error:
                 # A pooler that lets nobody set anything for a connection: statements are cancelled.
                 if not any(it in str(error) for it in ("startup parameter", "command-line option")):
@@ -210,11 +210,11 @@ class _OwnPostgres(_Postgres):
             self._connection = self._connect()
         return self._connection
 
-    def _connect(self, **parameters: str) -> psycopg.Connection[Any]:
+    def _connect(self, options: str | None = None) -> psycopg.Connection[Any]:
         import psycopg
 
         return psycopg.connect(
-            self._url, autocommit=True, connect_timeout=int(_TIMEOUT), **parameters
+            self._url, autocommit=True, connect_timeout=int(_TIMEOUT), options=options
         )
 
     def _options(self) -> str:
@@ -261,26 +261,21 @@ def _ask(connection: psycopg.Connection[Any], text: str, parameters: list[str]) 
 
 def _result(connection: psycopg.Connection[Any]) -> psycopg.pq.abc.PGresult:
     """Waits for the answer, and has the server give up what takes too long."""
-    from psycopg.capabilities import capabilities
-
+    pgconn = connection.pgconn
     deadline = time.monotonic() + _TIMEOUT
-    try:
-        return _awaited(connection.pgconn, deadline - _CANCELLING)
-    except _Silent:
-        # An older libpq would wait for the server without end.
-        if not capabilities.has_cancel_safe():
-            raise
-        connection.cancel_safe(timeout=_CANCELLING / 2)
-        return _awaited(connection.pgconn, deadline)
-
-
-def _awaited(pgconn: psycopg.pq.abc.PGconn, deadline: float) -> psycopg.pq.abc.PGresult:
+    cancel_at = deadline - _CANCELLING
     with selectors.DefaultSelector() as selector:
         read, write = selectors.EVENT_READ, selectors.EVENT_WRITE
         selector.register(pgconn.socket, read)
 
         def wait(events: int) -> None:
+            nonlocal cancel_at
             selector.modify(pgconn.socket, events)
+            if selector.select(max(0, cancel_at - time.monotonic())):
+                return
+            if cancel_at < deadline:
+                cancel_at = deadline
+                _cancel(connection)
             if not selector.select(max(0, deadline - time.monotonic())):
                 raise _Silent("it does not answer")
 
@@ -297,6 +292,15 @@ def _awaited(pgconn: psycopg.pq.abc.PGconn, deadline: float) -> psycopg.pq.abc.P
             if result is None:
                 return results[-1]
             results.append(result)
+
+
+def _cancel(connection: psycopg.Connection[Any]) -> None:
+    import psycopg
+
+    # With an older libpq this would wait for the server without end.
+    if psycopg.capabilities.has_cancel_safe():
+        with contextlib.suppress(psycopg.Error):
+            connection.cancel_safe(timeout=_CANCELLING / 2)
 
 
 def _rows(result: psycopg.pq.abc.PGresult, encoding: str) -> Rows:
