@@ -23,7 +23,7 @@ QUICK_BUILD = CARGO_BUILD_TARGET=$(HOST) CARGO_PROFILE_RELEASE_LTO=off CARGO_PRO
 unexport MAKEFLAGS MFLAGS
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-stores fuzz soak setup fmt vectors clean check-tools \
+.PHONY: help demo test lint bench bench-stores fuzz simulate soak setup fmt vectors clean check-tools \
 	python node test-core test-loom test-python test-node test-stores test-cross test-fuzz \
 	test-packages test-instructions instructions-bounds test-soak test-readme lint-rust lint-python lint-node lint-scripts lint-platforms
 
@@ -47,6 +47,10 @@ bench-stores: check-tools ## measures what each store bears, and writes docs/sto
 
 fuzz: check-tools ## fuzzes each target for SECONDS seconds (300 unless set)
 	scripts/fuzz $(SECONDS)
+
+simulate: check-tools ## runs SEEDS seeds (100000 unless set) of the simulation of the whole system; SEED=n one, with a trace
+	SEEDS=$(SEEDS) SEED=$(SEED) FIRST=$(FIRST) cargo test --locked --quiet -p randflake-leases --lib -- \
+		--ignored --exact --nocapture simulation::many_seeds
 
 soak: python node ## runs a fleet of holders of leases under faults for MINUTES minutes (10 unless set)
 	cargo build --locked --release --target $(HOST) --quiet -p randflake-soak

@@ -20,6 +20,8 @@ mod note;
 pub mod operator;
 pub mod remote;
 mod rules;
+#[cfg(test)]
+mod simulation;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;

@@ -42,6 +42,7 @@ pub struct MemoryStore {
     life: Life,
 }
 
+#[derive(Clone)]
 struct Space {
     made: Made,
     quarantine: Quarantine,
@@ -91,6 +92,29 @@ impl MemoryStore {
     fn spaces(&self) -> MutexGuard<'_, HashMap<String, Space>> {
         // A clock that panicked did so before anything was written.
         self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the simulation does to a store.
+#[cfg(test)]
+impl MemoryStore {
+    /// Returns another store that has what this one has now: a backup, or a replica.
+    pub(crate) fn copy(&self, clock: impl Clock + Send + Sync + 'static) -> Self {
+        let spaces = Arc::new(Mutex::new(self.spaces().clone()));
+        Self { spaces, clock: Arc::new(clock), ..self.clone() }
+    }
+
+    /// Returns who holds a node id.
+    pub(crate) fn holder(&self, node_id: u32) -> Option<Token> {
+        self.spaces().get(self.namespace.name())?.rows.get(&node_id)?.token
+    }
+
+    /// Raises both bounds of a quarantine, for a store whose old master goes on for so long.
+    pub(crate) fn fence_further(&self, seconds: i64) {
+        for space in self.spaces().values_mut() {
+            space.quarantine.floor += seconds;
+            space.quarantine.renew_above += seconds;
+        }
     }
 }
 

@@ -1,0 +1,134 @@
+//! A node id that is given by hand, and handed over from process to process within a second: by a
+//! restart, to a standby, and back. Their machine's clock never goes back, as the documentation
+//! demands of such node ids.
+
+use std::{collections::HashSet, hash::BuildHasherDefault, time::Duration};
+
+use randflake::{Clock, ErrorKind, Randflake, Result, Secret};
+
+use super::{
+    machine::{Dial, MS, Random, SECOND, START},
+    oracle::Mix,
+};
+
+/// A clock that is the machine's, so that generators on it share what a process has issued.
+#[derive(Clone, Default)]
+struct OfMachine(Dial);
+
+impl Clock for OfMachine {
+    fn now(&self) -> Result<i64> {
+        self.0.now()
+    }
+
+    fn glance(&self) -> Option<i64> {
+        self.0.glance()
+    }
+
+    fn is_system(&self) -> bool {
+        true
+    }
+}
+
+/// A process. All of them make ids of one column; but what a process knows of its ids, it knows by
+/// their secret, and all simulated ones are in one: so each has a secret of its own, and their ids
+/// are compared decrypted.
+struct Process {
+    secret: Secret,
+    flakes: Vec<Randflake<OfMachine>>,
+}
+
+/// One node id, on one machine.
+pub(super) struct Hand {
+    /// Those that run, of which one has the node id.
+    processes: Vec<Process>,
+    holder: usize,
+    /// Since when.
+    since: i64,
+    clock: OfMachine,
+    ahead: i64,
+    issued: HashSet<u64, BuildHasherDefault<Mix>>,
+}
+
+impl Process {
+    fn new(random: &mut Random) -> Self {
+        let bytes = [random.next(), random.next()].map(u64::to_le_bytes).concat();
+        Self { secret: Secret::from_bytes(&bytes).expect("16 bytes"), flakes: Vec::new() }
+    }
+}
+
+impl Hand {
+    /// In some seeds, since what a real process has had by hand is never forgotten.
+    pub(super) fn new(random: &mut Random) -> Self {
+        let processes = if random.happens(0) { random.below(3) + 1 } else { 0 };
+        Self {
+            processes: (0..processes).map(|_| Process::new(random)).collect(),
+            holder: 0,
+            since: 0,
+            clock: OfMachine::default(),
+            ahead: 0,
+            issued: HashSet::default(),
+        }
+    }
+
+    /// Returns how many ids there are.
+    pub(super) fn ids(&self) -> u64 {
+        self.issued.len() as u64
+    }
+
+    /// Uses the node id, or hands it over. Returns the time to the next such event, if there is one.
+    pub(super) fn goes_on(
+        &mut self,
+        random: &mut Random,
+        now: i64,
+        log: &mut Vec<String>,
+    ) -> Option<i64> {
+        if self.processes.is_empty() || self.issued.len() > 500 {
+            return None;
+        }
+        self.clock.0.set(START * SECOND + now + self.ahead);
+        let holder = &mut self.processes[self.holder];
+        match random.below(10) {
+            0 | 1 => {
+                // Ends, in order or not; another one begins at once, or a standby takes over.
+                holder.flakes.clear();
+                if random.happens(500) {
+                    *holder = Process::new(random);
+                }
+                self.holder = random.index(self.processes.len());
+                self.since = now;
+                log.push(format!("node id by hand goes to process {}", self.holder));
+            }
+            2 => {
+                // The others of the process go on; if there are none, nobody has the node id.
+                holder.flakes.pop();
+                if holder.flakes.is_empty() {
+                    self.since = now;
+                }
+            }
+            3 => self.ahead += random.below(3 * SECOND),
+            _ => {}
+        }
+        let clock = &self.clock;
+        let holder = &mut self.processes[self.holder];
+        if holder.flakes.is_empty() || random.happens(100) {
+            let builder = Randflake::builder(&holder.secret).node_id(7).max_wait(Duration::ZERO);
+            holder.flakes.push(builder.clock(clock.clone()).build().expect("nobody else has it"));
+        }
+        for flake in &holder.flakes {
+            for _ in 0..random.below(3) {
+                match flake.generate() {
+                    Ok(id) => {
+                        let raw = flake.decrypt(id);
+                        let new = self.issued.insert(raw);
+                        assert!(new, "the same id by hand twice: {:?}", flake.inspect(id));
+                    }
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::LeaseNotStarted, "{error}");
+                        assert!(now - self.since < 2 * SECOND, "never begins: {error}");
+                    }
+                }
+            }
+        }
+        Some(random.pick(&[5 * MS, 100 * MS, 400 * MS, 1300 * MS]))
+    }
+}

@@ -1,0 +1,218 @@
+//! What a simulated process has of the world: chance, clocks and a machine.
+
+use std::{
+    cell::RefCell,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use randflake::{Clock, Result};
+
+use crate::keeper::Reading;
+
+/// Nanoseconds of a millisecond and of a second.
+pub(super) const MS: i64 = 1_000_000;
+pub(super) const SECOND: i64 = 1_000_000_000;
+
+/// The true unix second at which every seed begins.
+pub(super) const START: i64 = 1_763_640_000;
+
+/// By how much a glance at the clock is late.
+const GLANCE_LATE: i64 = 4 * MS;
+
+/// All chance of a seed: `SplitMix64`.
+#[derive(Clone)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0xd129_0d3c_a1f5_b4e7) ^ 0x5bf0_3635)
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From 0 to `end - 1`.
+    pub(super) fn below(&mut self, end: i64) -> i64 {
+        (self.next() % end.unsigned_abs()).cast_signed()
+    }
+
+    /// From `first` to `last`.
+    pub(super) fn between(&mut self, first: i64, last: i64) -> i64 {
+        first + self.below(last - first + 1)
+    }
+
+    pub(super) fn index(&mut self, length: usize) -> usize {
+        usize::try_from(self.below(i64::try_from(length).expect("short"))).expect("not negative")
+    }
+
+    pub(super) fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.index(choices.len())]
+    }
+
+    /// In so many of a thousand cases.
+    pub(super) fn happens(&mut self, per_mille: i64) -> bool {
+        self.below(1000) < per_mille
+    }
+
+    pub(super) fn number(&mut self, first: u32, last: u32) -> u32 {
+        u32::try_from(self.between(first.into(), last.into())).expect("between them")
+    }
+}
+
+thread_local! {
+    /// What another thread of the process does while a call reads the clock.
+    static MEANWHILE: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
+}
+
+/// Lets something happen in the middle of a call: when it next reads the clock.
+pub(super) fn meanwhile(happens: impl FnOnce() + 'static) {
+    MEANWHILE.with_borrow_mut(|meanwhile| *meanwhile = Some(Box::new(happens)));
+}
+
+/// Takes back what has not happened.
+pub(super) fn never_mind() {
+    MEANWHILE.take();
+}
+
+/// What a clock shows, until the world sets it anew.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dial(Arc<Face>);
+
+#[derive(Debug, Default)]
+struct Face {
+    wall: AtomicI64,
+    /// How far it goes on, or back, after the next reading.
+    step: AtomicI64,
+    /// What the readings of a call lay between.
+    low: AtomicI64,
+    high: AtomicI64,
+}
+
+impl Dial {
+    pub(super) fn set(&self, wall: i64) {
+        self.0.wall.store(wall, Relaxed);
+    }
+
+    /// Begins a call, in whose middle the clock goes on or back.
+    pub(super) fn begin(&self, wall: i64, step: i64) {
+        self.set(wall);
+        self.0.step.store(step, Relaxed);
+        self.0.low.store(i64::MAX, Relaxed);
+        self.0.high.store(i64::MIN, Relaxed);
+    }
+
+    /// Returns the earliest and the latest reading of the call.
+    pub(super) fn readings(&self) -> (i64, i64) {
+        (self.0.low.load(Relaxed), self.0.high.load(Relaxed))
+    }
+
+    fn read(&self) -> i64 {
+        let wall = self.0.wall.load(Relaxed);
+        self.0.low.fetch_min(wall, Relaxed);
+        self.0.high.fetch_max(wall, Relaxed);
+        wall
+    }
+}
+
+impl Clock for Dial {
+    fn now(&self) -> Result<i64> {
+        let wall = self.read();
+        self.set(wall + self.0.step.swap(0, Relaxed));
+        if let Some(happens) = MEANWHILE.take() {
+            happens();
+        }
+        Ok(wall)
+    }
+
+    fn glance(&self) -> Option<i64> {
+        let wall = self.0.wall.load(Relaxed) - GLANCE_LATE;
+        self.0.low.fetch_min(wall, Relaxed);
+        self.0.high.fetch_max(wall, Relaxed);
+        Some(wall.div_euclid(SECOND))
+    }
+}
+
+/// The clocks of a machine. All times are nanoseconds since the beginning of the seed, true ones
+/// unless said otherwise.
+#[derive(Clone, Debug)]
+pub(super) struct Machine {
+    /// What the wall clock showed at `since`.
+    shown: i64,
+    since: i64,
+    /// By how many millionths it goes too fast.
+    ppm: i64,
+    /// When it began to count for the boot clock.
+    booted: i64,
+    /// When its clock last was what it must not be where clocks count.
+    pub(super) wrong_until: i64,
+    pub(super) asleep_until: i64,
+    stands_still: bool,
+}
+
+impl Machine {
+    pub(super) fn new(offset: i64, booted: i64) -> Self {
+        Self {
+            shown: offset,
+            since: 0,
+            ppm: 0,
+            booted,
+            wrong_until: i64::MIN,
+            asleep_until: 0,
+            stands_still: false,
+        }
+    }
+
+    /// Returns by how much the wall clock differs from the truth.
+    pub(super) fn offset(&self, now: i64) -> i64 {
+        self.shown + (now - self.since) / 1_000_000 * self.ppm - self.since
+    }
+
+    /// Returns unix nanoseconds.
+    pub(super) fn wall(&self, now: i64) -> i64 {
+        START * SECOND + now + self.offset(now)
+    }
+
+    pub(super) fn second(&self, now: i64) -> i64 {
+        self.wall(now).div_euclid(SECOND)
+    }
+
+    pub(super) fn reading(&self, now: i64) -> Reading {
+        let boot = Duration::from_nanos((now - self.booted).unsigned_abs());
+        Reading { wall: self.wall(now), boot }
+    }
+
+    /// Sets the wall clock off by so much.
+    pub(super) fn step_to(&mut self, now: i64, offset: i64, ppm: i64) {
+        (self.shown, self.since, self.ppm) = (now + offset, now, ppm);
+    }
+
+    pub(super) fn boot(&mut self, now: i64) {
+        (self.booted, self.asleep_until) = (now, now);
+    }
+
+    /// Sleeps for so long; on some machines the boot clock stands still meanwhile.
+    pub(super) fn sleep(&mut self, now: i64, long: i64, stands_still: bool) {
+        self.wake(now);
+        self.asleep_until = now + long;
+        self.stands_still = stands_still;
+        if stands_still {
+            self.booted += long;
+        }
+    }
+
+    /// Wakes up before the time, if it sleeps.
+    pub(super) fn wake(&mut self, now: i64) {
+        if self.asleep_until > now && self.stands_still {
+            self.booted -= self.asleep_until - now;
+        }
+        self.asleep_until = now;
+    }
+}

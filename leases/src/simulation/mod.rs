@@ -1,0 +1,122 @@
+//! A whole system in one process, in virtual time: the product's own generators, keepers and rules,
+//! under every fault that its documentation allows, all of it decided by one number, the seed. See
+//! "The simulation" in ARCHITECTURE.md; `make simulate` runs many seeds, `make simulate SEED=n` one
+//! of them with a trace.
+//!
+//! Inside a seed there is no real time, no thread and no order that differs from run to run.
+
+mod hand;
+mod machine;
+mod oracle;
+mod world;
+
+use std::{
+    env,
+    io::Write,
+    panic,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use randflake::{Clock, SystemClock};
+
+use world::{FAULTS, Fault, Outcome, run};
+
+#[test]
+fn the_same_seed_takes_the_same_way() {
+    for seed in 0..20 {
+        assert_eq!(run(seed, false), run(seed, false), "seed {seed}");
+    }
+    assert_ne!(run(1, false).trace, run(2, false).trace);
+}
+
+#[test]
+fn no_id_is_repeated_whatever_befalls() {
+    let total = simulate(0, 1000, 2);
+    for fault in FAULTS {
+        assert!(total.faults[fault as usize] > 0, "there was no {fault:?}");
+    }
+    assert!(total.ids > 100_000 && total.grants > 10_000, "{total:?}");
+}
+
+/// `make simulate`.
+#[test]
+#[ignore = "takes as long as it is told to"]
+fn many_seeds() {
+    let number = |name| env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
+    if let Some(seed) = number("SEED") {
+        run(seed, true);
+        return;
+    }
+    let (first, seeds) = (number("FIRST").unwrap_or(0), number("SEEDS").unwrap_or(100_000));
+    let cores = thread::available_parallelism().map_or(2, |cores| cores.get() as u64);
+    let now = || SystemClock.now().expect("a time");
+    let began = now();
+    let total = simulate(first, seeds, cores);
+    #[allow(clippy::cast_precision_loss, reason = "for a message")]
+    let (seconds, many) = ((now() - began) as f64 / 1e9, seeds as f64);
+    say(&format!(
+        "{seeds} seeds in {seconds:.0} s, {:.0} a second: {} ids under leases from {} grants, \
+         {} by hand, {} events",
+        many / seconds,
+        total.ids,
+        total.grants,
+        total.by_hand,
+        total.events
+    ));
+    let faults = FAULTS.map(|fault| format!("{fault:?} {}", total.faults[fault as usize]));
+    say(&faults.join(", "));
+}
+
+/// Runs seeds on so many threads, each seed on one of them, until one fails.
+fn simulate(first: u64, seeds: u64, threads: u64) -> Outcome {
+    let (next, total) = (AtomicU64::new(first), Mutex::new(Outcome::default()));
+    let failed = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + seeds {
+                        return;
+                    }
+                    if let Ok(outcome) = panic::catch_unwind(|| run(seed, false)) {
+                        total.lock().expect("no panic").add(&outcome);
+                    } else {
+                        failed.lock().expect("no panic").push(seed);
+                        next.fetch_max(first + seeds, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().expect("no panic");
+    assert!(
+        failed.is_empty(),
+        "seeds {failed:?} failed; to see how: make simulate SEED={}",
+        failed[0]
+    );
+    total.into_inner().expect("no panic")
+}
+
+impl Outcome {
+    fn add(&mut self, other: &Self) {
+        self.ids += other.ids;
+        self.events += other.events;
+        self.grants += other.grants;
+        self.by_hand += other.by_hand;
+        for (sum, count) in self.faults.iter_mut().zip(other.faults) {
+            *sum += count;
+        }
+    }
+}
+
+/// Past the capture of the test harness.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+const _: () = assert!(FAULTS.len() == Fault::Burst as usize + 1);

@@ -1,0 +1,148 @@
+//! What must be so, whatever happens. It has seen every id and every grant.
+
+use std::{
+    collections::{HashMap, HashSet},
+    hash::{BuildHasherDefault, Hasher},
+};
+
+use randflake::Layout;
+
+use super::machine::MS;
+use crate::{NodeLease, Token};
+
+/// For numbers, a tenth of the cost of the standard library's; nothing is ever iterated over.
+#[derive(Default)]
+pub(super) struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64((*byte).into());
+        }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+
+    fn write_i64(&mut self, number: i64) {
+        self.write_u64(number.cast_unsigned());
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let mixed = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+}
+
+type Mixed = BuildHasherDefault<Mix>;
+
+/// An id of one call, and what the one who made it knew.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub(super) raw: u64,
+    /// The life of the process, a number that no other has.
+    pub(super) life: u32,
+    /// The earliest and the latest reading of the clock in this call.
+    pub(super) readings: (i64, i64),
+    /// In seconds.
+    pub(super) max_drift: u32,
+}
+
+#[derive(Default)]
+pub(super) struct Oracle {
+    issued: HashSet<u64, Mixed>,
+    /// Which life stamped a tick of a node id.
+    stamped: HashMap<(u32, i64), u32, Mixed>,
+    /// Latest second of a node id in any id.
+    latest: HashMap<u32, i64, Mixed>,
+    /// Who asked under a token.
+    lives: HashMap<[u8; 16], u32, Mixed>,
+    /// What the store said that a life may stamp.
+    granted: HashMap<(u32, u32), Vec<Grant>, Mixed>,
+    pub(super) ids: u64,
+}
+
+/// Of one token, and one node id.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grant {
+    token: Token,
+    pub(super) start: i64,
+    pub(super) end_exclusive: i64,
+}
+
+impl Oracle {
+    /// Learns that a process asks for leases under a token.
+    pub(super) fn asks(&mut self, token: Token, life: u32) {
+        let asker = *self.lives.entry(*token.as_bytes()).or_insert(life);
+        assert_eq!(asker, life, "two lives use one token");
+    }
+
+    /// Learns that the store has written and is about to say this.
+    pub(super) fn is_granted(&mut self, token: Token, leases: &[NodeLease]) {
+        let Some(&life) = self.lives.get(token.as_bytes()) else { return };
+        for &NodeLease { node_id, start, end_exclusive } in leases {
+            let grants = self.granted.entry((life, node_id)).or_default();
+            match grants.iter_mut().find(|grant| (grant.token, grant.start) == (token, start)) {
+                Some(grant) => grant.end_exclusive = grant.end_exclusive.max(end_exclusive),
+                None => grants.push(Grant { token, start, end_exclusive }),
+            }
+        }
+    }
+
+    /// Returns the latest end that a life was ever granted of any node id.
+    pub(super) fn furthest_of(&self, life: u32, nodes: u32) -> i64 {
+        let grants = (0..nodes).filter_map(|node_id| self.granted.get(&(life, node_id)));
+        grants.flatten().map(|grant| grant.end_exclusive).max().unwrap_or(0)
+    }
+
+    /// Returns whose lease this is, if a life asked for it.
+    pub(super) fn holder(&self, token: Token) -> Option<u32> {
+        self.lives.get(token.as_bytes()).copied()
+    }
+
+    /// Returns the latest second in any id of a node id.
+    pub(super) fn latest(&self, node_id: u32) -> i64 {
+        self.latest.get(&node_id).copied().unwrap_or(0)
+    }
+
+    /// Learns of an id; says what is wrong with it.
+    pub(super) fn sees(&mut self, layout: &Layout, seen: Seen) -> Result<(), String> {
+        let Seen { raw, life, readings: (low, high), max_drift } = seen;
+        let parts = layout.inspect(raw).map_err(|error| error.to_string())?;
+        let node_id = parts.node_id;
+        let tick_end_ms = parts.unix_ms + i64::from(layout.tick_ms());
+        self.ids += 1;
+        // I1, within a process and across all of them.
+        if !self.issued.insert(raw) {
+            return Err(format!("the same id twice: {parts:?}"));
+        }
+        let by = *self.stamped.entry((node_id, parts.unix_ms)).or_insert(life);
+        if by != life {
+            return Err(format!("lives {by} and {life} stamped one tick: {parts:?}"));
+        }
+        let latest = self.latest.entry(node_id).or_default();
+        *latest = (*latest).max(parts.unix_ms.div_euclid(1000));
+        // I2, by what the store has said rather than by what the generator believes.
+        let grants = self.granted.get(&(life, node_id)).map_or(&[][..], Vec::as_slice);
+        let is_granted = grants.iter().any(|grant| {
+            grant.start * 1000 <= parts.unix_ms && tick_end_ms <= grant.end_exclusive * 1000
+        });
+        if !is_granted {
+            return Err(format!("{parts:?} lies in none of the leases of {life}: {grants:?}"));
+        }
+        // I4, and no stamp that is over.
+        let drift_ms = i64::from(max_drift) * 1000;
+        if parts.unix_ms * MS > high + drift_ms * MS {
+            return Err(format!("{parts:?} is later than {high} and {max_drift} s"));
+        }
+        if tick_end_ms * MS <= low {
+            return Err(format!("{parts:?} was over at {low}"));
+        }
+        Ok(())
+    }
+}
