@@ -144,7 +144,10 @@ fn is_steady() -> bool {
 
     match STEADY.load(Ordering::Relaxed) {
         0 => {
-            let steady = __cpuid(0x8000_0000).eax >= LEAF && __cpuid(LEAF).edx >> 8 & 1 == 1;
+            #[allow(unused_unsafe, reason = "safe since Rust 1.94")]
+            // SAFETY: every x86-64 processor has the instruction.
+            let cpuid = |leaf| unsafe { __cpuid(leaf) };
+            let steady = cpuid(0x8000_0000).eax >= LEAF && cpuid(LEAF).edx >> 8 & 1 == 1;
             STEADY.store(1 + u8::from(steady), Ordering::Relaxed);
             steady
         }

@@ -14,9 +14,12 @@ pub(crate) fn libc_fork() -> libc::pid_t {
 
 /// A fork that no handler of `pthread_atfork` hears of.
 pub(crate) fn raw_clone() -> libc::pid_t {
+    let (flags, stack) = (libc::c_long::from(libc::SIGCHLD), 0);
+    // The stack comes first there.
+    let [first, second] = if cfg!(target_arch = "s390x") { [stack, flags] } else { [flags, stack] };
     // SAFETY: without a new stack, and with no flag that shares anything, clone is fork. The
     // process has one thread.
-    let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+    let child = unsafe { libc::syscall(libc::SYS_clone, first, second, 0, 0, 0) };
     child.try_into().expect("a process id")
 }
 
