@@ -23,7 +23,7 @@ use std::sync::{
 
 use napi::{Env, Unknown};
 use napi_derive::napi;
-use randflake::{Id, Result, Secret};
+use randflake::{Id, ProcessLife, Result, Secret};
 
 use crate::{
     leased::Leases,
@@ -33,7 +33,7 @@ use crate::{
 /// What functions have that need nothing.
 struct Module;
 
-/// Notes that the library is loaded, takes the class of errors and the tray, and returns the
+/// Takes the class of errors and the tray, and returns the
 /// functions of this module, along with the class and the tray to use: the same ones for all that
 /// load it in one environment.
 ///
@@ -46,7 +46,8 @@ pub fn load<'env>(
     error_class: Unknown<'env>,
     tray: Unknown<'env>,
 ) -> napi::Result<Unknown<'env>> {
-    randflake::loaded();
+    // Where forks are told by handlers alone, its own comes before those of later libraries.
+    let _ = ProcessLife::current();
     // Where the linker cannot be told to pin this library (see build.rs), the loader is.
     napi::bindgen_prelude::retain_current_module_for_unload_safety();
     let leases = Arc::<Leases>::default();

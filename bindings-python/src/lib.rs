@@ -57,7 +57,8 @@ mod _randflake {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::raw::check_interpreter(module.py())?;
-        randflake::loaded();
+        // Where forks are told by handlers alone, its own comes before those of later libraries.
+        let _ = randflake::ProcessLife::current();
         crate::errors::register(module.py())?;
         crate::exit::register(module.py())?;
         crate::raw::register(module.py())?;

@@ -5,6 +5,5 @@ use std::{env, process};
 use randflake_leases::remote::RemoteStore;
 
 fn main() {
-    randflake::loaded();
     process::exit(randflake_cli::run(env::args_os().skip(1), RemoteStore::open));
 }

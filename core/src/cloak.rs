@@ -2,9 +2,8 @@ use std::fmt;
 
 use hkdf::Hkdf;
 use sha2::Sha256;
-use zeroize::Zeroize;
 
-use crate::{Id, Secret, sparx::Sparx};
+use crate::{Id, Secret, secret::erasing_the_stack, sparx::Sparx};
 
 /// What the key is derived for, before the label.
 const INFO: &[u8] = b"randflake cloak v1";
@@ -44,13 +43,13 @@ impl Cloak {
     /// Never: a key of 16 bytes is always to be had.
     #[must_use]
     pub fn new(secret: &Secret, label: &str) -> Self {
-        let mut key = [0; Secret::BYTES];
-        Hkdf::<Sha256>::new(None, secret.as_bytes())
-            .expand_multi_info(&[INFO, label.as_bytes()], &mut key)
-            .expect("16 bytes are less than HKDF has to give");
-        let cipher = Sparx::new(&Secret::from_bytes(&key).expect("16 bytes"));
-        key.zeroize();
-        Self { cipher }
+        let mut key = Secret::zero();
+        erasing_the_stack(|| {
+            Hkdf::<Sha256>::new(None, secret.as_bytes())
+                .expand_multi_info(&[INFO, label.as_bytes()], key.as_mut_bytes())
+                .expect("16 bytes are less than HKDF has to give");
+        });
+        Self { cipher: Sparx::new(&key) }
     }
 
     /// Hides a number. Signed ones go in by [`i64::cast_unsigned`].

@@ -6,9 +6,7 @@
 //! there besides, and alone where the page is not to be had.
 #![allow(unsafe_code, reason = "mmap, madvise and pthread_atfork")]
 
-use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
-
-use crate::clock::{Clock, SystemClock};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// One life of a process: from its start, or from the fork that made it, to the next fork.
 ///
@@ -42,15 +40,14 @@ impl ProcessLife {
 pub(crate) struct Life {
     /// Zero in a child that has not looked yet.
     epoch: AtomicU64,
-    /// Unix nanosecond at which this process loaded the library, or was forked; zero: not known
-    /// yet.
-    loaded: AtomicI64,
+    /// Drawn at random on first use, so that two children of one parent have two; zero: not yet.
+    seed: AtomicU64,
 }
 
 static PAGE: AtomicPtr<Life> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Used where the kernel wipes no pages.
-static ORDINARY: Life = Life { epoch: AtomicU64::new(0), loaded: AtomicI64::new(0) };
+static ORDINARY: Life = Life { epoch: AtomicU64::new(0), seed: AtomicU64::new(0) };
 
 /// The newest epoch of this process and its ancestors; ordinary memory, so a child inherits it.
 static NEWEST_EPOCH: AtomicU64 = AtomicU64::new(0);
@@ -89,16 +86,22 @@ impl Life {
         self.epoch.load(Ordering::Relaxed) == epoch
     }
 
-    /// Returns the unix nanosecond at which this process loaded the library or was forked, or,
-    /// where nothing told, first asked.
-    pub(crate) fn loaded(&self) -> i64 {
-        let loaded = self.loaded.load(Ordering::Relaxed);
-        if loaded != 0 {
-            return loaded;
+    /// Returns the random number of this life: never zero, and another one than that of any other
+    /// process.
+    ///
+    /// # Panics
+    ///
+    /// If the operating system has no random numbers to give.
+    pub(crate) fn seed(&self) -> u64 {
+        let seed = self.seed.load(Ordering::Relaxed);
+        if seed != 0 {
+            return seed;
         }
-        let now = SystemClock.now().unwrap_or(0);
-        match self.loaded.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => now,
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes).expect("the operating system has a random source");
+        let new = u64::from_ne_bytes(bytes).max(1);
+        match self.seed.compare_exchange(0, new, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => new,
             Err(other_thread) => other_thread,
         }
     }
@@ -171,16 +174,13 @@ fn unmap(_page: *mut Life) {}
 #[cfg(unix)]
 fn watch_forks() {
     extern "C" fn in_child() {
-        // Only atomics and clock_gettime: safe in the child of a process with threads.
+        // Only atomics: safe in the child of a process with threads. What the kernel has wiped may
+        // be in use again, by another library's handler.
         let page = PAGE.load(Ordering::Acquire);
-        // SAFETY: null, or a pointer that stays valid for ever.
-        let Some(life) = (unsafe { page.as_ref() }) else { return };
-        if std::ptr::eq(life, &raw const ORDINARY) {
-            life.epoch.store(0, Ordering::Relaxed);
-            life.loaded.store(0, Ordering::Relaxed);
+        if std::ptr::eq(page, &raw const ORDINARY) {
+            ORDINARY.epoch.store(0, Ordering::Relaxed);
+            ORDINARY.seed.store(0, Ordering::Relaxed);
         }
-        // The page is wiped already, and another library's handler may have used it since.
-        life.loaded();
     }
     // SAFETY: the handler is a plain function that stays valid: the libraries that hold this
     // code are linked so that they are never unloaded. If registering fails for want of memory,

@@ -7,10 +7,10 @@ use std::{fmt, ops::Range, sync::Arc, time::Duration};
 mod loom_tests;
 
 use crate::{
-    Clock, Error, ErrorKind, Layout, Lease, Result, SystemClock,
+    Clock, Error, ErrorKind, Layout, Lease, NodeIds, Result, SystemClock,
     buffer::{Buffer, GROUP, Taken},
     clock, fork, layout,
-    registry::{self, Scope},
+    registry::Held,
     term::{Term, Terms},
     word::{Position, Reading, Word},
 };
@@ -49,6 +49,10 @@ pub(crate) struct Generator<F, C> {
     pub(crate) format: F,
     terms: Terms,
     ownership: Ownership,
+    /// On the machine's clock: where it is noted which node ids this process has.
+    registered: Option<NodeIds>,
+    /// Without a lease, on the machine's clock.
+    held: Option<Held>,
     max_wait: Duration,
     /// In ticks.
     max_drift: u64,
@@ -120,8 +124,14 @@ impl<C: Clock> Options<C> {
         }
     }
 
-    /// Makes a generator, whose node ids are those of `scope`.
-    pub(crate) fn build<F: Format>(self, format: F, scope: &Scope) -> Result<Generator<F, C>> {
+    /// Makes a generator in the life that has this epoch. A fork since then, by a signal handler,
+    /// makes it the parent's.
+    pub(crate) fn build<F: Format>(
+        self,
+        epoch: u64,
+        format: F,
+        node_ids: NodeIds,
+    ) -> Result<Generator<F, C>> {
         let layout = *format.layout();
         let nodes = layout.checked_nodes(&self.node_ids)?;
         let slots = layout.slots_of(&nodes);
@@ -140,24 +150,42 @@ impl<C: Clock> Options<C> {
                 ),
             ));
         }
-        let lifetime = layout.lifetime();
-        let window = match self.lease {
-            Some((lease, _)) => ownership.window_of(&layout, lease)?,
-            None if self.restart_safe && self.clock.is_system() => {
-                let loaded = layout.tick_at(fork::life().loaded(), 0);
-                loaded.map_or(0, |(tick, _)| tick + 1).min(lifetime - 1)..lifetime
+        let window =
+            self.lease.map(|(lease, _)| ownership.window_of(&layout, lease)).transpose()?;
+        let registered = self.clock.is_system().then_some(node_ids);
+        let record = match &registered {
+            Some(node_ids) if ownership == Ownership::Granted => {
+                grant(node_ids, &nodes)?;
+                None
             }
-            None => 0..lifetime,
+            Some(node_ids) => Some(node_ids.by_hand(&nodes, slots, epoch)?),
+            None => None,
         };
-        let word = if ownership == Ownership::Granted || !self.clock.is_system() {
-            Arc::new(Word::new(slots, window.start))
-        } else {
-            registry::word_of(scope, &nodes, slots)?
-        };
+        let tick_after_now =
+            || Ok(layout.tick_at(self.clock.now()?, 0).map_or(0, |(tick, _)| tick + 1));
+        let held = record
+            .filter(|_| ownership == Ownership::ByHand)
+            .map(|record| record.hold(tick_after_now))
+            .transpose()?;
+        let window = window.unwrap_or_else(|| {
+            let start = held.as_ref().filter(|_| self.restart_safe).map_or(0, |held| held.from);
+            start..layout.lifetime()
+        });
+        if window.is_empty() {
+            return Err(layout.lifetime_over());
+        }
+        let word = record.map_or_else(
+            || Arc::new(Word::new(slots, window.start)),
+            |record| Arc::clone(&record.word),
+        );
+        let first = Term::new(epoch, nodes.into(), window, word);
+        first.check_life()?;
         Ok(Generator {
             format,
-            terms: Terms::new(Term::new(nodes, window, word)),
+            terms: Terms::new(first),
             ownership,
+            registered,
+            held,
             max_wait: self.max_wait,
             max_drift: layout.ticks_in(self.max_drift),
             clock: self.clock,
@@ -301,6 +329,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// Goes over to other node ids or another window. Returns the first unix second in which
     /// nothing was issued under the old lease.
     pub(crate) fn replace_lease(&self, node_ids: &[u32], lease: Lease) -> Result<i64> {
+        self.terms.current()?;
         let (nodes, slots) = self.granted(node_ids)?;
         let unused_from = self.terms.replace(&nodes, slots, &self.window_of(lease)?)?;
         Ok(self.format.layout().second_from(unused_from))
@@ -308,18 +337,23 @@ impl<F: Format, C: Clock> Generator<F, C> {
 
     /// Goes on in a forked child, with node ids and a window that were granted to it alone.
     pub(crate) fn begin_in_child(&self, node_ids: &[u32], lease: Lease) -> Result<()> {
+        let epoch = fork::life().epoch();
         let (nodes, slots) = self.granted(node_ids)?;
-        self.terms.begin_in_child(&nodes, slots, self.window_of(lease)?)
+        self.terms.begin_in_child(epoch, &nodes, slots, self.window_of(lease)?)
     }
 
     fn window_of(&self, lease: Lease) -> Result<Range<u64>> {
         self.ownership.window_of(self.format.layout(), lease)
     }
 
-    /// Checks node ids that a coordinator granted, and counts the slots they have in a tick.
+    /// Checks and notes node ids that a coordinator granted, and counts the slots they have in a
+    /// tick.
     fn granted(&self, node_ids: &[u32]) -> Result<(Box<[u32]>, u64)> {
         let nodes = self.format.layout().checked_nodes(node_ids)?;
         if self.ownership == Ownership::Granted {
+            if let Some(registered) = &self.registered {
+                grant(registered, &nodes)?;
+            }
             let slots = self.format.layout().slots_of(&nodes);
             return Ok((nodes, slots));
         }
@@ -333,6 +367,9 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// nothing was issued.
     pub(crate) fn close(&self) -> Option<i64> {
         let term = self.terms.close()?;
+        if let Some(held) = &self.held {
+            held.release();
+        }
         // A word shared with other generators goes on.
         (self.ownership == Ownership::Granted)
             .then(|| self.format.layout().second_from(term.word.seal()))
@@ -722,6 +759,20 @@ impl Error {
                 Lease::MAX_DRIFT
             ),
         )
+    }
+}
+
+/// Notes node ids that a coordinator granted.
+fn grant(registered: &NodeIds, nodes: &[u32]) -> Result<()> {
+    match *registered.grant(nodes) {
+        [] => Ok(()),
+        [node, ..] => Err(Error::new(
+            ErrorKind::NodeInUse,
+            format!(
+                "node id {node} was granted, and is in use by hand in this process, or in one it \
+                 was forked from; give it back and ask for another one"
+            ),
+        )),
     }
 }
 

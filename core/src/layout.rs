@@ -12,7 +12,7 @@
 mod custom;
 mod presets;
 
-use std::{fmt, ops::Range, time::Duration};
+use std::{fmt, hash::Hash, ops::Range, time::Duration};
 
 use crate::{
     Clock, Error, ErrorKind, Lease, Parts, Result, SystemClock,
@@ -393,6 +393,7 @@ impl Layout {
     /// assert!(Layout::leaf().join_node(0, 1).is_err());
     /// # Ok::<(), randflake::Error>(())
     /// ```
+    #[allow(clippy::cast_possible_truncation, reason = "at most 32 bits")]
     pub fn join_node(&self, datacenter: u32, worker: u32) -> Result<u32> {
         let (most_datacenters, most_workers) =
             self.split_node(self.max_node_id()).ok_or_else(|| {
@@ -411,17 +412,22 @@ impl Layout {
                 ),
             ));
         }
-        Ok(datacenter << self.worker_bits | worker)
+        // In 64 bits: the worker may have all 32 of a node id.
+        Ok((u64::from(datacenter) << self.worker_bits) as u32 | worker)
     }
 
     /// Returns the datacenter and the worker of a node id (the worker and the process, for
     /// Discord); `None` where node ids have no such parts.
     #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "at most 32 bits each")]
     pub const fn split_node(&self, node_id: u32) -> Option<(u32, u32)> {
         if self.worker_bits == 0 {
             return None;
         }
-        Some((node_id >> self.worker_bits, node_id & ((1 << self.worker_bits) - 1)))
+        // In 64 bits, since the worker may have all 32 of the node id.
+        let node_id = node_id as u64;
+        let worker = node_id & ((1 << self.worker_bits) - 1);
+        Some(((node_id >> self.worker_bits) as u32, worker as u32))
     }
 
     /// Returns the first unix millisecond that no id can carry. A generator never wraps there: it
@@ -661,10 +667,12 @@ impl Layout {
 
     /// Tells whether ids of both would be the same for the same time, node id and sequence.
     pub(crate) fn packs_like(&self, other: &Self) -> bool {
-        let packing = |layout: &Self| {
-            (layout.time, layout.node, layout.sequence, layout.tick_ms, layout.epoch_ms)
-        };
-        packing(self) == packing(other)
+        self.packing() == other.packing()
+    }
+
+    /// Returns all that decides on the id of a time, a node id and a sequence.
+    pub(crate) fn packing(&self) -> impl Hash + PartialEq {
+        (self.time, self.node, self.sequence, self.tick_ms, self.epoch_ms)
     }
 
     fn of_the_layout(&self) -> String {

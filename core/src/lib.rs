@@ -74,19 +74,10 @@ pub use crate::{
     lease::Lease,
     parts::Parts,
     randflake::{Builder, Randflake},
+    registry::NodeIds,
     secret::Secret,
     snowflake::{Snowflake, SnowflakeBuilder},
 };
-
-/// Notes that the library is loaded. A generator by hand issues its first id in the second after
-/// this one; without the call, in the second after the first generator was made.
-///
-/// ```
-/// randflake::loaded(); // first thing in `main`: the service is up before its first second is over
-/// ```
-pub fn loaded() {
-    fork::life().loaded();
-}
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

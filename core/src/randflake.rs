@@ -1,11 +1,11 @@
 use std::{fmt, time::Duration};
 
 use crate::{
-    Clock, Id, Layout, Lease, Parts, Result, Secret, SystemClock,
+    Clock, Id, Layout, Lease, NodeIds, Parts, Result, Secret, SystemClock,
     buffer::Buffer,
+    fork,
     generator::{Format, Generator, Options},
     layout,
-    registry::Scope,
     sparx::Sparx,
 };
 
@@ -73,15 +73,16 @@ impl Format for Encrypted {
 impl Randflake {
     /// Makes a generator for a node id given by hand, 0 to 131 071.
     ///
-    /// Its first id comes from the full second after the one in which the library was first used,
-    /// since an earlier life of this node id may have ended in that one; see
-    /// [`Builder::restart_safe`].
+    /// Its first id comes from the second after the one in which it was made, since whoever had
+    /// this node id before may have ended in that one; see [`Builder::restart_safe`].
     ///
     /// # Errors
     ///
     /// [`InvalidNode`](crate::ErrorKind::InvalidNode): out of range.
-    /// [`NodeInUse`](crate::ErrorKind::NodeInUse): this process holds the node id in a list with others.
+    /// [`NodeInUse`](crate::ErrorKind::NodeInUse): this process holds the node id in a list with
+    /// others, or leases it.
     /// [`Forked`](crate::ErrorKind::Forked): a process this one was forked from holds it.
+    /// [`LifetimeOver`](crate::ErrorKind::LifetimeOver): no second is left.
     pub fn new(node_id: u32, secret: &Secret) -> Result<Self> {
         Self::builder(secret).node_id(node_id).build()
     }
@@ -154,10 +155,11 @@ impl<C: Clock> Builder<C> {
         self
     }
 
-    /// Sets whether a generator without a lease skips the rest of the second in which the library
-    /// was first used ([`loaded`](crate::loaded)), in which an earlier life of its node id may
-    /// have ended; true unless set. Has no effect with a lease, which starts where it says, or
-    /// with an injected clock.
+    /// Sets whether a generator without a lease skips the rest of the second in which it is made;
+    /// true unless set. Whoever had its node id before, an earlier process or another one that
+    /// handed it over, may have ended in that second. It is not skipped where a generator of this
+    /// process without a lease has the same node ids, was made in an earlier second and is open.
+    /// Has no effect with a lease, which starts where it says, or with an injected clock.
     #[must_use]
     pub fn restart_safe(mut self, restart_safe: bool) -> Self {
         self.options.restart_safe = restart_safe;
@@ -178,10 +180,12 @@ impl<C: Clock> Builder<C> {
     /// more than 16 384.
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument): `max_wait` or `max_drift` out of range, or
     /// `max_drift` without a lease.
-    /// [`NodeInUse`](crate::ErrorKind::NodeInUse), [`Forked`](crate::ErrorKind::Forked): see [`Randflake::new`].
+    /// [`NodeInUse`](crate::ErrorKind::NodeInUse), [`Forked`](crate::ErrorKind::Forked),
+    /// [`LifetimeOver`](crate::ErrorKind::LifetimeOver): see [`Randflake::new`].
     pub fn build(self) -> Result<Randflake<C>> {
+        let epoch = fork::life().epoch();
         let format = Encrypted { buffer: Buffer::default(), cipher: Sparx::new(&self.secret) };
-        let generator = self.options.build(format, &Scope::Secret(self.secret))?;
+        let generator = self.options.build(epoch, format, NodeIds::of_secret(&self.secret))?;
         Ok(Randflake { generator })
     }
 }

@@ -1,10 +1,11 @@
-use std::{fmt, str::FromStr};
+use std::{fmt, hint, str::FromStr};
 
+use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
 use crate::{Error, ErrorKind};
 
-/// The 16 bytes that ids are encrypted with. Zeroized when dropped, never printed.
+/// The 16 bytes that ids are encrypted with. Erased when dropped, never printed.
 ///
 /// A secret is for the life of an id column: ids made under two secrets can collide, and no id
 /// tells which secret made it.
@@ -17,8 +18,9 @@ use crate::{Error, ErrorKind};
 /// assert_eq!(secret.to_hex(), "dffd6021bb2bd5b0af676290809ec3a5");
 /// # Ok::<(), randflake::Error>(())
 /// ```
+// Boxed: whoever moves a value leaves a copy of its bytes behind, which nobody erases.
 #[derive(Clone)]
-pub struct Secret([u8; Self::BYTES]);
+pub struct Secret(Box<[u8; Self::BYTES]>);
 
 impl Secret {
     /// Length of a secret: 16 bytes, 32 hex digits.
@@ -30,10 +32,12 @@ impl Secret {
     ///
     /// [`InvalidSecret`](ErrorKind::InvalidSecret): another length.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        match bytes.try_into() {
-            Ok(bytes) => Ok(Self(bytes)),
-            Err(_) => Err(Error::invalid_secret(format_args!("{} bytes", bytes.len()))),
+        if bytes.len() != Self::BYTES {
+            return Err(Error::invalid_secret(format_args!("{} bytes", bytes.len())));
         }
+        let mut secret = Self::zero();
+        secret.0.copy_from_slice(bytes);
+        Ok(secret)
     }
 
     /// Makes a fresh secret from the operating system's random source.
@@ -48,17 +52,20 @@ impl Secret {
     /// ```
     #[must_use]
     pub fn random() -> Self {
-        let mut bytes = [0; Self::BYTES];
-        getrandom::fill(&mut bytes).expect("the operating system has a random source");
-        let secret = Self(bytes);
-        bytes.zeroize();
+        let mut secret = Self::zero();
+        getrandom::fill(&mut *secret.0).expect("the operating system has a random source");
         secret
+    }
+
+    pub(crate) fn zero() -> Self {
+        Self(Box::new([0; Self::BYTES]))
     }
 
     /// Returns the secret as 32 lower-case hex digits, to be kept where secrets are kept.
     #[must_use]
     pub fn to_hex(&self) -> String {
-        format!("{:032x}", u128::from_be_bytes(self.0))
+        let digit = |nibble: u8| char::from_digit(nibble.into(), 16).expect("4 bits");
+        self.0.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
     }
 
     /// Returns why this secret looks guessable, if it does: sixteen printable characters or fewer
@@ -74,7 +81,7 @@ impl Secret {
     #[must_use]
     pub fn weakness(&self) -> Option<&'static str> {
         let printable = self.0.iter().all(|byte| matches!(byte, b' '..=b'~'));
-        let mut distinct = self.0;
+        let mut distinct = self.0.clone();
         distinct.sort_unstable();
         let patterned = 1 + distinct.windows(2).filter(|pair| pair[0] != pair[1]).count() < 8;
         distinct.zeroize();
@@ -87,6 +94,34 @@ impl Secret {
     pub(crate) fn as_bytes(&self) -> &[u8; Self::BYTES] {
         &self.0
     }
+
+    pub(crate) fn as_mut_bytes(&mut self) -> &mut [u8; Self::BYTES] {
+        &mut self.0
+    }
+
+    /// Returns the SHA-256 of a salt and the secret.
+    pub(crate) fn hash(&self, salt: &[u8; 16]) -> [u8; 32] {
+        erasing_the_stack(|| {
+            Sha256::new().chain_update(salt).chain_update(self.0.as_slice()).finalize().into()
+        })
+    }
+}
+
+/// Does something with a key, and overwrites what that leaves on the stack.
+pub(crate) fn erasing_the_stack<T>(work: impl FnOnce() -> T) -> T {
+    #[inline(never)]
+    fn run<T>(work: impl FnOnce() -> T) -> T {
+        work()
+    }
+    #[inline(never)]
+    fn erase() {
+        let mut frames = [0_u8; 8192];
+        frames.zeroize();
+        hint::black_box(&frames);
+    }
+    let done = run(work);
+    erase();
+    done
 }
 
 impl Error {
@@ -117,8 +152,14 @@ impl FromStr for Secret {
         if !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return Err(Error::invalid_secret("a text with other characters"));
         }
-        let number = u128::from_str_radix(text, 16).expect("32 hex digits are 128 bits");
-        Ok(Self(number.to_be_bytes()))
+        let mut secret = Self::zero();
+        for (byte, digits) in secret.0.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+            for digit in digits {
+                let value = char::from(*digit).to_digit(16).expect("a hex digit");
+                *byte = *byte << 4 | u8::try_from(value).expect("4 bits");
+            }
+        }
+        Ok(secret)
     }
 }
 

@@ -1,14 +1,11 @@
-use std::{fmt, num::NonZero, time::Duration};
-
-use once_cell::race::OnceNonZeroUsize;
+use std::{fmt, time::Duration};
 
 use crate::{
-    Clock, Id, Layout, Lease, RawParts, Result, SystemClock,
+    Clock, Id, Layout, Lease, NodeIds, RawParts, Result, SystemClock,
     buffer::Buffer,
     clock, fork,
     generator::{Format, Generator, Options},
     lap::Lap,
-    registry::Scope,
 };
 
 /// A generator of unique 64-bit ids that sort by time, of any [`Layout`] of the Snowflake family.
@@ -43,6 +40,7 @@ pub struct SnowflakeBuilder<C = SystemClock> {
 /// The ids of a layout, unencrypted, claimed when they are asked for: so they are in order.
 struct Plain {
     layout: Layout,
+    /// Where ticks begin at random: one for all, since generators that share a word must agree.
     seed: u64,
     /// For ticks that do not begin and end with seconds.
     lap: Option<Lap>,
@@ -83,34 +81,25 @@ impl Format for Plain {
 
 impl Plain {
     fn new(layout: Layout) -> Self {
-        /// One for all: generators that share a word must agree on where a tick begins.
-        static SEED: OnceNonZeroUsize = OnceNonZeroUsize::new();
-        let seed = SEED.get_or_init(|| {
-            let mut bytes = [0; size_of::<usize>()];
-            getrandom::fill(&mut bytes).expect("the operating system has a random source");
-            NonZero::new(usize::from_ne_bytes(bytes)).unwrap_or(NonZero::<usize>::MIN)
-        });
-        // A forked child goes on from another one than its parent.
-        let seed = seed.get() as u64 ^ fork::life().epoch().rotate_right(8);
         let of_seconds = layout.tick_ms().is_multiple_of(1000) && layout.epoch_ms() % 1000 == 0;
         let lap = (!of_seconds).then(Lap::new);
-        Self { layout, seed, lap }
+        Self { layout, seed: fork::life().seed(), lap }
     }
 }
 
 impl Snowflake {
     /// Makes a generator for a node id given by hand, 0 to [`Layout::max_node_id`].
     ///
-    /// Its first id comes from the tick after the one in which the library was first used, since
-    /// an earlier life of this node id may have ended in that one; see
-    /// [`SnowflakeBuilder::restart_safe`].
+    /// Its first id comes from the tick after the one in which it was made, since whoever had this
+    /// node id before may have ended in that one; see [`SnowflakeBuilder::restart_safe`].
     ///
     /// # Errors
     ///
     /// [`InvalidNode`](crate::ErrorKind::InvalidNode): out of range.
-    /// [`LifetimeOver`](crate::ErrorKind::LifetimeOver): the layout has ended.
+    /// [`LifetimeOver`](crate::ErrorKind::LifetimeOver): the layout has ended, or is in its last
+    /// tick.
     /// [`NodeInUse`](crate::ErrorKind::NodeInUse): this process holds the node id in a list with
-    /// others, or with ticks that begin with another [`Sequence`](crate::Sequence).
+    /// others, or with ticks that begin with another [`Sequence`](crate::Sequence), or leases it.
     /// [`Forked`](crate::ErrorKind::Forked): a process this one was forked from holds it.
     pub fn new(node_id: u32, layout: Layout) -> Result<Self> {
         Self::builder(layout).node_id(node_id).build()
@@ -201,10 +190,11 @@ impl<C: Clock> SnowflakeBuilder<C> {
         self
     }
 
-    /// Sets whether a generator without a lease skips the rest of the tick in which the library
-    /// was first used ([`loaded`](crate::loaded)), in which an earlier life of its node id may
-    /// have ended; true unless set. Has no effect with a lease, which starts where it says, or
-    /// with an injected clock.
+    /// Sets whether a generator without a lease skips the rest of the tick in which it is made;
+    /// true unless set. Whoever had its node id before, an earlier process or another one that
+    /// handed it over, may have ended in that tick. It is not skipped where a generator of this
+    /// process without a lease has the same node ids, was made in an earlier tick and is open.
+    /// Has no effect with a lease, which starts where it says, or with an injected clock.
     #[must_use]
     pub fn restart_safe(mut self, restart_safe: bool) -> Self {
         self.options.restart_safe = restart_safe;
@@ -230,6 +220,7 @@ impl<C: Clock> SnowflakeBuilder<C> {
     /// [`LifetimeOver`](crate::ErrorKind::LifetimeOver), [`NodeInUse`](crate::ErrorKind::NodeInUse),
     /// [`Forked`](crate::ErrorKind::Forked): see [`Snowflake::new`].
     pub fn build(mut self) -> Result<Snowflake<C>> {
+        let epoch = fork::life().epoch();
         let now = self.options.clock.now()?;
         if clock::to_ms(now) >= self.layout.ends_at() {
             return Err(self.layout.lifetime_over());
@@ -237,8 +228,8 @@ impl<C: Clock> SnowflakeBuilder<C> {
         if self.layout.node_bits() == 0 && self.options.node_ids.is_empty() {
             self.options.node_ids.push(0);
         }
-        let scope = Scope::Layout(self.layout);
-        let generator = self.options.build(Plain::new(self.layout), &scope)?;
+        let format = Plain::new(self.layout);
+        let generator = self.options.build(epoch, format, NodeIds::of_layout(&self.layout))?;
         Ok(Snowflake { generator })
     }
 }

@@ -15,7 +15,7 @@ mod x86_64;
 
 use zeroize::Zeroize;
 
-use crate::Secret;
+use crate::{Secret, secret::erasing_the_stack};
 
 #[cfg(not(all(target_arch = "x86_64", not(miri), not(loom))))]
 use self::no_extension::Extension;
@@ -31,7 +31,6 @@ const ROUNDS: usize = 3;
 type Subkey = [[u32; 2]; ROUNDS];
 
 /// The expanded key. Zeroized when dropped.
-#[derive(Clone)]
 struct RoundKeys {
     steps: [[Subkey; BRANCHES]; STEPS],
     /// Added after the last step.
@@ -46,11 +45,49 @@ impl Drop for RoundKeys {
 }
 
 /// The cipher under one key.
-#[derive(Clone)]
 pub(crate) struct Sparx {
-    keys: RoundKeys,
+    /// Boxed, and expanded in place: whoever moves a value leaves a copy of its bytes behind, which
+    /// nobody erases.
+    keys: Box<RoundKeys>,
     /// What encrypts and decrypts many blocks; without one, the portable code does.
     extension: Option<Extension>,
+}
+
+impl RoundKeys {
+    fn zero() -> Box<Self> {
+        Box::new(Self { steps: Default::default(), last: Default::default() })
+    }
+
+    /// Expands the key with the permutation of SPARX-64/128's key schedule (section 3.3, K₄⁶⁴).
+    fn expand(&mut self, secret: &Secret) {
+        let mut key = [0_u16; 8];
+        for (word, bytes) in key.iter_mut().zip(secret.as_bytes().chunks_exact(2)) {
+            *word = u16::from_be_bytes([bytes[0], bytes[1]]);
+        }
+        for (subkey, counter) in self.steps.as_flattened_mut().iter_mut().zip(1_u16..) {
+            for (round_key, word) in subkey.as_flattened_mut().iter_mut().zip(&key) {
+                *round_key = twice(*word);
+            }
+            (key[0], key[1]) = round(key[0], key[1]);
+            key[2] = key[2].wrapping_add(key[0]);
+            key[3] = key[3].wrapping_add(key[1]);
+            key[7] = key[7].wrapping_add(counter);
+            key.rotate_right(2);
+        }
+        for (round_key, word) in self.last.iter_mut().zip(&key) {
+            *round_key = twice(*word);
+        }
+        key.zeroize();
+    }
+}
+
+impl Clone for Sparx {
+    fn clone(&self) -> Self {
+        let mut keys = RoundKeys::zero();
+        keys.steps.copy_from_slice(&self.keys.steps);
+        keys.last.copy_from_slice(&self.keys.last);
+        Self { keys, extension: self.extension }
+    }
 }
 
 /// Puts a key word into both halves.
@@ -92,27 +129,10 @@ const fn mix(x: u16, y: u16) -> (u16, u16) {
 }
 
 impl Sparx {
-    /// Expands the key with the permutation of SPARX-64/128's key schedule (section 3.3, K₄⁶⁴).
+    /// Makes the cipher under a key.
     pub(crate) fn new(secret: &Secret) -> Self {
-        let mut key = [0_u16; 8];
-        for (word, bytes) in key.iter_mut().zip(secret.as_bytes().chunks_exact(2)) {
-            *word = u16::from_be_bytes([bytes[0], bytes[1]]);
-        }
-        let mut keys = RoundKeys { steps: Default::default(), last: Default::default() };
-        for (subkey, counter) in keys.steps.as_flattened_mut().iter_mut().zip(1_u16..) {
-            for (round_key, word) in subkey.as_flattened_mut().iter_mut().zip(&key) {
-                *round_key = twice(*word);
-            }
-            (key[0], key[1]) = round(key[0], key[1]);
-            key[2] = key[2].wrapping_add(key[0]);
-            key[3] = key[3].wrapping_add(key[1]);
-            key[7] = key[7].wrapping_add(counter);
-            key.rotate_right(2);
-        }
-        for (round_key, word) in keys.last.iter_mut().zip(&key) {
-            *round_key = twice(*word);
-        }
-        key.zeroize();
+        let mut keys = RoundKeys::zero();
+        erasing_the_stack(|| keys.expand(secret));
         Self { keys, extension: Extension::detect() }
     }
 

@@ -14,8 +14,8 @@ use crate::{
 /// Everything a claim needs. Immutable, but for the word and the end, which only rises.
 #[derive(Debug)]
 pub(crate) struct Term {
-    /// Sorted and distinct.
-    pub(crate) nodes: Box<[u32]>,
+    /// Sorted and distinct. Shared with the Term before, if that had the same.
+    pub(crate) nodes: Arc<[u32]>,
     /// First stamp, in ticks since the epoch.
     pub(crate) start: u64,
     end_exclusive: AtomicU64,
@@ -25,21 +25,22 @@ pub(crate) struct Term {
     /// The Term that was current before this one, or null.
     before: *mut Self,
     life: &'static Life,
-    epoch: u64,
+    pub(crate) epoch: u64,
 }
 
 impl Term {
-    pub(crate) fn new(nodes: Box<[u32]>, window: Range<u64>, word: Arc<Word>) -> Self {
-        let life = fork::life();
+    /// Makes a Term of the life with this epoch: the one in which its nodes were found to be free
+    /// to use. A fork since then makes it the parent's.
+    pub(crate) fn new(epoch: u64, nodes: Arc<[u32]>, window: Range<u64>, word: Arc<Word>) -> Self {
         Self {
+            epoch,
             nodes,
             start: window.start,
             end_exclusive: AtomicU64::new(window.end),
             word,
             predecessor: None,
             before: ptr::null_mut(),
-            life,
-            epoch: life.epoch(),
+            life: fork::life(),
         }
     }
 
@@ -159,7 +160,8 @@ impl Terms {
             // Only an opened word can be sealed.
             old.open();
             let word = Arc::new(Word::unopened(slots));
-            let mut new = Term::new(nodes.into(), window.clone(), word);
+            let nodes = if *old.nodes == *nodes { Arc::clone(&old.nodes) } else { nodes.into() };
+            let mut new = Term::new(old.epoch, nodes, window.clone(), word);
             new.predecessor = Some(Arc::clone(&old.word));
             // Published before the old word is sealed, so that a caller who meets the seal finds
             // the new Term.
@@ -169,9 +171,10 @@ impl Terms {
         }
     }
 
-    /// Publishes the first Term of a forked child.
+    /// Publishes the first Term of a forked child, whose life has this epoch.
     pub(crate) fn begin_in_child(
         &self,
+        epoch: u64,
         nodes: &[u32],
         slots: u64,
         window: Range<u64>,
@@ -181,7 +184,7 @@ impl Terms {
             return Err(not_forked());
         }
         let word = Arc::new(Word::new(slots, window.start));
-        let new = Term::new(nodes.into(), window, word);
+        let new = Term::new(epoch, nodes.into(), window, word);
         self.publish(parents, new).map(drop).ok_or_else(not_forked)
     }
 

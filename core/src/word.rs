@@ -120,7 +120,15 @@ impl Word {
 
     /// Lets an unopened word claim from `first` on. Of several callers the first one counts.
     pub(crate) fn open(&self, first: u64) {
-        let bits = self.pack(Position { stamp: first, slot: 0 });
+        // After the last tick of a lifetime the stamp may have no room: it would be the seal. Then
+        // that tick is used up.
+        let has_room = first >> (63 - self.slot_bits) == 0;
+        let first = if has_room {
+            Position { stamp: first, slot: 0 }
+        } else {
+            Position { stamp: first - 1, slot: self.slots }
+        };
+        let bits = self.pack(first);
         // A failure means that another caller opened it, with the same value.
         let _ = self.bits.compare_exchange(UNOPENED, bits, Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -128,4 +136,45 @@ impl Word {
 
 fn slot_bits(slots: u64) -> u32 {
     u64::BITS - slots.leading_zeros()
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sealed_word_is_never_claimed_again() {
+        let word = Word::new(4, 7);
+        let first = Position { stamp: 7, slot: 0 };
+        assert!(word.claim(first, first, 3));
+        assert_eq!(word.read(), Reading::Open(Position { stamp: 7, slot: 3 }));
+        assert_eq!(word.seal(), 8);
+        assert_eq!(word.read(), Reading::Sealed);
+        let seen = Position { stamp: 7, slot: 3 };
+        assert!(!word.claim(seen, seen, 1));
+        assert!(!word.claim(seen, Position { stamp: 8, slot: 0 }, 1));
+        word.open(9);
+        assert_eq!((word.read(), word.seal()), (Reading::Sealed, 8));
+    }
+
+    #[test]
+    fn a_word_of_which_nothing_was_claimed_is_sealed_from_its_beginning() {
+        assert_eq!(Word::new(4, 7).seal(), 7);
+    }
+
+    #[test]
+    fn what_follows_the_last_stamp_that_a_word_has_room_for_is_used_up() {
+        for slots in [1, 2, 3, 4, 131_072, 3 << 40] {
+            let end = 1 << (63 - slot_bits(slots));
+            for (first, stamp, slot) in
+                [(end - 2, end - 2, 0), (end - 1, end - 1, 0), (end, end - 1, slots)]
+            {
+                let word = Word::unopened(slots);
+                assert_eq!(word.read(), Reading::Unopened);
+                word.open(first);
+                assert_eq!(word.read(), Reading::Open(Position { stamp, slot }), "{slots}");
+                assert_eq!(word.seal(), first, "nothing was issued from there on");
+            }
+        }
+    }
 }

@@ -18,6 +18,8 @@ fn main() {
         linux::children_have_no_snowflakes_of_their_parent(fork);
         linux::grandchildren_have_nothing_of_either(fork);
         linux::children_begin_after_the_second_of_the_fork(fork);
+        linux::siblings_begin_their_ticks_elsewhere(fork);
+        linux::children_lease_no_node_of_their_parent(fork);
         linux::children_go_on_with_leases_of_their_own(fork);
         linux::a_fork_inside_a_call_hands_its_ids_to_one_process(fork);
     }
@@ -29,6 +31,7 @@ fn main() {
 #[allow(unsafe_code, reason = "fork")]
 mod linux {
     use std::{
+        io::{Read, Write},
         panic::{AssertUnwindSafe, catch_unwind},
         process::Command,
         sync::{
@@ -39,11 +42,13 @@ mod linux {
     };
 
     use randflake::{
-        Builder, Clock, ErrorKind, Id, Layout, Lease, Randflake, Result, Secret, Snowflake,
-        SystemClock,
+        Builder, Clock, ErrorKind, Id, Layout, Lease, NodeIds, Randflake, Result, Secret,
+        Snowflake, SystemClock,
     };
 
     use crate::child::{Fork, in_child, libc_fork};
+
+    const NANOS: i64 = 1_000_000_000;
 
     fn kind<T>(result: Result<T>) -> Result<(), ErrorKind> {
         result.map(drop).map_err(|error| error.kind())
@@ -192,7 +197,6 @@ mod linux {
 
     /// The fork is the beginning of the child's life.
     pub(crate) fn children_begin_after_the_second_of_the_fork(fork: Fork) {
-        randflake::loaded();
         let secret = Secret::random();
         let forked_in = SystemClock.now().expect("a time") / 1_000_000_000;
         in_child(fork, || {
@@ -200,6 +204,49 @@ mod linux {
             let id = flake.generate().expect("an id within a second");
             assert!(flake.inspect(id).timestamp > forked_in);
         });
+    }
+
+    /// Where there are no node ids, random starts are all that keeps processes apart.
+    pub(crate) fn siblings_begin_their_ticks_elsewhere(fork: Fork) {
+        Snowflake::new(9, Layout::twitter()).expect("a free node, or this one");
+        let first_id = || {
+            let flake = Snowflake::builder(Layout::simpleflake()).clock(|| 1_763_640_000 * NANOS);
+            flake.build().expect("valid").generate().expect("an id")
+        };
+        let parents = first_id();
+        let siblings = [0; 2].map(|_| {
+            let (mut from_child, mut to_parent) = std::io::pipe().expect("a pipe");
+            in_child(fork, || {
+                to_parent.write_all(&first_id().to_ne_bytes()).expect("a reader");
+            });
+            let mut id = [0; 8];
+            from_child.read_exact(&mut id).expect("an id");
+            u64::from_ne_bytes(id)
+        });
+        assert_eq!(first_id(), parents, "generators that share a word agree");
+        assert!(!siblings.contains(&parents) && siblings[0] != siblings[1], "{siblings:?}");
+    }
+
+    /// The parent goes on with what it has by hand.
+    pub(crate) fn children_lease_no_node_of_their_parent(fork: Fork) {
+        let secret = Secret::random();
+        let now = SystemClock.now().expect("a time") / NANOS;
+        let lease = Lease::new(now, now + 100).expect("a lease");
+        let granted = builder(&secret).node_id(1).granted_lease(lease).build().expect("valid");
+        builder(&secret).node_id(2).build().expect("a free node");
+        in_child(fork, || {
+            let node_ids = NodeIds::of_secret(&secret);
+            assert_eq!(node_ids.grant(&[1, 2, 3]), [2]);
+            assert_eq!(kind(granted.begin_in_child(&[2], lease)), Err(ErrorKind::NodeInUse));
+            let new = builder(&secret).node_ids([2, 3]).granted_lease(lease).build();
+            assert_eq!(kind(new), Err(ErrorKind::NodeInUse));
+            // Leased by the parent, it is nobody's to give.
+            assert_eq!(kind(builder(&secret).node_id(1).build()), Err(ErrorKind::Forked));
+            assert_eq!(kind(builder(&secret).node_id(3).build()), Err(ErrorKind::NodeInUse));
+            granted.begin_in_child(&[3], lease).expect("a child");
+            granted.generate().expect("an id");
+        });
+        builder(&secret).node_id(3).build().expect("the child's lease is not the parent's");
     }
 
     pub(crate) fn children_go_on_with_leases_of_their_own(fork: Fork) {
@@ -295,7 +342,7 @@ mod linux {
 
     pub(crate) fn a_fork_among_threads_leaves_no_lock_behind() {
         let secret = Secret::random();
-        let flake = builder(&secret).node_ids(0..64).build().expect("free nodes");
+        let flake = builder(&secret).node_ids(2..64).build().expect("free nodes");
         let now = SystemClock.now().expect("a time") / 1_000_000_000;
         let lease = Lease::new(now, now + 100).expect("a lease");
         let granted = builder(&secret).node_id(1).granted_lease(lease).build().expect("valid");
@@ -311,7 +358,7 @@ mod linux {
                 scope.spawn(move || {
                     while !done.load(Ordering::Relaxed) {
                         if thread == 0 {
-                            builder(secret).node_ids(0..64).build().expect("the same nodes");
+                            builder(secret).node_ids(2..64).build().expect("the same nodes");
                         }
                         flake.generate().expect("an id");
                     }

@@ -10,7 +10,7 @@ use std::{
 
 use proptest::prelude::*;
 use randflake::{
-    Clock, ErrorKind, Id, Inspector, Lease, Parts, Randflake, Result, Secret, SystemClock,
+    Clock, ErrorKind, Id, Inspector, Lease, NodeIds, Parts, Randflake, Result, Secret, SystemClock,
     layout::{EPOCH, LIFETIME_END, MAX_NODE_ID},
 };
 use randflake_vectors::format;
@@ -277,14 +277,143 @@ fn overlapping_node_lists_are_refused() {
 }
 
 #[test]
-fn generators_by_hand_start_after_the_library_was_loaded() {
-    randflake::loaded();
-    let loaded = SystemClock.now().expect("a time") / NANOS;
-    let flake = Randflake::new(1, &Secret::random()).expect("a free node");
-    let first = flake.inspect(id_of(&flake)).timestamp;
-    assert!(first <= SystemClock.now().expect("a time") / NANOS);
-    // Another test may have been first, so this says little alone: see lives.rs.
-    assert!(first >= loaded);
+fn overlapping_node_lists_of_threads_are_refused() {
+    for _ in 0..20 {
+        let secret = Secret::random();
+        let made: Vec<Vec<u32>> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..8_u32)
+                .map(|thread| {
+                    let secret = &secret;
+                    scope.spawn(move || {
+                        let list = |first: u32| first % 40..first % 40 + 1 + first % 5;
+                        (0..50)
+                            .map(|turn| list(thread * 7 + turn * 3))
+                            .filter_map(|list| builder(secret).node_ids(list).build().ok())
+                            .map(|flake| flake.node_ids().to_vec())
+                            .collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+        });
+        assert!(made.len() > 8, "{made:?}");
+        for one in &made {
+            for other in &made {
+                let shares = one.iter().any(|node| other.contains(node));
+                assert_eq!(shares, one == other, "{one:?} {other:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_node_id_is_leased_or_by_hand() {
+    let secret = Secret::random();
+    let lease = Lease::new(now(), now() + 100).expect("a lease");
+    let granted = |node_ids: &[u32]| {
+        builder(&secret).node_ids(node_ids.iter().copied()).granted_lease(lease).build()
+    };
+    let by_hand = |node_ids: &[u32]| builder(&secret).node_ids(node_ids.iter().copied()).build();
+    let in_use = |result: Result<Randflake>, case: &str| {
+        assert_eq!(result.expect_err(case).kind(), ErrorKind::NodeInUse, "{case}");
+    };
+
+    let leased = granted(&[1, 2]).expect("free nodes");
+    in_use(by_hand(&[1]), "leased");
+    in_use(by_hand(&[0, 2]), "one of them leased");
+    in_use(builder(&secret).node_id(2).lease(lease).build(), "a lease of one's own");
+    by_hand(&[3, 4]).expect("free nodes");
+    in_use(granted(&[3]), "by hand, and closed");
+    in_use(granted(&[4, 5]), "one of them by hand");
+    assert_eq!(
+        leased.replace_lease(&[3], lease).expect_err("by hand").kind(),
+        ErrorKind::NodeInUse
+    );
+    id_of(&leased); // goes on with what it has
+    leased.replace_lease(&[6], lease).expect("a free node");
+    in_use(by_hand(&[6]), "leased since");
+    leased.close();
+    in_use(by_hand(&[1]), "leased once: somebody else may have it now");
+    granted(&[1, 2]).expect("granted again");
+    assert_eq!(NodeIds::of_secret(&secret).grant(&[1, 3, 4, 7]), [3, 4]);
+    in_use(by_hand(&[7]), "granted to a coordinator");
+    // An injected clock has a record of its own.
+    builder(&secret).node_id(1).clock(|| 1_763_640_000 * NANOS).build().expect("another record");
+    let injected = builder(&secret).node_id(3).granted_lease(lease).clock(|| 0).build();
+    injected.expect("another record");
+}
+
+#[test]
+fn generators_by_hand_begin_after_the_second_in_which_they_are_made() {
+    let secret = Secret::random();
+    let safe = || Randflake::new(1, &secret).expect("a free node");
+    let first_of = |flake: &Randflake| flake.inspect(id_of(flake)).timestamp;
+
+    let made = now();
+    let (one, same_second) = (safe(), safe());
+    assert!(first_of(&same_second) > made, "shares the record and its beginning");
+    assert!(first_of(&one) > made);
+
+    // An open generator has had the node id since it was made.
+    let other = safe();
+    assert_eq!(other.ready_in().expect("open"), Duration::ZERO);
+    one.close();
+    drop(one); // counts once
+    drop(same_second);
+    assert_eq!(safe().ready_in().expect("open"), Duration::ZERO);
+
+    // Without one it may have been elsewhere.
+    drop(other);
+    for how in ["drop", "close"] {
+        let made = now();
+        let flake = safe();
+        assert!(first_of(&flake) > made, "{how}");
+        if how == "close" {
+            flake.close();
+            let made = now();
+            let again = safe();
+            drop(flake);
+            assert!(first_of(&again) > made, "{how}");
+        }
+    }
+
+    // A lease is no reason to have had it before.
+    let lease = Lease::new(now() - 10, now() + 100).expect("a lease");
+    let leased = builder(&secret).node_id(1).lease(lease).build().expect("the same node");
+    let made = now();
+    assert!(first_of(&leased) >= made);
+    assert!(first_of(&safe()) > made);
+    // Who says that nobody had it begins at once.
+    let hasty = builder(&secret).node_id(1).build().expect("the same node");
+    assert_eq!(hasty.ready_in().expect("open"), Duration::ZERO);
+    let made = now();
+    assert_eq!(leased.ready_in().expect("open"), Duration::ZERO);
+    drop((hasty, leased));
+    assert!(first_of(&safe()) > made);
+}
+
+/// A generator that closes while another is being made: each either shares an open record or
+/// begins in a second of its own.
+#[test]
+fn generators_that_come_and_go_in_threads_begin_after_all_were_closed() {
+    let secret = Secret::random();
+    for _ in 0..5 {
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for turn in 0..2000 {
+                        let flake = Randflake::new(1, &secret).expect("the same node");
+                        if turn % 2 == 0 {
+                            flake.close();
+                        }
+                    }
+                });
+            }
+        });
+        let made = now();
+        let flake = Randflake::new(1, &secret).expect("the same node");
+        assert!(flake.inspect(id_of(&flake)).timestamp > made, "all were closed");
+    }
 }
 
 #[test]
@@ -320,6 +449,11 @@ fn the_largest_node_list_works() {
 /// A builder whose generators issue at once: their secrets are fresh, so nothing can repeat.
 fn builder(secret: &Secret) -> randflake::Builder {
     Randflake::builder(secret).restart_safe(false)
+}
+
+/// The unix second.
+fn now() -> i64 {
+    SystemClock.now().expect("a time") / NANOS
 }
 
 fn id_of<C: Clock>(flake: &Randflake<C>) -> Id {

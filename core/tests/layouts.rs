@@ -816,14 +816,61 @@ fn generators_by_hand_share_their_node_ids() {
 }
 
 #[test]
-fn generators_by_hand_start_after_the_library_was_loaded() {
-    randflake::loaded();
-    let before = SystemClock.now().expect("a time") / MS;
-    let flake = Snowflake::new(77, Layout::twitter()).expect("free");
-    let first = flake.inspect(flake.generate().expect("an id")).expect("an id").unix_ms;
-    let after = SystemClock.now().expect("a time") / MS;
-    // At once, not in the next second.
-    assert!((before..=after).contains(&first), "{before} {first} {after}");
+fn generators_by_hand_begin_after_the_tick_in_which_they_are_made() {
+    let now = || SystemClock.now().expect("a time") / MS;
+    for _ in 0..20 {
+        let before = now();
+        let flake = Snowflake::new(77, Layout::twitter()).expect("free");
+        let first = flake.inspect(flake.generate().expect("an id")).expect("an id").unix_ms;
+        // In the next millisecond, not in the next second.
+        assert!((before + 1..=now()).contains(&first), "{before} {first} {}", now());
+    }
+}
+
+#[test]
+fn the_last_tick_is_over_for_who_is_made_in_it() {
+    const DAY: u32 = 86_400_000;
+    // Of two ticks, each a day, the second began a second ago.
+    let epoch = SystemClock.now().expect("a time") / MS - i64::from(DAY) - 1000;
+    let layout = Layout::custom([(Field::Time, 1), (Field::Node, 10), (Field::Sequence, 12)]);
+    let layout = layout.tick_ms(DAY).epoch_ms(epoch).build().expect("valid");
+    assert_eq!(kind(Snowflake::new(1, layout)), Err(ErrorKind::LifetimeOver));
+    let hasty = Snowflake::builder(layout).node_id(1).restart_safe(false).build();
+    hasty.expect("nobody had it").generate().expect("an id of the last tick");
+}
+
+#[test]
+fn a_lease_that_is_replaced_after_the_last_tick_is_over() {
+    const EPOCH: i64 = 1_730_000_000;
+    // Stamp and slots take all bits of the state but the seal.
+    let layout = Layout::custom([(Field::Time, 39), (Field::Node, 12), (Field::Sequence, 12)]);
+    let layout = layout.epoch_ms(EPOCH * 1000).build().expect("valid");
+    let lease = Lease::new(EPOCH, EPOCH + (1 << 39) / 1000 + 1).expect("a lease");
+    let last = (EPOCH * 1000 + (1 << 39) - 1) * MS;
+    let now = Cell::new(last);
+    let builder = Snowflake::builder(layout).node_ids(0..2048).granted_lease(lease);
+    let flake = builder.max_wait(Duration::ZERO).clock(|| now.get()).build().expect("valid");
+    let id = flake.generate().expect("an id of the last tick");
+    assert_eq!(flake.inspect(id).expect("an id").unix_ms, last / MS);
+    for _ in 0..3 {
+        let unused_from = flake.replace_lease(&(0..2048).collect::<Vec<_>>(), lease);
+        assert_eq!(unused_from.expect("open"), lease.end_exclusive());
+        assert_eq!(kind(flake.generate()), Err(ErrorKind::SequenceExhausted));
+    }
+    now.set(last + MS);
+    assert_eq!(kind(flake.generate()), Err(ErrorKind::LifetimeOver));
+    assert_eq!(flake.close(), Some(lease.end_exclusive()));
+}
+
+#[test]
+fn a_worker_may_have_all_bits_of_a_node_id() {
+    let layout = Layout::custom([(Field::Time, 20), (Field::Node, 32)]).node_split(0, 32);
+    let layout = layout.build().expect("valid");
+    for node_id in [0, 1, u32::MAX] {
+        assert_eq!(layout.split_node(node_id), Some((0, node_id)));
+        assert_eq!(layout.join_node(0, node_id), Ok(node_id));
+    }
+    assert!(layout.join_node(1, 0).is_err());
 }
 
 /// Eight threads on one node by one and by many, on the machine's clock.

@@ -1,9 +1,11 @@
 //! Lives of one node id in several processes: one after the other they repeat nothing, also
-//! within one second; at the same time they do, which is the named non-guarantee.
+//! within one second and wherever the node id goes; at the same time they do, which is the named
+//! non-guarantee.
 #![allow(clippy::print_stdout, reason = "how a life tells its parent its ids")]
 
 use std::{
     env,
+    io::{self, BufRead, BufReader, Read, Write},
     process::{Child, Command, Stdio},
     thread,
     time::Duration,
@@ -21,14 +23,21 @@ fn main() {
         return live(&how);
     }
     one_after_the_other();
+    handed_over();
+    there_and_back();
     without_restart_safety();
     at_the_same_time();
 }
 
 /// Makes a generator and prints the parts of its first ids.
 fn live(how: &str) {
-    randflake::loaded();
     let secret: Secret = SECRET.parse().expect("hex");
+    if how == "standby" {
+        // The library is in use, and waits for its turn.
+        Randflake::new(2, &secret).expect("a free node").generate().expect("an id");
+        println!("ready");
+        io::stdin().read_line(&mut String::new()).expect("a line");
+    }
     let restart_safe = how != "unsafe";
     let flake = Randflake::builder(&secret).node_id(1).restart_safe(restart_safe);
     let flake = flake.max_wait(Duration::from_secs(2)).build().expect("a free node");
@@ -46,14 +55,19 @@ fn live(how: &str) {
 
 fn begin(how: &str) -> Child {
     let this = env::current_exe().expect("a path");
-    Command::new(this).env(LIFE, how).stdout(Stdio::piped()).spawn().expect("a process")
+    let mut command = Command::new(this);
+    command.env(LIFE, how).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.spawn().expect("a process")
 }
 
 /// Returns the parts of the ids of a life, at its end.
 fn end(life: Child) -> Vec<(i64, u32, u32)> {
     let output = life.wait_with_output().expect("an end");
     assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8(output.stdout).expect("text");
+    parts_in(&String::from_utf8(output.stdout).expect("text"))
+}
+
+fn parts_in(text: &str) -> Vec<(i64, u32, u32)> {
     let parse = |line: &str| {
         let mut numbers = line.split(' ').map(|number| number.parse::<i64>().expect("a number"));
         let mut next = || numbers.next().expect("three numbers");
@@ -81,6 +95,50 @@ fn one_after_the_other() {
         in_time.then_some((first, second))
     });
     assert!(first[2].0 < second[0].0, "{first:?} then {second:?}");
+}
+
+/// A process that has waited with the library loaded takes over the node id, in the second of its
+/// last id.
+fn handed_over() {
+    let (first, second) = quickly(|| {
+        let mut standby = begin("standby");
+        let mut from_standby = BufReader::new(standby.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        from_standby.read_line(&mut line).expect("a line");
+        assert_eq!(line, "ready\n");
+        let first = end(begin("safe"));
+        let mut to_standby = standby.stdin.take().expect("a pipe");
+        to_standby.write_all(b"go\n").expect("a reader");
+        let in_time = now() / 1_000_000_000 == first[2].0;
+        let mut second = String::new();
+        from_standby.read_to_string(&mut second).expect("text");
+        assert!(standby.wait().expect("an end").success());
+        in_time.then(|| (first, parts_in(&second)))
+    });
+    assert!(first[2].0 < second[0].0, "{first:?} then {second:?}");
+}
+
+/// A process gives the node id away and gets it back: in between it has no open generator.
+fn there_and_back() {
+    let secret: Secret = SECRET.parse().expect("hex");
+    let first = |how: &str| {
+        let flake = Randflake::new(1, &secret).expect("a free node");
+        let stamp = flake.inspect(flake.generate().expect("an id")).timestamp;
+        if how == "close" {
+            flake.close();
+        }
+        stamp
+    };
+    for how in ["close", "drop"] {
+        let (there, back) = quickly(|| {
+            first(how);
+            let there = end(begin("safe"));
+            let in_time = now() / 1_000_000_000 == there[2].0;
+            let back = first(how);
+            in_time.then_some((there, back))
+        });
+        assert!(there[2].0 < back, "{there:?} then {back}");
+    }
 }
 
 /// What the rule is for: the same two lives without it issue the same ids.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use randflake::{Clock, Id, Layout, Lease, Randflake, Result, Secret, Snowflake};
+use randflake::{Clock, Id, Layout, Lease, NodeIds, Randflake, Result, Secret, Snowflake};
 
 use crate::Namespace;
 
@@ -30,6 +30,9 @@ pub trait Flake: Sealed + Sized + Send + Sync + 'static {
     ///
     /// As [`Namespace::new`] and [`Namespace::for_layout`].
     fn namespace(format: &Self::Format, name: String) -> Result<Namespace>;
+
+    /// Returns its node ids as this process has them.
+    fn node_ids_of(format: &Self::Format) -> NodeIds;
 
     /// Makes the generator over a granted lease; times as in its own builder.
     ///
@@ -112,7 +115,8 @@ pub trait Sealed {}
 
 macro_rules! flake {
     (
-        $flake:ident of $id:ty, $format:ty, $layout:expr, $namespace:expr, $builder:expr,
+        $flake:ident of $id:ty, $format:ty, $layout:expr, $node_ids:expr, $namespace:expr,
+        $builder:expr,
         max_drift: $max_drift:literal
     ) => {
         impl<C: Clock> Sealed for $flake<C> {}
@@ -131,6 +135,10 @@ macro_rules! flake {
 
             fn namespace(format: &$format, name: String) -> Result<Namespace> {
                 $namespace(name, format)
+            }
+
+            fn node_ids_of(format: &$format) -> NodeIds {
+                $node_ids(format)
             }
 
             fn over(
@@ -200,12 +208,14 @@ macro_rules! flake {
 }
 
 flake!(
-    Randflake of Id, Secret, |_| Layout::randflake(), Namespace::new, Randflake::builder,
+    Randflake of Id, Secret, |_| Layout::randflake(), NodeIds::of_secret, Namespace::new,
+    Randflake::builder,
     max_drift: 10
 );
 // Its ids are in the order of time, which those that run ahead are not.
 flake!(
-    Snowflake of u64, Layout, Layout::clone, |name, layout: &Layout| Namespace::for_layout(name, *layout),
+    Snowflake of u64, Layout, Layout::clone, NodeIds::of_layout,
+    |name, layout: &Layout| Namespace::for_layout(name, *layout),
     |layout: &Layout| Snowflake::builder(*layout),
     max_drift: 0
 );

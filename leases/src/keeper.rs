@@ -202,6 +202,7 @@ struct Ask {
 pub struct Keeper {
     options: Options,
     note: Note,
+    by_hand: Box<dyn FnMut(&[u32]) -> Vec<u32> + Send>,
     random: Box<dyn FnMut() -> u64 + Send>,
     /// The step that has no answer yet, and when it was first given.
     pending: Option<(Step, Reading)>,
@@ -280,6 +281,7 @@ impl Keeper {
         Ok(Self {
             options,
             note: Note::default(),
+            by_hand: Box::new(|_| Vec::new()),
             random: Box::new(random),
             pending: None,
             actions: VecDeque::new(),
@@ -309,6 +311,15 @@ impl Keeper {
     #[must_use]
     pub fn note(mut self, note: Note) -> Self {
         self.note = note;
+        self
+    }
+
+    /// Sets what tells which of the node ids that the store has granted somebody has by hand, in
+    /// this process or one it was forked from; see [`NodeIds::grant`](randflake::NodeIds::grant).
+    /// They are given back for others. None unless set.
+    #[must_use]
+    pub fn by_hand(mut self, by_hand: impl FnMut(&[u32]) -> Vec<u32> + Send + 'static) -> Self {
+        self.by_hand = Box::new(by_hand);
         self
     }
 
@@ -519,13 +530,19 @@ impl Keeper {
         // A request that was repeated for long can be answered with a lease that is over.
         let usable = window(&leases).is_some_and(|window| window.end_exclusive() > store_now);
         if self.stopping || !usable {
-            for Row { token, lease } in granted {
-                let NodeLease { node_id, start, end_exclusive } = lease;
-                let release = Release { token, node_ids: vec![node_id], used_until: start };
-                self.releases.push_back((release, end_exclusive));
-            }
+            self.give_back(&granted);
             return if usable { Ok(()) } else { Err(unusable()) };
         }
+        let node_ids: Vec<u32> = leases.iter().map(|lease| lease.node_id).collect();
+        let by_hand = (self.by_hand)(&node_ids);
+        let (by_hand, granted): (Vec<Row>, Vec<Row>) =
+            granted.into_iter().partition(|row| by_hand.contains(&row.lease.node_id));
+        self.give_back(&by_hand);
+        if granted.is_empty() {
+            self.few |= !fresh;
+            return if fresh { Err(all_by_hand(&node_ids)) } else { Ok(()) };
+        }
+        let leases: Vec<NodeLease> = granted.iter().map(|row| row.lease).collect();
         // A node id that comes again under another token was lost under the first. Rows without a
         // second in common cannot be one Term: the new ones go on.
         let mut rows = if fresh { Vec::new() } else { self.rows.clone() };
@@ -698,6 +715,15 @@ impl Keeper {
         }
     }
 
+    /// Gives back what no id was made with.
+    fn give_back(&mut self, rows: &[Row]) {
+        for &Row { token, lease } in rows {
+            let NodeLease { node_id, start, end_exclusive } = lease;
+            let release = Release { token, node_ids: vec![node_id], used_until: start };
+            self.releases.push_back((release, end_exclusive));
+        }
+    }
+
     /// Gives back the rows that the generator is sealed for.
     fn release_leaving(&mut self, used_until: i64) {
         for row in mem::take(&mut self.leaving) {
@@ -863,6 +889,17 @@ fn unusable() -> Error {
         ErrorKind::StoreUnavailable,
         "the store granted seconds that are over or that its node ids do not share; they are \
          given back",
+    )
+}
+
+#[cold]
+fn all_by_hand(node_ids: &[u32]) -> Error {
+    Error::new(
+        ErrorKind::NodesExhausted,
+        format!(
+            "the store has granted the node ids {node_ids:?}, which this process has by hand; they \
+             are given back. Lease all node ids of an id column, or give all of them by hand"
+        ),
     )
 }
 

@@ -11,8 +11,8 @@ use std::{
 
 use once_cell::race::OnceBox;
 use randflake::{
-    Clock, Error, ErrorKind, Id, Layout, Lease, Parts, ProcessLife, Randflake, RawParts, Result,
-    Secret, Snowflake, SystemClock, check_max_wait,
+    Clock, Error, ErrorKind, Id, Layout, Lease, NodeIds, Parts, ProcessLife, Randflake, RawParts,
+    Result, Secret, Snowflake, SystemClock, check_max_wait,
 };
 
 use crate::{
@@ -151,6 +151,8 @@ struct Source {
     location: Location,
     namespace: Namespace,
     options: Options,
+    /// What this process has of them by hand is given back.
+    node_ids: NodeIds,
 }
 
 /// What was leased for a generator that is to be opened over it.
@@ -376,7 +378,9 @@ impl<F: Flake> LeasedBuilder<F> {
                  seconds, got {max_drift}"
             )));
         }
-        let source = Source { location: self.location, namespace, options: self.options };
+        let node_ids = F::node_ids_of(&self.format);
+        let (location, options) = (self.location, self.options);
+        let source = Source { location, namespace, options, node_ids };
         let watch = Watch::new(ProcessLife::current());
         let granted = source.acquire(&self.clock)?;
         let Granted { node_ids, lease, .. } = &granted;
@@ -755,7 +759,10 @@ impl<C: Clock + Send + Sync + 'static> Leased<Snowflake<C>> {
 impl Source {
     /// Does what the keeper wants until a generator is to be opened.
     fn acquire(&self, clock: &impl Clock) -> Result<Granted> {
-        let mut keeper = Keeper::new(self.options)?.note(Note::of_process());
+        let node_ids = self.node_ids.clone();
+        let mut keeper = Keeper::new(self.options)?
+            .note(Note::of_process())
+            .by_hand(move |granted| node_ids.grant(granted));
         let mut store = Some(self.location.open(&self.namespace)?);
         let mut interrupted = None;
         loop {
