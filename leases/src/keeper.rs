@@ -203,6 +203,8 @@ pub struct Keeper {
     options: Options,
     note: Note,
     by_hand: Box<dyn FnMut(&[u32]) -> Vec<u32> + Send>,
+    /// Node ids that were refused for that, since the last ones that were not.
+    refused: Vec<u32>,
     random: Box<dyn FnMut() -> u64 + Send>,
     /// The step that has no answer yet, and when it was first given.
     pending: Option<(Step, Reading)>,
@@ -282,6 +284,7 @@ impl Keeper {
             options,
             note: Note::default(),
             by_hand: Box::new(|_| Vec::new()),
+            refused: Vec::new(),
             random: Box::new(random),
             pending: None,
             actions: VecDeque::new(),
@@ -517,6 +520,7 @@ impl Keeper {
                         self.few = true;
                         Ok(())
                     }
+                    _ if !self.refused.is_empty() => Err(all_by_hand(&self.refused)),
                     _ => Err(exhausted(now, free_at)),
                 };
             }
@@ -540,8 +544,11 @@ impl Keeper {
         self.give_back(&by_hand);
         if granted.is_empty() {
             self.few |= !fresh;
-            return if fresh { Err(all_by_hand(&node_ids)) } else { Ok(()) };
+            // Given back only after another try, which cannot bring the same ones.
+            self.refused.extend(node_ids);
+            return if fresh { Err(all_by_hand(&self.refused)) } else { Ok(()) };
         }
+        self.refused.clear();
         let leases: Vec<NodeLease> = granted.iter().map(|row| row.lease).collect();
         // A node id that comes again under another token was lost under the first. Rows without a
         // second in common cannot be one Term: the new ones go on.
@@ -897,8 +904,8 @@ fn all_by_hand(node_ids: &[u32]) -> Error {
     Error::new(
         ErrorKind::NodesExhausted,
         format!(
-            "the store has granted the node ids {node_ids:?}, which this process has by hand; they \
-             are given back. Lease all node ids of an id column, or give all of them by hand"
+            "the store has no node ids but {node_ids:?}, which this process has by hand; lease all \
+             node ids of an id column, or give all of them by hand"
         ),
     )
 }

@@ -559,6 +559,55 @@ fn a_grant_that_is_of_no_use_goes_back() {
 }
 
 #[test]
+fn node_ids_that_are_in_use_by_hand_go_back() {
+    let by_hand = |granted: &[u32]| granted.iter().copied().filter(|node| *node < 5).collect();
+    let release = |token, node_id, start| Release {
+        token,
+        node_ids: vec![node_id],
+        used_until: START + start,
+    };
+
+    // All of a first grant, then some of it.
+    let mut script = Script::new(Options { node_count: 2, ..Options::default() });
+    script.keeper = script.keeper.by_hand(by_hand);
+    let first = script.is_granted(&[lease(3, 0, 300), lease(4, 0, 300)]);
+    assert_eq!(script.fails_with(), Some("NODES_EXHAUSTED"));
+    let second = script.is_granted(&[lease(2, 0, 300), lease(7, 0, 300)]);
+    // All of what was still missing.
+    let third = script.is_granted(&[lease(1, 0, 300)]);
+    assert_eq!(script.opens(), [7], "begins with what there is");
+    for (token, node_id) in [(first, 3), (first, 4), (second, 2), (third, 1)] {
+        assert_eq!(script.releases(), release(token, node_id, 0));
+    }
+
+    // Some of what the next round brings.
+    script.is_extended(&[lease(7, 0, 390)]);
+    assert!(matches!(script.step(), Step::Extend { .. }));
+    script.answer(Answer::Extended(Ok(())));
+    let fourth = script.is_granted(&[lease(0, 90, 390), lease(8, 90, 390)]);
+    assert_eq!(script.replaces(START + 91).0, [7, 8]);
+    assert_eq!(script.releases(), release(fourth, 0, 90));
+
+    // And of a lease in the place of a lost one.
+    script.pass(90);
+    while let (Step::Renew(request), _) = script.wakes() {
+        let lost = request.reply(Renewed::Lost { now: script.second() });
+        script.answer(Answer::Renewed(Ok(lost)));
+        if matches!(script.step(), Step::Replace { .. }) {
+            script.replaces(script.second());
+        }
+    }
+    let start = script.second() - START;
+    let fifth = script.is_granted(&[lease(4, start, start + 300), lease(9, start, start + 300)]);
+    assert_eq!(script.replaces(START + start + 1).0, [9]);
+    script.is_told(Acquired::Busy { now: script.second(), free_at: None });
+    let released: Vec<_> =
+        std::iter::from_fn(|| matches!(script.step(), Step::Release(_)).then(|| script.releases()))
+            .collect();
+    assert!(released.contains(&release(fifth, 4, start)), "{released:?}");
+}
+
+#[test]
 fn shows_no_token() {
     let (script, token) = Script::holding(1, &[lease(7, 0, 300)]);
     let shown = format!("{:?}", script.keeper);

@@ -15,7 +15,7 @@ use std::{
 };
 
 use randflake::{
-    Clock, Error, ErrorKind, Field, Id, Layout, Result, Secret, Snowflake, SystemClock,
+    Clock, Error, ErrorKind, Field, Id, Layout, Randflake, Result, Secret, Snowflake, SystemClock,
 };
 use randflake_leases::{
     Acquire, Acquired, Fence, Fenced, LeaseStore, Leased, LeasedBuilder, Location, MemoryStore,
@@ -308,6 +308,34 @@ fn a_lost_lease_is_replaced() {
         // Its node ids are drawn at random: now and then they are those of the lost lease.
         status.losses == 1 && status.end_exclusive > lost.end_exclusive
     });
+}
+
+#[test]
+fn what_this_process_has_by_hand_is_not_leased() {
+    let (shared, secret) = (Shared::of(4), Secret::random());
+    let by_hand =
+        |node_id| Randflake::builder(&secret).node_id(node_id).restart_safe(false).build();
+    // Closed or not, its seconds were this process's.
+    let open = by_hand(0).expect("free");
+    by_hand(2).expect("free");
+    let flakes = [0; 2].map(|_| short(shared.location(), &secret).open().expect("two are free"));
+    let mut node_ids = flakes.each_ref().map(|flake| flake.node_ids()[0]);
+    node_ids.sort_unstable();
+    assert_eq!(node_ids, [1, 3]);
+    for node_id in node_ids {
+        assert_eq!(kind(by_hand(node_id)), Err(ErrorKind::NodeInUse));
+    }
+    open.generate().expect("goes on");
+    flakes.each_ref().map(|flake| flake.generate().expect("goes on"));
+
+    // All of them by hand: the store has something, but not for this process.
+    let (shared, secret) = (Shared::of(1), Secret::random());
+    Randflake::builder(&secret).node_id(0).build().expect("free");
+    let flake = short(shared.location(), &secret).acquire_timeout(Duration::from_millis(300));
+    let error = flake.open().expect_err("refused");
+    assert_eq!(error.kind(), ErrorKind::NodesExhausted);
+    assert!(error.to_string().contains("by hand"), "{error}");
+    assert!(shared.releases.load(Ordering::Relaxed) > 0, "it was given back");
 }
 
 #[test]
