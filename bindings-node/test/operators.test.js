@@ -32,7 +32,7 @@ async function refused(promise, code, pattern = /./) {
   })
 }
 
-/** Runs SQL in another process: another SQLite in this one would drop the locks of ours. */
+/** Runs SQL in another process: another SQLite in this one could undo ours. */
 function sqlite(store, sql) {
   const program = `import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1])

@@ -15,13 +15,13 @@ const SECRET = 'dffd6021bb2bd5b0af676290809ec3a5'
 /** Returns the path of a store that is removed after the test. */
 function newStore(t) {
   const folder = mkdtempSync(join(tmpdir(), 'randflake-leased-'))
-  t.after(() => rmSync(folder, { recursive: true }))
+  t.after(() => rmSync(folder, { recursive: true, maxRetries: 20 })) // a keeper may write meanwhile
   return join(folder, 'ids.db')
 }
 
 /**
- * Returns the node ids that are leased. Another process looks: another SQLite in this one would
- * drop the locks of ours.
+ * Returns the node ids that are leased. Another process looks: another SQLite in this one could
+ * undo a transaction of ours.
  */
 function heldIn(store) {
   const look = `import sqlite3, sys

@@ -122,7 +122,7 @@ def eventually(is_so: Callable[[], bool]) -> None:
 def ends_in(store: Path) -> dict[int, int]:
     """Returns the end of the last lease of each node id.
 
-    Asks in a process of its own: closing a file drops the locks that its process has on it.
+    Asks in a process of its own: another SQLite in this one could undo a transaction of ours.
     """
     code = """
 import json, sqlite3, sys

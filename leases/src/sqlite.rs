@@ -1,9 +1,13 @@
-//! No connection is open between two operations: whoever forks must not have one, and closing
-//! another one on the same file would drop its locks.
+//! No connection is open between two operations: whoever forks must not have one. During one a
+//! lock on a file beside the database keeps all others out.
 #![allow(clippy::doc_markdown, reason = "SQLite is a name")]
 
+mod lock;
+
 use std::{
-    fmt, fs, io,
+    fmt, fs,
+    fs::Metadata,
+    io,
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -12,6 +16,7 @@ use std::{
 use randflake::{Clock, SystemClock};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row as SqlRow, ffi, params};
 
+use self::lock::Lock;
 use crate::{
     Acquire, Acquired, Error, ErrorKind, Fence, Fenced, LeaseStore, Limits, Made, Namespace, Note,
     Release, Released, Renew, Renewed, Reply, Result, Token,
@@ -36,10 +41,15 @@ const LONGEST_PAUSE: u64 = 16_384;
 /// What is granted is on the disk before it is told. Processes may be killed, stopped and forked
 /// at any time, and the machine may lose power.
 ///
+/// Beside `ids.db` lie `ids.db-lock`, an empty file whose lock keeps all users of the database
+/// apart, and `ids.db-journal` while something is written, or empty. To copy a database that is in
+/// use, hold that lock: `flock ids.db-lock sqlite3 ids.db ".backup copy.db"`.
+///
 /// **It does not protect from** copies of the file (each copy grants the same node ids), removing
-/// it while leases run, network file systems (refused), machines cloned while running, containers
-/// with a file system each, and *another* SQLite that opens this file in the same process: when
-/// that one closes it, the operating system drops the locks of all.
+/// it or its lock file while leases run, network file systems (refused), hard links to the file and
+/// mounts of the file alone (refused where they are noticed), machines cloned while running,
+/// containers with a file system each, and *another* SQLite that opens the file in the same process
+/// and may undo a transaction that is under way. Several copies of this library may.
 ///
 /// ```
 /// use randflake::{Clock, Secret, SystemClock};
@@ -163,6 +173,7 @@ impl SqliteStore {
             match self.once(&operation) {
                 Ok(outcome) => return Ok(outcome),
                 Err(Failure::Told(error)) => return Err(error),
+                Err(Failure::Locked) => {}
                 Err(Failure::Sqlite(error)) if is_busy(&error) => {}
                 Err(Failure::Sqlite(error)) => return Err(self.explain(&error)),
             }
@@ -187,17 +198,18 @@ impl SqliteStore {
         operation: impl Fn(&mut Transaction<'_>, i64) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let exclusive = Exclusive::take()?;
-        let before = self.file()?;
-        if let Some(known) = self.known
-            && before != Some(known.file)
-        {
-            return Err(self.replaced().into());
+        let database = self.resolve()?;
+        self.check_file_system(&database)?;
+        let lock = Lock::try_take(&database, self.known_file(&database)?.as_ref());
+        let lock = lock.map_err(|error| self.cannot_lock(&database, &error))?;
+        let lock = lock.ok_or(Failure::Locked)?;
+        // Once more: now nobody else can make it.
+        let before = self.known_file(&database)?;
+        if let Some(metadata) = &before {
+            self.check_paths(&database, metadata)?;
         }
-        if before.is_none() {
-            self.namespace.may_make()?;
-        }
-        self.check_file_system(before.is_some())?;
-        let connection = self.open(before.is_none())?;
+        let file = before.as_ref().map(file_id);
+        let connection = open(&database, before.is_none())?;
         connection.execute_batch("begin immediate")?;
         let store_id = self.store_id(&connection)?;
         if self.known.is_some_and(|known| known.store_id != store_id) {
@@ -205,33 +217,22 @@ impl SqliteStore {
         }
         let now = unix_second(&*self.clock)?;
         let outcome = operation(&mut Transaction::of(&connection, &self.namespace)?, now)?;
+        if !lock.is_current().map_err(|error| self.cannot_lock(&database, &error))? {
+            return Err(Failure::Locked); // others may have locked another file
+        }
         connection.execute_batch("commit")?;
         connection.close().map_err(|(_, error)| error)?;
         // A commit into a file that was unlinked meanwhile has granted nothing.
-        let after = self.file()?;
+        let after = self.file(&database)?.as_ref().map(file_id);
+        drop(lock);
         drop(exclusive);
         match after {
-            Some(file) if before.is_none_or(|before| before == file) => {
-                self.known = Some(Known { store_id, file });
+            Some(after) if file.is_none_or(|before| before == after) => {
+                self.known = Some(Known { store_id, file: after });
                 Ok(outcome)
             }
             _ => Err(self.replaced().into()),
         }
-    }
-
-    fn open(&self, create: bool) -> Result<Connection, Failure> {
-        let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
-        let connection = Connection::open_with_flags(&self.path, flags)?;
-        // Whoever waits must not hold the lock that forks wait for.
-        connection.busy_timeout(Duration::ZERO)?;
-        // A write-ahead log would be made and folded up by every operation. With `full`, this
-        // journal is on the disk, empty, before a commit returns; a deleted one may come back
-        // after a power cut and undo the commit. `fullfsync` has a meaning on macOS alone.
-        connection.execute_batch(
-            "pragma journal_mode = truncate; pragma synchronous = full; pragma fullfsync = 1",
-        )?;
-        Ok(connection)
     }
 
     /// Returns which store the file is; makes it one if it is empty.
@@ -263,14 +264,43 @@ impl SqliteStore {
         Ok(store_id)
     }
 
-    /// Returns which file is at the path, if any.
-    fn file(&self) -> Result<Option<FileId>> {
-        match fs::metadata(&self.path) {
+    /// Returns the path that all names of the file lead to.
+    fn resolve(&self) -> Result<PathBuf> {
+        lock::resolve(&self.path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => self.wrong_path(format_args!(
+                "the directory {} is missing; make it first",
+                self.directory().display()
+            )),
+            io::ErrorKind::NotADirectory
+            | io::ErrorKind::IsADirectory
+            | io::ErrorKind::PermissionDenied => self.wrong_path(format_args!("{error}")),
+            _ => self.unavailable(format_args!("{error}")),
+        })
+    }
+
+    /// Returns what is known of the file, which may be missing if it may be made.
+    fn known_file(&self, database: &Path) -> Result<Option<Metadata>> {
+        let found = self.file(database)?;
+        if self.known.is_some_and(|known| found.as_ref().map(file_id) != Some(known.file)) {
+            return Err(self.replaced());
+        }
+        if found.is_none() {
+            self.namespace.may_make()?;
+        }
+        Ok(found)
+    }
+
+    /// Returns what is at the path, if anything.
+    fn file(&self, database: &Path) -> Result<Option<Metadata>> {
+        match fs::symlink_metadata(database) {
             Ok(metadata) if metadata.is_dir() => {
-                Err(self.unavailable(format_args!("it is a directory")))
+                Err(self.wrong_path(format_args!("it is a directory; name a file in it")))
             }
-            Ok(metadata) => Ok(Some(file_id(&metadata))),
+            Ok(metadata) => Ok(Some(metadata)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Err(self.wrong_path(format_args!("{error}")))
+            }
             Err(error) => Err(self.unavailable(format_args!("{error}"))),
         }
     }
@@ -279,15 +309,48 @@ impl SqliteStore {
         self.path.parent().unwrap_or(&self.path)
     }
 
-    fn check_file_system(&self, exists: bool) -> Result<()> {
-        if !exists && !self.directory().is_dir() {
-            return Err(self.unavailable(format_args!(
-                "the directory {} is missing; make it first",
+    fn cannot_lock(&self, database: &Path, error: &io::Error) -> Error {
+        let path = lock::path_of(database);
+        let why = format_args!("its lock file {} cannot be locked: {error}", path.display());
+        match error.kind() {
+            io::ErrorKind::StorageFull => {
+                self.unavailable(format_args!("the disk is full; nothing was granted or lost"))
+            }
+            io::ErrorKind::ReadOnlyFilesystem => self.wrong_path(format_args!(
+                "the file or its directory is read-only, and every operation writes"
+            )),
+            io::ErrorKind::PermissionDenied => self.wrong_path(format_args!(
+                "its lock file {} cannot be opened; may this user read it, and write into {}?",
+                path.display(),
                 self.directory().display()
-            )));
+            )),
+            _ => self.unavailable(why),
         }
-        let path = if exists { &self.path } else { self.directory() };
-        match network_file_system(path) {
+    }
+
+    /// Refuses a file that has other paths, beside which others would lock another file.
+    fn check_paths(&self, database: &Path, metadata: &Metadata) -> Result<()> {
+        let Some(why) = lock::other_paths(database, metadata, self.known.is_none()) else {
+            return Ok(());
+        };
+        Err(Error::new(
+            ErrorKind::WeakStore,
+            format!(
+                "{} {why}: processes that reach it by another path would not see the lock of this \
+                 one; let all of them use one path, in a directory that they share",
+                self.path.display()
+            ),
+        ))
+    }
+
+    fn check_file_system(&self, database: &Path) -> Result<()> {
+        let name = match network_file_system(database) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                network_file_system(database.parent().unwrap_or(database))
+            }
+            found => found,
+        };
+        match name {
             Ok(name) => self.allow(name),
             Err(error) => Err(self.unavailable(format_args!("{error}"))),
         }
@@ -319,6 +382,16 @@ impl SqliteStore {
         )
     }
 
+    /// What was a store once may be one again; what never was is no place for one.
+    fn wrong_path(&self, why: fmt::Arguments<'_>) -> Error {
+        match self.known {
+            Some(_) => self.unavailable(why),
+            None => {
+                Error::invalid_argument(format!("{} cannot be a store: {why}", self.path.display()))
+            }
+        }
+    }
+
     fn unavailable(&self, why: fmt::Arguments<'_>) -> Error {
         Error::new(
             ErrorKind::StoreUnavailable,
@@ -337,10 +410,10 @@ impl SqliteStore {
             ErrorCode::DiskFull => {
                 self.unavailable(format_args!("the disk is full; nothing was granted or lost"))
             }
-            ErrorCode::ReadOnly => self.unavailable(format_args!(
+            ErrorCode::ReadOnly => self.wrong_path(format_args!(
                 "the file or its directory is read-only, and every operation writes"
             )),
-            ErrorCode::CannotOpen | ErrorCode::PermissionDenied => self.unavailable(format_args!(
+            ErrorCode::CannotOpen | ErrorCode::PermissionDenied => self.wrong_path(format_args!(
                 "it cannot be opened; may this user write the file and into {}?",
                 self.directory().display()
             )),
@@ -424,6 +497,24 @@ impl LeaseStore for SqliteStore {
         })
         .map(|outcome| request.reply(outcome))
     }
+}
+
+fn open(database: &Path, create: bool) -> Result<Connection, Failure> {
+    // No links: whoever puts one there meanwhile would lead to a database of another lock.
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
+    let connection = Connection::open_with_flags(database, flags)?;
+    // Whoever waits must not hold the lock that forks wait for.
+    connection.busy_timeout(Duration::ZERO)?;
+    // A write-ahead log would be made and folded up by every operation. With `full`, this
+    // journal is on the disk, empty, before a commit returns; a deleted one may come back
+    // after a power cut and undo the commit. `fullfsync` has a meaning on macOS alone.
+    connection.execute_batch(
+        "pragma journal_mode = truncate; pragma synchronous = full; pragma fullfsync = 1",
+    )?;
+    Ok(connection)
 }
 
 /// Returns what the client's clock shows by now: it went on while others had the file.
@@ -585,6 +676,8 @@ fn node(row: &SqlRow<'_>) -> rusqlite::Result<(u32, Row)> {
 
 /// Why an attempt failed.
 enum Failure {
+    /// Somebody else has the lock.
+    Locked,
     /// SQLite's word, which may only mean that another process is at it.
     Sqlite(rusqlite::Error),
     /// The last word.
@@ -608,14 +701,14 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 #[cfg(unix)]
-fn file_id(metadata: &fs::Metadata) -> FileId {
+fn file_id(metadata: &Metadata) -> FileId {
     use std::os::unix::fs::MetadataExt;
     (metadata.dev(), metadata.ino())
 }
 
 /// Here only the store's own id tells files apart.
 #[cfg(not(unix))]
-fn file_id(_metadata: &fs::Metadata) -> FileId {
+fn file_id(_metadata: &Metadata) -> FileId {
     (0, 0)
 }
 

@@ -7,10 +7,14 @@ mod common;
 
 use std::{
     fs,
-    os::unix::fs::{MetadataExt, PermissionsExt},
+    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
     path::{Path, PathBuf},
     process::Command,
-    sync::mpsc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+        mpsc,
+    },
     thread,
     time::Duration,
 };
@@ -81,7 +85,7 @@ fn remembers_what_it_granted() {
     let files: Vec<_> = fs::read_dir(scratch.directory())
         .expect("the directory")
         .map(|entry| entry.expect("an entry").file_name())
-        .filter(|name| name != "ids.db" && name != "ids.db-journal")
+        .filter(|name| !["ids.db", "ids.db-journal", "ids.db-lock"].iter().any(|ours| name == ours))
         .collect();
     assert!(files.is_empty(), "and left behind: {files:?}");
 }
@@ -192,6 +196,98 @@ fn a_file_that_goes_in_the_middle_has_granted_nothing() {
     }
 }
 
+fn lock_file(path: &Path) -> PathBuf {
+    path.with_extension("db-lock")
+}
+
+#[test]
+fn all_names_of_a_file_share_one_lock() {
+    let scratch = Scratch::new();
+    let (path, link, folder) =
+        (scratch.path("ids.db"), scratch.path("link.db"), scratch.path("folder"));
+    symlink("ids.db", &link).expect("a link to a file that is not there yet");
+    symlink(scratch.directory(), &folder).expect("a link to the directory");
+    let token = Token::random();
+    let lease = granted(&mut store(&link), token, START);
+    let names = [path.clone(), link, folder.join("ids.db"), folder.join("./link.db")];
+    for name in &names {
+        assert_eq!(granted(&mut store(name), token, START), lease, "{}", name.display());
+    }
+    let lock = fs::File::open(lock_file(&path)).expect("the lock file");
+    lock.lock().expect("nobody has it");
+    for name in &names {
+        let outcome = acquire(&mut store(name).patience(Duration::ZERO), token, 1, START);
+        refused(outcome, ErrorKind::StoreUnavailable, "other processes");
+    }
+    lock.unlock().expect("ours");
+    assert_eq!(granted(&mut store(&path), token, START), lease);
+    assert!(!scratch.path("link.db-lock").exists());
+}
+
+/// Beside each name others would lock another file.
+#[test]
+fn a_file_with_two_names_is_refused() {
+    let scratch = Scratch::new();
+    let (path, other) = (scratch.path("ids.db"), scratch.path("other.db"));
+    let mut holder = store(&path);
+    granted(&mut holder, Token::random(), START);
+    fs::hard_link(&path, &other).expect("the same disk");
+    for store in [&mut holder, &mut store(&path), &mut store(&other)] {
+        refused(acquire(store, Token::random(), 1, START), ErrorKind::WeakStore, "hard link");
+    }
+    fs::remove_file(other).expect("a name");
+    granted(&mut holder, Token::random(), START);
+}
+
+#[test]
+fn a_file_that_is_mounted_by_itself_is_refused() {
+    let Some(disk) = Disk::new("size=1m") else {
+        return;
+    };
+    let (path, mounted) = (disk.0.path("ids.db"), disk.0.path("mounted.db"));
+    granted(&mut store(&path), Token::random(), START);
+    fs::write(&mounted, "").expect("a place");
+    assert!(mount(&["--bind", path.to_str().expect("text")], &mounted), "a file over a file");
+    let outcome = acquire(&mut store(&mounted), Token::random(), 1, START);
+    refused(outcome, ErrorKind::WeakStore, "mounted by itself");
+    granted(&mut store(&path), Token::random(), START);
+    assert!(Command::new("umount").arg(&mounted).status().is_ok_and(|status| status.success()));
+}
+
+#[test]
+fn a_lock_file_that_is_removed_in_the_middle_is_noticed() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    granted(&mut store(&path), Token::random(), START);
+    let (there, removals) = (path.clone(), Arc::new(AtomicU32::new(0)));
+    let removed = Arc::clone(&removals);
+    // The second reading of the clock is in the middle of the transaction.
+    let mut unlucky = store(&path).clock(move || {
+        if removed.fetch_add(1, Ordering::Relaxed) == 1 {
+            fs::remove_file(lock_file(&there)).expect("the lock file");
+        }
+        START * common::SECOND
+    });
+    granted(&mut unlucky, Token::random(), START);
+    assert_eq!(removals.load(Ordering::Relaxed), 3, "it has begun again");
+    assert!(lock_file(&path).exists());
+}
+
+#[test]
+fn whoever_may_use_the_file_may_lock_it() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    granted(&mut store(&path), Token::random(), START);
+    for mode in [0o660, 0o600, 0o644] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("ours");
+        granted(&mut store(&path), Token::random(), START);
+        let lock = fs::metadata(lock_file(&path)).expect("the lock file");
+        assert_eq!(lock.mode() & 0o777, mode);
+    }
+    fs::set_permissions(lock_file(&path), fs::Permissions::from_mode(0o444)).expect("ours");
+    granted(&mut store(&path), Token::random(), START);
+}
+
 /// The breaker that the documentation names. Whoever changes this changes the documentation.
 #[test]
 fn a_copy_cannot_be_told_from_its_original() {
@@ -267,9 +363,9 @@ fn paths_that_cannot_be_shared_are_refused() {
     }
     let scratch = Scratch::new();
     let missing = acquire(&mut store(scratch.path("no/such/ids.db")), Token::random(), 1, START);
-    refused(missing, ErrorKind::StoreUnavailable, "no/such is missing");
+    refused(missing, ErrorKind::InvalidArgument, "no/such is missing");
     let directory = acquire(&mut store(scratch.directory()), Token::random(), 1, START);
-    refused(directory, ErrorKind::StoreUnavailable, "is a directory");
+    refused(directory, ErrorKind::InvalidArgument, "is a directory");
     assert!(!scratch.path("no").exists());
 }
 
@@ -516,8 +612,7 @@ fn a_read_only_disk_is_named_and_loses_nothing() {
     disk.remount("ro");
     for mut store in [store(&path), store(disk.0.path("new.db"))] {
         let outcome = acquire(&mut store, Token::random(), 1, START);
-        let error = outcome.expect_err("nothing can be written");
-        assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
+        refused(outcome, ErrorKind::InvalidArgument, "read-only");
     }
     dial.pass(1);
     let outcome = renew(&mut holder, token, lease.node_id, dial.now());
@@ -542,10 +637,10 @@ fn a_file_that_may_not_be_written_is_named() {
         return;
     }
     let outcome = acquire(&mut store(&path), Token::random(), 1, START);
-    refused(outcome, ErrorKind::StoreUnavailable, "read-only");
+    refused(outcome, ErrorKind::InvalidArgument, "read-only");
     set(&path, 0o000);
     let outcome = acquire(&mut store(&path), Token::random(), 1, START);
-    refused(outcome, ErrorKind::StoreUnavailable, "cannot be opened");
+    refused(outcome, ErrorKind::InvalidArgument, "cannot be opened");
     set(&path, 0o644);
     granted(&mut store(&path), token, START);
 }

@@ -15,6 +15,7 @@ mod common;
 fn main() {
     match std::env::var("ROLE").as_deref() {
         Ok("fleet") => linux::fleet_member(),
+        Ok("reader") => linux::reading_holder(),
         Ok("crash") => linux::crashing_holder(),
         Ok("stop") => linux::stopping_holder(),
         Ok("die") => linux::dying_holder(),
@@ -41,7 +42,7 @@ mod linux {
     use std::{
         collections::HashMap,
         env, fs,
-        io::{BufRead, BufReader, Write},
+        io::{BufRead, BufReader, Read, Write},
         path::{Path, PathBuf},
         process::{Child, Command, Stdio},
         sync::{
@@ -75,6 +76,7 @@ mod linux {
 
     pub(crate) const TESTS: &[(&str, fn())] = &[
         ("many_processes_share_one_file", many_processes_share_one_file),
+        ("reading_the_file_frees_no_lock", reading_the_file_frees_no_lock),
         ("killed_holders_keep_their_seconds", killed_holders_keep_their_seconds),
         ("one_that_dies_with_the_file_open_frees_it", one_that_dies_with_the_file_open_frees_it),
         ("one_that_is_stopped_with_the_file_is_named", one_that_is_stopped_with_the_file_is_named),
@@ -171,6 +173,58 @@ mod linux {
         }
         assert_eq!(stamped.len(), PROCESSES * LIVES);
         assert_disjoint(stamped);
+    }
+
+    // Read by others in the same process.
+
+    const READ_ATTEMPTS: u32 = 300;
+
+    /// Reads the file all the time, which drops the locks that SQLite has on it in this process.
+    /// A node id that is held has a file of its name, which can be made only once.
+    pub(crate) fn reading_holder() {
+        let (store, path) = (store_of_the_role(), PathBuf::from(variable("STORE")));
+        let mut store = store.clock(Dial::new(START).clock());
+        let is_done = AtomicBool::new(false);
+        let hold = |store: &mut SqliteStore| -> Result<(), String> {
+            let token = Token::random();
+            let acquired = acquire(store, token, 1, START).map_err(|error| error.to_string())?;
+            let Acquired::Granted { leases, .. } = acquired else { return Ok(()) };
+            let NodeLease { node_id, start, .. } = leases[0];
+            let mark = path.with_file_name(node_id.to_string());
+            fs::File::create_new(&mark).map_err(|_| format!("{node_id} is held by two"))?;
+            thread::yield_now();
+            fs::remove_file(&mark).map_err(|error| error.to_string())?;
+            match release(store, token, node_id, start) {
+                Ok(1) => Ok(()),
+                other => Err(format!("{node_id} was lost: {other:?}")),
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    let read = fs::File::open(&path).and_then(|mut file| file.read(&mut [0; 16]));
+                    read.expect("the file is there");
+                }
+            });
+            let failed = (0..READ_ATTEMPTS).find_map(|_| hold(&mut store).err());
+            is_done.store(true, Ordering::Relaxed);
+            if let Some(failed) = failed {
+                say(&failed);
+            }
+        });
+    }
+
+    fn reading_the_file_frees_no_lock() {
+        let scratch = Scratch::new();
+        let path = scratch.path("ids.db");
+        let mut store = SqliteStore::new(&path, namespace(3)).expect("a path");
+        store.init(false).expect("makes the file");
+        let holders = [(); 2].map(|()| start("reader", &path, 3, 0));
+        for holder in holders {
+            let output = holder.wait_with_output().expect("it ends");
+            assert!(output.status.success(), "one failed: {output:?}");
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+        }
     }
 
     // Killed.
