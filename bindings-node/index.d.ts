@@ -252,9 +252,10 @@ export interface LeaseOptions {
    */
   maxDriftSeconds?: number | undefined
   /**
-   * Makes the namespace, and for PostgreSQL its tables, with the first lease if it is not there;
-   * false unless set. Who finds an empty store cannot tell a new one from one that has lost
-   * everything: {@link initStore} once is safer. Not for Redis, and not for files.
+   * Makes the namespace, and for PostgreSQL its tables, with the first lease if it is not there.
+   * Unless set, that is done in a file, which is made, too, and not in a server. Who finds an empty
+   * store cannot tell a new one from one that has lost everything: {@link initStore} once is safer.
+   * With `false` a file that was lost is `STORE_NOT_INITIALIZED`. `true` is not for Redis.
    */
   create?: boolean | undefined
   /**
@@ -318,35 +319,40 @@ export interface InitOptions {
   maxTtlSeconds?: number | undefined
   /** By how many whole seconds clocks may differ, 0 to a sixth of that; 5 unless set. */
   maxSkewSeconds?: number | undefined
-  /**
-   * Has a new namespace grant nothing for the longest lease and the largest skew: wanted wherever
-   * the store may have held it before and lost it, as where the file was removed, for its leases
-   * may still run. False unless set.
-   */
-  quarantine?: boolean | undefined
   /** As in {@link LeaseOptions}; not for files. */
   allowWeakStore?: boolean | undefined
 }
 
 /**
- * Makes a namespace, and for PostgreSQL its tables, if it is not there, and checks it if it is.
- * Called once, before the first lease. A SQLite file is made if it is missing; its first lease does
- * that as well, but without a quarantine.
+ * How a namespace is made: `new` if the store has never had it; `quarantine` if it may have had it
+ * and lost it, as after a restart without its data or where the file was removed, or if you cannot
+ * tell. Then it grants nothing for the longest lease and the largest skew, until every earlier
+ * lease is over.
+ */
+export type InitMode = 'new' | 'quarantine'
+
+/**
+ * Makes a namespace, and for PostgreSQL its tables, if it is not there. One that is there is
+ * checked, and stays as it is. Called once, when the store is set up, and not with each start or
+ * deploy: after a loss of the store `new` repeats ids. A SQLite file is made if it is missing; its
+ * first lease does that as well, as `new`.
  *
  * @param store the path of a SQLite file or its `file:` URL, the URL of a server, or a
  *   {@link StoreClient}.
  * @param secret that of the id column; it is not kept in the store. `undefined` for a namespace of
  *   {@link Snowflake}, which has a `layout` instead.
+ * @param mode there is no default: see {@link InitMode}.
  * @throws {RandflakeError} as a rejection, always: `STORE_UNAVAILABLE`, `SECRET_MISMATCH`,
  *   `WEAK_STORE`, `DRIVER_MISSING`, `INVALID_SECRET`, `INVALID_ARGUMENT`.
  * @example
- * await initStore('postgresql://app@localhost/app', secret, { namespace: 'orders' })
- * await initStore('redis://localhost', undefined, { namespace: 'posts', layout: 'twitter' })
- * await initStore('ids.db', secret, { quarantine: true })
+ * await initStore('postgresql://app@localhost/app', secret, 'new', { namespace: 'orders' })
+ * await initStore('redis://localhost', undefined, 'new', { namespace: 'posts', layout: 'twitter' })
+ * await initStore('ids.db', secret, 'quarantine')
  */
 export function initStore(
   store: string | URL | StoreClient,
   secret: Uint8Array | string | undefined,
+  mode: InitMode,
   options?: InitOptions,
 ): Promise<void>
 

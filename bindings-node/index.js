@@ -514,10 +514,10 @@ class Snowflake {
   }
 }
 
-async function initStore(store, secret, options) {
+async function initStore(store, secret, mode, options) {
   const layout = layoutIn(options)
   const maker = layout === undefined ? native : layoutOf(layout)
-  const made = maker.initStore(storeOf(store), secret, options)
+  const made = maker.initStore(storeOf(store), secret, mode, options)
   if (layout === undefined) warnIfWeak(secret)
   await made
 }

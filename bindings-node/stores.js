@@ -244,8 +244,9 @@ function etcdOf(url, RandflakeError) {
         const request = { method: 'POST', body, headers, redirect: 'error', signal }
         const answer = await fetch(member + path, request)
         const text = await textOf(answer)
+        const date = answer.headers.get('date')
         members = [...members.slice(turn), ...members.slice(0, turn)]
-        return { status: answer.status, text }
+        return { status: answer.status, text, date }
       } catch (error) {
         failure = error.cause ?? error
       }
@@ -270,7 +271,7 @@ function etcdOf(url, RandflakeError) {
         await logIn()
         answer = await post(path, body)
       }
-      return [[answer.text]]
+      return [[answer.text, answer.date]]
     },
   }
 }

@@ -3,7 +3,7 @@
 use std::{ffi::CStr, sync::Arc, time::Duration};
 
 use randflake::{Error, ErrorKind, Id, Layout, Lease, Result, Secret};
-use randflake_leases::{Namespace, NodeLease};
+use randflake_leases::{InitMode, Namespace, NodeLease};
 
 use crate::{
     clock::InjectedClock,
@@ -77,7 +77,7 @@ pub(crate) const SNOWFLAKE_LEASE_OPTIONS: &[&str] = &[
     "allowWeakStore",
 ];
 const INIT_OPTIONS: &[&str] =
-    &["layout", "namespace", "maxTtlSeconds", "maxSkewSeconds", "quarantine", "allowWeakStore"];
+    &["layout", "namespace", "maxTtlSeconds", "maxSkewSeconds", "allowWeakStore"];
 const NODE_STATUS: &[&str] =
     &["nodeId", "state", "start", "endExclusive", "secondsLeft", "isFar", "note"];
 const OPERATOR_OPTIONS: &[&str] = &["namespace"];
@@ -138,14 +138,18 @@ pub(crate) fn lease_options(value: Value<'_>, known: &[&str]) -> Result<LeaseOpt
     Ok(options)
 }
 
-/// Takes the namespace to make, whether with a quarantine, and whether it was said that a weak store
-/// is allowed.
+/// Takes how to make a namespace.
+pub(crate) fn init_mode(value: Value<'_>) -> Result<InitMode> {
+    value.read_text(str::parse).unwrap_or_else(|| "".parse())
+}
+
+/// Takes the namespace to make, and whether it was said that a weak store is allowed.
 pub(crate) fn init_options(
     value: Value<'_>,
     named: impl FnOnce(String) -> Result<Namespace>,
-) -> Result<(Namespace, bool, Option<bool>)> {
+) -> Result<(Namespace, Option<bool>)> {
     if value.is_undefined() {
-        return Ok((named(DEFAULT_NAMESPACE.into())?, false, None));
+        return Ok((named(DEFAULT_NAMESPACE.into())?, None));
     }
     check_names(value, "the options", INIT_OPTIONS, ErrorKind::InvalidArgument)?;
     let name = namespace(value)?;
@@ -155,8 +159,7 @@ pub(crate) fn init_options(
     let limits = named.limits();
     let made = named
         .max_ttl_and_skew(max_ttl.unwrap_or(limits.max_ttl), max_skew.unwrap_or(limits.max_skew))?;
-    let quarantine = boolean(value, c"quarantine")?.unwrap_or_default();
-    Ok((made, quarantine, boolean(value, c"allowWeakStore")?))
+    Ok((made, boolean(value, c"allowWeakStore")?))
 }
 
 /// Takes a namespace by its name.
@@ -240,10 +243,9 @@ pub(crate) fn store(
             ..server(value)?
         }));
     }
-    if create.or(allow_weak).is_some() {
+    if allow_weak.is_some() {
         return Err(Error::invalid_argument(
-            "create and allowWeakStore are for stores with a server; a SQLite file is made if it is \
-             missing",
+            "allowWeakStore is for Redis; a SQLite file keeps what it has granted",
         ));
     }
     let path = value.read_text(str::to_owned).map(Store::Path);

@@ -54,17 +54,17 @@ pub(crate) fn store(
 pub(crate) fn init<'call>(
     leases: &Arc<Leases>,
     js: Js<'call>,
-    [place, secret, options]: [Value<'call>; 3],
+    [place, secret, mode, options]: [Value<'call>; 4],
 ) -> Result<Value<'call>> {
     let secret = arguments::secret(secret)?;
-    init_namespace(leases, js, place, options, |name| Namespace::new(name, &secret))
+    init_namespace(leases, js, [place, mode, options], |name| Namespace::new(name, &secret))
 }
 
 /// Promises that a namespace of a layout is there.
 pub(crate) fn init_layout<'call>(
     (layout, leases): &(Layout, Arc<Leases>),
     js: Js<'call>,
-    [place, secret, options]: [Value<'call>; 3],
+    [place, secret, mode, options]: [Value<'call>; 4],
 ) -> Result<Value<'call>> {
     if !secret.is_undefined() {
         return Err(Error::invalid_argument(
@@ -72,25 +72,25 @@ pub(crate) fn init_layout<'call>(
              option layout the secret must be undefined",
         ));
     }
-    init_namespace(leases, js, place, options, |name| Namespace::for_layout(name, *layout))
+    init_namespace(leases, js, [place, mode, options], |name| Namespace::for_layout(name, *layout))
 }
 
 fn init_namespace<'call>(
     leases: &Arc<Leases>,
     js: Js<'call>,
-    place: Value<'call>,
-    options: Value<'call>,
+    [place, mode, options]: [Value<'call>; 3],
     named: impl FnOnce(String) -> Result<Namespace>,
 ) -> Result<Value<'call>> {
-    let (namespace, quarantine, allow_weak) = arguments::init_options(options, named)?;
+    let mode = arguments::init_mode(mode)?;
+    let (namespace, allow_weak) = arguments::init_options(options, named)?;
     match arguments::store(place, None, allow_weak)? {
         Store::Path(path) => {
             let location = Location::from(path);
-            js.promise(move || location.init(&namespace, quarantine), |js, ()| js.undefined())
+            js.promise(move || location.init(&namespace, mode), |js, ()| js.undefined())
         }
         Store::Server(server) => {
             let mut store = store(&server, namespace, leases)?;
-            js.promise(move || store.init(quarantine), |js, ()| js.undefined())
+            js.promise(move || store.init(mode), |js, ()| js.undefined())
         }
     }
 }

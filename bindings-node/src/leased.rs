@@ -258,6 +258,9 @@ where
     if let Some(node_count) = options.node_count {
         builder = builder.node_count(node_count);
     }
+    if let (Some(create), false) = (options.create, leases_here) {
+        builder = builder.create(create);
+    }
     if let Some(ttl) = options.ttl {
         builder = builder.ttl(ttl);
     }

@@ -44,7 +44,7 @@ connection.executescript(sys.argv[2])`
 function operations(storeOf, live) {
   const make = async (t, namespace) => {
     const store = storeOf(t)
-    if (store.includes('://')) await initStore(store, SECRET, { namespace })
+    if (store.includes('://')) await initStore(store, SECRET, 'new', { namespace })
     return store
   }
 

@@ -56,7 +56,7 @@ const silence = {
 suite('a store that fails', { concurrency: 16 }, () => {
   for (const engine of Object.keys(silence)) {
     live(`${engine}: an outage and a kill are ridden out`, engine, async (server) => {
-      await initStore(server.url, SECRET, NAMESPACE)
+      await initStore(server.url, SECRET, 'new', NAMESPACE)
       const flake = await leased(server.url)
       await until('the lease is fresh', () => flake.lease.secondsLeft > 0.8 * TTL)
       const ids = []
@@ -108,11 +108,11 @@ suite('a store that fails', { concurrency: 16 }, () => {
   }
   for (const [how, empty] of Object.entries(emptying)) {
     live(`a Redis that ${how} grants nothing`, 'redis', async (server) => {
-      await initStore(server.url, SECRET, NAMESPACE)
+      await initStore(server.url, SECRET, 'new', NAMESPACE)
       const flake = await leased(server.url)
       await empty(server)
       assert.equal((await refusal(server.url)).code, 'STORE_NOT_INITIALIZED')
-      await initStore(server.url, SECRET, { ...NAMESPACE, quarantine: true })
+      await initStore(server.url, SECRET, 'quarantine', NAMESPACE)
       assert.equal((await refusal(server.url)).code, 'STORE_QUARANTINED')
       await until('it is over', () => outcome(flake) === 'LEASE_UNAVAILABLE')
       await until('it is told why', () => flake.lease.lastError?.code === 'STORE_REPLACED')
@@ -125,7 +125,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
 
   live('a Pool without a connection to spare', 'postgresql', async (server) => {
     const pool = new Pool({ connectionString: server.url, max: 1 })
-    await initStore(pool, SECRET, NAMESPACE)
+    await initStore(pool, SECRET, 'new', NAMESPACE)
     const flake = await leased(pool)
     const taken = await pool.connect()
     const error = await refusal(pool)
@@ -201,7 +201,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
       assert.equal(code, 'STORE_UNAVAILABLE')
       assert.match(message, /certificate/)
       const trusting = { NODE_EXTRA_CA_CERTS: server.file('ca.pem') }
-      const script = `await initStore(STORE, SECRET)
+      const script = `await initStore(STORE, SECRET, 'new')
         const flake = await Randflake.leased(STORE, SECRET)
         say(typeof flake.generate())
         await flake[Symbol.asyncDispose]()`
@@ -226,7 +226,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
 
     const urlOf = (login) => server.url.replace('//', `//${login}`)
     const url = urlOf(`app:${PASSWORD}@`)
-    await initStore(url, SECRET, NAMESPACE)
+    await initStore(url, SECRET, 'new', NAMESPACE)
     const flake = await leased(url)
     await until('it is renewed', () => flake.lease.renewals > 0)
     await flake[Symbol.asyncDispose]()

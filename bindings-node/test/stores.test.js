@@ -5,7 +5,7 @@
 
 const assert = require('node:assert/strict')
 const { once } = require('node:events')
-const { cpSync, mkdtempSync, readdirSync, rmSync } = require('node:fs')
+const { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } = require('node:fs')
 const { createServer } = require('node:http')
 const { tmpdir } = require('node:os')
 const { dirname, join } = require('node:path')
@@ -100,7 +100,7 @@ for (const [name, table] of Object.entries(clients)) {
     live('leases node ids of a layout', async () => {
       const namespace = 'posts'
       const layout = new Layout('sonyflake2')
-      await initStore(server.url, undefined, { namespace, layout, ...SKEW })
+      await initStore(server.url, undefined, 'new', { namespace, layout, ...SKEW })
       const options = { ...SHORT, namespace, layout }
       const flakes = await Promise.all([1, 2].map(() => Snowflake.leased(server.url, options)))
       assert.notDeepEqual(flakes[0].nodeIds, flakes[1].nodeIds)
@@ -110,7 +110,8 @@ for (const [name, table] of Object.entries(clients)) {
       const other = { ...HASTY, namespace, layout: 'sonyflake' }
       const lease = Snowflake.leased(server.url, other)
       await refused(lease, 'INVALID_ARGUMENT', /has the layout 1735689600000:10:/)
-      const init = (secret, more) => initStore(server.url, secret, { namespace, ...SKEW, ...more })
+      const init = (secret, more) =>
+        initStore(server.url, secret, 'new', { namespace, ...SKEW, ...more })
       await refused(init(undefined, { layout: 'twitter' }), 'INVALID_ARGUMENT', /has the layout/)
       await refused(init(SECRET), 'INVALID_ARGUMENT', /has the layout/)
       await refused(init(SECRET, { layout }), 'INVALID_ARGUMENT', /either a secret/)
@@ -121,8 +122,8 @@ for (const [name, table] of Object.entries(clients)) {
         const [store, end] = await make(server.url)
         t.after(end)
         const namespace = what
-        await initStore(store, SECRET, { namespace, ...SKEW })
-        await initStore(store, SECRET, { namespace, ...SKEW }) // again: it is there
+        await initStore(store, SECRET, 'new', { namespace, ...SKEW })
+        await initStore(store, SECRET, 'new', { namespace, ...SKEW }) // again: it is there
         const options = { ...SHORT, namespace }
         const flakes = await Promise.all([1, 2].map(() => Randflake.leased(store, SECRET, options)))
         const nodeIds = flakes.flatMap((flake) => flake.nodeIds)
@@ -152,7 +153,7 @@ for (const [name, table] of Object.entries(clients)) {
 
     live('gives all of them back', async () => {
       const options = { ...SKEW, namespace: 'all' }
-      await initStore(server.url, SECRET, options)
+      await initStore(server.url, SECRET, 'new', options)
       const many = { ...options, nodeCount: 1000, ttlSeconds: 300 }
       for (let turn = 0; turn < 2; turn++) {
         const flake = await Randflake.leased(server.url, SECRET, many)
@@ -162,7 +163,7 @@ for (const [name, table] of Object.entries(clients)) {
     })
 
     live('a process ends by itself while it holds a lease', async () => {
-      await initStore(server.url, SECRET, { namespace: 'ends' })
+      await initStore(server.url, SECRET, 'new', { namespace: 'ends' })
       const { stdout, stderr, code, seconds } = await run(
         server.url,
         `const flake = await Randflake.leased(STORE, SECRET, { namespace: 'ends' })
@@ -193,8 +194,8 @@ suite('a file', { concurrency: 2 }, () => {
       const store = of(newStore(t))
       const orders = { namespace: 'orders' }
       const limits = { maxTtlSeconds: 600, maxSkewSeconds: 7 }
-      await initStore(store, SECRET, { ...orders, ...limits, quarantine: true })
-      await initStore(store, SECRET, orders) // again: it is there
+      await initStore(store, SECRET, 'quarantine', { ...orders, ...limits })
+      await initStore(store, SECRET, 'new', orders) // again: it is there
       const { floor, now, limits: made } = await listLeases(store, orders)
       assert.deepEqual([made.maxTtlSeconds, made.maxSkewSeconds], [600, 7])
       assert(floor - now > 500 && floor - now <= 607, `${floor - now}`)
@@ -202,9 +203,9 @@ suite('a file', { concurrency: 2 }, () => {
       await refused(Randflake.leased(store, SECRET, hasty), 'STORE_QUARANTINED')
 
       const posts = { namespace: 'posts', layout: 'twitter' }
-      await initStore(store, undefined, posts)
-      await refused(initStore(store, undefined, { ...posts, ...orders }), 'INVALID_ARGUMENT')
-      await refused(initStore(store, generateSecret(), orders), 'SECRET_MISMATCH')
+      await initStore(store, undefined, 'new', posts)
+      await refused(initStore(store, undefined, 'new', { ...posts, ...orders }), 'INVALID_ARGUMENT')
+      await refused(initStore(store, generateSecret(), 'new', orders), 'SECRET_MISMATCH')
       const flake = await Snowflake.leased(store, posts)
       assert(flake.nodeIds.includes(flake.inspect(flake.generate()).nodeId))
       await release(flake)
@@ -282,7 +283,7 @@ suite('a store that cannot be used', { concurrency: 4 }, () => {
   for (const [what, store] of Object.entries(arguments_)) {
     test(what, async () => {
       await refused(Randflake.leased(store, SECRET), 'INVALID_ARGUMENT')
-      await refused(initStore(store, SECRET), 'INVALID_ARGUMENT')
+      await refused(initStore(store, SECRET, 'new'), 'INVALID_ARGUMENT')
     })
   }
 
@@ -296,22 +297,51 @@ suite('a store that cannot be used', { concurrency: 4 }, () => {
   }
   for (const [name, bad] of Object.entries(options)) {
     test(`initStore: a bad ${name}`, () =>
-      refused(initStore('etcd://127.0.0.1:2', SECRET, { [name]: bad }), 'INVALID_ARGUMENT'))
+      refused(initStore('etcd://127.0.0.1:2', SECRET, 'new', { [name]: bad }), 'INVALID_ARGUMENT'))
   }
+
+  for (const mode of [undefined, null, '', 'New', true, { namespace: 'orders' }]) {
+    test(`initStore: ${JSON.stringify(mode)} is no word for how to make a namespace`, async (t) => {
+      const file = newStore(t)
+      const says = /`new` if this store has never had it, or `quarantine` if .* deploy/
+      await refused(initStore(file, SECRET, mode), 'INVALID_ARGUMENT', says)
+      await refused(
+        initStore(file, undefined, mode, { layout: 'twitter' }),
+        'INVALID_ARGUMENT',
+        says,
+      )
+      assert(!existsSync(file))
+    })
+  }
+
+  test('a file that was lost is not made', async (t) => {
+    const file = newStore(t)
+    const careful = { create: false }
+    const lost = Randflake.leased(file, SECRET, careful)
+    await refused(lost, 'STORE_NOT_INITIALIZED', /initStore/)
+    assert(!existsSync(file))
+    await initStore(file, SECRET, 'new')
+    await release(await Randflake.leased(file, SECRET, careful))
+    const posts = { namespace: 'posts', layout: 'twitter' }
+    await refused(Snowflake.leased(file, { ...posts, ...careful }), 'STORE_NOT_INITIALIZED')
+    await release(await Snowflake.leased(file, { ...posts, create: true }))
+  })
 
   test('a file has no such options', async (t) => {
     const file = newStore(t)
-    await refused(initStore(file, SECRET, { allowWeakStore: true }), 'INVALID_ARGUMENT')
-    await refused(Randflake.leased(file, SECRET, { create: true }), 'INVALID_ARGUMENT')
+    await refused(initStore(file, SECRET, 'new', { allowWeakStore: true }), 'INVALID_ARGUMENT')
     await refused(Randflake.leased(file, SECRET, { allowWeakStore: true }), 'INVALID_ARGUMENT')
     await refused(Randflake.leased('redis://host', SECRET, { create: true }), 'INVALID_ARGUMENT')
   })
 
   test('what is no store is not made', async (t) => {
     const file = newStore(t)
-    await refused(initStore(join(dirname(file), 'missing', 'ids.db'), SECRET), 'STORE_UNAVAILABLE')
+    await refused(
+      initStore(join(dirname(file), 'missing', 'ids.db'), SECRET, 'new'),
+      'STORE_UNAVAILABLE',
+    )
     for (const wrong of [7, '', ':memory:', 'ids\0.db', new URL('https://host/ids.db')]) {
-      await refused(initStore(wrong, SECRET), 'INVALID_ARGUMENT')
+      await refused(initStore(wrong, SECRET, 'new'), 'INVALID_ARGUMENT')
     }
     assert.deepEqual(readdirSync(dirname(file)), [])
   })
@@ -351,9 +381,9 @@ suite('a server that refuses', { concurrency: 4 }, () => {
   }
 
   live('redis', 'a Redis that keeps nothing', async (_, url) => {
-    await refused(initStore(url, SECRET), 'WEAK_STORE', /disk/)
+    await refused(initStore(url, SECRET, 'new'), 'WEAK_STORE', /disk/)
     const namespace = 'weak'
-    await initStore(url, SECRET, { namespace, allowWeakStore: true, quarantine: true })
+    await initStore(url, SECRET, 'quarantine', { namespace, allowWeakStore: true })
     const allowed = { ...HASTY, namespace, allowWeakStore: true }
     await refused(Randflake.leased(url, SECRET, { ...HASTY, namespace }), 'WEAK_STORE')
     await refused(Randflake.leased(url, SECRET, allowed), 'STORE_QUARANTINED')
@@ -369,7 +399,7 @@ suite('a server that refuses', { concurrency: 4 }, () => {
     const client = new Client(url)
     await client.connect()
     t.after(() => client.end())
-    await initStore(client, SECRET, { namespace: 'transaction', ...SKEW })
+    await initStore(client, SECRET, 'new', { namespace: 'transaction', ...SKEW })
     const options = { ...SHORT, namespace: 'transaction' }
     await client.query('begin')
     await refused(Randflake.leased(client, SECRET, options), 'INVALID_ARGUMENT', /transaction/)
@@ -385,7 +415,7 @@ suite('a server that refuses', { concurrency: 4 }, () => {
 
   live('postgresql', 'goes on after its connection was closed', async (_, url) => {
     const named = `${url}?application_name=closed`
-    await initStore(named, SECRET, { namespace: 'closed', ...SKEW })
+    await initStore(named, SECRET, 'new', { namespace: 'closed', ...SKEW })
     const flake = await Randflake.leased(named, SECRET, { ...SHORT, namespace: 'closed' })
     const sql = postgres(url)
     await sql`select pg_terminate_backend(pid) from pg_stat_activity
@@ -397,7 +427,7 @@ suite('a server that refuses', { concurrency: 4 }, () => {
   })
 
   live('postgresql', 'a JavaScript thread that is blocked for long', async (_, url) => {
-    await initStore(url, SECRET, { namespace: 'blocked', ...SKEW })
+    await initStore(url, SECRET, 'new', { namespace: 'blocked', ...SKEW })
     const { stdout, stderr, code } = await run(
       url,
       `const options = { ...SHORT, maxSkewSeconds: 1, maxDriftSeconds: 0, maxWaitMs: 0 }
@@ -411,7 +441,7 @@ suite('a server that refuses', { concurrency: 4 }, () => {
   })
 
   live('postgresql', 'a lease is released by dispose, and not at the exit', async (_, url) => {
-    await initStore(url, SECRET, { namespace: 'given' })
+    await initStore(url, SECRET, 'new', { namespace: 'given' })
     const sql = postgres(url)
     const held = async () => {
       const of = sql`(select id from randflake_namespace where name = 'given')`

@@ -16,7 +16,7 @@ use pyo3::{
     types::{PyBool, PyByteArray, PyBytes, PyString},
 };
 use randflake::{Error, ErrorKind, Id, Layout, Secret};
-use randflake_leases::{Location, NodeLease};
+use randflake_leases::{InitMode, Location, NodeLease};
 
 use crate::{
     client::Source,
@@ -408,11 +408,27 @@ yes_or_no!(
     AllowWeakStore,
     "allow_weak_store"
 );
-yes_or_no!(
-    /// Whether a namespace begins with a wait.
-    Quarantine,
-    "quarantine"
-);
+/// How to make a namespace.
+pub(crate) struct Mode(pub(crate) InitMode);
+
+impl Mode {
+    /// What is raised where nothing that could be a mode was given.
+    pub(crate) fn missing() -> PyErr {
+        match "".parse::<InitMode>() {
+            Ok(_) => unreachable!("no mode has an empty name"),
+            Err(error) => wrong_type(&error),
+        }
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Mode {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let name = object.cast::<PyString>().map_err(|_| Self::missing())?;
+        name.to_string_lossy().parse().map(Self).map_err(raise)
+    }
+}
 
 /// Takes the Unicode text of an argument.
 fn text(object: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {

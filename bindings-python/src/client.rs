@@ -44,7 +44,7 @@ enum Server {
 /// What the store may be, besides what it is by itself.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Terms {
-    pub(crate) create: bool,
+    pub(crate) create: Option<bool>,
     pub(crate) allow_weak_store: bool,
 }
 
@@ -89,7 +89,9 @@ impl Source {
             Server::Redis => Protocol::redis(namespace),
             Server::Etcd => Protocol::etcd(namespace),
         };
-        let protocol = protocol.create(terms.create)?.allow_weak_store(terms.allow_weak_store);
+        let protocol = protocol
+            .create(terms.create.unwrap_or_default())?
+            .allow_weak_store(terms.allow_weak_store);
         let server = self.server;
         let adapter = server.call(
             |py| Ok((self.open.clone_ref(py),).into_pyobject(py)?.unbind()),
@@ -190,8 +192,10 @@ impl Client {
     /// A client that has not come back is asked for nothing else: each further statement would wait
     /// beside the first one, with a thread and perhaps a connection of its own.
     fn is_busy(&mut self) -> bool {
-        let busy =
-            self.late.as_ref().is_some_and(|late| matches!(late.try_recv(), Err(TryRecvError::Empty)));
+        let busy = self
+            .late
+            .as_ref()
+            .is_some_and(|late| matches!(late.try_recv(), Err(TryRecvError::Empty)));
         if !busy {
             self.late = None;
         }
@@ -215,14 +219,16 @@ impl remote::Client for Client {
     fn run(&mut self, statement: &Statement) -> Result<Response> {
         let server = self.server;
         if self.is_busy() {
-            return Err(server.unavailable(&"its client has not yet come back from what it did last"));
+            return Err(
+                server.unavailable(&"its client has not yet come back from what it did last")
+            );
         }
         let what = |py: Python<'_>| {
             let run = self.adapter.getattr(py, intern!(py, "run"))?;
             Ok((run, statement.text, &statement.parameters).into_pyobject(py)?.unbind())
         };
-        let answer = server.start(what, move |py, answer| {
-            match answer.and_then(|rows| rows.extract()) {
+        let answer =
+            server.start(what, move |py, answer| match answer.and_then(|rows| rows.extract()) {
                 Ok(rows) => Ok(Response::Rows(rows)),
                 Err(raised) if raised.is_instance_of::<Refused>(py) => {
                     let part = |name| raised.value(py).getattr(name).and_then(|it| it.extract());
@@ -231,8 +237,7 @@ impl remote::Client for Client {
                     Ok(Response::Refused { code, message })
                 }
                 Err(raised) => Err(server.failed(py, &raised)),
-            }
-        })?;
+            })?;
         answer.recv_timeout(PATIENCE).unwrap_or_else(|_| {
             self.late = Some(answer);
             Err(server.unavailable(&"it does not answer"))

@@ -37,7 +37,7 @@ pub(crate) struct LeaseOptions {
     pub(crate) max_wait: MaxWait,
     pub(crate) max_drift: Option<MaxDrift>,
     pub(crate) max_skew: MaxSkew,
-    pub(crate) create: Create,
+    pub(crate) create: Option<Create>,
     pub(crate) allow_weak_store: AllowWeakStore,
 }
 
@@ -49,8 +49,8 @@ impl<F: Flake<Clock = Clock>> AnyFlake<F> {
         builder: impl FnOnce(Location) -> LeasedBuilder<F>,
         options: LeaseOptions,
     ) -> PyResult<Self> {
-        let terms =
-            Terms { create: options.create.0, allow_weak_store: options.allow_weak_store.0 };
+        let create = options.create.map(|create| create.0);
+        let terms = Terms { create, allow_weak_store: options.allow_weak_store.0 };
         let (location, needs_python) = match store {
             Store::Here(location) => (location, false),
             Store::Server(source) => (source.location(terms), true),
@@ -61,6 +61,9 @@ impl<F: Flake<Clock = Clock>> AnyFlake<F> {
             .acquire_timeout(options.acquire_timeout.0)
             .max_wait(options.max_wait.0)
             .max_skew(options.max_skew.0);
+        if let (Some(create), false) = (create, needs_python) {
+            builder = builder.create(create);
+        }
         if let Some(ttl) = options.ttl {
             builder = builder.ttl(ttl.0);
         }

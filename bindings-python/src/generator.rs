@@ -123,8 +123,9 @@ impl Randflake {
     /// borrow coming seconds.
     /// max_skew: by how many whole seconds clocks may differ; a namespace keeps what it was made
     /// with.
-    /// create: whether to make the namespace in PostgreSQL or etcd if it is not there, instead of
-    /// init_store. A file is always made.
+    /// create: whether to make the namespace if it is not there, as "new", instead of init_store;
+    /// None does so in a file, which is made, too, and not in PostgreSQL or etcd. With False a file
+    /// that was lost is STORE_NOT_INITIALIZED, and not an empty store.
     /// allow_weak_store: whether to lease from a Redis that may lose what it has acknowledged.
     ///
     /// Raises InvalidArgumentError with the code INVALID_SECRET or INVALID_ARGUMENT; StoreError
@@ -152,12 +153,12 @@ impl Randflake {
             max_wait = MaxWait(Duration::from_secs(1)),
             max_drift = None,
             max_skew = MaxSkew(5),
-            create = Create(false),
+            create = None,
             allow_weak_store = AllowWeakStore(false),
         ),
         text_signature = "(store, secret, *, node_count=1, ttl=None, namespace='default', \
                           acquire_timeout=10, max_wait=1.0, max_drift=None, max_skew=5, \
-                          create=False, allow_weak_store=False)"
+                          create=None, allow_weak_store=False)"
     )]
     #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
     fn leased(
@@ -171,7 +172,7 @@ impl Randflake {
         max_wait: MaxWait,
         max_drift: Option<MaxDrift>,
         max_skew: MaxSkew,
-        create: Create,
+        create: Option<Create>,
         allow_weak_store: AllowWeakStore,
     ) -> PyResult<Self> {
         let options = LeaseOptions {

@@ -152,12 +152,12 @@ impl Snowflake {
             max_wait = MaxWait(Duration::from_secs(1)),
             max_drift = MaxDrift(0),
             max_skew = MaxSkew(5),
-            create = Create(false),
+            create = None,
             allow_weak_store = AllowWeakStore(false),
         ),
         text_signature = "(store, layout='twitter', *, node_count=1, ttl=None, \
                           namespace='default', acquire_timeout=10, max_wait=1.0, max_drift=0, \
-                          max_skew=5, create=False, allow_weak_store=False)"
+                          max_skew=5, create=None, allow_weak_store=False)"
     )]
     #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
     fn leased(
@@ -171,7 +171,7 @@ impl Snowflake {
         max_wait: MaxWait,
         max_drift: MaxDrift,
         max_skew: MaxSkew,
-        create: Create,
+        create: Option<Create>,
         allow_weak_store: AllowWeakStore,
     ) -> PyResult<Self> {
         let options = LeaseOptions {

@@ -7,8 +7,8 @@ use randflake_leases::{
 
 use crate::{
     arguments::{
-        AllowWeakStore, AnySecret, MaxSkew, NamespaceName, Quarantine, Store, StoredLease,
-        StoredNode, Ttl, UnixSecond,
+        AllowWeakStore, AnySecret, MaxSkew, Mode, NamespaceName, Store, StoredLease, StoredNode,
+        Ttl, UnixSecond,
     },
     client::Terms,
     errors::{call, made},
@@ -17,18 +17,21 @@ use crate::{
 
 /// Makes a namespace in a store, once, before its first lease.
 ///
-/// Checks it if it is there. In PostgreSQL this makes the tables, too. A SQLite file is made if it
-/// is missing; its first lease does that as well, but without a quarantine.
+/// Checks it if it is there, and changes nothing then. In PostgreSQL this makes the tables, too. A
+/// SQLite file is made if it is missing; its first lease does that as well, as "new".
+///
+/// Not to be called with each start or deploy: after a loss of the store "new" repeats ids.
 ///
 /// store: the path of a SQLite file, or the URL or the client of a server, as in Randflake.leased.
 /// secret: 16 bytes, or a str of 32 hex digits: of all Randflake generators of this namespace.
+/// mode: "new" if this store has never had the namespace; "quarantine" if it may have had it and
+/// lost it, as after a restart without its data, where the file was removed, or if you cannot tell:
+/// it grants nothing then for ttl and max_skew, until every earlier lease is over. There is no
+/// default.
 /// layout: instead of a secret, for Snowflake: a Layout with node ids, or the name of a preset.
 /// namespace: 1 to 200 bytes; one for each id column and its one secret or layout.
 /// ttl: how many whole seconds the longest lease has, 1 to 86400 and at least six times max_skew.
 /// max_skew: by how many whole seconds clocks may differ.
-/// quarantine: whether the store may have held this namespace before and lost it, as after a
-/// restart without its data, or where the file was removed. A new one grants nothing then for ttl
-/// and max_skew.
 /// allow_weak_store: whether a Redis may be one that may lose what it has acknowledged.
 ///
 /// Raises InvalidArgumentError with the code INVALID_SECRET or INVALID_ARGUMENT; StoreError with
@@ -37,12 +40,12 @@ use crate::{
 /// >>> import tempfile
 /// >>> from randflake import StoreError, generate_secret, init_store, list_leases
 /// >>> with tempfile.TemporaryDirectory() as folder:
-/// ...     init_store(folder + "/ids.db", generate_secret(), ttl=60, quarantine=True)
+/// ...     init_store(folder + "/ids.db", generate_secret(), "quarantine", ttl=60)
 /// ...     status = list_leases(folder + "/ids.db")
 /// >>> status.held, status.floor > status.now  # nothing is granted before the floor
 /// (0, True)
 /// >>> try:
-/// ...     init_store("etcd://localhost:1", generate_secret())
+/// ...     init_store("etcd://localhost:1", generate_secret(), mode="new")
 /// ... except StoreError as error:
 /// ...     print(error.code)  # nobody listens at that port
 /// STORE_UNAVAILABLE
@@ -51,29 +54,30 @@ use crate::{
     signature = (
         store,
         secret = None,
+        mode = None,
         *,
         layout = None,
         namespace = NamespaceName("default".to_owned()),
         ttl = Ttl(Namespace::MAX_TTL),
         max_skew = MaxSkew(5),
-        quarantine = Quarantine(false),
         allow_weak_store = AllowWeakStore(false),
     ),
-    text_signature = "(store, secret=None, *, layout=None, namespace='default', ttl=300, \
-                      max_skew=5, quarantine=False, allow_weak_store=False)"
+    text_signature = "(store, secret=None, mode=None, *, layout=None, namespace='default', \
+                      ttl=300, max_skew=5, allow_weak_store=False)"
 )]
 #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
 pub(crate) fn init_store(
     py: Python<'_>,
     store: Store,
     secret: Option<AnySecret>,
+    mode: Option<Mode>,
     layout: Option<AnyLayout>,
     namespace: NamespaceName,
     ttl: Ttl,
     max_skew: MaxSkew,
-    quarantine: Quarantine,
     allow_weak_store: AllowWeakStore,
 ) -> PyResult<()> {
+    let mode = mode.ok_or_else(Mode::missing)?.0;
     let named = match (secret, layout) {
         (Some(secret), None) => Namespace::new(namespace.0, &secret.0),
         (None, Some(layout)) => Namespace::for_layout(namespace.0, layout.0),
@@ -82,12 +86,12 @@ pub(crate) fn init_store(
              of them",
         )),
     };
-    let terms = Terms { create: false, allow_weak_store: allow_weak_store.0 };
+    let terms = Terms { create: None, allow_weak_store: allow_weak_store.0 };
     let init = || {
         let namespace = named?.max_ttl_and_skew(ttl.0, max_skew.0)?;
         match store {
-            Store::Here(location) => location.init(&namespace, quarantine.0),
-            Store::Server(source) => source.connect(namespace, terms)?.init(quarantine.0),
+            Store::Here(location) => location.init(&namespace, mode),
+            Store::Server(source) => source.connect(namespace, terms)?.init(mode),
         }
     };
     py.detach(|| call(init)).map_err(|raised| made(py, raised))

@@ -47,7 +47,7 @@ def store(
 
 def leased(store: Any, **options: Any) -> Randflake:
     if not isinstance(store, Path):
-        init_store(store, SECRET, namespace=options.get("namespace", "default"))
+        init_store(store, SECRET, "new", namespace=options.get("namespace", "default"))
     return Randflake.leased(store, SECRET, **options)
 
 

@@ -54,7 +54,7 @@ def bring_back(server: Server) -> None:
 
 
 def an_outage_and_a_kill(server: Server) -> None:
-    init_store(server.url(), SECRET, **SHORT)
+    init_store(server.url(), SECRET, "new", **SHORT)
     with leased(server.url(), max_wait=0) as flake:
         eventually(lambda: status(flake).seconds_left > 0.8 * TTL)
         away = time.time()
@@ -90,12 +90,12 @@ def an_outage_and_a_kill(server: Server) -> None:
 
 
 def forgets_everything(server: Server, empty: Callable[[Server], None]) -> None:
-    init_store(server.url(), SECRET, **SHORT)
+    init_store(server.url(), SECRET, "new", **SHORT)
     with leased(server.url(), max_wait=0) as flake:
         empty(server)
         assert refusal(server.url()).code == "STORE_NOT_INITIALIZED"
         assert outcome(flake.generate) != "LEASE_UNAVAILABLE", "what was granted is granted"
-        init_store(server.url(), SECRET, **SHORT, quarantine=True)
+        init_store(server.url(), SECRET, "quarantine", **SHORT)
         assert refusal(server.url()).code == "STORE_QUARANTINED"
         eventually(lambda: outcome(flake.generate) == "LEASE_UNAVAILABLE")
         assert last_error(flake).code == "STORE_REPLACED"
@@ -117,7 +117,7 @@ def start_empty(server: Server) -> None:
 
 def waits_for_its_pool(server: Server) -> None:
     with psycopg_pool.ConnectionPool(server.url(), min_size=1, max_size=1) as pool:
-        init_store(pool, SECRET, **SHORT)
+        init_store(pool, SECRET, "new", **SHORT)
         with leased(pool) as flake:
             with pool.connection():
                 error = refusal(pool)
@@ -180,7 +180,7 @@ def test_tls(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert "certificate" in str(error)
         if engine == "etcd":
             monkeypatch.setenv("SSL_CERT_FILE", authority)
-        init_store(trusting, SECRET, **SHORT)
+        init_store(trusting, SECRET, "new", **SHORT)
         with leased(trusting) as flake:
             assert flake.generate()
 
@@ -200,7 +200,7 @@ def test_etcd_with_users(tmp_path: Path) -> None:
         def url(login: str) -> str:
             return server.url().replace("//", f"//{login}")
 
-        init_store(url(f"app:{PASSWORD}@"), SECRET, **SHORT)
+        init_store(url(f"app:{PASSWORD}@"), SECRET, "new", **SHORT)
         with leased(url(f"app:{PASSWORD}@")) as flake:
             eventually(lambda: status(flake).renewals > 0)
         for login in ("app:hush-hush@", ""):

@@ -91,8 +91,8 @@ def test_a_lease_from_a_url(server: Server, namespace: str) -> None:
     url = server.url()
     missing = raised(lambda: Randflake.leased(url, SECRET, namespace=namespace))
     assert missing.code == "STORE_NOT_INITIALIZED"
-    init_store(url, SECRET, namespace=namespace)
-    init_store(url, SECRET, namespace=namespace)  # checks it
+    init_store(url, SECRET, "new", namespace=namespace)
+    init_store(url, SECRET, "new", namespace=namespace)  # checks it
     options = {"namespace": namespace, "node_count": 3}
     with Randflake.leased(url, SECRET, **options) as flake:
         with Randflake.leased(url, SECRET, **options) as other:
@@ -105,7 +105,7 @@ def test_a_lease_from_a_url(server: Server, namespace: str) -> None:
 
 
 def test_close_gives_back(server: Server, namespace: str) -> None:
-    init_store(server.url(), SECRET, namespace=namespace)
+    init_store(server.url(), SECRET, "new", namespace=namespace)
     for close in (Randflake.close, lambda flake: flake.__exit__(None, None, None)):
         flake = Randflake.leased(server.url(), SECRET, namespace=namespace)
         (node_id,) = flake.node_ids
@@ -119,7 +119,7 @@ def test_leases_of_a_layout(server: Server, namespace: str) -> None:
     url = server.url()
     missing = raised(lambda: Snowflake.leased(url, namespace=namespace))
     assert missing.code == "STORE_NOT_INITIALIZED"
-    init_store(url, layout="twitter", namespace=namespace)
+    init_store(url, layout="twitter", namespace=namespace, mode="new")
     with (
         Snowflake.leased(url, namespace=namespace, node_count=2) as flake,
         Snowflake.leased(url, "leaf", namespace=namespace) as other,
@@ -130,10 +130,10 @@ def test_leases_of_a_layout(server: Server, namespace: str) -> None:
         assert {flake.inspect(id).node_id for id in ids[:1000]} <= set(flake.node_ids)
     for call in (
         lambda: Snowflake.leased(url, "discord", namespace=namespace),
-        lambda: init_store(url, layout=Layout("sonyflake"), namespace=namespace),
-        lambda: init_store(url, SECRET, namespace=namespace),
-        lambda: init_store(url, namespace=namespace),
-        lambda: init_store(url, SECRET, layout="twitter", namespace=namespace),
+        lambda: init_store(url, layout=Layout("sonyflake"), namespace=namespace, mode="new"),
+        lambda: init_store(url, SECRET, "new", namespace=namespace),
+        lambda: init_store(url, namespace=namespace, mode="new"),  # type: ignore[call-overload]
+        lambda: init_store(url, SECRET, "new", layout="twitter"),  # type: ignore[call-overload]
     ):
         with pytest.raises(InvalidArgumentError) as refused:
             call()
@@ -141,7 +141,7 @@ def test_leases_of_a_layout(server: Server, namespace: str) -> None:
 
 
 def test_renewals(server: Server, namespace: str) -> None:
-    init_store(server.url(), SECRET, namespace=namespace, ttl=6, max_skew=1)
+    init_store(server.url(), SECRET, "new", namespace=namespace, ttl=6, max_skew=1)
     with Randflake.leased(server.url(), SECRET, namespace=namespace, **SHORT) as flake:
         eventually(lambda: status(flake).renewals > 0)
         held = status(flake)
@@ -245,7 +245,7 @@ def test_a_pool(postgres: Server, namespace: str) -> None:
 
 
 def test_a_connection_that_the_server_has_closed(postgres: Server, namespace: str) -> None:
-    init_store(postgres.url(), SECRET, namespace=namespace, ttl=6, max_skew=1)
+    init_store(postgres.url(), SECRET, "new", namespace=namespace, ttl=6, max_skew=1)
     with Randflake.leased(postgres.url(), SECRET, namespace=namespace, **SHORT) as flake:
         with psycopg.connect(postgres.url(), autocommit=True) as other:
             other.execute(
@@ -370,7 +370,7 @@ def test_a_connection_that_is_not_needed_for_a_minute_is_closed(
 def test_a_client_of_redis(redis: Server, namespace: str, decode: bool, protocol: int) -> None:
     client = redis_client.Redis.from_url(redis.url(), decode_responses=decode, protocol=protocol)
     with client:
-        init_store(client, SECRET, namespace=namespace)
+        init_store(client, SECRET, "new", namespace=namespace)
         with Randflake.leased(client, SECRET, namespace=namespace) as flake:
             assert flake.generate()
         with pytest.raises(InvalidTypeError):
@@ -379,9 +379,9 @@ def test_a_client_of_redis(redis: Server, namespace: str, decode: bool, protocol
 
 def test_a_redis_that_forgets(tmp_path: Path) -> None:
     with servers.redis(tmp_path, "--appendonly", "no", "--save", "") as server:
-        error = raised(lambda: init_store(server.url(), SECRET))
+        error = raised(lambda: init_store(server.url(), SECRET, "new"))
         assert error.code == "WEAK_STORE"
-        init_store(server.url(), SECRET, allow_weak_store=True)
+        init_store(server.url(), SECRET, "new", allow_weak_store=True)
         assert raised(lambda: Randflake.leased(server.url(), SECRET)).code == "WEAK_STORE"
         with Randflake.leased(server.url(), SECRET, allow_weak_store=True) as flake:
             assert flake.generate()
@@ -393,7 +393,7 @@ def test_redis_is_made_by_init_alone(redis: Server, namespace: str) -> None:
 
 
 def test_a_quarantine(server: Server, namespace: str) -> None:
-    init_store(server.url(), SECRET, namespace=namespace, quarantine=True)
+    init_store(server.url(), SECRET, "quarantine", namespace=namespace)
     error = raised(
         lambda: Randflake.leased(server.url(), SECRET, namespace=namespace, acquire_timeout=0)
     )
@@ -405,37 +405,63 @@ def test_a_file_is_made_with_its_quarantine_or_without(
     tmp_path: Path, of: Callable[[Path], Any]
 ) -> None:
     store = of(tmp_path / "ids.db")
-    init_store(store, SECRET, namespace="orders", ttl=600, max_skew=7, quarantine=True)
-    init_store(store, SECRET, namespace="orders")  # checks it
+    init_store(store, SECRET, "quarantine", namespace="orders", ttl=600, max_skew=7)
+    init_store(store, SECRET, "new", namespace="orders")  # checks it
     status = list_leases(store, namespace="orders")
     assert (status.limits.max_ttl, status.limits.max_skew) == (600, 7)
     assert 500 < status.floor - status.now <= 607
     error = raised(lambda: Randflake.leased(store, SECRET, namespace="orders", acquire_timeout=0))
     assert error.code == "STORE_QUARANTINED"
 
-    init_store(store, layout="twitter", namespace="posts")
+    init_store(store, layout="twitter", namespace="posts", mode="new")
     with pytest.raises(InvalidArgumentError, match="layout"):
-        init_store(store, layout="twitter", namespace="orders")
-    error = raised(lambda: init_store(store, generate_secret(), namespace="orders"))
+        init_store(store, layout="twitter", namespace="orders", mode="new")
+    error = raised(lambda: init_store(store, generate_secret(), "new", namespace="orders"))
     assert error.code == "SECRET_MISMATCH"
     with Snowflake.leased(store, layout="twitter", namespace="posts") as flake:
         assert flake.inspect(flake.generate()).node_id in flake.node_ids
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [(SECRET,), (SECRET, "New"), (SECRET, ""), (SECRET, None), (SECRET, True), ()],
+)
+def test_making_a_namespace_takes_a_word(tmp_path: Path, arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        init_store(tmp_path / "ids.db", *arguments)
+    assert caught.value.code == "INVALID_ARGUMENT"
+    for says in ("`new` if this store has never had it", "`quarantine` if it may", "deploy"):
+        assert says in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_was_lost_is_not_made(tmp_path: Path) -> None:
+    file = tmp_path / "ids.db"
+    error = raised(lambda: Randflake.leased(file, SECRET, create=False))
+    assert error.code == "STORE_NOT_INITIALIZED"
+    assert "init_store" in str(error)
+    assert not list(tmp_path.iterdir())
+    init_store(file, SECRET, "new")
+    Randflake.leased(file, SECRET, create=False).close()
+    error = raised(lambda: Snowflake.leased(file, namespace="posts", create=False))
+    assert error.code == "STORE_NOT_INITIALIZED"
+    Snowflake.leased(file, namespace="posts", create=True).close()
+
+
 def test_what_is_no_store_is_not_made(tmp_path: Path) -> None:
     missing = tmp_path / "missing" / "ids.db"
-    assert raised(lambda: init_store(missing, SECRET)).code == "STORE_UNAVAILABLE"
+    assert raised(lambda: init_store(missing, SECRET, "new")).code == "STORE_UNAVAILABLE"
     for wrong in ("mysql://app:hidden-word@localhost/app", "", "ids\0.db", ":memory:"):
         with pytest.raises(InvalidArgumentError) as caught:
-            init_store(wrong, SECRET)
+            init_store(wrong, SECRET, "new")
         assert "hidden-word" not in str(caught.value)
     with pytest.raises(InvalidTypeError):
-        init_store(7, SECRET)  # type: ignore[arg-type]
+        init_store(7, SECRET, "new")  # type: ignore[call-overload]
     assert not list(tmp_path.iterdir())
 
 
 def test_a_child_connects_anew(server: Server, namespace: str) -> None:
-    init_store(server.url(), SECRET, namespace=namespace)
+    init_store(server.url(), SECRET, "new", namespace=namespace)
     with Randflake.leased(server.url(), SECRET, namespace=namespace) as flake:
         ids = flake.generate_many(100)
 
@@ -460,7 +486,7 @@ def test_a_child_leaves_the_connection_of_its_parent_alone(
         redis_client.Redis.from_url(redis.url()) as client,
     ):
         for store in (connection, pool, pg8000(postgres.url()), client):
-            init_store(store, SECRET, namespace=namespace)
+            init_store(store, SECRET, "new", namespace=namespace)
             with Randflake.leased(store, SECRET, namespace=namespace) as flake:
                 assert in_child(lambda flake=flake: outcome(flake.generate)) == "FORKED"
                 assert flake.generate()
@@ -468,7 +494,7 @@ def test_a_child_leaves_the_connection_of_its_parent_alone(
 
 def test_an_adapter_for_another_driver(postgres: Server, namespace: str) -> None:
     adapter = pg8000(postgres.url())
-    init_store(adapter, SECRET, namespace=namespace)
+    init_store(adapter, SECRET, "new", namespace=namespace)
     with Randflake.leased(adapter, SECRET, namespace=namespace) as flake:
         assert flake.generate()
         with Randflake.leased(postgres.url(), SECRET, namespace=namespace) as other:
@@ -554,7 +580,7 @@ from randflake import Randflake
 flake = Randflake.leased(sys.argv[1], sys.argv[2], namespace=sys.argv[3])
 print(*flake.node_ids, flake.inspect(flake.generate()).timestamp)
 """
-    init_store(server.url(), SECRET, namespace=namespace)
+    init_store(server.url(), SECRET, "new", namespace=namespace)
     printed = run_python(code, server.url(), SECRET, namespace)
     node_id, second = map(int, printed.split())
     assert server.leases(namespace) == {node_id: (second + 1, False)}

@@ -7,7 +7,7 @@ use std::{
 use clap::{Subcommand, error::ErrorKind as Wrong};
 use randflake::Error;
 use randflake_leases::{
-    LeaseStore, Namespace, NodeLease,
+    InitMode, LeaseStore, Namespace, NodeLease,
     operator::{self, Cut, Listed, Node, Target},
 };
 
@@ -39,13 +39,18 @@ pub(crate) enum Lease {
 
 /// Makes a namespace in a store, once, before its first lease
 #[derive(clap::Args)]
-#[command(after_help = "\
-It is checked if it is there. In PostgreSQL this makes the tables, too. A SQLite
-file needs no init: its first lease makes it, too.
+#[command(
+    override_usage = "randflake lease init [OPTIONS] <--new|--quarantine>",
+    after_help = "\
+Once, when the store is set up, and not with each start or deploy: after the
+store has lost its data, --new would repeat ids. A namespace that is there is
+checked, and stays as it is. In PostgreSQL this makes the tables, too. A SQLite
+file needs no init: its first lease makes it, too, as --new does.
 
 Examples:
-  randflake lease init --store etcd://localhost:2379
-  RANDFLAKE_STORE=postgresql://app:password@db/app randflake lease init")]
+  randflake lease init --new --store etcd://localhost:2379
+  RANDFLAKE_STORE=postgresql://app:password@db/app randflake lease init --new"
+)]
 pub(crate) struct Init {
     #[command(flatten)]
     store: StorePlace,
@@ -61,9 +66,13 @@ pub(crate) struct Init {
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     max_skew: u32,
 
-    /// Grants nothing for --max-ttl and --max-skew if it has to be made: for a
-    /// store that may have held this namespace before, and lost it
+    /// Grants at once: for a store that has never had this namespace
     #[arg(long)]
+    new: bool,
+
+    /// Grants nothing for --max-ttl and --max-skew if it has to be made: for a
+    /// store that may have had this namespace and lost it, or if you cannot tell
+    #[arg(long, conflicts_with = "new")]
     quarantine: bool,
 }
 
@@ -213,10 +222,21 @@ impl Lease {
 
 impl Init {
     fn run(&self, open_server: &OpenServer) -> Result<(), Failure> {
+        let mode = match (self.new, self.quarantine) {
+            (true, _) => InitMode::New,
+            (_, true) => InitMode::Quarantine,
+            _ => {
+                return Err(usage(
+                    Wrong::MissingRequiredArgument,
+                    "--new if this store has never had the namespace, or --quarantine if it may \
+                     have lost it, or if you cannot tell",
+                ));
+            }
+        };
         let secret = self.secret.read()?;
         let namespace = Namespace::new(&self.store.namespace, &secret)?
             .max_ttl_and_skew(self.max_ttl, self.max_skew)?;
-        self.store.init(namespace, self.quarantine, open_server)?;
+        self.store.init(namespace, mode, open_server)?;
         say(&format_args!("namespace {:?} is ready", self.store.namespace))
     }
 }
@@ -257,11 +277,20 @@ impl List {
             text +=
                 "the server is another one, or has gone back in time: the next lease fences it\n";
         }
+        let doubtful = listed.is_clock_doubtful();
+        if doubtful {
+            let _ = writeln!(
+                text,
+                "most held ends look as if only wrong clocks could have set them: rather this one\n\
+                 is wrong, which shows {}",
+                utc(listed.now)
+            );
+        }
         let shown = |node: &&Node| self.all || listed.seconds_left(node) > 0;
         let nodes: Vec<_> = listed.nodes.iter().filter(shown).collect();
         if !nodes.is_empty() {
             text += "\n";
-            text += &table(&listed, &nodes);
+            text += &table(&listed, &nodes, !doubtful);
         }
         let over = listed.nodes.len() - nodes.len();
         if over > 0 {
@@ -281,7 +310,7 @@ impl Inspect {
         if nodes.is_empty() {
             return say(&format_args!("node id {} was never leased", self.node));
         }
-        say(&table(&listed, &nodes).trim_end())
+        say(&table(&listed, &nodes, true).trim_end())
     }
 }
 
@@ -411,8 +440,8 @@ fn say_cut(what: &str, cut: &Cut) -> Result<(), Failure> {
     say(&format_args!("{what} was {}, and is {}", utc(cut.from), utc(cut.to)))
 }
 
-/// Returns one row for each node id, of the columns of a terminal.
-fn table(listed: &Listed, nodes: &[&Node]) -> String {
+/// Returns one row for each node id, of the columns of a terminal, and which ends to repair.
+fn table(listed: &Listed, nodes: &[&Node], repairs: bool) -> String {
     let head =
         format!("{:>6}  {:7}  {:>12}  {:23}  holder", "node", "state", "seconds left", "end");
     let mut text = Style::BOLD.paint(&head, &io::stdout()) + "\n";
@@ -429,7 +458,7 @@ fn table(listed: &Listed, nodes: &[&Node]) -> String {
         let shown: String = row.trim_end().chars().take(COLUMNS).collect();
         text += &shown;
         text += "\n";
-        if listed.is_far(node.lease.end_exclusive) {
+        if repairs && listed.is_far(node.lease.end_exclusive) {
             let note = format!(
                 "only a wrong clock can have set that end: randflake lease repair --node {}",
                 node.lease.node_id

@@ -2,7 +2,7 @@ use std::{env, sync::Arc};
 
 use clap::error::ErrorKind as Wrong;
 use randflake::Result;
-use randflake_leases::{LeaseStore, Location, Namespace};
+use randflake_leases::{InitMode, LeaseStore, Location, Namespace};
 
 use crate::{Failure, OpenServer, usage};
 
@@ -52,15 +52,15 @@ impl StorePlace {
     pub(crate) fn init(
         &self,
         namespace: Namespace,
-        quarantine: bool,
+        mode: InitMode,
         open_server: &OpenServer,
     ) -> Result<(), Failure> {
         let store = self.name().ok_or_else(missing)?;
         if is_url(&store) {
             let server = open_server(&store, namespace)?;
-            return Ok(server.allow_weak_store(self.allow_weak_store).init(quarantine)?);
+            return Ok(server.allow_weak_store(self.allow_weak_store).init(mode)?);
         }
-        Ok(Location::from(store).init(&namespace, quarantine)?)
+        Ok(Location::from(store).init(&namespace, mode)?)
     }
 
     fn name(&self) -> Option<String> {

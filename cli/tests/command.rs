@@ -377,11 +377,20 @@ fn an_end_that_a_wrong_clock_has_set_is_repaired() {
     let file = rusqlite::Connection::open(folder.0.join("ids.db")).expect("a file of SQLite");
     file.execute("update node set end_exclusive = 2500000000", []).expect("a row");
     drop(file);
+    let repair = ["lease", "repair", "--node", &node, "--store", "ids.db"];
+    // All that are held are far: so do live leases look to a clock that is behind.
+    let listed = folder.run(&["lease", "list", "--store", "ids.db"]);
+    assert!(listed.stdout.contains("\nmost held ends look as if"), "{}", listed.stdout);
+    assert!(!listed.stdout.contains("lease repair --node"), "{}", listed.stdout);
+    let refused = folder.run(&[&repair[..], &["--yes"]].concat());
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.stdout);
+    assert!(refused.stderr.contains("say which end to set"), "{}", refused.stderr);
+
+    let _others = [(); 2].map(|()| hold(&folder));
     let listed = folder.run(&["lease", "list", "--store", "ids.db"]);
     let advice = format!("randflake lease repair --node {node}\n");
     assert!(listed.stdout.contains(&advice), "{}", listed.stdout);
     assert!(listed.stdout.contains("2049-03-22 04:26:40 UTC"), "{}", listed.stdout);
-    let repair = ["lease", "repair", "--node", &node, "--store", "ids.db"];
     let asked = folder.run(&repair);
     assert_eq!((asked.status.code(), asked.stdout.as_str()), (Some(2), ""));
     assert!(asked.stderr.contains("back from 2049-03-22 04:26:40 UTC to "), "{}", asked.stderr);
@@ -454,7 +463,7 @@ fn failures_have_their_code_on_standard_error() {
         (&["generate", "--store", "ids.db", "--namespace", &namespace], "INVALID_ARGUMENT"),
         (&["inspect", "--layout", "titter", "1"], "INVALID_ARGUMENT"),
         (&["lease", "list", "--store", "ids.db"], "STORE_NOT_INITIALIZED"),
-        (&["lease", "init", "--store", "none/ids.db"], "STORE_UNAVAILABLE"),
+        (&["lease", "init", "--store", "none/ids.db", "--new"], "STORE_UNAVAILABLE"),
     ] {
         let failed = folder.run(arguments);
         assert_eq!((failed.status.code(), failed.stdout.as_str()), (Some(1), ""), "{arguments:?}");
@@ -467,8 +476,20 @@ fn failures_have_their_code_on_standard_error() {
 #[test]
 fn init_makes_a_file_and_its_namespaces() {
     let folder = Folder::new("init");
-    for _ in 0..2 {
-        let ready = folder.run(&["lease", "init", "--store", "ids.db"]);
+    let wordless = folder.run(&["lease", "init", "--store", "ids.db"]);
+    assert_eq!(wordless.status.code(), Some(2));
+    assert!(
+        wordless
+            .stderr
+            .contains("--new if this store has never had the namespace, or --quarantine if"),
+        "{}",
+        wordless.stderr
+    );
+    let both = folder.run(&["lease", "init", "--store", "ids.db", "--new", "--quarantine"]);
+    assert_eq!(both.status.code(), Some(2));
+    assert!(!folder.0.join("ids.db").exists());
+    for word in ["--new", "--quarantine"] {
+        let ready = folder.run(&["lease", "init", "--store", "ids.db", word]);
         assert_eq!(ready.stdout, "namespace \"default\" is ready\n", "{}", ready.stderr);
     }
     let fenced = ["lease", "init", "--store", "ids.db", "--namespace", "new", "--quarantine"];

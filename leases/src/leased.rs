@@ -315,6 +315,18 @@ impl<F: Flake> LeasedBuilder<F> {
         self
     }
 
+    /// Sets whether the first lease makes the namespace, as [`InitMode::New`](crate::InitMode::New),
+    /// if it is not there. Unless set, it does in a SQLite file, which it makes, too, and not in a
+    /// store with a server. Without it a lost file is `STORE_NOT_INITIALIZED`, and not an empty
+    /// store that grants again what others still hold.
+    ///
+    /// [`open`](Self::open) refuses it for a [`Location`] with a function of its own.
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.location = self.location.create(create);
+        self
+    }
+
     /// Sets how long the first lease may take, up to a day; 10 seconds unless set.
     #[must_use]
     pub fn acquire_timeout(mut self, acquire_timeout: Duration) -> Self {

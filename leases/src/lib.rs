@@ -35,7 +35,7 @@ pub use crate::{
     memory::MemoryStore,
     note::Note,
     store::{
-        Acquire, Acquired, Fence, Fenced, LeaseStore, Limits, Made, Namespace, NodeLease,
+        Acquire, Acquired, Fence, Fenced, InitMode, LeaseStore, Limits, Made, Namespace, NodeLease,
         Operation, Release, Released, Renew, Renewed, Reply, Token, window,
     },
 };

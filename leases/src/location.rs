@@ -9,7 +9,7 @@ use randflake::{Error, Result};
 
 #[cfg(feature = "sqlite")]
 use crate::SqliteStore;
-use crate::{LeaseStore, Namespace, remote::RemoteStore};
+use crate::{InitMode, LeaseStore, Namespace, remote::RemoteStore};
 
 /// The keeper asks again, with the time of then: a long wait would be a skewed clock.
 #[cfg(feature = "sqlite")]
@@ -36,7 +36,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// # std::fs::remove_dir_all(&directory).unwrap();
 /// # Ok::<(), randflake::Error>(())
 /// ```
-pub struct Location(Place);
+pub struct Location {
+    place: Place,
+    /// Whether to make what is missing; as the store does unless set.
+    create: Option<bool>,
+}
 
 enum Place {
     #[cfg(feature = "sqlite")]
@@ -55,7 +59,12 @@ impl Location {
     pub fn new(
         open: impl Fn(Namespace) -> Result<Box<dyn LeaseStore>> + Send + Sync + 'static,
     ) -> Self {
-        Self(Place::Function(Box::new(open)))
+        Place::Function(Box::new(open)).into()
+    }
+
+    pub(crate) fn create(mut self, create: bool) -> Self {
+        self.create = Some(create);
+        self
     }
 
     /// Opens the store for a namespace.
@@ -65,12 +74,20 @@ impl Location {
     /// As the function that opens it: `INVALID_ARGUMENT` for what is no place of a store.
     pub fn open(&self, namespace: &Namespace) -> Result<Box<dyn LeaseStore>> {
         let namespace = namespace.clone();
-        match &self.0 {
+        match &self.place {
             #[cfg(feature = "sqlite")]
             Place::File(path) => {
-                Ok(Box::new(SqliteStore::new(path, namespace)?.patience(PATIENCE)))
+                let store = SqliteStore::new(path, namespace)?.patience(PATIENCE);
+                Ok(Box::new(store.create(self.create.unwrap_or(true))))
             }
-            Place::Url(url) => Ok(Box::new(RemoteStore::open(url, namespace)?)),
+            Place::Url(url) => {
+                let store = RemoteStore::open(url, namespace)?;
+                Ok(Box::new(store.create(self.create.unwrap_or(false))?))
+            }
+            Place::Function(_) if self.create.is_some() => Err(Error::invalid_argument(
+                "the function that opens this store decides whether to make what is missing: say \
+                 it there",
+            )),
             Place::Function(open) => open(namespace),
             Place::Nowhere(why) => Err(Error::invalid_argument(why.clone())),
         }
@@ -86,23 +103,23 @@ impl Location {
     ///
     /// ```
     /// use randflake::Secret;
-    /// use randflake_leases::{Location, Namespace};
+    /// use randflake_leases::{InitMode, Location, Namespace};
     /// # let directory = std::env::temp_dir().join(format!("randflake-init-{}", std::process::id()));
     /// # std::fs::create_dir_all(&directory).unwrap();
     /// # let path = directory.join("ids.db");
     ///
     /// let orders = Namespace::new("orders", &Secret::random())?;
-    /// Location::from(path.as_path()).init(&orders, false)?;
+    /// Location::from(path.as_path()).init(&orders, InitMode::New)?;
     /// assert!(path.exists());
     /// # std::fs::remove_dir_all(&directory).unwrap();
     /// # Ok::<(), randflake::Error>(())
     /// ```
-    pub fn init(&self, namespace: &Namespace, quarantine: bool) -> Result<()> {
+    pub fn init(&self, namespace: &Namespace, mode: InitMode) -> Result<()> {
         let namespace = namespace.clone();
-        match &self.0 {
+        match &self.place {
             #[cfg(feature = "sqlite")]
-            Place::File(path) => SqliteStore::new(path, namespace)?.init(quarantine),
-            Place::Url(url) => RemoteStore::open(url, namespace)?.init(quarantine),
+            Place::File(path) => SqliteStore::new(path, namespace)?.init(mode),
+            Place::Url(url) => RemoteStore::open(url, namespace)?.init(mode),
             Place::Function(_) => Err(Error::invalid_argument(
                 "a store that a function opens is made by a call of its own init",
             )),
@@ -111,18 +128,25 @@ impl Location {
     }
 }
 
+impl From<Place> for Location {
+    fn from(place: Place) -> Self {
+        Self { place, create: None }
+    }
+}
+
 /// A path, or the URL of a store with a server, as [`RemoteStore::open`] takes it.
 impl From<&str> for Location {
     fn from(location: &str) -> Self {
         match location.split_once("://") {
             Some(("postgresql" | "postgres" | "redis" | "rediss" | "etcd" | "etcds", _)) => {
-                Self(Place::Url(location.to_owned()))
+                Place::Url(location.to_owned()).into()
             }
             // What follows may hold a password.
-            Some((scheme, _)) => Self(Place::Nowhere(format!(
+            Some((scheme, _)) => Place::Nowhere(format!(
                 "there is no store for {scheme}:// here; a store is the path of a SQLite \
                  file, or the URL of PostgreSQL, Redis or etcd"
-            ))),
+            ))
+            .into(),
             None => Path::new(location).into(),
         }
     }
@@ -144,7 +168,7 @@ impl From<&Path> for Location {
 impl From<PathBuf> for Location {
     fn from(path: PathBuf) -> Self {
         // Not the directory of the moment in which a child opens it.
-        Self(Place::File(std::path::absolute(&path).unwrap_or(path)))
+        Place::File(std::path::absolute(&path).unwrap_or(path)).into()
     }
 }
 
@@ -152,7 +176,7 @@ impl From<PathBuf> for Location {
 impl From<PathBuf> for Location {
     fn from(path: PathBuf) -> Self {
         let why = format!("{} is a SQLite file, and this was built without", path.display());
-        Self(Place::Nowhere(why))
+        Place::Nowhere(why).into()
     }
 }
 

@@ -109,6 +109,9 @@ pub struct Cut {
 pub struct Listed {
     /// The store's clock.
     pub now: i64,
+    /// Whether the store has shown its clock. Otherwise `now` is that of this machine, which may be
+    /// wrong: no end is called far by it. Only an etcd whose client passes no `Date` on has none.
+    pub has_clock: bool,
     /// The bounds of the namespace.
     pub limits: Limits,
     /// See [`Namespace::layout`].
@@ -204,7 +207,17 @@ impl Listed {
     /// Returns whether only a wrong clock can have set this end; see [`Repair`].
     #[must_use]
     pub fn is_far(&self, end_exclusive: i64) -> bool {
-        end_exclusive > self.furthest()
+        self.has_clock && end_exclusive > self.furthest()
+    }
+
+    /// Returns whether most of the node ids that somebody holds have such an end, in a listing of
+    /// all: that is how live leases look to a clock that is behind.
+    #[must_use]
+    pub fn is_clock_doubtful(&self) -> bool {
+        let held: Vec<_> =
+            self.nodes.iter().filter(|node| self.state(node) == NodeState::Held).collect();
+        let far = held.iter().filter(|node| self.is_far(node.lease.end_exclusive)).count();
+        2 * far > held.len()
     }
 
     /// Counts the node ids, in a listing of all of them.
@@ -245,13 +258,28 @@ pub fn inspect(store: &mut dyn LeaseStore, node_id: u32) -> Result<Listed> {
     Ok(listed)
 }
 
-/// Fences the namespace; see [`LeaseStore::fence`].
+/// Fences the namespace; see [`LeaseStore::fence`]. [`ClockSkew`](randflake::ErrorKind::ClockSkew):
+/// the store's clock and this machine's differ, so that the fence might end too soon.
 pub fn fence(store: &mut dyn LeaseStore) -> Result<Fenced> {
+    let client_now = unix_second(&SystemClock)?;
+    let listed = ask(|token| store.list(&List { token, node_id: Some(0) }), Operation::List)?;
+    rules::check_clocks(listed.limits, listed.now, client_now)?;
     ask(|token| store.fence(&Fence { token }), Operation::Fence)
 }
 
-/// Sets an end back that only a wrong clock can have set; see [`Repair`].
+/// Sets an end back that only a wrong clock can have set; see [`Repair`]. `INVALID_ARGUMENT` also
+/// where [most held ends are such](Listed::is_clock_doubtful) and no bound is given.
 pub fn repair(store: &mut dyn LeaseStore, target: Target, bound: Option<i64>) -> Result<Cut> {
+    let listed = list(store)?;
+    if bound.is_none() && listed.is_clock_doubtful() {
+        return Err(Error::invalid_argument(format!(
+            "most of the node ids that are held have an end after {}, as if only wrong clocks could \
+             have set it; so rather the clock that shows {} is wrong: set it right; if it is, say \
+             which end to set",
+            listed.furthest(),
+            listed.now
+        )));
+    }
     let client_now = unix_second(&SystemClock)?;
     let request = |token| Repair { token, target, bound, client_now };
     ask(|token| store.repair(&request(token)), Operation::Repair)

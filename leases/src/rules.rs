@@ -1,5 +1,19 @@
-//! The protocol: what a store answers, and what it writes, in one atomic step. The only home of
-//! its conditions; a store brings rows, a clock and atomicity.
+//! The protocol: what a store answers, and what it writes, in one atomic step. The stores in memory
+//! and in SQLite bring rows, a clock and atomicity, and run these functions. A server decides in its
+//! own atomic step, so `remote/` says some of the conditions once more:
+//!
+//! | rule here | PostgreSQL, `remote/postgres/` | Redis, `remote/redis/` | `remote/etcd.rs` |
+//! |---|---|---|---|
+//! | `acquire` | `request.sql`, `acquire.sql` | `request.lua`, `acquire.lua` | `acquire`, `take`, `refusal` |
+//! | `renew` | `request.sql`, `renew.sql` | `request.lua`, `renew.lua` | `renew` |
+//! | `release` | `release.sql` | `release.lua` | `release` |
+//! | `fence`, which also is the quarantine of a new namespace | `fence.sql`, `session.sql`, `create_namespace.sql` | `session.lua`, `create.lua` | calls it |
+//! | `repair`, `repair_floor`, `release_dead` | calls them; `cut.sql` and `cut_floor.sql` only write if nothing has changed | calls them; `cut.lua`, `cut_floor.lua` likewise | calls them |
+//!
+//! [`laws`](crate::laws) compare: each is a test that every store has to pass, in `tests/memory.rs`,
+//! `tests/sqlite.rs`, `tests/remote.rs` (`every_store_obeys_the_laws`), and through the clients of
+//! other languages in `tests/languages`. Who changes a condition changes it in its whole row, and
+//! writes a law that fails where one was forgotten.
 
 use std::collections::BTreeSet;
 
@@ -172,6 +186,7 @@ pub(crate) fn fence(
 pub(crate) fn listed(made: &Made, quarantine: Quarantine, now: i64, nodes: Vec<Node>) -> Listed {
     Listed {
         now,
+        has_clock: true,
         limits: made.limits,
         layout: made.layout.clone(),
         format: made.format,
@@ -286,7 +301,7 @@ pub(crate) fn never_leased(node_id: u32) -> Error {
 }
 
 /// Refuses what hangs on the store's clock if that, or the other one, is wrong.
-fn check_clocks(limits: Limits, now: i64, client_now: i64) -> Result<()> {
+pub(crate) fn check_clocks(limits: Limits, now: i64, client_now: i64) -> Result<()> {
     check_lifetime(now)?;
     if now.abs_diff(client_now) > limits.max_skew.into() {
         return Err(skewed(client_now, now, limits.max_skew));

@@ -7,7 +7,7 @@ mod lock;
 use std::{
     fmt, fs,
     fs::Metadata,
-    io,
+    io, mem,
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -18,8 +18,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row as SqlRo
 
 use self::lock::Lock;
 use crate::{
-    Acquire, Acquired, Error, ErrorKind, Fence, Fenced, LeaseStore, Limits, Made, Namespace, Note,
-    Release, Released, Renew, Renewed, Reply, Result, Token,
+    Acquire, Acquired, Error, ErrorKind, Fence, Fenced, InitMode, LeaseStore, Limits, Made,
+    Namespace, Note, Release, Released, Renew, Renewed, Reply, Result, Token,
     fork::{Exclusive, Life},
     memory::unix_second,
     operator::{Cut, List, Listed, Node, ReleaseDead, Repair, Target},
@@ -78,6 +78,7 @@ pub struct SqliteStore {
     clock: Box<dyn Clock + Send>,
     patience: Duration,
     allow_network: bool,
+    create: bool,
     life: Life,
     known: Option<Known>,
 }
@@ -117,6 +118,7 @@ impl SqliteStore {
             clock: Box::new(SystemClock),
             patience: Duration::from_secs(10),
             allow_network: false,
+            create: true,
             life: Life::current(),
             known: None,
         })
@@ -139,6 +141,15 @@ impl SqliteStore {
         self
     }
 
+    /// Sets whether the first operation makes the file and the namespace if they are missing, which
+    /// it does unless this is false. Then [`init`](Self::init) alone makes them: a lost file is an
+    /// error ([`StoreNotInitialized`](ErrorKind::StoreNotInitialized)), and not an empty store.
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
     /// Injects the store's clock, for tests.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock + Send + 'static) -> Self {
@@ -147,19 +158,29 @@ impl SqliteStore {
     }
 
     /// Makes the namespace if it is not there, and checks it if it is; as
-    /// [`RemoteStore::init`](crate::remote::RemoteStore::init) does, with the same `quarantine`.
-    /// Without it the first operation makes the namespace.
+    /// [`RemoteStore::init`](crate::remote::RemoteStore::init) does, with the same [`InitMode`].
+    /// Without it the first operation makes the namespace, as `New`, unless that is
+    /// [forbidden](Self::create).
     ///
     /// # Errors
     ///
     /// As [`LeaseStore::acquire`]; nothing is made then.
-    pub fn init(&mut self, quarantine: bool) -> Result<()> {
-        self.atomically(|rows, now| {
-            if quarantine && rows.is_new {
+    pub fn init(&mut self, mode: InitMode) -> Result<()> {
+        let create = mem::replace(&mut self.create, true);
+        let outcome = self.atomically(|rows, now| {
+            if mode == InitMode::Quarantine && rows.is_new {
                 rows.fence(now)?;
             }
             Ok(())
-        })
+        });
+        self.create = create;
+        outcome
+    }
+
+    /// Refuses to make what is not there.
+    fn may_make(&self) -> Result<()> {
+        self.namespace.may_make()?;
+        if self.create { Ok(()) } else { Err(self.namespace.not_initialized(self.path.display())) }
     }
 
     /// Does one operation in one transaction, and tries again while others have the file.
@@ -216,7 +237,7 @@ impl SqliteStore {
             return Err(self.replaced().into());
         }
         let now = unix_second(&*self.clock)?;
-        let outcome = operation(&mut Transaction::of(&connection, &self.namespace)?, now)?;
+        let outcome = operation(&mut Transaction::of(&connection, self)?, now)?;
         if !lock.is_current().map_err(|error| self.cannot_lock(&database, &error))? {
             return Err(Failure::Locked); // others may have locked another file
         }
@@ -254,7 +275,7 @@ impl SqliteStore {
             ))
             .into());
         }
-        self.namespace.may_make()?;
+        self.may_make()?;
         let store_id: [u8; 16] = random_bytes();
         connection.execute_batch(include_str!("sqlite.sql"))?;
         connection.execute("insert into store (store_id) values (?1)", [store_id])?;
@@ -285,7 +306,7 @@ impl SqliteStore {
             return Err(self.replaced());
         }
         if found.is_none() {
-            self.namespace.may_make()?;
+            self.may_make()?;
         }
         Ok(found)
     }
@@ -534,7 +555,8 @@ struct Transaction<'a> {
 
 impl<'a> Transaction<'a> {
     /// Finds the namespace, and checks that it is this one; makes it if it is not there.
-    fn of(connection: &'a Connection, namespace: &Namespace) -> Result<Self, Failure> {
+    fn of(connection: &'a Connection, store: &SqliteStore) -> Result<Self, Failure> {
+        let namespace = &store.namespace;
         let found = connection
             .query_row(
                 "select id, max_ttl, max_skew, max_node_id, layout, salt, key_check, floor, \
@@ -547,7 +569,7 @@ impl<'a> Transaction<'a> {
             namespace.check(&made)?;
             return Ok(Self { connection, namespace: id, made, quarantine, is_new: false });
         }
-        namespace.may_make()?;
+        store.may_make()?;
         let made = Made::new(namespace);
         let Limits { max_ttl, max_skew, max_node_id } = made.limits;
         connection.execute(

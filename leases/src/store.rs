@@ -699,7 +699,63 @@ impl Namespace {
     }
 }
 
+/// How to make a namespace that is not there. One that is stays as it is, whichever is said.
+///
+/// There is no default: who finds an empty store cannot tell a new one from one that lost
+/// everything, and after a loss `New` lets two holders have the same node ids. So init is one step
+/// when a store is set up, and not a part of each start or deploy.
+///
+/// ```
+/// use randflake_leases::InitMode;
+///
+/// assert_eq!("quarantine".parse(), Ok(InitMode::Quarantine));
+/// let error = "".parse::<InitMode>().unwrap_err();
+/// assert!(error.to_string().starts_with("say how to make the namespace: `new` if"));
+/// ```
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum InitMode {
+    /// This store has never had the namespace: it grants at once.
+    New,
+    /// It may have had it and lost it, as after a restart without its data, or nobody knows: it
+    /// grants nothing for the longest lease and the largest skew, until every lease that may be
+    /// running is over.
+    Quarantine,
+}
+
+impl std::str::FromStr for InitMode {
+    type Err = Error;
+
+    /// Takes `new` and `quarantine`. Another text is an `INVALID_ARGUMENT` that says when which is
+    /// right.
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "new" => Ok(Self::New),
+            "quarantine" => Ok(Self::Quarantine),
+            _ => Err(Error::invalid_argument(
+                "say how to make the namespace: `new` if this store has never had it, or \
+                 `quarantine` if it may have lost it, or if you cannot tell: then it grants \
+                 nothing until every earlier lease is over; never say `new` on each start or \
+                 deploy, since after a loss that repeats ids",
+            )),
+        }
+    }
+}
+
 impl Namespace {
+    /// Says that a store does not have it, and what to call.
+    pub(crate) fn not_initialized(&self, store: impl fmt::Display) -> Error {
+        Error::new(
+            ErrorKind::StoreNotInitialized,
+            format!(
+                "{store} has no namespace {:?}; make it once, by init_store in Python, initStore in \
+                 Node.js, init in Rust or `randflake lease init`: as `new` if it has never been \
+                 there, and as `quarantine` if leases of it may be running, as after a restart \
+                 without its data, or if you cannot tell",
+                self.name
+            ),
+        )
+    }
+
     /// Whether nothing but the name is known.
     pub(crate) fn is_for_operator(&self) -> bool {
         self.operator

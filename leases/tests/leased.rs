@@ -6,6 +6,7 @@ mod common;
 
 use std::{
     collections::HashSet,
+    fs,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -18,8 +19,8 @@ use randflake::{
     Clock, Error, ErrorKind, Field, Id, Layout, Randflake, Result, Secret, Snowflake, SystemClock,
 };
 use randflake_leases::{
-    Acquire, Acquired, Fence, Fenced, LeaseStore, Leased, LeasedBuilder, Location, MemoryStore,
-    Namespace, Release, Released, Renew, Renewed, Reply,
+    Acquire, Acquired, Fence, Fenced, InitMode, LeaseStore, Leased, LeasedBuilder, Location,
+    MemoryStore, Namespace, Release, Released, Renew, Renewed, Reply,
     keeper::State,
     leased, leased_snowflake,
     operator::{Cut, List, Listed, ReleaseDead, Repair},
@@ -366,7 +367,7 @@ fn what_is_wrong_is_told_at_once() {
     let other = leased(path.as_path(), &Secret::random());
     assert_eq!(kind(other), Err(ErrorKind::SecretMismatch));
     let garbage = scratch.path("garbage");
-    std::fs::write(&garbage, [7; 4096]).expect("a file");
+    fs::write(&garbage, [7; 4096]).expect("a file");
     assert_eq!(kind(leased(garbage, &secret)), invalid);
     assert!(began.elapsed() < PATIENCE, "none of these is worth another try");
 }
@@ -376,29 +377,63 @@ fn a_place_makes_its_namespaces_itself() {
     let scratch = Scratch::new();
     let secret = Secret::random();
     let path = scratch.path("ids.db");
-    let init = |location: Location, name, quarantine| {
+    let init = |location: Location, name, mode| {
         let namespace = Namespace::new(name, &secret).expect("a name");
-        location.init(&namespace, quarantine)
+        location.init(&namespace, mode)
     };
-    let init_file = |name, quarantine| init(path.as_path().into(), name, quarantine);
-    assert_eq!(init_file("orders", false), Ok(()));
-    assert_eq!(init_file("users", true), Ok(()));
-    for name in ["orders", "users"] {
-        assert_eq!(init_file(name, name == "orders"), Ok(()), "it is there, and stays as it is");
+    let init_file = |name, mode| init(path.as_path().into(), name, mode);
+    assert_eq!(init_file("orders", InitMode::New), Ok(()));
+    assert_eq!(init_file("users", InitMode::Quarantine), Ok(()));
+    for (name, other) in [("orders", InitMode::Quarantine), ("users", InitMode::New)] {
+        assert_eq!(init_file(name, other), Ok(()), "it is there, and stays as it is");
         let builder = Leased::builder(path.as_path(), &secret).namespace(name);
         let leased = kind(builder.acquire_timeout(Duration::ZERO).open());
         let quarantined = Err(ErrorKind::StoreQuarantined);
         assert_eq!(leased, if name == "users" { quarantined } else { Ok(()) }, "{name}");
     }
     let theirs = Namespace::new("orders", &Secret::random()).expect("a name");
-    let refused = Location::from(path.as_path()).init(&theirs, false);
+    let refused = Location::from(path.as_path()).init(&theirs, InitMode::New);
     assert_eq!(kind(refused), Err(ErrorKind::SecretMismatch));
 
     let invalid = Err(ErrorKind::InvalidArgument);
     for location in ["", ":memory:", "ids\0.db", "mysql://me:hush@host/db"] {
-        assert_eq!(kind(init(location.into(), "orders", false)), invalid, "{location}");
+        assert_eq!(kind(init(location.into(), "orders", InitMode::New)), invalid, "{location}");
     }
-    assert_eq!(kind(init(Shared::of(1).location(), "orders", false)), invalid, "a function");
+    assert_eq!(
+        kind(init(Shared::of(1).location(), "orders", InitMode::New)),
+        invalid,
+        "a function"
+    );
+}
+
+/// A file that was lost is an error, and not an empty store that grants again what others hold.
+#[test]
+fn what_must_not_make_a_file_says_that_it_is_missing() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    let secret = Secret::random();
+    let leased = |create| {
+        let builder = Leased::builder(path.as_path(), &secret).create(create);
+        builder.acquire_timeout(Duration::ZERO).open()
+    };
+    let error = leased(false).map(drop).expect_err("there is no file");
+    assert_eq!(error.kind(), ErrorKind::StoreNotInitialized);
+    for says in ["init_store", "initStore", "`randflake lease init`", "quarantine"] {
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    assert!(!path.exists());
+
+    let namespace = |name| Namespace::new(name, &secret).expect("a name");
+    let init = |name| Location::from(path.as_path()).init(&namespace(name), InitMode::New);
+    assert_eq!(init("another"), Ok(()));
+    assert_eq!(kind(leased(false)), Err(ErrorKind::StoreNotInitialized), "no such namespace");
+    assert_eq!(init("default"), Ok(()));
+    assert_eq!(kind(leased(false)), Ok(()));
+    fs::remove_file(&path).expect("it is there");
+    assert_eq!(kind(leased(true)), Ok(()), "makes another one");
+
+    let function = Leased::builder(Shared::of(1).location(), &secret).create(true).open();
+    assert_eq!(kind(function), Err(ErrorKind::InvalidArgument));
 }
 
 #[test]
@@ -422,7 +457,7 @@ fn nothing_shows_the_secret() {
     let hex = secret.to_hex();
     assert!(!shown.contains(hex.as_str()), "{shown}");
     drop(flake);
-    let file = std::fs::read(scratch.path("ids.db")).expect("a file");
+    let file = fs::read(scratch.path("ids.db")).expect("a file");
     let of_secret = |bytes: &[u8]| Secret::from_bytes(bytes).is_ok_and(|s| *s.to_hex() == *hex);
     assert!(!file.windows(16).any(of_secret));
 }

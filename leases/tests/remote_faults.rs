@@ -15,17 +15,20 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Barrier, Mutex,
-        atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering},
     },
     thread,
     time::Duration,
 };
 
-use common::{Dial, SECOND, START, acquire, assert_disjoint, granted, release, renew, secret};
+use common::{
+    Dated, Dial, SECOND, START, acquire, assert_disjoint, granted, release, renew, secret,
+};
 use randflake::{Clock, SystemClock, layout};
 use randflake_leases::{
-    Acquired, Error, ErrorKind, LeaseStore, Leased, Location, Namespace, NodeLease, Renewed,
-    Result, Token, operator,
+    Acquired, Error, ErrorKind, Fence, InitMode, LeaseStore, Leased, Location, Namespace,
+    NodeLease, Renewed, Result, Token,
+    operator::{self, ReleaseDead, Repair, Target},
     remote::{
         Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
     },
@@ -55,7 +58,7 @@ fn made(server: &Server, name: &str, max_skew: u32, ttl: u32, max_node_id: u32) 
         .and_then(|namespace| namespace.max_skew(max_skew)?.max_ttl(ttl)?.max_node_id(max_node_id))
         .expect("within the limits");
     let mut store = remote(&server.url(), namespace.clone(), PATIENCE);
-    store.init(false).expect("it is empty");
+    store.init(InitMode::New).expect("it is empty");
     namespace
 }
 
@@ -94,7 +97,7 @@ fn redis(url: &str) -> RemoteStore<RedisClient> {
 
 fn new_redis(url: &str) -> RemoteStore<RedisClient> {
     let mut store = redis(url);
-    store.init(false).expect("it is empty");
+    store.init(InitMode::New).expect("it is empty");
     store
 }
 
@@ -260,7 +263,7 @@ fn an_emptied_redis_grants_nothing() {
         fails(gone, ErrorKind::StoreReplaced);
 
         let mut anew = redis(&server.url());
-        anew.init(true).expect("it is empty");
+        anew.init(InitMode::Quarantine).expect("it is empty");
         is_quarantined(&mut anew, lease);
         let gone = acquire(&mut holder, Token::random(), 1, now());
         fails(gone, ErrorKind::StoreReplaced);
@@ -282,7 +285,7 @@ fn tables_that_are_dropped_are_missed() {
     let mut careful = RemoteStore::new(client, Protocol::postgres(namespace(9)));
     let missing = acquire(&mut careful, Token::random(), 1, now());
     fails(missing, ErrorKind::StoreNotInitialized);
-    careful.init(true).expect("may be made");
+    careful.init(InitMode::Quarantine).expect("may be made");
     is_quarantined(&mut careful, lease);
     fails(renew(&mut holder, token, lease.node_id, now()), ErrorKind::StoreReplaced);
 }
@@ -365,6 +368,153 @@ fn an_etcd_restored_from_a_snapshot_keeps_everybody_out() {
     }
 }
 
+/// How far a clock is wrong here: further than any lease, and ten times the skew.
+const FAR_OFF: i64 = 600;
+
+/// An etcd as it is seen by a machine whose clock is off by so many seconds.
+fn etcd_seen_from(off: i64, namespace: Namespace, url: &str) -> RemoteStore<EtcdClient> {
+    let client = EtcdClient::new(url).expect("a URL").timeout(PATIENCE);
+    RemoteStore::new(client, Protocol::etcd(namespace)).clock(move || (now() + off) * SECOND)
+}
+
+/// Asks everything of an operator that hangs on a clock; all of it has to be refused.
+fn operates_in_vain(store: &mut dyn LeaseStore, lease: NodeLease, off: i64) -> Vec<Error> {
+    let token = Token::random();
+    let client_now = now() + off;
+    let repair = |target| Repair { token, target, bound: None, client_now };
+    let outcomes = [
+        store.fence(&Fence { token }).map(drop),
+        store.repair(&repair(Target::Node(lease.node_id))).map(drop),
+        store.repair(&repair(Target::Floor)).map(drop),
+        store.release_dead(&ReleaseDead { token, lease, client_now }).map(drop),
+    ];
+    outcomes.map(|outcome| outcome.expect_err("it hangs on a clock")).into()
+}
+
+/// Live leases are no prey of an operator whose clock is wrong.
+#[test]
+fn an_operator_of_etcd_with_a_wrong_clock_changes_nothing() {
+    let Some(server) = Server::etcd() else { return };
+    let (token, mut holder) = (Token::random(), etcd(&server.url()));
+    let lease = granted(&mut holder, token, now());
+    let name = || Namespace::for_operator("orders").expect("a name");
+    for off in [-FAR_OFF, FAR_OFF] {
+        let mut store = etcd_seen_from(off, name(), &server.url());
+        let listed = operator::list(&mut store).expect("the server answers");
+        assert!(listed.now.abs_diff(now()) < 60, "{listed:?}");
+        assert!(listed.has_clock && !listed.is_far(lease.end_exclusive), "{listed:?}");
+        assert_eq!((listed.counts().held, listed.counts().far), (1, 0), "{listed:?}");
+        for error in operates_in_vain(&mut store, lease, off) {
+            assert_eq!(error.kind(), ErrorKind::ClockSkew, "{off}: {error}");
+        }
+        // An operator whose own clock is right, on a machine where the store's client is not.
+        for error in operates_in_vain(&mut store, lease, 0) {
+            assert_eq!(error.kind(), ErrorKind::ClockSkew, "{off}: {error}");
+        }
+        let mut client = etcd_seen_from(off, namespace(9), &server.url());
+        let outcome = acquire(&mut client, Token::random(), 1, now() + off);
+        assert!(matches!(outcome, Ok(Acquired::ClockSkew { .. })), "{outcome:?}");
+        let error = fails(
+            etcd_seen_from(off, made_up("new"), &server.url()).init(InitMode::Quarantine),
+            ErrorKind::ClockSkew,
+        );
+        assert!(error.to_string().contains("set the wrong one right"), "{error}");
+    }
+    let listed = operator::list(&mut etcd_seen_from(0, name(), &server.url())).expect("answers");
+    assert_eq!((listed.floor, listed.nodes[0].lease, listed.nodes[0].held), (0, lease, true));
+    extended(renew(&mut holder, token, lease.node_id, now()), lease);
+}
+
+fn made_up(name: &str) -> Namespace {
+    Namespace::new(name, &secret()).expect("a name")
+}
+
+/// Who has a slow clock must not fence into the past, so that a right one leases at once.
+#[test]
+fn a_first_client_of_a_restored_etcd_with_a_slow_clock_fences_nothing() {
+    let Some(mut server) = Server::etcd() else { return };
+    let (mut one, forgotten) = (etcd(&server.url()), Token::random());
+    granted(&mut one, Token::random(), now());
+    let Some(snapshot) = server.snapshot() else { return };
+    let lost = granted(&mut one, forgotten, now());
+    let Some(restored) = server.restored(&snapshot, false) else { return };
+
+    let mut slow = etcd_seen_from(-FAR_OFF, namespace(9), &restored.url());
+    fails(acquire(&mut slow, Token::random(), 1, now() - FAR_OFF), ErrorKind::ClockSkew);
+    is_quarantined(&mut etcd(&restored.url()), lost);
+}
+
+/// A clock that steps while a generator runs is noticed by the answer to the next renewal, and by
+/// the next acquire before it takes anything.
+#[test]
+fn a_clock_that_steps_beside_etcd_is_noticed() {
+    let Some(server) = Server::etcd() else { return };
+    let off = Arc::new(AtomicI64::new(0));
+    let mut store = etcd(&server.url()).clock({
+        let off = Arc::clone(&off);
+        move || (now() + off.load(Ordering::Relaxed)) * SECOND
+    });
+    let token = Token::random();
+    let lease = granted(&mut store, token, now());
+    off.store(FAR_OFF, Ordering::Relaxed);
+    let outcome = acquire(&mut store, Token::random(), 1, now() + FAR_OFF);
+    assert!(matches!(outcome, Ok(Acquired::ClockSkew { .. })), "{outcome:?}");
+    off.store(2 * FAR_OFF, Ordering::Relaxed);
+    let outcome = renew(&mut store, token, lease.node_id, now() + 2 * FAR_OFF);
+    assert!(matches!(outcome, Ok(Renewed::ClockSkew { .. })), "{outcome:?}");
+}
+
+/// Passes no header on, as an adapter of long ago.
+struct Dateless<C>(C);
+
+impl<C: Client> Client for Dateless<C> {
+    fn run(&mut self, statement: &Statement) -> Result<Response> {
+        let mut response = self.0.run(statement)?;
+        if let Response::Rows(rows) = &mut response {
+            rows[0].truncate(1);
+        }
+        Ok(response)
+    }
+
+    fn discard(&mut self) {
+        self.0.discard();
+    }
+}
+
+/// With one clock alone leases are kept, and nothing that ids depend on is decided.
+#[test]
+fn an_etcd_that_shows_no_clock_is_leased_from_and_not_operated() {
+    let Some(mut server) = Server::etcd() else { return };
+    let dateless = |namespace, url: &str| {
+        let client = Dateless(EtcdClient::new(url).expect("a URL").timeout(PATIENCE));
+        RemoteStore::new(client, Protocol::etcd(namespace))
+    };
+    let no_date = |outcome: Result<()>| {
+        let error = fails(outcome, ErrorKind::StoreUnavailable);
+        assert!(error.to_string().contains("without the Date header"), "{error}");
+    };
+    let mut store = dateless(namespace(9), &server.url());
+    no_date(store.init(InitMode::Quarantine));
+    store.init(InitMode::New).expect("needs no clock");
+    let token = Token::random();
+    let lease = granted(&mut store, token, now());
+    let lease = extended(renew(&mut store, token, lease.node_id, now()), lease);
+    for error in operates_in_vain(&mut store, lease, 0) {
+        no_date(Err(error));
+    }
+    let slow = dateless(Namespace::for_operator("orders").expect("a name"), &server.url());
+    let listed = operator::list(&mut slow.clock(|| (now() - FAR_OFF) * SECOND)).expect("answers");
+    assert!(!listed.has_clock && !listed.is_far(lease.end_exclusive), "{listed:?}");
+    assert_eq!((listed.counts().far, listed.nodes[0].lease), (0, lease), "{listed:?}");
+    assert_eq!(release(&mut store, token, lease.node_id, lease.start), Ok(1));
+
+    let Some(snapshot) = server.snapshot() else { return };
+    let Some(restored) = server.restored(&snapshot, false) else { return };
+    let outcome = acquire(&mut dateless(namespace(9), &restored.url()), Token::random(), 1, now());
+    no_date(outcome.map(drop));
+    is_quarantined(&mut etcd(&restored.url()), lease);
+}
+
 /// Does not hear the next answers.
 struct Deaf<C>(C, Arc<AtomicBool>);
 
@@ -389,9 +539,9 @@ fn a_late_renewal_of_a_restored_etcd_does_not_revive_a_lease() {
         let Some(mut server) = Server::etcd() else { return };
         let dial = Dial::new(START);
         let client = |namespace: Namespace, deaf: &Arc<AtomicBool>| {
-            let client = Deaf(EtcdClient::new(&server.url()).expect("a URL"), Arc::clone(deaf));
+            let client = Dated(EtcdClient::new(&server.url()).expect("a URL"), dial.clone());
             let protocol = Protocol::etcd(namespace).create(true).expect("may be made");
-            RemoteStore::new(client, protocol).clock(dial.clock())
+            RemoteStore::new(Deaf(client, Arc::clone(deaf)), protocol).clock(dial.clock())
         };
         let (hears, deaf) = (Arc::default(), Arc::default());
         let (mut early, mut next) = (client(namespace(0), &deaf), client(namespace(0), &hears));
@@ -414,22 +564,50 @@ fn a_late_renewal_of_a_restored_etcd_does_not_revive_a_lease() {
     }
 }
 
+/// Does something between two statements.
+struct Meanwhile<C>(C, Arc<Mutex<Vec<Then>>>);
+
+/// What to do before a statement is run; the last one is next.
+type Then = Box<dyn FnOnce() + Send>;
+
+impl<C: Client> Client for Meanwhile<C> {
+    fn run(&mut self, statement: &Statement) -> Result<Response> {
+        let then = self.1.lock().expect("no panic").pop();
+        then.unwrap_or_else(|| Box::new(|| ()))();
+        self.0.run(statement)
+    }
+
+    fn discard(&mut self) {
+        self.0.discard();
+    }
+}
+
 /// Nor an acquire.
 #[test]
 fn an_unheard_grant_of_a_restored_etcd_does_not_count() {
     let Some(mut server) = Server::etcd() else { return };
-    let deaf = Arc::new(AtomicBool::new(false));
-    let client = Deaf(EtcdClient::new(&server.url()).expect("a URL"), Arc::clone(&deaf));
+    let url = server.url();
+    let (deaf, plan) = (Arc::new(AtomicBool::new(false)), Arc::default());
+    let client = Meanwhile(EtcdClient::new(&url).expect("a URL"), Arc::clone(&plan));
     let protocol = Protocol::etcd(namespace(9)).create(true).expect("may be made");
-    let mut early = RemoteStore::new(client, protocol);
+    let mut early = RemoteStore::new(Deaf(client, Arc::clone(&deaf)), protocol);
     granted(&mut early, Token::random(), now());
     let Some(snapshot) = server.snapshot() else { return };
-    let lost = granted(&mut etcd(&server.url()), Token::random(), now());
-    let _restored = server.restored(&snapshot, false).expect("as before");
+    let lost = granted(&mut etcd(&url), Token::random(), now());
 
+    // It looks at the clock first; then comes what is restored, and the answer is lost.
+    let restored = Arc::new(Mutex::new(None));
+    let restore = {
+        let (restored, deaf) = (Arc::clone(&restored), Arc::clone(&deaf));
+        move || {
+            *restored.lock().expect("no panic") = server.restored(&snapshot, false);
+            deaf.store(true, Ordering::Relaxed);
+        }
+    };
+    plan.lock().expect("no panic").extend([Box::new(restore) as Then, Box::new(|| ())]);
     let token = Token::random();
-    deaf.store(true, Ordering::Relaxed);
     acquire(&mut early, token, 1, now()).expect_err("deaf");
+    assert!(restored.lock().expect("no panic").is_some(), "as before");
     deaf.store(false, Ordering::Relaxed);
     let outcome = acquire(&mut early, token, 1, now());
     let Ok(Acquired::Quarantined { until, .. }) = outcome else { panic!("{outcome:?}") };
@@ -441,7 +619,7 @@ fn a_weak_redis_is_refused_unless_allowed() {
     let Some(server) = Server::redis(&DURABLE) else { return };
     let ask = || acquire(&mut redis(&server.url()), Token::random(), 1, now());
     server.redis_cli(&["config", "set", "maxmemory-policy", "allkeys-lru"]);
-    fails(redis(&server.url()).init(false), ErrorKind::WeakStore);
+    fails(redis(&server.url()).init(InitMode::New), ErrorKind::WeakStore);
     server.redis_cli(&["config", "set", "maxmemory-policy", "noeviction"]);
     fails(ask(), ErrorKind::StoreNotInitialized); // what is refused makes nothing
     new_redis(&server.url());
@@ -695,7 +873,7 @@ fn an_etcd_that_loses_its_leader_has_forgotten_nothing() {
 #[test]
 fn a_plain_role_suffices() {
     if let Some(server) = Server::postgres(&[]) {
-        postgres(&server.url()).init(false).expect("may be made");
+        postgres(&server.url()).init(InitMode::New).expect("may be made");
         server.psql(&format!("create role app login password '{PASSWORD}'"));
         server.psql("grant select, insert, update on randflake_namespace, randflake_node to app");
         let url = server.url().replace("//randflake:", "//app:");
@@ -1080,7 +1258,7 @@ fn tls_is_spoken_and_checked() {
                 let client = RedisClient::new(&url).expect("a URL").root_certificates(roots);
                 let client = client.expect("a certificate");
                 let mut store = RemoteStore::new(client, Protocol::redis(namespace(9)));
-                store.init(false).expect("it is empty");
+                store.init(InitMode::New).expect("it is empty");
                 [Box::new(store), Box::new(redis(&url))]
             }
             _ => {

@@ -22,13 +22,13 @@ use std::{
 
 use randflake::{Clock, SystemClock, layout};
 use randflake_leases::{
-    Acquire, Acquired, LeaseStore, Namespace, NodeLease, Note, Operation, Release, Renew, Renewed,
-    SqliteStore, Token,
+    Acquire, Acquired, InitMode, LeaseStore, Namespace, NodeLease, Note, Operation, Release, Renew,
+    Renewed, SqliteStore, Token,
     remote::{Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore},
 };
 
 use crate::{
-    common::{Dial, SECOND, Scratch, secret},
+    common::{Dated, Dial, SECOND, Scratch, secret},
     servers::{Server, run},
 };
 
@@ -162,11 +162,15 @@ impl Place {
             }
             _ => {
                 let client = EtcdClient::new(&url).expect("a URL").timeout(patience);
-                (Box::new(client), Protocol::etcd(namespace))
+                let client: Box<dyn Client> = match dial {
+                    Some(dial) => Box::new(Dated(client, dial.clone())),
+                    None => Box::new(client),
+                };
+                (client, Protocol::etcd(namespace))
             }
         };
         let mut store = RemoteStore::new(client, protocol).clock(clock);
-        store.init(false).expect("it is there, or may be made");
+        store.init(InitMode::New).expect("it is there, or may be made");
         Box::new(store)
     }
 

@@ -22,7 +22,7 @@ use std::{
 use common::{Dial, SECRET, START, Scratch, acquire, granted, namespace, release, renew, secret};
 use randflake::{Clock, Error as CoreError, SystemClock, layout};
 use randflake_leases::{
-    Acquired, Error, ErrorKind, LeaseStore, Namespace, Renewed, SqliteStore, Token, laws,
+    Acquired, Error, ErrorKind, InitMode, LeaseStore, Namespace, Renewed, SqliteStore, Token, laws,
 };
 use rusqlite::Connection;
 
@@ -388,22 +388,22 @@ fn init_makes_a_quarantine_along_with_the_namespace_or_nothing() {
     };
     let neighbour = Namespace::new("another", &secret()).expect("a name");
     let mut neighbour = SqliteStore::new(&path, neighbour).expect("a path");
-    neighbour.init(false).expect("makes the file");
+    neighbour.init(InitMode::New).expect("makes the file");
     let other = Connection::open(&path).expect("a SQLite file");
     other.execute_batch("begin immediate").expect("nobody else is here");
-    let busy = store(&path).patience(Duration::ZERO).init(true);
+    let busy = store(&path).patience(Duration::ZERO).init(InitMode::Quarantine);
     refused(busy, ErrorKind::StoreUnavailable, "other processes");
     other.execute_batch("rollback").expect("it has begun");
     refused(known(), ErrorKind::StoreNotInitialized, "no namespace");
 
-    store(&path).init(true).expect("nobody has it");
+    store(&path).init(InitMode::Quarantine).expect("nobody has it");
     assert_eq!(known(), Ok(START + 305));
     assert!(matches!(
         acquire(&mut store(&path), Token::random(), 1, START),
         Ok(Acquired::Quarantined { .. })
     ));
-    for quarantine in [false, true] {
-        store(&path).clock(Dial::new(START + 100).clock()).init(quarantine).expect("it is there");
+    for mode in [InitMode::New, InitMode::Quarantine] {
+        store(&path).clock(Dial::new(START + 100).clock()).init(mode).expect("it is there");
         assert_eq!(known(), Ok(START + 305), "only a new one gets one");
     }
 }

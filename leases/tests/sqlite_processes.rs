@@ -54,7 +54,9 @@ mod linux {
     };
 
     use randflake::{Clock, ErrorKind, SystemClock};
-    use randflake_leases::{Acquired, LeaseStore, MemoryStore, NodeLease, SqliteStore, Token};
+    use randflake_leases::{
+        Acquired, InitMode, LeaseStore, MemoryStore, NodeLease, SqliteStore, Token,
+    };
 
     use crate::{
         child::{in_child, libc_fork, raw_clone},
@@ -218,7 +220,7 @@ mod linux {
         let scratch = Scratch::new();
         let path = scratch.path("ids.db");
         let mut store = SqliteStore::new(&path, namespace(3)).expect("a path");
-        store.init(false).expect("makes the file");
+        store.init(InitMode::New).expect("makes the file");
         let holders = [(); 2].map(|()| start("reader", &path, 3, 0));
         for holder in holders {
             let output = holder.wait_with_output().expect("it ends");

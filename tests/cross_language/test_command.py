@@ -245,7 +245,7 @@ def test_each_looks_after_a_store_with_a_server(store: str, tmp_path: Path) -> N
         if name == "pip":
             assert done.stderr.startswith("randflake: STORE_NOT_INITIALIZED: "), done
         ready = 'namespace "default" is ready\n'
-        assert succeed(COMMANDS[name], "lease init", tmp_path, store=store) == ready
+        assert succeed(COMMANDS[name], "lease init --new", tmp_path, store=store) == ready
 
     ids = [
         succeed(COMMANDS[name], "generate -n 100", tmp_path, store=store)

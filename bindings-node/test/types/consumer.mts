@@ -9,6 +9,7 @@ import {
   encodeString,
   fenceStore,
   generateSecret,
+  type InitMode,
   type InitOptions,
   Inspector,
   initStore,
@@ -70,8 +71,9 @@ const adapterOfReadme: StoreAdapter = {
 }
 const stores: (StoreClient | string | URL)[] = [adapter, adapterOfReadme, pool, new Redis()]
 stores.push(createClient(), 'redis://localhost', new URL('etcds://localhost:2379'))
-const initOptions: InitOptions = { namespace: 'orders', maxTtlSeconds: 60, quarantine: true }
-for (const store of stores) await initStore(store, secret, initOptions)
+const initOptions: InitOptions = { namespace: 'orders', maxTtlSeconds: 60 }
+const mode: InitMode = 'quarantine'
+for (const store of stores) await initStore(store, secret, mode, initOptions)
 const known: StoreStatus = await listLeases(adapter, { namespace: 'orders' })
 const one: NodeStatus | null = await inspectLease('ids.db', 7)
 const limits: StoreLimits = known.limits
@@ -114,13 +116,19 @@ try {
 console.log(held, nodeIds, parts.date.toISOString(), columns.timestamp, again, round)
 
 // @ts-expect-error no client
-await initStore({ href: 'redis://localhost' }, secret)
+await initStore({ href: 'redis://localhost' }, secret, 'new')
 // @ts-expect-error rows are of text
 const _numbers: StoreAdapter = { run: async () => [[1]] }
 // @ts-expect-error another unit
-await initStore(adapter, secret, { maxTtl: 60 })
+await initStore(adapter, secret, 'new', { maxTtl: 60 })
+// @ts-expect-error without a word
+await initStore(adapter, secret)
+// @ts-expect-error another word
+await initStore(adapter, secret, 'old')
+// @ts-expect-error a word, not an option
+await initStore(adapter, secret, 'new', { quarantine: true })
 // @ts-expect-error of a first lease
-await initStore(adapter, secret, { create: true })
+await initStore(adapter, secret, 'new', { create: true })
 // @ts-expect-error of a namespace that is made
 await Randflake.leased(adapter, secret, { quarantine: true })
 // @ts-expect-error it is made, or not
@@ -151,8 +159,8 @@ const ofLayout: SnowflakeLeaseOptions = { layout, nodeCount: 2, maxDriftSeconds:
 await using leasedSnowflake: LeasedSnowflake = await Snowflake.leased('posts.db', ofLayout)
 const anySnowflake: Snowflake = leasedSnowflake
 console.log(leasedSnowflake.lease?.state, anySnowflake.lease?.start)
-await initStore('redis://localhost', undefined, { layout: 'twitter', namespace: 'posts' })
-await initStore(new URL('file:///ids.db'), secret, { quarantine: true })
+await initStore('redis://localhost', undefined, 'new', { layout: 'twitter', namespace: 'posts' })
+await initStore(new URL('file:///ids.db'), secret, 'quarantine')
 // @ts-expect-error no secret
 await Snowflake.leased('posts.db', secret)
 const cloak = new Cloak(secret, 'orders.id')

@@ -104,7 +104,7 @@ class Randflake:
         max_wait: float = 1.0,
         max_drift: SupportsIndex | None = None,
         max_skew: SupportsIndex = 5,
-        create: bool = False,
+        create: bool | None = None,
         allow_weak_store: bool = False,
     ) -> Randflake: ...
     @property
@@ -272,7 +272,7 @@ class Snowflake:
         max_wait: float = 1.0,
         max_drift: SupportsIndex = 0,
         max_skew: SupportsIndex = 5,
-        create: bool = False,
+        create: bool | None = None,
         allow_weak_store: bool = False,
     ) -> Snowflake: ...
     @property
@@ -334,15 +334,26 @@ def encode_string(id: SupportsIndex) -> str: ...
 def decode_string(text: str) -> int: ...
 def generate_secret() -> str: ...
 def main(arguments: Sequence[str]) -> int: ...
+@overload
 def init_store(
     store: _Store,
-    secret: bytes | str | None = None,
+    secret: bytes | str,
+    mode: Literal["new", "quarantine"],
     *,
-    layout: Layout | str | None = None,
     namespace: str = "default",
     ttl: SupportsIndex = 300,
     max_skew: SupportsIndex = 5,
-    quarantine: bool = False,
+    allow_weak_store: bool = False,
+) -> None: ...
+@overload
+def init_store(
+    store: _Store,
+    *,
+    mode: Literal["new", "quarantine"],
+    layout: Layout | str,
+    namespace: str = "default",
+    ttl: SupportsIndex = 300,
+    max_skew: SupportsIndex = 5,
     allow_weak_store: bool = False,
 ) -> None: ...
 def list_leases(

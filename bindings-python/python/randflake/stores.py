@@ -61,7 +61,10 @@ class Adapter(Protocol):
         columns are all of type text. In Redis text is a command and parameters are its arguments;
         a list of lists is returned as it is, a flat list or a map as one row, anything else as one
         row of one cell. In etcd text is the path of a request, the only parameter is the JSON to
-        POST, and the body of the answer is one row of one cell.
+        POST, and the answer is one row of two cells: its body, and its Date header, or None if it
+        has none. Without that header leases are kept by this machine's clock, and a fence, a
+        quarantine, a repair and a release for the dead are refused: they need two clocks that
+        agree.
 
         Raises Refused for what the server itself reports, and anything else if it is out of
         reach; of that only the name of its class is shown, or the message of an Unavailable.
@@ -386,22 +389,25 @@ class _Etcd:
         (body,) = parameters
         if self._has_login and self._token is None:
             self._log_in()
-        status, answer = self._post(text, body)
+        status, *cells = self._post(text, body)
         if self._has_login and status == 401:  # a token ends after a while
             self._log_in()
-            status, answer = self._post(text, body)
-        return [[answer]]
+            status, *cells = self._post(text, body)
+        return [cells]
 
     def _log_in(self) -> None:
         self._token = None
-        _, answer = self._post("/v3/auth/authenticate", json.dumps(self._login))
+        _, answer, _ = self._post("/v3/auth/authenticate", json.dumps(self._login))
         with contextlib.suppress(ValueError, AttributeError):
             self._token = json.loads(answer).get("token")
         if self._token is None:
             raise Unavailable("it does not accept the user and the password")
 
-    def _post(self, path: str, body: str) -> tuple[int, str]:
-        """Posts to the first member that answers; each operation may be repeated."""
+    def _post(self, path: str, body: str) -> tuple[int, str, str | None]:
+        """Returns status, body and Date of the first member that answers.
+
+        Each operation may be repeated.
+        """
         last = ""
         for turn, (host, port) in enumerate(self._members):
             connection = (
@@ -420,7 +426,7 @@ class _Etcd:
                 last = f"{type(error).__name__}: {error}"
             else:
                 self._members = self._members[turn:] + self._members[:turn]
-                return answer.status, content
+                return answer.status, content, answer.getheader("Date")
             finally:
                 connection.close()
         raise Unavailable(last)

@@ -138,15 +138,19 @@ connection = psycopg.connect("postgresql://app@localhost/app")
 pool = psycopg_pool.ConnectionPool("postgresql://app@localhost/app")
 client = redis.Redis.from_url("redis://localhost")
 for store in ("etcd://localhost:2379", adapter, connection, pool, client):
-    init_store(store, secret, namespace="orders", ttl=60, max_skew=1, quarantine=True)
+    init_store(store, secret, "quarantine", namespace="orders", ttl=60, max_skew=1)
     Randflake.leased(store, secret, namespace="orders", create=True, allow_weak_store=True)
-init_store(Mine(), secret)
-init_store(client, bytes.fromhex(secret), allow_weak_store=True)
+init_store(Mine(), secret, mode="new")
+init_store(client, bytes.fromhex(secret), "new", allow_weak_store=True)
+init_store(client, layout="twitter", mode="new")
 Randflake.leased(connection, secret)
 Randflake.leased(pool, secret, max_skew=1)
-init_store(Path("ids.db"), secret, quarantine=True)
-init_store(OfNumbers(), secret)  # type: ignore[arg-type]
-init_store(adapter, secret, create=True)  # type: ignore[call-arg]
+Randflake.leased(Path("ids.db"), secret, create=False)
+init_store(Path("ids.db"), secret, "quarantine")
+init_store(OfNumbers(), secret, "new")  # type: ignore[call-overload]
+init_store(adapter, secret, "new", create=True)  # type: ignore[call-overload]
+init_store(adapter, secret)  # type: ignore[call-overload]
+init_store(adapter, secret, "old")  # type: ignore[call-overload]
 Randflake.leased(object(), secret)  # type: ignore[arg-type]
 Randflake.leased(adapter, secret, quarantine=True)  # type: ignore[call-arg]
 with connection.cursor() as cursor:

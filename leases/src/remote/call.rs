@@ -45,7 +45,9 @@ pub enum Response {
     /// - PostgreSQL: the rows; all columns are text.
     /// - Redis: a list of lists as it is, a flat list or a map as one row, anything else as one
     ///   row of one cell.
-    /// - etcd: one row of one cell, the JSON body of the answer, whatever its HTTP status.
+    /// - etcd: one row of two cells, the JSON body of the answer, whatever its HTTP status, and its
+    ///   `Date` header; `None`, or no second cell, if it has none. Without it nothing can be fenced,
+    ///   repaired, or released for the dead.
     Rows(Vec<Vec<Option<String>>>),
     /// An error that the server itself reports.
     Refused {

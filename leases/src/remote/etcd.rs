@@ -1,5 +1,9 @@
 //! etcd, by its JSON gateway. Each operation is a transaction that compares the versions of all
-//! that it was decided on. etcd has no clock: the machine's is used.
+//! that it was decided on. etcd keeps no time: its clock is the `Date` of its gateway's answers, which
+//! comes with the JSON. Whatever ids depend on (a fence, a repair, a release for the dead) is
+//! decided only where that clock and this machine's agree. Without the header there is only one
+//! clock, and that is refused; leases then go by this machine's, which decides no more than when
+//! they are of use.
 //!
 //! Keys: `randflake/<namespace>/meta`, and `randflake/<namespace>/node/<node id>` for each node id
 //! that was ever leased, with the text `start end_exclusive token before note`. `before` is the end
@@ -18,8 +22,8 @@ use serde_json::{Value, json};
 
 use super::{Known, Line, Protocol, Response, Statement, TRIES, blocks, candidates, hex, unhex};
 use crate::{
-    Acquire, Acquired, Fenced, Limits, Made, NodeLease, Note, Release, Released, Renew, Renewed,
-    Result, Token,
+    Acquire, Acquired, Fenced, InitMode, Limits, Made, NodeLease, Note, Release, Released, Renew,
+    Renewed, Result, Token,
     operator::{Cut, Listed, Node},
     rules::{self, Quarantine},
 };
@@ -140,11 +144,32 @@ impl Look {
 
 /// An answer to a transaction.
 struct Body {
+    /// The server's clock, if it came with the answer.
+    date: Option<i64>,
     cluster_id: String,
     revision: i64,
     succeeded: bool,
     /// Key, value and version of everything that was looked at.
     found: Vec<(String, String, i64)>,
+}
+
+impl Body {
+    /// Returns by how many seconds etcd's clock is ahead of this machine's.
+    fn ahead_of(&self, now: i64) -> Option<i64> {
+        self.date.map(|date| date - now)
+    }
+}
+
+impl Known {
+    /// Returns etcd's clock, as far as its last answer showed it.
+    fn date(&self, now: i64) -> Option<i64> {
+        self.ahead.map(|ahead| now.saturating_add(ahead))
+    }
+
+    /// Returns the time by which leases are granted: this machine's where etcd shows none.
+    fn store_now(&self, now: i64) -> i64 {
+        self.date(now).unwrap_or(now)
+    }
 }
 
 /// Runs a transaction: writes all of `puts` if `compares` hold, else does `otherwise`.
@@ -176,13 +201,15 @@ async fn transact(
 }
 
 fn read(of: &Protocol, response: Response) -> Result<Body> {
-    let text = match response {
-        Response::Rows(rows) => rows.into_iter().flatten().next().flatten(),
+    let mut cells = match response {
+        Response::Rows(rows) => rows.into_iter().flatten(),
         Response::Refused { code, message } => {
             return Err(of.unavailable(&format!("it says {code}: {message}")));
         }
     };
-    let body: Value = text
+    let body: Value = cells
+        .next()
+        .flatten()
         .and_then(|text| serde_json::from_str(&text).ok())
         .ok_or_else(|| of.malformed("no JSON"))?;
     if let Some(error) = body.get("error").or_else(|| body.get("message")) {
@@ -205,6 +232,7 @@ fn read(of: &Protocol, response: Response) -> Result<Body> {
         }
     }
     Ok(Body {
+        date: cells.next().flatten().and_then(|date| unix_second_of(&date)),
         cluster_id: cluster_id.into(),
         revision: integer(&header["revision"]).ok_or_else(|| of.malformed("revision"))?,
         // The gateway leaves out what is false.
@@ -218,12 +246,46 @@ fn integer(value: &Value) -> Option<i64> {
     value.as_str()?.parse().ok()
 }
 
+/// Reads a `Date` header, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+pub(super) fn unix_second_of(date: &str) -> Option<i64> {
+    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    let words: Vec<&str> = date.trim().split([' ', ':']).collect();
+    let [_, day, month, year, hour, minute, second, "GMT"] = words[..] else { return None };
+    let within = |text: &str, range: std::ops::RangeInclusive<i64>| {
+        text.parse().ok().filter(|number| range.contains(number))
+    };
+    let month = MONTHS.find(month).filter(|at| month.len() == 3 && at % 3 == 0)? / 3;
+    // Counted from March, so that the day of a leap year is the last one.
+    let (month, year) = (i64::try_from(month).ok()?, within(year, 1970..=9999)?);
+    let (month, year) = if month < 2 { (month + 10, year - 1) } else { (month - 2, year) };
+    let days = year * 365 + year / 4 - year / 100
+        + year / 400
+        + (month * 153 + 2) / 5
+        + within(day, 1..=31)?
+        - 719_469;
+    let [hour, minute] = [within(hour, 0..=23)?, within(minute, 0..=59)?];
+    Some(((days * 24 + hour) * 60 + minute) * 60 + within(second, 0..=60)?)
+}
+
+/// Returns etcd's time for a decision that ids depend on: one that this machine's clock confirms.
+fn confirmed(of: &Protocol, limits: Limits, date: Option<i64>, now: i64) -> Result<i64> {
+    let Some(date) = date else {
+        return Err(of.unavailable(
+            "its answer came without the Date header, so that there is only one clock: that may \
+             be wrong, and a fence, a quarantine, a repair and a release for the dead need two \
+             that agree; use a client that passes the header on, as those for URLs do",
+        ));
+    };
+    rules::check_clocks(limits, date, now)?;
+    Ok(date)
+}
+
 /// Looks at the namespace, makes it if asked to, and fences it if the server turns out to be
 /// another one, or to have gone back in its history.
 pub(super) async fn check(
     of: &Protocol,
     line: &Line,
-    init: Option<bool>,
+    init: Option<InitMode>,
     now: i64,
 ) -> Result<Known> {
     let key = meta_key(of);
@@ -231,12 +293,13 @@ pub(super) async fn check(
         let body = transact(of, line, vec![], &[], vec![get(&key)]).await?;
         let Some((_, value, meta_revision)) = body.found.iter().find(|(found, ..)| *found == key)
         else {
-            let skew = i64::from(of.namespace.limits().max_skew);
-            let quarantine = if of.missing(init)? {
-                let floor = now + i64::from(of.namespace.limits().max_ttl) + skew;
-                Quarantine { floor, renew_above: now + skew }
-            } else {
-                Quarantine::default()
+            let quarantine = match of.missing(init)? {
+                InitMode::New => Quarantine::default(),
+                InitMode::Quarantine => {
+                    let limits = of.namespace.limits();
+                    let now = confirmed(of, limits, body.date, now)?;
+                    rules::fence(limits, Quarantine::default(), now)?.0
+                }
             };
             let value = meta(&Made::new(&of.namespace), &body.cluster_id, quarantine);
             let puts = [(key.clone(), value)];
@@ -250,6 +313,7 @@ pub(super) async fn check(
                 meta_revision: *meta_revision,
                 quarantine,
                 revision: body.revision,
+                ahead: body.ahead_of(now),
             })
             .ok_or_else(|| of.malformed("meta"))?;
         let went_back = of.known().is_some_and(|before| before.revision > body.revision);
@@ -276,7 +340,9 @@ async fn put_fence(
     cluster_id: &str,
     now: i64,
 ) -> Result<Option<Fenced>> {
-    let (quarantine, fenced) = rules::fence(known.made.limits, known.quarantine, now)?;
+    let limits = known.made.limits;
+    let now = confirmed(of, limits, known.date(now), now)?;
+    let (quarantine, fenced) = rules::fence(limits, known.quarantine, now)?;
     let written = put_quarantine(of, line, known, cluster_id, quarantine).await?;
     Ok(written.then_some(fenced))
 }
@@ -364,6 +430,7 @@ async fn write(
     if same(&body, &known) {
         if let Some(known) = &mut of.state().known {
             known.revision = known.revision.max(body.revision);
+            known.ahead = body.ahead_of(now);
         }
         if !rows.is_empty() && body.succeeded {
             let revision = body.revision;
@@ -409,9 +476,12 @@ pub(super) async fn acquire(
     request: &Acquire,
     now: i64,
 ) -> Result<Acquired> {
-    let limits = session(of, line, now).await?.made.limits;
+    // What was seen of the clocks before may no longer be so: this machine's may have stepped.
+    let known = check(of, line, None, now).await?;
+    let limits = known.made.limits;
+    let time = Time { machine: now, store: known.store_now(now) };
     rules::check_want(request.want)?;
-    rules::end_of(limits, now, request.ttl)?;
+    rules::end_of(limits, time.store, request.ttl)?;
     let want = request.want as usize;
     // At first as if none of them had ever been leased: then one round trip does it.
     let mut fresh = Some(BTreeMap::new());
@@ -421,7 +491,7 @@ pub(super) async fn acquire(
         let count = count.max((2 * want).min(LOOKS[1]));
         (node_ids, complete) = candidates(request.token, limits, count);
         let look = Look::Each(node_ids.clone());
-        taken = take(of, line, request, &node_ids, &look, fresh.take(), want, now).await?;
+        taken = take(of, line, request, &node_ids, &look, fresh.take(), want, time).await?;
         if complete || !taken.leases.is_empty() || taken.refusal.is_some() {
             break;
         }
@@ -439,7 +509,7 @@ pub(super) async fn acquire(
             let node_ids: Vec<u32> = (first..=last).filter(is_new).collect();
             let look = Look::Block(first, last);
             let left = want - leases.len();
-            let taken = take(of, line, request, &node_ids, &look, None, left, now).await?;
+            let taken = take(of, line, request, &node_ids, &look, None, left, time).await?;
             leases.extend(taken.leases);
             free_at = free_at.into_iter().chain(taken.free_at).min();
             if taken.held || taken.refusal.is_some() || leases.len() >= want {
@@ -448,10 +518,17 @@ pub(super) async fn acquire(
         }
     }
     if leases.is_empty() {
-        return Ok(Acquired::Busy { now, free_at });
+        return Ok(Acquired::Busy { now: time.store, free_at });
     }
     leases.sort_unstable();
-    Ok(Acquired::Granted { now, leases })
+    Ok(Acquired::Granted { now: time.store, leases })
+}
+
+/// When an acquire began, by two clocks.
+#[derive(Clone, Copy)]
+struct Time {
+    machine: i64,
+    store: i64,
 }
 
 /// What came of some node ids.
@@ -474,18 +551,19 @@ async fn take(
     look: &Look,
     mut seen: Option<BTreeMap<u32, Row>>,
     want: usize,
-    now: i64,
+    time: Time,
 ) -> Result<Taken> {
+    let now = time.store;
     let mut outcome = Taken::default();
     let mut looked = false;
     for _ in 0..TRIES + want / WRITES {
-        let known = session(of, line, now).await?;
+        let known = session(of, line, time.machine).await?;
         let refusal = refusal(&known, request, now);
         let rows = match &mut seen {
             Some(rows) if looked || refusal.is_none() => rows,
             _ => {
                 looked = true;
-                seen.insert(glance(of, line, look, now).await?)
+                seen.insert(glance(of, line, look, time.machine).await?)
             }
         };
         let row = |node_id: &u32| rows.get(node_id).copied().unwrap_or(NEVER);
@@ -525,7 +603,7 @@ async fn take(
             outcome.free_at = node_ids.iter().map(|node_id| row(node_id).end_exclusive).min();
             return Ok(outcome);
         }
-        let after = write(of, line, &picked, look, now).await?;
+        let after = write(of, line, &picked, look, time.machine).await?;
         if after.written {
             rows.extend(&after.rows);
             outcome.leases.extend(after.rows.into_iter().map(lease));
@@ -556,11 +634,15 @@ pub(super) async fn renew(
     request: &Renew,
     now: i64,
 ) -> Result<Renewed> {
-    let limits = session(of, line, now).await?.made.limits;
-    let end_exclusive = rules::end_of(limits, now, request.ttl)?;
-    let max_skew = limits.max_skew;
-    if now.abs_diff(request.client_now) > max_skew.into() {
-        return Ok(Renewed::ClockSkew { store_now: now, max_skew });
+    let skew = |known: &Known| {
+        let (store_now, max_skew) = (known.store_now(now), known.made.limits.max_skew);
+        let skewed = store_now.abs_diff(request.client_now) > max_skew.into();
+        skewed.then_some(Renewed::ClockSkew { store_now, max_skew })
+    };
+    let known = session(of, line, now).await?;
+    let end_exclusive = rules::end_of(known.made.limits, known.store_now(now), request.ttl)?;
+    if let Some(skewed) = skew(&known) {
+        return Ok(skewed);
     }
     let change = |known: &Known, row: Row| {
         let written_before_the_fence = row.revision < known.meta_revision;
@@ -572,6 +654,12 @@ pub(super) async fn renew(
         })
     };
     let rows = rewrite(of, line, request.token, &request.node_ids, now, change).await?;
+    // One round trip has to do: the first look was at clocks of the last answer.
+    let known = session(of, line, now).await?;
+    if let Some(skewed) = skew(&known) {
+        return Ok(skewed);
+    }
+    let now = known.store_now(now);
     let mut leases: Vec<NodeLease> = rows.into_iter().map(lease).collect();
     leases.sort_unstable();
     Ok(if leases.is_empty() { Renewed::Lost { now } } else { Renewed::Extended { now, leases } })
@@ -686,7 +774,7 @@ pub(super) async fn list(
             let meta = parse_meta(value).ok_or_else(|| of.malformed("meta"))?;
             let went_back = of.known().is_some_and(|known| known.revision > body.revision);
             revision = body.revision;
-            found_meta = Some((meta, body.cluster_id, went_back));
+            found_meta = Some((meta, body.cluster_id, went_back, body.date));
         }
         let before = nodes.len();
         for (found, value, at) in body.found.iter().filter(|(found, ..)| *found != key) {
@@ -700,14 +788,16 @@ pub(super) async fn list(
             break;
         }
     }
-    let ((made, incarnation, quarantine), cluster_id, went_back) =
+    let ((made, incarnation, quarantine), cluster_id, went_back, date) =
         found_meta.ok_or_else(|| of.malformed("meta"))?;
     of.namespace.check(&made)?;
     let incarnation_changed = went_back || incarnation != cluster_id;
-    Ok(Listed { incarnation_changed, ..rules::listed(&made, quarantine, now, nodes) })
+    let listed = rules::listed(&made, quarantine, date.unwrap_or(now), nodes);
+    Ok(Listed { incarnation_changed, has_clock: date.is_some(), ..listed })
 }
 
-/// Changes one node id for an operator: it belongs to nobody then.
+/// Changes one node id for an operator: it belongs to nobody then. A client may have repeated what
+/// was done, and been refused: then it is as it was to be.
 pub(super) async fn cut(
     of: &Protocol,
     line: &Line,
@@ -717,17 +807,27 @@ pub(super) async fn cut(
 ) -> Result<Cut> {
     let look = Look::Each(vec![node_id]);
     let mut rows = glance(of, line, &look, now).await?;
+    let mut wanted = None;
     for _ in 0..TRIES {
-        let limits = session(of, line, now).await?.made.limits;
+        let known = check(of, line, None, now).await?;
+        let limits = known.made.limits;
+        let store_now = confirmed(of, limits, known.date(now), now)?;
         let row = rows.get(&node_id).copied().filter(|row| row.revision > 0);
         let row = row.ok_or_else(|| rules::never_leased(node_id))?;
-        let NodeLease { start, end_exclusive, .. } = change(limits, now, &row.node(node_id))?;
+        if let Some((done, cut)) = wanted
+            && done == (Row { revision: 0, ..row })
+        {
+            return Ok(cut);
+        }
+        let NodeLease { start, end_exclusive, .. } = change(limits, store_now, &row.node(node_id))?;
         let free = Row { start, end_exclusive, token: None, before: end_exclusive, ..row };
         let after = write(of, line, &[(node_id, free)], &look, now).await?;
+        let cut = Cut { now: store_now, from: row.end_exclusive, to: end_exclusive };
         if after.written {
             of.state().rows.remove(&node_id);
-            return Ok(Cut { now, from: row.end_exclusive, to: end_exclusive });
+            return Ok(cut);
         }
+        wanted = Some((Row { revision: 0, ..free }, cut));
         rows = after.rows;
     }
     Err(of.unavailable("its node ids change again and again"))
@@ -740,13 +840,22 @@ pub(super) async fn cut_floor(
     now: i64,
     change: impl Fn(Limits, i64, Quarantine) -> Result<(Quarantine, Cut)>,
 ) -> Result<Cut> {
+    let mut wanted = None;
     for _ in 0..TRIES {
         let known = check(of, line, None, now).await?;
-        let (quarantine, cut) = change(known.made.limits, now, known.quarantine)?;
+        if let Some((done, cut)) = wanted
+            && done == known.quarantine
+        {
+            return Ok(cut);
+        }
+        let limits = known.made.limits;
+        let store_now = confirmed(of, limits, known.date(now), now)?;
+        let (quarantine, cut) = change(limits, store_now, known.quarantine)?;
         if put_quarantine(of, line, &known, &known.incarnation, quarantine).await? {
             check(of, line, None, now).await?;
             return Ok(cut);
         }
+        wanted = Some((quarantine, cut));
     }
     Err(of.unavailable("its namespace changes again and again"))
 }

@@ -32,8 +32,8 @@ pub use self::client::PostgresClient;
 #[cfg(feature = "redis")]
 pub use self::client::RedisClient;
 use crate::{
-    Acquire, Acquired, Error, ErrorKind, Fence, Fenced, LeaseStore, Limits, Made, Namespace,
-    Release, Released, Renew, Renewed, Reply, Result, Token,
+    Acquire, Acquired, Error, ErrorKind, Fence, Fenced, InitMode, LeaseStore, Limits, Made,
+    Namespace, Release, Released, Renew, Renewed, Reply, Result, Token,
     fork::Life,
     memory::unix_second,
     operator::{Cut, List, Listed, Node, ReleaseDead, Repair, Target},
@@ -85,8 +85,8 @@ pub trait Client: Send {
 /// What to say to a server, and what its answers mean, for one namespace. Remembers which server
 /// it was; clones share that.
 ///
-/// `now` is everywhere the unix second on the machine's clock. Only etcd, which has none of its
-/// own, uses it for the store's.
+/// `now` is everywhere the unix second on the machine's clock. Only etcd looks at it: it compares it
+/// with that of etcd, and goes by it where an answer does not show that.
 #[derive(Clone)]
 pub struct Protocol {
     namespace: Namespace,
@@ -121,6 +121,9 @@ struct Known {
     quarantine: Quarantine,
     /// etcd: the newest version of anything that was seen.
     revision: i64,
+    /// etcd: by how many seconds its clock is ahead of this machine's, by its last answer; none if
+    /// that did not show it.
+    ahead: Option<i64>,
 }
 
 impl Protocol {
@@ -178,17 +181,17 @@ impl Protocol {
         &self.namespace
     }
 
-    /// Makes the namespace if it is not there, and checks it if it is. With `quarantine` a new one
-    /// grants nothing for the longest lease and the largest skew: wanted wherever the store may
-    /// have held this namespace before and lost it, for its leases may still run.
+    /// Makes the namespace if it is not there, as [`InitMode`] says, and checks it if it is. Once,
+    /// and not with each start: who finds an empty store cannot tell a new one from one that lost
+    /// everything.
     ///
     /// The call ends with the errors of [`LeaseStore::acquire`].
     #[must_use]
-    pub fn init(&self, quarantine: bool, now: i64) -> Call<()> {
+    pub fn init(&self, mode: InitMode, now: i64) -> Call<()> {
         let this = self.clone();
         Call::new(async move |line| match this.engine {
-            Engine::Etcd => etcd::check(&this, &line, Some(quarantine), now).await.map(drop),
-            _ => rows::check(&this, &line, Some(quarantine)).await.map(drop),
+            Engine::Etcd => etcd::check(&this, &line, Some(mode), now).await.map(drop),
+            _ => rows::check(&this, &line, Some(mode)).await.map(drop),
         })
     }
 
@@ -319,25 +322,17 @@ impl Protocol {
         Ok(())
     }
 
-    /// Returns whether to make the namespace, which is not there, and whether with a quarantine.
-    fn missing(&self, init: Option<bool>) -> Result<bool> {
+    /// Returns how to make the namespace, which is not there, if it may be made.
+    fn missing(&self, init: Option<InitMode>) -> Result<InitMode> {
         if self.known().is_some() {
             return Err(self.replaced());
         }
-        let asked = init.or(self.create.then_some(false));
+        let asked = init.or(self.create.then_some(InitMode::New));
         asked.filter(|_| !self.namespace.is_for_operator()).ok_or_else(|| self.not_initialized())
     }
 
     fn not_initialized(&self) -> Error {
-        Error::new(
-            ErrorKind::StoreNotInitialized,
-            format!(
-                "{} has no namespace {:?}; make it with one call of init, and with a quarantine \
-                 if leases of it may be running, as after a restart without its data",
-                self.engine.name(),
-                self.namespace.name()
-            ),
-        )
+        self.namespace.not_initialized(self.engine.name())
     }
 
     fn replaced(&self) -> Error {
@@ -407,12 +402,12 @@ impl Client for Box<dyn Client> {
 ///
 /// ```no_run
 /// use randflake::{Clock, Secret, SystemClock};
-/// use randflake_leases::{Acquire, Acquired, LeaseStore, Namespace, Note, Operation, Token};
+/// use randflake_leases::{Acquire, Acquired, InitMode, LeaseStore, Namespace, Note, Operation, Token};
 /// use randflake_leases::remote::RemoteStore;
 ///
 /// let namespace = Namespace::new("orders", &Secret::random())?;
 /// let mut store = RemoteStore::open("postgresql://app:password@localhost/app", namespace)?;
-/// store.init(false)?; // once, before the first lease
+/// store.init(InitMode::New)?; // once, before the first lease
 /// let token = Token::random();
 /// let client_now = SystemClock.now()? / 1_000_000_000;
 /// let reply = store.acquire(&Acquire { token, want: 1, ttl: 300, client_now, note: Note::of_process() })?;
@@ -520,8 +515,8 @@ impl<C: Client> RemoteStore<C> {
     /// # Errors
     ///
     /// As [`LeaseStore::acquire`].
-    pub fn init(&mut self, quarantine: bool) -> Result<()> {
-        self.drive(|protocol, now| protocol.init(quarantine, now))
+    pub fn init(&mut self, mode: InitMode) -> Result<()> {
+        self.drive(|protocol, now| protocol.init(mode, now))
     }
 
     fn drive<T>(&mut self, begin: impl FnOnce(&Protocol, i64) -> Call<T>) -> Result<T> {

@@ -8,8 +8,8 @@ use super::{
     unhex,
 };
 use crate::{
-    Acquire, Acquired, Error, ErrorKind, Fenced, Limits, Made, NodeLease, Note, Release, Released,
-    Renew, Renewed, Result, Token,
+    Acquire, Acquired, Error, ErrorKind, Fenced, InitMode, Limits, Made, NodeLease, Note, Release,
+    Released, Renew, Renewed, Result, Token,
     operator::{Cut, List, Listed, Node},
     rules::{self, Quarantine},
 };
@@ -201,7 +201,7 @@ fn in_transaction() -> Error {
 
 /// Looks at the namespace: whose it is, and whether the server keeps what it acknowledges. Makes
 /// it if asked to.
-pub(super) async fn check(of: &Protocol, line: &Line, init: Option<bool>) -> Result<Known> {
+pub(super) async fn check(of: &Protocol, line: &Line, init: Option<InitMode>) -> Result<Known> {
     for _ in 0..TRIES {
         let token = Token::random();
         let response = line.run(statement(of, Kind::Check, token, vec![])).await;
@@ -229,16 +229,17 @@ pub(super) async fn check(of: &Protocol, line: &Line, init: Option<bool>) -> Res
                     meta_revision: 0,
                     quarantine: Quarantine::default(),
                     revision: 0,
+                    ahead: None,
                 };
                 check_settings(of, line, keeps).await?;
                 of.learn(&known)?;
                 return Ok(known);
             }
             "NOT_INITIALIZED" => {
-                let quarantine = of.missing(init)?;
+                let mode = of.missing(init)?;
                 check_settings(of, line, keeps).await?;
                 let made = Made::new(&of.namespace);
-                let response = line.run(create(of, token, &made, quarantine)).await;
+                let response = line.run(create(of, token, &made, mode)).await;
                 let retry = matches!(&response, Response::Refused { code, .. } if AGAIN.contains(&code.as_str()));
                 if !retry {
                     status_is_ok(of, &answer(of, response, Kind::Create, token)?)?;
@@ -250,11 +251,12 @@ pub(super) async fn check(of: &Protocol, line: &Line, init: Option<bool>) -> Res
     Err(of.unavailable("it asks to repeat the same statement again and again"))
 }
 
-fn create(of: &Protocol, token: Token, made: &Made, quarantine: bool) -> Statement {
+fn create(of: &Protocol, token: Token, made: &Made, mode: InitMode) -> Statement {
     let Limits { max_ttl, max_skew, max_node_id } = made.limits;
     let mut rest: Vec<String> =
         [max_ttl, max_skew, max_node_id].iter().map(ToString::to_string).collect();
     rest.extend([made.layout.clone(), hex(&made.salt), hex(&made.key_check)]);
+    let quarantine = mode == InitMode::Quarantine;
     rest.extend([quarantine.to_string(), made.format.to_string()]);
     statement(of, Kind::Create, token, rest)
 }
@@ -560,7 +562,8 @@ fn node(line: &str) -> Option<Node> {
     Some(Node { lease: NodeLease { node_id, start, end_exclusive }, held, note })
 }
 
-/// Changes one node id, if it is still what it was when that was decided: the decision is Rust's.
+/// Changes one node id, if it is still what it was when that was decided: the decision is Rust's. A
+/// client may have repeated what was done, and been refused: then it is as it was to be.
 pub(super) async fn cut(
     of: &Protocol,
     line: &Line,
@@ -568,16 +571,24 @@ pub(super) async fn cut(
     node_id: u32,
     change: impl Fn(Limits, i64, &Node) -> Result<NodeLease>,
 ) -> Result<Cut> {
+    let mut wanted = None;
     for _ in 0..TRIES {
         let listed = list(of, line, &List { token, node_id: Some(node_id) }).await?;
         let node = listed.nodes.first().ok_or_else(|| rules::never_leased(node_id))?;
+        if let Some((done, cut)) = wanted
+            && done == *node
+        {
+            return Ok(cut);
+        }
         let lease = change(listed.limits, listed.now, node)?;
         let (from, to) = (node.lease.end_exclusive, lease.end_exclusive);
         let rest = [node.lease.start, from, lease.start, to].map(|second| second.to_string());
         let rest = [vec![node_id.to_string()], rest.to_vec()].concat();
+        let cut = Cut { now: listed.now, from, to };
         if compared(of, line, Kind::Cut, token, rest).await? {
-            return Ok(Cut { now: listed.now, from, to });
+            return Ok(cut);
         }
+        wanted = Some((Node { lease, held: false, ..*node }, cut));
     }
     Err(of.unavailable("it changes while it is asked, again and again"))
 }
@@ -589,16 +600,23 @@ pub(super) async fn cut_floor(
     token: Token,
     change: impl Fn(Limits, i64, Quarantine) -> Result<(Quarantine, Cut)>,
 ) -> Result<Cut> {
+    let mut wanted = None;
     for _ in 0..TRIES {
         let listed = list(of, line, &List { token, node_id: Some(0) }).await?;
         let Listed { floor, renew_above, .. } = listed;
-        let (quarantine, cut) =
-            change(listed.limits, listed.now, Quarantine { floor, renew_above })?;
+        let before = Quarantine { floor, renew_above };
+        if let Some((done, cut)) = wanted
+            && done == before
+        {
+            return Ok(cut);
+        }
+        let (quarantine, cut) = change(listed.limits, listed.now, before)?;
         let rest = [floor, quarantine.floor, quarantine.renew_above];
         let rest = rest.iter().map(ToString::to_string).collect();
         if compared(of, line, Kind::CutFloor, token, rest).await? {
             return Ok(cut);
         }
+        wanted = Some((quarantine, cut));
     }
     Err(of.unavailable("it changes while it is asked, again and again"))
 }

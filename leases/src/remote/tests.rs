@@ -239,6 +239,32 @@ fn answers_of_etcd_that_make_no_sense_are_failures() {
     }
 }
 
+#[test]
+fn the_date_of_an_answer_is_read() {
+    for (date, second) in [
+        ("Thu, 01 Jan 1970 00:00:00 GMT", Some(0)),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", Some(784_111_777)),
+        ("Tue, 29 Feb 2000 23:59:59 GMT", Some(951_868_799)),
+        ("Wed, 01 Mar 2000 00:00:00 GMT", Some(951_868_800)),
+        ("Thu, 20 Nov 2025 12:00:00 GMT", Some(NOW)),
+        (" Thu, 20 Nov 2025 12:00:00 GMT ", Some(NOW)),
+        ("Tue, 05 Nov 2058 17:10:23 GMT", Some(layout::LIFETIME_END - 1)),
+        ("", None),
+        ("Thu, 20 Nov 2025 12:00:00", None),
+        ("Thu, 20 Nov 2025 12:00:00 CET", None),
+        ("Thursday, 20-Nov-25 12:00:00 GMT", None),
+        ("Thu Nov 20 12:00:00 2025", None),
+        ("Thu, 20 nov 2025 12:00:00 GMT", None),
+        ("Thu, 20 ovD 2025 12:00:00 GMT", None),
+        ("Thu, 32 Nov 2025 12:00:00 GMT", None),
+        ("Thu, 20 Nov 2025 24:00:00 GMT", None),
+        ("Thu, 20 Nov 99999999999999 12:00:00 GMT", None),
+        ("Thu, 20 Nov -2025 12:00:00 GMT", None),
+    ] {
+        assert_eq!(etcd::unix_second_of(date), second, "{date:?}");
+    }
+}
+
 /// What is renewed while an operator decides is not what was looked at: nothing is written.
 #[test]
 fn an_operator_changes_only_what_was_looked_at() {
@@ -352,7 +378,7 @@ fn no_answer_is_a_panic() {
         let release = Release { token, node_ids: vec![77], used_until: NOW };
         let _any = converse(protocol.release(&release, NOW), &mut server);
         let _any = converse(protocol.fence(&Fence { token }, NOW), &mut server);
-        let _any = converse(protocol.init(true, NOW), &mut server);
+        let _any = converse(protocol.init(InitMode::Quarantine, NOW), &mut server);
     }
 }
 
@@ -376,7 +402,7 @@ fn nothing_that_is_sent_or_shown_holds_the_secret() {
         Protocol::etcd(namespace()).create(true).expect("may be made"),
     ] {
         let mut sent = format!("{protocol:?}");
-        let _any = converse(protocol.init(false, NOW), |_, statement| {
+        let _any = converse(protocol.init(InitMode::New, NOW), |_, statement| {
             sent += &statement.parameters.concat();
             let shown = format!("{statement:?}");
             assert!(statement.parameters.iter().all(|it| it.len() < 9 || !shown.contains(it)));

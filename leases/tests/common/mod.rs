@@ -14,6 +14,7 @@ use randflake::Secret;
 use randflake_leases::{
     Acquire, Acquired, LeaseStore, Namespace, NodeLease, Note, Operation, Release, Renew, Renewed,
     Result, Token,
+    remote::{Client, Response, Statement},
 };
 
 pub(crate) const SECOND: i64 = 1_000_000_000;
@@ -46,6 +47,66 @@ impl Dial {
         let dial = self.clone();
         move || dial.now() * SECOND
     }
+}
+
+/// A client of an etcd whose clock is the dial; that of the server has to be there.
+pub(crate) struct Dated<C>(pub(crate) C, pub(crate) Dial);
+
+impl<C: Client> Client for Dated<C> {
+    fn run(&mut self, statement: &Statement) -> Result<Response> {
+        let mut response = self.0.run(statement)?;
+        if let Response::Rows(rows) = &mut response {
+            let Some(Some(date)) = rows.first_mut().and_then(|row| row.get_mut(1)) else {
+                panic!("without a date: {rows:?}")
+            };
+            assert!(date.ends_with(" GMT"), "{date}");
+            *date = http_date(self.1.now());
+        }
+        Ok(response)
+    }
+
+    fn discard(&mut self) {
+        self.0.discard();
+    }
+}
+
+/// Returns a unix second of this century as HTTP writes it.
+pub(crate) fn http_date(second: i64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [(&str, i64); 12] = [
+        ("Jan", 31),
+        ("Feb", 28),
+        ("Mar", 31),
+        ("Apr", 30),
+        ("May", 31),
+        ("Jun", 30),
+        ("Jul", 31),
+        ("Aug", 31),
+        ("Sep", 30),
+        ("Oct", 31),
+        ("Nov", 30),
+        ("Dec", 31),
+    ];
+    let (mut day, second) = (second.div_euclid(86_400), second.rem_euclid(86_400));
+    let weekday = DAYS[usize::try_from(day % 7).expect("after 1970")];
+    let mut year = 1970;
+    let leap = |year| i64::from(year % 4 == 0);
+    while day >= 365 + leap(year) {
+        day -= 365 + leap(year);
+        year += 1;
+    }
+    for (month, days) in MONTHS {
+        let days = days + if month == "Feb" { leap(year) } else { 0 };
+        if day < days {
+            let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+            return format!(
+                "{weekday}, {:02} {month} {year} {hour:02}:{minute:02}:{second:02} GMT",
+                day + 1
+            );
+        }
+        day -= days;
+    }
+    unreachable!("a year has twelve months")
 }
 
 /// A directory that is gone after the test.

@@ -17,7 +17,7 @@ use randflake_leases::{
 use serde_json::{Value, json};
 
 use crate::{
-    common::{Dial, START},
+    common::{Dated, Dial, START},
     now,
     servers::Server,
     store,
@@ -117,7 +117,7 @@ impl Client for Guest {
     }
 }
 
-/// Runs on the clock of the world, but for etcd, which has none.
+/// Runs on the clock of the world, but for etcd, whose clock is in its answers.
 struct Subject<'a> {
     host: &'a Host,
     protocol: fn(Namespace) -> Protocol,
@@ -131,6 +131,7 @@ impl laws::Subject for Subject<'_> {
             None => store(client, protocol),
             Some(dial) => {
                 let protocol = protocol.create(true).expect("may be made");
+                let client = Dated(client, dial.clone());
                 Box::new(RemoteStore::new(client, protocol).clock(dial.clock()))
             }
         }

@@ -37,6 +37,12 @@ pub struct EtcdClient {
     agent: Option<Agent>,
 }
 
+struct Answer {
+    status: StatusCode,
+    text: String,
+    date: Option<String>,
+}
+
 struct Login {
     name: String,
     password: String,
@@ -120,7 +126,7 @@ impl EtcdClient {
 
     /// Posts to the first member that answers. Any of them may have done it: each operation may be
     /// repeated.
-    fn post(&mut self, path: &str, body: &str) -> Result<(StatusCode, String)> {
+    fn post(&mut self, path: &str, body: &str) -> Result<Answer> {
         let agent = self.agent();
         let token = self.login.as_ref().and_then(|login| login.token.clone());
         let mut last = String::new();
@@ -132,7 +138,8 @@ impl EtcdClient {
             let answer = request.header("Content-Type", "application/json").send(body);
             let read = answer.and_then(|mut answer| {
                 let text = answer.body_mut().with_config().limit(LONGEST).read_to_string()?;
-                Ok((answer.status(), text))
+                let date = answer.headers().get("Date").and_then(|date| date.to_str().ok());
+                Ok(Answer { date: date.map(ToOwned::to_owned), status: answer.status(), text })
             });
             match read {
                 Ok(answer) => {
@@ -150,8 +157,8 @@ impl EtcdClient {
         let Some(login) = &mut self.login else { return Ok(()) };
         login.token = None;
         let body = json!({"name": login.name, "password": login.password}).to_string();
-        let (_, answer) = self.post("/v3/auth/authenticate", &body)?;
-        let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
+        let answer = self.post("/v3/auth/authenticate", &body)?;
+        let answer: Value = serde_json::from_str(&answer.text).unwrap_or_default();
         let token = answer["token"].as_str().map(ToOwned::to_owned);
         let refused = "it does not accept the user and the password";
         let token = token.ok_or_else(|| unavailable(SERVER, refused))?;
@@ -182,11 +189,11 @@ impl Client for EtcdClient {
         }
         let mut answer = self.post(statement.text, body)?;
         // A token ends after a while.
-        if self.login.is_some() && answer.0 == StatusCode::UNAUTHORIZED {
+        if self.login.is_some() && answer.status == StatusCode::UNAUTHORIZED {
             self.log_in()?;
             answer = self.post(statement.text, body)?;
         }
-        Ok(Response::Rows(vec![vec![Some(answer.1)]]))
+        Ok(Response::Rows(vec![vec![Some(answer.text), answer.date]]))
     }
 
     fn discard(&mut self) {

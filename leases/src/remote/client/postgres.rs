@@ -37,12 +37,12 @@ const CANCEL_PATIENCE: Duration = Duration::from_millis(500);
 ///
 /// ```no_run
 /// use randflake::Secret;
-/// use randflake_leases::{Namespace, remote::{PostgresClient, Protocol, RemoteStore}};
+/// use randflake_leases::{InitMode, Namespace, remote::{PostgresClient, Protocol, RemoteStore}};
 ///
 /// let client = PostgresClient::new("postgresql://app:password@db.example.com/app?sslmode=require")?;
 /// let namespace = Namespace::new("orders", &Secret::random())?;
 /// let mut store = RemoteStore::new(client, Protocol::postgres(namespace));
-/// store.init(false)?;
+/// store.init(InitMode::New)?;
 /// # Ok::<(), randflake_leases::Error>(())
 /// ```
 pub struct PostgresClient {

@@ -19,12 +19,12 @@ const SERVER: &str = "Redis";
 ///
 /// ```no_run
 /// use randflake::Secret;
-/// use randflake_leases::{Namespace, remote::{Protocol, RedisClient, RemoteStore}};
+/// use randflake_leases::{InitMode, Namespace, remote::{Protocol, RedisClient, RemoteStore}};
 ///
 /// let client = RedisClient::new("rediss://app:password@redis.example.com:6379/0")?;
 /// let namespace = Namespace::new("orders", &Secret::random())?.max_ttl(120)?;
 /// let mut store = RemoteStore::new(client, Protocol::redis(namespace));
-/// store.init(false)?;
+/// store.init(InitMode::New)?;
 /// # Ok::<(), randflake_leases::Error>(())
 /// ```
 pub struct RedisClient {
