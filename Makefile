@@ -8,8 +8,9 @@ NODE_BIN := bindings-node/node_modules/.bin
 
 # How long `make fuzz` spends on each target.
 SECONDS ?= 300
-# How long `make soak` runs.
+# How long `make soak` runs, and on which stores, all at the same time.
 MINUTES ?= 10
+STORES ?= sqlite postgres redis etcd
 
 # Named for all that is built for release, as `napi` does: cargo shares nothing between builds that
 # name the target and builds that do not.
@@ -52,9 +53,9 @@ simulate: check-tools ## runs SEEDS seeds (100000 unless set) of the simulation 
 	SEEDS=$(SEEDS) SEED=$(SEED) FIRST=$(FIRST) cargo test --locked --quiet -p randflake-leases --lib -- \
 		--ignored --exact --nocapture simulation::many_seeds
 
-soak: python node ## runs a fleet of holders of leases under faults for MINUTES minutes (10 unless set)
+soak: python node ## runs fleets of holders of leases under faults, on each of STORES, for MINUTES minutes (10 unless set)
 	cargo build --locked --release --target $(HOST) --quiet -p randflake-soak
-	$(PYTHON_ENV)/python tests/soak/soak.py --minutes $(MINUTES)
+	scripts/soak $(MINUTES) $(STORES)
 
 setup: check-tools target/setup/python target/setup/node ## creates .venv and installs the pinned development tools
 
@@ -177,5 +178,5 @@ lint-platforms: check-tools ## that all compiles with the oldest Rust, on other 
 	scripts/check-platforms
 
 lint-scripts: target/setup/python ## shellcheck, and the GitHub workflows against their schema
-	$(PYTHON_ENV)/shellcheck .ci/run scripts/check-tools scripts/demo scripts/fuzz
+	$(PYTHON_ENV)/shellcheck .ci/run scripts/check-tools scripts/demo scripts/fuzz scripts/soak
 	$(PYTHON_ENV)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml

@@ -6,12 +6,11 @@ same node id. So the ids themselves need not be kept: what is kept grows with th
 
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from randflake import Inspector
 
 HISTORY = """
 create table history (
@@ -27,6 +26,9 @@ create trigger next_lease after update on node begin
 end;
 """
 """Makes a store note every change of a lease, in the same transaction."""
+
+Stamps = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""The node ids and the unix seconds of ids."""
 
 Change = tuple[int, int, int, bytes | None]
 """A row of the history: node id, start, end_exclusive, token."""
@@ -49,7 +51,9 @@ class Verdict:
     ids: int = 0
     leases: int = 0
     handed_over: int = 0
-    """How often a lease followed that of another holder."""
+    """How often a node id went from one holder to another."""
+    by_hand: int = 0
+    """How often one did that was given by hand."""
     repeated_ids: int = 0
     """Ids that one holder made again."""
     shared_seconds: int = 0
@@ -66,28 +70,38 @@ class Verdict:
 class Checker:
     """Takes the ids of one holder after the other."""
 
-    def __init__(self, secret: str) -> None:
-        self._inspector = Inspector(secret)
+    def __init__(self, stamps: Callable[[NDArray[np.int64]], Stamps]) -> None:
+        self._stamps = stamps
         self._holders: dict[tuple[int, int], int] = {}
         """Who has stamped which node id and second."""
         self._verdict = Verdict()
 
     def add(self, holder: int, ids: NDArray[np.int64]) -> None:
         """Takes all ids of a holder that has ended."""
-        parts = self._inspector.inspect_array(ids)
-        seconds = np.unique(np.stack([parts.node_id.astype(np.int64), parts.timestamp]), axis=1)
+        seconds = np.unique(np.stack(self._stamps(ids)), axis=1)
         self._verdict.ids += len(ids)
         self._verdict.repeated_ids += len(ids) - len(np.unique(ids))
         for second in zip(*seconds.tolist(), strict=True):
             first = self._holders.setdefault(second, holder)
             self._verdict.shared_seconds += first != holder
 
-    def judge(self, history: Iterable[Change]) -> Verdict:
-        """Compares all that was stamped with the leases that were granted."""
+    def judge(self, history: Iterable[Change] | None, by_hand: Set[int] = frozenset()) -> Verdict:
+        """Compares all that was stamped with the leases that were granted, where those are known,
+        but for what was stamped with node ids given by hand.
+        """
         verdict = self._verdict
-        leases = self._leases(history)
+        leases = self._leases(history or ())
         verdict.leases = sum(map(len, leases.values()))
+        last: dict[int, int] = {}
         for (node_id, second), holder in sorted(self._holders.items()):
+            before = last.setdefault(node_id, holder)
+            last[node_id] = holder
+            if node_id in by_hand:
+                verdict.by_hand += before != holder
+                continue
+            if history is None:
+                verdict.handed_over += before != holder
+                continue
             of_node = leases[node_id]
             found = bisect(of_node, second, key=lambda lease: lease.start) - 1
             lease = of_node[found] if found >= 0 else Lease(0, 0, None)

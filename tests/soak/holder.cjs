@@ -1,13 +1,26 @@
 // The soak's holder in Node.js; see soak.py.
 //
-// `holder.cjs STORE LOG TTL NODE_COUNT` makes ids until SIGTERM.
+// `holder.cjs STORE LOG TTL NODE_COUNT` makes ids until SIGTERM. With a node id and a port after
+// those it leases none, but uses that one as soon as it can listen on the port. With a copy of the
+// package in RANDFLAKE_COPY it has a generator of each.
 
 const { closeSync, openSync, writeSync } = require('node:fs')
+const { createServer } = require('node:net')
 const { setTimeout: sleep } = require('node:timers/promises')
-const { Randflake } = require('../../bindings-node')
+const { Layout, Randflake, Snowflake } = require('../../bindings-node')
+
+const { RANDFLAKE_COPY, RANDFLAKE_SECRET } = process.env
 
 // What passes by itself: a lease that is over, a store that is busy.
-const PASSES = ['LEASE_UNAVAILABLE', 'NODES_EXHAUSTED', 'STORE_UNAVAILABLE', 'CLOCK_SKEW']
+const PASSES = [
+  'LEASE_UNAVAILABLE',
+  'NODES_EXHAUSTED',
+  'STORE_UNAVAILABLE',
+  'STORE_QUARANTINED',
+  'CLOCK_SKEW',
+  'SEQUENCE_EXHAUSTED',
+]
+const BATCH = 300
 
 let ending = false
 process.on('SIGTERM', () => {
@@ -19,27 +32,70 @@ function name(log, kind) {
 }
 
 // Makes ids and logs them; says at last that all went well.
-async function hold(store, log, ttl, nodeCount) {
-  const flake = await Randflake.leased(store, process.env.RANDFLAKE_SECRET, {
+async function generators(store, ttl, nodeCount, nodeId, port) {
+  if (nodeId !== undefined) {
+    await waitFor(Number(port))
+    return [new Randflake(Number(nodeId), RANDFLAKE_SECRET)]
+  }
+  const options = {
     ttlSeconds: Number(ttl),
     nodeCount: Number(nodeCount),
-    maxSkewSeconds: 0,
     acquireTimeoutMs: 60_000,
-  })
+  }
+  if (store.includes('://')) {
+    // As in stores.py.
+    const layout = new Layout({
+      fields: [
+        ['time', 41],
+        ['node', 5],
+        ['sequence', 17],
+      ],
+      tickMs: 1000,
+      epochMs: 1_730_000_000_000,
+    })
+    return [await Snowflake.leased(store, { ...options, layout, maxSkewSeconds: 1 })]
+  }
+  const packages = [Randflake]
+  if (RANDFLAKE_COPY !== undefined) packages.push(require(RANDFLAKE_COPY).Randflake)
+  const leased = packages.map((each) =>
+    each.leased(store, RANDFLAKE_SECRET, { ...options, maxSkewSeconds: 0 }),
+  )
+  return await Promise.all(leased)
+}
+
+// Listens on a port as soon as nobody else does.
+async function waitFor(port) {
+  for (;;) {
+    if (ending) process.exit()
+    const server = createServer().unref()
+    const listens = await new Promise((resolve) => {
+      server.once('error', () => resolve(false))
+      server.listen({ port, host: '127.0.0.1', exclusive: true }, () => resolve(true))
+    })
+    if (listens) return
+    await sleep(1)
+  }
+}
+
+async function hold(store, log, ...options) {
+  const flakes = await generators(store, ...options)
   const file = openSync(name(log, 'ids'), 'ax')
   while (!ending) {
-    try {
-      const ids = new BigInt64Array(101)
-      ids[0] = flake.generate()
-      flake.fill(ids.subarray(1))
-      writeSync(file, ids)
-    } catch (error) {
-      if (!PASSES.includes(error.code)) throw error
+    for (const flake of flakes) {
+      try {
+        const ids = new BigInt64Array(1 + BATCH)
+        ids[0] = flake.generate()
+        flake.fill(ids.subarray(1))
+        writeSync(file, ids)
+      } catch (error) {
+        if (!PASSES.includes(error.code)) throw error
+      }
     }
     await sleep(50)
   }
-  await flake[Symbol.asyncDispose]()
+  await Promise.all(flakes.map((flake) => flake[Symbol.asyncDispose]()))
   closeSync(openSync(name(log, 'end'), 'ax'))
+  process.exit()
 }
 
 hold(...process.argv.slice(2))

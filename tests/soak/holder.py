@@ -1,19 +1,35 @@
 """The soak's holder in Python; see soak.py.
 
 `holder.py STORE LOG TTL NODE_COUNT` makes ids until SIGTERM, and forks at SIGUSR1. With a node id
-as the fifth argument it leases none, but uses that one.
+and a port after those it leases none, but uses that one as soon as it can listen on the port.
 """
 
 import os
 import signal
+import socket
 import sys
+import threading
 import time
 from pathlib import Path
 
-from randflake import Randflake, RandflakeError
+from randflake import Layout, Randflake, RandflakeError, Snowflake
 
-PASSES = {"LEASE_UNAVAILABLE", "NODES_EXHAUSTED", "STORE_UNAVAILABLE", "CLOCK_SKEW"}
+PASSES = {
+    "LEASE_UNAVAILABLE",
+    "NODES_EXHAUSTED",
+    "STORE_UNAVAILABLE",
+    "STORE_QUARANTINED",
+    "CLOCK_SKEW",
+    "SEQUENCE_EXHAUSTED",
+}
 """What passes by itself: a lease that is over, a store that is busy."""
+BATCH = 300
+LAYOUT = Layout(
+    fields=[("time", 41), ("node", 5), ("sequence", 17)],
+    tick_ms=1000,
+    epoch_ms=1_730_000_000_000,
+)
+"""As in stores.py."""
 
 ending = False
 forking = False
@@ -32,10 +48,22 @@ def name(log: str, kind: str) -> Path:
     return Path(f"{log}.{os.getpid()}.{kind}")
 
 
-def generator(store: str, ttl: str, node_count: str, *by_hand: str) -> Randflake:
+def generator(store: str, ttl: str, node_count: str, *by_hand: str) -> Randflake | Snowflake:
     secret = os.environ["RANDFLAKE_SECRET"]
     if by_hand:
-        return Randflake(int(by_hand[0]), secret)
+        node_id, port = map(int, by_hand)
+        wait_for(port)
+        return Randflake(node_id, secret)
+    if "://" in store:
+        return Snowflake.leased(
+            store,
+            LAYOUT,
+            ttl=int(ttl),
+            node_count=int(node_count),
+            max_skew=1,
+            acquire_timeout=60,
+        )
+    threading.Thread(target=read, args=[store], daemon=True).start()
     return Randflake.leased(
         store,
         secret,
@@ -46,7 +74,28 @@ def generator(store: str, ttl: str, node_count: str, *by_hand: str) -> Randflake
     )
 
 
-def hold(flake: Randflake, log: str) -> None:
+def wait_for(port: int) -> None:
+    """Listens on a port as soon as nobody else does; at once on any, if it is 0."""
+    while not ending:
+        try:
+            # Let go of by the system alone, when this process has ended.
+            socket.create_server(("127.0.0.1", port)).detach()
+        except OSError:
+            time.sleep(0.001)
+        else:
+            return
+    sys.exit()
+
+
+def read(store: str) -> None:
+    """Opens and closes the file all the time, as a backup or a checksum would."""
+    while True:
+        with Path(store).open("rb") as file:
+            file.read(16)
+        time.sleep(0.01)
+
+
+def hold(flake: Randflake | Snowflake, log: str) -> None:
     """Makes ids and logs them, each process in its own log; says at last that all went well."""
     global forking
     file = name(log, "ids").open("xb", buffering=0)
@@ -56,7 +105,7 @@ def hold(flake: Randflake, log: str) -> None:
             if os.fork() == 0:
                 file = name(log, "ids").open("xb", buffering=0)
         try:
-            one, many = flake.generate(), flake.generate_array(100)
+            one, many = flake.generate(), flake.generate_array(BATCH)
             file.write(one.to_bytes(8, "little", signed=True) + many.tobytes())
         except RandflakeError as error:
             if error.code not in PASSES:

@@ -1,12 +1,17 @@
-"""Runs a fleet of holders in Rust, Python and Node.js on one SQLite file under random faults, and
-counts ids and repeats.
+"""Runs a fleet of holders in Rust, Python and Node.js on one store under random faults, and counts
+ids and repeats.
 
-    soak.py --minutes 2 [--seed 7] [--sabotage]
+    soak.py --minutes 2 [--store sqlite|postgres|redis|etcd] [--seed 7] [--sabotage]
 
 It ends with one line, and fails on any repeat, on a holder that fails, and if a kind of fault did
 not happen. With --sabotage no fault is needed: two of the holders have the same node id by hand,
 which must be reported.
 The Rust holder must have been built: `make soak` does.
+
+On a SQLite file there is more: the holders in Python open and close the file all the time, those in
+Node.js have two copies of the package and lease from both, and beside the fleet a node id given by
+hand goes from process to process. Who waits for it has loaded the library long before, and takes
+over at once when the one before it ends or is killed.
 
 Every process has a log of its ids, LIFE.PID.ids. It is read, checked and removed when the process
 has ended; who was not killed leaves LIFE.PID.end behind. A fork is noticed by its log.
@@ -18,7 +23,6 @@ import os
 import random
 import select
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -28,7 +32,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from check import HISTORY, Checker, Verdict
+from check import Checker, Verdict
+from servers import free_port
+from stores import Store, copy_of_the_node_package, open_store
 
 HERE = Path(__file__).resolve().parent
 HOST = subprocess.check_output(["rustc", "--print", "host-tuple"], text=True).strip()
@@ -44,15 +50,16 @@ FLEET = 12
 """How many holders there are, not counting forked ones."""
 CROWD = 16
 """How many there are at most."""
-FREE = 20
-"""How many node ids there are for them, of which some have two."""
-FAULTS = ["kill", "pause", "fork", "exit", "lock"]
+FAULTS = ["kill", "pause", "fork", "exit"]
+"""Those of processes; each store has some of its own."""
 BETWEEN_FAULTS = 0.4
 """Seconds, on average."""
 LAST_WORDS = 90
 """How many seconds the fleet may take to end."""
 BY_HAND = 7
 """The node id of the saboteurs."""
+HANDED_OVER = 8
+"""The node id that goes from hand to hand."""
 
 
 @dataclass
@@ -66,6 +73,7 @@ class Life:
     """A descriptor of the process."""
     log: Path
     is_fork: bool
+    is_by_hand: bool
     paused_until: float | None = None
     leaving: bool = False
     killed: bool = False
@@ -84,45 +92,46 @@ class Start:
     language: str
     ttl: int
     process: subprocess.Popen[bytes]
+    is_by_hand: bool
 
 
 class Fleet:
-    """The holders, their file, and what has become of them."""
+    """The holders, their store, and what has become of them."""
 
-    def __init__(self, directory: Path, seed: int) -> None:
+    def __init__(self, kind: str, directory: Path, seed: int) -> None:
         self.random = random.Random(seed)
-        self.store = directory / "ids.db"
         self.logs = directory / "logs"
         self.logs.mkdir()
         secret = self.random.randbytes(16).hex()
         self.environment = {**os.environ, "RANDFLAKE_SECRET": secret}
-        self.checker = Checker(secret)
+        self.store: Store = open_store(kind, directory, secret, self.random, RUST)
+        self.hands_over = kind == "sqlite"
+        if kind == "sqlite":
+            self.environment["RANDFLAKE_COPY"] = str(copy_of_the_node_package(directory))
+        # Whoever listens on it has the node id: the system takes it from those that are killed.
+        self.hand_over_port = str(free_port())
+        self.checker = Checker(self.store.stamps)
         self.starts: list[Start] = []
         self.lives: dict[Path, Life] = {}
         self.made: Counter[str] = Counter()
         """Lives by language."""
-        self.faults: Counter[str] = Counter(dict.fromkeys(FAULTS, 0))
+        self.faults: Counter[str] = Counter(dict.fromkeys([*FAULTS, *self.store.faults], 0))
         self.failures: list[str] = []
-        self.lock: tuple[sqlite3.Connection, float] | None = None
-        reserve: list[str | Path] = [RUST, "reserve", self.store, str(FREE)]
-        subprocess.run(reserve, env=self.environment, check=True)
-        with sqlite3.connect(self.store) as store:
-            store.executescript(HISTORY)
-        store.close()
 
     def start(self, language: str, *by_hand: str) -> None:
-        ttl, node_count = self.random.choice([2, 3, 4, 6]), self.random.choice([1, 1, 1, 2])
+        ttl = self.random.choice(self.store.ttls)
+        node_count = self.random.choice([1, 1, 1, 2])
         log = self.logs / str(len(self.starts))
         options = [str(ttl), str(node_count), *by_hand]
         process = subprocess.Popen(
-            [*HOLDERS[language], self.store, log, *options],
+            [*HOLDERS[language], self.store.address, log, *options],
             env=self.environment,
             stdin=subprocess.DEVNULL,
             # To be killed with its forks. In a mere group of its own, the system would hang up a
             # paused fork when the one that it was forked from ends.
             start_new_session=True,
         )
-        self.starts.append(Start(language, ttl, process))
+        self.starts.append(Start(language, ttl, process, bool(by_hand)))
 
     def watch(self) -> None:
         """Sees who has begun and who has ended, and does what is due."""
@@ -140,12 +149,15 @@ class Fleet:
         for life in self.lives.values():
             if life.paused_until is not None and life.paused_until <= now:
                 self._resume(life)
-        if self.lock is not None and self.lock[1] <= now:
-            self._unlock()
+        self.store.watch()
 
     def fill_up(self) -> None:
         """Starts new ones for those that have ended."""
-        running = Counter(start.language for start in self.starts if start.process.poll() is None)
+        alive = [start for start in self.starts if start.process.poll() is None]
+        if self.hands_over:
+            for language in HOLDERS.keys() - {it.language for it in alive if it.is_by_hand}:
+                self.start(language, str(HANDED_OVER), self.hand_over_port)
+        running = Counter(start.language for start in alive if not start.is_by_hand)
         while running.total() < FLEET:
             language = min(HOLDERS, key=lambda language: running[language])
             self.start(language)
@@ -153,15 +165,15 @@ class Fleet:
 
     def harm(self) -> None:
         """Does something to somebody."""
-        fault = self.random.choice(FAULTS)
-        if fault == "lock":
-            if self.lock is None:
-                self._lock(self.random.uniform(0.1, 3))
+        fault = self.random.choice([*FAULTS, *self.store.faults])
+        if fault in self.store.faults:
+            self.faults[fault] += self.store.harm(fault)
             return
         awake = [life for life in self.lives.values() if life.paused_until is None]
         if fault == "fork":
             # An interpreter that ends hears no more signals, and dies of them.
             awake = [life for life in awake if life.language in FORKING and not life.leaving]
+            awake = [life for life in awake if not life.is_by_hand]
         if not awake or (fault == "fork" and len(self.lives) >= CROWD):
             return
         life = self.random.choice(sorted(awake, key=lambda life: life.number))
@@ -186,8 +198,7 @@ class Fleet:
 
     def finish(self) -> None:
         """Lets all end, and give back what they have."""
-        if self.lock is not None:
-            self._unlock()
+        self.store.heal()
         for life in self.lives.values():
             if life.paused_until is not None:
                 self._resume(life)
@@ -212,13 +223,8 @@ class Fleet:
             start.process.wait()
 
     def verdict(self) -> Verdict:
-        store = sqlite3.connect(self.store)
-        history = store.execute(
-            "select node_id, start, end_exclusive, token from history order by change"
-        )
-        verdict = self.checker.judge(history)
-        store.close()
-        return verdict
+        by_hand = {BY_HAND, HANDED_OVER} if self.hands_over else set()
+        return self.checker.judge(self.store.history(), by_hand)
 
     def _begin(self, log: Path) -> None:
         number, pid = (int(part) for part in log.name.split(".")[:2])
@@ -230,7 +236,9 @@ class Fleet:
             handle = os.open(os.devnull, os.O_RDONLY)
         life = len(self.lives) + self.made.total()
         is_fork = pid != start.process.pid
-        self.lives[log] = Life(life, start.language, start.ttl, handle, log, is_fork)
+        self.lives[log] = Life(
+            life, start.language, start.ttl, handle, log, is_fork, start.is_by_hand
+        )
 
     def _end(self, life: Life) -> None:
         os.close(life.handle)
@@ -255,33 +263,18 @@ class Fleet:
             life.send(signal.SIGCONT)
             self.faults["pause"] += 1
 
-    def _lock(self, seconds: float) -> None:
-        store = sqlite3.connect(self.store, timeout=0.1, isolation_level=None)
-        try:
-            store.execute("begin exclusive")
-        except sqlite3.OperationalError:
-            store.close()  # somebody has it, or is paused with it
-            return
-        self.faults["lock"] += 1
-        self.lock = (store, time.monotonic() + seconds)
-
-    def _unlock(self) -> None:
-        assert self.lock is not None
-        self.lock[0].close()
-        self.lock = None
-
     def _fail(self, what: str) -> None:
         print(f"soak: {what}", file=sys.stderr, flush=True)
         self.failures.append(what)
 
 
-def soak(minutes: float, seed: int, sabotage: bool) -> bool:
+def soak(kind: str, minutes: float, seed: int, sabotage: bool) -> bool:
     """Runs a fleet, prints what came of it, and returns whether that is good."""
     with tempfile.TemporaryDirectory(prefix="randflake-soak-") as directory:
-        fleet = Fleet(Path(directory), seed)
+        fleet = Fleet(kind, Path(directory), seed)
         try:
             for _ in range(2 if sabotage else 0):
-                fleet.start("python", str(BY_HAND))
+                fleet.start("python", str(BY_HAND), "0")
             end = time.monotonic() + 60 * minutes
             next_fault = time.monotonic() + 2
             while time.monotonic() < end:
@@ -296,18 +289,20 @@ def soak(minutes: float, seed: int, sabotage: bool) -> bool:
             fleet.faults["exit"] = exits  # these were no faults
         finally:
             fleet.kill()
+            fleet.store.close()
         verdict = fleet.verdict()
     languages = ", ".join(f"{fleet.made[language]} {language}" for language in HOLDERS)
     faults = ", ".join(f"{count} {fault}" for fault, count in fleet.faults.items())
     print(
-        f"soak: {minutes:g} minutes, seed {seed}: {verdict.ids} ids of {fleet.made.total()} lives"
-        f" ({languages}) under {verdict.leases} leases, {verdict.handed_over} of a node id that"
-        f" another one had before; faults: {faults}; {verdict.repeated_ids} repeated ids,"
+        f"soak of {kind}: {minutes:g} minutes, seed {seed}: {verdict.ids} ids of"
+        f" {fleet.made.total()} lives ({languages}) under {verdict.leases} leases; node ids went"
+        f" from one to another {verdict.handed_over} times, and {verdict.by_hand} times by hand;"
+        f" faults: {faults}; {verdict.repeated_ids} repeated ids,"
         f" {verdict.shared_seconds} shared seconds, {verdict.overlaps} overlaps,"
         f" {verdict.uncovered} uncovered seconds, {len(fleet.failures)} failures"
     )
     happened = [*fleet.faults.values(), *(fleet.made[language] for language in HOLDERS)]
-    missing = not all([*happened, verdict.handed_over])
+    missing = not all([*happened, verdict.handed_over, verdict.by_hand or not fleet.hands_over])
     if missing:
         print("soak: not everything that is to be tested happened; run it for longer")
     return verdict.is_good() and not fleet.failures and not missing
@@ -315,9 +310,12 @@ def soak(minutes: float, seed: int, sabotage: bool) -> bool:
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description="See the head of this file.")
+    arguments.add_argument(
+        "--store", choices=["sqlite", "postgres", "redis", "etcd"], default="sqlite"
+    )
     arguments.add_argument("--minutes", type=float, default=2)
     arguments.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
     arguments.add_argument("--sabotage", action="store_true")
     options = arguments.parse_args()
-    print(f"soak: seed {options.seed}", flush=True)
-    sys.exit(0 if soak(options.minutes, options.seed, options.sabotage) else 1)
+    print(f"soak of {options.store}: seed {options.seed}", flush=True)
+    sys.exit(0 if soak(options.store, options.minutes, options.seed, options.sabotage) else 1)

@@ -1,14 +1,16 @@
 """That the soak would find what it looks for."""
 
+import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 
 import numpy as np
 import pytest
-from check import Change, Checker, Verdict
+from check import Change, Checker, Stamps, Verdict
+from numpy.typing import NDArray
 from randflake import Inspector, generate_secret
 
 SECRET = generate_secret()
@@ -26,12 +28,20 @@ def ids(*stamps: tuple[int, int, int]) -> Sequence[int]:
     ]
 
 
-def verdict(holders: list[Sequence[int]], history: list[Change]) -> Verdict:
-    checker = Checker(SECRET)
+def verdict(
+    holders: list[Sequence[int]], history: list[Change], by_hand: Set[int] = frozenset()
+) -> Verdict:
+    inspector = Inspector(SECRET)
+
+    def stamps(ids: NDArray[np.int64]) -> Stamps:
+        parts = inspector.inspect_array(ids)
+        return parts.node_id.astype(np.int64), parts.timestamp
+
+    checker = Checker(stamps)
     for number, made in enumerate(holders):
         checker.add(number, np.array(made, np.int64))
     absolute = [(node, SECOND + start, SECOND + end, token) for node, start, end, token in history]
-    return checker.judge(absolute)
+    return checker.judge(absolute, by_hand)
 
 
 def test_good_holders_are_good() -> None:
@@ -52,6 +62,13 @@ def test_good_holders_are_good() -> None:
     assert (found.is_good(), found.handed_over) == (True, 0), "the one in between was nobody's"
     history = [(7, 0, 3, TOKENS[0]), (7, 3, 6, TOKENS[1])]
     assert verdict([first, third], history) == Verdict(ids=4, leases=2, handed_over=1)
+
+
+def test_a_node_id_by_hand_needs_no_lease() -> None:
+    holders = [ids((7, 0, 0), (7, 1, 0)), ids((7, 2, 0)), ids((7, 3, 0), (7, 5, 0))]
+    assert verdict(holders, [], {7}) == Verdict(ids=5, by_hand=2)
+    found = verdict([*holders, ids((7, 5, 1))], [], {7})
+    assert (found.is_good(), found.shared_seconds) == (False, 1)
 
 
 LEASE: Change = (7, 0, 10, TOKENS[0])
@@ -95,7 +112,9 @@ def test_it_finds(what: str) -> None:
 def test_two_holders_with_a_node_id_by_hand_are_found() -> None:
     soak = str(Path(__file__).with_name("soak.py"))
     command = [sys.executable, soak, "--sabotage", "--minutes", "0.1"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    tests = str(Path(__file__).parents[2] / "bindings-python" / "tests")
+    environment = {**os.environ, "PYTHONPATH": tests}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 1
     report = re.search(r" (\d+) shared seconds, 0 overlaps, (\d+) uncovered", done.stdout)
     assert report is not None, (done.stdout, done.stderr)

@@ -1,6 +1,8 @@
 //! The soak's holder in Rust; see `soak.py`.
 //!
-//! `randflake-soak hold STORE LOG TTL NODE_COUNT` makes ids until SIGTERM, and forks at SIGUSR1.
+//! `randflake-soak hold STORE LOG TTL NODE_COUNT` makes ids until SIGTERM, and forks at SIGUSR1. With
+//! a node id and a port after those it leases none, but uses that one as soon as it can listen on the
+//! port.
 //! `randflake-soak reserve STORE FREE` leases all but FREE node ids for a day.
 #![allow(unsafe_code, reason = "signals and fork")]
 
@@ -9,28 +11,34 @@ use std::{
     error::Error,
     fs::File,
     io::{self, Write},
+    mem,
+    net::TcpListener,
     process,
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::Duration,
 };
 
-use randflake::{Clock, ErrorKind, Id, Result, Secret, SystemClock, layout};
+use randflake::{
+    Clock, ErrorKind, Field, Layout, Randflake, Result, Secret, Snowflake, SystemClock, layout,
+};
 use randflake_leases::{
-    Acquire, Acquired, LeaseStore, Leased, LeasedBuilder, Namespace, Note, Operation, SqliteStore,
-    Token,
+    Acquire, Acquired, LeaseStore, Leased, Namespace, Note, Operation, SqliteStore, Token,
 };
 
 const PAUSE: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What passes by itself: a lease that is over, a store that is busy.
-const PASSES: [ErrorKind; 4] = [
+const PASSES: [ErrorKind; 6] = [
     ErrorKind::LeaseUnavailable,
     ErrorKind::NodesExhausted,
     ErrorKind::StoreUnavailable,
+    ErrorKind::StoreQuarantined,
     ErrorKind::ClockSkew,
+    ErrorKind::SequenceExhausted,
 ];
+const BATCH: usize = 300;
 
 static ENDING: AtomicBool = AtomicBool::new(false);
 static FORKING: AtomicBool = AtomicBool::new(false);
@@ -40,32 +48,109 @@ fn main() -> Result<(), Box<dyn Error>> {
     let secret = env::var("RANDFLAKE_SECRET")?.parse()?;
     match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["hold", store, log, ttl, node_count] => {
+            hear_signals();
+            let (ttl, node_count) = (ttl.parse()?, node_count.parse()?);
+            if store.contains("://") {
+                let flake = Leased::for_layout(*store, few_nodes()?)
+                    .max_skew(1)
+                    .ttl(ttl)
+                    .node_count(node_count)
+                    .acquire_timeout(PATIENCE)
+                    .open()?;
+                return hold(&flake, log);
+            }
             let flake = Leased::builder(*store, &secret)
                 .max_skew(0)
-                .ttl(ttl.parse()?)
-                .node_count(node_count.parse()?)
-                .acquire_timeout(PATIENCE);
-            hold(flake, log)
+                .ttl(ttl)
+                .node_count(node_count)
+                .acquire_timeout(PATIENCE)
+                .open()?;
+            hold(&flake, log)
+        }
+        ["hold", _, log, _, _, node_id, port] => {
+            hear_signals();
+            if !listens(port.parse()?) {
+                return Ok(());
+            }
+            hold(&Randflake::new(node_id.parse()?, &secret)?, log)
         }
         ["reserve", store, free] => reserve(store, &secret, free.parse()?),
         other => Err(format!("there is no role {other:?}").into()),
     }
 }
 
+/// As in `stores.py`.
+fn few_nodes() -> Result<Layout> {
+    Layout::custom([(Field::Time, 41), (Field::Node, 5), (Field::Sequence, 17)])
+        .tick_ms(1000)
+        .epoch_ms(1_730_000_000_000)
+        .build()
+}
+
+/// Listens on a port as soon as nobody else does; false if this process is to end.
+fn listens(port: u16) -> bool {
+    while !ENDING.load(Ordering::Relaxed) {
+        if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {
+            // Let go of by the system alone, when this process has ended.
+            mem::forget(listener);
+            return true;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    false
+}
+
+/// What makes ids, of whatever format.
+trait Flake {
+    /// One by itself, and many at once.
+    fn make(&self, ids: &mut [i64]) -> Result<()>;
+    fn close(&self);
+}
+
+impl Flake for Randflake {
+    fn make(&self, ids: &mut [i64]) -> Result<()> {
+        ids[0] = self.generate()?.into();
+        self.fill_i64(&mut ids[1..])
+    }
+
+    fn close(&self) {
+        let _unused_from = Self::close(self);
+    }
+}
+
+impl Flake for Leased {
+    fn make(&self, ids: &mut [i64]) -> Result<()> {
+        ids[0] = self.generate()?.into();
+        self.fill_i64(&mut ids[1..])
+    }
+
+    fn close(&self) {
+        Self::close(self);
+    }
+}
+
+impl Flake for Leased<Snowflake> {
+    fn make(&self, ids: &mut [i64]) -> Result<()> {
+        ids[0] = self.generate()?.cast_signed();
+        self.fill_i64(&mut ids[1..])
+    }
+
+    fn close(&self) {
+        Self::close(self);
+    }
+}
+
 /// Makes ids and logs them, each process in a log of its own; says at last that all went well.
-fn hold(flake: LeasedBuilder, log: &str) -> Result<(), Box<dyn Error>> {
-    hear_signals();
-    let flake = flake.open()?;
-    let mut ids = [Id::default(); 101];
+fn hold(flake: &impl Flake, log: &str) -> Result<(), Box<dyn Error>> {
+    let mut ids = [0; 1 + BATCH];
     let mut file = File::create_new(name(log, "ids"))?;
     while !ENDING.load(Ordering::Relaxed) {
         if FORKING.swap(false, Ordering::Relaxed) && is_child()? {
             file = File::create_new(name(log, "ids"))?;
         }
-        match make(&flake, &mut ids) {
+        match flake.make(&mut ids) {
             Ok(()) => {
-                let bytes: Vec<u8> =
-                    ids.iter().flat_map(|id| i64::from(*id).to_le_bytes()).collect();
+                let bytes: Vec<u8> = ids.iter().copied().flat_map(i64::to_le_bytes).collect();
                 file.write_all(&bytes)?;
             }
             Err(error) if PASSES.contains(&error.kind()) => {}
@@ -76,12 +161,6 @@ fn hold(flake: LeasedBuilder, log: &str) -> Result<(), Box<dyn Error>> {
     flake.close();
     File::create_new(name(log, "end"))?;
     Ok(())
-}
-
-/// One by itself, and many at once.
-fn make(flake: &Leased, ids: &mut [Id]) -> Result<()> {
-    ids[0] = flake.generate()?;
-    flake.fill(&mut ids[1..])
 }
 
 /// The name of a file of this process.
