@@ -100,8 +100,9 @@ export class Randflake {
   generateMany(n: number): BigInt64Array
 
   /**
-   * Like {@link generateMany}, but works and waits on a thread of libuv's pool. With an injected
-   * clock, which only this thread can ask, it works on this one.
+   * Like {@link generateMany}, but works and waits on another thread, of which a generator has eight
+   * at most; not one of libuv's pool. A process or a worker that ends does not wait for it. With an
+   * injected clock, which only this thread can ask, it works on this one.
    */
   generateManyAsync(n: number): Promise<BigInt64Array>
 

@@ -1,18 +1,15 @@
 use std::{sync::Arc, time::Duration};
 
-use napi::{
-    Task,
-    bindgen_prelude::{AsyncTask, BigInt64Array},
-};
-use randflake::{
-    Clock, Error, ErrorKind, Id, Layout, Lease, Parts, Randflake, Result, SystemClock,
-};
+use napi::bindgen_prelude::BigInt64Array;
+use randflake::{Clock, Error, ErrorKind, Id, Layout, Lease, Parts, Randflake, Result};
 
 use crate::{
-    Module, arguments,
+    arguments,
     clock::InjectedClock,
+    leased::{EnvironmentClock, Leases},
     places,
-    raw::{Js, Scriptless, Value, guarded},
+    raw::{Js, Scriptless, Value},
+    threads::Threads,
 };
 
 /// What JavaScript generates with. All kinds have the same functions.
@@ -39,7 +36,7 @@ pub(crate) trait NodeClock<G>: Clock + Sized + 'static {
     fn fill(flake: &G, ids: Value<'_>) -> Result<()>;
 }
 
-impl<G: Scriptless> NodeClock<G> for SystemClock {
+impl<G: Scriptless> NodeClock<G> for EnvironmentClock {
     fn fill(flake: &G, ids: Value<'_>) -> Result<()> {
         fill_in_place(flake, ids)
     }
@@ -145,7 +142,7 @@ pub(crate) use configured;
 
 /// Makes a generator: an object with its functions.
 pub(crate) fn create<'call>(
-    _: &Module,
+    leases: &Arc<Leases>,
     js: Js<'call>,
     [node_ids, secret, options]: [Value<'call>; 3],
 ) -> Result<Value<'call>> {
@@ -155,7 +152,8 @@ pub(crate) fn create<'call>(
     let builder = configured!(Randflake::builder(&secret).node_ids(node_ids), options);
     match options.clock {
         None => {
-            let flake = Arc::new(builder.build()?);
+            let clock = EnvironmentClock::new(leases);
+            let flake = Arc::new(builder.clock(clock).build()?);
             let object = functions(js, &flake)?;
             add_async(js, object, &flake)?;
             Ok(object)
@@ -170,8 +168,8 @@ pub(crate) fn add_async<'call, G: Scriptless>(
     object: Value<'call>,
     flake: &Arc<G>,
 ) -> Result<()> {
-    let flake = Arc::new(Arc::clone(flake));
-    let function = js.function(c"generateManyAsync", flake, generate_many_async::<G>)?;
+    let data = Arc::new((Arc::clone(flake), Arc::<Threads>::default()));
+    let function = js.function(c"generateManyAsync", data, generate_many_async::<G>)?;
     object.set(c"generateManyAsync", function)
 }
 
@@ -226,45 +224,26 @@ fn fill<'call, G: Generator>(
     js.boolean(true)
 }
 
+/// Promises a batch that is made on another thread, in memory that JavaScript gets only afterwards.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they saturate")]
 fn generate_many_async<'call, G: Scriptless>(
-    flake: &Arc<G>,
+    (flake, threads): &(Arc<G>, Arc<Threads>),
     js: Js<'call>,
     [count]: [Value<'call>; 1],
 ) -> Result<Value<'call>> {
     let count = count.as_number().unwrap_or(0.0) as usize;
-    js.convert(AsyncTask::new(Filling { flake: Arc::clone(flake), count }))
-}
-
-/// A batch that is made on a thread of the pool, in memory that JavaScript gets only afterwards.
-struct Filling<G> {
-    flake: Arc<G>,
-    count: usize,
-}
-
-impl<G: Scriptless> Task for Filling<G> {
-    type Output = Result<Vec<i64>>;
-    type JsValue = BigInt64Array;
-
-    fn compute(&mut self) -> napi::Result<Self::Output> {
-        Ok(guarded(|| {
-            let mut ids = Vec::new();
-            ids.try_reserve_exact(self.count).map_err(|_| {
-                let count = self.count;
-                Error::new(
-                    ErrorKind::InvalidArgument,
-                    format!("there is no memory for {count} ids; ask for fewer at a time"),
-                )
-            })?;
-            ids.resize(self.count, 0);
-            self.flake.fill_i64(&mut ids)?;
-            Ok(ids)
-        }))
-    }
-
-    fn resolve(&mut self, env: napi::Env, ids: Self::Output) -> napi::Result<BigInt64Array> {
-        ids.map(BigInt64Array::new).map_err(|error| Js::of(&env).napi_error(&error))
-    }
+    let flake = Arc::clone(flake);
+    let work = move || {
+        let mut ids = Vec::new();
+        ids.try_reserve_exact(count).map_err(|_| {
+            let why = format!("there is no memory for {count} ids; ask for fewer at a time");
+            Error::new(ErrorKind::InvalidArgument, why)
+        })?;
+        ids.resize(count, 0);
+        flake.fill_i64(&mut ids)?;
+        Ok(ids)
+    };
+    js.promise_by(|job| threads.start(job), work, |js, ids| js.convert(BigInt64Array::new(ids)))
 }
 
 fn ready_in_ms<'call, G: Generator>(

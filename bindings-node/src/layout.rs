@@ -39,7 +39,7 @@ fn object<'call>(js: Js<'call>, layout: Layout, leases: &Arc<Leases>) -> Result<
     }
     js.object(&[
         (c"properties", properties),
-        function!(c"createSnowflake", snowflake::create),
+        function_with_leases!(c"createSnowflake", snowflake::create),
         function!(c"inspect", inspect),
         function!(c"pack", pack),
         function!(c"firstIdAt", first_id_at),

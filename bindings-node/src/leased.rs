@@ -180,7 +180,14 @@ pub(crate) fn ended() -> Error {
 /// The machine's clock; its waits end with an environment.
 pub(crate) struct EnvironmentClock(Arc<Leases>);
 
+impl EnvironmentClock {
+    pub(crate) fn new(leases: &Arc<Leases>) -> Self {
+        Self(Arc::clone(leases))
+    }
+}
+
 impl Clock for EnvironmentClock {
+    #[inline]
     fn now(&self) -> Result<i64> {
         SystemClock.now()
     }
@@ -254,7 +261,7 @@ where
     let asking = asking.ok_or_else(ended)?;
     let leases_here = matches!(store, Store::Server(_));
     let location = location_of(store, &leases);
-    let mut builder = builder(location).clock(EnvironmentClock(Arc::clone(&leases)));
+    let mut builder = builder(location).clock(EnvironmentClock::new(&leases));
     if let Some(node_count) = options.node_count {
         builder = builder.node_count(node_count);
     }
@@ -279,8 +286,6 @@ where
     if let Some(max_drift) = options.max_drift {
         builder = builder.max_drift(max_drift);
     }
-    // Not on libuv's pool, which has few threads, and for which the end of an environment waits
-    // before it tells anybody: a store that is out of reach would hold up both.
     let work = move || {
         let _until_done = asking;
         leases.keep(builder.open()?, leases_here)

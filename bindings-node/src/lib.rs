@@ -15,6 +15,7 @@ mod operator;
 mod places;
 mod raw;
 mod snowflake;
+mod threads;
 
 use std::sync::{
     Arc,
@@ -78,7 +79,7 @@ fn functions<'call>(
         ),
         (
             c"createGenerator",
-            js.function(c"createGenerator", Arc::clone(&module), generator::create)?,
+            js.function(c"createGenerator", Arc::new(Arc::clone(&leases)), generator::create)?,
         ),
         (
             c"createInspector",

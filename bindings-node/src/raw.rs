@@ -4,7 +4,7 @@
 
 use std::{
     ffi::{CStr, c_void},
-    fmt,
+    fmt, io,
     marker::PhantomData,
     panic::{self, AssertUnwindSafe},
     ptr::{self, NonNull},
@@ -13,7 +13,6 @@ use std::{
         Arc,
         atomic::{AtomicI64, AtomicU32, Ordering},
     },
-    thread,
 };
 
 use napi::{
@@ -29,6 +28,7 @@ use crate::{
     cloak::{Hider, Revealer},
     leased::{EnvironmentClock, Kept},
     places::Places,
+    threads::{self, Job},
 };
 
 /// The JavaScript thread during one call from there; what values are read and made with.
@@ -270,10 +270,20 @@ impl<'call> Js<'call> {
         }
     }
 
-    /// Promises what `finish` makes of what `work` does on a thread of its own. Nobody waits for
-    /// that thread when the environment ends; what it returns then is dropped.
+    /// Promises what `finish` makes of what `work` does on a thread of its own. What that returns
+    /// after the environment has ended is dropped.
     pub(crate) fn promise<R: Send + 'static>(
         self,
+        work: impl FnOnce() -> Result<R> + Send + 'static,
+        finish: impl for<'a> FnOnce(Js<'a>, R) -> Result<Value<'a>> + Send + 'static,
+    ) -> Result<Value<'call>> {
+        self.promise_by(threads::start, work, finish)
+    }
+
+    /// Does so on the thread that `start` has do it.
+    pub(crate) fn promise_by<R: Send + 'static>(
+        self,
+        start: impl FnOnce(Job) -> io::Result<()>,
         work: impl FnOnce() -> Result<R> + Send + 'static,
         finish: impl for<'a> FnOnce(Js<'a>, R) -> Result<Value<'a>> + Send + 'static,
     ) -> Result<Value<'call>> {
@@ -289,7 +299,7 @@ impl<'call> Js<'call> {
         };
         let unstarted = deferred.clone();
         let work = move || deferred.resolve(settle(guarded(work)));
-        if let Err(error) = thread::Builder::new().name("randflake-work".into()).spawn(work) {
+        if let Err(error) = start(Box::new(work)) {
             let why = format!("there is no thread to be had: {error}");
             let error = Error::new(ErrorKind::StoreUnavailable, why);
             unstarted.reject(self.napi_error(&error));
@@ -708,13 +718,13 @@ pub(crate) trait Scriptless: Send + Sync + 'static {
     }
 }
 
-impl Scriptless for Randflake {
+impl Scriptless for Randflake<EnvironmentClock> {
     fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
         self.fill_i64(ids)
     }
 }
 
-impl Scriptless for Snowflake {
+impl Scriptless for Snowflake<EnvironmentClock> {
     fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
         self.fill_i64(ids)
     }

@@ -7,6 +7,7 @@ use crate::{
     clock::InjectedClock,
     generator::{self, Generator, NodeClock, configured},
     layout,
+    leased::{EnvironmentClock, Leases},
     raw::{Js, Value},
 };
 
@@ -60,7 +61,7 @@ impl<C: NodeClock<Self>> Reading for Snowflake<C> {
 
 /// Makes a generator of a layout: an object with its functions.
 pub(crate) fn create<'call>(
-    layout: &Layout,
+    (layout, leases): &(Layout, Arc<Leases>),
     js: Js<'call>,
     [node_ids, options]: [Value<'call>; 2],
 ) -> Result<Value<'call>> {
@@ -74,7 +75,8 @@ pub(crate) fn create<'call>(
     let builder = configured!(Snowflake::builder(*layout).node_ids(node_ids), options);
     match options.clock {
         None => {
-            let flake = Arc::new(builder.build()?);
+            let clock = EnvironmentClock::new(leases);
+            let flake = Arc::new(builder.clock(clock).build()?);
             let object = functions(js, &flake)?;
             generator::add_async(js, object, &flake)?;
             Ok(object)

@@ -80,6 +80,56 @@ test('workers can be terminated while they are busy or wait', () => {
   assert.deepEqual([ids, distinct], [1000, 1000])
 })
 
+/** More ids than can be had in the time that `run` gives its process. */
+const LONG = '131072 * 150'
+
+test('a process that exits does not wait for batches, nor do files', () => {
+  const { name } = run(`
+    const { Randflake } = require('./index.js')
+    const { readFile } = require('node:fs/promises')
+    const flake = new Randflake(1, 'dffd6021bb2bd5b0af676290809ec3a5')
+    let batches = 0
+    for (let batch = 0; batch < 4; batch++) {
+      flake.generateManyAsync(${LONG}).finally(() => batches++)
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    const { name } = JSON.parse(await readFile('package.json'))
+    if (batches === 0) console.log(JSON.stringify({ name }))
+    process.exit()`)
+  assert.equal(name, 'randflake')
+})
+
+test('a worker that is terminated does not wait for batches, which end', () => {
+  const { ids } = run(`
+    const { once } = require('node:events')
+    const { Randflake } = require('./index.js')
+    for (let round = 0; round < 3; round++) {
+      const worker = start(\`const flake = new Randflake(1, SECRET)
+        flake.generateManyAsync(${LONG})
+        flake.generateManyAsync(${LONG})
+        setTimeout(() => parentPort.postMessage([]), 100)\`)
+      await once(worker, 'message')
+      await worker.terminate()
+    }
+    const flake = new Randflake(1, 'dffd6021bb2bd5b0af676290809ec3a5', { maxWaitMs: 60_000 })
+    console.log(JSON.stringify({ ids: flake.generateMany(131072).length }))`)
+  assert.equal(ids, 131072)
+})
+
+test('batches of one generator are made however many are asked for at once', () => {
+  const { distinct, code } = run(`
+    const { Randflake } = require('./index.js')
+    const flake = new Randflake(1, 'dffd6021bb2bd5b0af676290809ec3a5', { maxWaitMs: 60_000 })
+    const batches = await Promise.all(
+      Array(2000).fill().map((_, n) => flake.generateManyAsync(n % 7)),
+    )
+    const distinct = new Set(batches.flatMap((ids) => [...ids])).size
+    flake.close()
+    const { code } = await flake.generateManyAsync(1).catch((error) => error)
+    console.log(JSON.stringify({ distinct, code }))`)
+  assert.deepEqual([distinct, code], [5995, 'CLOSED'])
+})
+
 test('errors of a worker are of its own class', () => {
   const seen = run(`
     const here = require('./index.js')

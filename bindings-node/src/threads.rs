@@ -1,0 +1,72 @@
+//! Threads that wait for JavaScript. Those of libuv's pool are few, names and files need them as
+//! well, and a process or a worker that ends waits for what they do.
+
+use std::{
+    collections::VecDeque,
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+};
+
+/// What a thread is to do.
+pub(crate) type Job = Box<dyn FnOnce() + Send>;
+
+/// The threads of one generator. There are some at most, and none while there is nothing to do.
+#[derive(Default)]
+pub(crate) struct Threads(Mutex<Desk>);
+
+#[derive(Default)]
+struct Desk {
+    jobs: VecDeque<Job>,
+    running: usize,
+}
+
+/// Starts a thread for one job. Nobody waits for it when the process or the worker ends.
+pub(crate) fn start(job: Job) -> io::Result<()> {
+    thread::Builder::new().name("randflake-work".into()).spawn(job).map(drop)
+}
+
+impl Threads {
+    const MOST: usize = 8;
+
+    /// Has a thread do the job: a new one, or, where there are as many as there may be, the first
+    /// one that is done with what was there before.
+    pub(crate) fn start(self: &Arc<Self>, job: Job) -> io::Result<()> {
+        let mut desk = self.lock();
+        desk.jobs.push_back(job);
+        if desk.running == Self::MOST {
+            return Ok(());
+        }
+        let threads = Arc::clone(self);
+        // With the lock: where none can be started, what was pushed is there to be taken back.
+        match start(Box::new(move || threads.work())) {
+            Ok(()) => desk.running += 1,
+            Err(_) if desk.running > 0 => {}
+            Err(error) => {
+                desk.jobs.pop_back();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn work(&self) {
+        while let Some(job) = self.next() {
+            job();
+        }
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut desk = self.lock();
+        let job = desk.jobs.pop_front();
+        if job.is_none() {
+            desk.running -= 1;
+        }
+        job
+    }
+
+    /// A list of jobs is good whatever has panicked.
+    fn lock(&self) -> MutexGuard<'_, Desk> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
