@@ -59,7 +59,7 @@ impl Process {
 impl Hand {
     /// In some seeds, since what a real process has had by hand is never forgotten.
     pub(super) fn new(random: &mut Random) -> Self {
-        let processes = if random.happens(0) { random.below(3) + 1 } else { 0 };
+        let processes = if random.happens(150) { random.below(3) + 1 } else { 0 };
         Self {
             processes: (0..processes).map(|_| Process::new(random)).collect(),
             holder: 0,

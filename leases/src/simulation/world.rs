@@ -183,6 +183,8 @@ struct Weather {
     burst: i64,
     /// Connections deliver what is late to whoever asks next.
     dirty: bool,
+    /// Every process has node id 0 by hand.
+    by_hand: bool,
     /// When it ends.
     until: i64,
 }
@@ -494,8 +496,13 @@ impl<F: Ids> World<F> {
         let machine = self.random.index(self.machines.len());
         self.born_on.push((machine, self.now));
         let keeper = Keeper::with_random(self.weather.options, move || random.next());
+        let by_hand = self.weather.by_hand;
+        let is_by_hand = move |node: &u32| by_hand && *node == 0;
+        let keeper = keeper
+            .expect("within the limits")
+            .by_hand(move |granted| granted.iter().copied().filter(is_by_hand).collect());
         let mut desk = Desk::default();
-        desk.keeper = Some(keeper.expect("within the limits"));
+        desk.keeper = Some(keeper);
         let wake = self.number();
         let connection = self.number();
         Process {
@@ -684,6 +691,7 @@ impl<F: Ids> World<F> {
                     if let Err(wrong) = self.oracle.sees(&self.layout, seen) {
                         panic!("{wrong}");
                     }
+                    assert!(!self.weather.by_hand || !flake.node_ids().contains(&0), "by hand");
                 }
                 self.trace(3, ids[size - 1].cast_unsigned());
                 None
@@ -1317,7 +1325,8 @@ impl<F: Ids> World<F> {
             let listed = reply.outcome;
             (listed.counts().far, listed.is_far(listed.floor))
         });
-        let free = if blocked { 0 } else { self.weather.nodes - far };
+        let none = far + u32::from(self.weather.by_hand);
+        let free = if blocked { 0 } else { self.weather.nodes.saturating_sub(none) };
         self.kept = (free / self.weather.options.node_count.min(free.max(1))) as usize;
         for index in 0..self.processes.len() {
             let process = &mut self.processes[index];
@@ -1381,6 +1390,7 @@ impl Weather {
             turn_in_call: random.pick(&[0, 100]),
             burst: random.pick(&[0, 50, 300]),
             dirty: random.happens(300),
+            by_hand: nodes > 1 && random.happens(100),
             until: (i64::from(ttl) * random.between(8, 40)).clamp(60, 600) * SECOND,
             options,
         };
