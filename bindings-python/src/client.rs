@@ -152,7 +152,7 @@ impl Server {
             let start = || {
                 let tell = PyCFunction::new_closure(py, None, None, tell)?;
                 let answer = ANSWER.import(py, "randflake.stores", "answer")?;
-                let start = START.import(py, "_thread", "start_new_thread")?;
+                let start = START.import(py, "randflake.stores", "start_new_thread")?;
                 let what = what(py)?;
                 start.call1((answer, (tell, what)))
             };

@@ -15,6 +15,7 @@ import ssl
 import sys
 import time
 import urllib.parse
+from _thread import start_new_thread as _start_new_thread
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -128,20 +129,47 @@ def source_of(store: object) -> Source | None:
     elif callable(lend := getattr(store, "connection", None)):
         adapter = _Postgres(lambda: lend(timeout=_TIMEOUT))
     elif _is_of(store, "redis", "Redis") and not _is_of(store, "redis.client", "Pipeline"):
+        if _is_gevents("socket"):
+            raise InvalidArgumentError(
+                "the sockets of this redis.Redis are gevent's, each of which is good for one "
+                "thread, and leases are kept in threads of their own; give the URL",
+                "INVALID_ARGUMENT",
+            )
         adapter = _Redis(store, hidden=())
     else:
         return None
     return Source(adapter.server, lambda: adapter, survives_fork=False)
 
 
+def _is_gevents(module: str) -> bool:
+    """Tells whether gevent has put its own functions in the place of a module's."""
+    monkey = sys.modules.get("gevent.monkey")
+    return monkey is not None and bool(monkey.is_module_patched(module))
+
+
+def start_new_thread(function: Callable[..., object], arguments: tuple[Any, ...]) -> int:
+    """Starts a thread of the system's.
+
+    A greenlet would run where nobody runs greenlets: in the thread that keeps a lease, or in one
+    that waits for the store.
+    """
+    monkey = sys.modules.get("gevent.monkey")
+    start = monkey.get_original("_thread", "start_new_thread") if monkey else _start_new_thread
+    number: int = start(function, arguments)
+    return number
+
+
 def answer(tell: Callable[[object, BaseException | None], None], what: tuple[Any, ...]) -> None:
     """Calls the first of what with the rest, and tells what came of it."""
+    value, raised = None, None
     try:
         value = what[0](*what[1:])
     except BaseException as error:
-        tell(None, error)
-    else:
-        tell(value, None)
+        raised = error
+    if _is_gevents("_thread"):
+        # What has run greenlets in this thread would keep its descriptors open.
+        sys.modules["gevent"].get_hub().destroy(destroy_loop=True)
+    tell(value, raised)
 
 
 def _is_of(store: object, module: str, name: str) -> bool:
@@ -355,6 +383,13 @@ class _Redis:
 
 class _OwnRedis(_Redis):
     """A client of a URL."""
+
+    def run(self, text: str, parameters: list[str]) -> Rows:
+        try:
+            return super().run(text, parameters)
+        finally:
+            if _is_gevents("socket"):  # a socket is good for the thread alone that has opened it
+                self.discard()
 
     rest = _Redis.discard
 
