@@ -283,7 +283,7 @@ def test_a_locked_table_takes_one_connection_of_each(
 ) -> None:
     monkeypatch.setattr(stores, "_TIMEOUT", 1.5)
     url = postgres.url()
-    init_store(url, SECRET, namespace=namespace)
+    init_store(url, SECRET, "new", namespace=namespace)
     count = (
         "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
         " and usename = 'randflake'"
@@ -342,7 +342,7 @@ def test_a_connection_that_is_not_needed_for_a_minute_is_closed(
     start: Callable[[str], Server], engine: str, namespace: str
 ) -> None:
     server = start(engine)
-    init_store(server.url(), SECRET, namespace=namespace)
+    init_store(server.url(), SECRET, "new", namespace=namespace)
 
     def connections() -> int:
         sockets = Path("/proc/net/tcp").read_text().splitlines()[1:]
