@@ -197,12 +197,12 @@ suite('leased generators', () => {
   test('renew their lease, and tell how it is doing', async (t) => {
     const flake = await Randflake.leased(newStore(t), SECRET, SHORT)
     const first = flake.lease
-    const { state, nodeIds, start, endExclusive, secondsLeft, renewals, losses, lastError } = first
+    const { state, nodeIds, start, endExclusive, secondsLeft, renewals, losses } = first
     assert.deepEqual(
-      [state, nodeIds, endExclusive - start, renewals, losses, lastError],
-      ['holding', flake.nodeIds, 2, 0, 0, null],
+      [state, nodeIds, endExclusive - start, renewals, losses, first.lastError, first.lastErrorAt],
+      ['holding', flake.nodeIds, 2, 0, 0, null, null],
     )
-    assert.equal(Object.keys(first).length, 8)
+    assert.equal(Object.keys(first).length, 9)
     assert(Object.isFrozen(first) && Object.isFrozen(nodeIds))
     assert(secondsLeft > 0 && secondsLeft <= 2, String(secondsLeft))
     const ids = new Set()
@@ -250,13 +250,20 @@ suite('leased generators', () => {
       } catch (error) {
         assert.equal(error.code, 'LEASE_UNAVAILABLE')
         assert(error.retryAfterMs >= 50 && error.retryAfterMs <= 5000, String(error.retryAfterMs))
+        assert(error.cause instanceof RandflakeError)
+        assert.equal(error.cause.code, 'STORE_REPLACED')
+        assert(error.message.includes(error.cause.message), error.message)
         return true
       }
     })
-    const { state, secondsLeft, lastError } = flake.lease
+    await assert.rejects(flake.generateManyAsync(10), (error) => {
+      return error.code === 'LEASE_UNAVAILABLE' && error.cause.code === 'STORE_REPLACED'
+    })
+    const { state, start, secondsLeft, lastError, lastErrorAt } = flake.lease
     assert.deepEqual([state, secondsLeft], ['retrying', 0])
     assert(lastError instanceof RandflakeError)
     assert.equal(lastError.code, 'STORE_REPLACED')
+    assert(lastErrorAt >= start && lastErrorAt <= Date.now() / 1000, String(lastErrorAt))
     // Waits without blocking, however long it takes.
     let isReady = false
     const ready = flake.ready().then(() => {

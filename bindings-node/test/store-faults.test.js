@@ -123,6 +123,49 @@ suite('a store that fails', { concurrency: 16 }, () => {
     })
   }
 
+  const freezing = {
+    postgresql: `const { Client } = require('pg')
+      const other = new Client(STORE)
+      await other.connect()
+      await other.query('begin; lock table randflake_node')
+      const thaw = () => other.end()`,
+    redis: `const other = new (require('ioredis'))(STORE)
+      await other.client('PAUSE', 9000, 'ALL') // longer than the leases
+      const thaw = () => other.disconnect()`,
+  }
+  for (const [engine, freeze] of Object.entries(freezing)) {
+    // Where each call waited on the JavaScript thread, which alone can renew, it never recovered.
+    live(`many generators of a process recover: ${engine}`, engine, async (server) => {
+      await initStore(server.url, SECRET, { maxTtlSeconds: 6, maxSkewSeconds: 1 })
+      const { stdout, stderr, code } = await run(
+        server.url,
+        `const options = { ttlSeconds: 6, maxSkewSeconds: 1, acquireTimeoutMs: 30_000 }
+        const leased = () => Randflake.leased(STORE, SECRET, options)
+        const flakes = await Promise.all(Array.from({ length: 10 }, leased))
+        ${freeze}
+        let without = 0
+        const recovers = async (flake) => {
+          for (let refused = false; ; await delay(1)) {
+            try {
+              flake.generate()
+              if (refused) return
+            } catch ({ code, retryAfterMs }) {
+              if (code === 'SEQUENCE_EXHAUSTED') continue
+              if (!refused) say(code, retryAfterMs >= 50 && retryAfterMs <= 5000)
+              if (!refused && ++without === flakes.length) thaw()
+              refused = true
+            }
+          }
+        }
+        await Promise.all(flakes.map(recovers))
+        await Promise.all(flakes.map((flake) => flake[Symbol.asyncDispose]()))
+        say('recovered')`,
+      )
+      const refused = Array(10).fill('LEASE_UNAVAILABLE true\n').join('')
+      assert.deepEqual([stdout, code], [`${refused}recovered\n`, 0], stderr)
+    })
+  }
+
   live('a Pool without a connection to spare', 'postgresql', async (server) => {
     const pool = new Pool({ connectionString: server.url, max: 1 })
     await initStore(pool, SECRET, 'new', NAMESPACE)

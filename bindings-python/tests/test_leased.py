@@ -28,6 +28,7 @@ from randflake import (
     LeaseStatus,
     Randflake,
     RandflakeError,
+    RetryLaterError,
     StoreError,
 )
 
@@ -444,8 +445,30 @@ def test_an_outage_ends_in_an_error_and_passes(store: Path) -> None:
     assert (status.state, status.seconds_left) == ("retrying", 0)
     assert isinstance(status.last_error, StoreError)
     assert status.last_error.code == "STORE_UNAVAILABLE"
+    assert status.last_error_at is not None
+    assert status.start < status.last_error_at <= time.time()
     assert pickle.loads(pickle.dumps(status)) == status
     until("it recovers", lambda: isinstance(outcome(flake.generate), int))
+    until("all is well", lambda: flake.lease[-2:] == (None, None))  # type: ignore[index]
+
+
+@pytest.mark.parametrize("count", [None, 1, 20_000])
+def test_without_a_lease_a_call_says_why_and_when(store: Path, count: int | None) -> None:
+    flake = short(store, max_wait=0.1)
+    call = flake.generate if count is None else lambda: flake.generate_many(count)
+    with locked(store):
+        until("it is noticed", lambda: flake.lease and flake.lease.last_error)  # type: ignore[union-attr]
+        until("the lease is over", lambda: outcome(flake.generate) == "LEASE_UNAVAILABLE")
+        with pytest.raises(RetryLaterError) as raised:
+            call()
+    error = raised.value
+    assert error.code == "LEASE_UNAVAILABLE"
+    assert 0.05 <= error.retry_after <= 5
+    cause = error.__cause__
+    assert isinstance(cause, StoreError)
+    assert cause.code == "STORE_UNAVAILABLE"
+    assert str(cause) in str(error)
+    assert pickle.loads(pickle.dumps(error)) == error
 
 
 def test_a_file_that_is_replaced_is_noticed(store: Path) -> None:

@@ -5,12 +5,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import SECRET, ends_in, in_child, locked, outcome, run_python
-from randflake import Inspector, LeaseStatus, Randflake
+from randflake import Inspector, LeaseStatus, Randflake, RetryLaterError, StoreError
 
 READER = Inspector(SECRET)
 
@@ -98,13 +99,22 @@ def test_a_child_of_a_child_leases_anew_too(store: Path) -> None:
 def test_a_child_is_told_why_it_gets_no_lease(store: Path, acquire_timeout: float) -> None:
     flake = Randflake.leased(store, SECRET, acquire_timeout=acquire_timeout)
 
+    def refusal(call: Callable[[], object]) -> tuple[str, str, bool]:
+        try:
+            call()
+        except RetryLaterError as error:
+            assert isinstance(error.__cause__, StoreError)
+            return error.code, error.__cause__.code, 0.05 <= error.retry_after <= 5
+        return "made", "", False
+
     def work() -> list[Any]:
         with locked(store):
-            outcomes = [outcome(flake.generate), outcome(lambda: flake.generate_many(20_000))]
+            refusals = [refusal(flake.generate), refusal(lambda: flake.generate_many(20_000))]
             shown = flake.lease
-        return [*outcomes, shown, len(flake.generate_many(10))]
+        return [*refusals, shown, len(flake.generate_many(10))]
 
-    assert in_child(work) == ["STORE_UNAVAILABLE", "STORE_UNAVAILABLE", None, 10]
+    refused = ("LEASE_UNAVAILABLE", "STORE_UNAVAILABLE", True)
+    assert in_child(work) == [refused, refused, None, 10]
     assert flake.generate()
 
 
