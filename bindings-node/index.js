@@ -112,8 +112,15 @@ function fillWith(generator, ids) {
   if (!generator.fill(ids)) throw workerIsEnding()
 }
 
+/** From how many ids on memory is asked for only when they would not be refused. */
+const LARGE_BATCH = 16_384
+
 /** Fills a new array. */
 function generateManyWith(generator, n) {
+  if (n >= LARGE_BATCH) {
+    checkCount(n)
+    generator.checkFill(n)
+  }
   const ids = newIds(n)
   fillWith(generator, ids)
   return ids

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use napi::bindgen_prelude::BigInt64Array;
-use randflake::{Clock, Error, ErrorKind, Id, Layout, Lease, Parts, Randflake, Result};
+use randflake::{Clock, Error, ErrorKind, Id, Layout, Lease, Parts, Randflake, Reach, Result};
 
 use crate::{
     arguments,
@@ -17,6 +17,8 @@ pub(crate) trait Generator: 'static {
     /// Makes one id and returns its bits.
     fn generate(&self) -> Result<i64>;
     fn fill(&self, ids: Value<'_>) -> Result<()>;
+    /// Checks whether so many ids would be refused, before there is memory for them.
+    fn check_fill(&self, count: usize) -> Result<()>;
     fn ready_in(&self) -> Result<Duration>;
     fn node_ids(&self) -> Vec<u32>;
     fn lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>>;
@@ -56,6 +58,10 @@ impl<C: NodeClock<Self>> Generator for Randflake<C> {
 
     fn fill(&self, ids: Value<'_>) -> Result<()> {
         C::fill(self, ids)
+    }
+
+    fn check_fill(&self, count: usize) -> Result<()> {
+        self.check_fill(count, Reach::Lease)
     }
 
     fn ready_in(&self) -> Result<Duration> {
@@ -206,6 +212,7 @@ pub(crate) fn generating<'call, G: Generator>(
     js.object(&[
         (c"place", js.function(c"place", place, places::place)?),
         function!(c"fill", fill::<G>),
+        function!(c"checkFill", check_fill::<G>),
         function!(c"readyInMs", ready_in_ms::<G>),
         function!(c"nodeIds", node_ids::<G>),
         function!(c"lease", lease::<G>),
@@ -224,6 +231,16 @@ fn fill<'call, G: Generator>(
     js.boolean(true)
 }
 
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they saturate")]
+fn check_fill<'call, G: Generator>(
+    flake: &G,
+    js: Js<'call>,
+    [count]: [Value<'call>; 1],
+) -> Result<Value<'call>> {
+    flake.check_fill(count.as_number().unwrap_or(0.0) as usize)?;
+    js.undefined()
+}
+
 /// Promises a batch that is made on another thread, in memory that JavaScript gets only afterwards.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they saturate")]
 fn generate_many_async<'call, G: Scriptless>(
@@ -234,6 +251,7 @@ fn generate_many_async<'call, G: Scriptless>(
     let count = count.as_number().unwrap_or(0.0) as usize;
     let flake = Arc::clone(flake);
     let work = move || {
+        flake.check_fill(count)?;
         let mut ids = Vec::new();
         ids.try_reserve_exact(count).map_err(|_| {
             let why = format!("there is no memory for {count} ids; ask for fewer at a time");

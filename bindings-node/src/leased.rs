@@ -13,7 +13,8 @@ use std::{
 };
 
 use randflake::{
-    Clock, Error, ErrorKind, Id, Layout, Parts, Randflake, RawParts, Result, Snowflake, SystemClock,
+    Clock, Error, ErrorKind, Id, Layout, Parts, Randflake, RawParts, Reach, Result, Snowflake,
+    SystemClock,
 };
 use randflake_leases::{Flake, LeaseStatus, Leased, LeasedBuilder, Location};
 
@@ -57,6 +58,11 @@ pub(crate) struct Kept<F: Flake<Clock = EnvironmentClock>> {
 }
 
 impl<F: Flake<Clock = EnvironmentClock>> Kept<F> {
+    /// Returns how far a batch may reach that is made on the JavaScript thread.
+    pub(crate) fn reach_here(&self) -> Reach {
+        if self.leases_here { Reach::Lease } else { Reach::Renewals }
+    }
+
     /// Asks the generator on the JavaScript thread; asks again where something could be done there
     /// about its error.
     #[inline]
@@ -344,6 +350,10 @@ impl<F: Flake<Clock = EnvironmentClock, Id: Number>> Generator for Kept<F> {
 
     fn fill(&self, ids: Value<'_>) -> Result<()> {
         fill_in_place(self, ids)
+    }
+
+    fn check_fill(&self, count: usize) -> Result<()> {
+        self.ask(|leased| leased.try_check_fill(count, self.reach_here()))
     }
 
     fn ready_in(&self) -> Result<Duration> {

@@ -21,7 +21,7 @@ use napi::{
     sys,
     threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode},
 };
-use randflake::{Error, ErrorKind, Randflake, Result, Snowflake};
+use randflake::{Error, ErrorKind, Randflake, Reach, Result, Snowflake};
 use randflake_leases::Flake;
 
 use crate::{
@@ -716,17 +716,30 @@ pub(crate) trait Scriptless: Send + Sync + 'static {
     fn fill_i64_here(&self, ids: &mut [i64]) -> Result<()> {
         self.fill_i64(ids)
     }
+
+    /// Checks whether so many ids would be refused, before there is memory for them.
+    fn check_fill(&self, _: usize) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl Scriptless for Randflake<EnvironmentClock> {
     fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
         self.fill_i64(ids)
     }
+
+    fn check_fill(&self, count: usize) -> Result<()> {
+        self.check_fill(count, Reach::Lease)
+    }
 }
 
 impl Scriptless for Snowflake<EnvironmentClock> {
     fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
         self.fill_i64(ids)
+    }
+
+    fn check_fill(&self, count: usize) -> Result<()> {
+        self.check_fill(count, Reach::Lease)
     }
 }
 
@@ -750,7 +763,11 @@ impl<F: Flake<Clock = EnvironmentClock>> Scriptless for Kept<F> {
     }
 
     fn fill_i64_here(&self, ids: &mut [i64]) -> Result<()> {
-        self.ask(|leased| leased.try_fill_i64(ids))
+        self.ask(|leased| leased.try_fill_i64(ids, self.reach_here()))
+    }
+
+    fn check_fill(&self, count: usize) -> Result<()> {
+        self.leased.check_fill(count)
     }
 }
 

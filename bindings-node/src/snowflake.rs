@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use randflake::{Layout, RawParts, Result, Snowflake};
+use randflake::{Layout, RawParts, Reach, Result, Snowflake};
 
 use crate::{
     arguments,
@@ -25,6 +25,10 @@ impl<C: NodeClock<Self>> Generator for Snowflake<C> {
 
     fn fill(&self, ids: Value<'_>) -> Result<()> {
         C::fill(self, ids)
+    }
+
+    fn check_fill(&self, count: usize) -> Result<()> {
+        self.check_fill(count, Reach::Lease)
     }
 
     fn ready_in(&self) -> Result<Duration> {

@@ -278,6 +278,19 @@ suite('leased generators', () => {
     flake.close()
   })
 
+  test('make batches longer than their lease, which is renewed meanwhile', async (t) => {
+    const flake = await Randflake.leased(newStore(t), SECRET, { ...SHORT, maxWaitMs: 15_000 })
+    const { endExclusive } = flake.lease
+    const ids = flake.generateMany(3 * 131_072)
+    const more = await flake.generateManyAsync(3 * 131_072)
+    assert.equal(new Set([...ids, ...more]).size, 6 * 131_072)
+    assert(flake.inspect(ids.at(-1)).timestamp >= endExclusive)
+    const refusal = { code: 'INVALID_ARGUMENT', message: /takes 7629 seconds/ }
+    assert.throws(() => flake.generateMany(1e9), refusal)
+    await assert.rejects(flake.generateManyAsync(1e9), refusal)
+    flake.close()
+  })
+
   test('take names of any length for what they are', async (t) => {
     const store = newStore(t)
     const long = `${'é'.repeat(75)}.db`

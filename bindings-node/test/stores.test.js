@@ -440,6 +440,24 @@ suite('a server that refuses', { concurrency: 4 }, () => {
     assert.deepEqual([stdout, code], ['LEASE_UNAVAILABLE\nbigint holding\n', 0], stderr)
   })
 
+  live('postgresql', 'a batch goes on over renewals on another thread', async (_, url) => {
+    await initStore(url, SECRET, { namespace: 'long', ...SKEW })
+    const options = { namespace: 'long', maxSkewSeconds: 1, ttlSeconds: 6, maxDriftSeconds: 0 }
+    const flake = await Randflake.leased(url, SECRET, { ...options, maxWaitMs: 30_000 })
+    const { endExclusive } = flake.lease
+    for (const call of [
+      () => flake.generateMany(6 * 131_072), // on the thread that would renew the lease
+      () => flake.fill(new BigInt64Array(6 * 131_072)),
+    ]) {
+      assert.throws(call, { code: 'INVALID_ARGUMENT', message: /takes 6 seconds.*generateManyAsync/ })
+    }
+    assert.throws(() => flake.generateMany(1e9), { code: 'INVALID_ARGUMENT' })
+    const ids = await flake.generateManyAsync(7 * 131_072)
+    assert.equal(new Set(ids).size, ids.length)
+    assert(flake.inspect(ids.at(-1)).timestamp >= endExclusive)
+    await flake[Symbol.asyncDispose]()
+  })
+
   live('postgresql', 'a lease is released by dispose, and not at the exit', async (_, url) => {
     await initStore(url, SECRET, 'new', { namespace: 'given' })
     const sql = postgres(url)

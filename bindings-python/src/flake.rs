@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::{prelude::*, types::PyTuple};
-use randflake::{Error, ErrorKind, Result};
+use randflake::{Error, ErrorKind, Reach, Result};
 use randflake_leases::{Flake, Leased, LeasedBuilder, Location};
 
 use crate::{
@@ -11,6 +11,7 @@ use crate::{
         AcquireTimeout, AllowWeakStore, Create, MaxDrift, MaxSkew, MaxWait, NamespaceName,
         NodeCount, Store, Ttl, UnixSecond,
     },
+    buffer::Batch,
     client::Terms,
     clock::{self, Clock},
     errors::{call, caught, made, made_of, raise, wrong_type},
@@ -99,13 +100,27 @@ impl<F: Flake> AnyFlake<F> {
         clock::bounded(at_once, || caught(generate))
     }
 
+    /// Takes memory for a batch, unless it would be refused.
+    pub(crate) fn batch(&self, py: Python<'_>, count: usize) -> PyResult<Batch<i64>> {
+        // Smaller ones cost less than knowing that.
+        if count >= LARGE_BATCH {
+            self.ask(py, |flake| {
+                caught(|| match flake {
+                    Self::ByHand(flake) => flake.check_fill(count, Reach::Lease),
+                    Self::Leased(leased) => leased.try_check_fill(count, Reach::Renewals),
+                })
+            })?;
+        }
+        Batch::of(count)
+    }
+
     /// Fills memory that no other thread sees, so the GIL can be released. After an error it is
     /// zeroed.
     pub(crate) fn fill_private(&self, py: Python<'_>, ids: &mut [i64]) -> PyResult<()> {
         let fill = |flake: &Self, ids: &mut [i64]| {
             caught(|| match flake {
-                Self::ByHand(flake) => flake.fill_i64(ids),
-                Self::Leased(leased) => leased.try_fill_i64(ids),
+                Self::ByHand(flake) => flake.fill_i64_to(ids, Reach::Lease),
+                Self::Leased(leased) => leased.try_fill_i64(ids, Reach::Renewals),
             })
         };
         let filled = if ids.len() < LARGE_BATCH {

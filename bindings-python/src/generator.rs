@@ -219,7 +219,7 @@ impl Randflake {
     /// >>> len(set(Randflake(8, generate_secret()).generate_many(1000)))
     /// 1000
     fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
-        let mut ids = Batch::of(n.0)?;
+        let mut ids = self.flake.batch(py, n.0)?;
         self.flake.fill_private(py, &mut ids)?;
         PyList::new(py, ids.iter())
     }
@@ -228,7 +228,7 @@ impl Randflake {
     ///
     /// Raises what generate_many raises, and ImportError where numpy is not installed.
     fn generate_array<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyAny>> {
-        let mut ids = Batch::of(n.0)?;
+        let mut ids = self.flake.batch(py, n.0)?;
         // Made first: what it raises comes before any id is claimed.
         let array = numpy::empty::<i64>(py, n.0)?;
         self.flake.fill_private(py, &mut ids)?;

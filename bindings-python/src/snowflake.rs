@@ -219,7 +219,7 @@ impl Snowflake {
     /// >>> ids == sorted(set(ids))
     /// True
     fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
-        let mut ids = Batch::of(n.0)?;
+        let mut ids = self.flake.batch(py, n.0)?;
         self.flake.fill_private(py, &mut ids)?;
         PyList::new(py, ids.iter().map(|id| id.cast_unsigned()))
     }
@@ -228,7 +228,7 @@ impl Snowflake {
     ///
     /// Raises what generate_many raises, and ImportError where numpy is not installed.
     fn generate_array<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyAny>> {
-        let mut ids = Batch::of(n.0)?;
+        let mut ids = self.flake.batch(py, n.0)?;
         // Made first: what it raises comes before any id is claimed.
         let array = numpy::empty::<i64>(py, n.0)?;
         self.flake.fill_private(py, &mut ids)?;

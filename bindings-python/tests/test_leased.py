@@ -6,6 +6,7 @@ import gc
 import math
 import os
 import pickle
+import resource
 import shutil
 import signal
 import sqlite3
@@ -25,6 +26,7 @@ from randflake import (
     Inspector,
     InvalidArgumentError,
     InvalidTypeError,
+    Lease,
     LeaseStatus,
     Randflake,
     RandflakeError,
@@ -469,6 +471,32 @@ def test_without_a_lease_a_call_says_why_and_when(store: Path, count: int | None
     assert cause.code == "STORE_UNAVAILABLE"
     assert str(cause) in str(error)
     assert pickle.loads(pickle.dumps(error)) == error
+
+
+def test_a_batch_goes_on_over_renewals(store: Path) -> None:
+    flake = short(store, max_wait=15)
+    end = flake.lease.end_exclusive  # type: ignore[union-attr]
+    ids = flake.generate_array(4 * 131_072)  # four seconds' worth, and the lease has two
+    assert len(np.unique(ids)) == len(ids)
+    assert READER.inspect(int(ids[-1])).timestamp >= end
+
+
+def peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+@pytest.mark.parametrize("method", ["generate_many", "generate_array"])
+def test_what_is_refused_takes_no_memory(store: Path, method: str) -> None:
+    now = int(time.time())
+    minute = Lease(now, now + 60)
+    before = peak_bytes()
+    for flake in (leased(store), Randflake(1, SECRET), Randflake(1, SECRET, lease=minute)):
+        with flake, pytest.raises(InvalidArgumentError, match="takes 7629 seconds") as invalid:
+            getattr(flake, method)(1_000_000_000)
+        assert invalid.value.code == "INVALID_ARGUMENT"
+    with Randflake(2, SECRET, lease=minute) as flake:  # three gigabytes, if it came to that
+        assert outcome(lambda: getattr(flake, method)(3000 * 131_072)) == "LEASE_EXPIRED"
+    assert peak_bytes() - before < 500_000_000
 
 
 def test_a_file_that_is_replaced_is_noticed(store: Path) -> None:

@@ -18,6 +18,20 @@ use crate::{
 /// Longest `max_wait`: a day.
 const MAX_WAIT: Duration = Duration::from_secs(86_400);
 
+/// Longest time that a batch may need for its size: an hour. Memory for more is better not asked for.
+const LONGEST_BATCH: Duration = Duration::from_secs(3600);
+
+/// How far a batch may reach.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Reach {
+    /// To the end of the lease, if there is one, as it is when the batch begins.
+    Lease,
+    /// As far as another thread extends the lease meanwhile: only what is claimed at once must lie
+    /// in it. A batch that meets the end fails with
+    /// [`LeaseExpired`](crate::ErrorKind::LeaseExpired), and what it has claimed is never issued.
+    Renewals,
+}
+
 /// What ids look like.
 pub(crate) trait Format {
     /// Returns how they are packed.
@@ -238,19 +252,61 @@ impl<F: Format, C: Clock> Generator<F, C> {
     #[inline(never)]
     fn generate_otherwise(&self) -> Result<i64> {
         let mut id = [0];
-        self.fill_some(&mut id, true, &mut Patience::new(self.max_wait, 1, None))?;
+        self.fill_some(&mut id, true, &mut Patience::new(self.max_wait, 1, None, Reach::Lease))?;
         Ok(id[0])
     }
 
     /// Fills a slice with ids, in the order in which they are claimed. After an error it is
     /// zeroed.
-    pub(crate) fn fill(&self, ids: &mut [i64]) -> Result<()> {
-        self.fill_or_burn(ids).inspect_err(|_| ids.fill(0))
+    pub(crate) fn fill(&self, ids: &mut [i64], reach: Reach) -> Result<()> {
+        self.fill_or_burn(ids, reach).inspect_err(|_| ids.fill(0))
     }
 
-    fn fill_or_burn(&self, ids: &mut [i64]) -> Result<()> {
+    fn fill_or_burn(&self, ids: &mut [i64], reach: Reach) -> Result<()> {
+        let mut patience = self.patience_for(ids.len() as u64, reach)?;
+        let mut filled = 0;
+        while filled < ids.len() {
+            filled += self.fill_some(&mut ids[filled..], false, &mut patience)?;
+        }
+        Ok(())
+    }
+
+    /// Checks whether a batch would be refused before anything is claimed. Claims nothing. An
+    /// injected clock is not asked, and so only the size counts.
+    pub(crate) fn check_fill(&self, count: usize, reach: Reach) -> Result<()> {
+        let want = count as u64;
+        let patience = self.patience_for(want, reach)?;
+        let mut read_again = false;
+        while want > 0 && self.clock.is_system() {
+            let term = self.terms.current()?;
+            let Some(State { seen, .. }) = State::read(term, None) else { continue };
+            let now = self.format.look(&self.clock)?;
+            let (kind, all_in, helps) =
+                match plan(self.format.layout(), term, seen, now, self.max_drift, want, reach)? {
+                    Plan::Claim { rest_in, .. } => (ErrorKind::SequenceExhausted, rest_in, true),
+                    Plan::Wait { kind: ErrorKind::ClockMovedBack, .. } if !read_again => {
+                        read_again = true;
+                        continue;
+                    }
+                    Plan::Wait { kind, all_in, helps, .. } => (kind, all_in, helps),
+                };
+            if !helps || all_in > patience.left {
+                return Err(refused(kind, patience.retry_after(all_in, want)));
+            }
+            break;
+        }
+        Ok(())
+    }
+
+    /// Returns the whole ticks that so many ids take for themselves.
+    pub(crate) fn time_for(&self, count: usize) -> Duration {
+        let slots = self.terms.peek().map_or(u64::MAX, |term| term.word.slots());
+        Pace { layout: self.format.layout(), slots }.time_for(count as u64)
+    }
+
+    /// Returns how long a batch may wait, unless it is too large for that.
+    fn patience_for(&self, want: u64, reach: Reach) -> Result<Patience<'_>> {
         let slots = self.terms.current()?.word.slots();
-        let want = ids.len() as u64;
         let within_drift = slots.saturating_mul(self.max_drift + 1);
         if self.max_wait.is_zero() && want > within_drift {
             return Err(Error::new(
@@ -262,12 +318,19 @@ impl<F: Format, C: Clock> Generator<F, C> {
             ));
         }
         let pace = Pace { layout: self.format.layout(), slots };
-        let mut patience = Patience::new(self.max_wait, want, Some(pace));
-        let mut filled = 0;
-        while filled < ids.len() {
-            filled += self.fill_some(&mut ids[filled..], false, &mut patience)?;
+        let takes = pace.time_for(want);
+        if takes > LONGEST_BATCH {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!(
+                    "a batch of {want} ids takes {} seconds, and may take {}; ask for fewer at a \
+                     time, or use more node ids",
+                    takes.as_secs(),
+                    LONGEST_BATCH.as_secs()
+                ),
+            ));
         }
-        Ok(())
+        Ok(Patience::new(self.max_wait, want, Some(pace), reach))
     }
 
     /// Returns how long to wait until an id can be had: zero if now. Claims nothing.
@@ -279,7 +342,8 @@ impl<F: Format, C: Clock> Generator<F, C> {
             let Some(State { seen, .. }) = State::read(term, magazine.as_ref()) else {
                 continue;
             };
-            match plan(self.format.layout(), term, seen, self.clock.now()?, self.max_drift, 1)? {
+            let (layout, now) = (self.format.layout(), self.clock.now()?);
+            match plan(layout, term, seen, now, self.max_drift, 1, Reach::Lease)? {
                 Plan::Claim { .. } => return Ok(Duration::ZERO),
                 Plan::Wait { kind: ErrorKind::ClockMovedBack, .. } if !read_again => {
                     read_again = true;
@@ -399,7 +463,8 @@ impl<F: Format, C: Clock> Generator<F, C> {
                 plan
             } else {
                 let now = self.format.look(&self.clock)?;
-                plan(self.format.layout(), term, state.seen, now, self.max_drift, want)?
+                let (layout, reach) = (self.format.layout(), patience.reach);
+                plan(layout, term, state.seen, now, self.max_drift, want, reach)?
             };
             let filled = match plan {
                 Plan::Claim { rest_in, .. } if rest_in > patience.left => {
@@ -594,25 +659,33 @@ struct Pace<'a> {
     slots: u64,
 }
 
+impl Pace<'_> {
+    /// Returns the whole ticks that so many ids take for themselves.
+    fn time_for(&self, want: u64) -> Duration {
+        self.layout.ticks(want / self.slots)
+    }
+}
+
 /// How much longer a call may wait.
 struct Patience<'a> {
     left: Duration,
     /// If the ticks that a batch needs for its size are granted.
     granted_at: Option<Pace<'a>>,
+    reach: Reach,
 }
 
 impl<'a> Patience<'a> {
     /// The patience of a call for so many ids; for a single one without a pace.
-    fn new(max_wait: Duration, want: u64, pace: Option<Pace<'a>>) -> Self {
-        let mut patience =
-            Self { left: max_wait, granted_at: pace.filter(|_| !max_wait.is_zero()) };
+    fn new(max_wait: Duration, want: u64, pace: Option<Pace<'a>>, reach: Reach) -> Self {
+        let granted_at = pace.filter(|_| !max_wait.is_zero());
+        let mut patience = Self { left: max_wait, granted_at, reach };
         patience.left += patience.granted(want);
         patience
     }
 
     /// Returns the whole ticks that so many ids take for themselves.
     fn granted(&self, want: u64) -> Duration {
-        self.granted_at.map_or(Duration::ZERO, |pace| pace.layout.ticks(want / pace.slots))
+        self.granted_at.map_or(Duration::ZERO, |pace| pace.time_for(want))
     }
 
     fn spend(&mut self, took: Duration) {
@@ -674,6 +747,7 @@ fn plan(
     now: i64,
     max_drift: u64,
     want: u64,
+    reach: Reach,
 ) -> Result<Plan> {
     let (now, nanos) = layout.tick_at(now, seen.stamp).ok_or_else(|| before_epoch(layout, now))?;
     if let Some(usual) = usual_plan(term, seen, now, want) {
@@ -696,10 +770,15 @@ fn plan(
         (first.stamp > horizon).then_some(ErrorKind::SequenceExhausted)
     };
 
-    let reaches_past_the_end = last.stamp >= end;
+    // What comes after the horizon is claimed later, by when the lease may be longer.
+    let reached = match reach {
+        Reach::Lease => last.stamp,
+        Reach::Renewals => last.stamp.min(horizon.max(first.stamp)),
+    };
+    let reaches_past_the_end = reached >= end;
     // A refusal of the first id comes before the end of the lease, that of a batch after it.
     if reaches_past_the_end && (refusal.is_none() || first.stamp < end) {
-        return Err(past_the_end(layout, end, last.stamp));
+        return Err(past_the_end(layout, end, reached));
     }
     if refusal.is_none() && last.stamp <= horizon {
         return Ok(Plan::Claim { first, count: want, rest_in: Duration::ZERO, borrows: full });
@@ -709,7 +788,8 @@ fn plan(
     };
     let all_in = time_until(last.stamp);
     Ok(if let Some(kind) = refusal {
-        Plan::Wait { kind, first_in: time_until(first.stamp), all_in, helps: first.stamp < end }
+        let helps = first.stamp < end || reach == Reach::Renewals;
+        Plan::Wait { kind, first_in: time_until(first.stamp), all_in, helps }
     } else {
         let count = (horizon - first.stamp + 1) * slots - first.slot;
         Plan::Claim { first, count, rest_in: all_in, borrows: full }

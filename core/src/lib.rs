@@ -67,7 +67,7 @@ pub use crate::{
     clock::{Clock, SystemClock, unix_nanos},
     error::{Error, ErrorKind, Result},
     fork::ProcessLife,
-    generator::check_max_wait,
+    generator::{Reach, check_max_wait},
     id::Id,
     inspector::Inspector,
     layout::{CustomLayout, Field, Layout, RawParts, Sequence},

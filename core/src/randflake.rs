@@ -4,7 +4,7 @@ use crate::{
     Clock, Id, Layout, Lease, NodeIds, Parts, Result, Secret, SystemClock,
     buffer::Buffer,
     fork,
-    generator::{Format, Generator, Options},
+    generator::{Format, Generator, Options, Reach},
     layout,
     sparx::Sparx,
 };
@@ -215,7 +215,8 @@ impl<C: Clock> Randflake<C> {
     ///
     /// As [`Randflake::generate`]; before any id is claimed where the batch would need longer than
     /// the seconds for its size and `max_wait`, or reaches past the end. With a `max_wait` of zero
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a batch that no second can hold.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a batch that no second can hold;
+    /// whatever that is, for one that takes more than an hour.
     ///
     /// ```
     /// # use randflake::{Id, Randflake, Secret};
@@ -225,7 +226,16 @@ impl<C: Clock> Randflake<C> {
     /// # Ok::<(), randflake::Error>(())
     /// ```
     pub fn fill(&self, ids: &mut [Id]) -> Result<()> {
-        self.generator.fill(Id::as_numbers(ids))
+        self.generator.fill(Id::as_numbers(ids), Reach::Lease)
+    }
+
+    /// Does as [`Randflake::fill`], up to `reach`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Randflake::fill`], and as [`Reach::Renewals`] says.
+    pub fn fill_to(&self, ids: &mut [Id], reach: Reach) -> Result<()> {
+        self.generator.fill(Id::as_numbers(ids), reach)
     }
 
     /// Fills a slice of plain numbers with ids; see [`Randflake::fill`].
@@ -234,7 +244,42 @@ impl<C: Clock> Randflake<C> {
     ///
     /// As [`Randflake::fill`].
     pub fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
-        self.generator.fill(ids)
+        self.generator.fill(ids, Reach::Lease)
+    }
+
+    /// Does as [`Randflake::fill_i64`], up to `reach`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Randflake::fill_to`].
+    pub fn fill_i64_to(&self, ids: &mut [i64], reach: Reach) -> Result<()> {
+        self.generator.fill(ids, reach)
+    }
+
+    /// Checks whether a batch of `count` ids would be refused before anything is claimed, for who
+    /// wants to know that before there is memory for it. Claims nothing. With an injected clock
+    /// only its size counts.
+    ///
+    /// # Errors
+    ///
+    /// As [`Randflake::fill_to`].
+    ///
+    /// ```
+    /// # use randflake::{Randflake, Reach, Secret};
+    /// # let flake = Randflake::new(3, &Secret::random())?;
+    /// flake.check_fill(1000, Reach::Lease)?;
+    /// let refused = flake.check_fill(1_000_000_000, Reach::Lease);
+    /// assert!(refused.is_err(), "it would take more than an hour");
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    pub fn check_fill(&self, count: usize, reach: Reach) -> Result<()> {
+        self.generator.check_fill(count, reach)
+    }
+
+    /// Returns the whole seconds that so many ids take for themselves, whatever is left of this one.
+    #[must_use]
+    pub fn time_for(&self, count: usize) -> Duration {
+        self.generator.time_for(count)
     }
 
     /// Returns how long to wait until an id can be had: zero if now. Claims nothing.

@@ -4,7 +4,7 @@ use crate::{
     Clock, Id, Layout, Lease, NodeIds, RawParts, Result, SystemClock,
     buffer::Buffer,
     clock, fork,
-    generator::{Format, Generator, Options},
+    generator::{Format, Generator, Options, Reach},
     lap::Lap,
 };
 
@@ -262,7 +262,8 @@ impl<C: Clock> Snowflake<C> {
     ///
     /// As [`Snowflake::generate`]; before any id is claimed where the batch would need longer than
     /// the ticks for its size and `max_wait`, or reaches past the end. With a `max_wait` of zero
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a batch that no tick can hold.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a batch that no tick can hold;
+    /// whatever that is, for one that takes more than an hour.
     ///
     /// ```
     /// # use randflake::{Layout, Snowflake};
@@ -273,7 +274,16 @@ impl<C: Clock> Snowflake<C> {
     /// # Ok::<(), randflake::Error>(())
     /// ```
     pub fn fill(&self, ids: &mut [u64]) -> Result<()> {
-        self.generator.fill(Id::raws_as_numbers(ids))
+        self.generator.fill(Id::raws_as_numbers(ids), Reach::Lease)
+    }
+
+    /// Does as [`Snowflake::fill`], up to `reach`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Snowflake::fill`], and as [`Reach::Renewals`] says.
+    pub fn fill_to(&self, ids: &mut [u64], reach: Reach) -> Result<()> {
+        self.generator.fill(Id::raws_as_numbers(ids), reach)
     }
 
     /// Fills a slice of signed numbers with ids; see [`Snowflake::fill`].
@@ -282,7 +292,42 @@ impl<C: Clock> Snowflake<C> {
     ///
     /// As [`Snowflake::fill`].
     pub fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
-        self.generator.fill(ids)
+        self.generator.fill(ids, Reach::Lease)
+    }
+
+    /// Does as [`Snowflake::fill_i64`], up to `reach`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Snowflake::fill_to`].
+    pub fn fill_i64_to(&self, ids: &mut [i64], reach: Reach) -> Result<()> {
+        self.generator.fill(ids, reach)
+    }
+
+    /// Checks whether a batch of `count` ids would be refused before anything is claimed, for who
+    /// wants to know that before there is memory for it. Claims nothing. With an injected clock
+    /// only its size counts.
+    ///
+    /// # Errors
+    ///
+    /// As [`Snowflake::fill_to`].
+    ///
+    /// ```
+    /// # use randflake::{Layout, Reach, Snowflake};
+    /// # let flake = Snowflake::new(3, Layout::sonyflake2())?;
+    /// flake.check_fill(1000, Reach::Lease)?;
+    /// let refused = flake.check_fill(1_000_000_000, Reach::Lease);
+    /// assert!(refused.is_err(), "it would take more than an hour");
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    pub fn check_fill(&self, count: usize, reach: Reach) -> Result<()> {
+        self.generator.check_fill(count, reach)
+    }
+
+    /// Returns the whole ticks that so many ids take for themselves, whatever is left of this one.
+    #[must_use]
+    pub fn time_for(&self, count: usize) -> Duration {
+        self.generator.time_for(count)
     }
 
     /// Returns how long to wait until an id can be had: zero if now. Claims nothing.

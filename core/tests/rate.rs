@@ -5,7 +5,7 @@ use std::{
     cell::Cell,
     collections::HashSet,
     sync::{
-        Barrier,
+        Barrier, OnceLock,
         atomic::{AtomicI64, Ordering},
     },
     thread,
@@ -13,7 +13,9 @@ use std::{
 };
 
 use proptest::prelude::*;
-use randflake::{Clock, Error, ErrorKind, Id, Lease, Randflake, Result, Secret};
+use randflake::{
+    Clock, Error, ErrorKind, Id, Lease, Randflake, Reach, Result, Secret, SystemClock,
+};
 
 const SECOND: i64 = 1_763_640_000;
 const IDS: usize = 131_072;
@@ -241,4 +243,93 @@ fn time_never_runs_backwards_on_one_thread() {
         stopped.join().expect("no panic");
         assert!(ids.is_sorted_by_key(|&id| second_of(id)), "older stamps after newer ones");
     });
+}
+
+/// A clock whose every wait has the lease of [`RENEWED`] extended up to a second, as another thread
+/// would do meanwhile.
+struct Renewing;
+
+static RENEWED: OnceLock<Randflake<Renewing>> = OnceLock::new();
+static RENEWING_NOW: AtomicI64 = AtomicI64::new(SECOND);
+static RENEWED_UP_TO: AtomicI64 = AtomicI64::new(SECOND + 4);
+
+impl Clock for Renewing {
+    fn now(&self) -> Result<i64> {
+        Ok(RENEWING_NOW.load(Ordering::Relaxed) * 1_000_000_000)
+    }
+
+    fn sleep(&self, duration: Duration) -> Result<Option<Duration>> {
+        let seconds = duration.as_nanos().div_ceil(1_000_000_000);
+        let now = RENEWING_NOW.load(Ordering::Relaxed) + i64::try_from(seconds).expect("few");
+        RENEWING_NOW.store(now, Ordering::Relaxed);
+        let end_exclusive = (now + 2).min(RENEWED_UP_TO.load(Ordering::Relaxed));
+        RENEWED.get().expect("made").extend_lease(end_exclusive)?;
+        Ok(Some(duration))
+    }
+}
+
+#[test]
+fn a_batch_may_reach_beyond_a_lease_that_is_renewed() {
+    let lease = Lease::new(SECOND, SECOND + 2).expect("two seconds");
+    let flake = RENEWED.get_or_init(|| {
+        let builder = Randflake::builder(&Secret::random()).node_ids([1]).granted_lease(lease);
+        builder.clock(Renewing).build().expect("a generator")
+    });
+    let mut ids = vec![Id::default(); 4 * IDS];
+    let refused = flake.fill(&mut ids).expect_err("past the end");
+    assert_eq!(refused.kind(), ErrorKind::LeaseExpired);
+    flake.fill_to(&mut ids, Reach::Renewals).expect("renewed in time");
+    assert_distinct(&ids);
+    let parts: Vec<_> = ids.iter().map(|id| flake.inspect(*id)).collect();
+    assert_eq!((parts[0].timestamp, parts[0].sequence), (SECOND, 0), "a refusal claims nothing");
+    assert_eq!(parts[4 * IDS - 1].timestamp, SECOND + 3, "I2");
+
+    // What meets the end is burnt.
+    RENEWED_UP_TO.store(SECOND + 6, Ordering::Relaxed);
+    flake.extend_lease(SECOND + 5).expect("longer");
+    let failed = flake.fill_to(&mut ids, Reach::Renewals).expect_err("renewed for two more only");
+    assert_eq!(failed.kind(), ErrorKind::LeaseExpired);
+    assert!(ids.iter().all(|id| *id == Id::default()));
+    // But nothing is claimed where the end is near already.
+    flake.extend_lease(SECOND + 7).expect("longer");
+    RENEWING_NOW.store(SECOND + 7, Ordering::Relaxed);
+    let refused = flake.fill_to(&mut ids, Reach::Renewals).expect_err("over");
+    assert_eq!(refused.kind(), ErrorKind::LeaseExpired);
+}
+
+#[test]
+fn a_batch_is_checked_before_there_is_memory_for_it() {
+    let now = SystemClock.now().expect("a time").div_euclid(1_000_000_000);
+    let made = |lease: Option<Lease>, max_wait| {
+        let builder = Randflake::builder(&Secret::random()).node_ids([1]).max_wait(max_wait);
+        lease
+            .into_iter()
+            .fold(builder, |builder, lease| builder.lease(lease))
+            .build()
+            .expect("valid")
+    };
+    let kind = |checked: Result<()>| checked.map_err(|error| error.kind());
+    let by_hand = made(None, Duration::from_secs(1));
+    // An hour and no more, counted in whole seconds.
+    assert_eq!(kind(by_hand.check_fill(3600 * IDS, Reach::Lease)), Ok(()));
+    let longer = by_hand.check_fill(3601 * IDS, Reach::Lease).expect_err("too long");
+    assert_eq!(longer.kind(), ErrorKind::InvalidArgument);
+    assert!(longer.to_string().contains("3601 seconds, and may take 3600"), "{longer}");
+    assert_eq!(by_hand.time_for(3601 * IDS - 1), Duration::from_secs(3600));
+    assert_eq!(
+        kind(made(None, Duration::ZERO).check_fill(IDS + 1, Reach::Lease)),
+        Err(ErrorKind::InvalidArgument)
+    );
+
+    let minute = made(Some(Lease::new(now, now + 60).expect("valid")), Duration::from_secs(1));
+    assert_eq!(kind(minute.check_fill(3 * IDS, Reach::Lease)), Ok(()));
+    assert_eq!(kind(minute.check_fill(61 * IDS, Reach::Lease)), Err(ErrorKind::LeaseExpired));
+    assert_eq!(kind(minute.check_fill(61 * IDS, Reach::Renewals)), Ok(()));
+    let soon = made(Some(Lease::new(now + 600, now + 660).expect("valid")), Duration::ZERO);
+    assert_eq!(kind(soon.check_fill(1, Reach::Lease)), Err(ErrorKind::LeaseNotStarted));
+    assert_eq!(kind(soon.check_fill(0, Reach::Lease)), Ok(()));
+    let parts = minute.inspect(minute.generate().expect("an id"));
+    assert_eq!(parts.sequence, 0, "it claims nothing");
+    minute.close();
+    assert_eq!(kind(minute.check_fill(1, Reach::Lease)), Err(ErrorKind::Closed));
 }

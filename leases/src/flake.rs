@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use randflake::{Clock, Id, Layout, Lease, NodeIds, Randflake, Result, Secret, Snowflake};
+use randflake::{Clock, Id, Layout, Lease, NodeIds, Randflake, Reach, Result, Secret, Snowflake};
 
 use crate::Namespace;
 
@@ -55,19 +55,29 @@ pub trait Flake: Sealed + Sized + Send + Sync + 'static {
     /// As its own `generate`.
     fn generate(&self) -> Result<Self::Id>;
 
-    /// As its own `fill`.
+    /// As its own `fill_to`.
     ///
     /// # Errors
     ///
-    /// As its own `fill`.
-    fn fill(&self, ids: &mut [Self::Id]) -> Result<()>;
+    /// As its own `fill_to`.
+    fn fill_to(&self, ids: &mut [Self::Id], reach: Reach) -> Result<()>;
 
-    /// As its own `fill_i64`.
+    /// As its own `fill_i64_to`.
     ///
     /// # Errors
     ///
-    /// As its own `fill_i64`.
-    fn fill_i64(&self, ids: &mut [i64]) -> Result<()>;
+    /// As its own `fill_i64_to`.
+    fn fill_i64_to(&self, ids: &mut [i64], reach: Reach) -> Result<()>;
+
+    /// As its own `check_fill`.
+    ///
+    /// # Errors
+    ///
+    /// As its own `check_fill`.
+    fn check_fill(&self, count: usize, reach: Reach) -> Result<()>;
+
+    /// As its own `time_for`.
+    fn time_for(&self, count: usize) -> Duration;
 
     /// As its own `ready_in`.
     ///
@@ -163,13 +173,21 @@ macro_rules! flake {
                 self.generate()
             }
 
-            fn fill(&self, ids: &mut [$id]) -> Result<()> {
-                self.fill(ids)
+            fn fill_to(&self, ids: &mut [$id], reach: Reach) -> Result<()> {
+                self.fill_to(ids, reach)
             }
 
             #[inline]
-            fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
-                self.fill_i64(ids)
+            fn fill_i64_to(&self, ids: &mut [i64], reach: Reach) -> Result<()> {
+                self.fill_i64_to(ids, reach)
+            }
+
+            fn check_fill(&self, count: usize, reach: Reach) -> Result<()> {
+                self.check_fill(count, reach)
+            }
+
+            fn time_for(&self, count: usize) -> Duration {
+                self.time_for(count)
             }
 
             fn ready_in(&self) -> Result<Duration> {

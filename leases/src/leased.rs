@@ -12,7 +12,7 @@ use std::{
 use once_cell::race::OnceBox;
 use randflake::{
     Clock, Error, ErrorKind, Id, Layout, Lease, NodeIds, Parts, ProcessLife, Randflake, RawParts,
-    Result, Secret, Snowflake, SystemClock, check_max_wait,
+    Reach, Result, Secret, Snowflake, SystemClock, check_max_wait,
 };
 
 use crate::{
@@ -498,31 +498,46 @@ impl<F: Flake> Leased<F> {
     fn generate_again(&self, error: Error) -> Result<F::Id> {
         self.recover(error)?;
         let mut id = [F::Id::default()];
-        self.flake.fill(&mut id).map_err(|error| self.explain(error))?;
+        self.flake.fill_to(&mut id, Reach::Lease).map_err(|error| self.explain(error))?;
         Ok(id[0])
     }
 
-    /// Fills a slice with ids; see [`Randflake::fill`].
+    /// Fills a slice with ids; see [`Randflake::fill`]. A batch may take longer than the lease, which
+    /// is renewed meanwhile.
     ///
     /// # Errors
     ///
     /// As [`Leased::generate`] and [`Randflake::fill`].
     pub fn fill(&self, ids: &mut [F::Id]) -> Result<()> {
-        self.flake.fill(ids).or_else(|error| {
+        self.flake.fill_to(ids, Reach::Renewals).or_else(|error| {
             self.recover(error)?;
-            self.flake.fill(ids).map_err(|error| self.explain(error))
+            self.flake.fill_to(ids, Reach::Renewals).map_err(|error| self.explain(error))
         })
     }
 
-    /// Fills a slice of plain numbers with ids; see [`Randflake::fill`].
+    /// Fills a slice of plain numbers with ids; see [`Leased::fill`].
     ///
     /// # Errors
     ///
     /// As [`Leased::fill`].
     pub fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
-        self.flake.fill_i64(ids).or_else(|error| {
+        self.flake.fill_i64_to(ids, Reach::Renewals).or_else(|error| {
             self.recover(error)?;
-            self.flake.fill_i64(ids).map_err(|error| self.explain(error))
+            self.flake.fill_i64_to(ids, Reach::Renewals).map_err(|error| self.explain(error))
+        })
+    }
+
+    /// Checks whether a batch of `count` ids would be refused before anything is claimed, for who
+    /// wants to know that before there is memory for it; see [`Randflake::check_fill`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Leased::fill`].
+    pub fn check_fill(&self, count: usize) -> Result<()> {
+        self.try_check_fill(count, Reach::Renewals).or_else(|error| {
+            self.recover(error)?;
+            let checked = self.try_check_fill(count, Reach::Renewals);
+            checked.map_err(|error| self.explain(error))
         })
     }
 
@@ -540,14 +555,43 @@ impl<F: Flake> Leased<F> {
     }
 
     /// Does as [`Leased::fill_i64`], but leaves [`Leased::recover`] to the caller, as
-    /// [`Leased::try_generate`] does.
+    /// [`Leased::try_generate`] does. On a thread that the keeper needs, nothing is renewed
+    /// meanwhile: there `reach` must be [`Reach::Lease`].
     ///
     /// # Errors
     ///
-    /// As [`Leased::try_generate`] and [`Randflake::fill`].
+    /// As [`Leased::try_generate`] and [`Randflake::fill`]; `INVALID_ARGUMENT` for a batch that takes
+    /// longer than any lease, where `reach` is that of one.
     #[inline]
-    pub fn try_fill_i64(&self, ids: &mut [i64]) -> Result<()> {
-        self.flake.fill_i64(ids)
+    pub fn try_fill_i64(&self, ids: &mut [i64], reach: Reach) -> Result<()> {
+        self.check_size(ids.len(), reach)?;
+        self.flake.fill_i64_to(ids, reach)
+    }
+
+    /// Does as [`Leased::check_fill`], for [`Leased::try_fill_i64`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Leased::try_fill_i64`].
+    pub fn try_check_fill(&self, count: usize, reach: Reach) -> Result<()> {
+        self.check_size(count, reach)?;
+        self.flake.check_fill(count, reach)
+    }
+
+    fn check_size(&self, count: usize, reach: Reach) -> Result<()> {
+        let ttl = self.source.options.ttl;
+        if reach == Reach::Renewals {
+            return Ok(());
+        }
+        let takes = self.flake.time_for(count).as_secs();
+        if takes < u64::from(ttl) {
+            return Ok(());
+        }
+        Err(Error::invalid_argument(format!(
+            "a batch of {count} ids takes {takes} seconds, and meanwhile this thread cannot renew \
+             the lease, of {ttl} seconds; have another thread make it (generateManyAsync), or ask \
+             for fewer at a time"
+        )))
     }
 
     /// Does what can be done about a call that failed: leases anew in a forked child, and waits up

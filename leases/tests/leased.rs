@@ -16,7 +16,8 @@ use std::{
 };
 
 use randflake::{
-    Clock, Error, ErrorKind, Field, Id, Layout, Randflake, Result, Secret, Snowflake, SystemClock,
+    Clock, Error, ErrorKind, Field, Id, Layout, Randflake, Reach, Result, Secret, Snowflake,
+    SystemClock,
 };
 use randflake_leases::{
     Acquire, Acquired, Fence, Fenced, InitMode, LeaseStore, Leased, LeasedBuilder, Location,
@@ -293,6 +294,29 @@ fn a_burst_borrows_no_more_than_there_will_be() {
 }
 
 #[test]
+fn a_batch_goes_on_over_renewals() {
+    let flake = short(Shared::of(1).location(), &Secret::random()).max_wait(PATIENCE).open();
+    let flake = flake.expect("free");
+    let first = flake.lease().expect("open");
+    let mut ids = vec![Id::default(); 4 * 131_072];
+    flake.check_fill(ids.len()).expect("it may take its time");
+    flake.fill(&mut ids).expect("longer than the lease, which is renewed");
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len());
+    let last = flake.inspect(ids[ids.len() - 1]).timestamp;
+    assert!(first.end_exclusive <= last, "{first:?} {last}");
+    assert!(last < flake.lease().expect("open").end_exclusive);
+
+    // On a thread that the keeper needs.
+    for ids in [2 * 131_072, 4 * 131_072] {
+        let refused = flake.try_check_fill(ids, Reach::Lease);
+        assert_eq!(kind(refused), Err(ErrorKind::InvalidArgument));
+        let refused = flake.try_fill_i64(&mut vec![7; ids], Reach::Lease);
+        assert_eq!(kind(refused), Err(ErrorKind::InvalidArgument));
+    }
+    assert_eq!(kind(flake.check_fill(1_000_000_000)), Err(ErrorKind::InvalidArgument), "two hours");
+}
+
+#[test]
 fn a_lost_lease_is_replaced() {
     let shared = Shared::of(8);
     let secret = Secret::random();
@@ -327,7 +351,7 @@ fn what_this_process_has_by_hand_is_not_leased() {
         assert_eq!(kind(by_hand(node_id)), Err(ErrorKind::NodeInUse));
     }
     open.generate().expect("goes on");
-    flakes.each_ref().map(|flake| flake.generate().expect("goes on"));
+    let _ids = flakes.each_ref().map(|flake| flake.generate().expect("goes on"));
 
     // All of them by hand: the store has something, but not for this process.
     let (shared, secret) = (Shared::of(1), Secret::random());

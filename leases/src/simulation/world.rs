@@ -5,7 +5,7 @@ use std::{
     cell::RefCell, collections::BTreeMap, io::Write, mem, rc::Rc, sync::Arc, time::Duration,
 };
 
-use randflake::{ErrorKind, Field, Id, Layout, Randflake, Result, Secret, Snowflake};
+use randflake::{ErrorKind, Field, Id, Layout, Randflake, Reach, Result, Secret, Snowflake};
 
 use super::{
     hand::Hand,
@@ -672,7 +672,7 @@ impl<F: Ids> World<F> {
         let outcome = if size == 1 {
             flake.one().map(|raw| ids[0] = raw.cast_signed())
         } else {
-            flake.fill_i64(&mut ids).map(|()| {
+            flake.fill_i64_to(&mut ids, Reach::Renewals).map(|()| {
                 for id in &mut ids {
                     *id = flake.raw(*id).cast_signed();
                 }
