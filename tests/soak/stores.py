@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -324,19 +324,19 @@ class RedisPair(Remote):
 
     def _until_replicated(self) -> None:
         deadline = time.monotonic() + 60
-        while b"state=online" not in self._command(self._master, "INFO", "replication"):
-            assert time.monotonic() < deadline, "the replica does not follow"
-            time.sleep(0.05)
+        with self._connection(self._master) as client:
+            while client.info("replication").get("slave0", {}).get("state") != "online":
+                assert time.monotonic() < deadline, "the replica does not follow"
+                time.sleep(0.05)
 
-    def _command(self, number: int, *words: str) -> bytes:
-        """Says something to a server, which may be stopped: then it does it once it goes on."""
-        server = self._servers[number]
-        with redis.Redis(port=server.port, password=servers.PASSWORD, socket_timeout=1) as client:
-            try:
-                answer = client.execute_command(*words)
-            except redis.TimeoutError:
-                return b""
-        return str(answer).encode() if isinstance(answer, dict) else bytes(answer)
+    def _command(self, number: int, *words: str) -> None:
+        """Says something to a server. One that is stopped does it once it goes on."""
+        with self._connection(number) as client, suppress(redis.TimeoutError):
+            client.execute_command(*words)
+
+    def _connection(self, number: int) -> redis.Redis:
+        port = self._servers[number].port
+        return redis.Redis(port=port, password=servers.PASSWORD, socket_timeout=1)
 
 
 class Forward:
