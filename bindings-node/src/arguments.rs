@@ -4,6 +4,7 @@ use std::{ffi::CStr, sync::Arc, time::Duration};
 
 use randflake::{Error, ErrorKind, Id, Layout, Lease, Result, Secret};
 use randflake_leases::{InitMode, Namespace, NodeLease};
+use zeroize::Zeroizing;
 
 use crate::{
     clock::InjectedClock,
@@ -99,7 +100,7 @@ pub(crate) fn node_id(value: Value<'_>, layout: &Layout) -> Result<u32> {
 }
 
 pub(crate) fn secret(value: Value<'_>) -> Result<Secret> {
-    let bytes = || value.copied::<u8>().map(|bytes| Secret::from_bytes(&bytes));
+    let bytes = || value.copied::<u8>().map(|bytes| Secret::from_bytes(&Zeroizing::new(bytes)));
     let parsed = value.read_text(str::parse).or_else(bytes);
     parsed.unwrap_or_else(|| Err(Error::invalid_secret(value.description())))
 }

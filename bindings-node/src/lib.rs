@@ -25,6 +25,7 @@ use std::sync::{
 use napi::{Env, Unknown};
 use napi_derive::napi;
 use randflake::{Id, ProcessLife, Result, Secret};
+use zeroize::Zeroizing;
 
 use crate::{
     leased::Leases,
@@ -134,7 +135,7 @@ fn generate_secret<'call>(
     js: Js<'call>,
     []: [Value<'call>; 0],
 ) -> Result<Value<'call>> {
-    js.text(&Secret::random().to_hex())
+    js.text(&Zeroizing::new(Secret::random().to_hex()))
 }
 
 /// Returns what is wrong with a weak secret, for the first one in this process; else undefined.

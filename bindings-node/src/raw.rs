@@ -4,7 +4,7 @@
 
 use std::{
     ffi::{CStr, c_void},
-    fmt, io,
+    fmt, hint, io,
     marker::PhantomData,
     panic::{self, AssertUnwindSafe},
     ptr::{self, NonNull},
@@ -512,7 +512,10 @@ impl Value<'_> {
         let written = self.copy_text(&mut short)?;
         // Only whole characters are copied, of up to four bytes; then a zero.
         if written + 5 <= short.len() {
-            return Some(read(&String::from_utf8_lossy(&short[..written])));
+            let done = read(&String::from_utf8_lossy(&short[..written]));
+            short.fill(0); // secrets come this way
+            hint::black_box(&short);
+            return Some(done);
         }
         // SAFETY: as `read` says; without a buffer it only tells the length.
         let length = self.read(0, |env, raw, read| unsafe {

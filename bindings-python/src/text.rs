@@ -1,5 +1,6 @@
 use pyo3::{prelude::*, types::PyString};
 use randflake::{Id, Secret};
+use zeroize::Zeroizing;
 
 use crate::{
     arguments::{IdNumber, IdText},
@@ -39,8 +40,9 @@ pub(crate) fn decode_string(text: IdText) -> i64 {
 /// >>> len(bytes.fromhex(generate_secret()))
 /// 16
 #[pyfunction]
-pub(crate) fn generate_secret() -> PyResult<String> {
-    call(|| Ok(Secret::random().to_hex()))
+pub(crate) fn generate_secret(py: Python<'_>) -> PyResult<Bound<'_, PyString>> {
+    let hex = call(|| Ok(Zeroizing::new(Secret::random().to_hex())))?;
+    Ok(PyString::new(py, &hex))
 }
 
 #[inline]

@@ -3,10 +3,8 @@
 
 use std::fmt;
 
-use hmac::{Hmac, KeyInit, Mac};
 use randflake::{Layout, Lease, Secret};
 use sha2::{Digest, Sha256};
-use zeroize::Zeroize;
 
 use crate::{
     Error, ErrorKind, Note, Result,
@@ -636,17 +634,7 @@ impl Namespace {
     /// Never: every secret is a key.
     #[must_use]
     pub fn key_check(&self, salt: &[u8; 16]) -> [u8; 8] {
-        let mut hex = self.secret.to_hex();
-        let mut key =
-            u128::from_str_radix(&hex, 16).expect("a secret's 32 hex digits").to_be_bytes();
-        let check = Hmac::<Sha256>::new_from_slice(&key)
-            .expect("HMAC takes keys of any length")
-            .chain_update(b"randflake key_check v1")
-            .chain_update(salt)
-            .finalize()
-            .into_bytes();
-        key.zeroize();
-        hex.zeroize();
+        let check = self.secret.hmac(&[b"randflake key_check v1", salt]);
         *check.first_chunk().expect("32 bytes")
     }
 
