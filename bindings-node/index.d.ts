@@ -69,7 +69,8 @@ export class Randflake {
    *   ids a second.
    * @param secret 16 bytes, or 32 hex digits in either case. For the life of the id column.
    * @throws {RandflakeError} `INVALID_NODE`, `INVALID_SECRET`, `INVALID_LEASE`,
-   *   `INVALID_ARGUMENT`; `NODE_IN_USE` if this process has some of the node ids in another list.
+   *   `INVALID_ARGUMENT`; `NODE_IN_USE` if this process has some of the node ids in another list,
+   *   or leases them.
    */
   constructor(nodeId: number | readonly number[], secret: Uint8Array | string, options?: Options)
 
@@ -526,7 +527,7 @@ export function releaseLease(
 
 /** How a generator with node ids by hand is made. */
 export interface Options {
-  /** The seconds that may be used; without it, all from the one after this library was loaded. */
+  /** The seconds that may be used; without it, all from the one after the generator was made. */
   lease?: Lease | undefined
   /**
    * How long one call may wait in all, 0 to 86400000 ms; 1000 unless set. The wait blocks this
@@ -539,8 +540,10 @@ export interface Options {
    */
   maxDriftSeconds?: number | undefined
   /**
-   * Whether to skip, without a lease, the rest of the second in which this library was loaded, in
-   * which an earlier life of the node id may have ended; true unless set.
+   * Whether to skip, without a lease, the rest of the second (the tick, for a Snowflake) in which
+   * the generator is made, in which whoever had the node id before may have ended; true unless set.
+   * Nothing is skipped while another generator of this process with the same node ids, made
+   * earlier, is open.
    */
   restartSafe?: boolean | undefined
   /** The time, for tests. What it throws is thrown on. */
@@ -821,8 +824,8 @@ export class Snowflake {
    * @param nodeId 0 to {@link Layout.maxNodeId}, or several of them, each once; may be `undefined`
    *   where the layout has no node ids.
    * @throws {RandflakeError} `INVALID_NODE`, `INVALID_LEASE`, `INVALID_ARGUMENT`; `LIFETIME_OVER` if
-   *   the layout has ended; `NODE_IN_USE` if this process has some of the node ids in another list,
-   *   or with ticks that begin with another sequence.
+   *   the layout has ended or is in its last tick; `NODE_IN_USE` if this process has some of the node
+   *   ids in another list, or with ticks that begin with another sequence, or leases them.
    */
   constructor(nodeId: number | readonly number[] | undefined, options?: SnowflakeOptions)
 

@@ -158,14 +158,20 @@ suite('waiting', () => {
     assert.equal(stdout, 'bigint\n')
   })
 
-  test('the first id comes from the second after the library was loaded', () => {
+  test('the first id comes from the second after the generator was made', () => {
     const { stdout } = run(`
-      const loaded = Math.floor(Date.now() / 1000)
-      const flake = new Randflake(1, SECRET)
-      console.log(flake.inspect(flake.generate()).timestamp > loaded)
-      const hasty = new Randflake(2, SECRET, { restartSafe: false, maxWaitMs: 0 })
+      for (const nodeId of [1, 1, 2]) {
+        const made = Math.floor(Date.now() / 1000)
+        const flake = new Randflake(nodeId, SECRET)
+        console.log(flake.inspect(flake.generate()).timestamp > made)
+        const other = new Randflake(nodeId, SECRET, { maxWaitMs: 0 })
+        console.log(typeof other.generate())
+        other.close()
+        flake.close()
+      }
+      const hasty = new Randflake(3, SECRET, { restartSafe: false, maxWaitMs: 0 })
       console.log(typeof hasty.generate())`)
-    assert.equal(stdout, 'true\nbigint\n')
+    assert.equal(stdout, 'true\nbigint\ntrue\nbigint\ntrue\nbigint\nbigint\n')
   })
 })
 

@@ -37,14 +37,16 @@ use crate::{
 /// seconds it needs for its size besides, unless it is 0.
 /// max_drift: how many whole seconds ahead of the clock ids may be stamped, 0 to 3600; needs a
 /// lease.
-/// restart_safe: whether to skip the rest of the second in which the package was loaded, in which
-/// an earlier life of the node id may have ended. Has no effect with a lease.
+/// restart_safe: whether to skip the rest of the second in which the generator is made, in which
+/// whoever had the node id before may have ended. Nothing is skipped while another generator of
+/// this process with the same node ids, made earlier, is open. Has no effect with a lease.
 /// clock: for tests. An object with now(), unix seconds as int or float, and optionally
 /// sleep(seconds), or a callable that is now. What it raises goes on as it is.
 ///
 /// Raises InvalidArgumentError with the code INVALID_NODE, INVALID_SECRET, INVALID_LEASE or
 /// INVALID_ARGUMENT; RandflakeError with NODE_IN_USE if this process has the node id in a list
-/// with others, or FORKED if a process this one was forked from has it.
+/// with others or leases it, FORKED if a process this one was forked from has it, or LIFETIME_OVER
+/// in the last second.
 ///
 /// >>> from randflake import Randflake, generate_secret
 /// >>> with Randflake(7, generate_secret()) as flake:

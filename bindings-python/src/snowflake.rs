@@ -39,17 +39,18 @@ use crate::{
 /// ticks it needs for its size besides, unless it is 0.
 /// max_drift: how many whole seconds ahead of the clock ids may be stamped, 0 to 3600; needs a
 /// lease. Ids that run ahead are out of order with those of other nodes.
-/// restart_safe: whether to skip the rest of the tick in which the package was loaded, in which an
-/// earlier life of the node id may have ended. Has no effect with a lease.
+/// restart_safe: whether to skip the rest of the tick in which the generator is made, in which
+/// whoever had the node id before may have ended. Nothing is skipped while another generator of
+/// this process with the same node ids, made earlier, is open. Has no effect with a lease.
 /// clock: for tests. An object with now(), unix seconds as int or float, and optionally
 /// sleep(seconds), or a callable that is now. What it raises goes on as it is. A float is rounded
 /// down: for the tick of a millisecond return (unix_ms + 0.5) / 1000, since unix_ms / 1000 may be a
 /// bit before it.
 ///
 /// Raises InvalidArgumentError with the code INVALID_NODE, INVALID_LEASE or INVALID_ARGUMENT;
-/// RandflakeError with LIFETIME_OVER if the layout has ended, NODE_IN_USE if this process has the
-/// node id in a list with others or with ticks that begin otherwise, or FORKED if a process this
-/// one was forked from has it. Warns with LifetimeWarning if the layout ends within two years.
+/// RandflakeError with LIFETIME_OVER if the layout has ended or is in its last tick, NODE_IN_USE if
+/// this process has the node id in a list with others or with ticks that begin otherwise or leases
+/// it, or FORKED if a process this one was forked from has it. Warns with LifetimeWarning if the layout ends within two years.
 ///
 /// >>> from randflake import Snowflake
 /// >>> with Snowflake(378, "twitter") as flake:

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import sys
+import time
 from array import array
 from collections.abc import Callable
 from typing import Any
@@ -229,9 +230,14 @@ def test_two_objects_in_two_threads_repeat_nothing() -> None:
     assert len({id for part in made for id in part}) == 40_000
 
 
-def test_a_later_object_does_not_wait_again() -> None:
-    Randflake(62, SECRET).generate()
-    assert Randflake(62, SECRET, max_wait=0).generate()
+def test_an_object_waits_unless_another_one_is_open() -> None:
+    for _ in range(2):
+        made = int(time.time())
+        flake = Randflake(62, SECRET)
+        assert flake.inspect(flake.generate()).timestamp > made
+        with Randflake(62, SECRET, max_wait=0) as other:
+            assert other.generate()
+        flake.close()
 
 
 def test_overlapping_lists_of_node_ids() -> None:

@@ -32,6 +32,7 @@ from randflake import (
     RandflakeError,
     RetryLaterError,
     StoreError,
+    generate_secret,
 )
 
 READER = Inspector(SECRET)
@@ -407,7 +408,8 @@ def test_a_file_that_is_read_only() -> None:
 
 
 def test_all_node_ids_are_leased(store: Path) -> None:
-    leased(store).close()
+    secret = generate_secret()  # nobody has its node ids by hand
+    leased(store, secret).close()
     take_most = """
 import sqlite3, sys, time
 connection = sqlite3.connect(sys.argv[1])
@@ -420,14 +422,16 @@ connection.execute(
 connection.commit()
 """
     run_python(take_most, str(store))
-    flakes = [leased(store, node_count=5)]
+    flakes = [leased(store, secret, node_count=5)]
     assert flakes[0].node_ids == (0, 1, 2), "fewer, where there are no more"
     with pytest.raises(StoreError) as raised:
-        leased(store, acquire_timeout=0)
+        leased(store, secret, acquire_timeout=0)
     assert raised.value.code == "NODES_EXHAUSTED"
     assert raised.value.retry_after is not None
     assert 290 < raised.value.retry_after <= 300
-    waiting = threading.Thread(target=lambda: flakes.append(leased(store, acquire_timeout=20)))
+    waiting = threading.Thread(
+        target=lambda: flakes.append(leased(store, secret, acquire_timeout=20))
+    )
     waiting.start()
     time.sleep(0.3)
     flakes[0].close()

@@ -368,3 +368,70 @@ impl Entry {
         Ok(record)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn depth(place: &OnceBox<Leaf>) -> usize {
+        place.get().map_or(0, |leaf| 1 + leaf.children.iter().map(depth).max().unwrap_or(0))
+    }
+
+    /// The way to a node id, and to the end of the list, is as short as after few others.
+    #[test]
+    fn many_others_make_no_build_slow() {
+        const MANY: u32 = 20_000;
+        let registry = Registry::new();
+        let secrets = |number: u32| {
+            let mut hash = [0; 32];
+            hash[..4].copy_from_slice(&number.to_le_bytes());
+            Scope::Secret(hash)
+        };
+        for number in 0..MANY {
+            registry.by_hand(&secrets(number), &[1], 4, 1).expect("a secret of its own");
+            registry.by_hand(&secrets(MANY), &[number], 4, 1).expect("a node of its own");
+        }
+        let entries = 2 * MANY as usize;
+        assert_eq!(registry.indexed.load(Ordering::Relaxed), entries);
+        let depth = depth(&registry.index);
+        assert!(depth < 25, "{depth} steps to one of {entries}");
+
+        // All of them are found.
+        for number in 0..MANY {
+            let twice = [0; 2].map(|_| {
+                registry.by_hand(&secrets(number), &[1], 4, 1).expect("shared with itself")
+            });
+            assert!(std::ptr::eq(twice[0], twice[1]));
+            assert!(registry.by_hand(&secrets(MANY), &[number, MANY], 4, 1).is_err());
+        }
+        assert_eq!(registry.bring_index_up_to_date(), entries);
+        assert_eq!(registry.grant(&secrets(MANY), &[3, MANY, 4], 1), [3, 4]);
+    }
+
+    #[test]
+    fn the_list_has_a_place_for_every_number() {
+        let registry = Registry::new();
+        let mut places: Vec<_> =
+            (0..1000).map(|number| std::ptr::from_ref(registry.place(number)).addr()).collect();
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), 1000);
+    }
+
+    #[test]
+    fn more_open_generators_than_can_be_counted_end_nothing_that_is_counted() {
+        static RECORD: OnceBox<Record> = OnceBox::new();
+        let record = RECORD.get_or_init(|| {
+            let held = AtomicU64::new(7 << OPEN_BITS | (MOST_OPEN - 1));
+            Box::new(Record { word: Arc::new(Word::new(4, 0)), held })
+        });
+        let (counted, not) =
+            (record.hold(|| Ok(9)).expect("held"), record.hold(|| Ok(9)).expect("held"));
+        assert_eq!((counted.from, not.from), (7, 7));
+        drop(not);
+        assert_eq!(record.held.load(Ordering::Relaxed), 7 << OPEN_BITS | MOST_OPEN);
+        counted.release();
+        drop(counted);
+        assert_eq!(record.held.load(Ordering::Relaxed), 7 << OPEN_BITS | (MOST_OPEN - 1));
+    }
+}

@@ -351,7 +351,9 @@ fn what_this_process_has_by_hand_is_not_leased() {
         assert_eq!(kind(by_hand(node_id)), Err(ErrorKind::NodeInUse));
     }
     open.generate().expect("goes on");
-    let _ids = flakes.each_ref().map(|flake| flake.generate().expect("goes on"));
+    for flake in &flakes {
+        flake.generate().expect("goes on");
+    }
 
     // All of them by hand: the store has something, but not for this process.
     let (shared, secret) = (Shared::of(1), Secret::random());
