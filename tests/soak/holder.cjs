@@ -40,7 +40,6 @@ async function generators(store, ttl, nodeCount, nodeId, port) {
   const options = {
     ttlSeconds: Number(ttl),
     nodeCount: Number(nodeCount),
-    acquireTimeoutMs: 60_000,
   }
   if (store.includes('://')) {
     // As in stores.py.
@@ -63,6 +62,18 @@ async function generators(store, ttl, nodeCount, nodeId, port) {
   return await Promise.all(leased)
 }
 
+// Asks again for what cannot be had yet.
+async function generatorsAtLast(...options) {
+  for (;;) {
+    if (ending) process.exit()
+    try {
+      return await generators(...options)
+    } catch (error) {
+      if (!PASSES.includes(error.code)) throw error
+    }
+  }
+}
+
 // Listens on a port as soon as nobody else does.
 async function waitFor(port) {
   for (;;) {
@@ -78,7 +89,7 @@ async function waitFor(port) {
 }
 
 async function hold(store, log, ...options) {
-  const flakes = await generators(store, ...options)
+  const flakes = await generatorsAtLast(store, ...options)
   const file = openSync(name(log, 'ids'), 'ax')
   while (!ending) {
     for (const flake of flakes) {

@@ -61,7 +61,6 @@ def generator(store: str, ttl: str, node_count: str, *by_hand: str) -> Randflake
             ttl=int(ttl),
             node_count=int(node_count),
             max_skew=1,
-            acquire_timeout=60,
         )
     threading.Thread(target=read, args=[store], daemon=True).start()
     return Randflake.leased(
@@ -70,8 +69,18 @@ def generator(store: str, ttl: str, node_count: str, *by_hand: str) -> Randflake
         ttl=int(ttl),
         node_count=int(node_count),
         max_skew=0,
-        acquire_timeout=60,
     )
+
+
+def generator_at_last(*options: str) -> Randflake | Snowflake:
+    """Asks again for what cannot be had yet."""
+    while not ending:
+        try:
+            return generator(*options)
+        except RandflakeError as error:
+            if error.code not in PASSES:
+                raise
+    sys.exit()
 
 
 def wait_for(port: int) -> None:
@@ -121,4 +130,4 @@ if __name__ == "__main__":
     # Nobody waits for children, so the system is told to forget them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     store, log, *options = sys.argv[1:]
-    hold(generator(store, *options), log)
+    hold(generator_at_last(store, *options), log)

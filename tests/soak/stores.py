@@ -275,11 +275,12 @@ class RedisPair(Remote):
                 self.freeze(self._servers[old], self.random.uniform(1, LONGEST_LEASE + 4))
             case "restart":
                 self.restart(self._servers[old])
+                self._rest()
             case "failover":
                 # What is acknowledged while the link is silent, the replica never hears of.
                 self._links[old].frozen = True
                 self.later.add(self.random.uniform(0, MAX_LAG), lambda: self._fail_over(old, new))
-                self.later.add(2 * MAX_LAG + 2, lambda: None)  # the next one finds a replica
+                self._rest()
             case "failback":
                 # There and back before a client has seen the other one.
                 self._links[old].frozen = True
@@ -289,18 +290,22 @@ class RedisPair(Remote):
                 self._links[old].cut()
                 self._follow(old, new)
                 self.later.add(MAX_LAG, lambda: self._back(old, new))
-                self.later.add(2 * MAX_LAG + 2, lambda: None)
+                self._rest()
             case "late failover":
                 # The old master is stopped with requests in its queue, and does them late.
                 self.freeze(self._servers[old], self.random.uniform(MAX_LAG, LONGEST_LEASE))
                 self.later.add(MAX_LAG / 2, lambda: self._fail_over(old, new))
-                self.later.add(LONGEST_LEASE + 2, lambda: None)
+                self._rest()
         return True
 
     def close(self) -> None:
         super().close()
         for forward in [self._clients, *self._links]:
             forward.close()
+
+    def _rest(self) -> None:
+        """Lets the replica catch up, and nearly always the quarantine pass."""
+        self.later.add(self.random.uniform(LONGEST_LEASE, 3 * LONGEST_LEASE), lambda: None)
 
     def _fail_over(self, old: int, new: int) -> None:
         self._command(new, "REPLICAOF", "NO", "ONE")

@@ -27,7 +27,6 @@ use randflake_leases::{
 };
 
 const PAUSE: Duration = Duration::from_millis(50);
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What passes by itself: a lease that is over, a store that is busy.
 const PASSES: [ErrorKind; 6] = [
@@ -51,21 +50,16 @@ fn main() -> Result<(), Box<dyn Error>> {
             hear_signals();
             let (ttl, node_count) = (ttl.parse()?, node_count.parse()?);
             if store.contains("://") {
-                let flake = Leased::for_layout(*store, few_nodes()?)
-                    .max_skew(1)
-                    .ttl(ttl)
-                    .node_count(node_count)
-                    .acquire_timeout(PATIENCE)
-                    .open()?;
-                return hold(&flake, log);
+                let layout = few_nodes()?;
+                return hold_at_last(log, || {
+                    let flake = Leased::for_layout(*store, layout).max_skew(1);
+                    flake.ttl(ttl).node_count(node_count).open()
+                });
             }
-            let flake = Leased::builder(*store, &secret)
-                .max_skew(0)
-                .ttl(ttl)
-                .node_count(node_count)
-                .acquire_timeout(PATIENCE)
-                .open()?;
-            hold(&flake, log)
+            hold_at_last(log, || {
+                let flake = Leased::builder(*store, &secret).max_skew(0);
+                flake.ttl(ttl).node_count(node_count).open()
+            })
         }
         ["hold", _, log, _, _, node_id, port] => {
             hear_signals();
@@ -138,6 +132,18 @@ impl Flake for Leased<Snowflake> {
     fn close(&self) {
         Self::close(self);
     }
+}
+
+/// Asks again for what cannot be had yet.
+fn hold_at_last<F: Flake>(log: &str, open: impl Fn() -> Result<F>) -> Result<(), Box<dyn Error>> {
+    while !ENDING.load(Ordering::Relaxed) {
+        match open() {
+            Ok(flake) => return hold(&flake, log),
+            Err(error) if PASSES.contains(&error.kind()) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// Makes ids and logs them, each process in a log of its own; says at last that all went well.
