@@ -98,18 +98,42 @@ function rowsOfReply(reply) {
   return Array.isArray(reply) && reply.every(Array.isArray) ? reply.map(cells) : [cells(reply)]
 }
 
-async function runRedis(send) {
+/**
+ * Runs a command of Redis. With `wait`, the parameters of a WAIT, that is sent behind it on the same
+ * connection, and what it said is told, too: the native half judges it. `pipe` sends several commands;
+ * a client that cannot do that is refused there, where a WAIT is needed.
+ */
+async function runRedis(send, pipe, command, wait) {
   try {
-    return rowsOfReply(await send())
+    if (wait.length === 0 || pipe === undefined) return rowsOfReply(await send(command))
+    const [reply, replicas] = await pipe([command, ['WAIT', ...wait]])
+    return { rows: rowsOfReply(reply), replicas: String(replicas) }
   } catch (error) {
     const [, code, message] = /^([A-Z]{2,}) (.*)/s.exec(error?.message) ?? []
     throw code === undefined ? error : new Refusal(code, message)
   }
 }
 
-const runIoredis = (client, text, parameters) => runRedis(() => client.call(text, ...parameters))
-const runNodeRedis = (client, text, parameters) =>
-  runRedis(() => client.sendCommand([text, ...parameters]))
+function runIoredis(client, text, parameters, wait) {
+  const pipe = async (commands) => {
+    const replies = await client.pipeline(commands.map((command) => ['call', ...command])).exec()
+    return replies.map(([error, reply]) => {
+      if (error !== null) throw error
+      return reply
+    })
+  }
+  const send = (command) => client.call(...command)
+  return runRedis(send, client.pipeline && pipe, [text, ...parameters], wait)
+}
+
+function runNodeRedis(client, text, parameters, wait) {
+  const pipe = (commands) =>
+    commands
+      .reduce((pipeline, command) => pipeline.addCommand(command), client.multi())
+      .execAsPipeline()
+  const send = (command) => client.sendCommand(command)
+  return runRedis(send, client.multi && pipe, [text, ...parameters], wait)
+}
 
 /** Keeps one connection, opened when it is needed, and another one after a failure. */
 function reconnecting(open, run, close) {
@@ -120,10 +144,10 @@ function reconnecting(open, run, close) {
   }
   return {
     discard,
-    async run(text, parameters) {
+    async run(...statement) {
       opening ??= open()
       try {
-        return await run(await opening, text, parameters)
+        return await run(await opening, ...statement)
       } catch (error) {
         if (!(error instanceof Refusal)) discard()
         throw error
@@ -314,7 +338,9 @@ function passwordsOf(url, RandflakeError) {
 function clientOf(store, RandflakeError) {
   const has = (name) => typeof store[name] === 'function'
   const bind = (engine, run) => ({ engine, run: (...statement) => run(store, ...statement) })
-  if (has('run')) return { engine: 'postgresql', run: (...statement) => store.run(...statement) }
+  if (has('run')) {
+    return { engine: 'postgresql', run: (text, parameters) => store.run(text, parameters) }
+  }
   if (has('query') && has('connect')) {
     const isPool = 'totalCount' in store
     const client = isPool ? store.Client?.prototype : store
@@ -367,9 +393,11 @@ function serverOf(store, RandflakeError) {
       String(message || code || name),
     )
 
-  const ask = async ({ text, parameters, answer, refuse, fail }) => {
+  const ask = async ({ text, parameters, wait, answer, refuse, fail }) => {
     try {
-      answer(await run(text, parameters))
+      const answered = await run(text, parameters, wait)
+      const { rows, replicas } = Array.isArray(answered) ? { rows: answered } : (answered ?? {})
+      answer(rows, replicas)
     } catch (error) {
       const refused =
         error instanceof Refusal ||

@@ -12,7 +12,7 @@ use std::{
 use randflake::{Error, ErrorKind, Layout, Result};
 use randflake_leases::{
     Location, Namespace,
-    remote::{Client, Protocol, RemoteStore, Response, Statement},
+    remote::{Client, Protocol, RemoteStore, Response, Statement, Wait},
 };
 
 use crate::{
@@ -119,13 +119,19 @@ impl Drop for HostClient {
 impl HostClient {
     fn ask(&self, statement: &Statement) -> Result<Receiver<Result<Response>>> {
         let (slot, answered) = Slot::new();
-        let Statement { text, parameters } = statement.clone();
+        let Statement { text, parameters, wait } = statement.clone();
+        let wait = wait.map(|Wait { replicas, milliseconds }| [replicas, milliseconds]);
+        let wait: Vec<_> = wait.iter().flatten().map(ToString::to_string).collect();
         let asked = self.run.call(move |js| {
-            let parameters: Vec<_> =
-                parameters.iter().map(|value| js.text(value)).collect::<Result<_>>()?;
+            let texts = |values: &[String]| {
+                let texts: Vec<_> =
+                    values.iter().map(|value| js.text(value)).collect::<Result<_>>()?;
+                js.array(&texts)
+            };
             js.object(&[
                 (c"text", js.text(text)?),
-                (c"parameters", js.array(&parameters)?),
+                (c"parameters", texts(&parameters)?),
+                (c"wait", texts(&wait)?),
                 (c"answer", js.function(c"answer", Arc::clone(&slot), answer)?),
                 (c"refuse", js.function(c"refuse", Arc::clone(&slot), refuse)?),
                 (c"fail", js.function(c"fail", slot, fail)?),
@@ -168,14 +174,18 @@ pub(crate) fn wait<T>(answered: &Receiver<Result<T>>, leases: &Leases) -> Result
     Err(unavailable("the JavaScript thread or the client did not answer within 10 seconds"))
 }
 
-/// Takes the rows that the server answered.
+/// Takes the rows that the server answered, and what `WAIT` said.
 fn answer<'call>(
     slot: &Slot<Response>,
     js: Js<'call>,
-    [rows]: [Value<'call>; 1],
+    [rows, replicas]: [Value<'call>; 2],
 ) -> Result<Value<'call>> {
-    let rows = arguments::rows(rows);
-    slot.put(rows.map(Response::Rows).map_err(|error| unavailable(&error.to_string())));
+    let replicas = replicas.read_text(|text| text.parse().ok()).flatten();
+    let response = arguments::rows(rows).map(|rows| match replicas {
+        Some(replicas) => Response::Confirmed { rows, replicas },
+        None => Response::Rows(rows),
+    });
+    slot.put(response.map_err(|error| unavailable(&error.to_string())));
     js.undefined()
 }
 

@@ -121,7 +121,7 @@ fn store_status<'call>(js: Js<'call>, listed: &Listed) -> Result<Value<'call>> {
         (c"free", js.number(counts.free.into())?),
         (c"far", js.number(counts.far.into())?),
         (c"floor", js.unix_second(listed.floor)?),
-        (c"floorIsFar", js.convert(listed.is_far(listed.floor))?),
+        (c"floorIsFar", js.convert(listed.is_floor_far())?),
         (c"incarnationChanged", js.convert(listed.incarnation_changed)?),
         (c"limits", limits.freeze()?),
     ])?

@@ -32,7 +32,8 @@ const outcomeOf = (run, statement) =>
   new Promise((resolve) =>
     run({
       ...statement,
-      answer: (rows) => resolve({ rows }),
+      wait: (statement.wait ?? []).map(String),
+      answer: (rows, replicas) => resolve({ rows, replicas: replicas && Number(replicas) }),
       refuse: (code, message) => resolve({ refused: [code, message] }),
       fail: (failed) => resolve({ failed }),
     }),

@@ -15,7 +15,7 @@ use pyo3::{
 use randflake::{Error, ErrorKind, ProcessLife, Result};
 use randflake_leases::{
     Location, Namespace,
-    remote::{self, Protocol, RemoteStore, Response, Statement},
+    remote::{self, Protocol, RemoteStore, Response, Statement, Wait},
 };
 
 use crate::{errors::raise, exit};
@@ -218,18 +218,30 @@ impl Client {
 impl remote::Client for Client {
     fn run(&mut self, statement: &Statement) -> Result<Response> {
         let server = self.server;
+        let Statement { text, ref parameters, wait } = *statement;
         if self.is_busy() {
             return Err(
                 server.unavailable(&"its client has not yet come back from what it did last")
             );
         }
         let what = |py: Python<'_>| {
-            let run = self.adapter.getattr(py, intern!(py, "run"))?;
-            Ok((run, statement.text, &statement.parameters).into_pyobject(py)?.unbind())
+            let adapter = self.adapter.bind(py);
+            // One without it answers with rows alone, which do for no grant.
+            let wait = wait.filter(|_| adapter.hasattr("run_and_wait").unwrap_or(false));
+            let what = match wait {
+                None => {
+                    (adapter.getattr(intern!(py, "run"))?, text, parameters).into_pyobject(py)?
+                }
+                Some(Wait { replicas, milliseconds }) => {
+                    let run = adapter.getattr("run_and_wait")?;
+                    (run, text, parameters, replicas, milliseconds).into_pyobject(py)?
+                }
+            };
+            Ok(what.unbind())
         };
-        let answer =
-            server.start(what, move |py, answer| match answer.and_then(|rows| rows.extract()) {
-                Ok(rows) => Ok(Response::Rows(rows)),
+        let answer = server.start(what, move |py, answer| {
+            match answer.and_then(|answer| read(&answer)) {
+                Ok(response) => Ok(response),
                 Err(raised) if raised.is_instance_of::<Refused>(py) => {
                     let part = |name| raised.value(py).getattr(name).and_then(|it| it.extract());
                     let parts = part("code").and_then(|code| Ok((code, part("message")?)));
@@ -237,7 +249,8 @@ impl remote::Client for Client {
                     Ok(Response::Refused { code, message })
                 }
                 Err(raised) => Err(server.failed(py, &raised)),
-            })?;
+            }
+        })?;
         answer.recv_timeout(PATIENCE).unwrap_or_else(|_| {
             self.late = Some(answer);
             Err(server.unavailable(&"it does not answer"))
@@ -251,6 +264,14 @@ impl remote::Client for Client {
     fn rest(&mut self) {
         self.call_if_there("rest");
     }
+}
+
+/// Reads rows, or rows and what `WAIT` said.
+fn read(answer: &Bound<'_, PyAny>) -> PyResult<Response> {
+    if let Ok((rows, replicas)) = answer.extract() {
+        return Ok(Response::Confirmed { rows, replicas });
+    }
+    answer.extract().map(Response::Rows)
 }
 
 /// The end of a store gives its connection up. It is forgotten in a forked child.

@@ -137,7 +137,7 @@ pub(crate) fn list_leases(
         counts.free,
         counts.far,
         listed.floor,
-        listed.is_far(listed.floor),
+        listed.is_floor_far(),
         listed.incarnation_changed,
         STORE_LIMITS.import(py, "randflake.leases", "StoreLimits")?.call1((
             listed.limits.max_ttl,

@@ -58,8 +58,13 @@ class Connection(socketserver.StreamRequestHandler):
         getattr(adapter, "discard", lambda: None)()
 
 
-def answer(adapter: stores.Adapter, text: str, parameters: list[str]) -> dict[str, Any]:
+def answer(
+    adapter: Any, text: str, parameters: list[str], wait: list[int] | None
+) -> dict[str, Any]:
     try:
+        if wait is not None:
+            rows, replicas = adapter.run_and_wait(text, parameters, *wait)
+            return {"rows": rows, "replicas": replicas}
         return {"rows": adapter.run(text, parameters)}
     except stores.Refused as error:
         return {"refused": [error.code, error.message]}

@@ -258,7 +258,7 @@ impl List {
             "leases of at most {} s, clocks within {} s, layout {}, format {}",
             limits.max_ttl, limits.max_skew, listed.layout, listed.format
         );
-        if listed.is_far(listed.floor) {
+        if listed.is_floor_far() {
             let _ = writeln!(
                 text,
                 "nothing is granted until {}: only a wrong clock can have set that,\nand `randflake \
@@ -335,19 +335,21 @@ impl Repair {
     fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         let mut store = self.store.open(open_server)?;
         let listed = operator::inspect(&mut *store, self.which.node.unwrap_or(0))?;
-        let (what, target, end) = match self.which.node {
+        let (what, target, end, furthest) = match self.which.node {
             Some(node_id) => {
                 let lease = listed.nodes.first().map(|node| node.lease.end_exclusive);
-                (format!("the end of node id {node_id}"), Target::Node(node_id), lease.unwrap_or(0))
+                let what = format!("the end of node id {node_id}");
+                (what, Target::Node(node_id), lease.unwrap_or(0), listed.furthest())
             }
             None => (
                 format!("the quarantine of namespace {:?}", self.store.namespace),
                 Target::Floor,
                 listed.floor,
+                listed.furthest_floor(),
             ),
         };
         // Nobody is asked about what is refused anyway.
-        if !listed.is_far(end) {
+        if end <= furthest {
             let end = utc(end);
             return Err(Error::invalid_argument(format!(
                 "{what} is {end}, which a right clock can have set: it stays"
@@ -357,7 +359,7 @@ impl Repair {
         self.consent.ask(&format_args!(
             "sets {what} back from {} to {}; if an id has a time from there on, ids repeat",
             utc(end),
-            utc(self.end.unwrap_or(listed.furthest()))
+            utc(self.end.unwrap_or(furthest))
         ))?;
         let cut = operator::repair(&mut *store, target, self.end)?;
         say_cut(&what, &cut)

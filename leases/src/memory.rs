@@ -169,7 +169,7 @@ impl LeaseStore for MemoryStore {
                 }),
                 Target::Floor => {
                     let (quarantine, cut) =
-                        rules::repair_floor(limits, now, request, space.quarantine)?;
+                        rules::repair_floor(limits, now, 0, request, space.quarantine)?;
                     space.quarantine = quarantine;
                     Ok(cut)
                 }

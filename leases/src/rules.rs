@@ -192,6 +192,7 @@ pub(crate) fn listed(made: &Made, quarantine: Quarantine, now: i64, nodes: Vec<N
         format: made.format,
         floor: quarantine.floor,
         renew_above: quarantine.renew_above,
+        last_grant: 0,
         incarnation_changed: false,
         nodes,
     }
@@ -214,27 +215,37 @@ pub(crate) fn cut<R: Rows>(
 pub(crate) fn repair(limits: Limits, now: i64, request: &Repair, node: &Node) -> Result<NodeLease> {
     let NodeLease { node_id, start, end_exclusive } = node.lease;
     let what = format!("the end of node id {node_id}");
-    let end_exclusive = lowered(limits, now, request, &what, end_exclusive)?;
+    let furthest = furthest(limits, now);
+    let end_exclusive = lowered(limits, now, furthest, request, &what, end_exclusive)?;
     Ok(NodeLease { node_id, start: start.min(end_exclusive), end_exclusive })
 }
 
-/// Returns the quarantine as of a fence now.
+/// Returns the quarantine as of a fence now, in a store where another server may go on granting for
+/// `last_grant` seconds.
 pub(crate) fn repair_floor(
     limits: Limits,
     now: i64,
+    last_grant: u32,
     request: &Repair,
     quarantine: Quarantine,
 ) -> Result<(Quarantine, Cut)> {
-    let floor = lowered(limits, now, request, "the floor", quarantine.floor)?;
+    let furthest = furthest(limits, now).saturating_add(last_grant.into());
+    let floor = lowered(limits, now, furthest, request, "the floor", quarantine.floor)?;
     let renew_above = quarantine.renew_above.min(floor - i64::from(limits.max_ttl));
     let cut = Cut { now, from: quarantine.floor, to: floor };
     Ok((Quarantine { floor, renew_above }, cut))
 }
 
 /// Returns the bound that a repair states, if it may.
-fn lowered(limits: Limits, now: i64, request: &Repair, what: &str, from: i64) -> Result<i64> {
+fn lowered(
+    limits: Limits,
+    now: i64,
+    furthest: i64,
+    request: &Repair,
+    what: &str,
+    from: i64,
+) -> Result<i64> {
     check_clocks(limits, now, request.client_now)?;
-    let furthest = furthest(limits, now);
     if from <= furthest {
         return Err(Error::invalid_argument(format!(
             "{what} is {from}, which a right clock can have set: up to {furthest}, which is the \

@@ -500,7 +500,7 @@ impl LeaseStore for SqliteStore {
                 }
                 Target::Floor => {
                     let (quarantine, cut) =
-                        rules::repair_floor(limits, now, request, rows.quarantine)?;
+                        rules::repair_floor(limits, now, 0, request, rows.quarantine)?;
                     rows.put_quarantine(quarantine)?;
                     Ok(cut)
                 }

@@ -3,7 +3,8 @@
 //! messages are delivered. In none of them is an id repeated; and for every single rule that is
 //! broken the search finds how one is.
 //!
-//! Small worlds are no proof. Not in them: several masters at once, processes that are cloned with
+//! Small worlds are no proof. Not in them: more than two masters at once, a master of before whose
+//! successor follows it again and forgets what it granted, processes that are cloned with
 //! their memory (as a virtual machine is), and more than one node id: each is leased by itself, and
 //! a generator over several stamps only the seconds that all of them cover.
 
@@ -14,7 +15,7 @@ mod search;
 
 use std::io::{self, Write};
 
-use protocol::{Clock, Loss, MAX_HOLDERS, MAX_SECONDS, Mutant, Operator, World};
+use protocol::{Clock, Confirmed, Loss, MAX_HOLDERS, MAX_SECONDS, Mutant, Operator, World};
 use search::{INVARIANTS, Invariant, search};
 
 /// Two holders, no loss, and every state in full: what mutants are searched in.
@@ -34,6 +35,11 @@ const THREE: World = World { holders: 3, ..FULL };
 const FORK: World = World { fork: true, ..FULL };
 const RESTORE: World = World { loss: Loss::Restore, ..FULL };
 const FAILOVER: World = failover(FULL, 1, 1, 2);
+
+/// Whoever is left of a master is not believed.
+const ALONE: World = split(REDUCED, Confirmed::ByThePromoted, 1, 1, 2);
+/// It is, for a while.
+const BESIDE: World = split(REDUCED, Confirmed::ByAnother { lag: 1 }, 1, 1, 3);
 
 const RELEASES: World = releases(FULL, 1, 2, 2, 1);
 /// Leases so long that a release at once cuts them.
@@ -60,6 +66,10 @@ const fn repairs(world: World, skew: u8, duration: u8, until: u8, seconds: u8) -
 const fn failover(world: World, skew: u8, duration: u8, until: u8) -> World {
     let clock = Clock::Skewed { skew, duration, until };
     World { seconds: until + skew + duration, clock, loss: Loss::Failover, ..world }
+}
+
+const fn split(world: World, confirmed: Confirmed, skew: u8, duration: u8, until: u8) -> World {
+    World { loss: Loss::Split(confirmed), ..failover(world, skew, duration, until) }
 }
 
 #[test]
@@ -110,6 +120,20 @@ fn no_id_is_repeated_when_a_failover_loses_writes() {
 }
 
 #[test]
+fn no_id_is_repeated_when_two_masters_grant() {
+    for (world, states) in [
+        (ALONE, 24_965),
+        (split(REDUCED, Confirmed::ByThePromoted, 0, 2, 3), 44_771),
+        (BESIDE, 642_145),
+        (split(REDUCED, Confirmed::ByAnother { lag: 2 }, 0, 2, 3), 314_448),
+        (split(World { holders: 3, ..REDUCED }, Confirmed::ByThePromoted, 1, 1, 2), 101_136),
+        (split(World { holders: 3, ..REDUCED }, Confirmed::ByAnother { lag: 1 }, 0, 1, 3), 548_501),
+    ] {
+        holds(&world, states);
+    }
+}
+
+#[test]
 fn no_id_is_repeated_when_an_operator_releases_repairs_and_states_the_truth() {
     for (world, states) in [
         (RELEASES, 16_699),
@@ -125,7 +149,7 @@ fn no_id_is_repeated_when_an_operator_releases_repairs_and_states_the_truth() {
 }
 
 /// Every rule, in a world where breaking it does harm, and which invariant then breaks.
-const MUTANTS: [(Mutant, World, Invariant); 36] = [
+const MUTANTS: [(Mutant, World, Invariant); 43] = [
     (Mutant::StartsBeforeOldEnd, FULL, Invariant::Unique),
     (Mutant::StartsAfterLastStart, FULL, Invariant::Unique),
     (Mutant::ExpiresByStoreTtl, FULL, Invariant::Unique),
@@ -147,6 +171,13 @@ const MUTANTS: [(Mutant, World, Invariant); 36] = [
     (Mutant::AcquireIgnoresFloor, FAILOVER, Invariant::Unique),
     (Mutant::RenewAboveOneLower, FAILOVER, Invariant::Unique),
     (Mutant::FloorWithoutRenewAbove, FAILOVER, Invariant::Unique),
+    (Mutant::IncarnationIsTheProcess, FAILOVER, Invariant::Unique),
+    (Mutant::CountsUnconfirmed, ALONE, Invariant::Unique),
+    (Mutant::RepeatsUnconfirmed, ALONE, Invariant::Unique),
+    (Mutant::FloorIgnoresLag, BESIDE, Invariant::Unique),
+    (Mutant::FloorOneLower, BESIDE, Invariant::Unique),
+    (Mutant::RenewAboveIgnoresLag, BESIDE, Invariant::Unique),
+    (Mutant::GrantsOldRequests, BESIDE, Invariant::Unique),
     (Mutant::ChildStamps, FORK, Invariant::Unique),
     (Mutant::ChildRenews, FORK, Invariant::Unique),
     (Mutant::ChildReleases, FORK, Invariant::Unique),

@@ -292,17 +292,11 @@ fn tables_that_are_dropped_are_missed() {
 
 #[test]
 fn a_redis_replica_that_missed_a_grant_keeps_everybody_out() {
-    let careful = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "10"];
-    let Some(mut master) = Server::redis(&[&DURABLE[..], &careful].concat()) else { return };
-    let of = ["--replicaof", "127.0.0.1", &master.port.to_string()];
-    let replica = Server::redis(&[&DURABLE[..], &of].concat()).expect("as the master");
-    eventually("the master sees its replica", || {
-        master.redis_cli(&["info", "replication"]).contains("min_slaves_good_slaves:1")
-    });
+    let Some(mut master) = Server::redis_with_replicas() else { return };
+    let replica = master.replica(master.port);
     let mut store = new_redis(&master.url());
     let (survives, forgotten) = (Token::random(), Token::random());
     let survivor = granted(&mut store, survives, now());
-    assert_eq!(master.redis_cli(&["wait", "1", "5000"]), "1");
 
     replica.signal("STOP");
     master.redis_cli(&["client", "kill", "type", "replica"]);
@@ -317,6 +311,241 @@ fn a_redis_replica_that_missed_a_grant_keeps_everybody_out() {
     let renewed = renew(&mut store, forgotten, lost.node_id, now());
     assert!(matches!(renewed, Ok(Renewed::Lost { .. })), "it was to be lost: {renewed:?}");
     extended(renew(&mut store, survives, survivor.node_id, now()), survivor);
+}
+
+/// A namespace with one node id, whose leases last for 12 seconds, of a Redis.
+fn one_node_id(server: &Server) -> impl Fn(u16) -> RemoteStore<Box<dyn Client>> {
+    let namespace = made(server, "one", 1, 12, 0);
+    let url = server.url();
+    let authority = format!(":{}", server.port);
+    move |port| {
+        let url = url.replace(&authority, &format!(":{port}"));
+        remote(&url, namespace.clone(), PATIENCE)
+    }
+}
+
+/// Asks a master and the one that was promoted beside it, and checks that whatever the first has
+/// granted is over before the other grants.
+#[track_caller]
+fn is_outlived(old: &mut dyn LeaseStore, promoted: &mut dyn LeaseStore) -> Result<NodeLease> {
+    let outcome = acquire(old, Token::random(), 1, now());
+    let Ok(Acquired::Quarantined { until, .. }) = acquire(promoted, Token::random(), 1, now())
+    else {
+        panic!("it was promoted a moment ago");
+    };
+    match outcome? {
+        Acquired::Granted { leases, .. } => {
+            assert!(leases[0].end_exclusive <= until, "{leases:?}, and others from {until} on");
+            Ok(leases[0])
+        }
+        other => panic!("the node id is free: {other:?}"),
+    }
+}
+
+#[test]
+fn an_old_redis_master_grants_nothing_without_its_replica() {
+    let Some(master) = Server::redis_with_replicas() else { return };
+    let link = Proxy::before(master.port);
+    let replica = master.replica(link.port);
+    let store = one_node_id(&master);
+    let (mut old, mut promoted) = (store(master.port), store(replica.port));
+    let token = Token::random();
+    let lease = granted(&mut old, token, now());
+    assert_eq!(release(&mut old, token, lease.node_id, lease.start), Ok(1));
+
+    link.set(SILENCE);
+    replica.redis_cli(&["replicaof", "no", "one"]);
+    let is_quarantined = acquire(&mut promoted, Token::random(), 1, now());
+    assert!(matches!(is_quarantined, Ok(Acquired::Quarantined { .. })), "{is_quarantined:?}");
+    // The master writes on for as long as its replica may lag: longer than clocks may differ.
+    thread::sleep(Duration::from_secs(3));
+    let error = fails(is_outlived(&mut old, &mut promoted), ErrorKind::StoreUnavailable);
+    assert!(error.to_string().contains("0 have confirmed"), "{error}");
+    // A request that is repeated is answered by what was written; so is that.
+    for _ in 0..2 {
+        let again = acquire(&mut old, token, 1, now());
+        assert!(!matches!(again, Ok(Acquired::Granted { .. })), "{again:?}");
+    }
+    assert_eq!(master.redis_cli(&["set", "it", "writes"]), "OK");
+}
+
+/// The same for a lease that was granted before, and repeated over another connection.
+#[test]
+fn a_repeated_grant_of_redis_is_confirmed_anew() {
+    let Some(master) = Server::redis_with_replicas() else { return };
+    let replica = master.replica(master.port);
+    let store = one_node_id(&master);
+    // The look at the server comes before.
+    let (mut one, mut other) = (store(master.port), store(master.port));
+    for store in [&mut one, &mut other] {
+        let nobody = renew(store, Token::random(), 0, now());
+        assert!(matches!(nobody, Ok(Renewed::Lost { .. })), "{nobody:?}");
+    }
+    replica.signal("STOP");
+    let token = Token::random();
+    for store in [&mut one, &mut other] {
+        let error = fails(acquire(store, token, 1, now()), ErrorKind::StoreUnavailable);
+        assert!(error.to_string().contains("0 have confirmed"), "{error}");
+        let error = fails(renew(store, token, 0, now()), ErrorKind::StoreUnavailable);
+        assert!(error.to_string().contains("0 have confirmed"), "{error}");
+    }
+    replica.signal("CONT");
+    let lease = granted(&mut other, token, now());
+    extended(renew(&mut one, token, lease.node_id, now()), lease);
+}
+
+/// With more replicas than must confirm, another one goes on confirming what the master grants.
+#[test]
+fn an_old_redis_master_with_another_replica_is_outlived() {
+    let Some(master) = Server::redis_with_replicas() else { return };
+    let [replica, _other] = [(); 2].map(|()| master.replica(master.port));
+    let store = one_node_id(&master);
+    let (mut old, mut promoted) = (store(master.port), store(replica.port));
+    replica.redis_cli(&["replicaof", "no", "one"]);
+    let is_quarantined = acquire(&mut promoted, Token::random(), 1, now());
+    assert!(matches!(is_quarantined, Ok(Acquired::Quarantined { .. })), "{is_quarantined:?}");
+    thread::sleep(Duration::from_secs(3));
+    is_outlived(&mut old, &mut promoted).expect("the other replica has it");
+}
+
+/// What waits in the socket of a master that is stopped is done when it goes on, before it looks at
+/// its replicas.
+#[test]
+fn a_redis_master_that_was_stopped_grants_nothing_that_waited() {
+    let Some(master) = Server::redis_with_replicas() else { return };
+    let link = Proxy::before(master.port);
+    let replica = master.replica(link.port);
+    let store = one_node_id(&master);
+    let (mut early, mut late, mut promoted) =
+        (store(master.port), store(master.port), store(replica.port));
+    for store in [&mut early, &mut late] {
+        let nobody = renew(store, Token::random(), 0, now());
+        assert!(matches!(nobody, Ok(Renewed::Lost { .. })), "{nobody:?}");
+    }
+    link.set(SILENCE);
+    master.signal("STOP");
+    replica.redis_cli(&["replicaof", "no", "one"]);
+    thread::scope(|scope| {
+        let early = scope.spawn(|| acquire(&mut early, Token::random(), 1, now()));
+        let outcome = acquire(&mut promoted, Token::random(), 1, now());
+        let Ok(Acquired::Quarantined { until, .. }) = outcome else { panic!("{outcome:?}") };
+        thread::sleep(Duration::from_secs(4));
+        let late = scope.spawn(|| acquire(&mut late, Token::random(), 1, now()));
+        thread::sleep(Duration::from_millis(500));
+        master.signal("CONT");
+        let early = early.join().expect("no panic");
+        assert!(matches!(early, Ok(Acquired::ClockSkew { .. })), "too old: {early:?}");
+        match late.join().expect("no panic") {
+            Ok(Acquired::Granted { leases, .. }) => {
+                assert!(leases[0].end_exclusive <= until, "{leases:?}, and others from {until} on");
+                panic!("its replica follows it no more, so nobody has confirmed {leases:?}");
+            }
+            // On a machine that is busy it, too, has waited for too long.
+            Ok(Acquired::ClockSkew { .. }) => {}
+            outcome => {
+                fails(outcome, ErrorKind::StoreUnavailable);
+            }
+        }
+    });
+}
+
+/// A master that followed another one and is promoted again is the same process, and has forgotten
+/// what the other never had.
+#[test]
+fn a_redis_master_there_and_back_keeps_everybody_out() {
+    let Some(master) = Server::redis_with_replicas() else { return };
+    let link = Proxy::before(master.port);
+    let replica = master.replica(link.port);
+    let mut store = new_redis(&master.url());
+    let (survives, forgotten) = (Token::random(), Token::random());
+    let survivor = granted(&mut store, survives, now());
+
+    link.set(SILENCE);
+    master.redis_cli(&["client", "kill", "type", "replica"]);
+    master.redis_cli(&["config", "set", "min-replicas-to-write", "0"]);
+    let lost = granted(&mut store, forgotten, now());
+    replica.redis_cli(&["replicaof", "no", "one"]);
+    master.redis_cli(&["replicaof", "127.0.0.1", &replica.port.to_string()]);
+    eventually("the master follows", || {
+        master.redis_cli(&["info", "replication"]).contains("master_link_status:up")
+    });
+    let refused = acquire(&mut store, Token::random(), 1, now());
+    fails(refused, ErrorKind::StoreUnavailable);
+    master.redis_cli(&["replicaof", "no", "one"]);
+
+    for mut store in [store, redis(&master.url())] {
+        is_quarantined(&mut store, lost);
+        let renewed = renew(&mut store, forgotten, lost.node_id, now());
+        assert!(matches!(renewed, Ok(Renewed::Lost { .. })), "it was to be lost: {renewed:?}");
+        extended(renew(&mut store, survives, survivor.node_id, now()), survivor);
+    }
+}
+
+#[test]
+fn a_redis_replica_that_can_be_written_to_is_refused() {
+    let Some(master) = Server::redis_with_replicas() else { return };
+    let replica = master.replica(master.port);
+    granted(&mut new_redis(&master.url()), Token::random(), now());
+    let mut store = redis(&replica.url());
+    let read_only = acquire(&mut store, Token::random(), 1, now());
+    fails(read_only, ErrorKind::StoreUnavailable);
+    replica.redis_cli(&["config", "set", "replica-read-only", "no"]);
+    let error = fails(acquire(&mut store, Token::random(), 1, now()), ErrorKind::WeakStore);
+    assert!(error.to_string().contains("replica"), "{error}");
+    fails(redis(&replica.url()).init(InitMode::New), ErrorKind::WeakStore);
+}
+
+/// Runs statements, and leaves out what is to be asked behind them.
+struct Hasty(RedisClient);
+
+impl Client for Hasty {
+    fn run(&mut self, statement: &Statement) -> Result<Response> {
+        self.0.run(&Statement { wait: None, ..statement.clone() })
+    }
+
+    fn discard(&mut self) {
+        self.0.discard();
+    }
+}
+
+#[test]
+fn a_client_that_cannot_confirm_is_refused_before_anything_is_granted() {
+    let Some(master) = Server::redis_with_replicas() else { return };
+    let _replica = master.replica(master.port);
+    new_redis(&master.url());
+    let client = Hasty(RedisClient::new(&master.url()).expect("a URL").timeout(PATIENCE));
+    let mut store = RemoteStore::new(client, Protocol::redis(namespace(9)));
+    let error = fails(acquire(&mut store, Token::random(), 1, now()), ErrorKind::WeakStore);
+    assert!(error.to_string().contains("WAIT"), "{error}");
+    let fields = master.redis_cli(&["hkeys", "randflake:{orders}"]);
+    let leased = fields.lines().filter(|it| it.bytes().all(|byte| byte.is_ascii_digit()));
+    assert_eq!(leased.count(), 0, "{fields}");
+}
+
+/// Each byte comes in time, and the answer never ends.
+#[test]
+fn a_redis_that_answers_without_end_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let mut sent = client.write_all(b"$1000000\r\n");
+                while sent.is_ok() {
+                    thread::sleep(SOON / 10);
+                    sent = client.write_all(b"x");
+                }
+            });
+        }
+    });
+    let (sender, receiver) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        let client = RedisClient::new(&format!("redis://127.0.0.1:{port}")).expect("a URL");
+        let mut store = RemoteStore::new(client.timeout(SOON), Protocol::redis(namespace(9)));
+        sender.send(acquire(&mut store, Token::random(), 1, now())).expect("it waits");
+    });
+    let outcome = receiver.recv_timeout(3 * PATIENCE).expect("it gives up");
+    fails(outcome, ErrorKind::StoreUnavailable);
 }
 
 #[test]
@@ -649,7 +878,8 @@ fn a_weak_redis_is_refused_unless_allowed() {
     server.redis_cli(&["config", "set", "min-replicas-max-lag", "60"]);
     fails(ask(), ErrorKind::WeakStore);
     server.redis_cli(&["config", "set", "min-replicas-max-lag", "10"]);
-    eventually("the replica is heard of", || matches!(ask(), Ok(Acquired::Granted { .. })));
+    // With its first replica a new line of its history began.
+    eventually("the replica is heard of", || matches!(ask(), Ok(Acquired::Quarantined { .. })));
 }
 
 #[test]
@@ -880,7 +1110,7 @@ fn a_plain_role_suffices() {
         granted(&mut postgres(&url), Token::random(), now());
     }
     if let Some(server) = Server::redis(&DURABLE) {
-        let commands = "+eval +hget +hmget +hset +time +info +config|get";
+        let commands = "+eval +hget +hmget +hset +time +info +config|get +wait";
         let password = format!(">{PASSWORD}");
         let mut acl = vec!["acl", "setuser", "app", "on", &password, "~randflake:*"];
         acl.extend(commands.split(' '));
@@ -897,7 +1127,7 @@ impl Client for Busy {
     fn run(&mut self, statement: &Statement) -> Result<Response> {
         if self.1.swap(false, Ordering::Relaxed) {
             for text in self.2 {
-                self.0.run(&Statement { text, parameters: vec![] })?;
+                self.0.run(&Statement { text, parameters: vec![], wait: None })?;
             }
         }
         self.0.run(statement)
@@ -985,7 +1215,9 @@ fn a_locked_table_takes_one_connection_of_each_holder() {
         ready.wait();
         let mut owner = PostgresClient::new(&server.url()).expect("a URL");
         for text in ["begin", "lock table randflake_node in access exclusive mode"] {
-            owner.run(&Statement { text, parameters: vec![] }).expect("the tables are its own");
+            owner
+                .run(&Statement { text, parameters: vec![], wait: None })
+                .expect("the tables are its own");
         }
         ready.wait();
         let mut most = 0;

@@ -17,7 +17,7 @@ import time
 import urllib.parse
 from _thread import start_new_thread as _start_new_thread
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from randflake.errors import InvalidArgumentError, InvalidTypeError, StoreError
 
@@ -31,6 +31,8 @@ __all__ = ["Adapter", "Refused", "Rows", "Source", "Unavailable", "answer", "sou
 
 Rows = Sequence[Sequence[str | None]]
 """Rows of text."""
+
+_Answer = TypeVar("_Answer")
 
 _TIMEOUT = 3.0
 """Longest wait for a connection, and for an answer, in seconds."""
@@ -48,6 +50,11 @@ class Adapter(Protocol):
     The thread that keeps a lease calls it, one call at a time. It may also have two methods:
     discard(), to give up a connection that may deliver the answer to another statement, and
     rest(), to close one of its own, since it is not needed for the next minute.
+
+    For a Redis whose replicas must confirm a lease (min-replicas-to-write) it must have a method
+    run_and_wait(text, parameters, replicas, milliseconds): it runs the statement as run does, sends
+    WAIT with the other two behind it on the same connection and in one round trip, and returns a
+    tuple of the rows and the number that WAIT said. Without it such a Redis is a WEAK_STORE.
     """
 
     server: str
@@ -361,20 +368,33 @@ class _Redis:
         self._hidden = hidden
 
     def run(self, text: str, parameters: list[str]) -> Rows:
+        return self._ask(lambda: _redis_rows(self._client.execute_command(text, *parameters)))
+
+    def run_and_wait(
+        self, text: str, parameters: list[str], replicas: int, milliseconds: int
+    ) -> tuple[Rows, int]:
+        def ask() -> tuple[Rows, int]:
+            with self._client.pipeline(transaction=False) as pipeline:
+                pipeline.execute_command(text, *parameters)
+                pipeline.execute_command("WAIT", replicas, milliseconds)
+                # What it would raise by itself repeats the statement, and the token in it.
+                answer, confirmed = pipeline.execute(raise_on_error=False)
+            for reply in (answer, confirmed):
+                if isinstance(reply, Exception):
+                    raise reply
+            return _redis_rows(answer), int(confirmed)
+
+        return self._ask(ask)
+
+    def _ask(self, ask: Callable[[], _Answer]) -> _Answer:
         from redis import RedisError, ResponseError
 
         try:
-            answer = self._client.execute_command(text, *parameters)
+            return ask()
         except ResponseError as error:
             raise Refused(type(error).__name__, _without(self._hidden, error)) from None
         except RedisError as error:
             raise Unavailable(_without(self._hidden, error)) from None
-        if isinstance(answer, dict):
-            answer = [part for pair in answer.items() for part in pair]
-        if not isinstance(answer, list):
-            answer = [answer]
-        rows = answer if all(isinstance(row, list) for row in answer) else [answer]
-        return [[_cell(value) for value in row] for row in rows]
 
     def discard(self) -> None:
         # Those in use are not ours: nothing is under way here.
@@ -392,6 +412,15 @@ class _OwnRedis(_Redis):
                 self.discard()
 
     rest = _Redis.discard
+
+
+def _redis_rows(answer: Any) -> Rows:
+    if isinstance(answer, dict):
+        answer = [part for pair in answer.items() for part in pair]
+    if not isinstance(answer, list):
+        answer = [answer]
+    rows = answer if all(isinstance(row, list) for row in answer) else [answer]
+    return [[_cell(value) for value in row] for row in rows]
 
 
 def _cell(value: object) -> str | None:

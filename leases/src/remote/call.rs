@@ -25,6 +25,21 @@ pub struct Statement {
     pub text: &'static str,
     /// See the table.
     pub parameters: Vec<String>,
+    /// Redis: what to ask besides.
+    pub wait: Option<Wait>,
+}
+
+/// How many replicas of a Redis should have what a statement writes.
+///
+/// Whoever runs the statement sends `WAIT replicas milliseconds` right behind it, on the same
+/// connection and in one round trip, and answers with [`Response::Confirmed`]. On another connection
+/// it would be about nothing. How many are enough is not for the client to judge.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Wait {
+    /// How many.
+    pub replicas: u32,
+    /// How long to wait for them, shorter than any client waits for an answer.
+    pub milliseconds: u32,
 }
 
 /// Shows no parameters: whoever has a token could release its lease.
@@ -33,6 +48,7 @@ impl fmt::Debug for Statement {
         f.debug_struct("Statement")
             .field("text", &self.text)
             .field("parameters", &self.parameters.len())
+            .field("wait", &self.wait)
             .finish()
     }
 }
@@ -49,7 +65,14 @@ pub enum Response {
     ///   `Date` header; `None`, or no second cell, if it has none. Without it nothing can be fenced,
     ///   repaired, or released for the dead.
     Rows(Vec<Vec<Option<String>>>),
-    /// An error that the server itself reports.
+    /// What came of a statement with a [`Wait`].
+    Confirmed {
+        /// As above.
+        rows: Vec<Vec<Option<String>>>,
+        /// What `WAIT` said: how many replicas have it.
+        replicas: u32,
+    },
+    /// An error that the server itself reports, to the statement or to `WAIT`.
     Refused {
         /// The SQLSTATE of PostgreSQL; the first word of Redis's message.
         code: String,

@@ -189,7 +189,7 @@ async fn transact(
         if puts.is_empty() { (otherwise, vec![]) } else { (success, otherwise) };
     let body = json!({"compare": compares, "success": success, "failure": failure});
     let parameters = vec![body.to_string()];
-    let response = line.run(Statement { text: "/v3/kv/txn", parameters }).await;
+    let response = line.run(Statement { text: "/v3/kv/txn", parameters, wait: None }).await;
     let body = read(of, response)?;
     if let (true, Some((key, value))) = (body.succeeded, puts.last()) {
         let echo = (key.clone(), value.clone(), body.revision);
@@ -202,7 +202,7 @@ async fn transact(
 
 fn read(of: &Protocol, response: Response) -> Result<Body> {
     let mut cells = match response {
-        Response::Rows(rows) => rows.into_iter().flatten(),
+        Response::Rows(rows) | Response::Confirmed { rows, .. } => rows.into_iter().flatten(),
         Response::Refused { code, message } => {
             return Err(of.unavailable(&format!("it says {code}: {message}")));
         }
@@ -308,6 +308,7 @@ pub(super) async fn check(
         };
         let known = parse_meta(value)
             .map(|(made, incarnation, quarantine)| Known {
+                replicas: 0,
                 made,
                 incarnation,
                 meta_revision: *meta_revision,

@@ -24,7 +24,7 @@ use std::{
 use randflake::{Clock, SystemClock};
 
 use self::call::Line;
-pub use self::call::{Call, Progress, Response, Statement};
+pub use self::call::{Call, Progress, Response, Statement, Wait};
 #[cfg(feature = "etcd")]
 pub use self::client::EtcdClient;
 #[cfg(feature = "postgres")]
@@ -54,10 +54,10 @@ const BLOCK: u32 = 4096;
 ///
 /// impl Client for Mine {
 ///     fn run(&mut self, statement: &Statement) -> Result<Response, Error> {
-///         let Statement { text, parameters } = statement;
+///         let Statement { text, parameters, wait } = statement;
 ///         // Run text with parameters, each of type text, outside of any transaction; connect
-///         // first if need be.
-///         # let _ = (text, parameters);
+///         // first if need be. In Redis, mind wait.
+///         # let _ = (text, parameters, wait);
 ///         Ok(Response::Rows(vec![vec![Some("cell".into())]]))
 ///     }
 ///     fn discard(&mut self) { /* close the connection; the next statement opens another */ }
@@ -116,6 +116,8 @@ struct Known {
     made: Made,
     /// Which server, in which line of its history.
     incarnation: String,
+    /// Redis: how many replicas must confirm a grant.
+    replicas: u32,
     /// etcd: the version of the namespace's key, and its numbers.
     meta_revision: i64,
     quarantine: Quarantine,
@@ -269,7 +271,8 @@ impl Protocol {
             let of_node =
                 |limits: Limits, now: i64, node: &Node| rules::repair(limits, now, &request, node);
             let of_floor = |limits: Limits, now: i64, quarantine: Quarantine| {
-                rules::repair_floor(limits, now, &request, quarantine)
+                let last_grant = if this.engine == Engine::Redis { rows::LAST_GRANT } else { 0 };
+                rules::repair_floor(limits, now, last_grant, &request, quarantine)
             };
             let outcome = match (request.target, this.engine) {
                 (Target::Node(node_id), Engine::Etcd) => {

@@ -4,8 +4,8 @@
 use randflake::layout;
 
 use super::{
-    BLOCK, Engine, Known, Line, Protocol, Response, Statement, TRIES, blocks, candidates, hex,
-    unhex,
+    BLOCK, Engine, Known, Line, Protocol, Response, Statement, TRIES, Wait, blocks, candidates,
+    hex, unhex,
 };
 use crate::{
     Acquire, Acquired, Error, ErrorKind, Fenced, InitMode, Limits, Made, NodeLease, Note, Release,
@@ -20,8 +20,11 @@ const UNDEFINED_TABLE: &str = "42P01";
 const AGAIN: [&str; 2] = ["40001", "40P01"];
 /// Before that: who comes back at once meets the same others again. From 20 milliseconds to a
 /// second, mostly short, so that a few get through however many and however slow they are.
-const PAUSE: Statement =
-    Statement { text: "select pg_sleep(0.02 * exp(4 * random()))::text", parameters: Vec::new() };
+const PAUSE: Statement = Statement {
+    text: "select pg_sleep(0.02 * exp(4 * random()))::text",
+    parameters: Vec::new(),
+    wait: None,
+};
 /// SQLSTATE: an earlier statement of this transaction has failed.
 const FAILED_TRANSACTION: &str = "25P02";
 
@@ -30,6 +33,12 @@ const SETTINGS: [&str; 5] =
     ["maxmemory-policy", "appendonly", "save", "min-replicas-to-write", "min-replicas-max-lag"];
 /// Largest lag, in seconds, after which a master without replicas must stop.
 const MAX_LAG: u32 = 10;
+/// So many seconds after another server was promoted a master may still grant: the lag, a second in
+/// which it has not looked at its replicas yet, and one for what readings of clocks cut off. A
+/// constant: what the master of before was set to, nobody can ask it any more. `session.lua` has it.
+pub(super) const LAST_GRANT: u32 = MAX_LAG + 2;
+/// How long replicas have to confirm a grant, in milliseconds. They take as long as a round trip.
+const CONFIRM: u32 = 1000;
 
 #[derive(Clone, Copy)]
 enum Kind {
@@ -111,7 +120,43 @@ fn statement(of: &Protocol, kind: Kind, token: Token, rest: Vec<String>) -> Stat
         _ => (kind.sql(), vec![name.into(), token]),
     };
     parameters.extend(rest);
-    Statement { text, parameters }
+    Statement { text, parameters, wait: None }
+}
+
+impl Known {
+    /// What a grant needs besides: a replica that is promoted must have had it, and whoever is left
+    /// of a master after that must not be believed.
+    fn wait(&self, kind: Kind) -> Option<Wait> {
+        let grants = matches!(kind, Kind::Acquire | Kind::Renew) && self.replicas > 0;
+        grants.then_some(Wait { replicas: self.replicas, milliseconds: CONFIRM })
+    }
+}
+
+/// Takes a grant for one only if as many replicas have it as were waited for.
+fn check_confirmed(
+    of: &Protocol,
+    wait: Option<Wait>,
+    confirmed: Option<u32>,
+    answer: &Answer,
+) -> Result<()> {
+    let Some(Wait { replicas, .. }) = wait else { return Ok(()) };
+    let confirmed = confirmed.ok_or_else(unable_to_confirm)?;
+    if answer.leases.is_empty() || confirmed >= replicas {
+        return Ok(());
+    }
+    Err(of.unavailable(&format!(
+        "of its replicas {confirmed} have confirmed the lease, and {replicas} must \
+         (min-replicas-to-write); until then it does not count"
+    )))
+}
+
+fn unable_to_confirm() -> Error {
+    Error::new(
+        ErrorKind::WeakStore,
+        "this Redis has replicas that must confirm a lease (min-replicas-to-write), and its client \
+         cannot ask them: have it run WAIT behind a statement, as is documented for clients of \
+         one's own, or allow a weak store",
+    )
 }
 
 /// What the server answered to an operation.
@@ -163,7 +208,7 @@ fn cells<const N: usize>(
     token: Token,
 ) -> Result<Vec<[String; N]>> {
     let rows = match response {
-        Response::Rows(rows) => rows,
+        Response::Rows(rows) | Response::Confirmed { rows, .. } => rows,
         Response::Refused { code, message } => return Err(refused(of, &code, &message)),
     };
     if rows.is_empty() {
@@ -226,12 +271,12 @@ pub(super) async fn check(of: &Protocol, line: &Line, init: Option<InitMode>) ->
                 let known = Known {
                     made: made(of, made_cells)?,
                     incarnation: incarnation.clone(),
+                    replicas: check_settings(of, line, keeps).await?,
                     meta_revision: 0,
                     quarantine: Quarantine::default(),
                     revision: 0,
                     ahead: None,
                 };
-                check_settings(of, line, keeps).await?;
                 of.learn(&known)?;
                 return Ok(known);
             }
@@ -277,26 +322,31 @@ fn made(of: &Protocol, cells: &[String; 7]) -> Result<Made> {
     })
 }
 
-/// Refuses a server that may forget, unless that is allowed. `keeps` is, of PostgreSQL, whether it
-/// waits for its disk, and of Redis how many replicas it has.
-async fn check_settings(of: &Protocol, line: &Line, keeps: &str) -> Result<()> {
+/// Refuses a server that may forget, unless that is allowed, and returns how many replicas must
+/// confirm a grant. `keeps` is, of PostgreSQL, whether it waits for its disk, and of Redis how many
+/// replicas it has, or its role if it is one.
+async fn check_settings(of: &Protocol, line: &Line, keeps: &str) -> Result<u32> {
     if of.allow_weak || of.namespace.is_for_operator() {
-        return Ok(());
+        return Ok(0);
     }
     if of.engine == Engine::Postgres {
         return if keeps == "off" {
             Err(weak(of, "does not wait for its disk: fsync is off"))
         } else {
-            Ok(())
+            Ok(0)
         };
     }
-    let has_replicas = keeps != "0";
+    let connected: u32 = keeps.parse().map_err(|_| {
+        weak(of, "is a replica that can be written to, and what is written there is lost")
+    })?;
     let mut values: [String; SETTINGS.len()] = Default::default();
     for (setting, value) in SETTINGS.iter().zip(&mut values) {
         let parameters = vec!["GET".into(), (*setting).into()];
-        let response = line.run(Statement { text: "CONFIG", parameters }).await;
+        let response = line.run(Statement { text: "CONFIG", parameters, wait: None }).await;
         let row = match response {
-            Response::Rows(rows) => rows.into_iter().next().unwrap_or_default(),
+            Response::Rows(rows) | Response::Confirmed { rows, .. } => {
+                rows.into_iter().next().unwrap_or_default()
+            }
             Response::Refused { code, message } => {
                 return Err(weak(
                     of,
@@ -327,7 +377,7 @@ async fn check_settings(of: &Protocol, line: &Line, keeps: &str) -> Result<()> {
     }
     let (min_replicas, max_lag): (u32, u32) =
         (min_replicas.parse().unwrap_or(0), max_lag.parse().unwrap_or(0));
-    if has_replicas && (min_replicas == 0 || !(1..=MAX_LAG).contains(&max_lag)) {
+    if connected > 0 && (min_replicas == 0 || !(1..=MAX_LAG).contains(&max_lag)) {
         return Err(weak(
             of,
             &format!(
@@ -336,7 +386,16 @@ async fn check_settings(of: &Protocol, line: &Line, keeps: &str) -> Result<()> {
             ),
         ));
     }
-    Ok(())
+    if min_replicas > 0 {
+        // Before anything is granted: can this client, and may it?
+        let wait = Some(Wait { replicas: min_replicas, milliseconds: CONFIRM });
+        match line.run(Statement { text: "TIME", parameters: vec![], wait }).await {
+            Response::Confirmed { .. } => {}
+            Response::Rows(_) => return Err(unable_to_confirm()),
+            Response::Refused { code, message } => return Err(refused(of, &code, &message)),
+        }
+    }
+    Ok(min_replicas)
 }
 
 fn weak(of: &Protocol, why: &str) -> Error {
@@ -360,7 +419,13 @@ async fn perform(
 ) -> Result<Answer> {
     for _ in 0..TRIES {
         let known = session(of, line).await?;
-        let response = line.run(statement(of, kind, token, rest(&known))).await;
+        let wait = known.wait(kind);
+        let statement = Statement { wait, ..statement(of, kind, token, rest(&known)) };
+        let response = line.run(statement).await;
+        let confirmed = match response {
+            Response::Confirmed { replicas, .. } => Some(replicas),
+            _ => None,
+        };
         if let Response::Refused { code, .. } = &response {
             if AGAIN.contains(&code.as_str()) {
                 line.run(PAUSE).await;
@@ -372,6 +437,7 @@ async fn perform(
             }
         }
         let answer = answer(of, response, kind, token)?;
+        check_confirmed(of, wait, confirmed, &answer)?;
         match answer.status.as_str() {
             "REPLACED" | "INCARNATION" => drop(check(of, line, None).await?),
             "LIFETIME" => {
@@ -541,7 +607,8 @@ pub(super) async fn list(of: &Protocol, line: &Line, request: &List) -> Result<L
     let mut nodes = nodes.ok_or_else(|| of.malformed("a node id"))?;
     nodes.sort_unstable_by_key(|node| node.lease.node_id);
     let listed = rules::listed(&made, quarantine, number(of, now, "now")?, nodes);
-    Ok(Listed { incarnation_changed: changed == "true", ..listed })
+    let last_grant = if of.engine == Engine::Redis { LAST_GRANT } else { 0 };
+    Ok(Listed { incarnation_changed: changed == "true", last_grant, ..listed })
 }
 
 /// Reads a field of the hash in Redis.

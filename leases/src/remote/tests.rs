@@ -63,7 +63,7 @@ fn checked(made: &Made, token: &str) -> Response {
 
 /// Returns operation and token of a statement.
 fn echo(statement: &Statement) -> (String, String) {
-    let Statement { text, parameters } = statement;
+    let Statement { text, parameters, .. } = statement;
     match *text {
         "EVAL" => (parameters[3].clone(), parameters[4].clone()),
         _ if text.contains("'acquire' as operation") => ("acquire".into(), parameters[1].clone()),
@@ -446,5 +446,58 @@ fn a_url_of_no_store_is_refused() {
         let kind = made.map_err(|error| error.kind());
         let missing = Err(ErrorKind::DriverMissing);
         assert_eq!(kind, if is_there { Ok(()) } else { missing }, "{url}");
+    }
+}
+
+#[test]
+fn the_script_knows_how_long_another_master_may_grant() {
+    let session = include_str!("redis/session.lua");
+    assert!(session.contains(&format!("local last_grant = {}\n", rows::LAST_GRANT)), "{session}");
+}
+
+/// Of an answer that was not confirmed, only a grant is lost.
+#[test]
+fn a_grant_counts_when_it_is_confirmed() {
+    let made = Made::new(&namespace());
+    let granted = ["OK", "1763640000", "", "77", "1763639995", "1763640300"];
+    let busy = ["BUSY", "1763640000", "", "", "", ""];
+    for (confirmed, row, counts) in [
+        (Some(2), granted, Ok(())),
+        (Some(3), granted, Ok(())),
+        (Some(1), granted, Err(ErrorKind::StoreUnavailable)),
+        (Some(0), granted, Err(ErrorKind::StoreUnavailable)),
+        (None, granted, Err(ErrorKind::WeakStore)),
+        (Some(0), busy, Ok(())),
+    ] {
+        let protocol = Protocol::redis(namespace());
+        let request = request();
+        let outcome = converse(protocol.acquire(&request, NOW), |_, statement| {
+            let rows = match statement.text {
+                "CONFIG" => {
+                    let value = match statement.parameters[1].as_str() {
+                        "maxmemory-policy" => "noeviction",
+                        "appendonly" => "yes",
+                        "min-replicas-to-write" => "2",
+                        _ => "10",
+                    };
+                    rows([&statement.parameters[1], value])
+                }
+                "TIME" => rows(["1763640000", "0"]),
+                _ if echo(statement).0 == "check" => checked(&made, &echo(statement).1),
+                _ => Response::Rows(with_token(&[text(&row, None)], &echo(statement).1)),
+            };
+            match (statement.wait, rows, confirmed) {
+                (Some(wait), Response::Rows(rows), Some(mut replicas)) => {
+                    assert_eq!(wait.replicas, 2);
+                    if statement.text == "TIME" {
+                        replicas = 0; // that they are there is not asked
+                    }
+                    Response::Confirmed { rows, replicas }
+                }
+                (_, rows, _) => rows,
+            }
+        });
+        let kind = outcome.map(drop).map_err(|error| error.kind());
+        assert_eq!(kind, counts, "{confirmed:?} of {row:?}");
     }
 }

@@ -11,13 +11,13 @@ use std::{
 };
 
 use randflake_leases::{
-    Error, ErrorKind, LeaseStore, Namespace, Result, laws,
-    remote::{Client, Protocol, RemoteStore, Response, Statement},
+    Error, ErrorKind, LeaseStore, Namespace, Result, Token, laws,
+    remote::{Client, Protocol, RemoteStore, Response, Statement, Wait},
 };
 use serde_json::{Value, json};
 
 use crate::{
-    common::{Dated, Dial, START},
+    common::{Dated, Dial, START, acquire, granted, secret},
     now,
     servers::Server,
     store,
@@ -84,8 +84,10 @@ impl Guest {
                 none.insert(BufReader::new(stream))
             }
         };
-        let Statement { text, parameters } = statement;
-        let question = format!("{}\n", json!({"text": text, "parameters": parameters}));
+        let Statement { text, parameters, wait } = statement;
+        let wait = wait.map(|Wait { replicas, milliseconds }| [replicas, milliseconds]);
+        let question = json!({"text": text, "parameters": parameters, "wait": wait});
+        let question = format!("{question}\n");
         line.get_mut().write_all(question.as_bytes())?;
         let mut answer = String::new();
         line.read_line(&mut answer)?;
@@ -101,8 +103,13 @@ impl Client for Guest {
             Err(error) => return unavailable(&error.to_string()),
         };
         if let Some(rows) = answer.get("rows") {
+            let replicas = answer.get("replicas").and_then(Value::as_u64);
+            let replicas = replicas.and_then(|count| u32::try_from(count).ok());
             return serde_json::from_value(rows.clone())
-                .map(Response::Rows)
+                .map(|rows| match replicas {
+                    Some(replicas) => Response::Confirmed { rows, replicas },
+                    None => Response::Rows(rows),
+                })
                 .or_else(|error| unavailable(&error.to_string()));
         }
         if let Some(refused) = answer.get("refused") {
@@ -183,6 +190,27 @@ fn redis_obeys_the_laws() {
     let node = ["ioredis", "redis"].map(|client| Host::node(client, &server));
     let hosts: Vec<Host> = python.into_iter().chain(node).collect();
     check_all(&hosts, Protocol::redis, None);
+}
+
+/// What the replica has not confirmed does not count, through whichever client.
+#[test]
+#[ignore = "needs both packages: make test-stores"]
+fn redis_grants_what_its_replica_confirms() {
+    let Some(master) = Server::redis_with_replicas() else { return };
+    let replica = master.replica(master.port);
+    let python = ["url", "redis"].map(|client| Host::python(client, &master));
+    let node = ["ioredis", "redis"].map(|client| Host::node(client, &master));
+    for (number, host) in python.iter().chain(&node).enumerate() {
+        let namespace = Namespace::new(format!("host {number}"), &secret()).expect("a name");
+        let mut store = store(host.client(), Protocol::redis(namespace));
+        granted(&mut *store, Token::random(), now());
+        replica.signal("STOP");
+        let token = Token::random();
+        let error = acquire(&mut *store, token, 1, now()).expect_err("nobody has confirmed it");
+        assert!(error.to_string().contains("0 have confirmed"), "{number}: {error}");
+        replica.signal("CONT");
+        granted(&mut *store, token, now());
+    }
 }
 
 #[test]

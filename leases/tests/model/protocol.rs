@@ -47,6 +47,18 @@ pub(crate) enum Loss {
     Restore,
     /// A replica as of any earlier moment becomes the master, and fences by its own clock.
     Failover,
+    /// The same, once, and the master of before goes on beside it.
+    Split(Confirmed),
+}
+
+/// What a master goes by that is left behind.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Confirmed {
+    /// A grant counts if the replica that may be promoted has it. The master may go on for ever.
+    ByThePromoted,
+    /// Another replica confirms what it grants for so long after the promotion, and later nothing but
+    /// requests that were sent to it before: it was stopped, and goes on.
+    ByAnother { lag: u8 },
 }
 
 /// What an operator does, under [`Clock::Skewed`].
@@ -99,6 +111,12 @@ pub(crate) enum Mutant {
     RepairsTheLiving,
     RepairIgnoresIds,
     RepairedFloorOneLower,
+    CountsUnconfirmed,
+    RepeatsUnconfirmed,
+    FloorIgnoresLag,
+    RenewAboveIgnoresLag,
+    GrantsOldRequests,
+    IncarnationIsTheProcess,
 }
 
 /// The node's row and the store's meta data. Tokens are counted from 1; 0 is none.
@@ -140,8 +158,13 @@ pub(crate) struct Process {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct State {
     pub(crate) store: Store,
-    /// What the store comes back with when it loses its data.
+    /// What the store comes back with when it loses its data. Once another server was promoted under
+    /// [`Loss::Split`]: what the master of before has.
     pub(crate) copy: Store,
+    /// When that was, and one: 0 before.
+    pub(crate) promoted: u8,
+    /// That master is asked: it is in the place of the store for one step, and the store in its.
+    pub(crate) beside: bool,
     /// The store came back and is not fenced yet: it serves nobody.
     pub(crate) lost: bool,
     /// The time, under [`Clock::Skewed`].
@@ -167,6 +190,8 @@ pub(crate) enum Step {
     Release { token: u8, used_until: u8 },
     Copy,
     Lose,
+    Return,
+    Promote,
     Fence { floor: u8, renew_above: u8 },
     Tick,
     ReadGrant { process: usize, token: u8, start: u8, end: u8 },
@@ -209,6 +234,17 @@ impl World {
                 self.live(at, index, next);
             }
         }
+        if at.promoted > 0 && self.believes_another() {
+            let swapped = |at: &State| State { store: at.copy, copy: at.store, ..*at };
+            let beside = State { beside: true, ..swapped(at) };
+            let next: Next<'_> =
+                &mut |step, to| next(step, State { beside: false, ..swapped(&to) });
+            for process in at.processes.iter().filter(|process| process.token > 0) {
+                self.acquire(&beside, process.token, next);
+                self.renew(&beside, *process, next);
+                self.release(&beside, *process, next);
+            }
+        }
         if let Clock::Skewed { until, .. } = self.clock
             && at.time < until
         {
@@ -227,8 +263,12 @@ impl World {
     fn acquire(&self, at: &State, token: u8, next: Next<'_>) {
         let store = at.store;
         if store.token == token {
-            let step = Step::Acquire { token, start: store.start, end: store.end };
-            return next(step, self.replied(at, token, store, store.start));
+            let Store { start, end, .. } = store;
+            let step = Step::Acquire { token, start, end };
+            if self.breaks(Mutant::RepeatsUnconfirmed) {
+                next(step, told(*at, token, start, end));
+            }
+            return self.reply(at, step, token, store, start, next);
         }
         let last_end = match self.mutant {
             Some(Mutant::StartsBeforeOldEnd) => store.end.saturating_sub(1),
@@ -239,10 +279,9 @@ impl World {
         let floor = if self.breaks(Mutant::AcquireIgnoresFloor) { 0 } else { store.floor };
         let mut grant = |start, end| {
             let step = Step::Acquire { token, start, end };
-            let to = self.replied(at, token, Store { start, end, token, ..store }, start);
-            next(step, to);
+            self.reply(at, step, token, Store { start, end, token, ..store }, start, next);
             if self.breaks(Mutant::AnswersBeforeCommit) {
-                next(step, State { store, ..to });
+                next(step, told(*at, token, start, end));
             }
         };
         match self.clock {
@@ -254,7 +293,8 @@ impl World {
                 }
             }
             Clock::Skewed { skew, duration, .. } => {
-                for now in (at.time..=at.time + skew).filter(|now| *now >= store.end.max(floor)) {
+                let last = self.last_reading(at, skew);
+                for now in (at.time..=last).filter(|now| *now >= store.end.max(floor)) {
                     let start = last_end.max(floor).max(now.saturating_sub(skew));
                     (now + 1..=now + duration).for_each(|end| grant(start, end));
                 }
@@ -288,26 +328,63 @@ impl World {
             Clock::Skewed { .. } if self.operator == Operator::RepairsEnds => {
                 at.time + 1..=self.seconds
             }
-            Clock::Skewed { skew, duration, .. } => at.time + 1..=at.time + skew + duration,
+            Clock::Skewed { skew, .. } if self.last_reading(at, skew) < at.time => return,
+            Clock::Skewed { skew, duration, .. } => {
+                at.time + 1..=self.last_reading(at, skew) + duration
+            }
         };
         for new_end in ends {
             let end = if self.breaks(Mutant::RenewSets) { new_end } else { new_end.max(end) };
             let start = if any_row { process.start } else { start };
             if start < end {
-                let to = self.replied(at, process.token, Store { end, ..at.store }, start);
-                next(Step::Renew { token: process.token, end }, to);
+                let step = Step::Renew { token: process.token, end };
+                self.reply(at, step, process.token, Store { end, ..at.store }, start, next);
             }
         }
     }
 
-    /// The state after the store wrote `store` and sent the reply "yours from start to its end".
-    fn replied(&self, at: &State, token: u8, store: Store, start: u8) -> State {
-        let mut to = State { store, ..*at };
-        if self.loss == Loss::Restore {
-            to.highest = at.highest.max(store.end);
+    /// The last second that the clock of the master that is asked may read. (A request that has been
+    /// sent by the time of the promotion is of a clock that reads the skew more at most, and what it
+    /// asks for is granted until a clock reads the skew more than that.)
+    fn last_reading(&self, at: &State, skew: u8) -> u8 {
+        let now = at.time + skew;
+        match self.loss {
+            Loss::Split(Confirmed::ByAnother { lag }) if at.beside => {
+                let promoted = at.promoted - 1;
+                let stopped = at.time > promoted + lag && !self.breaks(Mutant::GrantsOldRequests);
+                if stopped { now.min(promoted + 2 * skew) } else { now }
+            }
+            _ => now,
         }
-        to.grants[usize::from(token) - 1] |= grant_bit(start, store.end);
-        to
+    }
+
+    /// Whether something that the master of before grants can count.
+    fn believes_another(&self) -> bool {
+        match self.loss {
+            Loss::Split(Confirmed::ByThePromoted) => {
+                self.breaks(Mutant::CountsUnconfirmed) || self.breaks(Mutant::RepeatsUnconfirmed)
+            }
+            Loss::Split(Confirmed::ByAnother { .. }) => true,
+            _ => false,
+        }
+    }
+
+    /// The store writes `store` and sends the reply "yours from start to its end". If a replica must
+    /// confirm it, that has it, too, or the reply counts for nothing.
+    fn reply(&self, at: &State, step: Step, token: u8, store: Store, start: u8, next: Next<'_>) {
+        let mut written = State { store, ..*at };
+        if self.loss == Loss::Restore {
+            written.highest = at.highest.max(store.end);
+        }
+        let counts = told(written, token, start, store.end);
+        let must_be_confirmed = self.loss == Loss::Split(Confirmed::ByThePromoted);
+        if !must_be_confirmed || at.promoted > 0 && !at.beside {
+            return next(step, counts);
+        }
+        if at.promoted == 0 {
+            next(step, State { copy: store, ..counts });
+        }
+        next(step, if self.breaks(Mutant::CountsUnconfirmed) { counts } else { written });
     }
 
     /// The store answers a release, which may arrive at any time after the Term was sealed.
@@ -336,6 +413,13 @@ impl World {
         if self.loss == Loss::Never {
             return;
         }
+        if let Loss::Split(_) = self.loss {
+            return self.split(at, next);
+        }
+        if at.lost && self.breaks(Mutant::IncarnationIsTheProcess) {
+            // Another server took over, nobody asked it, and this one is promoted again.
+            next(Step::Return, State { lost: false, ..*at });
+        }
         if !at.lost {
             let lost = !self.breaks(Mutant::RestoresWithoutFence)
                 && !self.breaks(Mutant::IgnoresIncarnation);
@@ -362,6 +446,37 @@ impl World {
                 if self.operator == Operator::RepairsFloor {
                     fence(MAX_SECONDS, MAX_SECONDS - duration); // by a clock that is ahead
                 }
+            }
+        }
+    }
+
+    /// A replica, which is behind by anything, is promoted, and the master does not know. It grants
+    /// nothing before it is fenced.
+    fn split(&self, at: &State, next: Next<'_>) {
+        let (Loss::Split(confirmed), Clock::Skewed { skew, duration, .. }) =
+            (self.loss, self.clock)
+        else {
+            return;
+        };
+        if at.promoted == 0 {
+            next(Step::Copy, State { copy: at.store, ..*at });
+            let before = if self.believes_another() { at.store } else { Store::default() };
+            let (store, promoted) = (at.copy, at.time + 1);
+            next(Step::Promote, State { store, copy: before, promoted, lost: true, ..*at });
+        }
+        if at.lost {
+            let lag = match confirmed {
+                Confirmed::ByThePromoted => 0,
+                Confirmed::ByAnother { lag } => lag,
+            };
+            for now in at.time..=at.time + skew {
+                let lag = |ignores| if self.breaks(ignores) { 0 } else { lag };
+                let floor = now + duration + skew + lag(Mutant::FloorIgnoresLag);
+                let floor = floor - u8::from(self.breaks(Mutant::FloorOneLower));
+                let renew_above = now + skew + lag(Mutant::RenewAboveIgnoresLag);
+                let (floor, renew_above) = (floor.min(MAX_SECONDS), renew_above.min(MAX_SECONDS));
+                let store = Store { floor, renew_above, ..at.store };
+                next(Step::Fence { floor, renew_above }, State { store, lost: false, ..*at });
             }
         }
     }
@@ -530,6 +645,12 @@ impl State {
             };
         }
     }
+}
+
+/// The state after the reply "yours from start to end" was sent, too.
+fn told(mut to: State, token: u8, start: u8, end: u8) -> State {
+    to.grants[usize::from(token) - 1] |= grant_bit(start, end);
+    to
 }
 
 /// The bit of the reply "from start to end".

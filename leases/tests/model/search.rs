@@ -116,7 +116,7 @@ impl Invariant {
             }
             Self::Monotone => {
                 let row = to.store.end >= at.store.end
-                    || step == Step::Lose
+                    || matches!(step, Step::Lose | Step::Promote)
                     || matches!(step, Step::Release { token, .. } if token == at.store.token)
                     || matches!(step, Step::ReleaseDead { .. } | Step::Repair { .. });
                 row && terms.all(|(at, to)| at.end <= to.end || to.phase == Phase::Closed)
@@ -151,6 +151,9 @@ impl State {
         key.push(self.lost, 1);
         // One of them is always 0.
         key.push(self.time + self.highest, 3);
+        if matches!(world.loss, Loss::Split(_)) {
+            key.push(self.promoted, 3);
+        }
         if world.fork {
             key.push_process(*child, seconds);
         }

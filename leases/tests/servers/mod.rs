@@ -158,6 +158,32 @@ impl Server {
         Some(Self::new(Kind::Redis, arguments)?.started())
     }
 
+    /// Returns a Redis that its replicas must confirm, set as the README wants it.
+    pub(crate) fn redis_with_replicas() -> Option<Self> {
+        let careful = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "10"];
+        Self::redis(&[&["--appendonly", "yes", "--save", ""], &careful[..]].concat())
+    }
+
+    /// Returns a replica of this Redis, that is heard of, by way of another port.
+    pub(crate) fn replica(&self, port: u16) -> Self {
+        let count = |what: &str| {
+            let said = self.redis_cli(&["info", "replication"]);
+            let line = said.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(':'));
+            line.and_then(|count| count.trim().parse::<u32>().ok()).unwrap_or(0)
+        };
+        let before = count("min_slaves_good_slaves");
+        let of = ["--replicaof", "127.0.0.1", &port.to_string()];
+        let durable = ["--appendonly", "yes", "--save", ""];
+        let replica = Self::redis(&[&durable[..], &of].concat()).expect("as the master");
+        for _ in 0..3000 {
+            if count("min_slaves_good_slaves") > before {
+                return replica;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        panic!("the master does not see its replica: {}", self.log());
+    }
+
     pub(crate) fn etcd() -> Option<Self> {
         Self::etcd_with(&[])
     }

@@ -1,6 +1,6 @@
-use std::{fmt, time::Duration};
+use std::{fmt, sync::mpsc, thread, time::Duration};
 
-use redis::{Connection, ErrorKind, RedisError, TlsCertificates, Value, cmd};
+use redis::{Connection, ErrorKind, RedisError, RedisResult, TlsCertificates, Value, pipe};
 use rustls::crypto::{CryptoProvider, ring};
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     Result,
-    remote::{Client, Response, Statement},
+    remote::{Client, Response, Statement, Wait},
 };
 
 const SERVER: &str = "Redis";
@@ -70,18 +70,47 @@ impl RedisClient {
         Ok(Self { timeout, ..Self::with(&self.url, Some(pem.into()))? })
     }
 
-    /// Sets how long to wait for a connection, and for an answer; 3 seconds unless set.
+    /// Sets how long to wait for a whole answer, and for the connection before it; 3 seconds unless
+    /// set.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
+}
 
-    fn connect(&self) -> Result<Connection, RedisError> {
-        let connection = self.client.get_connection_with_timeout(self.timeout)?;
-        connection.set_read_timeout(Some(self.timeout))?;
-        connection.set_write_timeout(Some(self.timeout))?;
-        Ok(connection)
+fn connect(client: &redis::Client, timeout: Duration) -> RedisResult<Connection> {
+    let connection = client.get_connection_with_timeout(timeout)?;
+    connection.set_read_timeout(Some(timeout))?;
+    connection.set_write_timeout(Some(timeout))?;
+    Ok(connection)
+}
+
+/// Runs a statement, and says what came of it and what `WAIT` said.
+fn ask(connection: &mut Connection, statement: &Statement) -> Result<Response, Failed> {
+    let mut commands = pipe();
+    commands.cmd(statement.text).arg(&statement.parameters);
+    if let Some(Wait { replicas, milliseconds }) = statement.wait {
+        commands.cmd("WAIT").arg(replicas).arg(milliseconds);
+    }
+    let answers = commands.ignore_errors().query::<Vec<RedisResult<Value>>>(connection);
+    match answers.and_then(|answers| answers.into_iter().collect::<RedisResult<Vec<_>>>()) {
+        Ok(answers) => match <[Value; 2]>::try_from(answers) {
+            Ok([value, Value::Int(count)]) => {
+                let replicas = u32::try_from(count).unwrap_or_default();
+                Ok(Response::Confirmed { rows: rows(value), replicas })
+            }
+            Ok([value, _]) => Ok(Response::Rows(rows(value))),
+            Err(answers) => Ok(Response::Rows(answers.into_iter().flat_map(rows).collect())),
+        },
+        Err(error) => match error.code() {
+            Some(code) => Ok(Response::Refused {
+                code: code.into(),
+                message: error.detail().unwrap_or_default().into(),
+            }),
+            None if error.is_timeout() => Err(Failed::Silent(explain(&error))),
+            None => Err(Failed::Closed(explain(&error))),
+        },
     }
 }
 
@@ -91,23 +120,26 @@ impl Reconnect for RedisClient {
     }
 
     fn once(&mut self, statement: &Statement) -> Result<Response, Failed> {
-        if self.connection.is_none() {
-            let connected = self.connect().map_err(|error| Failed::Closed(explain(&error)));
-            self.connection = Some(connected?);
-        }
-        let connection = self.connection.as_mut().expect("just made");
-        let answer = cmd(statement.text).arg(&statement.parameters).query::<Value>(connection);
-        match answer {
-            Ok(value) => Ok(Response::Rows(rows(value))),
-            Err(error) => match error.code() {
-                Some(code) => Ok(Response::Refused {
-                    code: code.into(),
-                    message: error.detail().unwrap_or_default().into(),
-                }),
-                None if error.is_timeout() => Err(Failed::Silent(explain(&error))),
-                None => Err(Failed::Closed(explain(&error))),
-            },
-        }
+        let (taken, client) = (self.connection.take(), self.client.clone());
+        let (timeout, statement) = (self.timeout, statement.clone());
+        let (sender, receiver) = mpsc::sync_channel(1);
+        // A connection has a limit for each read only, and an answer can take any number of them.
+        // Whoever gives up leaves it to this thread, which ends with its read.
+        let work = move || {
+            let connected = taken.map_or_else(|| connect(&client, timeout), Ok);
+            let connected = connected.map_err(|error| Failed::Closed(explain(&error)));
+            let outcome = connected.and_then(|mut connection| {
+                ask(&mut connection, &statement).map(|response| (connection, response))
+            });
+            let _gave_up = sender.send(outcome);
+        };
+        let begun = thread::Builder::new().spawn(work);
+        begun.map_err(|error| Failed::Closed(unavailable(SERVER, error)))?;
+        let outcome = receiver.recv_timeout(timeout);
+        let (connection, response) =
+            outcome.map_err(|_| Failed::Silent(unavailable(SERVER, "it does not answer")))??;
+        self.connection = Some(connection);
+        Ok(response)
     }
 
     fn forget(&mut self) {

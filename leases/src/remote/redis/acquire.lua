@@ -2,6 +2,8 @@ local want, rows = tonumber(ARGV[10]), {}
 for _, node_id in ipairs(node_ids) do
   local last = known[node_id]
   if last and last.token == token then -- the same request once more: the same answer
+    -- Written again: replicas confirm what this very connection has written.
+    put(node_id, last.start, last.end_exclusive, token, last.note)
     rows[#rows + 1] = lease('HELD', node_id, last.start, last.end_exclusive)
   end
 end

@@ -2,7 +2,7 @@
 local meta = redis.call('HMGET', KEYS[1], 'incarnation', 'format', 'max_ttl', 'max_skew',
                         'max_node_id', 'layout', 'salt', 'key_check', 'floor', 'renew_above')
 local answer = {operation, token, meta[1] and 'OK' or 'NOT_INITIALIZED',
-                string.format('%d', now), tostring(meta[1] ~= run_id)}
+                string.format('%d', now), tostring(meta[1] ~= incarnation)}
 for i = 2, 10 do
   answer[#answer + 1] = meta[i] or ''
 end

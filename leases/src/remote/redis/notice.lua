@@ -1,7 +1,7 @@
 
 -- Restarted or failed over: writes that were acknowledged may be gone.
-local incarnation = redis.call('HGET', KEYS[1], 'incarnation')
-if incarnation and incarnation ~= run_id then
+local noticed = redis.call('HGET', KEYS[1], 'incarnation')
+if noticed and noticed ~= incarnation then
   fence()
 end
 

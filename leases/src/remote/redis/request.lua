@@ -8,7 +8,7 @@ end
 if redis.call('HGET', KEYS[1], 'salt') ~= salt then
   return {row('REPLACED')}
 end
-if incarnation_known ~= run_id then
+if incarnation_known ~= known_as then
   return {row('INCARNATION')}
 end
 if now < first_second or now >= end_of_seconds then
@@ -16,6 +16,8 @@ if now < first_second or now >= end_of_seconds then
 end
 
 local max_skew = read('max_skew')
+-- Nor is anything granted to a request that has waited longer, as in the socket of a server that was
+-- stopped and goes on.
 local clocks_agree = math.abs(now - client_now) <= max_skew
 local end_exclusive = math.min(now + math.min(ttl, read('max_ttl')), end_of_seconds)
 

@@ -3,7 +3,20 @@
 -- leased a field 'start end_exclusive token note'; '-' for a token that was given back.
 local operation, token = ARGV[1], ARGV[2]
 local now = tonumber(redis.call('TIME')[1])
-local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+local replication = redis.call('INFO', 'replication')
+
+-- Which server, in which line of its history: the first is new at each start, the second at each
+-- promotion, also of a server that was the master before.
+local incarnation = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') .. '/' ..
+                    string.match(replication, 'master_replid:(%x+)')
+
+-- As a client must know it: a replica, and a master that has got its first one, is looked at anew.
+local role = string.match(replication, 'role:(%a+)')
+local replicas = string.match(replication, 'connected_slaves:(%d+)')
+local known_as = incarnation .. ' ' .. role .. (replicas == '0' and '' or ' with replicas')
+
+-- So many seconds after another server was promoted a master may still grant: rows.rs says why.
+local last_grant = 12
 
 -- What is answered: rows of text.
 local function row(status, detail, node_id, start, end_exclusive)
@@ -18,9 +31,10 @@ end
 -- The store may have forgotten leases. Neither number ever falls: the clock may have been set back
 -- since the last fence.
 local function fence()
-  local floor = math.max(read('floor'), now + read('max_ttl') + read('max_skew'))
-  local renew_above = math.max(read('renew_above'), now + read('max_skew'))
-  redis.call('HSET', KEYS[1], 'incarnation', run_id,
+  local last = now + read('max_skew') + last_grant
+  local floor = math.max(read('floor'), last + read('max_ttl'))
+  local renew_above = math.max(read('renew_above'), last)
+  redis.call('HSET', KEYS[1], 'incarnation', incarnation,
              'floor', string.format('%d', floor), 'renew_above', string.format('%d', renew_above))
   return floor, renew_above
 end
