@@ -503,15 +503,22 @@ def test_what_is_refused_takes_no_memory(store: Path, method: str) -> None:
     assert peak_bytes() - before < 500_000_000
 
 
-def test_a_file_that_is_replaced_is_noticed(store: Path) -> None:
+def test_a_file_that_is_replaced_is_noticed_and_leased_from_in_the_end(store: Path) -> None:
     flake = short(store, max_wait=0)
     copied = shutil.copy(store, store.with_suffix(".copy"))
     Path(copied).replace(store)
-    until("the lease is over", lambda: outcome(flake.generate) == "LEASE_UNAVAILABLE")
-    status = flake.lease
-    assert isinstance(status, LeaseStatus)
-    assert isinstance(status.last_error, StoreError)
-    assert status.last_error.code == "STORE_REPLACED"
+
+    def last_error() -> object:
+        return isinstance(flake.lease, LeaseStatus) and flake.lease.last_error
+
+    until("it is noticed", last_error)
+    error = last_error()
+    assert isinstance(error, StoreError)
+    assert error.code == "STORE_REPLACED"
+    before = flake.lease
+    assert isinstance(before, LeaseStatus)
+    until("another lease", lambda: flake.lease and flake.lease.start >= before.end_exclusive)  # type: ignore[union-attr]
+    assert flake.generate()
 
 
 def interrupted_after(seconds: float, call: Callable[[], object]) -> float:

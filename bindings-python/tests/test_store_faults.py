@@ -97,11 +97,15 @@ def forgets_everything(server: Server, empty: Callable[[Server], None]) -> None:
         assert outcome(flake.generate) != "LEASE_UNAVAILABLE", "what was granted is granted"
         init_store(server.url(), SECRET, "quarantine", **SHORT)
         assert refusal(server.url()).code == "STORE_QUARANTINED"
-        eventually(lambda: outcome(flake.generate) == "LEASE_UNAVAILABLE")
+        eventually(lambda: status(flake).last_error is not None)
         assert last_error(flake).code == "STORE_REPLACED"
+        eventually(lambda: outcome(flake.generate) == "LEASE_UNAVAILABLE")
+        end_exclusive = status(flake).end_exclusive
         with leased(server.url(), acquire_timeout=60) as other:
             start = other.inspect(other.generate()).timestamp
-            assert start >= status(flake).end_exclusive, "the quarantine outlasts every lease"
+            assert start >= end_exclusive, "the quarantine outlasts every lease"
+        eventually(lambda: isinstance(outcome(flake.generate), int))
+        assert status(flake).start >= end_exclusive
 
 
 def flush(server: Server) -> None:

@@ -54,6 +54,9 @@ use crate::{
 
 /// Shortest pause after a failure.
 const LEAST_PAUSE: Duration = Duration::from_millis(250);
+/// Longest pause after a failure while there is no lease: the generator is back that soon after its
+/// store. Random from the shortest pause on, so that a fleet does not come back all at once.
+const LONGEST_OUTAGE_PAUSE: Duration = Duration::from_secs(3);
 /// Longest sleep: a step of the clock is noticed that soon.
 const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 
@@ -234,6 +237,8 @@ pub struct Keeper {
     failures: u32,
     stopping: bool,
     stopped: bool,
+    /// See [`Keeper::accepts_another_store`].
+    replaced: bool,
     renewals: u64,
     losses: u64,
     /// With the unix second in which it was noticed.
@@ -304,6 +309,7 @@ impl Keeper {
             failures: 0,
             stopping: false,
             stopped: false,
+            replaced: false,
             renewals: 0,
             losses: 0,
             last_error: None,
@@ -654,6 +660,7 @@ impl Keeper {
                 | ErrorKind::ClockSkew
                 | ErrorKind::StoreQuarantined
         );
+        let is_replaced = error.kind() == ErrorKind::StoreReplaced;
         self.last_error = Some((error, now.second()));
         if !self.opened && !self.anew {
             self.few = true; // begins with what it has
@@ -662,8 +669,14 @@ impl Keeper {
         self.failures += 1;
         let ttl = Duration::from_secs(self.ttl.into());
         let left = self.left(now);
-        // In time for another try before the end.
-        let cap = if left.is_zero() { ttl / 10 } else { (ttl / 10).min(left / 4) };
+        if is_replaced && self.opened && left.is_zero() {
+            // Nothing of the old store is of use any more.
+            (self.replaced, self.anew) = (true, true);
+            self.round.clear();
+        }
+        // In time for another try before the end; after it, calls fail until the store is back.
+        let cap = if left.is_zero() { LONGEST_OUTAGE_PAUSE } else { left / 4 };
+        let cap = cap.min(ttl / 10);
         let ceiling = (LEAST_PAUSE * (1 << self.failures.min(16))).min(cap).max(LEAST_PAUSE);
         let pause = LEAST_PAUSE + ceiling.saturating_sub(LEAST_PAUSE).mul_f64(self.fraction());
         self.pause_until = now.boot + pause;
@@ -788,6 +801,13 @@ impl Keeper {
         self.last_error = Some((error, unix_second));
         self.stopped = true;
         self.pending = None;
+    }
+
+    /// Returns, once, whether to call
+    /// [`LeaseStore::accept_another`](crate::LeaseStore::accept_another): the store was replaced, and
+    /// all that it granted is over. Ask after each [answer](Keeper::answer).
+    pub fn accepts_another_store(&mut self) -> bool {
+        mem::take(&mut self.replaced)
     }
 
     /// Forgets everything, in a forked child: the lease is the parent's. No step but

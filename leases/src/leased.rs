@@ -925,8 +925,18 @@ fn keep_up(post: &Post, flake: &impl Flake, source: &Source, mut store: Connecti
                 rests = false;
                 let mut desk = post.lock();
                 let Some(keeper) = &mut desk.keeper else { return Ok(()) };
-                if keeper.answer(answer, reading()?).is_err() {
-                    store = None; // it delivers the answers to others
+                let now = reading()?;
+                let is_foreign = keeper.answer(answer, now).is_err();
+                let accepts_another = keeper.accepts_another_store();
+                let has_time = !keeper.time_left(now).is_zero();
+                drop(desk); // the store may take its time
+                match &mut store {
+                    Some(store) if accepts_another => store.accept_another(),
+                    // It delivers the answers to others. Opened anew it would no longer know which
+                    // store the lease is from.
+                    Some(store) if is_foreign && has_time => store.rest(),
+                    _ if is_foreign => store = None,
+                    _ => {}
                 }
             }
         }

@@ -81,6 +81,8 @@ pub struct SqliteStore {
     create: bool,
     life: Life,
     known: Option<Known>,
+    /// Whether another file was here, whose leases may still run.
+    follows_another: bool,
 }
 
 /// By what a store recognises its file.
@@ -88,6 +90,7 @@ pub struct SqliteStore {
 struct Known {
     store_id: [u8; 16],
     file: FileId,
+    limits: Limits,
 }
 
 /// Device and inode: what `stat` tells without opening the file.
@@ -121,6 +124,7 @@ impl SqliteStore {
             create: true,
             life: Life::current(),
             known: None,
+            follows_another: false,
         })
     }
 
@@ -237,7 +241,12 @@ impl SqliteStore {
             return Err(self.replaced().into());
         }
         let now = unix_second(&*self.clock)?;
-        let outcome = operation(&mut Transaction::of(&connection, self)?, now)?;
+        let mut rows = Transaction::of(&connection, self)?;
+        if rows.is_new && self.follows_another {
+            rows.fence(now)?;
+        }
+        let outcome = operation(&mut rows, now)?;
+        let limits = rows.made.limits;
         if !lock.is_current().map_err(|error| self.cannot_lock(&database, &error))? {
             return Err(Failure::Locked); // others may have locked another file
         }
@@ -249,7 +258,7 @@ impl SqliteStore {
         drop(exclusive);
         match after {
             Some(after) if file.is_none_or(|before| before == after) => {
-                self.known = Some(Known { store_id, file: after });
+                self.known = Some(Known { store_id, file: after, limits });
                 Ok(outcome)
             }
             _ => Err(self.replaced().into()),
@@ -397,7 +406,7 @@ impl SqliteStore {
             ErrorKind::StoreReplaced,
             format!(
                 "{} is no longer the file that leases were granted from: it was removed or \
-                 replaced while in use; once those leases are over, open the store anew",
+                 replaced while in use; once those leases are over, what is there is leased from",
                 self.path.display()
             ),
         )
@@ -518,6 +527,13 @@ impl LeaseStore for SqliteStore {
         })
         .map(|outcome| request.reply(outcome))
     }
+
+    fn accept_another(&mut self) {
+        if let Some(Known { limits, .. }) = self.known.take() {
+            self.namespace.succeed(limits);
+            self.follows_another = true;
+        }
+    }
 }
 
 fn open(database: &Path, create: bool) -> Result<Connection, Failure> {
@@ -611,11 +627,12 @@ impl<'a> Transaction<'a> {
         Ok(fenced)
     }
 
-    fn put_quarantine(&self, quarantine: Quarantine) -> Result<(), Failure> {
+    fn put_quarantine(&mut self, quarantine: Quarantine) -> Result<(), Failure> {
         self.connection.execute(
             "update namespace set floor = ?2, renew_above = ?3 where id = ?1",
             params![self.namespace, quarantine.floor, quarantine.renew_above],
         )?;
+        self.quarantine = quarantine;
         Ok(())
     }
 }

@@ -87,6 +87,14 @@ pub trait LeaseStore: Send {
     /// connection of its own, and takes it again with the next operation. Does nothing unless
     /// implemented.
     fn rest(&mut self) {}
+
+    /// Forgets which store this was: the next operation takes whatever is at its place. Called after
+    /// [`StoreReplaced`](ErrorKind::StoreReplaced), once all seconds that it granted are over.
+    ///
+    /// Others may still hold leases of the old store. So what is missing at its place is made, if at
+    /// all, with a quarantine that is at least as long as the longest lease of the old store. Does
+    /// nothing unless implemented: right for a store that never says that it was replaced.
+    fn accept_another(&mut self) {}
 }
 
 /// What the rows of a lease belong to: 128 random bits, made in memory for one lease of one
@@ -592,6 +600,12 @@ impl Namespace {
     /// `INVALID_ARGUMENT`: out of range.
     pub fn max_node_id(self, max_node_id: u32) -> Result<Self> {
         self.limited(|limits| limits.max_node_id = max_node_id)
+    }
+
+    /// Raises the limits to those of a namespace that this one follows, whose leases may still run.
+    pub(crate) fn succeed(&mut self, Limits { max_ttl, max_skew, .. }: Limits) {
+        self.limits.max_ttl = self.limits.max_ttl.max(max_ttl);
+        self.limits.max_skew = self.limits.max_skew.max(max_skew);
     }
 
     fn limited(mut self, change: impl FnOnce(&mut Limits)) -> Result<Self> {

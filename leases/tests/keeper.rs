@@ -250,6 +250,53 @@ fn what_does_not_pass_fails_at_once() {
 }
 
 #[test]
+fn another_store_is_accepted_once_the_lease_is_over() {
+    let (mut script, token) = Script::holding(1, &[lease(7, 0, 300)]);
+    let replaced = || Error::new(ErrorKind::StoreReplaced, "gone");
+    let mut asked = HashSet::new();
+    while script.second() < START + 300 {
+        match script.wakes().0 {
+            Step::Renew(_) => script.answer(Answer::Renewed(Err(replaced()))),
+            Step::Acquire(request) => {
+                asked.insert(request.token);
+                script.answer(Answer::Acquired(Err(replaced())));
+            }
+            other => panic!("expected a question: {other:?}"),
+        }
+        let accepts = script.keeper.accepts_another_store();
+        assert_eq!(accepts, script.second() >= START + 300, "{}", script.second() - START);
+    }
+    assert!(!script.keeper.accepts_another_store(), "once");
+    // Nothing is renewed that the other store might know by chance, and soon.
+    let (step, slept) = script.wakes();
+    assert!(slept <= Duration::from_secs(4), "{slept:?}");
+    let Step::Acquire(request) = step else { panic!("expected an acquire: {step:?}") };
+    assert_ne!(request.token, token);
+    let outcome = Acquired::Granted { now: script.second(), leases: vec![lease(9, 310, 610)] };
+    script.answer(Answer::Acquired(Ok(request.reply(outcome))));
+    assert_eq!(script.replaces(START + 300), (vec![9], START + 310, START + 610));
+    assert_eq!(script.keeper.state(), State::Holding);
+}
+
+#[test]
+fn a_store_that_is_back_is_found_soon() {
+    let (mut script, _) = Script::holding(1, &[lease(7, 0, 300)]);
+    let mut longest = Duration::ZERO;
+    while script.second() < START + 3600 {
+        let (step, slept) = script.wakes();
+        if script.second() > START + 310 {
+            longest = longest.max(slept);
+        }
+        match step {
+            Step::Renew(_) => script.answer(Answer::Renewed(Err(unavailable()))),
+            Step::Acquire(_) => script.answer(Answer::Acquired(Err(unavailable()))),
+            other => panic!("expected a question: {other:?}"),
+        }
+    }
+    assert!((2.0..3.1).contains(&longest.as_secs_f64()), "of a ttl of 300 seconds: {longest:?}");
+}
+
+#[test]
 fn an_error_repeats_the_same_request_with_jitter() {
     let mut script =
         Script::new(Options { acquire_timeout: Duration::from_secs(3600), ..Options::default() });

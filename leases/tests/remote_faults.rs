@@ -288,6 +288,41 @@ fn tables_that_are_dropped_are_missed() {
     careful.init(InitMode::Quarantine).expect("may be made");
     is_quarantined(&mut careful, lease);
     fails(renew(&mut holder, token, lease.node_id, now()), ErrorKind::StoreReplaced);
+    holder.accept_another();
+    is_quarantined(&mut holder, lease);
+    // What it makes itself is in quarantine, too.
+    server.psql("drop table randflake_namespace, randflake_node");
+    fails(renew(&mut holder, token, lease.node_id, now()), ErrorKind::StoreReplaced);
+    holder.accept_another();
+    is_quarantined(&mut holder, lease);
+}
+
+#[test]
+fn a_generator_survives_that_its_redis_is_emptied() {
+    let Some(server) = Server::redis(&DURABLE) else { return };
+    let make = || {
+        let namespace = Namespace::new("emptied", &secret())
+            .and_then(|namespace| namespace.max_skew(0))
+            .expect("within the limits");
+        let client = RedisClient::new(&server.url()).expect("a URL");
+        RemoteStore::new(client, Protocol::redis(namespace)).init(InitMode::New)
+    };
+    make().expect("it is empty");
+    let flake = Leased::builder(server.url(), &secret()).namespace("emptied").ttl(6).max_skew(0);
+    let flake = flake.open().expect("a lease");
+    let first = flake.lease().expect("open");
+    server.redis_cli(&["flushall"]);
+    eventually("it is noticed", || {
+        let last_error = flake.lease().and_then(|lease| lease.last_error);
+        last_error.is_some_and(|error| error.kind() == ErrorKind::StoreReplaced)
+    });
+    make().expect("no other lease is running");
+    eventually("it leases anew", || {
+        let lease = flake.lease().expect("open");
+        let is_another = lease.end_exclusive > first.end_exclusive;
+        assert!(!is_another || lease.start >= first.end_exclusive, "{lease:?} after {first:?}");
+        is_another && flake.generate().is_ok()
+    });
 }
 
 #[test]

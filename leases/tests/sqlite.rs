@@ -170,6 +170,35 @@ fn a_replaced_file_is_noticed() {
     }
 }
 
+/// Others may still hold leases of the old file: what takes its place waits for them.
+#[test]
+fn another_file_is_accepted_on_demand_and_made_in_quarantine() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    let longer = namespace(layout::MAX_NODE_ID).max_ttl(600).expect("within the limits");
+    let longer = SqliteStore::new(&path, longer).expect("a path").clock(Dial::new(START).clock());
+    granted(&mut { longer }, Token::random(), START);
+    let dial = Dial::new(START);
+    let mut holder = store(&path).clock(dial.clock());
+    granted(&mut holder, Token::random(), START);
+
+    fs::rename(&path, scratch.path("aside.db")).expect("same directory");
+    refused(acquire(&mut holder, Token::random(), 1, START), ErrorKind::StoreReplaced, "removed");
+    assert!(!path.exists());
+    dial.pass(300);
+    let now = dial.now();
+    holder.accept_another();
+    for _ in 0..2 {
+        let outcome = acquire(&mut holder, Token::random(), 1, now);
+        assert_eq!(outcome, Ok(Acquired::Quarantined { now, until: now + 605 }));
+    }
+
+    fs::rename(scratch.path("aside.db"), &path).expect("same directory");
+    refused(acquire(&mut holder, Token::random(), 1, now), ErrorKind::StoreReplaced, "replaced");
+    holder.accept_another();
+    granted(&mut holder, Token::random(), now);
+}
+
 #[test]
 fn a_file_that_goes_in_the_middle_has_granted_nothing() {
     type Lose = fn(&Path);

@@ -301,7 +301,7 @@ pub(super) async fn check(
                     rules::fence(limits, Quarantine::default(), now)?.0
                 }
             };
-            let value = meta(&Made::new(&of.namespace), &body.cluster_id, quarantine);
+            let value = meta(&of.to_make(), &body.cluster_id, quarantine);
             let puts = [(key.clone(), value)];
             transact(of, line, vec![is_at(&key, 0)], &puts, vec![]).await?;
             continue;

@@ -106,6 +106,8 @@ enum Engine {
 #[derive(Default)]
 struct State {
     known: Option<Known>,
+    /// The limits of another namespace that was here, whose leases may still run.
+    followed: Option<Limits>,
     /// etcd: the rows that this client has written.
     rows: BTreeMap<u32, etcd::Row>,
 }
@@ -305,6 +307,23 @@ impl Protocol {
         })
     }
 
+    /// Forgets the namespace that is known; see [`LeaseStore::accept_another`].
+    pub(crate) fn accept_another(&self) {
+        let mut state = self.state();
+        if let Some(Known { made, .. }) = state.known.take() {
+            *state = State { followed: Some(made.limits), ..State::default() };
+        }
+    }
+
+    /// Returns the namespace as it is made now.
+    fn to_make(&self) -> Made {
+        let mut namespace = self.namespace.clone();
+        if let Some(limits) = self.state().followed {
+            namespace.succeed(limits);
+        }
+        Made::new(&namespace)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -330,7 +349,10 @@ impl Protocol {
         if self.known().is_some() {
             return Err(self.replaced());
         }
-        let asked = init.or(self.create.then_some(InitMode::New));
+        // Others may hold leases of the namespace that was here before.
+        let follows = self.state().followed.is_some();
+        let mode = if follows { InitMode::Quarantine } else { InitMode::New };
+        let asked = init.or(self.create.then_some(mode));
         asked.filter(|_| !self.namespace.is_for_operator()).ok_or_else(|| self.not_initialized())
     }
 
@@ -343,8 +365,8 @@ impl Protocol {
             ErrorKind::StoreReplaced,
             format!(
                 "namespace {:?} of {} is no longer the one that leases were granted from: it was \
-                 removed or made anew while in use; once those leases are over, open the store \
-                 anew",
+                 removed or made anew while in use; once those leases are over, what is there is \
+                 leased from",
                 self.namespace.name(),
                 self.engine.name()
             ),
@@ -578,6 +600,10 @@ impl<C: Client> LeaseStore for RemoteStore<C> {
         if let Some(client) = self.client.as_mut().filter(|_| self.life.check().is_ok()) {
             client.rest();
         }
+    }
+
+    fn accept_another(&mut self) {
+        self.protocol.accept_another();
     }
 }
 

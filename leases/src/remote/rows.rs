@@ -283,7 +283,7 @@ pub(super) async fn check(of: &Protocol, line: &Line, init: Option<InitMode>) ->
             "NOT_INITIALIZED" => {
                 let mode = of.missing(init)?;
                 check_settings(of, line, keeps).await?;
-                let made = Made::new(&of.namespace);
+                let made = of.to_make();
                 let response = line.run(create(of, token, &made, mode)).await;
                 let retry = matches!(&response, Response::Refused { code, .. } if AGAIN.contains(&code.as_str()));
                 if !retry {

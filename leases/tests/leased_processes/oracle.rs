@@ -108,6 +108,24 @@ impl Oracle {
         self.leases.values().map(Vec::len).sum()
     }
 
+    /// Adds the leases of another file; says if two of a node id have a second in common.
+    pub(crate) fn with(mut self, other: Self) -> Result<Self, String> {
+        for (node_id, leases) in other.leases {
+            let known = self.leases.entry(node_id).or_default();
+            for lease in leases {
+                if known
+                    .iter()
+                    .any(|one| one.start < lease.end_exclusive && lease.start < one.end_exclusive)
+                {
+                    return Err(format!("{lease:?} has seconds in common with another"));
+                }
+                known.push(lease);
+            }
+        }
+        self.renewals += other.renewals;
+        Ok(self)
+    }
+
     /// Reads the logs in a directory, one of each generator, of Randflake or of `snowflake`; says if
     /// an id is there twice, outside of all leases, or in a lease that another generator has used.
     pub(crate) fn judge(&self, logs: &Path, snowflake: Option<Layout>) -> Result<Verdict, String> {
