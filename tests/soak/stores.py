@@ -37,7 +37,7 @@ LAYOUT = Layout(
 )
 """Of the ids from a store with a server; holder.py, holder.cjs and main.rs have it, too."""
 LONGEST_LEASE = 8
-MAX_LAG = 2
+MAX_LAG = 5
 """For how many seconds a Redis believes in a replica that is silent."""
 
 
