@@ -305,7 +305,7 @@ class RedisPair(Remote):
 
     def _rest(self) -> None:
         """Lets the replica catch up, and nearly always the quarantine pass."""
-        self.later.add(self.random.uniform(LONGEST_LEASE, 3 * LONGEST_LEASE), lambda: None)
+        self.later.add(self.random.uniform(LONGEST_LEASE, 4 * LONGEST_LEASE), lambda: None)
 
     def _fail_over(self, old: int, new: int) -> None:
         self._command(new, "REPLICAOF", "NO", "ONE")
