@@ -2,6 +2,8 @@
 
 // Loads the native half, and has what both halves need.
 
+const { isPromise } = require('node:util/types')
+
 class RandflakeError extends Error {
   constructor(code, message, retryAfterMs, options) {
     super(message, options)
@@ -40,6 +42,41 @@ const Shared =
 /** What both halves leave numbers on for each other. No script can detach shared memory. */
 const tray = new BigInt64Array(new Shared(16))
 
-const native = loadBinding().load(RandflakeError, tray)
+const loaded = loadBinding().load(RandflakeError, tray)
+
+/** Our `RandflakeError`, or that of the realm which was the first in this process or worker. */
+const { RandflakeError: Loaded } = loaded
+
+/** Gives an error of the native half the class of this realm. */
+function ownError(error) {
+  if (!(error instanceof Loaded)) return error
+  ownError(error.cause)
+  return Object.setPrototypeOf(error, RandflakeError.prototype)
+}
+
+/** Returns what the native half has made as something of this realm, along with all it throws. */
+function own(made) {
+  if (typeof made === 'function') {
+    return (...given) => {
+      try {
+        return own(made(...given))
+      } catch (error) {
+        throw ownError(error)
+      }
+    }
+  }
+  if (isPromise(made)) return made.then(own, (error) => Promise.reject(ownError(error)))
+  if (typeof made !== 'object' || made === null || ArrayBuffer.isView(made)) return made
+  if (made instanceof Loaded) return ownError(made)
+  const copy = Array.isArray(made) ? Array.from(made, own) : {}
+  if (!Array.isArray(made)) for (const name of Object.keys(made)) copy[name] = own(made[name])
+  return Object.isFrozen(made) ? Object.freeze(copy) : copy
+}
+
+// The native half makes objects and arrays of the main realm, and errors of the first one that loaded
+// it. Other realms, as each file of tests is with jest, have an `Error`, `Object` and `Array` of their
+// own.
+const isOwn = loaded instanceof Object && Loaded.prototype instanceof Error
+const native = isOwn ? loaded : { ...own(loaded), RandflakeError }
 
 module.exports = { native }

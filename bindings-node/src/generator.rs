@@ -24,6 +24,11 @@ pub(crate) trait Generator: 'static {
     fn lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>>;
     fn extend_lease(&self, end_exclusive: i64) -> Result<()>;
     fn close(&self);
+
+    /// Returns about how many bytes it takes outside of JavaScript's memory.
+    fn weight(&self) -> usize {
+        size_of_val(self) + size_of::<u32>() * self.node_ids().len()
+    }
 }
 
 /// A generator whose ids are encrypted.
@@ -206,7 +211,7 @@ pub(crate) fn generating<'call, G: Generator>(
         };
     }
     // The function `place` owns the place: collected with the generator's object, it gives it up.
-    let place = js.environment()?.places.take(Arc::clone(flake) as _);
+    let place = js.environment()?.places.take(js, Arc::clone(flake) as _);
     #[allow(clippy::arc_with_non_send_sync, reason = "as data of a function; stays on its thread")]
     let place = Arc::new(place);
     js.object(&[

@@ -378,6 +378,11 @@ impl<F: Flake<Clock = EnvironmentClock, Id: Number>> Generator for Kept<F> {
     fn close(&self) {
         self.leased.stop();
     }
+
+    fn weight(&self) -> usize {
+        const THREAD: usize = 32 << 10; // what of its stack is used, and what the system has for it
+        size_of::<F>() + size_of::<Leased<F>>() + THREAD
+    }
 }
 
 impl Encrypting for Kept<Randflake<EnvironmentClock>> {

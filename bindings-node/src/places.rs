@@ -8,7 +8,7 @@ use slab::Slab;
 
 use crate::{
     generator::Generator,
-    raw::{Js, Tray, Value},
+    raw::{Js, Tray, Value, Weight},
 };
 
 /// The generators of an environment. Stays on its thread.
@@ -23,6 +23,8 @@ pub(crate) struct Places {
 pub(crate) struct Place {
     places: Arc<Places>,
     number: usize,
+    /// V8 sees a small object. Without this it would collect the dropped ones late.
+    _weight: Weight,
 }
 
 impl Places {
@@ -30,9 +32,10 @@ impl Places {
         Self { tray, generators: RefCell::default() }
     }
 
-    pub(crate) fn take(self: &Arc<Self>, generator: Arc<dyn Generator>) -> Place {
+    pub(crate) fn take(self: &Arc<Self>, js: Js<'_>, generator: Arc<dyn Generator>) -> Place {
+        let weight = js.weigh(generator.weight());
         let number = Rc::make_mut(&mut self.generators.borrow_mut()).insert(generator);
-        Place { places: Arc::clone(self), number }
+        Place { places: Arc::clone(self), number, _weight: weight }
     }
 
     /// Makes an id of the generator whose place is on the tray.

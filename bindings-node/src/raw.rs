@@ -307,6 +307,13 @@ impl<'call> Js<'call> {
         Ok(promise)
     }
 
+    /// Tells V8 of memory that a value of it keeps, for as long as what this returns is kept.
+    pub(crate) fn weigh(self, bytes: usize) -> Weight {
+        let weight = Weight { env: self.env, bytes: i64::try_from(bytes).unwrap_or(0) };
+        weight.add(weight.bytes);
+        weight
+    }
+
     /// Makes a value of what napi-rs can convert.
     pub(crate) fn convert(self, native: impl ToNapiValue) -> Result<Value<'call>> {
         // SAFETY: env is good.
@@ -882,6 +889,26 @@ impl ToNapiValue for Argument {
         let js = Js { env, call: PhantomData };
         let value = guarded(|| made.0(js));
         value.map(|value| value.raw).map_err(|error| js.napi_error(&error))
+    }
+}
+
+/// Memory that V8 was told of. Stays on its thread, as it is neither Send nor Sync.
+pub(crate) struct Weight {
+    env: sys::napi_env,
+    bytes: i64,
+}
+
+impl Weight {
+    fn add(&self, bytes: i64) {
+        let mut now = 0;
+        // SAFETY: env is good, as in `Reference`, and there is room for one number. V8 only counts.
+        unsafe { sys::napi_adjust_external_memory(self.env, bytes, &raw mut now) };
+    }
+}
+
+impl Drop for Weight {
+    fn drop(&mut self) {
+        self.add(-self.bytes);
     }
 }
 

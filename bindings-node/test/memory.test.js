@@ -46,6 +46,30 @@ for (const [name, make] of Object.entries({
   })
 }
 
+test('V8 is told what a generator weighs, and collects those that were dropped', () => {
+  const script = `
+    const { Randflake } = require('./index.js')
+    const turn = () => new Promise((resolve) => setImmediate(resolve))
+    const nodes = Array.from({ length: 16384 }, (_, node) => node) // 64 KiB in each generator
+    async function main() {
+      const begin = process.memoryUsage().rss
+      let most = 0
+      for (let count = 0; count < 2500; count++) {
+        new Randflake(nodes, 'dffd6021bb2bd5b0af676290809ec3a5')
+        if (count % 50 !== 0) continue
+        await turn()
+        most = Math.max(most, process.memoryUsage().rss - begin)
+      }
+      console.log(most)
+    }
+    main()`
+  const options = { cwd: `${__dirname}/..`, encoding: 'utf8' }
+  const done = spawnSync(process.execPath, ['--eval', script], options)
+  assert.equal(done.status, 0, done.stderr)
+  const grown = Number(done.stdout) / 2 ** 20
+  assert(grown < 140, `grown by ${grown.toFixed(1)} MiB`)
+})
+
 test('a lone method keeps its generator', () => {
   const script = `
     const { Randflake } = require('./index.js')

@@ -449,7 +449,10 @@ suite('a server that refuses', { concurrency: 4 }, () => {
       () => flake.generateMany(6 * 131_072), // on the thread that would renew the lease
       () => flake.fill(new BigInt64Array(6 * 131_072)),
     ]) {
-      assert.throws(call, { code: 'INVALID_ARGUMENT', message: /takes 6 seconds.*generateManyAsync/ })
+      assert.throws(call, {
+        code: 'INVALID_ARGUMENT',
+        message: /takes 6 seconds.*generateManyAsync/,
+      })
     }
     assert.throws(() => flake.generateMany(1e9), { code: 'INVALID_ARGUMENT' })
     const ids = await flake.generateManyAsync(7 * 131_072)

@@ -1,0 +1,100 @@
+'use strict'
+
+// The package in several realms of one process: each file of tests that a worker of jest runs is one.
+
+const assert = require('node:assert/strict')
+const { readFileSync } = require('node:fs')
+const { createRequire } = require('node:module')
+const { dirname, join } = require('node:path')
+const { test } = require('node:test')
+const vm = require('node:vm')
+const { newStore, SECRET } = require('./store.js')
+
+const ROOT = join(__dirname, '..')
+
+/** Makes a realm, and returns its `Error`, its `Array` and what the package exports there. */
+function newRealm() {
+  const context = vm.createContext({ process, Buffer, URL, setTimeout, clearTimeout })
+  const modules = {}
+  const load = (path) => {
+    if (path in modules) return modules[path].exports
+    const module = { exports: {} }
+    modules[path] = module
+    const outer = createRequire(path)
+    const inner = (name) =>
+      /^\.\/(native|stores)\.js$/.test(name) ? load(join(dirname(path), name)) : outer(name)
+    const parameters = ['module', 'exports', 'require']
+    const options = { filename: path, parsingContext: context }
+    vm.compileFunction(readFileSync(path, 'utf8'), parameters, options)(
+      module,
+      module.exports,
+      inner,
+    )
+    return module.exports
+  }
+  return {
+    ...vm.runInContext('({ Error, Array, Object })', context),
+    package: load(join(ROOT, 'index.js')),
+  }
+}
+
+const REALMS = [1, 2, 3].map(newRealm)
+
+for (const [index, realm] of REALMS.entries()) {
+  test(`errors are of their own realm: ${index}`, async (t) => {
+    const { Randflake, RandflakeError, Snowflake, Layout, Inspector } = realm.package
+    const isOwn = (code) => (error) => {
+      assert(error instanceof RandflakeError, `${error}`)
+      assert(error instanceof realm.Error, `${error}`)
+      assert.equal(error.constructor, RandflakeError)
+      assert.equal(error.code, code)
+      return true
+    }
+    const flake = new Randflake(1, SECRET)
+    assert(flake.nodeIds instanceof realm.Array)
+    await flake.ready()
+    assert.equal(flake.inspect(flake.generate()).nodeId, 1)
+    assert.equal((await flake.generateManyAsync(7)).length, 7)
+    assert.throws(() => flake.inspect('?'), isOwn('INVALID_ID'))
+    assert.throws(() => flake.fill([]), isOwn('INVALID_ARGUMENT'))
+    flake.close()
+    assert.throws(() => flake.generate(), isOwn('CLOSED'))
+    assert.throws(() => flake.generateString(), isOwn('CLOSED'))
+    await assert.rejects(flake.generateManyAsync(1), isOwn('CLOSED'))
+    await assert.rejects(flake.ready(), isOwn('CLOSED'))
+    assert.throws(() => new Randflake(-1, SECRET), isOwn('INVALID_NODE'))
+    assert.throws(() => new Inspector('x'), isOwn('INVALID_SECRET'))
+    assert.throws(() => new Layout('none'), isOwn('INVALID_ARGUMENT'))
+    assert.throws(() => new Snowflake(-1), isOwn('INVALID_NODE'))
+    assert.throws(() => new Layout('twitter').inspect('?'), isOwn('INVALID_ID'))
+    assert.throws(() => Randflake(1, SECRET), isOwn('INVALID_ARGUMENT'))
+
+    const mine = new TypeError('mine')
+    const clock = () => {
+      throw mine
+    }
+    assert.throws(
+      () => new Randflake(2, SECRET, { clock }).generate(),
+      (error) => error === mine,
+    )
+
+    const missing = join(newStore(t), 'missing', 'ids.db')
+    const hasty = { acquireTimeoutMs: 0 }
+    await assert.rejects(Randflake.leased(missing, SECRET, hasty), isOwn('INVALID_ARGUMENT'))
+    const leased = await Randflake.leased(newStore(t), SECRET)
+    assert(Object.isFrozen(leased.lease) && leased.lease instanceof realm.Object)
+    assert.equal(leased.lease.lastError, null)
+    leased.close()
+  })
+}
+
+test('why there is no lease is of its own realm', async () => {
+  const { Randflake, RandflakeError } = REALMS[2].package
+  const seen = new Promise((resolve) => {
+    const run = () => Promise.reject(new Error('mine'))
+    Randflake.leased({ run }, SECRET, { acquireTimeoutMs: 0 }).catch(resolve)
+  })
+  const error = await seen
+  assert(error instanceof RandflakeError && error instanceof REALMS[2].Error, `${error}`)
+  assert.match(error.message, /mine/)
+})
