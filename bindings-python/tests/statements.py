@@ -19,13 +19,18 @@ import redis
 from randflake import stores
 
 
-def of_the_readme(name: str) -> Any:
-    """Returns what a code block of the README defines."""
+def block_of_the_readme(name: str) -> str:
+    """Returns the one code block of the README in which a name is."""
     readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
-    (block,) = (block for block in blocks if f"class {name}" in block)
+    (block,) = (block for block in blocks if name in block)
+    return str(block)
+
+
+def of_the_readme(name: str) -> Any:
+    """Returns what a code block of the README defines."""
     defined: dict[str, Any] = {}
-    exec(block, defined)
+    exec(block_of_the_readme(f"class {name}"), defined)
     return defined[name]
 
 
