@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -112,6 +113,34 @@ def together(threads: int, work: Callable[[int], object]) -> None:
     for thread in running:
         thread.join()
     assert not errors
+
+
+def interrupted(call: Callable[[], object]) -> float:
+    """Sends Ctrl-C while a call waits, and returns how long after it the call has ended with it."""
+    begun = threading.Event()
+    waiter = Path(f"/proc/self/task/{threading.get_native_id()}/status")
+    sent: list[float] = []
+
+    def pauses() -> int:
+        found = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", waiter.read_text(), re.MULTILINE)
+        assert found is not None
+        return int(found[1])
+
+    def interrupt() -> None:
+        begun.wait()
+        before = pauses()
+        eventually(lambda: pauses() >= before + 5)  # it sleeps a little, again and again
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    sender = threading.Thread(target=interrupt)
+    sender.start()
+    begun.set()
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    took = time.monotonic() - sent[0]
+    sender.join()
+    return took
 
 
 def status(flake: Randflake) -> LeaseStatus:

@@ -52,7 +52,7 @@ class Server:
     def start(self) -> None:
         """Starts it and waits until it is ready."""
         log = self.folder / "log"
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while self.process is None or self.ready not in log.read_text(errors="replace"):
             assert time.monotonic() < deadline, log.read_text(errors="replace")
             # A PostgreSQL that was killed has processes left, for a moment.

@@ -8,7 +8,6 @@ import os
 import pickle
 import resource
 import shutil
-import signal
 import sqlite3
 import sys
 import tempfile
@@ -21,7 +20,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import OTHER_SECRET, SECRET, ends_in, locked, named, outcome, run_python, together
+from conftest import (
+    OTHER_SECRET,
+    SECRET,
+    ends_in,
+    interrupted,
+    locked,
+    named,
+    outcome,
+    run_python,
+    together,
+)
 from randflake import (
     Inspector,
     InvalidArgumentError,
@@ -48,7 +57,7 @@ def short(store: Path, **options: Any) -> Randflake:
 
 
 def until(what: str, is_so: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while not is_so():
         assert time.monotonic() < deadline, what
         time.sleep(0.01)
@@ -521,39 +530,20 @@ def test_a_file_that_is_replaced_is_noticed_and_leased_from_in_the_end(store: Pa
     assert flake.generate()
 
 
-def interrupted_after(seconds: float, call: Callable[[], object]) -> float:
-    """Returns how long after Ctrl-C a call has ended with it."""
-    sent = []
-
-    def interrupt() -> None:
-        time.sleep(seconds)
-        sent.append(time.monotonic())
-        os.kill(os.getpid(), signal.SIGINT)
-
-    sender = threading.Thread(target=interrupt)
-    sender.start()
-    with pytest.raises(KeyboardInterrupt):
-        call()
-    took = time.monotonic() - sent[0]
-    sender.join()
-    return took
-
-
 def test_ctrl_c_ends_the_wait_for_the_first_lease(store: Path) -> None:
     short(store).close()
     with locked(store):
-        # One try of the store takes up to two seconds.
-        assert interrupted_after(0.3, lambda: short(store, acquire_timeout=60)) < 3
+        assert interrupted(lambda: short(store, acquire_timeout=600)) < 120
     until("nothing is leased", lambda: max(ends_in(store).values()) <= time.time() + 1)
 
 
 @pytest.mark.parametrize("count", [1, 20_000])
 def test_ctrl_c_ends_the_wait_for_another_lease(store: Path, count: int) -> None:
     flake = short(store, max_wait=0)
-    waits = short(store, max_wait=60)
+    waits = short(store, max_wait=600)
     with locked(store):
         until("the lease is over", lambda: outcome(flake.generate) == "LEASE_UNAVAILABLE")
-        assert interrupted_after(0.2, lambda: waits.generate_many(count)) < 1
+        assert interrupted(lambda: waits.generate_many(count)) < 120
     until("it recovers", lambda: isinstance(outcome(flake.generate), int))
     assert len(waits.generate_many(count)) == count
 
