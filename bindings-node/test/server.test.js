@@ -114,7 +114,7 @@ suite('the server of the README', { concurrency: 4 }, () => {
       if (store === undefined) return t.skip('the server is missing')
       const { server, leave, comeBack, url = server.url } = store
       t.after(() => (server ?? store).stop())
-      if (server) await initStore(url, SECRET, { maxSkewSeconds: 1 })
+      if (server) await initStore(url, SECRET, 'new', { maxSkewSeconds: 1 })
       const { address, child } = await startServer(t, url)
 
       const ids = []

@@ -139,7 +139,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
   for (const [engine, freeze] of Object.entries(freezing)) {
     // Where each call waited on the JavaScript thread, which alone can renew, it never recovered.
     live(`many generators of a process recover: ${engine}`, engine, async (server) => {
-      await initStore(server.url, SECRET, { maxTtlSeconds: 6, maxSkewSeconds: 1 })
+      await initStore(server.url, SECRET, 'new', { maxTtlSeconds: 6, maxSkewSeconds: 1 })
       const { stdout, stderr, code } = await run(
         server.url,
         `const options = { ttlSeconds: 6, maxSkewSeconds: 1, acquireTimeoutMs: 30_000 }
@@ -192,7 +192,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
     const pool = new Pool({ connectionString: server.url, ...limits })
     pool.on('error', () => {})
     const other = new Pool({ connectionString: server.url })
-    await initStore(pool, SECRET, NAMESPACE)
+    await initStore(pool, SECRET, 'new', NAMESPACE)
     const flakes = await Promise.all([1, 2, 3, 4].map(() => leased(pool)))
     const ids = flakes.map((flake) => flake.generate())
     const locker = await other.connect()
@@ -216,7 +216,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
   })
 
   live('a Pool whose application leaks a transaction', 'postgresql', async (server) => {
-    await initStore(server.url, SECRET, NAMESPACE)
+    await initStore(server.url, SECRET, 'new', NAMESPACE)
     for (const options of [{ ttlSeconds: TTL }, { acquireTimeoutMs: 0 }]) {
       const old = new OldPool({ connectionString: server.url })
       const error = await leased(old, options).catch((error) => error)

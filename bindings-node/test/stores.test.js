@@ -338,7 +338,7 @@ suite('a store that cannot be used', { concurrency: 4 }, () => {
     const file = newStore(t)
     await refused(
       initStore(join(dirname(file), 'missing', 'ids.db'), SECRET, 'new'),
-      'STORE_UNAVAILABLE',
+      'INVALID_ARGUMENT',
     )
     for (const wrong of [7, '', ':memory:', 'ids\0.db', new URL('https://host/ids.db')]) {
       await refused(initStore(wrong, SECRET, 'new'), 'INVALID_ARGUMENT')
@@ -441,7 +441,7 @@ suite('a server that refuses', { concurrency: 4 }, () => {
   })
 
   live('postgresql', 'a batch goes on over renewals on another thread', async (_, url) => {
-    await initStore(url, SECRET, { namespace: 'long', ...SKEW })
+    await initStore(url, SECRET, 'new', { namespace: 'long', ...SKEW })
     const options = { namespace: 'long', maxSkewSeconds: 1, ttlSeconds: 6, maxDriftSeconds: 0 }
     const flake = await Randflake.leased(url, SECRET, { ...options, maxWaitMs: 30_000 })
     const { endExclusive } = flake.lease

@@ -458,12 +458,12 @@ fn failures_have_their_code_on_standard_error() {
     for (arguments, code) in [
         (&["inspect", "--secret-file", "none", "1"][..], "INVALID_SECRET"),
         (&["inspect", "--secret-file", "short", "1"], "INVALID_SECRET"),
-        (&["generate", "--store", "none/ids.db", "--acquire-timeout", "0"], "STORE_UNAVAILABLE"),
+        (&["generate", "--store", "none/ids.db", "--acquire-timeout", "0"], "INVALID_ARGUMENT"),
         (&["generate", "--store", "mysql://host/db"], "INVALID_ARGUMENT"),
         (&["generate", "--store", "ids.db", "--namespace", &namespace], "INVALID_ARGUMENT"),
         (&["inspect", "--layout", "titter", "1"], "INVALID_ARGUMENT"),
         (&["lease", "list", "--store", "ids.db"], "STORE_NOT_INITIALIZED"),
-        (&["lease", "init", "--store", "none/ids.db", "--new"], "STORE_UNAVAILABLE"),
+        (&["lease", "init", "--store", "none/ids.db", "--new"], "INVALID_ARGUMENT"),
     ] {
         let failed = folder.run(arguments);
         assert_eq!((failed.status.code(), failed.stdout.as_str()), (Some(1), ""), "{arguments:?}");

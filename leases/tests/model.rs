@@ -3,6 +3,9 @@
 //! messages are delivered. In none of them is an id repeated; and for every single rule that is
 //! broken the search finds how one is.
 //!
+//! A decision that hangs on a clock is searched with two clocks, one of which is wrong; that a repair
+//! is refused where most held ends are far, which takes several node ids, is not.
+//!
 //! Small worlds are no proof. Not in them: more than two masters at once, a master of before whose
 //! successor follows it again and forgets what it granted, processes that are cloned with
 //! their memory (as a virtual machine is), and more than one node id: each is leased by itself, and
@@ -15,7 +18,9 @@ mod search;
 
 use std::io::{self, Write};
 
-use protocol::{Clock, Confirmed, Loss, MAX_HOLDERS, MAX_SECONDS, Mutant, Operator, World};
+use protocol::{
+    Clock, Confirmed, Decides, Loss, MAX_HOLDERS, MAX_SECONDS, Mutant, Operator, World,
+};
 use search::{INVARIANTS, Invariant, search};
 
 /// Two holders, no loss, and every state in full: what mutants are searched in.
@@ -26,6 +31,7 @@ const FULL: World = World {
     loss: Loss::Never,
     fork: false,
     operator: Operator::Absent,
+    decides: Decides::Store,
     reduced: false,
     mutant: None,
 };
@@ -47,6 +53,13 @@ const LONG: World = releases(REDUCED, 0, 3, 2, 0);
 const REPAIRS: World = repairs(REDUCED, 1, 1, 2, 6);
 const REPAIRS_FLOOR: World =
     World { operator: Operator::RepairsFloor, ..failover(REDUCED, 0, 2, 2) };
+
+/// A store without a clock of its own, with fences, releases and repairs by two that may be wrong.
+const TWO_CLOCKS: World = World { decides: Decides::Two, ..failover(REDUCED, 1, 1, 2) };
+const TWO_CLOCKS_RELEASES: World = World { decides: Decides::Two, ..RELEASES };
+const TWO_CLOCKS_REPAIRS: World = World { decides: Decides::Two, ..REPAIRS };
+const TWO_CLOCKS_LISTED: World = World { operator: Operator::TrustsTheList, ..TWO_CLOCKS_RELEASES };
+const EMPTIED: World = World { loss: Loss::Emptied, ..FAILOVER };
 
 const fn releases(world: World, skew: u8, duration: u8, until: u8, drift: u8) -> World {
     let clock = Clock::Skewed { skew, duration, until };
@@ -148,8 +161,33 @@ fn no_id_is_repeated_when_an_operator_releases_repairs_and_states_the_truth() {
     }
 }
 
+#[test]
+fn no_id_is_repeated_when_a_clock_that_is_decided_by_is_wrong() {
+    for (world, states) in [
+        (TWO_CLOCKS, 1_029_783),
+        (TWO_CLOCKS_RELEASES, 16_699),
+        (World { decides: Decides::Two, ..releases(REDUCED, 1, 3, 2, 1) }, 8_541),
+        (TWO_CLOCKS_REPAIRS, 63_148),
+        (World { decides: Decides::Two, ..REPAIRS_FLOOR }, 256_924),
+        (TWO_CLOCKS_LISTED, 14_717),
+    ] {
+        holds(&world, states);
+    }
+}
+
+#[test]
+fn no_id_is_repeated_when_a_store_is_emptied_and_made_in_quarantine() {
+    for (world, states) in [
+        (EMPTIED, 49_653),
+        (World { loss: Loss::Emptied, ..failover(REDUCED, 0, 2, 2) }, 4_977),
+        (World { decides: Decides::Two, ..EMPTIED }, 81_185),
+    ] {
+        holds(&world, states);
+    }
+}
+
 /// Every rule, in a world where breaking it does harm, and which invariant then breaks.
-const MUTANTS: [(Mutant, World, Invariant); 43] = [
+const MUTANTS: [(Mutant, World, Invariant); 50] = [
     (Mutant::StartsBeforeOldEnd, FULL, Invariant::Unique),
     (Mutant::StartsAfterLastStart, FULL, Invariant::Unique),
     (Mutant::ExpiresByStoreTtl, FULL, Invariant::Unique),
@@ -195,6 +233,13 @@ const MUTANTS: [(Mutant, World, Invariant); 43] = [
     (Mutant::RepairsTheLiving, REPAIRS, Invariant::Unique),
     (Mutant::RepairIgnoresIds, REPAIRS, Invariant::Unique),
     (Mutant::RepairedFloorOneLower, REPAIRS_FLOOR, Invariant::Unique),
+    (Mutant::DecidesByOneClock, TWO_CLOCKS, Invariant::Unique),
+    (Mutant::DecidesByOneClock, TWO_CLOCKS_RELEASES, Invariant::Unique),
+    (Mutant::DecidesByOneClock, TWO_CLOCKS_LISTED, Invariant::Unique),
+    (Mutant::DecidesByTheEarlierClock, TWO_CLOCKS, Invariant::Unique),
+    (Mutant::DecidesByTheEarlierClock, TWO_CLOCKS_RELEASES, Invariant::Unique),
+    (Mutant::InitsAsNewAfterLoss, EMPTIED, Invariant::Unique),
+    (Mutant::FloorOneLower, EMPTIED, Invariant::Unique),
 ];
 
 #[test]
@@ -218,12 +263,12 @@ fn every_broken_rule_is_caught() {
 /// Checks that every invariant holds in a world, and how many states that is: another number means
 /// that something else is searched than what is claimed.
 fn holds(world: &World, states: usize) {
-    let World { holders, seconds, clock, loss, fork, operator, reduced, .. } = *world;
+    let World { holders, seconds, clock, loss, fork, operator, decides, reduced, .. } = *world;
     assert!(holders <= MAX_HOLDERS && seconds <= MAX_SECONDS, "too large: {world:?}");
     let found = search(world);
     say(&format!(
         "{} states, each within {} steps: {holders} holders, {seconds} seconds, clock {clock:?}, \
-         loss {loss:?}, fork {fork}, operator {operator:?}, reduced {reduced}",
+         loss {loss:?}, fork {fork}, operator {operator:?} by {decides:?}, reduced {reduced}",
         found.states, found.depth
     ));
     for invariant in INVARIANTS {

@@ -267,7 +267,8 @@ pub(super) fn unix_second_of(date: &str) -> Option<i64> {
     Some(((days * 24 + hour) * 60 + minute) * 60 + within(second, 0..=60)?)
 }
 
-/// Returns etcd's time for a decision that ids depend on: one that this machine's clock confirms.
+/// Returns the time for a decision that ids depend on: the later one of etcd's clock and this
+/// machine's, where they agree. It is late enough if either of them is right.
 fn confirmed(of: &Protocol, limits: Limits, date: Option<i64>, now: i64) -> Result<i64> {
     let Some(date) = date else {
         return Err(of.unavailable(
@@ -277,7 +278,7 @@ fn confirmed(of: &Protocol, limits: Limits, date: Option<i64>, now: i64) -> Resu
         ));
     };
     rules::check_clocks(limits, date, now)?;
-    Ok(date)
+    Ok(date.max(now))
 }
 
 /// Looks at the namespace, makes it if asked to, and fences it if the server turns out to be

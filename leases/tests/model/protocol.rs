@@ -22,6 +22,7 @@ pub(crate) struct World {
     /// A holder's process may fork, once.
     pub(crate) fork: bool,
     pub(crate) operator: Operator,
+    pub(crate) decides: Decides,
     /// Leaves out what changes nothing while no rule is broken, for larger worlds: see
     /// [`State::forget_stale_replies`] and [`World::live`].
     pub(crate) reduced: bool,
@@ -49,6 +50,8 @@ pub(crate) enum Loss {
     Failover,
     /// The same, once, and the master of before goes on beside it.
     Split(Confirmed),
+    /// Everything is gone, the namespace as well, and an operator makes it again.
+    Emptied,
 }
 
 /// What a master goes by that is left behind.
@@ -59,6 +62,17 @@ pub(crate) enum Confirmed {
     /// Another replica confirms what it grants for so long after the promotion, and later nothing but
     /// requests that were sent to it before: it was stopped, and goes on.
     ByAnother { lag: u8 },
+}
+
+/// By which clock fences and operators decide.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Decides {
+    /// By the store's, which is right.
+    Store,
+    /// By two clocks, of which one may show any second: a store that keeps no time, as etcd, has
+    /// that of whichever member answers, and an operator that of their machine. Where they agree,
+    /// the later one counts.
+    Two,
 }
 
 /// What an operator does, under [`Clock::Skewed`].
@@ -73,6 +87,8 @@ pub(crate) enum Operator {
     RepairsEnds,
     /// Sets a floor back. The clock of a fence may be wrong.
     RepairsFloor,
+    /// Sets every end back that looks too far ahead, whoever holds it. No lease's clock is wrong.
+    TrustsTheList,
 }
 
 /// One rule of the protocol broken.
@@ -117,6 +133,9 @@ pub(crate) enum Mutant {
     RenewAboveIgnoresLag,
     GrantsOldRequests,
     IncarnationIsTheProcess,
+    DecidesByOneClock,
+    DecidesByTheEarlierClock,
+    InitsAsNewAfterLoss,
 }
 
 /// The node's row and the store's meta data. Tokens are counted from 1; 0 is none.
@@ -192,6 +211,7 @@ pub(crate) enum Step {
     Lose,
     Return,
     Promote,
+    Init,
     Fence { floor: u8, renew_above: u8 },
     Tick,
     ReadGrant { process: usize, token: u8, start: u8, end: u8 },
@@ -406,6 +426,30 @@ impl World {
         }
     }
 
+    /// The readings by which a fence or an operator may decide.
+    fn decision_times(&self, at: &State, skew: u8) -> Vec<u8> {
+        let right = at.time..=at.time + skew;
+        if self.decides == Decides::Store {
+            return right.collect();
+        }
+        let mut times = Vec::new();
+        for one in 0..=MAX_SECONDS {
+            for other in 0..=MAX_SECONDS {
+                let agree = one.abs_diff(other) <= skew || self.breaks(Mutant::DecidesByOneClock);
+                if agree && (right.contains(&one) || right.contains(&other)) {
+                    times.push(match self.mutant {
+                        Some(Mutant::DecidesByOneClock) => one,
+                        Some(Mutant::DecidesByTheEarlierClock) => one.min(other),
+                        _ => one.max(other),
+                    });
+                }
+            }
+        }
+        times.sort_unstable();
+        times.dedup();
+        times
+    }
+
     /// The store loses acknowledged writes, its meta data among them: it comes back as it was at
     /// any earlier moment, is fenced, and only then serves again. A fence may also come unasked.
     /// (A store whose `renew_above` never falls refuses more than this one.)
@@ -420,7 +464,16 @@ impl World {
             // Another server took over, nobody asked it, and this one is promoted again.
             next(Step::Return, State { lost: false, ..*at });
         }
-        if !at.lost {
+        if self.loss == Loss::Emptied {
+            // Who makes it as new states that it was never there: nobody was granted anything.
+            let was_never_there = at.grants.iter().all(|grants| *grants == 0)
+                && at.processes.iter().all(|process| process.phase == Phase::Waiting);
+            if !at.lost {
+                next(Step::Lose, State { store: Store::default(), lost: true, ..*at });
+            } else if was_never_there || self.breaks(Mutant::InitsAsNewAfterLoss) {
+                next(Step::Init, State { lost: false, ..*at });
+            }
+        } else if !at.lost {
             let lost = !self.breaks(Mutant::RestoresWithoutFence)
                 && !self.breaks(Mutant::IgnoresIncarnation);
             next(Step::Copy, State { copy: at.store, ..*at });
@@ -442,7 +495,9 @@ impl World {
         match self.clock {
             Clock::Any => fence(at.highest, at.highest),
             Clock::Skewed { skew, duration, .. } => {
-                (at.time..=at.time + skew).for_each(|now| fence(now + duration + skew, now + skew));
+                for now in self.decision_times(at, skew) {
+                    fence(now + duration + skew, now + skew);
+                }
                 if self.operator == Operator::RepairsFloor {
                     fence(MAX_SECONDS, MAX_SECONDS - duration); // by a clock that is ahead
                 }
@@ -488,7 +543,10 @@ impl World {
         let Clock::Skewed { skew, duration, .. } = self.clock else { return };
         let Store { start, end, token, floor, renew_above } = at.store;
         let is_dead = |process: &Process| matches!(process.phase, Phase::Closed | Phase::Forgotten);
-        for now in at.time..=at.time + skew {
+        if self.operator == Operator::Absent {
+            return;
+        }
+        for now in self.decision_times(at, skew) {
             let furthest = now + duration + skew;
             match self.operator {
                 Operator::Absent => {}
@@ -510,7 +568,8 @@ impl World {
                 }
                 Operator::RepairsEnds => {
                     let bound = if self.breaks(Mutant::RepairsToNow) { now } else { furthest };
-                    let no_ids = at.processes.iter().all(|process| process.used >> bound == 0);
+                    let no_ids =
+                        at.processes.iter().all(|process| u32::from(process.used) >> bound == 0);
                     let harmless = at.processes.iter().zip(at.grants).all(|(process, grants)| {
                         let told = (furthest + 1..=self.seconds)
                             .any(|end| (0..end).any(|start| grants & grant_bit(start, end) != 0));
@@ -523,6 +582,17 @@ impl World {
                         let store =
                             Store { start: start.min(bound), end: bound, token: 0, ..at.store };
                         next(Step::Repair { end: bound }, State { store, ..*at });
+                    }
+                }
+                Operator::TrustsTheList => {
+                    if end > furthest {
+                        let store = Store {
+                            start: start.min(furthest),
+                            end: furthest,
+                            token: 0,
+                            ..at.store
+                        };
+                        next(Step::Repair { end: furthest }, State { store, ..*at });
                     }
                 }
                 Operator::RepairsFloor => {
