@@ -39,8 +39,13 @@ function checkCount(n) {
   throw invalidArgument(`the number of ids must be an integer, at least 0, got ${got}`)
 }
 
-function newIds(n) {
+/** From how many ids on it is worth asking before. */
+const LARGE_BATCH = 16_384
+
+/** Makes an array for as many ids as a generator would not refuse. */
+function newIds(generator, n) {
   checkCount(n)
+  if (n >= LARGE_BATCH) generator.checkFill(n)
   try {
     return new BigInt64Array(n)
   } catch {
@@ -112,16 +117,9 @@ function fillWith(generator, ids) {
   if (!generator.fill(ids)) throw workerIsEnding()
 }
 
-/** From how many ids on memory is asked for only when they would not be refused. */
-const LARGE_BATCH = 16_384
-
 /** Fills a new array. */
 function generateManyWith(generator, n) {
-  if (n >= LARGE_BATCH) {
-    checkCount(n)
-    generator.checkFill(n)
-  }
-  const ids = newIds(n)
+  const ids = newIds(generator, n)
   fillWith(generator, ids)
   return ids
 }

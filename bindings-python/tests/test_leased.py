@@ -503,11 +503,12 @@ def test_what_is_refused_takes_no_memory(store: Path, method: str) -> None:
     now = int(time.time())
     minute = Lease(now, now + 60)
     before = peak_bytes()
-    for flake in (leased(store), Randflake(1, SECRET), Randflake(1, SECRET, lease=minute)):
+    secret = generate_secret()
+    for flake in (leased(store), Randflake(1, secret), Randflake(2, secret, lease=minute)):
         with flake, pytest.raises(InvalidArgumentError, match="takes 7629 seconds") as invalid:
             getattr(flake, method)(1_000_000_000)
         assert invalid.value.code == "INVALID_ARGUMENT"
-    with Randflake(2, SECRET, lease=minute) as flake:  # three gigabytes, if it came to that
+    with Randflake(2, secret, lease=minute) as flake:  # three gigabytes, if it came to that
         assert outcome(lambda: getattr(flake, method)(3000 * 131_072)) == "LEASE_EXPIRED"
     assert peak_bytes() - before < 500_000_000
 
