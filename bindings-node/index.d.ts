@@ -94,7 +94,9 @@ export class Randflake {
    *
    * Takes the seconds that so many ids need, 131072 for each node id, and `maxWaitMs` besides.
    * With a `maxWaitMs` of 0 it never waits, and more ids than can ever be had at once are
-   * `INVALID_ARGUMENT`.
+   * `INVALID_ARGUMENT`. So are more than an hour has, before there is memory for them. A lease is
+   * renewed meanwhile; but where its store is a server, what renews it is this thread, and more ids
+   * than a lease has seconds for are for {@link generateManyAsync}.
    *
    * @throws {RandflakeError} as {@link generate}; no id is returned then.
    */
@@ -235,8 +237,8 @@ export interface LeaseOptions {
    */
   maxSkewSeconds?: number | undefined
   /**
-   * Which part of the store, 1 to 200 bytes; `default` unless set. One for each id column and its
-   * one secret or layout: node ids of two namespaces have nothing to do with each other.
+   * Which part of the store, 1 to 200 bytes; `default` unless set. One for each secret or
+   * layout: node ids of two namespaces have nothing to do with each other.
    */
   namespace?: string | undefined
   /** How long the first lease may take, 0 to 86400000 ms; 10000 unless set. */

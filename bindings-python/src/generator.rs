@@ -117,7 +117,7 @@ impl Randflake {
     /// ttl: for how many whole seconds a lease is asked, 1 to 86400 and at least six times
     /// max_skew; None for 300. An outage of the store is ridden out for two thirds of it, and the
     /// node id of a process that was killed is idle for up to that long.
-    /// namespace: 1 to 200 bytes; one for each id column and its one secret.
+    /// namespace: 1 to 200 bytes; one for each secret. One generator serves all tables of a secret.
     /// acquire_timeout: how many seconds the first lease may take, 0 to 86400.
     /// max_wait: how long a call may wait in all, 0 to 86400 seconds, as for a generator by hand.
     /// max_drift: how many whole seconds ahead of the clock ids may be stamped, 0 to a third of
@@ -215,7 +215,9 @@ impl Randflake {
     ///
     /// Raises what generate raises, before any id is claimed where the batch would need longer
     /// than the seconds for its size and max_wait, and INVALID_ARGUMENT for an n that is
-    /// negative, that does not fit in memory, or that no second can hold if max_wait is 0.
+    /// negative, that takes more than an hour, that does not fit in memory, or that no second can
+    /// hold if max_wait is 0. A batch may take longer than a lease from a store: that is renewed
+    /// meanwhile.
     ///
     /// >>> from randflake import Randflake, generate_secret
     /// >>> len(set(Randflake(8, generate_secret()).generate_many(1000)))

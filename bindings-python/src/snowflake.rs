@@ -121,7 +121,7 @@ impl Snowflake {
     /// tick. While the store has fewer, the generator does with fewer.
     /// ttl: for how many whole seconds a lease is asked, 1 to 86400, at least six times max_skew
     /// and, where ticks are longer than a second, at least six of them; None for 300.
-    /// namespace: 1 to 200 bytes; one for each id column and its one layout.
+    /// namespace: 1 to 200 bytes; one for each layout.
     /// max_drift: how many whole seconds ahead of the clock ids may be stamped, 0 to a third of
     /// the ttl. It absorbs clocks that step back, and lets a burst borrow coming ticks; ids that
     /// run ahead are out of order with those of other nodes.
@@ -213,7 +213,8 @@ impl Snowflake {
     ///
     /// Raises what generate raises, before any id is claimed where the batch would need longer
     /// than the ticks for its size and max_wait, and INVALID_ARGUMENT for an n that is negative,
-    /// that does not fit in memory, or that no tick can hold if max_wait is 0.
+    /// that takes more than an hour, that does not fit in memory, or that no tick can hold if
+    /// max_wait is 0. A batch may take longer than a lease from a store: that is renewed meanwhile.
     ///
     /// >>> from randflake import Snowflake
     /// >>> ids = Snowflake(8).generate_many(1000)

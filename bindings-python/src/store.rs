@@ -29,7 +29,7 @@ use crate::{
 /// it grants nothing then for ttl and max_skew, until every earlier lease is over. There is no
 /// default.
 /// layout: instead of a secret, for Snowflake: a Layout with node ids, or the name of a preset.
-/// namespace: 1 to 200 bytes; one for each id column and its one secret or layout.
+/// namespace: 1 to 200 bytes; one for each secret or layout.
 /// ttl: how many whole seconds the longest lease has, 1 to 86400 and at least six times max_skew.
 /// max_skew: by how many whole seconds clocks may differ.
 /// allow_weak_store: whether a Redis may be one that may lose what it has acknowledged.

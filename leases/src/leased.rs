@@ -307,8 +307,8 @@ impl<F: Flake> LeasedBuilder<F> {
         self
     }
 
-    /// Names the namespace, 1 to 200 bytes; `default` unless set. One for each id column and its
-    /// one secret or layout.
+    /// Names the namespace, 1 to 200 bytes; `default` unless set. One for each secret or layout:
+    /// one generator serves all tables of a secret.
     #[must_use]
     pub fn namespace(mut self, name: impl Into<String>) -> Self {
         self.namespace = name.into();

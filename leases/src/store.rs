@@ -425,7 +425,7 @@ pub struct Fenced {
     pub renew_above: i64,
 }
 
-/// Which leases of a store: those of one id column and its one secret. A store can hold several
+/// Which leases of a store: those of one secret or layout. A store can hold several
 /// namespaces; their node ids have nothing to do with each other.
 ///
 /// The limits are those of the namespace when it is made; afterwards the store's own count.
