@@ -302,11 +302,8 @@ fn a_batch_is_checked_before_there_is_memory_for_it() {
     let now = SystemClock.now().expect("a time").div_euclid(1_000_000_000);
     let made = |lease: Option<Lease>, max_wait| {
         let builder = Randflake::builder(&Secret::random()).node_ids([1]).max_wait(max_wait);
-        lease
-            .into_iter()
-            .fold(builder, |builder, lease| builder.lease(lease))
-            .build()
-            .expect("valid")
+        let builder = if let Some(lease) = lease { builder.lease(lease) } else { builder };
+        builder.build().expect("valid")
     };
     let kind = |checked: Result<()>| checked.map_err(|error| error.kind());
     let by_hand = made(None, Duration::from_secs(1));

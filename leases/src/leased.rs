@@ -1057,15 +1057,14 @@ fn boot() -> Duration {
 /// Makes the error of a generator without a lease; `next` is the time to the next attempt.
 #[cold]
 fn unavailable(why: &str, next: Duration, cause: Option<Error>) -> Error {
-    let mut message = format!("{why}; the store is asked again ");
-    message += &if next.is_zero() {
+    let again = if next.is_zero() {
         "just now".to_owned()
     } else {
         format!("in {:.3} s", next.as_secs_f64())
     };
-    if let Some(cause) = &cause {
-        message += &format!(", after this failure: {cause}");
-    }
+    let failure = cause.as_ref().map(|cause| format!(", after this failure: {cause}"));
+    let failure = failure.unwrap_or_default();
+    let message = format!("{why}; the store is asked again {again}{failure}");
     let error = Error::new(ErrorKind::LeaseUnavailable, message)
         .with_retry_after(next.clamp(MOMENT, LONGEST_RETRY));
     if let Some(cause) = cause { error.caused_by(cause) } else { error }
