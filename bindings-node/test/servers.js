@@ -254,4 +254,23 @@ const servers = {
   },
 }
 
-module.exports = { askEtcd, PASSWORD, servers }
+/** A Redis and the replica that must confirm what it grants. */
+async function redisWithReplica() {
+  const careful = ['--min-replicas-to-write', 1, '--min-replicas-max-lag', 10]
+  const settings = [...DURABLE, '--repl-diskless-sync-delay', 0, ...careful]
+  const master = await servers.redis({ settings })
+  if (master === undefined) return undefined
+  const follow = ['--replicaof', '127.0.0.1', new URL(master.url).port, '--masterauth', PASSWORD]
+  const replica = await servers.redis({ settings: [...DURABLE, ...follow] })
+  const client = new Redis(master.url)
+  try {
+    await until('the replica is heard of', async () =>
+      /min_slaves_good_slaves:1/.test(await client.info('replication')),
+    )
+  } finally {
+    client.disconnect()
+  }
+  return { master, replica }
+}
+
+module.exports = { askEtcd, PASSWORD, redisWithReplica, servers }

@@ -26,7 +26,7 @@ const {
   Snowflake,
 } = require('../index.js')
 const { serverOf } = require('../stores.js')
-const { PASSWORD, servers } = require('./servers.js')
+const { PASSWORD, redisWithReplica, servers } = require('./servers.js')
 const { adapterOf, newStore, run, SECRET, until } = require('./store.js')
 
 /** Renewed after two seconds. */
@@ -357,6 +357,29 @@ suite('a store that cannot be used', { concurrency: 4 }, () => {
     assert.throws(of('rediss://host'), missing('npm install ioredis'))
     assert.equal(of('etcds://host:2379')().engine, 'etcd')
   })
+})
+
+test('what the replica of a Redis has not confirmed does not count', async (t) => {
+  const running = await redisWithReplica()
+  if (running === undefined) return t.skip('the server is missing')
+  const { master, replica } = running
+  t.after(() => Promise.all([master.stop(), replica.stop()]))
+  await initStore(master.url, SECRET, 'new', SKEW)
+  for (const [what, make] of Object.entries(clients.redis)) {
+    const [store, end] = await make(master.url)
+    t.after(end)
+    const flake = await Randflake.leased(store, SECRET, SHORT)
+    assert.equal(typeof flake.generate(), 'bigint', what)
+    await release(flake)
+    replica.signal('SIGSTOP')
+    const lease = Randflake.leased(store, SECRET, HASTY)
+    await refused(lease, 'STORE_UNAVAILABLE', /0 have confirmed/)
+    replica.signal('SIGCONT')
+    if (what !== 'redis') continue
+    // It has no way to send two commands on one connection.
+    const plain = { sendCommand: (command) => store.sendCommand(command) }
+    await refused(Randflake.leased(plain, SECRET, HASTY), 'WEAK_STORE', /WAIT/)
+  }
 })
 
 suite('a server that refuses', { concurrency: 4 }, () => {

@@ -223,6 +223,25 @@ def redis(folder: Path, *arguments: str, tls: bool = False) -> Iterator[Server]:
 
 
 @contextmanager
+def redis_with_replica(folder: Path) -> Iterator[tuple[Server, Server]]:
+    """A Redis and the replica that must confirm what it grants."""
+    careful = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "10"]
+    for name in ("master", "replica"):
+        (folder / name).mkdir()
+    with redis(folder / "master", *DURABLE, "--repl-diskless-sync-delay", "0", *careful) as master:
+        follow = ["--replicaof", "127.0.0.1", str(master.port), "--masterauth", PASSWORD]
+        with redis(folder / "replica", *DURABLE, *follow) as replica:
+            with redis_client.Redis.from_url(master.url()) as client:
+                for _ in range(3000):
+                    if client.info("replication").get("min_slaves_good_slaves") == 1:
+                        break
+                    time.sleep(0.02)
+                else:
+                    pytest.fail("the replica is not heard of")
+            yield master, replica
+
+
+@contextmanager
 def etcd(folder: Path, *, tls: bool = False) -> Iterator[Server]:
     port, peer_port = free_port(), free_port()
     s = "s" if tls else ""

@@ -4,10 +4,12 @@ start."""
 import contextlib
 import gc
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -385,6 +387,56 @@ def test_a_redis_that_forgets(tmp_path: Path) -> None:
         assert raised(lambda: Randflake.leased(server.url(), SECRET)).code == "WEAK_STORE"
         with Randflake.leased(server.url(), SECRET, allow_weak_store=True) as flake:
             assert flake.generate()
+
+
+class PlainRedis:
+    """An adapter that runs statements, and cannot ask replicas."""
+
+    server = "redis"
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+    def run(self, text: str, parameters: list[str]) -> Any:
+        return self.rows(self.client.execute_command(text, *parameters))
+
+    def rows(self, answer: Any) -> Any:
+        if isinstance(answer, dict):
+            answer = [part for pair in answer.items() for part in pair]
+        rows = answer if isinstance(answer, list) else [answer]
+        rows = rows if all(isinstance(row, list) for row in rows) else [rows]
+        return [[None if cell is None else str(cell) for cell in row] for row in rows]
+
+
+class AskingRedis(PlainRedis):
+    def run_and_wait(
+        self, text: str, parameters: list[str], replicas: int, milliseconds: int
+    ) -> Any:
+        with self.client.pipeline(transaction=False) as pipeline:
+            pipeline.execute_command(text, *parameters)
+            pipeline.execute_command("WAIT", replicas, milliseconds)
+            answer, confirmed = pipeline.execute()
+        return self.rows(answer), confirmed
+
+
+def test_what_the_replica_of_a_redis_has_not_confirmed_does_not_count(tmp_path: Path) -> None:
+    with servers.redis_with_replica(tmp_path) as (master, replica):
+        init_store(master.url(), SECRET, "new")
+        client = redis_client.Redis.from_url(master.url(), decode_responses=True)
+        with client:
+            for store in (master.url(), client, AskingRedis(client)):
+                with Randflake.leased(store, SECRET) as flake:
+                    assert flake.generate()
+                replica.send(signal.SIGSTOP)
+                error = raised(partial(Randflake.leased, store, SECRET, acquire_timeout=0))
+                replica.send(signal.SIGCONT)
+                assert error.code == "STORE_UNAVAILABLE"
+                assert "0 have confirmed" in str(error)
+            error = raised(lambda: Randflake.leased(PlainRedis(client), SECRET))
+            assert error.code == "WEAK_STORE"
+            assert "WAIT" in str(error)
+            with Randflake.leased(PlainRedis(client), SECRET, allow_weak_store=True) as flake:
+                assert flake.generate()
 
 
 def test_redis_is_made_by_init_alone(redis: Server, namespace: str) -> None:

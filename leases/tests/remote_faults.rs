@@ -348,9 +348,13 @@ fn a_redis_replica_that_missed_a_grant_keeps_everybody_out() {
     extended(renew(&mut store, survives, survivor.node_id, now()), survivor);
 }
 
-/// A namespace with one node id, whose leases last for 12 seconds, of a Redis.
-fn one_node_id(server: &Server) -> impl Fn(u16) -> RemoteStore<Box<dyn Client>> {
+/// A namespace with one node id, whose leases last for 12 seconds, of a Redis and its replica.
+fn one_node_id(
+    server: &Server,
+    replica: &Server,
+) -> impl Fn(u16) -> RemoteStore<Box<dyn Client>> + use<> {
     let namespace = made(server, "one", 1, 12, 0);
+    eventually("the replica has it", || replica.redis_cli(&["exists", "randflake:{one}"]) == "1");
     let url = server.url();
     let authority = format!(":{}", server.port);
     move |port| {
@@ -382,7 +386,7 @@ fn an_old_redis_master_grants_nothing_without_its_replica() {
     let Some(master) = Server::redis_with_replicas() else { return };
     let link = Proxy::before(master.port);
     let replica = master.replica(link.port);
-    let store = one_node_id(&master);
+    let store = one_node_id(&master, &replica);
     let (mut old, mut promoted) = (store(master.port), store(replica.port));
     let token = Token::random();
     let lease = granted(&mut old, token, now());
@@ -409,7 +413,7 @@ fn an_old_redis_master_grants_nothing_without_its_replica() {
 fn a_repeated_grant_of_redis_is_confirmed_anew() {
     let Some(master) = Server::redis_with_replicas() else { return };
     let replica = master.replica(master.port);
-    let store = one_node_id(&master);
+    let store = one_node_id(&master, &replica);
     // The look at the server comes before.
     let (mut one, mut other) = (store(master.port), store(master.port));
     for store in [&mut one, &mut other] {
@@ -434,7 +438,7 @@ fn a_repeated_grant_of_redis_is_confirmed_anew() {
 fn an_old_redis_master_with_another_replica_is_outlived() {
     let Some(master) = Server::redis_with_replicas() else { return };
     let [replica, _other] = [(); 2].map(|()| master.replica(master.port));
-    let store = one_node_id(&master);
+    let store = one_node_id(&master, &replica);
     let (mut old, mut promoted) = (store(master.port), store(replica.port));
     replica.redis_cli(&["replicaof", "no", "one"]);
     let is_quarantined = acquire(&mut promoted, Token::random(), 1, now());
@@ -450,7 +454,7 @@ fn a_redis_master_that_was_stopped_grants_nothing_that_waited() {
     let Some(master) = Server::redis_with_replicas() else { return };
     let link = Proxy::before(master.port);
     let replica = master.replica(link.port);
-    let store = one_node_id(&master);
+    let store = one_node_id(&master, &replica);
     let (mut early, mut late, mut promoted) =
         (store(master.port), store(master.port), store(replica.port));
     for store in [&mut early, &mut late] {
