@@ -48,6 +48,10 @@ enum Scope {
 
 impl NodeIds {
     /// Returns those of Randflake under a secret, of which a salted hash is kept.
+    ///
+    /// # Panics
+    ///
+    /// If the operating system has no random numbers to give.
     #[must_use]
     pub fn of_secret(secret: &Secret) -> Self {
         static SALT: OnceBox<[u8; 16]> = OnceBox::new();
@@ -231,8 +235,9 @@ impl Registry {
                 return entry.shared_with(epoch, scope, nodes, node);
             }
             let record = || Record { word: Arc::new(Word::new(slots, 0)), held: AtomicU64::new(0) };
-            let entry =
-                new.take().unwrap_or_else(|| Entry::new(epoch, scope, nodes, Some(record())));
+            let entry = new
+                .take()
+                .unwrap_or_else(|| Box::new(Entry::new(epoch, scope, nodes, Some(record()))));
             match self.append(end, entry) {
                 Ok(entry) => return Ok(entry.record.as_ref().expect("made with one")),
                 // Another thread was first with an entry of its own, which has to be looked at.
@@ -252,7 +257,8 @@ impl Registry {
                     Some(_) => {} // granted before
                 }
             }
-            if free.is_empty() || self.append(end, Entry::new(epoch, scope, &free, None)).is_ok() {
+            let entry = || Box::new(Entry::new(epoch, scope, &free, None));
+            if free.is_empty() || self.append(end, entry()).is_ok() {
                 return by_hand;
             }
         }
@@ -321,8 +327,8 @@ impl Registry {
 }
 
 impl Entry {
-    fn new(epoch: u64, scope: &Scope, nodes: &[u32], record: Option<Record>) -> Box<Self> {
-        Box::new(Self { epoch, scope: scope.clone(), nodes: nodes.into(), record })
+    fn new(epoch: u64, scope: &Scope, nodes: &[u32], record: Option<Record>) -> Self {
+        Self { epoch, scope: scope.clone(), nodes: nodes.into(), record }
     }
 
     /// Returns the record for generators with these nodes, of which this entry has one.

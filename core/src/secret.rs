@@ -65,7 +65,7 @@ impl Secret {
     /// Returns the secret as 32 lower-case hex digits, to be kept where secrets are kept.
     #[must_use]
     pub fn to_hex(&self) -> String {
-        let digit = |nibble: u8| char::from_digit(nibble.into(), 16).expect("4 bits");
+        let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
         self.0.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
     }
 
@@ -110,7 +110,9 @@ impl Secret {
         erasing_the_stack(|| {
             let mut mac = Hmac::<Sha256>::new_from_slice(self.0.as_slice())
                 .expect("HMAC takes keys of any length");
-            message.iter().for_each(|part| mac.update(part));
+            for part in message {
+                mac.update(part);
+            }
             mac.finalize().into_bytes().into()
         })
     }

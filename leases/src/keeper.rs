@@ -191,6 +191,9 @@ struct Row {
     lease: NodeLease,
 }
 
+/// Returns which of some node ids somebody has by hand.
+type ByHand = dyn FnMut(&[u32]) -> Vec<u32> + Send;
+
 /// What is asked of the store until it answers: a repeat finds what the first request was granted.
 #[derive(Clone, Copy, Debug)]
 struct Ask {
@@ -205,7 +208,7 @@ struct Ask {
 pub struct Keeper {
     options: Options,
     note: Note,
-    by_hand: Box<dyn FnMut(&[u32]) -> Vec<u32> + Send>,
+    by_hand: Box<ByHand>,
     /// Node ids that were refused for that, since the last ones that were not.
     refused: Vec<u32>,
     random: Box<dyn FnMut() -> u64 + Send>,
