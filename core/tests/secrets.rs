@@ -48,12 +48,12 @@ mod linux {
         let now = SystemClock.now().expect("a time") / 1_000_000_000;
         let lease = Lease::new(now, now + 100).expect("a lease");
         let builder = |node_id| Randflake::builder(&secret).node_id(node_id).restart_safe(false);
-        let flakes = [
+        let flakes = vec![
             builder(1).build().expect("free"),
             builder(1).build().expect("the same"),
             builder(2).granted_lease(lease).build().expect("free"),
         ];
-        let mut ids = [Id::default(); 1000];
+        let mut ids = [Id::default(); 200];
         for flake in &flakes {
             flake.fill(&mut ids).expect("ids");
             ids[0] = flake.generate().expect("an id");
@@ -66,7 +66,7 @@ mod linux {
         assert_eq!(cloak.clone().reveal(cloak.hide(7)), 7);
         let inspector = Inspector::new(&secret);
         let mut raws = ids.map(i64::from);
-        inspector.clone().inspect_many(&raws.clone(), &mut raws, &mut [0; 1000], &mut [0; 1000]);
+        inspector.clone().inspect_many(&raws.clone(), &mut raws, &mut [0; 200], &mut [0; 200]);
         hint::black_box(secret.hmac(&[b"fingerprint"]));
         let (copy, weakness) = (secret.clone(), secret.weakness());
         let moved = vec![Box::new((flakes, cloak, inspector, copy, secret))];

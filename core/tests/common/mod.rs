@@ -75,7 +75,7 @@ pub(crate) struct Scripted {
 #[derive(Debug)]
 enum Flake {
     Randflake(Box<Randflake<Script>>),
-    Snowflake(Snowflake<Script>),
+    Snowflake(Box<Snowflake<Script>>),
 }
 
 /// Does the same with either kind.
@@ -127,7 +127,7 @@ impl Scripted {
         }
         // What construction reads, to see whether the layout has ended.
         script.0.readings.borrow_mut().push_back(0);
-        let flake = Flake::Snowflake(builder.clock(script.clone()).build()?);
+        let flake = Flake::Snowflake(Box::new(builder.clock(script.clone()).build()?));
         Ok(Self { flake, script })
     }
 
