@@ -263,8 +263,9 @@ export interface LeaseOptions {
    */
   create?: boolean | undefined
   /**
-   * Allows a Redis that may lose what it has acknowledged: one that evicts keys, keeps nothing on
-   * a disk, or has replicas and does not wait for any. False unless set; not for files.
+   * Allows a server that may lose what it has acknowledged: a Redis that evicts keys, keeps nothing
+   * on a disk, or has replicas and does not wait for any, and a PostgreSQL whose fsync is off. False
+   * unless set; not for files.
    */
   allowWeakStore?: boolean | undefined
 }

@@ -6,6 +6,9 @@
 /** How long to wait for a connection, and for an answer; for tests to change. */
 const patience = { ms: 3000 }
 
+/** How long the server has to take note that a statement is to be cancelled. */
+const CANCELLING_MS = 500
+
 /** The longest answer of etcd, in bytes: a thousand node ids, twice over. */
 const LONGEST_ANSWER = 2 ** 20
 
@@ -62,12 +65,16 @@ async function runPostgresPool(pool, text, values) {
   const giveBack = async () => (await lending).release()
   const client = await inTime(lending, 'the pool lent no connection', giveBack)
   let failed = true
+  let cancelled
   try {
     const running = runPostgres(client, text, values)
-    const rows = await inTime(running, 'there is no answer', () => cancel(pool, client))
+    const giveUp = () => (cancelled = cancel(pool, client))
+    const rows = await inTime(running, 'there is no answer', giveUp)
     failed = false
     return rows
   } finally {
+    // With its connection a pooler forgets whose statement is to be cancelled.
+    await cancelled?.catch(ignore)
     client.release(failed)
   }
 }
@@ -82,8 +89,10 @@ async function cancel(pool, { host, port, processID, secretKey }) {
   const { stream } = connection
   connection.on('error', ignore)
   connection.on('connect', () => connection.cancel(processID, secretKey))
+  const closed = new Promise((resolve) => stream.once('close', resolve))
   connection.connect(...(host.startsWith('/') ? [`${host}/.s.PGSQL.${port}`] : [port, host]))
-  stream.setTimeout(patience.ms, () => stream.destroy()).unref()
+  stream.setTimeout(CANCELLING_MS, () => stream.destroy()).unref()
+  await closed
 }
 
 /** Makes rows of what Redis replied: lists of lists as they are, anything else is one row. */
@@ -182,7 +191,6 @@ function postgresOf(url, RandflakeError) {
       max: 1,
       allowExitOnIdle: true,
       connectionTimeoutMillis: patience.ms,
-      query_timeout: patience.ms,
       ...limit,
     }).on('error', ignore)
   const { run, discard } = reconnecting(open, runPostgresPool, (pool) => pool.end())
@@ -193,7 +201,7 @@ function postgresOf(url, RandflakeError) {
       try {
         return await run(text, values)
       } catch (error) {
-        // A pooler that lets nobody set anything for a connection.
+        // A pooler that lets nobody set anything for a connection: statements are cancelled.
         if (limit === undefined || !REFUSES_OPTIONS.includes(error.code)) throw error
         limit = undefined
         return run(text, values)

@@ -246,7 +246,7 @@ pub(crate) fn store(
     }
     if allow_weak.is_some() {
         return Err(Error::invalid_argument(
-            "allowWeakStore is for Redis; a SQLite file keeps what it has granted",
+            "allowWeakStore is for servers; a SQLite file keeps what it has granted",
         ));
     }
     let path = value.read_text(str::to_owned).map(Store::Path);

@@ -128,7 +128,8 @@ impl Randflake {
     /// create: whether to make the namespace if it is not there, as "new", instead of init_store;
     /// None does so in a file, which is made, too, and not in PostgreSQL or etcd. With False a file
     /// that was lost is STORE_NOT_INITIALIZED, and not an empty store.
-    /// allow_weak_store: whether to lease from a Redis that may lose what it has acknowledged.
+    /// allow_weak_store: whether to lease from a Redis or PostgreSQL that may lose what it has
+    /// acknowledged.
     ///
     /// Raises InvalidArgumentError with the code INVALID_SECRET or INVALID_ARGUMENT; StoreError
     /// with NODES_EXHAUSTED, STORE_UNAVAILABLE, CLOCK_SKEW or STORE_QUARANTINED if there is no

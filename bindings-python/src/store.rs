@@ -32,7 +32,7 @@ use crate::{
 /// namespace: 1 to 200 bytes; one for each secret or layout.
 /// ttl: how many whole seconds the longest lease has, 1 to 86400 and at least six times max_skew.
 /// max_skew: by how many whole seconds clocks may differ.
-/// allow_weak_store: whether a Redis may be one that may lose what it has acknowledged.
+/// allow_weak_store: whether a Redis or PostgreSQL may be one that may lose what it has acknowledged.
 ///
 /// Raises InvalidArgumentError with the code INVALID_SECRET or INVALID_ARGUMENT; StoreError with
 /// STORE_UNAVAILABLE, SECRET_MISMATCH, WEAK_STORE or DRIVER_MISSING.

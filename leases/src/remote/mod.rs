@@ -171,8 +171,9 @@ impl Protocol {
         Ok(self)
     }
 
-    /// Allows a Redis that may lose what it has acknowledged: one that evicts keys, keeps nothing
-    /// on a disk, or has replicas and does not wait for any. Nothing is checked then.
+    /// Allows a server that may lose what it has acknowledged: a Redis that evicts keys, keeps
+    /// nothing on a disk, or has replicas and does not wait for any, and a PostgreSQL whose `fsync`
+    /// is off. Nothing is checked then.
     #[must_use]
     pub fn allow_weak_store(mut self, allow: bool) -> Self {
         self.allow_weak = allow;
@@ -527,7 +528,7 @@ impl<C: Client> RemoteStore<C> {
         Ok(self)
     }
 
-    /// Allows a Redis that may lose what it has acknowledged, as [`Protocol::allow_weak_store`]
+    /// Allows a server that may lose what it has acknowledged, as [`Protocol::allow_weak_store`]
     /// says.
     #[must_use]
     pub fn allow_weak_store(mut self, allow: bool) -> Self {
