@@ -245,6 +245,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
         }
         let mut id = [self.pack(term, next).0.cast_signed()];
         self.format.finish(&mut id);
+        self.terms.peek()?; // as in `fill_some`
         term.is_of_this_life().then_some(id[0])
     }
 
@@ -510,7 +511,10 @@ impl<F: Format, C: Clock> Generator<F, C> {
                 }
             };
             if let Some(filled) = filled {
-                // Again: the clock, or a signal, may have forked.
+                // Again, after the clock was read. It, or a signal, may have forked. And a word
+                // that generators by hand share goes on after a close: once that has returned,
+                // another process may have the node ids, from the tick after that on.
+                self.terms.current()?;
                 term.check_life()?;
                 return Ok(filled);
             }

@@ -3,14 +3,18 @@
 
 use std::{
     collections::HashSet,
-    sync::atomic::{AtomicI64, Ordering},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
     thread,
     time::Duration,
 };
 
 use proptest::prelude::*;
 use randflake::{
-    Clock, ErrorKind, Id, Inspector, Lease, NodeIds, Parts, Randflake, Result, Secret, SystemClock,
+    Clock, ErrorKind, Id, Inspector, Layout, Lease, NodeIds, Parts, Randflake, Result, Secret,
+    Snowflake, SystemClock,
     layout::{EPOCH, LIFETIME_END, MAX_NODE_ID},
 };
 use randflake_vectors::format;
@@ -431,6 +435,59 @@ fn a_closed_generator_still_reads() {
     assert!(flake.node_ids().is_empty());
     assert_eq!(flake.lease(), None);
     assert_eq!(flake.ready_in().expect_err("refused").kind(), ErrorKind::Closed);
+}
+
+/// Once `close` has returned, another process may be given the node id. A call that began before
+/// and reads the clock after that must hand out nothing, though nothing seals a word that
+/// generators by hand share.
+#[test]
+fn a_call_that_reads_the_clock_after_a_close_hands_nothing_out() {
+    /// Closes its generator at the reading after it was told to.
+    #[derive(Clone, Default)]
+    struct Closing(Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>);
+
+    impl Clock for Closing {
+        fn now(&self) -> Result<i64> {
+            if let Some(close) = self.0.lock().expect("no panic").take() {
+                close();
+            }
+            Ok(1_763_640_000 * NANOS)
+        }
+
+        fn sleep(&self, _: Duration) -> Result<Option<Duration>> {
+            Ok(None)
+        }
+    }
+
+    type Call<F> = fn(&F) -> ErrorKind;
+    let calls: [Call<Randflake<Closing>>; 2] = [
+        |flake| flake.generate().expect_err("closed").kind(),
+        |flake| flake.fill(&mut [Id::default(); 10]).expect_err("closed").kind(),
+    ];
+    for call in calls {
+        let clock = Closing::default();
+        let builder = Randflake::builder(&Secret::random()).node_id(1).clock(clock.clone());
+        let flake = Arc::new(builder.build().expect("valid options"));
+        let same = Arc::clone(&flake);
+        *clock.0.lock().expect("no panic") = Some(Box::new(move || {
+            same.close();
+        }));
+        assert_eq!(call(&flake), ErrorKind::Closed);
+    }
+    let calls: [Call<Snowflake<Closing>>; 2] = [
+        |flake| flake.generate().expect_err("closed").kind(),
+        |flake| flake.fill(&mut [0; 10]).expect_err("closed").kind(),
+    ];
+    for call in calls {
+        let clock = Closing::default();
+        let builder = Snowflake::builder(Layout::twitter()).node_id(1).clock(clock.clone());
+        let flake = Arc::new(builder.build().expect("valid options"));
+        let same = Arc::clone(&flake);
+        *clock.0.lock().expect("no panic") = Some(Box::new(move || {
+            same.close();
+        }));
+        assert_eq!(call(&flake), ErrorKind::Closed);
+    }
 }
 
 #[test]
