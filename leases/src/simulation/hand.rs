@@ -2,7 +2,7 @@
 //! restart, to a standby, and back. Their machine's clock never goes back, as the documentation
 //! demands of such node ids.
 
-use std::{collections::HashSet, hash::BuildHasherDefault, time::Duration};
+use std::{collections::HashSet, hash::BuildHasherDefault, mem, time::Duration};
 
 use randflake::{Clock, ErrorKind, Randflake, Result, Secret};
 
@@ -35,6 +35,8 @@ impl Clock for OfMachine {
 struct Process {
     secret: Secret,
     flakes: Vec<Randflake<OfMachine>>,
+    /// Not dropped yet.
+    closed: Vec<Randflake<OfMachine>>,
 }
 
 /// One node id, on one machine.
@@ -52,7 +54,19 @@ pub(super) struct Hand {
 impl Process {
     fn new(random: &mut Random) -> Self {
         let bytes = [random.next(), random.next()].map(u64::to_le_bytes).concat();
-        Self { secret: Secret::from_bytes(&bytes).expect("16 bytes"), flakes: Vec::new() }
+        let secret = Secret::from_bytes(&bytes).expect("16 bytes");
+        Self { secret, flakes: Vec::new(), closed: Vec::new() }
+    }
+
+    /// Closes its generators, or drops them.
+    fn let_go(&mut self, closes: bool) {
+        let flakes = mem::take(&mut self.flakes);
+        if closes {
+            for flake in &flakes {
+                flake.close();
+            }
+            self.closed.extend(flakes);
+        }
     }
 }
 
@@ -90,7 +104,7 @@ impl Hand {
         match random.below(10) {
             0 | 1 => {
                 // Ends, in order or not; another one begins at once, or a standby takes over.
-                holder.flakes.clear();
+                holder.let_go(random.happens(500));
                 if random.happens(500) {
                     *holder = Process::new(random);
                 }
@@ -100,7 +114,10 @@ impl Hand {
             }
             2 => {
                 // The others of the process go on; if there are none, nobody has the node id.
-                holder.flakes.pop();
+                if let Some(flake) = holder.flakes.pop() {
+                    flake.close();
+                    holder.closed.push(flake);
+                }
                 if holder.flakes.is_empty() {
                     self.since = now;
                 }

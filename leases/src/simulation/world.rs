@@ -185,6 +185,8 @@ struct Weather {
     dirty: bool,
     /// Every process has node id 0 by hand.
     by_hand: bool,
+    /// The store may lose what it has granted.
+    loses: bool,
     /// When it ends.
     until: i64,
 }
@@ -246,6 +248,7 @@ enum Event {
     Replicate { line: u32, index: u64, state: Box<(MemoryStore, u32)> },
     Demote { line: u32 },
     Mends,
+    Loses,
     HandOver,
 }
 
@@ -289,7 +292,10 @@ impl<F: Ids> World<F> {
     fn new(format: F::Format, mut random: Random, tracing: bool) -> Self {
         let layout = F::layout(&format);
         let weather = Weather::new(&mut random, &layout);
-        let limits = (random.pick(&[1, 1, 1, 2]) * weather.options.ttl, weather.options.max_skew);
+        let Options { ttl, max_skew, .. } = weather.options;
+        // The namespace may grant less than is asked for.
+        let max_ttl = random.pick(&[ttl, ttl, 2 * ttl, ttl / 2]);
+        let limits = (max_ttl.max(6 * max_skew).max(1), max_skew);
         let namespace = F::namespace(&format, "simulated".into())
             .and_then(|namespace| namespace.max_ttl_and_skew(limits.0, limits.1))
             .and_then(|namespace| namespace.max_node_id(weather.nodes - 1))
@@ -400,6 +406,13 @@ impl<F: Ids> World<F> {
             Event::Replicate { line, index, state } => self.replicates(line, index, &state),
             Event::Demote { line } => self.demote(line),
             Event::Mends => self.mends(),
+            Event::Loses => {
+                let everything = self.random.happens(500);
+                if !self.calm && self.lose(self.master, everything) {
+                    self.count(if everything { Fault::Empty } else { Fault::Restore });
+                    self.say(|| "--- Loses what it has just granted".into());
+                }
+            }
             Event::HandOver => {
                 let mut log = Vec::new();
                 let next = self.hand.goes_on(&mut self.random, self.now, &mut log);
@@ -898,9 +911,16 @@ impl<F: Ids> World<F> {
             if !self.write(server) && self.weather.waits {
                 return failure(step, unavailable("no replica has confirmed it"));
             }
-        } else if self.backups.is_empty() || self.random.happens(100) {
-            let copy = self.servers[server].store.copy(self.servers[server].dial.clone());
-            self.backups.push(copy);
+        } else if self.weather.loses {
+            if self.backups.is_empty() || self.random.happens(300) {
+                let copy = self.servers[server].store.copy(self.servers[server].dial.clone());
+                self.backups.push(copy);
+            }
+            // What is lost hurts most when it is new.
+            if self.random.happens(10) && !self.calm {
+                let soon = self.random.below(30 * MS);
+                self.after(soon, Event::Loses);
+            }
         }
         answer
     }
@@ -1106,18 +1126,7 @@ impl<F: Ids> World<F> {
             }
             Fault::StorePauses => self.servers[server].paused = (now, now + long),
             Fault::Restore | Fault::Empty => {
-                if !self.servers[server].up || self.backups.is_empty() {
-                    return false;
-                }
-                let (dial, backup) =
-                    (self.servers[server].dial.clone(), self.random.index(self.backups.len()));
-                let empty = fault == Fault::Empty;
-                let backup = (!empty).then(|| self.backups[backup].copy(dial.clone()));
-                let store =
-                    backup.unwrap_or_else(|| MemoryStore::with_clock(self.namespace.clone(), dial));
-                self.servers[server].store = store;
-                self.servers[server].up = false;
-                self.after(short * 5, Event::Up { server, fenced: true });
+                return self.lose(server, fault == Fault::Empty);
             }
             Fault::LinkFreezes => {
                 if self.frozen_since.is_some() {
@@ -1150,6 +1159,31 @@ impl<F: Ids> World<F> {
             }
             _ => unreachable!("{fault:?} befalls single messages"),
         }
+        true
+    }
+
+    /// A backup is restored, or there is none; on a machine whose clock differs, as far as it may.
+    fn lose(&mut self, server: usize, everything: bool) -> bool {
+        if !self.servers[server].up || self.backups.is_empty() {
+            return false;
+        }
+        let dial = self.servers[server].dial.clone();
+        let latest = self.backups.len() - 1;
+        let backup =
+            if self.random.happens(500) { latest } else { self.random.index(self.backups.len()) };
+        self.servers[server].store = if everything {
+            MemoryStore::with_clock(self.namespace.clone(), dial)
+        } else {
+            self.backups[backup].copy(dial)
+        };
+        if self.random.happens(500) {
+            let offset = self.tame_offset();
+            self.servers[server].clock.step_to(self.now, offset, 0);
+        }
+        self.servers[server].up = false;
+        let longest = self.random.pick(&[MS, 100 * MS, 5 * SECOND]);
+        let after = self.random.below(longest);
+        self.after(after, Event::Up { server, fenced: true });
         true
     }
 
@@ -1208,13 +1242,16 @@ impl<F: Ids> World<F> {
         if !self.servers[self.master].up {
             return false;
         }
-        if self.random.happens(700) {
+        self.note_wrong_clocks();
+        let killed = self.random.happens(600).then(|| self.kill_at_its_limit()).flatten();
+        if killed.is_some() || self.random.happens(700) {
             self.look();
         }
-        self.note_wrong_clocks();
         let dead = self.listed.iter().copied().filter(|(_, life)| {
             let (machine, born) = self.born_on[*life as usize];
-            !self.is_alive(*life) && self.machines[machine].wrong_until < born
+            !self.is_alive(*life)
+                && self.machines[machine].wrong_until < born
+                && killed.is_none_or(|killed| killed == *life)
         });
         let dead: Vec<_> = dead.collect();
         if dead.is_empty() {
@@ -1238,6 +1275,24 @@ impl<F: Ids> World<F> {
             self.write(self.master);
         }
         done.is_ok()
+    }
+
+    /// Kills a process when it has stamped all seconds that it may. Returns its life.
+    fn kill_at_its_limit(&mut self) -> Option<u32> {
+        let index = self.random.index(self.processes.len());
+        let process = &self.processes[index];
+        if !process.alive || process.paused_until > self.now {
+            return None;
+        }
+        let (life, flake) = (process.life, process.flake.clone()?);
+        for _ in 0..700 {
+            self.call(index, &*flake);
+            if self.processes[index].last.is_some() {
+                break;
+            }
+        }
+        self.ends(index);
+        Some(life)
     }
 
     /// Sets far ends back, once nobody lives who was given one. Returns how many.
@@ -1374,7 +1429,7 @@ impl Weather {
         let replicated = !wild_store && random.happens(400);
         let waits = random.happens(600);
         let weather = Self {
-            max_drift: random.pick(&[0, 1, 3, 10, 20]).min(ttl / 3),
+            max_drift: random.pick(&[0, 1, 10, ttl / 3, ttl / 3]).min(ttl / 3),
             nodes,
             wild_clients,
             wild_store,
@@ -1391,6 +1446,7 @@ impl Weather {
             burst: random.pick(&[0, 50, 300]),
             dirty: random.happens(300),
             by_hand: nodes > 1 && random.happens(100),
+            loses: !wild_store && !replicated && random.happens(600),
             until: (i64::from(ttl) * random.between(8, 40)).clamp(60, 600) * SECOND,
             options,
         };
@@ -1403,7 +1459,7 @@ impl Weather {
     fn allows(&self, fault: Fault) -> bool {
         match fault {
             Fault::ClockDrifts => self.wild_clients,
-            Fault::Restore | Fault::Empty => !self.wild_store && !self.replicated,
+            Fault::Restore | Fault::Empty => self.loses,
             Fault::LinkFreezes | Fault::Failover => self.replicated,
             // A master that was paused grants before it counts its replicas.
             Fault::MasterPauses => self.replicated && self.waits,
