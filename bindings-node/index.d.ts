@@ -25,7 +25,7 @@ export class Randflake {
    * by another one, with other node ids; {@link LeasedRandflake.lease} tells how it is doing. When
    * the store is out of reach, the generator goes on to the end of the lease, then throws
    * `LEASE_UNAVAILABLE`, and recovers by itself. The JavaScript thread never waits for the store,
-   * and for a lease only where the store is a file: up to `maxWaitMs`.
+   * and for a lease only with a batch where the store is a file: up to `maxWaitMs`.
    *
    * Until it settles the promise keeps the process alive; a lease does not. It is given back, and
    * the generator closed, when the process ends by itself, by `process.exit()` or by an uncaught
@@ -80,9 +80,8 @@ export class Randflake {
    * @throws {RandflakeError} `SEQUENCE_EXHAUSTED`, `CLOCK_MOVED_BACK` or `LEASE_NOT_STARTED` with
    *   `retryAfterMs` if none can be had within `maxWaitMs`. `LEASE_EXPIRED`, `LIFETIME_OVER`,
    *   `CLOCK_BEFORE_EPOCH`, `CLOSED`, `FORKED`, which waiting does not help. Of a generator from
-   *   {@link leased} that has no lease now `LEASE_UNAVAILABLE`, with `retryAfterMs` and, as `cause`,
-   *   the error of the store: at once if the store has a server, within `maxWaitMs` if it is a
-   *   file. {@link ready} waits for the lease.
+   *   {@link leased} that has no lease now `LEASE_UNAVAILABLE` at once, with `retryAfterMs` and, as
+   *   `cause`, the error of the store. {@link ready} waits for the lease.
    */
   generate(): bigint
 

@@ -63,7 +63,7 @@ impl<F: Flake<Clock = EnvironmentClock>> Kept<F> {
         if self.leases_here { Reach::Lease } else { Reach::Renewals }
     }
 
-    /// Asks the generator on the JavaScript thread; asks again where something could be done there
+    /// Asks the generator for a batch on the JavaScript thread; asks again where something could be done there
     /// about its error.
     #[inline]
     pub(crate) fn ask<T>(&self, mut ask: impl FnMut(&Leased<F>) -> Result<T>) -> Result<T> {
@@ -345,7 +345,9 @@ fn released<'call, F: Flake<Clock = EnvironmentClock>>(
 impl<F: Flake<Clock = EnvironmentClock, Id: Number>> Generator for Kept<F> {
     #[inline]
     fn generate(&self) -> Result<i64> {
-        self.ask(Leased::try_generate).map(F::Id::bits)
+        // Never waits for a lease, on a thread that has others to answer.
+        let id = self.leased.try_generate().map_err(|error| self.leased.explain(error))?;
+        Ok(id.bits())
     }
 
     fn fill(&self, ids: Value<'_>) -> Result<()> {

@@ -18,8 +18,11 @@ const { join } = require('node:path')
 const { suite, test } = require('node:test')
 const { setTimeout: delay } = require('node:timers/promises')
 const { initStore } = require('../index.js')
+const { patience } = require('../stores.js')
 const { servers } = require('./servers.js')
 const { SECRET, until } = require('./store.js')
+
+patience.ms = 20_000 // of this process, which only makes the namespaces
 
 const CLIENTS = 50
 const OUTAGE_MS = 12_000

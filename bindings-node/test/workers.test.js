@@ -3,6 +3,7 @@
 const assert = require('node:assert/strict')
 const { spawnSync } = require('node:child_process')
 const { test } = require('node:test')
+const { newStore } = require('./store.js')
 
 /**
  * Runs a script on the main thread of a process of its own, which must not load the library there
@@ -128,6 +129,35 @@ test('batches of one generator are made however many are asked for at once', () 
     const { code } = await flake.generateManyAsync(1).catch((error) => error)
     console.log(JSON.stringify({ distinct, code }))`)
   assert.deepEqual([distinct, code], [5995, 'CLOSED'])
+})
+
+test('a lease is kept after the worker that loaded the library first has ended', (t) => {
+  const { distinct } = run(`
+    const { once } = require('node:events')
+    const code = \`
+      const options = { ttlSeconds: 6, maxSkewSeconds: 0 }
+      Randflake.leased(${JSON.stringify(newStore(t))}, SECRET, options).then((flake) => {
+        parentPort.postMessage([...flake.generateMany(1000)])
+        parentPort.once('message', () => {
+          const { renewals } = flake.lease
+          const timer = setInterval(() => {
+            if (flake.lease.renewals < renewals + 2) return
+            clearInterval(timer)
+            parentPort.postMessage([...flake.generateMany(1000)])
+          }, 50)
+        })
+      })\`
+    const ids = []
+    const first = start(code)
+    ids.push(...(await once(first, 'message'))[0])
+    const second = start(code)
+    ids.push(...(await once(second, 'message'))[0])
+    await first.terminate()
+    second.postMessage('it has ended')
+    ids.push(...(await once(second, 'message'))[0])
+    await second.terminate()
+    console.log(JSON.stringify({ distinct: new Set(ids).size }))`)
+  assert.equal(distinct, 3000)
 })
 
 test('errors of a worker are of its own class', () => {
