@@ -4,7 +4,10 @@
 use std::{
     fmt, mem,
     panic::{self, AssertUnwindSafe},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        mpsc::{self, SendError},
+    },
     thread,
     time::Duration,
 };
@@ -16,7 +19,7 @@ use randflake::{
 };
 
 use crate::{
-    Flake, LeaseStore, Location, Namespace, Note,
+    Acquire, Acquired, Flake, LeaseStore, Location, Namespace, NodeLease, Note, Release, Reply,
     keeper::{Answer, Keeper, Options, Reading, State, Step},
 };
 
@@ -25,6 +28,9 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often a call looks for what another thread does for it.
 const GLANCE: Duration = Duration::from_millis(1);
+
+/// How long the last try of a first lease may take.
+const LAST_TRY: Duration = Duration::from_millis(250);
 
 /// A connection that nobody needs for so long is closed meanwhile.
 const LONG_REST: Duration = Duration::from_secs(60);
@@ -327,7 +333,8 @@ impl<F: Flake> LeasedBuilder<F> {
         self
     }
 
-    /// Sets how long the first lease may take, up to a day; 10 seconds unless set.
+    /// Sets how long the first lease may take, up to a day; 10 seconds unless set. The first try
+    /// takes as long as the store's client waits, 3 seconds for an answer, even if that is longer.
     #[must_use]
     pub fn acquire_timeout(mut self, acquire_timeout: Duration) -> Self {
         self.options.acquire_timeout = acquire_timeout;
@@ -766,10 +773,7 @@ impl<F: Flake> Leased<F> {
         thread.spawn(work(store)).map(drop).map_err(|error| {
             self.stop();
             work(None)();
-            Error::new(
-                ErrorKind::StoreUnavailable,
-                format!("there is no thread to be had that keeps the lease: {error}"),
-            )
+            no_thread(&error)
         })
     }
 }
@@ -821,8 +825,10 @@ impl Source {
             .by_hand(move |granted| node_ids.grant(granted));
         let mut store = Some(self.location.open(&self.namespace)?);
         let mut interrupted = None;
+        let deadline = reading()?.boot + self.options.acquire_timeout;
         loop {
-            match keeper.step(reading()?) {
+            let now = reading()?;
+            match keeper.step(now) {
                 Step::Open { node_ids, lease } => {
                     return Ok(Granted { keeper, store, node_ids, lease });
                 }
@@ -837,9 +843,57 @@ impl Source {
                         keeper.stop();
                     }
                 }
+                // The first try takes its time: what is in the way then is the better error.
+                Step::Acquire(request) if keeper.last_error().is_some() => {
+                    let left = deadline.saturating_sub(now.boot).max(LAST_TRY);
+                    let answer = self.acquire_within(left, &request, &mut store);
+                    let answer = answer.unwrap_or_else(|| {
+                        Err(keeper.last_error().expect("just looked").without_cause())
+                    });
+                    if keeper.answer(Answer::Acquired(answer), reading()?).is_err() {
+                        store = None; // it delivers the answers to others
+                    }
+                }
                 step => self.ask(step, &mut keeper, &mut store)?,
             }
         }
+    }
+
+    /// Acquires, or gives up after that long, whatever the store's client does meanwhile.
+    fn acquire_within(
+        &self,
+        limit: Duration,
+        request: &Acquire,
+        store: &mut Connection,
+    ) -> Option<Result<Reply<Acquired>>> {
+        let opened = store.take().map_or_else(|| self.location.open(&self.namespace), Ok);
+        let mut store_of_thread = match opened {
+            Ok(opened) => opened,
+            Err(error) => return Some(Err(error)),
+        };
+        // Without room: what nobody takes any more is given back by the thread.
+        let (sender, receiver) = mpsc::sync_channel(0);
+        let request = request.clone();
+        let work = move || {
+            let reply = store_of_thread.acquire(&request);
+            let unwanted = sender.send((store_of_thread, reply)).err();
+            if let Some(SendError((mut store, Ok(reply)))) = unwanted
+                && let Acquired::Granted { leases, .. } = reply.outcome
+            {
+                for NodeLease { node_id, start, .. } in leases {
+                    let (token, node_ids) = (request.token, vec![node_id]);
+                    // It was never stamped. What cannot be given back is over by itself.
+                    let _ = store.release(&Release { token, node_ids, used_until: start });
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("randflake-acquire".to_owned());
+        if let Err(error) = thread.spawn(work) {
+            return Some(Err(no_thread(&error)));
+        }
+        let (opened, reply) = receiver.recv_timeout(limit).ok()?;
+        *store = Some(opened);
+        Some(reply)
     }
 
     /// Gives back what no generator could be opened over, and returns why.
@@ -1041,7 +1095,7 @@ fn reading() -> Result<Reading> {
 
 /// A clock that goes on while the machine sleeps.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn boot() -> Duration {
+pub(crate) fn boot() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
@@ -1049,7 +1103,7 @@ fn boot() -> Duration {
 /// Elsewhere the standard library's clock; some of those stand still while the machine sleeps,
 /// and a step of the wall clock is noticed then.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn boot() -> Duration {
+pub(crate) fn boot() -> Duration {
     static FIRST: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
     FIRST.get_or_init(std::time::Instant::now).elapsed()
 }
@@ -1068,6 +1122,14 @@ fn unavailable(why: &str, next: Duration, cause: Option<Error>) -> Error {
     let error = Error::new(ErrorKind::LeaseUnavailable, message)
         .with_retry_after(next.clamp(MOMENT, LONGEST_RETRY));
     if let Some(cause) = cause { error.caused_by(cause) } else { error }
+}
+
+#[cold]
+fn no_thread(error: &std::io::Error) -> Error {
+    Error::new(
+        ErrorKind::StoreUnavailable,
+        format!("there is no thread to be had that keeps the lease: {error}"),
+    )
 }
 
 #[cold]

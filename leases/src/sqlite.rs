@@ -21,6 +21,7 @@ use crate::{
     Acquire, Acquired, Error, ErrorKind, Fence, Fenced, InitMode, LeaseStore, Limits, Made,
     Namespace, Note, Release, Released, Renew, Renewed, Reply, Result, Token,
     fork::{Exclusive, Life},
+    leased::boot,
     memory::unix_second,
     operator::{Cut, List, Listed, Node, ReleaseDead, Repair, Target},
     rules::{self, Quarantine, Row, Rows},
@@ -33,7 +34,13 @@ const APPLICATION_ID: i32 = 0x5246_4c4b;
 const FORMAT: i32 = store::FORMAT.cast_signed();
 
 /// Longest pause before the file is tried again, in microseconds.
-const LONGEST_PAUSE: u64 = 16_384;
+const LONGEST_PAUSE: u64 = 4_096;
+
+/// An operation that takes this long, on a slow disk, leaves the file alone for an eighth of its time
+/// before the next one of this process: others who look every few milliseconds would hardly ever
+/// find it free.
+const LONG_OPERATION: Duration = Duration::from_millis(8);
+const LONGEST_GAP: Duration = Duration::from_millis(8);
 
 /// A store in a file on a local disk, for the processes of one machine. SQLite is compiled in;
 /// no server is needed. The file is made by the first operation; its directory must be there.
@@ -205,7 +212,7 @@ impl SqliteStore {
             if waited >= self.patience {
                 break;
             }
-            let longest = LONGEST_PAUSE.min(1_024 << tries.min(4));
+            let longest = LONGEST_PAUSE.min(1_024 << tries.min(2));
             let pause = Duration::from_micros(u64::from_le_bytes(random_bytes()) % longest);
             thread::sleep(pause);
             waited += pause;
@@ -228,6 +235,7 @@ impl SqliteStore {
         let lock = Lock::try_take(&database, self.known_file(&database)?.as_ref());
         let lock = lock.map_err(|error| self.cannot_lock(&database, &error))?;
         let lock = lock.ok_or(Failure::Locked)?;
+        let begun = boot();
         // Once more: now nobody else can make it.
         let before = self.known_file(&database)?;
         if let Some(metadata) = &before {
@@ -255,6 +263,10 @@ impl SqliteStore {
         // A commit into a file that was unlinked meanwhile has granted nothing.
         let after = self.file(&database)?.as_ref().map(file_id);
         drop(lock);
+        let took = boot().saturating_sub(begun);
+        if took >= LONG_OPERATION {
+            thread::sleep(LONGEST_GAP.min(took / 8));
+        }
         drop(exclusive);
         match after {
             Some(after) if file.is_none_or(|before| before == after) => {

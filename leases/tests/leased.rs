@@ -171,6 +171,29 @@ fn it_goes_on_for_many_terms_of_its_lease() {
 }
 
 #[test]
+fn a_silent_store_is_given_up_in_time_and_what_it_grants_then_goes_back() {
+    let shared = Shared::of(1);
+    let secret = Secret::random();
+    shared.down.store(true, Ordering::Relaxed);
+    thread::scope(|scope| {
+        let builder = short(shared.location(), &secret)
+            .acquire_timeout(Duration::from_secs(3))
+            .ttl(300)
+            .max_skew(50);
+        let opening = scope.spawn(|| builder.open());
+        until("the store is opened", || shared.store.lock().expect("no panic").is_some());
+        // From here on a request takes as long as this is held.
+        let silence = shared.store.lock().expect("no panic");
+        shared.down.store(false, Ordering::Relaxed);
+        assert_eq!(kind(opening.join().expect("no panic")), Err(ErrorKind::StoreUnavailable));
+        drop(silence);
+    });
+    until("it is given back", || shared.releases.load(Ordering::Relaxed) > 0);
+    let flake = short(shared.location(), &secret).ttl(300).max_skew(50).open().expect("free");
+    assert_eq!(flake.node_ids(), [0]);
+}
+
+#[test]
 fn an_outage_of_the_store_ends_in_an_error_and_passes() {
     let shared = Shared::of(1);
     let flake = short(shared.location(), &Secret::random()).max_wait(Duration::ZERO).open();
