@@ -14,6 +14,7 @@
 //! `tests/sqlite.rs`, `tests/remote.rs` (`every_store_obeys_the_laws`), and through the clients of
 //! other languages in `tests/languages`. Who changes a condition changes it in its whole row, and
 //! writes a law that fails where one was forgotten.
+#![allow(clippy::doc_markdown, reason = "PostgreSQL is a name")]
 
 use std::collections::BTreeSet;
 

@@ -281,10 +281,10 @@ pub(super) async fn check(of: &Protocol, line: &Line, init: Option<InitMode>) ->
                 return Ok(known);
             }
             "NOT_INITIALIZED" => {
-                let mode = of.missing(init)?;
+                let init_mode = of.missing(init)?;
                 check_settings(of, line, keeps).await?;
                 let made = of.to_make();
-                let response = line.run(create(of, token, &made, mode)).await;
+                let response = line.run(create(of, token, &made, init_mode)).await;
                 let retry = matches!(&response, Response::Refused { code, .. } if AGAIN.contains(&code.as_str()));
                 if !retry {
                     status_is_ok(of, &answer(of, response, Kind::Create, token)?)?;
@@ -296,12 +296,12 @@ pub(super) async fn check(of: &Protocol, line: &Line, init: Option<InitMode>) ->
     Err(of.unavailable("it asks to repeat the same statement again and again"))
 }
 
-fn create(of: &Protocol, token: Token, made: &Made, mode: InitMode) -> Statement {
+fn create(of: &Protocol, token: Token, made: &Made, init_mode: InitMode) -> Statement {
     let Limits { max_ttl, max_skew, max_node_id } = made.limits;
     let mut rest: Vec<String> =
         [max_ttl, max_skew, max_node_id].iter().map(ToString::to_string).collect();
     rest.extend([made.layout.clone(), hex(&made.salt), hex(&made.key_check)]);
-    let quarantine = mode == InitMode::Quarantine;
+    let quarantine = init_mode == InitMode::Quarantine;
     rest.extend([quarantine.to_string(), made.format.to_string()]);
     statement(of, Kind::Create, token, rest)
 }
