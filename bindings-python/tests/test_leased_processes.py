@@ -100,12 +100,11 @@ def test_a_child_is_told_why_it_gets_no_lease(store: Path, acquire_timeout: floa
     flake = Randflake.leased(store, SECRET, acquire_timeout=acquire_timeout)
 
     def refusal(call: Callable[[], object]) -> tuple[str, str, bool]:
-        try:
+        with pytest.raises(RetryLaterError) as raised:
             call()
-        except RetryLaterError as error:
-            assert isinstance(error.__cause__, StoreError)
-            return error.code, error.__cause__.code, 0.05 <= error.retry_after <= 5
-        return "made", "", False
+        error, cause = raised.value, raised.value.__cause__
+        assert isinstance(cause, StoreError)
+        return error.code, cause.code, 0.05 <= error.retry_after <= 5
 
     def work() -> list[Any]:
         with locked(store):
