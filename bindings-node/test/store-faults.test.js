@@ -215,6 +215,35 @@ suite('a store that fails', { concurrency: 16 }, () => {
     await Promise.all([pool.end(), other.end()])
   })
 
+  live('a URL whose statements wait for a lock', 'postgresql', async (server) => {
+    const pool = new Pool({ connectionString: server.url })
+    await initStore(server.url, SECRET, 'new', NAMESPACE)
+    const flakes = await Promise.all(Array.from({ length: 10 }, () => leased(server.url)))
+    const ids = flakes.map((flake) => flake.generate())
+    const locker = await pool.connect()
+    await locker.query('begin; lock table randflake_namespace, randflake_node')
+    let most = 0
+    const failures = flakes.map(() => new Set())
+    await until('each has failed three times', async () => {
+      const { rows } = await pool.query(
+        "select count(*)::int as waiting from pg_stat_activity where wait_event_type = 'Lock'",
+      )
+      most = Math.max(most, rows[0].waiting)
+      failures.forEach((when, number) => {
+        when.add(flakes[number].lease.lastErrorAt)
+      })
+      return failures.every((when) => when.size > 3) // one of them is null
+    })
+    // Each may have one that is about to end.
+    assert(most > 0 && most <= 2 * flakes.length, `${most} waited for the lock at once`)
+    await locker.query('rollback')
+    await until('all have one', () => flakes.every((flake) => outcome(flake, ids) === 'made'))
+    assert.equal(new Set(ids).size, ids.length)
+    await Promise.all(flakes.map((flake) => flake[Symbol.asyncDispose]()))
+    locker.release()
+    await pool.end()
+  })
+
   live('a Pool whose application leaks a transaction', 'postgresql', async (server) => {
     await initStore(server.url, SECRET, 'new', NAMESPACE)
     for (const options of [{ ttlSeconds: TTL }, { acquireTimeoutMs: 0 }]) {

@@ -20,7 +20,7 @@ pub(crate) struct StorePlace {
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) namespace: String,
 
-    /// Takes a Redis or PostgreSQL that may lose what it has acknowledged
+    /// Takes a server that may lose what it has acknowledged
     #[arg(long)]
     allow_weak_store: bool,
 }
