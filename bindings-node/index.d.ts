@@ -284,6 +284,9 @@ export interface SnowflakeLeaseOptions extends LeaseOptions {
  * `rediss://`) and `etcd://host:port,host:port` (or `etcds://`): a `Pool` or a connected `Client`
  * of `pg`, a client of `ioredis` or a connected one of `redis`, or a {@link StoreAdapter}.
  *
+ * For a Redis with replicas the client must have `pipeline`, as that of `ioredis`, or `multi`, as that
+ * of `redis`: a WAIT follows each request for a lease on its connection.
+ *
  * A client stays its owner's: nothing here closes it. It must not be inside a transaction, where a
  * grant could be rolled back, and those of `pg` must be able to tell: from version 8.18 on they are.
  * A `Pool` has 3 seconds to lend a client, which goes back after 3 seconds at most, or is destroyed.

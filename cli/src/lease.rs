@@ -318,13 +318,14 @@ impl Fence {
     fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         let mut store = self.store.open(open_server)?;
         // For the limits; any node id has them.
-        let limits = operator::inspect(&mut *store, 0)?.limits;
+        let listed = operator::inspect(&mut *store, 0)?;
+        let limits = listed.limits;
         self.consent.ask(&format_args!(
             "fences namespace {:?}: for {} s nothing is granted, and leases that end within {} s \
              are not renewed; generators that run go on to the end of theirs",
             self.store.namespace,
-            u64::from(limits.max_ttl) + u64::from(limits.max_skew),
-            limits.max_skew
+            listed.furthest_floor() - listed.now,
+            limits.max_skew + listed.last_grant
         ))?;
         let fenced = operator::fence(&mut *store)?;
         say(&format_args!("nothing is granted until {}", utc(fenced.floor)))

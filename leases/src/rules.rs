@@ -7,7 +7,7 @@
 //! | `acquire` | `request.sql`, `acquire.sql` | `request.lua`, `acquire.lua` | `acquire`, `take`, `refusal` |
 //! | `renew` | `request.sql`, `renew.sql` | `request.lua`, `renew.lua` | `renew` |
 //! | `release` | `release.sql` | `release.lua` | `release` |
-//! | `fence`, which also is the quarantine of a new namespace | `fence.sql`, `session.sql`, `create_namespace.sql` | `session.lua`, `create.lua` | calls it |
+//! | `fence`, which also is the quarantine of a new namespace | `fence.sql`, `session.sql`, `create_namespace.sql` | `session.lua`, `create.lua`; for another master 12 s more | calls it |
 //! | `repair`, `repair_floor`, `release_dead` | calls them; `cut.sql` and `cut_floor.sql` only write if nothing has changed | calls them; `cut.lua`, `cut_floor.lua` likewise | calls them |
 //!
 //! [`laws`](crate::laws) compare: each is a test that every store has to pass, in `tests/memory.rs`,

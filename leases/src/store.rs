@@ -50,8 +50,8 @@ pub trait LeaseStore: Send {
     fn release(&mut self, request: &Release) -> Result<Reply<Released>>;
 
     /// Notes that the store may have forgotten leases (a backup was restored): for the longest
-    /// lease and the largest skew nothing is granted, and only leases that were clearly running
-    /// are renewed.
+    /// lease and the largest skew (in Redis 12 seconds more) nothing is granted, and only leases that
+    /// were clearly running are renewed.
     ///
     /// # Errors
     ///
