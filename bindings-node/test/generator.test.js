@@ -243,8 +243,8 @@ suite('clock', () => {
         return NOW
       },
     })
-    closing.generate()
-    assert.throws(() => closing.generate(), { code: 'CLOSED' })
+    // Also the call that was asking the clock when the generator was closed.
+    for (const _ of [1, 2]) assert.throws(() => closing.generate(), { code: 'CLOSED' })
   })
 
   test('may look at the array that is being filled, or take it away', () => {

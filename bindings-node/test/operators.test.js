@@ -109,7 +109,7 @@ function operations(storeOf, live) {
     const floor = await fenceStore(store, { namespace })
     const status = await listLeases(store, { namespace })
     assert.equal(status.floor, floor)
-    assert(floor <= status.now + 305 && floor > status.now + 200)
+    assert(floor <= status.now + 320 && floor > status.now + 200)
     const leasing = Randflake.leased(store, SECRET, { namespace, acquireTimeoutMs: 0 })
     await refused(leasing, 'STORE_QUARANTINED')
     const [nodeId] = flake.nodeIds

