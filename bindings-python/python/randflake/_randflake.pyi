@@ -7,6 +7,7 @@ from typing import (
     Any,
     Final,
     Literal,
+    Never,
     NoReturn,
     Protocol,
     Self,
@@ -348,9 +349,22 @@ def init_store(
 @overload
 def init_store(
     store: _Store,
+    secret: None = None,
     *,
     mode: Literal["new", "quarantine"],
     layout: Layout | str,
+    namespace: str = "default",
+    ttl: SupportsIndex = 300,
+    max_skew: SupportsIndex = 5,
+    allow_weak_store: bool = False,
+) -> None: ...
+@overload  # no call is this one: there are defaults only so that an error can name the words
+def init_store(
+    store: Never,
+    secret: None = None,
+    mode: None = None,
+    *,
+    layout: None = None,
     namespace: str = "default",
     ttl: SupportsIndex = 300,
     max_skew: SupportsIndex = 5,
