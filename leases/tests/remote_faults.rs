@@ -1260,7 +1260,9 @@ fn a_locked_table_takes_one_connection_of_each_holder() {
         }
         ready.wait();
         let mut most = 0;
-        while at_work.load(Ordering::Relaxed) > 0 && !holders.iter().any(|it| it.is_finished()) {
+        while at_work.load(Ordering::Relaxed) > 0
+            && !holders.iter().any(thread::ScopedJoinHandle::is_finished)
+        {
             most = most.max(waits());
         }
         owner.discard();
