@@ -89,7 +89,7 @@ impl Hand {
         self.issued.len() as u64
     }
 
-    /// Uses the node id, or hands it over. Returns the time to the next such event, if there is one.
+    /// Uses the node id, or hands it over. Returns the time to the next such event, if any.
     pub(super) fn goes_on(
         &mut self,
         random: &mut Random,

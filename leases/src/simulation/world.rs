@@ -853,6 +853,9 @@ impl<F: Ids> World<F> {
 
     /// Gives an answer to the keeper.
     fn give(&mut self, index: usize, answer: Answer) {
+        if matches!(answer, Answer::Acquired(Ok(_))) && !self.calm && self.random.happens(200) {
+            self.exhaust(index); // before it goes over to another lease
+        }
         let (connection, master) = (self.number(), self.master);
         let process = &mut self.processes[index];
         process.call = None;
@@ -1072,7 +1075,12 @@ impl<F: Ids> World<F> {
                 }
                 return alive;
             }
-            Fault::End => return self.end_properly(process),
+            Fault::End => {
+                if self.random.happens(300) {
+                    self.exhaust(process);
+                }
+                return self.end_properly(process);
+            }
             Fault::Pause => self.processes[process].paused_until = now + long,
             Fault::Sleep => {
                 for process in self.processes.iter_mut().filter(|it| it.machine == machine) {
@@ -1091,6 +1099,14 @@ impl<F: Ids> World<F> {
             }
             Fault::ClockSteps => {
                 self.note_wrong_clocks();
+                if self.random.happens(300) {
+                    self.exhaust(process); // before it takes another lease
+                }
+                let machine = if self.random.happens(500) {
+                    self.processes[process].machine
+                } else {
+                    machine
+                };
                 let wild = self.weather.wild_clients && self.random.happens(700);
                 let offset = if wild { self.wild_offset() } else { self.tame_offset() };
                 self.machines[machine].step_to(now, offset, 0);
@@ -1284,15 +1300,26 @@ impl<F: Ids> World<F> {
         if !process.alive || process.paused_until > self.now {
             return None;
         }
-        let (life, flake) = (process.life, process.flake.clone()?);
+        let life = process.life;
+        let is_open = self.exhaust(index);
+        self.ends(index);
+        is_open.then_some(life)
+    }
+
+    /// Has a process stamp all seconds that it may, as far ahead as it may.
+    fn exhaust(&mut self, index: usize) -> bool {
+        let process = &self.processes[index];
+        let Some(flake) = process.flake.clone() else { return false };
+        if !process.alive || process.paused_until > self.now {
+            return false;
+        }
         for _ in 0..700 {
             self.call(index, &*flake);
             if self.processes[index].last.is_some() {
                 break;
             }
         }
-        self.ends(index);
-        Some(life)
+        true
     }
 
     /// Sets far ends back, once nobody lives who was given one. Returns how many.
