@@ -33,7 +33,7 @@ const CANCEL_PATIENCE: Duration = Duration::from_millis(500);
 /// A statement that takes too long, as where somebody has locked the tables, is ended on the server
 /// as well: by its `statement_timeout`, which connections of this client set to five sixths of the
 /// [`timeout`](PostgresClient::timeout); unless the URL has `options` of its own that set it. A
-/// pooler that refuses such options, as PgBouncer does, goes without, and statements are cancelled.
+/// pooler that refuses such options, as PgBouncer does, goes without: give the role such a limit.
 ///
 /// ```no_run
 /// use randflake::Secret;
