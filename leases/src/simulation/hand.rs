@@ -52,10 +52,9 @@ pub(super) struct Hand {
 }
 
 impl Process {
-    fn new(random: &mut Random) -> Self {
-        let bytes = [random.next(), random.next()].map(u64::to_le_bytes).concat();
-        let secret = Secret::from_bytes(&bytes).expect("16 bytes");
-        Self { secret, flakes: Vec::new(), closed: Vec::new() }
+    /// With a secret that no other run of this seed had; nothing that is compared depends on it.
+    fn new() -> Self {
+        Self { secret: Secret::random(), flakes: Vec::new(), closed: Vec::new() }
     }
 
     /// Closes its generators, or drops them.
@@ -75,7 +74,7 @@ impl Hand {
     pub(super) fn new(random: &mut Random) -> Self {
         let processes = if random.happens(150) { random.below(3) + 1 } else { 0 };
         Self {
-            processes: (0..processes).map(|_| Process::new(random)).collect(),
+            processes: (0..processes).map(|_| Process::new()).collect(),
             holder: 0,
             since: 0,
             clock: OfMachine::default(),
@@ -106,7 +105,7 @@ impl Hand {
                 // Ends, in order or not; another one begins at once, or a standby takes over.
                 holder.let_go(random.happens(500));
                 if random.happens(500) {
-                    *holder = Process::new(random);
+                    *holder = Process::new();
                 }
                 self.holder = random.index(self.processes.len());
                 self.since = now;
