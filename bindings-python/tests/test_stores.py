@@ -323,6 +323,24 @@ def test_a_locked_table_takes_one_connection_of_each(
             adapter.discard()
 
 
+def test_what_no_synchronous_standby_has_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit that is cancelled while it waits for a standby is reported as one all the same."""
+    with servers.postgres(tmp_path) as server:
+        with psycopg.connect(server.url(), autocommit=True) as owner:
+            owner.execute("create table written (number int)")
+            owner.execute("alter system set synchronous_standby_names = 'cut_off'")
+            owner.execute("select pg_reload_conf()")
+        with psycopg.connect(server.url(), autocommit=True) as mine:
+            show = "show synchronous_standby_names"
+            eventually(lambda: mine.execute(show).fetchone() == ("cut_off",))
+            monkeypatch.setattr(stores, "_TIMEOUT", 1.5)
+            for store in (server.url(), mine):
+                with pytest.raises(Unavailable):
+                    adapter_of(store).run("insert into written values (1) returning 'told'", [])
+
+
 def test_a_client_that_hangs_is_asked_once() -> None:
     asked, hangs = [], threading.Event()
 

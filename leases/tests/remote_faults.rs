@@ -616,6 +616,29 @@ fn a_postgres_standby_that_missed_a_grant_keeps_everybody_out() {
     extended(renew(&mut store, survives, survivor.node_id, now()), survivor);
 }
 
+/// What is cancelled while it waits for a standby is committed, on the primary alone: it counts
+/// neither then, nor where the same request comes again.
+#[test]
+fn what_no_synchronous_standby_has_is_not_granted() {
+    let Some(primary) = Server::postgres(&[]) else { return };
+    let store = || remote(&primary.url(), namespace(9), SOON);
+    store().init(InitMode::New).expect("it is empty");
+    primary.psql("alter system set synchronous_standby_names = 'cut_off'");
+    primary.psql("select pg_reload_conf()");
+    eventually("it waits", || primary.psql("show synchronous_standby_names").trim() == "cut_off");
+    let token = Token::random();
+    for _ in 0..2 {
+        fails(acquire(&mut store(), token, 1, now()), ErrorKind::StoreUnavailable);
+    }
+    primary.psql("alter system reset synchronous_standby_names");
+    primary.psql("select pg_reload_conf()");
+    eventually("it no longer waits", || {
+        primary.psql("show synchronous_standby_names").trim().is_empty()
+    });
+    let lease = granted(&mut store(), token, now());
+    assert_eq!(lease, granted(&mut store(), token, now()), "the same lease for the same request");
+}
+
 #[test]
 fn an_etcd_restored_from_a_snapshot_keeps_everybody_out() {
     for same_cluster in [false, true] {

@@ -299,6 +299,8 @@ def _ask(connection: psycopg.Connection[Any], text: str, parameters: list[str]) 
 
 def _result(connection: psycopg.Connection[Any]) -> psycopg.pq.abc.PGresult:
     """Waits for the answer, and has the server give up what takes too long."""
+    from psycopg.pq import ExecStatus
+
     pgconn = connection.pgconn
     deadline = time.monotonic() + _TIMEOUT
     cancel_at = deadline - _CANCELLING
@@ -328,6 +330,9 @@ def _result(connection: psycopg.Connection[Any]) -> psycopg.pq.abc.PGresult:
                 pgconn.consume_input()
             result = pgconn.get_result()
             if result is None:
+                # Cancelled while it waits for a standby, a commit is reported as one all the same.
+                if cancel_at == deadline and results[-1].status == ExecStatus.TUPLES_OK:
+                    raise _Silent("it was cancelled, and may not be on its standbys")
                 return results[-1]
             results.append(result)
 

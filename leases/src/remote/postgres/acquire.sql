@@ -41,10 +41,20 @@ granted as (
     where node.end_exclusive <= (select state.now from state)
     returning node.node_id, node.start, node.end_exclusive
 ),
+-- Written again: synchronous standbys confirm what is written. If the first one was cancelled, or its
+-- connection lost, while it waited for them, it was committed without them.
+repeated as (
+    update randflake_node as node
+    set token = node.token
+    where
+        node.namespace = (select state.id from state where state.status = 'READY')
+        and node.node_id in (select known.node_id from known where known.held)
+        and node.token = $2::text::uuid
+    returning node.node_id, node.start, node.end_exclusive
+),
 lease as (
-    select 'HELD' as status, known.node_id, known.start, known.end_exclusive
-    from known
-    where known.held
+    select 'HELD' as status, repeated.node_id, repeated.start, repeated.end_exclusive
+    from repeated
     union all
     select 'OK' as status, granted.node_id, granted.start, granted.end_exclusive
     from granted
