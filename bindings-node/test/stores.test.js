@@ -364,21 +364,25 @@ test('what the replica of a Redis has not confirmed does not count', async (t) =
   if (running === undefined) return t.skip('the server is missing')
   const { master, replica } = running
   t.after(() => Promise.all([master.stop(), replica.stop()]))
-  await initStore(master.url, SECRET, 'new', SKEW)
+  await initStore(master.url, SECRET, 'new')
   for (const [what, make] of Object.entries(clients.redis)) {
     const [store, end] = await make(master.url)
-    t.after(end)
-    const flake = await Randflake.leased(store, SECRET, SHORT)
-    assert.equal(typeof flake.generate(), 'bigint', what)
-    await release(flake)
-    replica.signal('SIGSTOP')
-    const lease = Randflake.leased(store, SECRET, HASTY)
-    await refused(lease, 'STORE_UNAVAILABLE', /0 have confirmed/)
-    replica.signal('SIGCONT')
-    if (what !== 'redis') continue
-    // It has no way to send two commands on one connection.
-    const plain = { sendCommand: (command) => store.sendCommand(command) }
-    await refused(Randflake.leased(plain, SECRET, HASTY), 'WEAK_STORE', /WAIT/)
+    try {
+      const flake = await Randflake.leased(store, SECRET)
+      assert.equal(typeof flake.generate(), 'bigint', what)
+      await release(flake)
+      replica.signal('SIGSTOP')
+      const lease = Randflake.leased(store, SECRET, HASTY)
+      await refused(lease, 'STORE_UNAVAILABLE', /0 have confirmed/)
+      replica.signal('SIGCONT')
+      if (what !== 'redis') continue
+      // It has no way to send two commands on one connection.
+      const plain = { sendCommand: (command) => store.sendCommand(command) }
+      await refused(Randflake.leased(plain, SECRET, HASTY), 'WEAK_STORE', /WAIT/)
+    } finally {
+      // Before the server ends: it would be an error of the client.
+      end()
+    }
   }
 })
 

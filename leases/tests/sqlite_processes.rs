@@ -181,7 +181,7 @@ mod linux {
 
     const READ_ATTEMPTS: u32 = 300;
 
-    /// Reads the file all the time, which drops the locks that SQLite has on it in this process.
+    /// Reads the file all the time, which drops the locks that `SQLite` has on it in this process.
     /// A node id that is held has a file of its name, which can be made only once.
     pub(crate) fn reading_holder() {
         let (store, path) = (store_of_the_role(), PathBuf::from(variable("STORE")));
