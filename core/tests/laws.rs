@@ -442,9 +442,11 @@ fn a_closed_generator_still_reads() {
 /// generators by hand share.
 #[test]
 fn a_call_that_reads_the_clock_after_a_close_hands_nothing_out() {
+    type Close = Box<dyn FnOnce() + Send>;
+
     /// Closes its generator at the reading after it was told to.
     #[derive(Clone, Default)]
-    struct Closing(Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>);
+    struct Closing(Arc<Mutex<Option<Close>>>);
 
     impl Clock for Closing {
         fn now(&self) -> Result<i64> {
