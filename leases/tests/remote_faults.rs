@@ -735,6 +735,34 @@ fn a_first_client_of_a_restored_etcd_with_a_slow_clock_fences_nothing() {
     is_quarantined(&mut etcd(&restored.url()), lost);
 }
 
+/// The same of servers that have a clock: a fence by one that is wrong could be over at once.
+#[test]
+fn a_server_with_a_wrong_clock_is_not_fenced_by_it() {
+    for server in [Server::postgres(&[]), Server::redis(&DURABLE)].into_iter().flatten() {
+        let url = server.url();
+        let mut store = remote(&url, namespace(9), PATIENCE);
+        store.init(InitMode::New).expect("it is empty");
+        let lease = granted(&mut store, Token::random(), now());
+        if url.starts_with("redis") {
+            server.redis_cli(&["hset", "randflake:{orders}", "incarnation", "before"]);
+        } else {
+            server.psql("update randflake_namespace set incarnation = 'before'");
+        }
+        for off in [-FAR_OFF, FAR_OFF] {
+            let seen_from_there =
+                |namespace| remote(&url, namespace, PATIENCE).clock(move || (now() + off) * SECOND);
+            let mut client = seen_from_there(namespace(9));
+            fails(acquire(&mut client, Token::random(), 1, now() + off), ErrorKind::ClockSkew);
+            let made = seen_from_there(made_up("new")).init(InitMode::Quarantine);
+            fails(made, ErrorKind::ClockSkew);
+            let operator = Namespace::for_operator("orders").expect("a name");
+            let listed = operator::list(&mut remote(&url, operator, PATIENCE)).expect("answers");
+            assert_eq!((listed.incarnation_changed, listed.floor), (true, 0), "{off}");
+        }
+        is_quarantined(&mut remote(&url, namespace(9), PATIENCE), lease);
+    }
+}
+
 /// A clock that steps while a generator runs is noticed by the answer to the next renewal, and by
 /// the next acquire before it takes anything.
 #[test]

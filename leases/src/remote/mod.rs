@@ -85,8 +85,8 @@ pub trait Client: Send {
 /// What to say to a server, and what its answers mean, for one namespace. Remembers which server
 /// it was; clones share that.
 ///
-/// `now` is everywhere the unix second on the machine's clock. Only etcd looks at it: it compares it
-/// with that of etcd, and goes by it where an answer does not show that.
+/// `now` is everywhere the unix second on the machine's clock. It is compared with that of the
+/// server, before what hangs on that; and etcd goes by it where an answer does not show another.
 #[derive(Clone)]
 pub struct Protocol {
     namespace: Namespace,
@@ -196,7 +196,7 @@ impl Protocol {
         let this = self.clone();
         Call::new(async move |line| match this.engine {
             Engine::Etcd => etcd::check(&this, &line, Some(mode), now).await.map(drop),
-            _ => rows::check(&this, &line, Some(mode)).await.map(drop),
+            _ => rows::check(&this, &line, Some(mode), now).await.map(drop),
         })
     }
 
@@ -208,7 +208,7 @@ impl Protocol {
             this.namespace.may_lease()?;
             let outcome = match this.engine {
                 Engine::Etcd => etcd::acquire(&this, &line, &request, now).await,
-                _ => rows::acquire(&this, &line, &request).await,
+                _ => rows::acquire(&this, &line, &request, now).await,
             };
             outcome.map(|outcome| request.reply(outcome))
         })
@@ -221,7 +221,7 @@ impl Protocol {
         Call::new(async move |line| {
             let outcome = match this.engine {
                 Engine::Etcd => etcd::renew(&this, &line, &request, now).await,
-                _ => rows::renew(&this, &line, &request).await,
+                _ => rows::renew(&this, &line, &request, now).await,
             };
             outcome.map(|outcome| request.reply(outcome))
         })
@@ -234,7 +234,7 @@ impl Protocol {
         Call::new(async move |line| {
             let outcome = match this.engine {
                 Engine::Etcd => etcd::release(&this, &line, &request, now).await,
-                _ => rows::release(&this, &line, &request).await,
+                _ => rows::release(&this, &line, &request, now).await,
             };
             outcome.map(|outcome| request.reply(outcome))
         })
@@ -247,7 +247,7 @@ impl Protocol {
         Call::new(async move |line| {
             let outcome = match this.engine {
                 Engine::Etcd => etcd::fence(&this, &line, now).await,
-                _ => rows::fence(&this, &line, request.token).await,
+                _ => rows::fence(&this, &line, request.token, now).await,
             };
             outcome.map(|outcome| request.reply(outcome))
         })
@@ -511,7 +511,7 @@ impl<C: Client> RemoteStore<C> {
         Self { client: Some(client), protocol, clock, life: Life::current() }
     }
 
-    /// Injects the machine's clock, for tests. Only etcd looks at it.
+    /// Injects the machine's clock, for tests.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock + Send + 'static) -> Self {
         self.clock = Box::new(clock);

@@ -246,10 +246,16 @@ fn in_transaction() -> Error {
 
 /// Looks at the namespace: whose it is, and whether the server keeps what it acknowledges. Makes
 /// it if asked to.
-pub(super) async fn check(of: &Protocol, line: &Line, init: Option<InitMode>) -> Result<Known> {
+pub(super) async fn check(
+    of: &Protocol,
+    line: &Line,
+    init: Option<InitMode>,
+    client_now: i64,
+) -> Result<Known> {
     for _ in 0..TRIES {
         let token = Token::random();
-        let response = line.run(statement(of, Kind::Check, token, vec![])).await;
+        let response =
+            line.run(statement(of, Kind::Check, token, vec![client_now.to_string()])).await;
         if let Response::Refused { code, .. } = &response {
             if AGAIN.contains(&code.as_str()) {
                 line.run(PAUSE).await;
@@ -265,7 +271,8 @@ pub(super) async fn check(of: &Protocol, line: &Line, init: Option<InitMode>) ->
             }
         }
         let rows: Vec<[String; 13]> = cells(of, response, Kind::Check, token)?;
-        let [_, _, status, _, incarnation, made_cells @ .., keeps] = &rows[0];
+        let [_, _, status, now, incarnation, made_cells @ .., keeps] = &rows[0];
+        let now = number(of, now, "now")?;
         match status.as_str() {
             "OK" => {
                 let known = Known {
@@ -284,11 +291,20 @@ pub(super) async fn check(of: &Protocol, line: &Line, init: Option<InitMode>) ->
                 let init_mode = of.missing(init)?;
                 check_settings(of, line, keeps).await?;
                 let made = of.to_make();
+                if init_mode == InitMode::Quarantine {
+                    rules::check_clocks(made.limits, now, client_now)?;
+                }
                 let response = line.run(create(of, token, &made, init_mode)).await;
                 let retry = matches!(&response, Response::Refused { code, .. } if AGAIN.contains(&code.as_str()));
                 if !retry {
                     status_is_ok(of, &answer(of, response, Kind::Create, token)?)?;
                 }
+            }
+            // The server is another one: a fence by a clock that is wrong may be over at once.
+            "CLOCK_SKEW" => {
+                let made = made(of, made_cells)?;
+                of.namespace.check(&made)?;
+                return Err(rules::skewed(client_now, now, made.limits.max_skew));
             }
             _ => return Err(unexpected(of, status)),
         }
@@ -415,10 +431,11 @@ async fn perform(
     line: &Line,
     kind: Kind,
     token: Token,
+    client_now: i64,
     rest: impl Fn(&Known) -> Vec<String>,
 ) -> Result<Answer> {
     for _ in 0..TRIES {
-        let known = session(of, line).await?;
+        let known = session(of, line, client_now).await?;
         let wait = known.wait(kind);
         let statement = Statement { wait, ..statement(of, kind, token, rest(&known)) };
         let response = line.run(statement).await;
@@ -432,14 +449,14 @@ async fn perform(
                 continue;
             }
             if code == UNDEFINED_TABLE {
-                check(of, line, None).await?;
+                check(of, line, None, client_now).await?;
                 continue;
             }
         }
         let answer = answer(of, response, kind, token)?;
         check_confirmed(of, wait, confirmed, &answer)?;
         match answer.status.as_str() {
-            "REPLACED" | "INCARNATION" => drop(check(of, line, None).await?),
+            "REPLACED" | "INCARNATION" => drop(check(of, line, None, client_now).await?),
             "LIFETIME" => {
                 rules::check_lifetime(answer.now)?;
                 return Err(of.malformed("a status"));
@@ -450,10 +467,10 @@ async fn perform(
     Err(of.unavailable("it changes while it is asked, again and again"))
 }
 
-async fn session(of: &Protocol, line: &Line) -> Result<Known> {
+async fn session(of: &Protocol, line: &Line, client_now: i64) -> Result<Known> {
     match of.known() {
         Some(known) => Ok(known),
-        None => check(of, line, None).await,
+        None => check(of, line, None, client_now).await,
     }
 }
 
@@ -491,8 +508,13 @@ impl Request<'_> {
     }
 }
 
-pub(super) async fn acquire(of: &Protocol, line: &Line, request: &Acquire) -> Result<Acquired> {
-    let limits = session(of, line).await?.made.limits;
+pub(super) async fn acquire(
+    of: &Protocol,
+    line: &Line,
+    request: &Acquire,
+    machine_now: i64,
+) -> Result<Acquired> {
+    let limits = session(of, line, machine_now).await?.made.limits;
     rules::check_ttl(limits, request.ttl)?;
     rules::check_want(request.want)?;
     let want = request.want as usize;
@@ -502,7 +524,10 @@ pub(super) async fn acquire(of: &Protocol, line: &Line, request: &Acquire) -> Re
         let client_now = client_now.saturating_add(since);
         let rest = vec![want.to_string(), request.note.to_string()];
         let ask = Request { client_now, ttl, node_ids, rest };
-        perform(of, line, Kind::Acquire, token, |known| ask.parameters(known)).await
+        perform(of, line, Kind::Acquire, token, machine_now.saturating_add(since), |known| {
+            ask.parameters(known)
+        })
+        .await
     };
 
     let (node_ids, complete) = candidates(request.token, limits, rules::CANDIDATES + 2 * want);
@@ -540,13 +565,19 @@ pub(super) async fn acquire(of: &Protocol, line: &Line, request: &Acquire) -> Re
     }
 }
 
-pub(super) async fn renew(of: &Protocol, line: &Line, request: &Renew) -> Result<Renewed> {
-    let limits = session(of, line).await?.made.limits;
+pub(super) async fn renew(
+    of: &Protocol,
+    line: &Line,
+    request: &Renew,
+    machine_now: i64,
+) -> Result<Renewed> {
+    let limits = session(of, line, machine_now).await?.made.limits;
     rules::check_ttl(limits, request.ttl)?;
     let Renew { token, ref node_ids, ttl, client_now } = *request;
     let ask = Request { client_now, ttl, node_ids, rest: vec![] };
     let rest = |known: &Known| ask.parameters(known);
-    let Answer { status, now, leases, .. } = perform(of, line, Kind::Renew, token, rest).await?;
+    let Answer { status, now, leases, .. } =
+        perform(of, line, Kind::Renew, token, machine_now, rest).await?;
     match status.as_str() {
         "OK" if !leases.is_empty() => Ok(Renewed::Extended { now, leases }),
         "LOST" => Ok(Renewed::Lost { now }),
@@ -555,18 +586,23 @@ pub(super) async fn renew(of: &Protocol, line: &Line, request: &Renew) -> Result
     }
 }
 
-pub(super) async fn release(of: &Protocol, line: &Line, request: &Release) -> Result<Released> {
+pub(super) async fn release(
+    of: &Protocol,
+    line: &Line,
+    request: &Release,
+    now: i64,
+) -> Result<Released> {
     let Release { token, ref node_ids, used_until } = *request;
     let ask = Request { client_now: 0, ttl: 0, node_ids, rest: vec![used_until.to_string()] };
     let rest = |known: &Known| ask.parameters(known);
-    let answer = perform(of, line, Kind::Release, token, rest).await?;
+    let answer = perform(of, line, Kind::Release, token, now, rest).await?;
     status_is_ok(of, &answer)?;
     Ok(Released { count: answer.detail.parse().map_err(|_| of.malformed("a count"))? })
 }
 
-pub(super) async fn fence(of: &Protocol, line: &Line, token: Token) -> Result<Fenced> {
+pub(super) async fn fence(of: &Protocol, line: &Line, token: Token, now: i64) -> Result<Fenced> {
     let rest = |known: &Known| vec![hex(&known.made.salt)];
-    let answer = perform(of, line, Kind::Fence, token, rest).await?;
+    let answer = perform(of, line, Kind::Fence, token, now, rest).await?;
     status_is_ok(of, &answer)?;
     let [renew_above, floor] = &answer.numbers;
     Ok(Fenced {

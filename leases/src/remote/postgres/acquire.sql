@@ -41,8 +41,8 @@ granted as (
     where node.end_exclusive <= (select state.now from state)
     returning node.node_id, node.start, node.end_exclusive
 ),
--- Written again: synchronous standbys confirm what is written. If the first one was cancelled, or its
--- connection lost, while it waited for them, it was committed without them.
+-- Written again: synchronous standbys confirm what is written. If the first one was cancelled, or
+-- its connection lost, while it waited for them, it was committed without them.
 repeated as (
     update randflake_node as node
     set token = node.token

@@ -1,5 +1,6 @@
 -- At first, and whenever the server turns out to be another one: then what it had acknowledged may
--- be gone, and a fence keeps everybody out until that is over.
+-- be gone, and a fence keeps everybody out until that is over. It is set only by a clock that is right:
+-- $3 is the client's.
 fenced as (
     update randflake_namespace as namespace
     set
@@ -10,6 +11,7 @@ fenced as (
     where
         namespace.name = $1::text
         and namespace.incarnation <> session.incarnation
+        and abs(session.now - $3::text::numeric) <= namespace.max_skew
         and not session.in_transaction
     returning namespace.id
 )
@@ -19,6 +21,10 @@ select
     case
         when session.in_transaction then 'TRANSACTION'
         when namespace.id is null then 'NOT_INITIALIZED'
+        when
+            namespace.incarnation <> session.incarnation
+            and abs(session.now - $3::text::numeric) > namespace.max_skew
+        then 'CLOCK_SKEW'
         else 'OK'
     end as status,
     session.now::text as now,

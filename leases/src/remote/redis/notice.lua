@@ -1,7 +1,6 @@
 
--- Restarted or failed over: writes that were acknowledged may be gone.
+-- Restarted or failed over: writes that were acknowledged may be gone, and nothing is granted before
+-- that is fenced.
 local noticed = redis.call('HGET', KEYS[1], 'incarnation')
-if noticed and noticed ~= incarnation then
-  fence()
-end
+local is_another = noticed and noticed ~= incarnation
 

@@ -8,7 +8,7 @@ end
 if redis.call('HGET', KEYS[1], 'salt') ~= salt then
   return {row('REPLACED')}
 end
-if incarnation_known ~= known_as then
+if is_another or incarnation_known ~= known_as then
   return {row('INCARNATION')}
 end
 if now < first_second or now >= end_of_seconds then
