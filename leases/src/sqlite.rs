@@ -55,8 +55,10 @@ const LONGEST_GAP: Duration = Duration::from_millis(8);
 /// **It does not protect from** copies of the file (each copy grants the same node ids), removing
 /// it or its lock file while leases run, network file systems (refused), hard links to the file and
 /// mounts of the file alone (refused where they are noticed), machines cloned while running,
-/// containers with a file system each, and *another* SQLite that opens the file in the same process
-/// and may undo a transaction that is under way. Several copies of this library may.
+/// containers with a file system each, and *another* SQLite that opens the file without that lock and
+/// may undo a transaction that is under way: in the same process, or in another one while this process
+/// closes the file elsewhere, which drops the locks that SQLite sees. Several copies of this library
+/// may.
 ///
 /// ```
 /// use randflake::{Clock, Secret, SystemClock};
