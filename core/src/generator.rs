@@ -431,10 +431,11 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// Ends the generator for good. For a granted lease, returns the first unix second in which
     /// nothing was issued.
     pub(crate) fn close(&self) -> Option<i64> {
-        let term = self.terms.close()?;
+        // First, so that whoever finds it closed may hand the node ids over, whichever thread closed it.
         if let Some(held) = &self.held {
             held.release();
         }
+        let term = self.terms.close()?;
         // A word shared with other generators goes on.
         (self.ownership == Ownership::Granted)
             .then(|| self.format.layout().second_from(term.word.seal()))
