@@ -175,8 +175,16 @@ impl<C: Clock> Options<C> {
             Some(node_ids) => Some(node_ids.by_hand(&nodes, slots, epoch)?),
             None => None,
         };
-        let tick_after_now =
-            || Ok(layout.tick_at(self.clock.now()?, 0).map_or(0, |(tick, _)| tick + 1));
+        let tick_after_now = || {
+            let now = self.clock.now()?;
+            match layout.tick_at(now, 0) {
+                Some((tick, _)) => Ok(tick + 1),
+                // A machine without a clock of its own starts in 1970. Which tick it is, and whether
+                // an earlier life had it, shows when the clock has been set.
+                None if self.restart_safe => Err(before_epoch(&layout, now)),
+                None => Ok(0),
+            }
+        };
         let held = record
             .filter(|_| ownership == Ownership::ByHand)
             .map(|record| record.hold(tick_after_now))

@@ -83,6 +83,7 @@ impl Randflake {
     /// others, or leases it.
     /// [`Forked`](crate::ErrorKind::Forked): a process this one was forked from holds it.
     /// [`LifetimeOver`](crate::ErrorKind::LifetimeOver): no second is left.
+    /// [`ClockBeforeEpoch`](crate::ErrorKind::ClockBeforeEpoch): the clock is not set yet.
     pub fn new(node_id: u32, secret: &Secret) -> Result<Self> {
         Self::builder(secret).node_id(node_id).build()
     }

@@ -98,6 +98,8 @@ impl Snowflake {
     /// [`InvalidNode`](crate::ErrorKind::InvalidNode): out of range.
     /// [`LifetimeOver`](crate::ErrorKind::LifetimeOver): the layout has ended, or is in its last
     /// tick.
+    /// [`ClockBeforeEpoch`](crate::ErrorKind::ClockBeforeEpoch): the clock is not set yet, or the
+    /// layout has not begun.
     /// [`NodeInUse`](crate::ErrorKind::NodeInUse): this process holds the node id in a list with
     /// others, or with ticks that begin with another [`Sequence`](crate::Sequence), or leases it.
     /// [`Forked`](crate::ErrorKind::Forked): a process this one was forked from holds it.

@@ -840,6 +840,19 @@ fn the_last_tick_is_over_for_who_is_made_in_it() {
 }
 
 #[test]
+fn nobody_is_made_by_a_clock_before_the_epoch() {
+    const DAY: u32 = 86_400_000;
+    // As a machine sees it that has no clock yet: which day it is, and who had it, is not known.
+    let epoch = SystemClock.now().expect("a time") / MS + i64::from(DAY);
+    let layout = Layout::custom([(Field::Time, 20), (Field::Node, 10), (Field::Sequence, 12)]);
+    let layout = layout.tick_ms(DAY).epoch_ms(epoch).build().expect("valid");
+    assert_eq!(kind(Snowflake::new(1, layout)), Err(ErrorKind::ClockBeforeEpoch));
+    let hasty = Snowflake::builder(layout).node_id(1).restart_safe(false).build();
+    let hasty = hasty.expect("nobody had it");
+    assert_eq!(kind(hasty.generate()), Err(ErrorKind::ClockBeforeEpoch));
+}
+
+#[test]
 fn a_lease_that_is_replaced_after_the_last_tick_is_over() {
     const EPOCH: i64 = 1_730_000_000;
     // Stamp and slots take all bits of the state but the seal.
