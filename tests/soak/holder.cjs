@@ -20,7 +20,7 @@ const PASSES = [
   'CLOCK_SKEW',
   'SEQUENCE_EXHAUSTED',
 ]
-const BATCH = 300
+const BATCH = 1000
 
 let ending = false
 process.on('SIGTERM', () => {

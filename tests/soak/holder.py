@@ -23,7 +23,7 @@ PASSES = {
     "SEQUENCE_EXHAUSTED",
 }
 """What passes by itself: a lease that is over, a store that is busy."""
-BATCH = 300
+BATCH = 1000
 LAYOUT = Layout(
     fields=[("time", 41), ("node", 5), ("sequence", 17)],
     tick_ms=1000,

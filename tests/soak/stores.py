@@ -177,15 +177,11 @@ class Remote:
     def freeze(self, server: servers.Server, seconds: float) -> None:
         """Stops a server where it is, with all of its processes, for a while."""
         assert server.process is not None
+        # The first one first: it starts no others then.
+        signal_all([server.process.pid], signal.SIGSTOP)
         stopped = [server.process.pid, *children(server.process.pid)]
-        for pid in stopped:
-            os.kill(pid, signal.SIGSTOP)
-
-        def resume() -> None:
-            for pid in stopped:
-                os.kill(pid, signal.SIGCONT)
-
-        self.later.add(seconds, resume)
+        signal_all(stopped, signal.SIGSTOP)
+        self.later.add(seconds, lambda: signal_all(stopped, signal.SIGCONT))
 
     def restart(self, server: servers.Server) -> None:
         """Kills a server, and starts it again."""
@@ -398,6 +394,13 @@ def end(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
     except OSError:
         connection.close()
+
+
+def signal_all(pids: list[int], number: signal.Signals) -> None:
+    """Sends a signal to processes, of which some may have ended."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def children(pid: int) -> list[int]:

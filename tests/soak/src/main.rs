@@ -37,7 +37,7 @@ const PASSES: [ErrorKind; 6] = [
     ErrorKind::ClockSkew,
     ErrorKind::SequenceExhausted,
 ];
-const BATCH: usize = 300;
+const BATCH: usize = 1000;
 
 static ENDING: AtomicBool = AtomicBool::new(false);
 static FORKING: AtomicBool = AtomicBool::new(false);
