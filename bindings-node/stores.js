@@ -64,6 +64,8 @@ async function runPostgresPool(pool, text, values) {
   const lending = pool.connect()
   const giveBack = async () => (await lending).release()
   const client = await inTime(lending, 'the pool lent no connection', giveBack)
+  // The pool listens while nobody has borrowed it. What nobody listens to would end the process.
+  client.on('error', ignore)
   let failed = true
   let cancelled
   try {
@@ -76,6 +78,7 @@ async function runPostgresPool(pool, text, values) {
     // With its connection a pooler forgets whose statement is to be cancelled.
     await cancelled?.catch(ignore)
     client.release(failed)
+    client.off('error', ignore)
   }
 }
 

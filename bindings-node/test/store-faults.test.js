@@ -247,6 +247,34 @@ suite('a store that fails', { concurrency: 16 }, () => {
     await pool.end()
   })
 
+  live('connections that end in the middle of a statement', 'postgresql', async (server) => {
+    const pool = new Pool({ connectionString: server.url })
+    const other = new Pool({ connectionString: server.url })
+    for (const each of [pool, other]) each.on('error', () => {})
+    await initStore(server.url, SECRET, 'new', NAMESPACE)
+    const flakes = await Promise.all([pool, server.url].map((store) => leased(store)))
+    const ids = flakes.map((flake) => flake.generate())
+    const locker = await other.connect()
+    locker.on('error', () => {})
+    await locker.query('begin; lock table randflake_namespace, randflake_node')
+    await until('both wait', async () => {
+      const { rows } = await other.query(
+        "select count(*)::int as waiting from pg_stat_activity where wait_event_type = 'Lock'",
+      )
+      return rows[0].waiting === flakes.length
+    })
+    // An error of a client that nobody listens to would end this process.
+    await server.end('SIGKILL')
+    await server.start()
+    const { renewals } = flakes[0].lease
+    await until('it is renewed', () => flakes[0].lease.renewals > renewals)
+    await until('all have one', () => flakes.every((flake) => outcome(flake, ids) === 'made'))
+    assert.equal(new Set(ids).size, ids.length)
+    await Promise.all(flakes.map((flake) => flake[Symbol.asyncDispose]()))
+    locker.release(true)
+    await Promise.all([pool.end(), other.end()])
+  })
+
   live('a Pool whose application leaks a transaction', 'postgresql', async (server) => {
     await initStore(server.url, SECRET, 'new', NAMESPACE)
     for (const options of [{ ttlSeconds: TTL }, { acquireTimeoutMs: 0 }]) {
