@@ -532,6 +532,11 @@ fn a_redis_replica_that_can_be_written_to_is_refused() {
     let error = fails(acquire(&mut store, Token::random(), 1, now()), ErrorKind::WeakStore);
     assert!(error.to_string().contains("replica"), "{error}");
     fails(redis(&replica.url()).init(InitMode::New), ErrorKind::WeakStore);
+
+    // One that was a master a moment ago, and follows nobody yet: that passes.
+    master.redis_cli(&["replicaof", "127.0.0.1", "1"]);
+    let mut store = redis(&master.url());
+    fails(acquire(&mut store, Token::random(), 1, now()), ErrorKind::StoreUnavailable);
 }
 
 /// Runs statements, and leaves out what is to be asked behind them.

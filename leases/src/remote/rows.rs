@@ -352,9 +352,9 @@ async fn check_settings(of: &Protocol, line: &Line, keeps: &str) -> Result<u32> 
             Ok(0)
         };
     }
-    let connected: u32 = keeps.parse().map_err(|_| {
-        weak(of, "is a replica that can be written to, and what is written there is lost")
-    })?;
+    let Ok(connected) = keeps.parse::<u32>() else {
+        return Err(no_master(of, line).await);
+    };
     let mut values: [String; SETTINGS.len()] = Default::default();
     for (setting, value) in SETTINGS.iter().zip(&mut values) {
         let parameters = vec!["GET".into(), (*setting).into()];
@@ -412,6 +412,24 @@ async fn check_settings(of: &Protocol, line: &Line, keeps: &str) -> Result<u32> 
         }
     }
     Ok(min_replicas)
+}
+
+/// A replica becomes a master, and a master a replica: that passes. To write to one never is right.
+async fn no_master(of: &Protocol, line: &Line) -> Error {
+    let parameters = vec!["GET".into(), "replica-read-only".into()];
+    let response = line.run(Statement { text: "CONFIG", parameters, wait: None }).await;
+    let value = match response {
+        Response::Rows(rows) | Response::Confirmed { rows, .. } => {
+            rows.into_iter().flatten().nth(1)
+        }
+        Response::Refused { .. } => None,
+    };
+    if value.flatten().as_deref() == Some("no") {
+        return weak(of, "is a replica that can be written to, and what is written there is lost");
+    }
+    of.unavailable(
+        "it is a replica, which grants nothing; name its master, if none is promoted now",
+    )
 }
 
 fn weak(of: &Protocol, why: &str) -> Error {
