@@ -86,7 +86,7 @@ def an_outage_and_a_kill(server: Server) -> None:
                 ids += other.generate_many(1000)
         eventually(lambda: status(flake).renewals > renewals)
         ids += flake.generate_many(1000)
-        # Of so short a lease Redis cannot know any more whether it was granted before it was killed.
+        # A Redis that was killed cannot tell whether it had granted so short a lease.
         assert server.scheme == "redis" or status(flake).losses == 0
         assert len(set(ids)) == len(ids)
 
