@@ -19,7 +19,7 @@ const MAGAZINES: usize = if cfg!(loom) { 2 } else { 8 };
 
 /// The magazines of one generator.
 #[derive(Debug, Default)]
-pub(crate) struct Buffer {
+pub struct Buffer {
     magazines: [Magazine; MAGAZINES],
 }
 

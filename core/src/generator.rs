@@ -1,22 +1,23 @@
 //! The rule of one call, and the calls. Generic over what ids look like, so that Randflake pays
 //! nothing for what others need.
 
-use std::{fmt, ops::Range, sync::Arc, time::Duration};
+mod builder;
+
+use std::{fmt, ops::Range, time::Duration};
 
 #[cfg(all(test, loom))]
 mod loom_tests;
 
 use crate::{
-    Clock, Error, ErrorKind, Layout, Lease, NodeIds, Result, SystemClock,
+    Clock, Error, ErrorKind, Format, Layout, Lease, NodeIds, Result, SystemClock,
     buffer::{Buffer, GROUP, Taken},
     clock, fork, layout,
     registry::Held,
     term::{Term, Terms},
-    word::{Position, Reading, Word},
+    word::{Position, Reading},
 };
 
-/// Longest `max_wait`: a day.
-const MAX_WAIT: Duration = Duration::from_secs(86_400);
+pub use self::builder::{Builder, check_max_wait};
 
 /// Longest time that a batch may need for its size: an hour. Memory for more is better not asked for.
 const LONGEST_BATCH: Duration = Duration::from_secs(3600);
@@ -32,35 +33,26 @@ pub enum Reach {
     Renewals,
 }
 
-/// What ids look like.
-pub(crate) trait Format {
-    /// Returns how they are packed.
-    fn layout(&self) -> &Layout;
-
-    /// Returns a tick that the clock has reached, and that goes on or ended a few milliseconds
-    /// ago. `None` where a glance does not tell.
-    fn glance(&self, clock: &impl Clock) -> Option<u64>;
-
-    /// Reads the clock, in unix nanoseconds.
-    #[inline]
-    fn look(&self, clock: &impl Clock) -> Result<i64> {
-        clock.now()
-    }
-
-    /// Returns where ids are kept that were claimed ahead for single calls, if they are.
-    fn buffer(&self) -> Option<&Buffer>;
-
-    /// Returns the sequence with which each node begins a tick; the same for all generators that
-    /// share a word.
-    fn first_sequence(&self, stamp: u64) -> u64;
-
-    /// Makes packed ids what they are handed out as.
-    fn finish(&self, ids: &mut [i64]);
-}
-
-/// Hands out ids of a format, each once.
-pub(crate) struct Generator<F, C> {
-    pub(crate) format: F,
+/// A generator of unique 64-bit ids of a [`Format`]: [`Randflake`](crate::Randflake) or
+/// [`Snowflake`](crate::Snowflake), whose pages say what their ids are, how a generator is made and
+/// how an id is read. Here is what both do in the same way. A tick is a second for `Randflake`, and
+/// what the [`Layout`] says for `Snowflake`.
+///
+/// ```
+/// use randflake::{Format, Generator, Layout, Randflake, Result, Secret, Snowflake};
+///
+/// fn three<F: Format>(flake: &Generator<F>) -> Result<Vec<F::Id>> {
+///     (0..3).map(|_| flake.generate()).collect()
+/// }
+///
+/// let ids = three(&Randflake::new(1, &Secret::random())?)?;
+/// assert_ne!(ids[0], ids[1]);
+/// let ids = three(&Snowflake::new(1, Layout::twitter())?)?;
+/// assert!(ids.is_sorted());
+/// # Ok::<(), randflake::Error>(())
+/// ```
+pub struct Generator<F: Format, C = SystemClock> {
+    format: F,
     terms: Terms,
     ownership: Ownership,
     /// On the machine's clock: where it is noted which node ids this process has.
@@ -95,131 +87,274 @@ impl Ownership {
     }
 }
 
-/// What a generator is made with, whatever its format; the builders explain it.
-pub(crate) struct Options<C> {
-    pub(crate) node_ids: Vec<u32>,
-    lease: Option<(Lease, Ownership)>,
-    pub(crate) max_wait: Duration,
-    pub(crate) max_drift: u32,
-    pub(crate) restart_safe: bool,
-    pub(crate) clock: C,
-}
+impl<F: Format, C: Clock> Generator<F, C> {
+    /// Generates an id.
+    ///
+    /// # Errors
+    ///
+    /// [`SequenceExhausted`](crate::ErrorKind::SequenceExhausted),
+    /// [`ClockMovedBack`](crate::ErrorKind::ClockMovedBack) or
+    /// [`LeaseNotStarted`](crate::ErrorKind::LeaseNotStarted): not to be had within `max_wait`;
+    /// [`Error::retry_after`](crate::Error::retry_after) says when.
+    /// [`LeaseExpired`](crate::ErrorKind::LeaseExpired),
+    /// [`LifetimeOver`](crate::ErrorKind::LifetimeOver),
+    /// [`ClockBeforeEpoch`](crate::ErrorKind::ClockBeforeEpoch),
+    /// [`Forked`](crate::ErrorKind::Forked), [`Closed`](crate::ErrorKind::Closed): not by waiting.
+    #[inline]
+    pub fn generate(&self) -> Result<F::Id> {
+        self.generate_i64().map(F::id)
+    }
 
-impl Default for Options<SystemClock> {
-    fn default() -> Self {
-        Self {
-            node_ids: Vec::new(),
-            lease: None,
-            max_wait: Duration::from_secs(1),
-            max_drift: 0,
-            restart_safe: true,
-            clock: SystemClock,
+    /// Fills a slice with ids, in the order in which they are claimed.
+    ///
+    /// After an error the slice is zeroed; ids that were claimed before it are never issued.
+    ///
+    /// # Errors
+    ///
+    /// As [`generate`](Self::generate); before any id is claimed where the batch would need longer
+    /// than the ticks for its size and `max_wait`, or reaches past the end. With a `max_wait` of
+    /// zero [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a batch that no tick can
+    /// hold; whatever that is, for one that takes more than an hour.
+    ///
+    /// ```
+    /// # use randflake::{Id, Layout, Randflake, Secret, Snowflake};
+    /// # let flake = Randflake::new(2, &Secret::random())?;
+    /// let mut ids = [Id::default(); 1000];
+    /// flake.fill(&mut ids)?;
+    ///
+    /// # let snowflake = Snowflake::new(2, Layout::twitter())?;
+    /// let mut ids = [0_u64; 1000];
+    /// snowflake.fill(&mut ids)?;
+    /// assert!(ids.is_sorted());
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    pub fn fill(&self, ids: &mut [F::Id]) -> Result<()> {
+        self.fill_to(ids, Reach::Lease)
+    }
+
+    /// Does as [`fill`](Self::fill), up to `reach`.
+    ///
+    /// # Errors
+    ///
+    /// As [`fill`](Self::fill), and as [`Reach::Renewals`] says.
+    pub fn fill_to(&self, ids: &mut [F::Id], reach: Reach) -> Result<()> {
+        self.fill_i64_to(F::as_numbers(ids), reach)
+    }
+
+    /// Fills a slice of signed numbers with ids; see [`fill`](Self::fill).
+    ///
+    /// # Errors
+    ///
+    /// As [`fill`](Self::fill).
+    pub fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
+        self.fill_i64_to(ids, Reach::Lease)
+    }
+
+    /// Does as [`fill_i64`](Self::fill_i64), up to `reach`.
+    ///
+    /// # Errors
+    ///
+    /// As [`fill_to`](Self::fill_to).
+    pub fn fill_i64_to(&self, ids: &mut [i64], reach: Reach) -> Result<()> {
+        self.fill_or_burn(ids, reach).inspect_err(|_| ids.fill(0))
+    }
+
+    /// Checks whether a batch of `count` ids would be refused before anything is claimed, for who
+    /// wants to know that before there is memory for it. Claims nothing. With an injected clock
+    /// only its size counts.
+    ///
+    /// # Errors
+    ///
+    /// As [`fill_to`](Self::fill_to).
+    ///
+    /// ```
+    /// # use randflake::{Randflake, Reach, Secret};
+    /// # let flake = Randflake::new(3, &Secret::random())?;
+    /// flake.check_fill(1000, Reach::Lease)?;
+    /// let refused = flake.check_fill(1_000_000_000, Reach::Lease);
+    /// assert!(refused.is_err(), "it would take more than an hour");
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    pub fn check_fill(&self, count: usize, reach: Reach) -> Result<()> {
+        let want = count as u64;
+        let patience = self.patience_for(want, reach)?;
+        let mut read_again = false;
+        while want > 0 && self.clock.is_system() {
+            let term = self.terms.current()?;
+            let Some(State { seen, .. }) = State::read(term, None) else { continue };
+            let now = self.format.look(&self.clock)?;
+            let (kind, all_in, helps) =
+                match plan(self.format.layout(), term, seen, now, self.max_drift, want, reach)? {
+                    Plan::Claim { rest_in, .. } => (ErrorKind::SequenceExhausted, rest_in, true),
+                    Plan::Wait { kind: ErrorKind::ClockMovedBack, .. } if !read_again => {
+                        read_again = true;
+                        continue;
+                    }
+                    Plan::Wait { kind, all_in, helps, .. } => (kind, all_in, helps),
+                };
+            if !helps || all_in > patience.left {
+                return Err(refused(kind, patience.retry_after(all_in, want)));
+            }
+            break;
+        }
+        Ok(())
+    }
+
+    /// Returns the whole ticks that so many ids take for themselves, whatever is left of this one.
+    #[must_use]
+    pub fn time_for(&self, count: usize) -> Duration {
+        let slots = self.terms.peek().map_or(u64::MAX, |term| term.word.slots());
+        Pace { layout: self.format.layout(), slots }.time_for(count as u64)
+    }
+
+    /// Returns how long to wait until an id can be had: zero if now. Claims nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`generate`](Self::generate), for what waiting does not help.
+    pub fn ready_in(&self) -> Result<Duration> {
+        let mut read_again = false;
+        loop {
+            let term = self.terms.current()?;
+            let magazine = self.format.buffer().and_then(Buffer::take);
+            let Some(State { seen, .. }) = State::read(term, magazine.as_ref()) else {
+                continue;
+            };
+            let (layout, now) = (self.format.layout(), self.clock.now()?);
+            match plan(layout, term, seen, now, self.max_drift, 1, Reach::Lease)? {
+                Plan::Claim { .. } => return Ok(Duration::ZERO),
+                Plan::Wait { kind: ErrorKind::ClockMovedBack, .. } if !read_again => {
+                    read_again = true;
+                }
+                Plan::Wait { first_in, helps: true, .. } => return Ok(first_in),
+                Plan::Wait { kind, first_in, .. } => return Err(refused(kind, first_in)),
+            }
         }
     }
-}
 
-impl<C: Clock> Options<C> {
-    pub(crate) fn lease(&mut self, lease: Lease) {
-        self.lease = Some((lease, Ownership::OwnLease));
+    /// Returns the clock.
+    #[must_use]
+    pub fn clock(&self) -> &C {
+        &self.clock
     }
 
-    pub(crate) fn granted_lease(&mut self, lease: Lease) {
-        self.lease = Some((lease, Ownership::Granted));
+    /// Returns the layout.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        self.format.layout()
     }
 
-    pub(crate) fn clock<D: Clock>(self, clock: D) -> Options<D> {
-        Options {
-            clock,
-            node_ids: self.node_ids,
-            lease: self.lease,
-            max_wait: self.max_wait,
-            max_drift: self.max_drift,
-            restart_safe: self.restart_safe,
-        }
+    /// Returns the format.
+    pub(crate) fn format(&self) -> &F {
+        &self.format
     }
 
-    /// Makes a generator in the life that has this epoch. A fork since then, by a signal handler,
-    /// makes it the parent's.
-    pub(crate) fn build<F: Format>(
-        self,
-        epoch: u64,
-        format: F,
-        node_ids: NodeIds,
-    ) -> Result<Generator<F, C>> {
-        let layout = *format.layout();
-        let nodes = layout.checked_nodes(&self.node_ids)?;
-        let slots = layout.slots_of(&nodes);
-        let ownership = self.lease.map_or(Ownership::ByHand, |(_, ownership)| ownership);
-        check_max_wait(self.max_wait)?;
-        if self.max_drift > Lease::MAX_DRIFT {
-            return Err(Error::invalid_max_drift(self.max_drift));
-        }
-        if ownership == Ownership::ByHand && self.max_drift > 0 {
+    /// Returns the node ids, sorted; none after [`close`](Self::close).
+    #[must_use]
+    pub fn node_ids(&self) -> &[u32] {
+        self.terms.node_ids()
+    }
+
+    /// Returns the lease, in whole seconds; `None` without one and after [`close`](Self::close).
+    #[must_use]
+    pub fn lease(&self) -> Option<Lease> {
+        let term = self.terms.peek().filter(|_| self.ownership != Ownership::ByHand)?;
+        let layout = self.format.layout();
+        Lease::new(layout.second_of(term.start), layout.second_from(term.end_exclusive())).ok()
+    }
+
+    /// Raises the end of the lease to the unix second `end_exclusive`; an earlier one than the
+    /// present end changes nothing. It is the lease of the moment that is extended: who also calls
+    /// [`replace_lease`](Self::replace_lease) must not do so at the same time.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidLease`](crate::ErrorKind::InvalidLease): there is no lease, or the end lies outside
+    /// the lifetime. [`Forked`](crate::ErrorKind::Forked), [`Closed`](crate::ErrorKind::Closed).
+    pub fn extend_lease(&self, end_exclusive: i64) -> Result<()> {
+        let term = self.terms.current()?;
+        if self.ownership == Ownership::ByHand {
             return Err(Error::new(
-                ErrorKind::InvalidArgument,
-                format!(
-                    "the largest drift must be 0 without a lease, got {}: a restart would repeat \
-                     the seconds it ran ahead",
-                    self.max_drift
-                ),
+                ErrorKind::InvalidLease,
+                "this generator was made without a lease, so there is none to extend",
             ));
         }
-        let window =
-            self.lease.map(|(lease, _)| ownership.window_of(&layout, lease)).transpose()?;
-        let registered = self.clock.is_system().then_some(node_ids);
-        let record = match &registered {
-            Some(node_ids) if ownership == Ownership::Granted => {
-                grant(node_ids, &nodes)?;
-                None
-            }
-            Some(node_ids) => Some(node_ids.by_hand(&nodes, slots, epoch)?),
-            None => None,
-        };
-        let tick_after_now = || {
-            let now = self.clock.now()?;
-            match layout.tick_at(now, 0) {
-                Some((tick, _)) => Ok(tick + 1),
-                // A machine without a clock of its own starts in 1970. Which tick it is, and whether
-                // an earlier life had it, shows when the clock has been set.
-                None if self.restart_safe => Err(before_epoch(&layout, now)),
-                None => Ok(0),
-            }
-        };
-        let held = record
-            .filter(|_| ownership == Ownership::ByHand)
-            .map(|record| record.hold(tick_after_now))
-            .transpose()?;
-        let window = window.unwrap_or_else(|| {
-            let start = held.as_ref().filter(|_| self.restart_safe).map_or(0, |held| held.from);
-            start..layout.lifetime()
-        });
-        if window.is_empty() {
-            return Err(layout.lifetime_over());
+        let layout = self.format.layout();
+        Lease::new(layout.second_of(0).max(layout::EPOCH), end_exclusive)?;
+        // An earlier one changes nothing, whatever ticks it cuts in two.
+        if end_exclusive > layout.second_from(term.end_exclusive()) {
+            let longer = Lease::new(layout.second_of(term.start), end_exclusive)?;
+            term.extend(self.window_of(longer)?.end);
         }
-        let word = record.map_or_else(
-            || Arc::new(Word::new(slots, window.start)),
-            |record| Arc::clone(&record.word),
-        );
-        let first = Term::new(epoch, nodes.into(), window, word);
-        first.check_life()?;
-        Ok(Generator {
-            format,
-            terms: Terms::new(first),
-            ownership,
-            registered,
-            held,
-            max_wait: self.max_wait,
-            max_drift: layout.ticks_in(self.max_drift),
-            clock: self.clock,
-        })
+        Ok(())
+    }
+
+    /// Goes over to other node ids or another window, both granted to this generator alone. The
+    /// first id from there comes from a later tick than the last id from before, so time does not
+    /// run backwards. Returns the first unix second in which nothing was issued under the old
+    /// lease: from there on it may be given back.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidLease`](crate::ErrorKind::InvalidLease): the generator was not made with
+    /// [`Builder::granted_lease`], or the lease holds no whole tick of the lifetime.
+    /// [`LifetimeOver`](crate::ErrorKind::LifetimeOver): it begins after it.
+    /// [`InvalidNode`](crate::ErrorKind::InvalidNode): as for [`Builder::build`].
+    /// [`Forked`](crate::ErrorKind::Forked), [`Closed`](crate::ErrorKind::Closed).
+    pub fn replace_lease(&self, node_ids: &[u32], lease: Lease) -> Result<i64> {
+        self.terms.current()?;
+        let (nodes, slots) = self.granted(node_ids)?;
+        let unused_from = self.terms.replace(&nodes, slots, &self.window_of(lease)?)?;
+        Ok(self.format.layout().second_from(unused_from))
+    }
+
+    /// Goes on in a forked child, with node ids and a window that were granted to it alone: none
+    /// of what its parent has or ever had. Call it once in each child, from one thread.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidLease`](crate::ErrorKind::InvalidLease): the generator was not made with
+    /// [`Builder::granted_lease`], or is of this process already, or the lease holds no whole tick
+    /// of the lifetime. [`LifetimeOver`](crate::ErrorKind::LifetimeOver): it begins after it.
+    /// [`InvalidNode`](crate::ErrorKind::InvalidNode): as for [`Builder::build`].
+    /// [`Closed`](crate::ErrorKind::Closed): before the fork.
+    pub fn begin_in_child(&self, node_ids: &[u32], lease: Lease) -> Result<()> {
+        let epoch = fork::life().epoch();
+        let (nodes, slots) = self.granted(node_ids)?;
+        self.terms.begin_in_child(epoch, &nodes, slots, self.window_of(lease)?)
+    }
+
+    /// Ends the generator for good: every later call that needs it open is
+    /// [`Closed`](crate::ErrorKind::Closed). For a granted lease, returns the first unix second in
+    /// which nothing was issued: from there on the lease may be given back. Does nothing, and
+    /// returns `None`, in a forked child and the second time.
+    ///
+    /// ```
+    /// use randflake::{ErrorKind, Layout, Snowflake};
+    ///
+    /// let flake = Snowflake::new(3, Layout::sonyflake2())?;
+    /// let id = flake.generate()?;
+    /// flake.close();
+    /// assert_eq!(flake.generate().unwrap_err().kind(), ErrorKind::Closed);
+    /// assert_eq!(flake.inspect(id)?.node_id, 3); // still reads
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    pub fn close(&self) -> Option<i64> {
+        // First, so that whoever finds it closed may hand the node ids over, whichever thread closed it.
+        if let Some(held) = &self.held {
+            held.release();
+        }
+        let term = self.terms.close()?;
+        // A word shared with other generators goes on.
+        (self.ownership == Ownership::Granted)
+            .then(|| self.format.layout().second_from(term.word.seal()))
     }
 }
 
 impl<F: Format, C: Clock> Generator<F, C> {
-    /// Generates an id.
     #[allow(clippy::inline_always, reason = "left to the compiler, an id takes a fifth longer")]
     #[inline(always)]
-    pub(crate) fn generate(&self) -> Result<i64> {
+    fn generate_i64(&self) -> Result<i64> {
         let usual = match self.format.buffer() {
             Some(buffer) => self.pop_from(buffer),
             None => self.claim_next(),
@@ -265,12 +400,6 @@ impl<F: Format, C: Clock> Generator<F, C> {
         Ok(id[0])
     }
 
-    /// Fills a slice with ids, in the order in which they are claimed. After an error it is
-    /// zeroed.
-    pub(crate) fn fill(&self, ids: &mut [i64], reach: Reach) -> Result<()> {
-        self.fill_or_burn(ids, reach).inspect_err(|_| ids.fill(0))
-    }
-
     fn fill_or_burn(&self, ids: &mut [i64], reach: Reach) -> Result<()> {
         let mut patience = self.patience_for(ids.len() as u64, reach)?;
         let mut filled = 0;
@@ -278,39 +407,6 @@ impl<F: Format, C: Clock> Generator<F, C> {
             filled += self.fill_some(&mut ids[filled..], false, &mut patience)?;
         }
         Ok(())
-    }
-
-    /// Checks whether a batch would be refused before anything is claimed. Claims nothing. An
-    /// injected clock is not asked, and so only the size counts.
-    pub(crate) fn check_fill(&self, count: usize, reach: Reach) -> Result<()> {
-        let want = count as u64;
-        let patience = self.patience_for(want, reach)?;
-        let mut read_again = false;
-        while want > 0 && self.clock.is_system() {
-            let term = self.terms.current()?;
-            let Some(State { seen, .. }) = State::read(term, None) else { continue };
-            let now = self.format.look(&self.clock)?;
-            let (kind, all_in, helps) =
-                match plan(self.format.layout(), term, seen, now, self.max_drift, want, reach)? {
-                    Plan::Claim { rest_in, .. } => (ErrorKind::SequenceExhausted, rest_in, true),
-                    Plan::Wait { kind: ErrorKind::ClockMovedBack, .. } if !read_again => {
-                        read_again = true;
-                        continue;
-                    }
-                    Plan::Wait { kind, all_in, helps, .. } => (kind, all_in, helps),
-                };
-            if !helps || all_in > patience.left {
-                return Err(refused(kind, patience.retry_after(all_in, want)));
-            }
-            break;
-        }
-        Ok(())
-    }
-
-    /// Returns the whole ticks that so many ids take for themselves.
-    pub(crate) fn time_for(&self, count: usize) -> Duration {
-        let slots = self.terms.peek().map_or(u64::MAX, |term| term.word.slots());
-        Pace { layout: self.format.layout(), slots }.time_for(count as u64)
     }
 
     /// Returns how long a batch may wait, unless it is too large for that.
@@ -342,79 +438,6 @@ impl<F: Format, C: Clock> Generator<F, C> {
         Ok(Patience::new(self.max_wait, want, Some(pace), reach))
     }
 
-    /// Returns how long to wait until an id can be had: zero if now. Claims nothing.
-    pub(crate) fn ready_in(&self) -> Result<Duration> {
-        let mut read_again = false;
-        loop {
-            let term = self.terms.current()?;
-            let magazine = self.format.buffer().and_then(Buffer::take);
-            let Some(State { seen, .. }) = State::read(term, magazine.as_ref()) else {
-                continue;
-            };
-            let (layout, now) = (self.format.layout(), self.clock.now()?);
-            match plan(layout, term, seen, now, self.max_drift, 1, Reach::Lease)? {
-                Plan::Claim { .. } => return Ok(Duration::ZERO),
-                Plan::Wait { kind: ErrorKind::ClockMovedBack, .. } if !read_again => {
-                    read_again = true;
-                }
-                Plan::Wait { first_in, helps: true, .. } => return Ok(first_in),
-                Plan::Wait { kind, first_in, .. } => return Err(refused(kind, first_in)),
-            }
-        }
-    }
-
-    /// Returns the clock.
-    pub(crate) fn clock(&self) -> &C {
-        &self.clock
-    }
-
-    /// Returns the node ids, sorted; none once closed.
-    pub(crate) fn node_ids(&self) -> &[u32] {
-        self.terms.node_ids()
-    }
-
-    /// Returns the lease, if there is one and the generator is open.
-    pub(crate) fn lease(&self) -> Option<Lease> {
-        let term = self.terms.peek().filter(|_| self.ownership != Ownership::ByHand)?;
-        let layout = self.format.layout();
-        Lease::new(layout.second_of(term.start), layout.second_from(term.end_exclusive())).ok()
-    }
-
-    /// Raises the end of the lease to a unix second.
-    pub(crate) fn extend_lease(&self, end_exclusive: i64) -> Result<()> {
-        let term = self.terms.current()?;
-        if self.ownership == Ownership::ByHand {
-            return Err(Error::new(
-                ErrorKind::InvalidLease,
-                "this generator was made without a lease, so there is none to extend",
-            ));
-        }
-        let layout = self.format.layout();
-        Lease::new(layout.second_of(0).max(layout::EPOCH), end_exclusive)?;
-        // An earlier one changes nothing, whatever ticks it cuts in two.
-        if end_exclusive > layout.second_from(term.end_exclusive()) {
-            let longer = Lease::new(layout.second_of(term.start), end_exclusive)?;
-            term.extend(self.window_of(longer)?.end);
-        }
-        Ok(())
-    }
-
-    /// Goes over to other node ids or another window. Returns the first unix second in which
-    /// nothing was issued under the old lease.
-    pub(crate) fn replace_lease(&self, node_ids: &[u32], lease: Lease) -> Result<i64> {
-        self.terms.current()?;
-        let (nodes, slots) = self.granted(node_ids)?;
-        let unused_from = self.terms.replace(&nodes, slots, &self.window_of(lease)?)?;
-        Ok(self.format.layout().second_from(unused_from))
-    }
-
-    /// Goes on in a forked child, with node ids and a window that were granted to it alone.
-    pub(crate) fn begin_in_child(&self, node_ids: &[u32], lease: Lease) -> Result<()> {
-        let epoch = fork::life().epoch();
-        let (nodes, slots) = self.granted(node_ids)?;
-        self.terms.begin_in_child(epoch, &nodes, slots, self.window_of(lease)?)
-    }
-
     fn window_of(&self, lease: Lease) -> Result<Range<u64>> {
         self.ownership.window_of(self.format.layout(), lease)
     }
@@ -434,19 +457,6 @@ impl<F: Format, C: Clock> Generator<F, C> {
             ErrorKind::InvalidLease,
             "only a lease that a coordinator granted to this generator can be replaced",
         ))
-    }
-
-    /// Ends the generator for good. For a granted lease, returns the first unix second in which
-    /// nothing was issued.
-    pub(crate) fn close(&self) -> Option<i64> {
-        // First, so that whoever finds it closed may hand the node ids over, whichever thread closed it.
-        if let Some(held) = &self.held {
-            held.release();
-        }
-        let term = self.terms.close()?;
-        // A word shared with other generators goes on.
-        (self.ownership == Ownership::Granted)
-            .then(|| self.format.layout().second_from(term.word.seal()))
     }
 
     /// Fills the front of `ids` with at least one id: with all that the ticks up to
@@ -809,52 +819,6 @@ fn plan(
     })
 }
 
-/// Checks the longest wait of a generator that is yet to be made.
-///
-/// # Errors
-///
-/// [`InvalidArgument`](ErrorKind::InvalidArgument): it is longer than a day.
-///
-/// ```
-/// use std::time::Duration;
-///
-/// assert!(randflake::check_max_wait(Duration::from_secs(86_401)).is_err());
-/// # randflake::check_max_wait(Duration::from_secs(86_400))?;
-/// # Ok::<(), randflake::Error>(())
-/// ```
-pub fn check_max_wait(max_wait: Duration) -> Result<()> {
-    if max_wait > MAX_WAIT {
-        return Err(Error::invalid_max_wait(max_wait.as_secs_f64()));
-    }
-    Ok(())
-}
-
-impl Error {
-    /// Makes the error of a `max_wait` outside its range; `got` in seconds.
-    #[cold]
-    #[must_use]
-    pub fn invalid_max_wait(got: impl fmt::Display) -> Self {
-        let max = MAX_WAIT.as_secs();
-        Self::new(
-            ErrorKind::InvalidArgument,
-            format!("the longest wait (max_wait) must be between 0 and {max} seconds, got {got}"),
-        )
-    }
-
-    /// Makes the error of a `max_drift` outside its range.
-    #[cold]
-    #[must_use]
-    pub fn invalid_max_drift(got: impl fmt::Display) -> Self {
-        Self::new(
-            ErrorKind::InvalidArgument,
-            format!(
-                "the largest drift (max_drift) must be between 0 and {} whole seconds, got {got}",
-                Lease::MAX_DRIFT
-            ),
-        )
-    }
-}
-
 /// Notes node ids that a coordinator granted.
 fn grant(registered: &NodeIds, nodes: &[u32]) -> Result<()> {
     match *registered.grant(nodes) {
@@ -913,8 +877,11 @@ fn refused(kind: ErrorKind, retry_after: Duration) -> Error {
     Error::new(kind, message).with_retry_after(retry_after)
 }
 
-impl<F, C> fmt::Debug for Generator<F, C> {
+impl<F: Format, C> fmt::Debug for Generator<F, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.terms.node_ids()).finish()
+        f.debug_struct(F::GENERATOR)
+            .field("layout", &self.format.layout().name())
+            .field("node_ids", &self.terms.node_ids())
+            .finish_non_exhaustive()
     }
 }

@@ -45,6 +45,7 @@ mod cloak;
 mod clock;
 mod error;
 mod fork;
+mod format;
 mod generator;
 mod id;
 mod inspector;
@@ -67,16 +68,17 @@ pub use crate::{
     clock::{Clock, SystemClock, unix_nanos},
     error::{Error, ErrorKind, Result},
     fork::ProcessLife,
-    generator::{Reach, check_max_wait},
+    format::Format,
+    generator::{Builder, Generator, Reach, check_max_wait},
     id::Id,
     inspector::Inspector,
     layout::{CustomLayout, Field, Layout, RawParts, Sequence},
     lease::Lease,
     parts::Parts,
-    randflake::{Builder, Randflake},
+    randflake::{Encrypted, Randflake},
     registry::NodeIds,
     secret::Secret,
-    snowflake::{Snowflake, SnowflakeBuilder},
+    snowflake::{Plain, Snowflake},
 };
 
 #[cfg(doctest)]

@@ -7,7 +7,7 @@ use std::{
 };
 
 use randflake::{
-    Builder, Clock, Error, ErrorKind, Id, Inspector, Lease, Randflake, Result, Secret,
+    Builder, Clock, Encrypted, Error, ErrorKind, Id, Inspector, Lease, Randflake, Result, Secret,
     layout::{EPOCH, LIFETIME_END},
     unix_nanos,
 };
@@ -20,7 +20,7 @@ fn kind<T>(result: Result<T>) -> Result<(), ErrorKind> {
     result.map(drop).map_err(|error| error.kind())
 }
 
-fn builder() -> Builder {
+fn builder() -> Builder<Encrypted> {
     Randflake::builder(&SECRET.parse().expect("hex"))
 }
 

@@ -42,8 +42,8 @@ mod linux {
     };
 
     use randflake::{
-        Builder, Clock, ErrorKind, Id, Layout, Lease, NodeIds, Randflake, Result, Secret,
-        Snowflake, SystemClock,
+        Builder, Clock, Encrypted, ErrorKind, Id, Layout, Lease, NodeIds, Randflake, Result,
+        Secret, Snowflake, SystemClock,
     };
 
     use crate::child::{Fork, in_child, libc_fork};
@@ -54,7 +54,7 @@ mod linux {
         result.map(drop).map_err(|error| error.kind())
     }
 
-    fn builder(secret: &Secret) -> Builder {
+    fn builder(secret: &Secret) -> Builder<Encrypted> {
         Randflake::builder(secret).restart_safe(false)
     }
 

@@ -21,8 +21,10 @@ mod linux {
     };
 
     use randflake::{
-        Builder, Clock, Error, ErrorKind, Lease, Randflake, Result, Secret, SystemClock,
+        Clock, Encrypted, Error, ErrorKind, Lease, Randflake, Result, Secret, SystemClock,
     };
+
+    type Builder = randflake::Builder<Encrypted>;
 
     /// At which allocation from now on to fork; 0: not at all.
     static FORK_AT: AtomicU32 = AtomicU32::new(0);

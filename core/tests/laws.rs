@@ -506,7 +506,7 @@ fn the_largest_node_list_works() {
 }
 
 /// A builder whose generators issue at once: their secrets are fresh, so nothing can repeat.
-fn builder(secret: &Secret) -> randflake::Builder {
+fn builder(secret: &Secret) -> randflake::Builder<randflake::Encrypted> {
     Randflake::builder(secret).restart_safe(false)
 }
 

@@ -54,7 +54,7 @@ fn flake(node_ids: &[u32], window: Range<i64>) -> (Flake, Arc<AtomicI64>) {
 
 /// Claims all but `left` slots of the current second.
 fn use_up_all_but(left: u64, flake: &Flake) {
-    let word = &flake.generator.terms.current().expect("open").word;
+    let word = &flake.terms.current().expect("open").word;
     let Reading::Open(seen) = word.read() else { panic!("an open word") };
     assert!(word.claim(seen, seen, word.slots() - left));
 }
@@ -133,7 +133,7 @@ fn a_second_that_is_used_up_by_two_threads() {
     model(|| {
         let (flake, _) = flake(&[1], T..T + 10);
         let mut parts = generate(&flake, 2);
-        let word = &flake.generator.terms.current().expect("open").word;
+        let word = &flake.terms.current().expect("open").word;
         let Reading::Open(seen) = word.read() else { panic!("an open word") };
         assert!(word.claim(seen, seen, word.slots() - seen.slot));
         // One id is left, in the slot of this thread: one of the two gets it.

@@ -1,0 +1,279 @@
+//! What a generator is made with.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use super::{Generator, Ownership, before_epoch, grant};
+use crate::{
+    Clock, Error, ErrorKind, Format, Lease, Result, SystemClock, fork,
+    term::{Term, Terms},
+    word::Word,
+};
+
+/// Longest `max_wait`: a day.
+const MAX_WAIT: Duration = Duration::from_secs(86_400);
+
+/// What a [`Generator`] is made with; see [`Randflake::builder`](crate::Randflake::builder) and
+/// [`Snowflake::builder`](crate::Snowflake::builder).
+pub struct Builder<F: Format, C = SystemClock> {
+    config: F::Config,
+    node_ids: Vec<u32>,
+    lease: Option<(Lease, Ownership)>,
+    max_wait: Duration,
+    max_drift: u32,
+    restart_safe: bool,
+    clock: C,
+}
+
+impl<F: Format> Builder<F> {
+    /// Starts to describe a generator of any format.
+    #[must_use]
+    pub fn new(config: F::Config) -> Self {
+        Self {
+            config,
+            node_ids: Vec::new(),
+            lease: None,
+            max_wait: Duration::from_secs(1),
+            max_drift: 0,
+            restart_safe: true,
+            clock: SystemClock,
+        }
+    }
+}
+
+impl<F: Format, C: Clock> Builder<F, C> {
+    /// Adds a node id, 0 to [`Layout::max_node_id`](crate::Layout::max_node_id): for `Randflake`
+    /// 131 071. A layout without node ids needs none.
+    #[must_use]
+    pub fn node_id(self, node_id: u32) -> Self {
+        self.node_ids([node_id])
+    }
+
+    /// Adds node ids: k of them give k times
+    /// [`Layout::ids_per_node`](crate::Layout::ids_per_node) ids a tick, for `Randflake` k times
+    /// 131 072 a second. At most [`Layout::max_nodes`](crate::Layout::max_nodes), for `Randflake`
+    /// 16 384; each once.
+    #[must_use]
+    pub fn node_ids(mut self, node_ids: impl IntoIterator<Item = u32>) -> Self {
+        self.node_ids.extend(node_ids);
+        self
+    }
+
+    /// Lets the generator stamp only ticks that lie in the seconds of this lease, and lets
+    /// [`Generator::extend_lease`] raise its end. One lease serves one process life.
+    ///
+    /// ```
+    /// use randflake::{Layout, Lease, Snowflake};
+    ///
+    /// let noon = 1_763_640_000;
+    /// let flake = Snowflake::builder(Layout::twitter())
+    ///     .node_id(1)
+    ///     .lease(Lease::new(noon, noon + 300)?)
+    ///     .max_drift(2) // a burst may borrow two seconds' worth of milliseconds
+    ///     .clock(move || noon * 1_000_000_000)
+    ///     .build()?;
+    /// flake.extend_lease(noon + 600)?;
+    /// assert_eq!(flake.lease(), Some(Lease::new(noon, noon + 600)?));
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    #[must_use]
+    pub fn lease(mut self, lease: Lease) -> Self {
+        self.lease = Some((lease, Ownership::OwnLease));
+        self
+    }
+
+    /// Like [`lease`](Self::lease), for a lease that a coordinator has granted to this one
+    /// generator: nobody else, in this process either, has a lease of these node ids over these
+    /// seconds. What of them lies outside the lifetime of the layout is left out.
+    /// [`Generator::replace_lease`] can then change nodes and window.
+    #[must_use]
+    pub fn granted_lease(mut self, lease: Lease) -> Self {
+        self.lease = Some((lease, Ownership::Granted));
+        self
+    }
+
+    /// Sets how long a call may wait in all, 0 to 86 400 seconds; 1 second unless set. Zero never
+    /// waits. The ticks that a batch needs for its size are granted besides, unless it is zero.
+    #[must_use]
+    pub fn max_wait(mut self, max_wait: Duration) -> Self {
+        self.max_wait = max_wait;
+        self
+    }
+
+    /// Sets how many whole seconds ahead of the clock ids may be stamped, 0 to 3 600; 0 unless
+    /// set, since ids that run ahead are out of order with those of other nodes. It absorbs clocks
+    /// that step back and lets a burst borrow coming ticks. Needs a lease: without one a restart
+    /// would repeat the borrowed ticks.
+    #[must_use]
+    pub fn max_drift(mut self, seconds: u32) -> Self {
+        self.max_drift = seconds;
+        self
+    }
+
+    /// Sets whether a generator without a lease skips the rest of the tick in which it is made;
+    /// true unless set. Whoever had its node id before, an earlier process or another one that
+    /// handed it over, may have ended in that tick. It is not skipped where a generator of this
+    /// process without a lease has the same node ids, was made in an earlier tick and is open.
+    /// Has no effect with a lease, which starts where it says, or with an injected clock.
+    #[must_use]
+    pub fn restart_safe(mut self, restart_safe: bool) -> Self {
+        self.restart_safe = restart_safe;
+        self
+    }
+
+    /// Injects a clock, for tests. The generator then shares no record of issued ids with others.
+    #[must_use]
+    pub fn clock<D: Clock>(self, clock: D) -> Builder<F, D> {
+        Builder {
+            clock,
+            config: self.config,
+            node_ids: self.node_ids,
+            lease: self.lease,
+            max_wait: self.max_wait,
+            max_drift: self.max_drift,
+            restart_safe: self.restart_safe,
+        }
+    }
+
+    /// Makes the generator.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidNode`](crate::ErrorKind::InvalidNode): no node id, one out of range, one listed
+    /// twice, or too many.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument): `max_wait` or `max_drift` out of
+    /// range, or `max_drift` without a lease.
+    /// [`InvalidLease`](crate::ErrorKind::InvalidLease): the lease lies outside the lifetime of
+    /// the layout, or holds no whole tick.
+    /// [`LifetimeOver`](crate::ErrorKind::LifetimeOver), [`NodeInUse`](crate::ErrorKind::NodeInUse),
+    /// [`Forked`](crate::ErrorKind::Forked): see [`Snowflake::new`](crate::Snowflake::new).
+    pub fn build(mut self) -> Result<Generator<F, C>> {
+        // A fork from here on, by a signal handler, makes the generator the parent's.
+        let epoch = fork::life().epoch();
+        let format = F::new(&self.config);
+        format.check(&self.clock)?;
+        let layout = *format.layout();
+        if layout.node_bits() == 0 && self.node_ids.is_empty() {
+            self.node_ids.push(0);
+        }
+        let nodes = layout.checked_nodes(&self.node_ids)?;
+        let slots = layout.slots_of(&nodes);
+        let ownership = self.lease.map_or(Ownership::ByHand, |(_, ownership)| ownership);
+        check_max_wait(self.max_wait)?;
+        if self.max_drift > Lease::MAX_DRIFT {
+            return Err(Error::invalid_max_drift(self.max_drift));
+        }
+        if ownership == Ownership::ByHand && self.max_drift > 0 {
+            return Err(Error::new(
+                ErrorKind::InvalidArgument,
+                format!(
+                    "the largest drift must be 0 without a lease, got {}: a restart would repeat \
+                     the seconds it ran ahead",
+                    self.max_drift
+                ),
+            ));
+        }
+        let window =
+            self.lease.map(|(lease, _)| ownership.window_of(&layout, lease)).transpose()?;
+        let registered = self.clock.is_system().then(|| F::node_ids_of(&self.config));
+        let record = match &registered {
+            Some(node_ids) if ownership == Ownership::Granted => {
+                grant(node_ids, &nodes)?;
+                None
+            }
+            Some(node_ids) => Some(node_ids.by_hand(&nodes, slots, epoch)?),
+            None => None,
+        };
+        let tick_after_now = || {
+            let now = self.clock.now()?;
+            match layout.tick_at(now, 0) {
+                Some((tick, _)) => Ok(tick + 1),
+                // A machine without a clock of its own starts in 1970. Which tick it is, and whether
+                // an earlier life had it, shows when the clock has been set.
+                None if self.restart_safe => Err(before_epoch(&layout, now)),
+                None => Ok(0),
+            }
+        };
+        let held = record
+            .filter(|_| ownership == Ownership::ByHand)
+            .map(|record| record.hold(tick_after_now))
+            .transpose()?;
+        let window = window.unwrap_or_else(|| {
+            let start = held.as_ref().filter(|_| self.restart_safe).map_or(0, |held| held.from);
+            start..layout.lifetime()
+        });
+        if window.is_empty() {
+            return Err(layout.lifetime_over());
+        }
+        let word = record.map_or_else(
+            || Arc::new(Word::new(slots, window.start)),
+            |record| Arc::clone(&record.word),
+        );
+        let first = Term::new(epoch, nodes.into(), window, word);
+        first.check_life()?;
+        Ok(Generator {
+            format,
+            terms: Terms::new(first),
+            ownership,
+            registered,
+            held,
+            max_wait: self.max_wait,
+            max_drift: layout.ticks_in(self.max_drift),
+            clock: self.clock,
+        })
+    }
+}
+
+impl<F: Format, C> fmt::Debug for Builder<F, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("layout", &F::layout_of(&self.config).name())
+            .field("node_ids", &self.node_ids)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Checks the longest wait of a generator that is yet to be made.
+///
+/// # Errors
+///
+/// [`InvalidArgument`](ErrorKind::InvalidArgument): it is longer than a day.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// assert!(randflake::check_max_wait(Duration::from_secs(86_401)).is_err());
+/// # randflake::check_max_wait(Duration::from_secs(86_400))?;
+/// # Ok::<(), randflake::Error>(())
+/// ```
+pub fn check_max_wait(max_wait: Duration) -> Result<()> {
+    if max_wait > MAX_WAIT {
+        return Err(Error::invalid_max_wait(max_wait.as_secs_f64()));
+    }
+    Ok(())
+}
+
+impl Error {
+    /// Makes the error of a `max_wait` outside its range; `got` in seconds.
+    #[cold]
+    #[must_use]
+    pub fn invalid_max_wait(got: impl fmt::Display) -> Self {
+        let max = MAX_WAIT.as_secs();
+        Self::new(
+            ErrorKind::InvalidArgument,
+            format!("the longest wait (max_wait) must be between 0 and {max} seconds, got {got}"),
+        )
+    }
+
+    /// Makes the error of a `max_drift` outside its range.
+    #[cold]
+    #[must_use]
+    pub fn invalid_max_drift(got: impl fmt::Display) -> Self {
+        Self::new(
+            ErrorKind::InvalidArgument,
+            format!(
+                "the largest drift (max_drift) must be between 0 and {} whole seconds, got {got}",
+                Lease::MAX_DRIFT
+            ),
+        )
+    }
+}
