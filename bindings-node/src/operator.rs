@@ -5,7 +5,7 @@ use std::sync::Arc;
 use randflake::Result;
 use randflake_leases::{
     LeaseStore, Namespace,
-    operator::{self, Cut, Listed, Node, Target},
+    operator::{self, Listed, Node, Shortened, Target},
 };
 
 use crate::{
@@ -98,7 +98,7 @@ fn ask<'call, T: Send + 'static>(
     js.promise(move || ask(&mut *location.open(&namespace)?), show)
 }
 
-fn end_of(js: Js<'_>, cut: Cut) -> Result<Value<'_>> {
+fn end_of(js: Js<'_>, cut: Shortened) -> Result<Value<'_>> {
     js.unix_second(cut.to)
 }
 

@@ -8,7 +8,7 @@ use clap::{Subcommand, error::ErrorKind as Wrong};
 use randflake::Error;
 use randflake_leases::{
     InitMode, LeaseStore, Namespace, NodeLease,
-    operator::{self, Cut, Listed, Node, Target},
+    operator::{self, Listed, Node, Shortened, Target},
 };
 
 use crate::{
@@ -363,7 +363,7 @@ impl Repair {
             utc(self.end.unwrap_or(furthest))
         ))?;
         let cut = operator::repair(&mut *store, target, self.end)?;
-        say_cut(&what, &cut)
+        say_shortened(&what, &cut)
     }
 }
 
@@ -379,7 +379,7 @@ impl Release {
             utc(seen.end_exclusive)
         ))?;
         let cut = operator::release_dead(&mut *store, seen)?;
-        say_cut(&format!("the end of node id {}", self.node), &cut)
+        say_shortened(&format!("the end of node id {}", self.node), &cut)
     }
 
     /// Returns the lease of the holder that was named.
@@ -436,7 +436,7 @@ fn say(what: &dyn std::fmt::Display) -> Result<(), Failure> {
     Ok(())
 }
 
-fn say_cut(what: &str, cut: &Cut) -> Result<(), Failure> {
+fn say_shortened(what: &str, cut: &Shortened) -> Result<(), Failure> {
     if cut.from == cut.to {
         return say(&format_args!("{what} stays at {}", utc(cut.to)));
     }

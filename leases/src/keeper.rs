@@ -49,7 +49,7 @@ use randflake::{ErrorKind, Lease, layout};
 
 use crate::{
     Acquire, Acquired, Error, NodeLease, Note, Operation, Release, Released, Renew, Renewed, Reply,
-    Result, Token, rules::skewed, store::random_bytes, window,
+    Result, Token, rules::skewed, token::random_bytes, window,
 };
 
 /// Shortest pause after a failure.

@@ -40,7 +40,7 @@ use randflake::{ErrorKind, Layout, Secret, layout};
 use crate::{
     Acquire, Acquired, Fence, Fenced, LeaseStore, Namespace, NodeLease, Note, Operation, Release,
     Released, Renew, Renewed, Result, Token,
-    operator::{Counts, Cut, List, Listed, NodeState, ReleaseDead, Repair, Target},
+    operator::{Counts, List, Listed, NodeState, ReleaseDead, Repair, Shortened, Target},
     window,
 };
 
@@ -165,13 +165,13 @@ impl<'a> Client<'a> {
             .expect("the store can list")
     }
 
-    fn repair(&mut self, target: Target, bound: Option<i64>) -> Result<Cut> {
+    fn repair(&mut self, target: Target, bound: Option<i64>) -> Result<Shortened> {
         let (token, client_now) = (Token::random(), self.subject.now());
         let request = Repair { token, target, bound, client_now };
         self.store.repair(&request)?.answer_to(token, Operation::Repair)
     }
 
-    fn release_dead(&mut self, lease: NodeLease, off: i64) -> Result<Cut> {
+    fn release_dead(&mut self, lease: NodeLease, off: i64) -> Result<Shortened> {
         let (token, client_now) = (Token::random(), self.subject.now() + off);
         let request = ReleaseDead { token, lease, client_now };
         self.store.release_dead(&request)?.answer_to(token, Operation::ReleaseDead)

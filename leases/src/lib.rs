@@ -16,15 +16,17 @@ pub mod laws;
 mod leased;
 mod location;
 mod memory;
+mod namespace;
 mod note;
 pub mod operator;
+mod protocol;
 pub mod remote;
 mod rules;
 #[cfg(test)]
 mod simulation;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-mod store;
+mod token;
 
 #[cfg(feature = "sqlite")]
 pub use crate::sqlite::SqliteStore;
@@ -33,12 +35,22 @@ pub use crate::{
     leased::{LeaseStatus, Leased, LeasedBuilder, leased, leased_snowflake},
     location::Location,
     memory::MemoryStore,
+    namespace::{InitMode, Limits, Namespace, NamespaceMetadata},
     note::Note,
-    store::{
-        Acquire, Acquired, Fence, Fenced, InitMode, LeaseStore, Limits, Made, Namespace, NodeLease,
-        Operation, Release, Released, Renew, Renewed, Reply, Token, window,
+    protocol::{
+        Acquire, Acquired, Fence, Fenced, LeaseStore, NodeLease, Operation, Release, Released,
+        Renew, Renewed, Reply, Request, window,
     },
+    token::Token,
 };
+
+#[cfg(feature = "sqlite")]
+pub(crate) use crate::namespace::NamespaceMetadata as Made;
+
+#[cfg(feature = "sqlite")]
+mod store {
+    pub(crate) use crate::{namespace::FORMAT, token::random_bytes};
+}
 
 #[doc(no_inline)]
 pub use randflake::{Error, ErrorKind, Result};

@@ -7,10 +7,10 @@ use std::{
 use randflake::{Clock, SystemClock};
 
 use crate::{
-    Acquire, Acquired, Error, Fence, Fenced, LeaseStore, Made, Namespace, Release, Released, Renew,
-    Renewed, Reply, Result, Token,
+    Acquire, Acquired, Error, Fence, Fenced, LeaseStore, Namespace, NamespaceMetadata, Release,
+    Released, Renew, Renewed, Reply, Result, Token,
     fork::Life,
-    operator::{Cut, List, Listed, ReleaseDead, Repair, Target},
+    operator::{List, Listed, ReleaseDead, Repair, Shortened, Target},
     rules::{self, Quarantine, Row, Rows},
 };
 
@@ -44,7 +44,7 @@ pub struct MemoryStore {
 
 #[derive(Clone)]
 struct Space {
-    made: Made,
+    made: NamespaceMetadata,
     quarantine: Quarantine,
     rows: BTreeMap<u32, Row>,
 }
@@ -80,7 +80,7 @@ impl MemoryStore {
         }
         self.namespace.may_make()?;
         let mut space = Space {
-            made: Made::new(&self.namespace),
+            made: NamespaceMetadata::new(&self.namespace),
             quarantine: Quarantine::default(),
             rows: BTreeMap::new(),
         };
@@ -160,7 +160,7 @@ impl LeaseStore for MemoryStore {
         .map(|outcome| request.reply(outcome))
     }
 
-    fn repair(&mut self, request: &Repair) -> Result<Reply<Cut>> {
+    fn repair(&mut self, request: &Repair) -> Result<Reply<Shortened>> {
         self.atomically(|space, now| {
             let limits = space.made.limits;
             match request.target {
@@ -178,7 +178,7 @@ impl LeaseStore for MemoryStore {
         .map(|outcome| request.reply(outcome))
     }
 
-    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Cut>> {
+    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>> {
         self.atomically(|space, now| {
             let limits = space.made.limits;
             rules::cut(&mut space.rows, now, request.lease.node_id, |node| {

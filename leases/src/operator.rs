@@ -27,6 +27,8 @@
 
 use randflake::SystemClock;
 
+#[cfg(feature = "sqlite")]
+pub(crate) use self::Shortened as Cut;
 use crate::{
     Error, Fence, Fenced, LeaseStore, Limits, NodeLease, Note, Operation, Reply, Result, Token,
     memory::unix_second, rules,
@@ -96,7 +98,7 @@ pub struct ReleaseDead {
 /// What came of a [`Repair`] or a [`ReleaseDead`]: an end before and after. They are the same
 /// where there was nothing to cut.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct Cut {
+pub struct Shortened {
     /// The store's clock.
     pub now: i64,
     /// The end that it had.
@@ -285,7 +287,7 @@ pub fn fence(store: &mut dyn LeaseStore) -> Result<Fenced> {
 
 /// Sets an end back that only a wrong clock can have set; see [`Repair`]. `INVALID_ARGUMENT` also
 /// where [most held ends are such](Listed::is_clock_doubtful) and no bound is given.
-pub fn repair(store: &mut dyn LeaseStore, target: Target, bound: Option<i64>) -> Result<Cut> {
+pub fn repair(store: &mut dyn LeaseStore, target: Target, bound: Option<i64>) -> Result<Shortened> {
     let listed = list(store)?;
     if bound.is_none() && listed.is_clock_doubtful() {
         return Err(Error::invalid_argument(format!(
@@ -303,7 +305,7 @@ pub fn repair(store: &mut dyn LeaseStore, target: Target, bound: Option<i64>) ->
 
 /// Releases a node id, whose lease was looked at, for a holder that is dead for sure; see
 /// [`ReleaseDead`].
-pub fn release_dead(store: &mut dyn LeaseStore, lease: NodeLease) -> Result<Cut> {
+pub fn release_dead(store: &mut dyn LeaseStore, lease: NodeLease) -> Result<Shortened> {
     let client_now = unix_second(&SystemClock)?;
     let request = |token| ReleaseDead { token, lease, client_now };
     ask(|token| store.release_dead(&request(token)), Operation::ReleaseDead)
@@ -312,25 +314,4 @@ pub fn release_dead(store: &mut dyn LeaseStore, lease: NodeLease) -> Result<Cut>
 fn ask<T>(ask: impl FnOnce(Token) -> Result<Reply<T>>, operation: Operation) -> Result<T> {
     let token = Token::random();
     ask(token)?.answer_to(token, operation)
-}
-
-impl List {
-    /// Binds an outcome to this request. For stores.
-    pub fn reply(&self, outcome: Listed) -> Reply<Listed> {
-        Reply::new(self.token, Operation::List, outcome)
-    }
-}
-
-impl Repair {
-    /// Binds an outcome to this request. For stores.
-    pub fn reply(&self, outcome: Cut) -> Reply<Cut> {
-        Reply::new(self.token, Operation::Repair, outcome)
-    }
-}
-
-impl ReleaseDead {
-    /// Binds an outcome to this request. For stores.
-    pub fn reply(&self, outcome: Cut) -> Reply<Cut> {
-        Reply::new(self.token, Operation::ReleaseDead, outcome)
-    }
 }

@@ -21,9 +21,9 @@ use std::collections::BTreeSet;
 use randflake::{ErrorKind, layout};
 
 use crate::{
-    Acquire, Acquired, Error, Fenced, Limits, Made, NodeLease, Note, Release, Released, Renew,
-    Renewed, Result, Token,
-    operator::{Cut, Listed, Node, ReleaseDead, Repair},
+    Acquire, Acquired, Error, Fenced, Limits, NamespaceMetadata, NodeLease, Note, Release,
+    Released, Renew, Renewed, Result, Token,
+    operator::{Listed, Node, ReleaseDead, Repair, Shortened},
 };
 
 /// Candidates looked at one by one before all rows are: of 131 072 node ids with nine in ten taken,
@@ -184,7 +184,12 @@ pub(crate) fn fence(
 }
 
 /// What an operator is shown of a store that is always the same one.
-pub(crate) fn listed(made: &Made, quarantine: Quarantine, now: i64, nodes: Vec<Node>) -> Listed {
+pub(crate) fn listed(
+    made: &NamespaceMetadata,
+    quarantine: Quarantine,
+    now: i64,
+    nodes: Vec<Node>,
+) -> Listed {
     Listed {
         now,
         has_clock: true,
@@ -205,11 +210,11 @@ pub(crate) fn cut<R: Rows>(
     now: i64,
     node_id: u32,
     change: impl FnOnce(&Node) -> Result<NodeLease>,
-) -> Result<Cut, R::Error> {
+) -> Result<Shortened, R::Error> {
     let row = rows.row(node_id)?.ok_or_else(|| never_leased(node_id))?;
     let NodeLease { start, end_exclusive, .. } = change(&row.node(node_id))?;
     rows.put(node_id, Row { start, end_exclusive, token: None, ..row })?;
-    Ok(Cut { now, from: row.end_exclusive, to: end_exclusive })
+    Ok(Shortened { now, from: row.end_exclusive, to: end_exclusive })
 }
 
 /// Returns the lease with an end that a right clock can have set.
@@ -229,11 +234,11 @@ pub(crate) fn repair_floor(
     last_grant: u32,
     request: &Repair,
     quarantine: Quarantine,
-) -> Result<(Quarantine, Cut)> {
+) -> Result<(Quarantine, Shortened)> {
     let furthest = furthest(limits, now).saturating_add(last_grant.into());
     let floor = lowered(limits, now, furthest, request, "the floor", quarantine.floor)?;
     let renew_above = quarantine.renew_above.min(floor - i64::from(limits.max_ttl));
-    let cut = Cut { now, from: quarantine.floor, to: floor };
+    let cut = Shortened { now, from: quarantine.floor, to: floor };
     Ok((Quarantine { floor, renew_above }, cut))
 }
 

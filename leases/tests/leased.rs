@@ -24,7 +24,7 @@ use randflake_leases::{
     MemoryStore, Namespace, Release, Released, Renew, Renewed, Reply,
     keeper::State,
     leased, leased_snowflake,
-    operator::{Cut, List, Listed, ReleaseDead, Repair},
+    operator::{List, Listed, ReleaseDead, Repair, Shortened},
 };
 
 use crate::common::Scratch;
@@ -82,10 +82,10 @@ impl LeaseStore for Shared {
     fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
         self.ask(|store| store.list(request))
     }
-    fn repair(&mut self, request: &Repair) -> Result<Reply<Cut>> {
+    fn repair(&mut self, request: &Repair) -> Result<Reply<Shortened>> {
         self.ask(|store| store.repair(request))
     }
-    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Cut>> {
+    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>> {
         self.ask(|store| store.release_dead(request))
     }
 }
@@ -255,10 +255,10 @@ impl LeaseStore for Brittle {
     fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
         self.0.list(request)
     }
-    fn repair(&mut self, request: &Repair) -> Result<Reply<Cut>> {
+    fn repair(&mut self, request: &Repair) -> Result<Reply<Shortened>> {
         self.0.repair(request)
     }
-    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Cut>> {
+    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>> {
         self.0.release_dead(request)
     }
 }

@@ -25,7 +25,7 @@ use randflake_leases::{
     Acquire, Acquired, Error, Fence, Fenced, InitMode, LeaseStore, Leased, Location, Namespace,
     NodeLease, Note, Operation, Release, Released, Renew, Renewed, Reply, Result, Token,
     laws::{self, Subject as _},
-    operator::{self, Cut, List, Listed, ReleaseDead, Repair, Target},
+    operator::{self, List, Listed, ReleaseDead, Repair, Shortened, Target},
     remote::{
         Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
     },
@@ -94,7 +94,7 @@ impl<S: LeaseStore> LeaseStore for Patient<S> {
         self.0.list(request)
     }
 
-    fn repair(&mut self, request: &Repair) -> Result<Reply<Cut>> {
+    fn repair(&mut self, request: &Repair) -> Result<Reply<Shortened>> {
         let mut request = request.clone();
         self.insist(request.client_now, |store, now| {
             request.client_now = now;
@@ -102,7 +102,7 @@ impl<S: LeaseStore> LeaseStore for Patient<S> {
         })
     }
 
-    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Cut>> {
+    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>> {
         let mut request = request.clone();
         self.insist(request.client_now, |store, now| {
             request.client_now = now;

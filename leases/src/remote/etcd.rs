@@ -22,9 +22,9 @@ use serde_json::{Value, json};
 
 use super::{Known, Line, Protocol, Response, Statement, TRIES, blocks, candidates, hex, unhex};
 use crate::{
-    Acquire, Acquired, Fenced, InitMode, Limits, Made, NodeLease, Note, Release, Released, Renew,
-    Renewed, Result, Token,
-    operator::{Cut, Listed, Node},
+    Acquire, Acquired, Fenced, InitMode, Limits, NamespaceMetadata, NodeLease, Note, Release,
+    Released, Renew, Renewed, Result, Token,
+    operator::{Listed, Node, Shortened},
     rules::{self, Quarantine},
 };
 
@@ -363,7 +363,7 @@ async fn put_quarantine(
     Ok(body.succeeded)
 }
 
-fn meta(made: &Made, incarnation: &str, quarantine: Quarantine) -> String {
+fn meta(made: &NamespaceMetadata, incarnation: &str, quarantine: Quarantine) -> String {
     json!({
         "format": made.format,
         "incarnation": incarnation,
@@ -379,10 +379,10 @@ fn meta(made: &Made, incarnation: &str, quarantine: Quarantine) -> String {
     .to_string()
 }
 
-fn parse_meta(text: &str) -> Option<(Made, String, Quarantine)> {
+fn parse_meta(text: &str) -> Option<(NamespaceMetadata, String, Quarantine)> {
     let meta: Value = serde_json::from_str(text).ok()?;
     let limit = |name: &str| u32::try_from(meta[name].as_u64()?).ok();
-    let made = Made {
+    let made = NamespaceMetadata {
         format: limit("format")?,
         limits: Limits {
             max_ttl: limit("max_ttl")?,
@@ -806,7 +806,7 @@ pub(super) async fn cut(
     node_id: u32,
     now: i64,
     change: impl Fn(Limits, i64, &Node) -> Result<NodeLease>,
-) -> Result<Cut> {
+) -> Result<Shortened> {
     let look = Look::Each(vec![node_id]);
     let mut rows = glance(of, line, &look, now).await?;
     let mut wanted = None;
@@ -824,7 +824,7 @@ pub(super) async fn cut(
         let NodeLease { start, end_exclusive, .. } = change(limits, store_now, &row.node(node_id))?;
         let free = Row { start, end_exclusive, token: None, before: end_exclusive, ..row };
         let after = write(of, line, &[(node_id, free)], &look, now).await?;
-        let cut = Cut { now: store_now, from: row.end_exclusive, to: end_exclusive };
+        let cut = Shortened { now: store_now, from: row.end_exclusive, to: end_exclusive };
         if after.written {
             of.state().rows.remove(&node_id);
             return Ok(cut);
@@ -840,8 +840,8 @@ pub(super) async fn cut_floor(
     of: &Protocol,
     line: &Line,
     now: i64,
-    change: impl Fn(Limits, i64, Quarantine) -> Result<(Quarantine, Cut)>,
-) -> Result<Cut> {
+    change: impl Fn(Limits, i64, Quarantine) -> Result<(Quarantine, Shortened)>,
+) -> Result<Shortened> {
     let mut wanted = None;
     for _ in 0..TRIES {
         let known = check(of, line, None, now).await?;

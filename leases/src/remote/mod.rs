@@ -32,11 +32,11 @@ pub use self::client::PostgresClient;
 #[cfg(feature = "redis")]
 pub use self::client::RedisClient;
 use crate::{
-    Acquire, Acquired, Error, ErrorKind, Fence, Fenced, InitMode, LeaseStore, Limits, Made,
-    Namespace, Release, Released, Renew, Renewed, Reply, Result, Token,
+    Acquire, Acquired, Error, ErrorKind, Fence, Fenced, InitMode, LeaseStore, Limits, Namespace,
+    NamespaceMetadata, Release, Released, Renew, Renewed, Reply, Result, Token,
     fork::Life,
     memory::unix_second,
-    operator::{Cut, List, Listed, Node, ReleaseDead, Repair, Target},
+    operator::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
     rules::{self, Quarantine},
 };
 
@@ -115,7 +115,7 @@ struct State {
 /// The namespace, as the server had it when it was last looked at.
 #[derive(Clone, Debug)]
 struct Known {
-    made: Made,
+    made: NamespaceMetadata,
     /// Which server, in which line of its history.
     incarnation: String,
     /// Redis: how many replicas must confirm a grant.
@@ -268,7 +268,7 @@ impl Protocol {
 
     /// See [`LeaseStore::repair`].
     #[must_use]
-    pub fn repair(&self, request: &Repair, now: i64) -> Call<Reply<Cut>> {
+    pub fn repair(&self, request: &Repair, now: i64) -> Call<Reply<Shortened>> {
         let (this, request) = (self.clone(), request.clone());
         Call::new(async move |line| {
             let of_node =
@@ -293,7 +293,7 @@ impl Protocol {
 
     /// See [`LeaseStore::release_dead`].
     #[must_use]
-    pub fn release_dead(&self, request: &ReleaseDead, now: i64) -> Call<Reply<Cut>> {
+    pub fn release_dead(&self, request: &ReleaseDead, now: i64) -> Call<Reply<Shortened>> {
         let (this, request) = (self.clone(), request.clone());
         Call::new(async move |line| {
             let change = |limits: Limits, now: i64, node: &Node| {
@@ -317,12 +317,12 @@ impl Protocol {
     }
 
     /// Returns the namespace as it is made now.
-    fn to_make(&self) -> Made {
+    fn to_make(&self) -> NamespaceMetadata {
         let mut namespace = self.namespace.clone();
         if let Some(limits) = self.state().followed {
             namespace.succeed(limits);
         }
-        Made::new(&namespace)
+        NamespaceMetadata::new(&namespace)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -588,11 +588,11 @@ impl<C: Client> LeaseStore for RemoteStore<C> {
         self.drive(|protocol, now| protocol.list(request, now))
     }
 
-    fn repair(&mut self, request: &Repair) -> Result<Reply<Cut>> {
+    fn repair(&mut self, request: &Repair) -> Result<Reply<Shortened>> {
         self.drive(|protocol, now| protocol.repair(request, now))
     }
 
-    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Cut>> {
+    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>> {
         self.drive(|protocol, now| protocol.release_dead(request, now))
     }
 

@@ -8,9 +8,9 @@ use super::{
     hex, unhex,
 };
 use crate::{
-    Acquire, Acquired, Error, ErrorKind, Fenced, InitMode, Limits, Made, NodeLease, Note, Release,
-    Released, Renew, Renewed, Result, Token,
-    operator::{Cut, List, Listed, Node},
+    Acquire, Acquired, Error, ErrorKind, Fenced, InitMode, Limits, NamespaceMetadata, NodeLease,
+    Note, Release, Released, Renew, Renewed, Result, Token,
+    operator::{List, Listed, Node, Shortened},
     rules::{self, Quarantine},
 };
 
@@ -312,7 +312,7 @@ pub(super) async fn check(
     Err(of.unavailable("it asks to repeat the same statement again and again"))
 }
 
-fn create(of: &Protocol, token: Token, made: &Made, init_mode: InitMode) -> Statement {
+fn create(of: &Protocol, token: Token, made: &NamespaceMetadata, init_mode: InitMode) -> Statement {
     let Limits { max_ttl, max_skew, max_node_id } = made.limits;
     let mut rest: Vec<String> =
         [max_ttl, max_skew, max_node_id].iter().map(ToString::to_string).collect();
@@ -322,10 +322,10 @@ fn create(of: &Protocol, token: Token, made: &Made, init_mode: InitMode) -> Stat
     statement(of, Kind::Create, token, rest)
 }
 
-fn made(of: &Protocol, cells: &[String; 7]) -> Result<Made> {
+fn made(of: &Protocol, cells: &[String; 7]) -> Result<NamespaceMetadata> {
     let [format, max_ttl, max_skew, max_node_id, layout, salt, key_check] = cells;
     let limit = |cell: &String| cell.parse().map_err(|_| of.malformed("a limit"));
-    Ok(Made {
+    Ok(NamespaceMetadata {
         format: limit(format)?,
         limits: Limits {
             max_ttl: limit(max_ttl)?,
@@ -691,7 +691,7 @@ pub(super) async fn cut(
     token: Token,
     node_id: u32,
     change: impl Fn(Limits, i64, &Node) -> Result<NodeLease>,
-) -> Result<Cut> {
+) -> Result<Shortened> {
     let mut wanted = None;
     for _ in 0..TRIES {
         let listed = list(of, line, &List { token, node_id: Some(node_id) }).await?;
@@ -705,7 +705,7 @@ pub(super) async fn cut(
         let (from, to) = (node.lease.end_exclusive, lease.end_exclusive);
         let rest = [node.lease.start, from, lease.start, to].map(|second| second.to_string());
         let rest = [vec![node_id.to_string()], rest.to_vec()].concat();
-        let cut = Cut { now: listed.now, from, to };
+        let cut = Shortened { now: listed.now, from, to };
         if compared(of, line, Kind::Cut, token, rest).await? {
             return Ok(cut);
         }
@@ -719,8 +719,8 @@ pub(super) async fn cut_floor(
     of: &Protocol,
     line: &Line,
     token: Token,
-    change: impl Fn(Limits, i64, Quarantine) -> Result<(Quarantine, Cut)>,
-) -> Result<Cut> {
+    change: impl Fn(Limits, i64, Quarantine) -> Result<(Quarantine, Shortened)>,
+) -> Result<Shortened> {
     let mut wanted = None;
     for _ in 0..TRIES {
         let listed = list(of, line, &List { token, node_id: Some(0) }).await?;

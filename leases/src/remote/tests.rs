@@ -40,7 +40,7 @@ fn rows<const N: usize>(row: [&str; N]) -> Response {
 }
 
 /// Answers a check with what a namespace of ours looks like.
-fn checked(made: &Made, token: &str) -> Response {
+fn checked(made: &NamespaceMetadata, token: &str) -> Response {
     let (salt, key_check) = (hex(&made.salt), hex(&made.key_check));
     let now = NOW.to_string();
     let max_node_id = layout::MAX_NODE_ID.to_string();
@@ -77,7 +77,7 @@ fn protocols() -> [Protocol; 2] {
 
 /// Lets a store acquire whose server answers well but for the acquire.
 fn acquire(protocol: &Protocol, answer: impl Fn(&str) -> Response) -> Result<Acquired> {
-    let made = Made::new(&namespace());
+    let made = NamespaceMetadata::new(&namespace());
     let request = request();
     let reply = converse(protocol.acquire(&request, NOW), |_, statement| {
         let (operation, token) = echo(statement);
@@ -184,7 +184,7 @@ fn answers_of_etcd_that_make_no_sense_are_failures() {
         let header = json!({"cluster_id": "1", "revision": "7"});
         json!({"header": header, "responses": [{"response_range": {"kvs": pairs}}]}).to_string()
     };
-    let made = Made::new(&namespace());
+    let made = NamespaceMetadata::new(&namespace());
     let meta = json!({
         "format": 1, "incarnation": "1", "floor": 0, "renew_above": 0, "max_ttl": 300, "max_skew": 5,
         "max_node_id": layout::MAX_NODE_ID, "layout": made.layout, "salt": hex(&made.salt),
@@ -268,7 +268,7 @@ fn the_date_of_an_answer_is_read() {
 /// What is renewed while an operator decides is not what was looked at: nothing is written.
 #[test]
 fn an_operator_changes_only_what_was_looked_at() {
-    let made = Made::new(&namespace());
+    let made = NamespaceMetadata::new(&namespace());
     let lease = crate::NodeLease { node_id: 77, start: NOW - 5, end_exclusive: NOW + 298 };
     let request = ReleaseDead { token: Token::random(), lease, client_now: NOW };
     for protocol in protocols() {
@@ -341,7 +341,7 @@ fn no_answer_is_a_panic() {
         "noeviction",
         "{}",
     ];
-    let made = Made::new(&namespace());
+    let made = NamespaceMetadata::new(&namespace());
     let protocols = || {
         let create = |protocol: Protocol| protocol.create(true).expect("may be made");
         [
@@ -458,7 +458,7 @@ fn the_script_knows_how_long_another_master_may_grant() {
 /// Of an answer that was not confirmed, only a grant is lost.
 #[test]
 fn a_grant_counts_when_it_is_confirmed() {
-    let made = Made::new(&namespace());
+    let made = NamespaceMetadata::new(&namespace());
     let granted = ["OK", "1763640000", "", "77", "1763639995", "1763640300"];
     let busy = ["BUSY", "1763640000", "", "", "", ""];
     for (confirmed, row, counts) in [

@@ -1,0 +1,443 @@
+//! Which leases of a store: a namespace, its bounds, and what the store keeps of it.
+
+use std::{fmt, str::FromStr};
+
+use randflake::{Layout, Secret};
+
+use crate::{Error, ErrorKind, Result, token::random_bytes};
+
+/// Version of what a store keeps of a namespace.
+pub(crate) const FORMAT: u32 = 1;
+
+/// The leases of one secret or one layout in a store. A store can hold several namespaces, whose
+/// node ids are independent of each other.
+///
+/// The limits apply when the namespace is created; afterwards those that the store has saved apply.
+///
+/// ```
+/// use randflake::Secret;
+/// use randflake_leases::Namespace;
+///
+/// let orders = Namespace::new("orders", &Secret::random())?.max_ttl(600)?;
+/// assert_eq!((orders.name(), orders.limits().max_ttl), ("orders", 600));
+/// # Ok::<(), randflake_leases::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Namespace {
+    name: String,
+    owner: Owner,
+    limits: Limits,
+}
+
+/// Whose node ids a namespace leases.
+#[derive(Clone, Debug)]
+enum Owner {
+    /// Generators with this secret, of Randflake's layout.
+    Secret(Secret),
+    /// Generators of this layout, without a secret.
+    Layout(Layout),
+    /// Unknown: an operator takes the namespace that has the name, leases nothing and creates nothing.
+    Operator,
+}
+
+/// The bounds of a namespace, kept in the store.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Limits {
+    /// Longest lease, in seconds.
+    pub max_ttl: u32,
+    /// Largest difference between two clocks, in seconds; a lease is at least six times as long.
+    pub max_skew: u32,
+    /// Largest node id.
+    pub max_node_id: u32,
+}
+
+impl Namespace {
+    /// Longest name, in bytes.
+    pub const MAX_NAME: usize = 200;
+
+    /// Longest lease, in seconds, unless [`Namespace::max_ttl`] sets another.
+    pub const MAX_TTL: u32 = 300;
+
+    /// Names a namespace: 1 to 200 bytes, no control characters. Leases last 300 seconds at most,
+    /// clocks may differ by 5 seconds, and all 131 072 node ids can be leased.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: another name.
+    pub fn new(name: impl Into<String>, secret: &Secret) -> Result<Self> {
+        Self::named(name.into(), Owner::Secret(secret.clone()))
+    }
+
+    /// Names a namespace for unencrypted ids of a layout, with the defaults of [`Namespace::new`].
+    /// All node ids of the layout can be leased, or the lowest 131 072. There is no secret to compare.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: another name, or a layout without node ids.
+    ///
+    /// ```
+    /// use randflake::Layout;
+    /// use randflake_leases::Namespace;
+    ///
+    /// let posts = Namespace::for_layout("posts", Layout::twitter())?;
+    /// assert_eq!(posts.limits().max_node_id, 1023);
+    /// assert!(posts.max_node_id(1024).is_err());
+    /// assert!(Namespace::for_layout("posts", Layout::simpleflake()).is_err());
+    /// # Ok::<(), randflake_leases::Error>(())
+    /// ```
+    pub fn for_layout(name: impl Into<String>, layout: Layout) -> Result<Self> {
+        if layout.node_bits() == 0 {
+            return Err(Error::invalid_argument(format!(
+                "the layout {} has no node ids, so there is nothing to lease: its ids are unique \
+                 within one process only; use a layout with node ids",
+                layout.name()
+            )));
+        }
+        Self::named(name.into(), Owner::Layout(layout))
+    }
+
+    /// Names an existing namespace of any secret or layout: enough to [list](LeaseStore::list),
+    /// [fence](LeaseStore::fence), [repair](LeaseStore::repair) and
+    /// [release](LeaseStore::release_dead), but not to lease from it or to create it.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: another name.
+    ///
+    /// ```
+    /// use randflake::Secret;
+    /// use randflake_leases::{Fence, LeaseStore, MemoryStore, Namespace, Token};
+    ///
+    /// let mut store = MemoryStore::new(Namespace::new("orders", &Secret::random())?);
+    /// let mut operator = store.namespace(Namespace::for_operator("orders")?);
+    /// let fence = Fence { token: Token::random() };
+    /// assert_eq!(operator.fence(&fence).unwrap_err().code(), "STORE_NOT_INITIALIZED");
+    /// assert!(store.fence(&fence).is_ok(), "makes it");
+    /// assert!(operator.fence(&fence).is_ok());
+    /// # Ok::<(), randflake_leases::Error>(())
+    /// ```
+    pub fn for_operator(name: impl Into<String>) -> Result<Self> {
+        Self::named(name.into(), Owner::Operator)
+    }
+
+    fn named(name: String, owner: Owner) -> Result<Self> {
+        let fits = (1..=Self::MAX_NAME).contains(&name.len());
+        if !fits || name.chars().any(char::is_control) {
+            return Err(Error::invalid_argument(format!(
+                "a namespace's name must have 1 to {} bytes and no control characters, got {:?}",
+                Self::MAX_NAME,
+                name.chars().take(20).collect::<String>()
+            )));
+        }
+        let max_node_id = largest_node_id(&owner.layout());
+        let limits = Limits { max_ttl: Self::MAX_TTL, max_skew: 5, max_node_id };
+        Ok(Self { name, owner, limits })
+    }
+
+    /// Sets the longest lease, 1 to 86 400 seconds and at least six times the largest skew. After
+    /// a [fence](LeaseStore::fence) nothing is granted for that long.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: out of range.
+    pub fn max_ttl(self, seconds: u32) -> Result<Self> {
+        self.limited(|limits| limits.max_ttl = seconds)
+    }
+
+    /// Sets how many seconds clocks may differ, 0 to a sixth of the longest lease.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: out of range.
+    pub fn max_skew(self, seconds: u32) -> Result<Self> {
+        self.limited(|limits| limits.max_skew = seconds)
+    }
+
+    /// Sets [`max_ttl`](Self::max_ttl) and [`max_skew`](Self::max_skew) at once: set one after the
+    /// other, the first would have to suit the old value of the second.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: out of range.
+    ///
+    /// ```
+    /// # use randflake::Secret;
+    /// # use randflake_leases::Namespace;
+    /// let namespace = Namespace::new("orders", &Secret::random())?;
+    /// let patient = namespace.max_ttl_and_skew(3600, 600)?;
+    /// assert_eq!((patient.limits().max_ttl, patient.limits().max_skew), (3600, 600));
+    /// assert!(patient.max_ttl_and_skew(6, 2).is_err());
+    /// # Ok::<(), randflake_leases::Error>(())
+    /// ```
+    pub fn max_ttl_and_skew(self, max_ttl: u32, max_skew: u32) -> Result<Self> {
+        self.limited(|limits| (limits.max_ttl, limits.max_skew) = (max_ttl, max_skew))
+    }
+
+    /// Sets the largest node id to lease, 0 to 131 071 (or the layout's largest). The others remain
+    /// for manually assigned node ids.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: out of range.
+    pub fn max_node_id(self, max_node_id: u32) -> Result<Self> {
+        self.limited(|limits| limits.max_node_id = max_node_id)
+    }
+
+    /// Raises the limits to those of a namespace that this one replaces, whose leases may still run.
+    pub(crate) fn succeed(&mut self, Limits { max_ttl, max_skew, .. }: Limits) {
+        self.limits.max_ttl = self.limits.max_ttl.max(max_ttl);
+        self.limits.max_skew = self.limits.max_skew.max(max_skew);
+    }
+
+    fn limited(mut self, change: impl FnOnce(&mut Limits)) -> Result<Self> {
+        change(&mut self.limits);
+        self.limits.check(&self.owner.layout())?;
+        Ok(self)
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the limits that this namespace gets if it is created now.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Returns the text by which a store recognises the layout: each has its own width of node ids.
+    ///
+    /// ```
+    /// # use randflake::Secret;
+    /// # use randflake_leases::Namespace;
+    /// let orders = Namespace::new("orders", &Secret::random())?;
+    /// assert_eq!(orders.layout(), "1730000000:30:17:17");
+    /// # Ok::<(), randflake_leases::Error>(())
+    /// ```
+    #[must_use]
+    pub fn layout(&self) -> String {
+        self.owner.layout().fingerprint()
+    }
+
+    /// Returns the fingerprint by which a store recognises the secret: the first eight bytes of
+    /// HMAC-SHA256 over `randflake key_check v1` and the salt, with the secret as its key, or with
+    /// zeros where there is no secret.
+    ///
+    /// # Panics
+    ///
+    /// Never: every secret is a key.
+    #[must_use]
+    pub fn key_check(&self, salt: &[u8; 16]) -> [u8; 8] {
+        let message: [&[u8]; 2] = [b"randflake key_check v1", salt];
+        let check = match &self.owner {
+            Owner::Secret(secret) => secret.hmac(&message),
+            Owner::Layout(_) | Owner::Operator => {
+                Secret::from_bytes(&[0; Secret::BYTES]).expect("16 bytes").hmac(&message)
+            }
+        };
+        *check.first_chunk().expect("32 bytes")
+    }
+
+    /// Checks that the namespace that a store has under this name is this one.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretMismatch`](ErrorKind::SecretMismatch): it belongs to another secret.
+    /// `INVALID_ARGUMENT`: it was created for another layout, with another largest node id, or by
+    /// another version.
+    pub fn check(&self, metadata: &NamespaceMetadata) -> Result<()> {
+        let name = &self.name;
+        if metadata.format != FORMAT {
+            return Err(Error::invalid_argument(format!(
+                "namespace {name:?} of this store has the format {}, and this version supports \
+                 {FORMAT}; use the version that created it",
+                metadata.format
+            )));
+        }
+        if self.is_for_operator() {
+            return Ok(());
+        }
+        // Before the secret: a namespace of another layout has none, or another one.
+        let layout = self.layout();
+        if metadata.layout != layout {
+            return Err(Error::invalid_argument(format!(
+                "namespace {name:?} of this store has the layout {}, and this is {layout}; use \
+                 another namespace= for another layout",
+                metadata.layout
+            )));
+        }
+        if metadata.key_check != self.key_check(&metadata.salt) {
+            return Err(Error::new(
+                ErrorKind::SecretMismatch,
+                format!(
+                    "namespace {name:?} of this store belongs to another secret; do not mix ids \
+                     made with two secrets in one column: use the secret of this namespace, or \
+                     another namespace= for the other column"
+                ),
+            ));
+        }
+        let (theirs, ours) = (metadata.limits.max_node_id, self.limits.max_node_id);
+        if theirs != ours {
+            return Err(Error::invalid_argument(format!(
+                "namespace {name:?} of this store leases node ids up to {theirs}, and {ours} was \
+                 asked for; use the same largest node id everywhere"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// How to create a missing namespace. One that exists is not changed by either.
+///
+/// There is no default, because an empty store may be new or may have lost everything, and after a
+/// loss `New` grants node ids that others still hold. Run init once, when a store is set up, and
+/// never as part of each start or deploy.
+///
+/// ```
+/// use randflake_leases::InitMode;
+///
+/// assert_eq!("quarantine".parse(), Ok(InitMode::Quarantine));
+/// let error = "".parse::<InitMode>().unwrap_err();
+/// assert!(error.to_string().starts_with("say how to create the namespace: `new` if"));
+/// ```
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum InitMode {
+    /// The store has never had this namespace: it grants at once.
+    New,
+    /// The store may have had this namespace and lost it, as after a restart without its data, or
+    /// you cannot tell: it grants nothing until the longest lease plus the largest skew has passed,
+    /// so that every lease that may be running is over.
+    Quarantine,
+}
+
+impl FromStr for InitMode {
+    type Err = Error;
+
+    /// Takes `new` and `quarantine`. Any other text is an `INVALID_ARGUMENT` that explains both.
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "new" => Ok(Self::New),
+            "quarantine" => Ok(Self::Quarantine),
+            _ => Err(Error::invalid_argument(
+                "say how to create the namespace: `new` if this store has never had it, or \
+                 `quarantine` if it may have lost it, or if you cannot tell: then it grants \
+                 nothing until every earlier lease is over; never say `new` on each start or \
+                 deploy, because ids repeat if the store has lost its data",
+            )),
+        }
+    }
+}
+
+impl Namespace {
+    /// Makes the error of a store without this namespace.
+    pub(crate) fn not_initialized(&self, store: impl fmt::Display) -> Error {
+        Error::new(
+            ErrorKind::StoreNotInitialized,
+            format!(
+                "{store} has no namespace {:?}; create it once, by init_store in Python, initStore \
+                 in Node.js, init in Rust or `randflake lease init`: as `new` if it has never \
+                 existed, and as `quarantine` if leases of it may be running, as after a restart \
+                 without its data, or if you cannot tell",
+                self.name
+            ),
+        )
+    }
+
+    /// Whether only the name is known.
+    pub(crate) fn is_for_operator(&self) -> bool {
+        matches!(self.owner, Owner::Operator)
+    }
+
+    /// Refuses to lease from an operator's namespace.
+    pub(crate) fn may_lease(&self) -> Result<()> {
+        if self.is_for_operator() {
+            return Err(Error::invalid_argument(
+                "an operator's namespace has no secret, and leases nothing; name it with its \
+                 secret or its layout",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses to create an operator's namespace.
+    pub(crate) fn may_make(&self) -> Result<()> {
+        if self.is_for_operator() {
+            return Err(Error::new(
+                ErrorKind::StoreNotInitialized,
+                format!(
+                    "there is no namespace {:?} in this store; check the name and the store",
+                    self.name
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Owner {
+    /// Returns the layout; of an operator's namespace Randflake's, which has every node id that a
+    /// store leases.
+    fn layout(&self) -> Layout {
+        match self {
+            Self::Secret(_) | Self::Operator => Layout::randflake(),
+            Self::Layout(layout) => *layout,
+        }
+    }
+}
+
+impl Limits {
+    fn check(self, layout: &Layout) -> Result<()> {
+        let Self { max_ttl, max_skew, max_node_id } = self;
+        if !(1..=86_400).contains(&max_ttl) || max_skew > max_ttl / 6 {
+            return Err(Error::invalid_argument(format!(
+                "the longest lease must have 1 to 86400 seconds and at least six times the \
+                 largest skew, got {max_ttl} with a skew of {max_skew}"
+            )));
+        }
+        if max_node_id > largest_node_id(layout) {
+            return Err(Error::invalid_argument(format!(
+                "the largest node id to lease must be between 0 and {}, got {max_node_id}",
+                largest_node_id(layout)
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the largest node id that a store leases. Of a layout with more node ids than Randflake,
+/// it leases only as many, because stores save them as Randflake's.
+fn largest_node_id(layout: &Layout) -> u32 {
+    layout.max_node_id().min(randflake::layout::MAX_NODE_ID)
+}
+
+/// What a store saves of a namespace when it is created.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NamespaceMetadata {
+    /// Version of the stored format; 1 so far.
+    pub format: u32,
+    /// The bounds.
+    pub limits: Limits,
+    /// See [`Namespace::layout`].
+    pub layout: String,
+    /// Random; an input of [`Namespace::key_check`].
+    pub salt: [u8; 16],
+    /// See [`Namespace::key_check`].
+    pub key_check: [u8; 8],
+}
+
+impl NamespaceMetadata {
+    /// Returns what a store saves if it creates the namespace now.
+    #[must_use]
+    pub fn new(namespace: &Namespace) -> Self {
+        let salt = random_bytes();
+        Self {
+            format: FORMAT,
+            limits: namespace.limits,
+            layout: namespace.layout(),
+            salt,
+            key_check: namespace.key_check(&salt),
+        }
+    }
+}

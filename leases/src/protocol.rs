@@ -1,0 +1,360 @@
+//! What a holder of leases asks of a store, and what the store answers. All times are whole unix
+//! seconds, all intervals half-open.
+
+use randflake::Lease;
+
+use crate::{
+    Error, ErrorKind, Note, Result, Token,
+    operator::{List, Listed, ReleaseDead, Repair, Shortened},
+};
+
+/// A store of leases. Each call blocks and is one atomic operation of the store. What a call has
+/// granted survives a crash of this process, of the store and of the machine.
+///
+/// Each call is idempotent: an error leaves open whether the operation was done, and the same
+/// request may be sent again. An implementation follows the rules of
+/// [`MemoryStore`](crate::MemoryStore), and its tests run [`laws`](crate::laws) against it.
+pub trait LeaseStore: Send {
+    /// Leases free node ids under a token that was never used before. Repeated with the same token,
+    /// it returns what that token holds.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretMismatch`](ErrorKind::SecretMismatch),
+    /// [`StoreReplaced`](ErrorKind::StoreReplaced),
+    /// [`StoreNotInitialized`](ErrorKind::StoreNotInitialized),
+    /// [`StoreUnavailable`](ErrorKind::StoreUnavailable);
+    /// [`INVALID_ARGUMENT`](randflake::ErrorKind::InvalidArgument): a `want` or `ttl` that this
+    /// namespace cannot grant.
+    fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>>;
+
+    /// Raises the end of what a token holds, also after that end, unless another token holds it by
+    /// then.
+    ///
+    /// # Errors
+    ///
+    /// As [`LeaseStore::acquire`].
+    fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>>;
+
+    /// Releases what a token holds. The holder must have sealed its generator first, so that it
+    /// never stamps again.
+    ///
+    /// # Errors
+    ///
+    /// As [`LeaseStore::acquire`].
+    fn release(&mut self, request: &Release) -> Result<Reply<Released>>;
+
+    /// Records that the store may have lost leases, as after restoring a backup. Until the longest
+    /// lease plus the largest skew (in Redis 12 seconds more) has passed, the store grants nothing,
+    /// and renews only leases that were clearly running.
+    ///
+    /// # Errors
+    ///
+    /// As [`LeaseStore::acquire`].
+    fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>>;
+
+    /// Lists what the store knows of node ids, and changes nothing. It needs no secret: open the
+    /// store with [`Namespace::for_operator`](crate::Namespace::for_operator).
+    ///
+    /// # Errors
+    ///
+    /// As [`LeaseStore::acquire`].
+    fn list(&mut self, request: &List) -> Result<Reply<Listed>>;
+
+    /// Lowers an implausible end, which only a wrong clock can have set; see [`Repair`].
+    ///
+    /// # Errors
+    ///
+    /// As [`LeaseStore::acquire`], and [`ClockSkew`](ErrorKind::ClockSkew): one of the clocks is
+    /// wrong now. [`INVALID_ARGUMENT`](randflake::ErrorKind::InvalidArgument): the end is plausible,
+    /// or the requested one is out of bounds.
+    fn repair(&mut self, request: &Repair) -> Result<Reply<Shortened>>;
+
+    /// Releases a node id whose holder is dead; see [`ReleaseDead`].
+    ///
+    /// # Errors
+    ///
+    /// As [`LeaseStore::repair`]; `INVALID_ARGUMENT`: it has no holder, or an implausible end.
+    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>>;
+
+    /// Says that no request follows for a minute or longer. A store then closes what it holds open,
+    /// such as a connection of its own, and opens it again for the next operation. The default does
+    /// nothing.
+    fn rest(&mut self) {}
+
+    /// Forgets which store this was, so that the next operation accepts any store at its location.
+    /// Called after [`StoreReplaced`](ErrorKind::StoreReplaced), once every second that the old store
+    /// granted is over.
+    ///
+    /// Other processes may still hold leases of the old store. If this creates a missing store or
+    /// namespace, it therefore starts it in a quarantine at least as long as the longest lease of the
+    /// old store. The default does nothing, which suits a store that never reports a replacement.
+    fn accept_another(&mut self) {}
+}
+/// One node id and the unix seconds its holder may stamp: `start` up to, but not including,
+/// `end_exclusive`.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct NodeLease {
+    /// 0 to 131 071.
+    pub node_id: u32,
+    /// First second.
+    pub start: i64,
+    /// First second after the lease.
+    pub end_exclusive: i64,
+}
+
+/// Returns the seconds that all of `leases` cover: the only ones a generator over all these nodes
+/// may stamp. `None` if there is no such second, or no lease.
+///
+/// ```
+/// use randflake_leases::{NodeLease, window};
+///
+/// let leases = [
+///     NodeLease { node_id: 7, start: 1763640000, end_exclusive: 1763640300 },
+///     NodeLease { node_id: 9, start: 1763640010, end_exclusive: 1763640290 },
+/// ];
+/// let lease = window(&leases).unwrap();
+/// assert_eq!((lease.start(), lease.end_exclusive()), (1763640010, 1763640290));
+/// ```
+#[must_use]
+pub fn window(leases: &[NodeLease]) -> Option<Lease> {
+    let start = leases.iter().map(|lease| lease.start).max()?;
+    let end_exclusive = leases.iter().map(|lease| lease.end_exclusive).min()?;
+    Lease::new(start, end_exclusive).ok()
+}
+/// Asks for node ids.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Acquire {
+    /// Identifies the lease; new for each request, the same when a request is repeated.
+    pub token: Token,
+    /// How many node ids, 1 to 16 384. Fewer may be granted.
+    pub want: u32,
+    /// For how many seconds, at least six times the largest skew. The store grants at most the
+    /// namespace's longest lease.
+    pub ttl: u32,
+    /// The unix second on the clock that ids are stamped with.
+    pub client_now: i64,
+    /// What an operator sees of the holder.
+    pub note: Note,
+}
+
+/// Asks for more time.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Renew {
+    /// What the lease is known by.
+    pub token: Token,
+    /// Which of the token's node ids; others are left as they are.
+    pub node_ids: Vec<u32>,
+    /// For how many seconds from now, as in [`Acquire`].
+    pub ttl: u32,
+    /// The unix second on the clock that ids are stamped with.
+    pub client_now: i64,
+}
+
+/// Gives node ids back.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Release {
+    /// What the lease is known by.
+    pub token: Token,
+    /// Which of the token's node ids.
+    pub node_ids: Vec<u32>,
+    /// The first second in which nothing was stamped, as the sealed generator reports it; never a
+    /// clock reading.
+    pub used_until: i64,
+}
+
+/// Says that the store may have lost leases.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Fence {
+    /// A new token, which binds the reply to this request.
+    pub token: Token,
+}
+/// A request of one of the seven operations of a [`LeaseStore`].
+pub trait Request: Clone + Send + 'static {
+    /// What the store answers.
+    type Outcome;
+
+    /// Which operation this is.
+    const OPERATION: Operation;
+
+    /// Returns the token that binds the reply to this request.
+    fn token(&self) -> Token;
+}
+
+macro_rules! requests {
+    ($($request:ident: $outcome:ty),*) => {
+        $(
+            impl $request {
+                /// Binds an outcome to this request. For stores.
+                pub fn reply(&self, outcome: $outcome) -> Reply<$outcome> {
+                    Reply::new(self.token, Operation::$request, outcome)
+                }
+            }
+
+            impl Request for $request {
+                type Outcome = $outcome;
+                const OPERATION: Operation = Operation::$request;
+
+                fn token(&self) -> Token {
+                    self.token
+                }
+            }
+        )*
+    };
+}
+
+requests!(
+    Acquire: Acquired,
+    Renew: Renewed,
+    Release: Released,
+    Fence: Fenced,
+    List: Listed,
+    Repair: Shortened,
+    ReleaseDead: Shortened
+);
+
+/// The operations.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Operation {
+    /// [`LeaseStore::acquire`].
+    Acquire,
+    /// [`LeaseStore::renew`].
+    Renew,
+    /// [`LeaseStore::release`].
+    Release,
+    /// [`LeaseStore::fence`].
+    Fence,
+    /// [`LeaseStore::list`].
+    List,
+    /// [`LeaseStore::repair`].
+    Repair,
+    /// [`LeaseStore::release_dead`].
+    ReleaseDead,
+}
+
+/// An answer, bound to its request: it echoes the token and the operation. A connection that is
+/// shared after a fork, or whose last call was cancelled, may deliver the answer to another request.
+///
+/// ```
+/// use randflake_leases::{Operation, Released, Reply, Token};
+///
+/// let (token, other) = (Token::random(), Token::random());
+/// let reply = Reply::new(token, Operation::Release, Released { count: 1 });
+/// assert!(reply.clone().answer_to(other, Operation::Release).is_err());
+/// assert!(reply.clone().answer_to(token, Operation::Renew).is_err());
+/// assert_eq!(reply.answer_to(token, Operation::Release)?.count, 1);
+/// # Ok::<(), randflake_leases::Error>(())
+/// ```
+#[must_use = "check that it answers the request, with `answer_to`"]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Reply<T> {
+    /// The token of the request.
+    pub token: Token,
+    /// The operation of the request.
+    pub operation: Operation,
+    /// The outcome.
+    pub outcome: T,
+}
+
+impl<T> Reply<T> {
+    /// Binds an outcome to the token and the operation of a request.
+    pub const fn new(token: Token, operation: Operation, outcome: T) -> Self {
+        Self { token, operation, outcome }
+    }
+
+    /// Returns the outcome if this is the answer to that request.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreUnavailable`](ErrorKind::StoreUnavailable): it answers another one. The
+    /// connection that it came from must not be used again.
+    pub fn answer_to(self, token: Token, operation: Operation) -> Result<T> {
+        if (self.token, self.operation) == (token, operation) {
+            return Ok(self.outcome);
+        }
+        Err(Error::new(
+            ErrorKind::StoreUnavailable,
+            format!(
+                "the store answered another request ({:?} of {:?} instead of {operation:?} of \
+                 {token:?}); its connection is shared and must be discarded",
+                self.operation, self.token
+            ),
+        ))
+    }
+}
+
+/// The outcome of an [`Acquire`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Acquired {
+    /// These node ids belong to the token: at least one, at most as many as wanted.
+    Granted {
+        /// The store's clock.
+        now: i64,
+        /// Sorted by node id.
+        leases: Vec<NodeLease>,
+    },
+    /// No free node id was found.
+    Busy {
+        /// The store's clock.
+        now: i64,
+        /// When the next one becomes free, if every node id was looked at.
+        free_at: Option<i64>,
+    },
+    /// The store may have lost leases, and grants none for a while.
+    Quarantined {
+        /// The store's clock.
+        now: i64,
+        /// From this second on it grants again.
+        until: i64,
+    },
+    /// The client's clock differs by more than the largest skew.
+    ClockSkew {
+        /// The store's clock.
+        store_now: i64,
+        /// The largest skew, in seconds.
+        max_skew: u32,
+    },
+}
+
+/// The outcome of a [`Renew`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Renewed {
+    /// These of the node ids still belong to the token, with the end that is now good: at least
+    /// one. The others are lost.
+    Extended {
+        /// The store's clock.
+        now: i64,
+        /// Sorted by node id.
+        leases: Vec<NodeLease>,
+    },
+    /// None of them does. What was granted before may be used up to its end.
+    Lost {
+        /// The store's clock.
+        now: i64,
+    },
+    /// The client's clock differs by more than the largest skew.
+    ClockSkew {
+        /// The store's clock.
+        store_now: i64,
+        /// The largest skew, in seconds.
+        max_skew: u32,
+    },
+}
+
+/// The outcome of a [`Release`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Released {
+    /// How many node ids still belonged to the token.
+    pub count: u32,
+}
+
+/// The outcome of a [`Fence`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Fenced {
+    /// The store's clock.
+    pub now: i64,
+    /// From this second on the store grants again, and no new lease starts before it.
+    pub floor: i64,
+    /// Leases that end at this second or before are not renewed.
+    pub renew_above: i64,
+}

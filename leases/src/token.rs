@@ -1,0 +1,83 @@
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+/// The holder of a lease, to a store: 128 random bits, made in memory for one lease of one process,
+/// and never saved by it. A forked child uses tokens of its own.
+///
+/// ```
+/// use randflake_leases::Token;
+/// let token = Token::random();
+/// assert_ne!(token, Token::random());
+/// assert_eq!(Token::from_bytes(*token.as_bytes()), token);
+/// assert!(format!("{token:?}").len() < 20, "shortened");
+/// ```
+#[derive(Clone, Copy, Eq, Hash, PartialEq)]
+pub struct Token([u8; 16]);
+
+impl Token {
+    /// Makes a fresh token from the operating system's random source.
+    ///
+    /// # Panics
+    ///
+    /// If the operating system's random source fails.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(random_bytes())
+    }
+
+    /// Takes a token as a store has kept it.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the bytes for a store to keep.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
+    /// Returns an endless sequence of node ids from 0 to `max_node_id`, derived from this token; an
+    /// id may occur twice. It is random, so that concurrent requests rarely collide, and so that
+    /// requests to a store that lost writes rarely hit a lost lease. It depends on the token alone,
+    /// so that a repeated request asks for the same node ids.
+    ///
+    /// ```
+    /// use randflake_leases::Token;
+    /// let token = Token::random();
+    /// let candidates: Vec<u32> = token.candidates(9).take(8).collect();
+    /// assert!(candidates.iter().all(|node_id| *node_id <= 9));
+    /// assert!(token.candidates(9).take(8).eq(candidates));
+    /// ```
+    #[allow(clippy::cast_possible_truncation, reason = "at most max_node_id")]
+    pub fn candidates(self, max_node_id: u32) -> impl Iterator<Item = u32> {
+        (0_u32..).flat_map(move |block| {
+            let digest: [u8; 32] = Sha256::new()
+                .chain_update(b"randflake candidates v1")
+                .chain_update(self.0)
+                .chain_update(block.to_le_bytes())
+                .finalize()
+                .into();
+            let words = digest.as_chunks::<4>().0.to_vec();
+            words.into_iter().map(move |word| {
+                let scaled = u64::from(u32::from_le_bytes(word)) * (u64::from(max_node_id) + 1);
+                (scaled >> 32) as u32
+            })
+        })
+    }
+}
+
+/// Shows the first four bytes: the whole token would let its reader renew or release the lease.
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let first = *self.0.first_chunk().expect("16 bytes");
+        write!(f, "Token({:08x}..)", u32::from_be_bytes(first))
+    }
+}
+
+pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the operating system has a random source");
+    bytes
+}
