@@ -105,6 +105,18 @@ impl<F: Format, C: Clock> Generator<F, C> {
         self.generate_i64().map(F::id)
     }
 
+    /// Does as [`generate`](Self::generate) where that neither waits nor fails, and returns `None`
+    /// elsewhere, and on every clock but the machine's. For bindings that hold what must not be
+    /// held during a wait.
+    #[doc(hidden)]
+    #[inline]
+    pub fn generate_at_once(&self) -> Option<F::Id> {
+        if !self.clock.is_system() {
+            return None;
+        }
+        self.usual().or_else(|| self.generate_otherwise(Duration::ZERO).ok()).map(F::id)
+    }
+
     /// Fills a slice with ids, in the order in which they are claimed.
     ///
     /// After an error the slice is zeroed; ids that were claimed before it are never issued.
@@ -355,11 +367,17 @@ impl<F: Format, C: Clock> Generator<F, C> {
     #[allow(clippy::inline_always, reason = "left to the compiler, an id takes a fifth longer")]
     #[inline(always)]
     fn generate_i64(&self) -> Result<i64> {
-        let usual = match self.format.buffer() {
+        let usual = self.usual();
+        if let Some(id) = usual { Ok(id) } else { self.generate_otherwise(self.max_wait) }
+    }
+
+    #[allow(clippy::inline_always, reason = "as above")]
+    #[inline(always)]
+    fn usual(&self) -> Option<i64> {
+        match self.format.buffer() {
             Some(buffer) => self.pop_from(buffer),
             None => self.claim_next(),
-        };
-        if let Some(id) = usual { Ok(id) } else { self.generate_otherwise() }
+        }
     }
 
     /// Hands out an id that this thread has claimed ahead, if there is one for now.
@@ -394,9 +412,9 @@ impl<F: Format, C: Clock> Generator<F, C> {
 
     #[cold]
     #[inline(never)]
-    fn generate_otherwise(&self) -> Result<i64> {
+    fn generate_otherwise(&self, max_wait: Duration) -> Result<i64> {
         let mut id = [0];
-        self.fill_some(&mut id, true, &mut Patience::new(self.max_wait, 1, None, Reach::Lease))?;
+        self.fill_some(&mut id, true, &mut Patience::new(max_wait, 1, None, Reach::Lease))?;
         Ok(id[0])
     }
 

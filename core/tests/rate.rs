@@ -14,7 +14,8 @@ use std::{
 
 use proptest::prelude::*;
 use randflake::{
-    Clock, Error, ErrorKind, Id, Lease, Randflake, Reach, Result, Secret, SystemClock,
+    Clock, Error, ErrorKind, Field, Id, Layout, Lease, Randflake, Reach, Result, Secret, Snowflake,
+    SystemClock,
 };
 
 const SECOND: i64 = 1_763_640_000;
@@ -329,4 +330,48 @@ fn a_batch_is_checked_before_there_is_memory_for_it() {
     assert_eq!(parts.sequence, 0, "it claims nothing");
     minute.close();
     assert_eq!(kind(minute.check_fill(1, Reach::Lease)), Err(ErrorKind::Closed));
+}
+
+/// The machine's clock, whose waits would never end.
+struct Sleepless;
+
+impl Clock for Sleepless {
+    fn now(&self) -> Result<i64> {
+        SystemClock.now()
+    }
+
+    fn sleep(&self, _: Duration) -> Result<Option<Duration>> {
+        panic!("nobody may wait here");
+    }
+
+    fn is_system(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn at_once_means_without_a_wait() {
+    let fields = [(Field::Time, 41), (Field::Node, 1), (Field::Sequence, 1)];
+    let layout = Layout::custom(fields).tick_ms(60_000).build().expect("a layout");
+    let flake = Snowflake::builder(layout).restart_safe(false).clock(Sleepless);
+    let flake = flake.node_id(1).max_wait(Duration::from_secs(86_400)).build().expect("a node id");
+    // A tick of a minute has two, and the minute may end meanwhile.
+    let ids: Vec<u64> = (0..10).map_while(|_| flake.generate_at_once()).collect();
+    assert!((2..=4).contains(&ids.len()) && ids.is_sorted(), "{ids:?}");
+    flake.close();
+    assert_eq!(flake.generate_at_once(), None);
+}
+
+#[test]
+fn at_once_asks_no_clock_but_the_machine_s() {
+    let asked = Cell::new(false);
+    let clock = || {
+        asked.set(true);
+        SECOND * 1_000_000_000
+    };
+    let secret = Secret::random();
+    let flake = Randflake::builder(&secret).node_id(1).clock(clock).build().expect("a node id");
+    assert_eq!(flake.generate_at_once(), None);
+    assert!(!asked.get());
+    assert!(flake.generate().is_ok() && asked.get());
 }

@@ -55,6 +55,9 @@ pub trait Flake: Sealed + Sized + Send + Sync + 'static {
     /// As its own `generate`.
     fn generate(&self) -> Result<Self::Id>;
 
+    /// As its own `generate_at_once`.
+    fn generate_at_once(&self) -> Option<Self::Id>;
+
     /// As its own `fill_to`.
     ///
     /// # Errors
@@ -171,6 +174,11 @@ macro_rules! flake {
             #[inline]
             fn generate(&self) -> Result<$id> {
                 self.generate()
+            }
+
+            #[inline]
+            fn generate_at_once(&self) -> Option<$id> {
+                self.generate_at_once()
             }
 
             fn fill_to(&self, ids: &mut [$id], reach: Reach) -> Result<()> {

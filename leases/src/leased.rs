@@ -561,6 +561,13 @@ impl<F: Flake> Leased<F> {
         self.flake.generate()
     }
 
+    /// Generates an id where that neither waits nor fails, and returns `None` elsewhere. For
+    /// adapters of this crate to other languages.
+    #[inline]
+    pub fn generate_at_once(&self) -> Option<F::Id> {
+        self.flake.generate_at_once()
+    }
+
     /// Does as [`Leased::fill_i64`], but leaves [`Leased::recover`] to the caller, as
     /// [`Leased::try_generate`] does. On a thread that the keeper needs, nothing is renewed
     /// meanwhile: there `reach` must be [`Reach::Lease`].
