@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{Id, Parts, Secret, layout, sparx::Sparx};
+use crate::{Id, Parts, Secret, sparx::Sparx};
 
 /// Ids that are decrypted at a time: enough for every vector unit to have several groups in
 /// flight, little enough to stay in the first cache.
@@ -33,7 +33,7 @@ impl Inspector {
     /// Reads an id back: when, where and as which one it was made.
     #[must_use]
     pub fn inspect(&self, id: Id) -> Parts {
-        layout::unpack(self.decrypt(id))
+        Parts::of(self.decrypt(id))
     }
 
     /// Reads many ids back, one column for each part.
@@ -70,7 +70,7 @@ impl Inspector {
             timestamps.copy_from_slice(ids);
             self.cipher.decrypt_many(timestamps);
             for ((raw, node_id), sequence) in timestamps.iter_mut().zip(node_ids).zip(sequences) {
-                let parts = layout::unpack(raw.cast_unsigned());
+                let parts = Parts::of(raw.cast_unsigned());
                 (*raw, *node_id, *sequence) = (parts.timestamp, parts.node_id, parts.sequence);
             }
         }

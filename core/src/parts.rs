@@ -1,5 +1,7 @@
 use std::time::{Duration, SystemTime};
 
+use crate::layout::{EPOCH, RANDFLAKE};
+
 /// What an id says to a holder of the secret: when, where and as which one it was made.
 ///
 /// The timestamp may lie up to the generator's `max_drift` ahead of the clock that made it.
@@ -22,6 +24,13 @@ pub struct Parts {
 }
 
 impl Parts {
+    /// Takes a raw value of Randflake apart. Every 64-bit value has parts.
+    #[allow(clippy::cast_possible_wrap, reason = "30 bits")]
+    pub(crate) const fn of(raw: u64) -> Self {
+        let (stamp, node_id, sequence) = RANDFLAKE.take_apart(raw);
+        Self { timestamp: EPOCH + stamp as i64, node_id, sequence }
+    }
+
     /// Returns the timestamp as the standard library's time.
     ///
     /// ```

@@ -143,7 +143,7 @@ impl<C: Clock> Randflake<C> {
     /// Works in a forked child and after [`close`](Generator::close), too.
     #[must_use]
     pub fn inspect(&self, id: Id) -> Parts {
-        layout::unpack(self.decrypt(id))
+        Parts::of(self.decrypt(id))
     }
 
     /// Returns the sortable form of an id of this secret: time, node id and sequence, unencrypted.

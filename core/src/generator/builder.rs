@@ -2,7 +2,11 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{Generator, Ownership, before_epoch, grant};
+use super::{
+    Generator,
+    ownership::{Ownership, grant},
+    plan::before_epoch,
+};
 use crate::{
     Clock, Error, ErrorKind, Format, Lease, Result, SystemClock, fork,
     term::{Term, Terms},

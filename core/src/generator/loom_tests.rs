@@ -4,6 +4,8 @@
 //! `scripts/loom-mutants` shows that these tests catch a store in place of the compare-exchange,
 //! a missing seal, and a node read after the swap.
 
+use std::ops::Range;
+
 use loom::{
     sync::{
         Arc,
@@ -12,8 +14,10 @@ use loom::{
     thread,
 };
 
-use super::*;
-use crate::{Field, Parts, Randflake, Secret, Sequence, Snowflake};
+use crate::{
+    Clock, ErrorKind, Field, Layout, Lease, Parts, Randflake, Result, Secret, Sequence, Snowflake,
+    word::Reading,
+};
 
 /// Second 0 of every model.
 const T: i64 = 1_763_640_000;

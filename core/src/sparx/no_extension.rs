@@ -1,6 +1,6 @@
 //! Stands in where there is no choice of vector instructions.
 
-use super::{RoundKeys, batch::Direction};
+use super::{groups::Direction, rounds::RoundKeys};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Extension {}

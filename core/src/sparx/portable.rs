@@ -2,9 +2,8 @@
 //! instructions.
 
 use super::{
-    RoundKeys, Subkey,
-    batch::{Direction, in_groups},
-    from_block, inverse_round, mix, once, round, to_block,
+    groups::{Direction, in_groups},
+    rounds::{RoundKeys, Subkey, from_block, inverse_round, mix, once, round, to_block},
 };
 
 /// The fastest of 16, 32, 64 and 128 on x86-64; fills half of the vector registers of aarch64.

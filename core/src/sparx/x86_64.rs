@@ -6,8 +6,8 @@
 #![allow(unsafe_code, reason = "vector instructions, loads and stores")]
 
 use super::{
-    RoundKeys,
-    batch::{Direction, in_groups},
+    groups::{Direction, in_groups},
+    rounds::RoundKeys,
 };
 
 /// From so many values on, a padded group is faster than one block after the other.

@@ -1,0 +1,146 @@
+//! The rule of one call: which tick, which slots, how long to wait, or which error.
+
+use std::time::Duration;
+
+use crate::{Error, ErrorKind, Layout, Result, clock, term::Term, word::Position};
+
+/// How far a batch may reach.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Reach {
+    /// To the end of the lease, if there is one, as it is when the batch begins.
+    Lease,
+    /// As far as another thread extends the lease meanwhile: only what is claimed at once must lie
+    /// in it. A batch that meets the end fails with
+    /// [`LeaseExpired`](crate::ErrorKind::LeaseExpired), and what it has claimed is never issued.
+    Renewals,
+}
+
+/// What the rule of one call says to one reading of the word and of the clock.
+#[derive(Debug)]
+pub(super) enum Plan {
+    /// These slots can be claimed; the others of a batch can be had in `rest_in`. It `borrows` if
+    /// the tick of the last claim is full but not over.
+    Claim { first: Position, count: u64, rest_in: Duration, borrows: bool },
+    /// The first slot can be had in `first_in` and the last one in `all_in`, if waiting `helps`.
+    Wait { kind: ErrorKind, first_in: Duration, all_in: Duration, helps: bool },
+}
+
+/// Returns where the next claim begins if the clock shows the tick `now`, and whether that is
+/// because the tick before is full: never before `now`, the last claim or the window.
+#[inline]
+fn next(layout: &Layout, term: &Term, seen: Position, now: u64) -> (Position, bool) {
+    let slots = term.word.slots();
+    let stamp = now.max(seen.stamp).max(term.start);
+    let slot = if stamp == seen.stamp { seen.slot } else { layout.first_slot(seen.slot, slots) };
+    if slot == slots {
+        (Position { stamp: stamp + 1, slot: 0 }, true)
+    } else {
+        (Position { stamp, slot }, false)
+    }
+}
+
+/// Tells what is mostly so: the tick of the last claim goes on, and has all that is wanted.
+#[inline]
+pub(super) fn goes_on(term: &Term, seen: Position, tick: u64, want: u64) -> bool {
+    seen.stamp == tick
+        && want <= term.word.slots() - seen.slot
+        && (term.start..term.end_exclusive()).contains(&tick)
+}
+
+/// What the rule says then.
+#[inline]
+pub(super) fn usual_plan(term: &Term, seen: Position, tick: u64, want: u64) -> Option<Plan> {
+    let claim = Plan::Claim { first: seen, count: want, rest_in: Duration::ZERO, borrows: false };
+    goes_on(term, seen, tick, want).then_some(claim)
+}
+
+/// The rule of one call: here and in [`goes_on`], its usual case, are times compared. Keeps I1 (with
+/// the claim), I2, I3, I4 and I5 of ARCHITECTURE.md.
+#[inline]
+pub(super) fn plan(
+    layout: &Layout,
+    term: &Term,
+    seen: Position,
+    now: i64,
+    max_drift: u64,
+    want: u64,
+    reach: Reach,
+) -> Result<Plan> {
+    let (now, nanos) = layout.tick_at(now, seen.stamp).ok_or_else(|| before_epoch(layout, now))?;
+    if let Some(usual) = usual_plan(term, seen, now, want) {
+        return Ok(usual);
+    }
+    let horizon = now.saturating_add(max_drift);
+    let slots = term.word.slots();
+    let end = term.end_exclusive();
+
+    let (first, full) = next(layout, term, seen, now);
+    let candidate = first.stamp - u64::from(full);
+    let last = term.word.at(first, want - 1);
+    let refusal = if candidate > horizon {
+        Some(if candidate == term.start {
+            ErrorKind::LeaseNotStarted
+        } else {
+            ErrorKind::ClockMovedBack
+        })
+    } else {
+        (first.stamp > horizon).then_some(ErrorKind::SequenceExhausted)
+    };
+
+    // What comes after the horizon is claimed later, by when the lease may be longer.
+    let reached = match reach {
+        Reach::Lease => last.stamp,
+        Reach::Renewals => last.stamp.min(horizon.max(first.stamp)),
+    };
+    let reaches_past_the_end = reached >= end;
+    // A refusal of the first id comes before the end of the lease, that of a batch after it.
+    if reaches_past_the_end && (refusal.is_none() || first.stamp < end) {
+        return Err(past_the_end(layout, end, reached));
+    }
+    if refusal.is_none() && last.stamp <= horizon {
+        return Ok(Plan::Claim { first, count: want, rest_in: Duration::ZERO, borrows: full });
+    }
+    let time_until = |stamp: u64| {
+        layout.ticks(stamp.saturating_sub(horizon)).saturating_sub(Duration::from_nanos(nanos))
+    };
+    let all_in = time_until(last.stamp);
+    Ok(if let Some(kind) = refusal {
+        let helps = first.stamp < end || reach == Reach::Renewals;
+        Plan::Wait { kind, first_in: time_until(first.stamp), all_in, helps }
+    } else {
+        let count = (horizon - first.stamp + 1) * slots - first.slot;
+        Plan::Claim { first, count, rest_in: all_in, borrows: full }
+    })
+}
+
+#[cold]
+pub(super) fn before_epoch(layout: &Layout, now: i64) -> Error {
+    let (now, epoch) = (clock::to_ms(now), layout.epoch_ms());
+    Error::new(
+        ErrorKind::ClockBeforeEpoch,
+        format!(
+            "the clock shows {} (unix second {}), and ids begin at {} (unix second {}); set the \
+             clock right",
+            clock::utc(now),
+            clock::seconds(now),
+            clock::utc(epoch),
+            clock::seconds(epoch)
+        ),
+    )
+}
+
+#[cold]
+fn past_the_end(layout: &Layout, end: u64, stamp: u64) -> Error {
+    if stamp >= layout.lifetime() {
+        return layout.lifetime_over();
+    }
+    let (end, stamp) =
+        (clock::seconds(layout.unix_ms_of(end)), clock::seconds(layout.unix_ms_of(stamp)));
+    Error::new(
+        ErrorKind::LeaseExpired,
+        format!(
+            "the lease ends at the unix second {end} and this needs second {stamp}; \
+             extend the lease or take a new one"
+        ),
+    )
+}

@@ -1,0 +1,133 @@
+//! The node ids of a layout: how many, of which parts, which lists of them are good.
+
+use std::fmt;
+
+use super::{Layout, MAX_NODES};
+use crate::{Error, ErrorKind, Result};
+
+impl Layout {
+    /// Returns how many node ids one generator may have: what the state word has room for, at
+    /// most 16 384.
+    ///
+    /// ```
+    /// # use randflake::Layout;
+    /// assert_eq!(Layout::twitter().max_nodes(), 1023);
+    /// ```
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "at most MAX_NODES")]
+    pub const fn max_nodes(&self) -> usize {
+        // A seal, the stamp, and a slot that never has all its bits set: a word of nothing but
+        // ones means something else.
+        let most_slots = (1_u64 << (63 - self.time.bits)) - 2;
+        let nodes = most_slots / self.ids_per_node();
+        if nodes < MAX_NODES as u64 { nodes as usize } else { MAX_NODES }
+    }
+
+    /// Returns the node id of a datacenter and a worker (a worker and a process, for Discord).
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidNode`](ErrorKind::InvalidNode): the layout has no such parts, or one is too large.
+    ///
+    /// ```
+    /// # use randflake::Layout;
+    /// assert_eq!(Layout::twitter().join_node(11, 26)?, 378);
+    /// assert!(Layout::twitter().join_node(0, 32).is_err());
+    /// assert!(Layout::leaf().join_node(0, 1).is_err());
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    #[allow(clippy::cast_possible_truncation, reason = "at most 32 bits")]
+    pub fn join_node(&self, datacenter: u32, worker: u32) -> Result<u32> {
+        let (most_datacenters, most_workers) =
+            self.split_node(self.max_node_id()).ok_or_else(|| {
+                Error::new(
+                    ErrorKind::InvalidNode,
+                    format!("node ids of the layout {} have no parts; give the whole", self.name),
+                )
+            })?;
+        if datacenter > most_datacenters || worker > most_workers {
+            return Err(Error::new(
+                ErrorKind::InvalidNode,
+                format!(
+                    "the parts of a node id of the layout {} are at most {most_datacenters} and \
+                     {most_workers}, got {datacenter} and {worker}",
+                    self.name
+                ),
+            ));
+        }
+        // In 64 bits: the worker may have all 32 of a node id.
+        Ok((u64::from(datacenter) << self.worker_bits) as u32 | worker)
+    }
+
+    /// Returns the datacenter and the worker of a node id (the worker and the process, for
+    /// Discord); `None` where node ids have no such parts.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "at most 32 bits each")]
+    pub const fn split_node(&self, node_id: u32) -> Option<(u32, u32)> {
+        if self.worker_bits == 0 {
+            return None;
+        }
+        // In 64 bits, since the worker may have all 32 of the node id.
+        let node_id = node_id as u64;
+        let worker = node_id & ((1 << self.worker_bits) - 1);
+        Some(((node_id >> self.worker_bits) as u32, worker as u32))
+    }
+
+    /// Makes the error of a node id outside this layout's range.
+    #[cold]
+    #[must_use]
+    pub fn invalid_node(&self, got: impl fmt::Display) -> Error {
+        let max = self.max_node_id();
+        let of = self.of_the_layout();
+        Error::new(
+            ErrorKind::InvalidNode,
+            format!("a node id{of} must be an integer between 0 and {max}, got {got}"),
+        )
+    }
+
+    /// Makes the error of a list of more than [`max_nodes`](Self::max_nodes) node ids.
+    #[cold]
+    #[must_use]
+    pub fn too_many_nodes(&self, got: usize) -> Error {
+        let max = self.max_nodes();
+        let of = self.of_the_layout();
+        Error::new(
+            ErrorKind::InvalidNode,
+            format!("a generator{of} takes at most {max} node ids, got {got}"),
+        )
+    }
+
+    /// Checks a list of node ids and sorts it.
+    pub(crate) fn checked_nodes(&self, node_ids: &[u32]) -> Result<Box<[u32]>> {
+        let max = self.max_node_id();
+        if node_ids.is_empty() {
+            return Err(Error::new(
+                ErrorKind::InvalidNode,
+                format!("a generator needs at least one node id between 0 and {max}"),
+            ));
+        }
+        if node_ids.len() > self.max_nodes() {
+            return Err(self.too_many_nodes(node_ids.len()));
+        }
+        let mut nodes: Box<[u32]> = node_ids.into();
+        nodes.sort_unstable();
+        if let Some(&largest) = nodes.last().filter(|&&node| node > max) {
+            return Err(self.invalid_node(largest));
+        }
+        if let Some([twice, _]) = nodes.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::new(
+                ErrorKind::InvalidNode,
+                format!("node id {twice} is listed twice; list each node id once"),
+            ));
+        }
+        Ok(nodes)
+    }
+
+    fn of_the_layout(&self) -> String {
+        if self.packs_like(&Self::randflake()) {
+            String::new()
+        } else {
+            format!(" of the layout {}", self.name)
+        }
+    }
+}

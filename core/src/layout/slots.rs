@@ -1,0 +1,72 @@
+//! How a tick, a node id and a sequence become a raw id, and which slots a tick has.
+
+use super::{Layout, Sequence};
+
+impl Layout {
+    /// Packs a tick, a node id and a sequence, all within their widths.
+    #[inline]
+    pub(crate) const fn put_together(&self, stamp: u64, node_id: u32, sequence: u64) -> u64 {
+        self.time.put(stamp) | self.node.put(node_id as u64) | self.sequence.put(sequence)
+    }
+
+    /// What the next sequence adds to a raw id.
+    #[inline]
+    pub(crate) const fn sequence_step(&self) -> u64 {
+        self.sequence.put(1)
+    }
+
+    /// Takes a raw id apart into tick, node id and sequence.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "at most 32 bits each")]
+    pub(crate) const fn take_apart(&self, raw: u64) -> (u64, u32, u32) {
+        (self.time.get(raw), self.node.get(raw) as u32, self.sequence.get(raw) as u32)
+    }
+
+    /// Returns how many slots these nodes have in a tick.
+    pub(crate) fn slots_of(&self, nodes: &[u32]) -> u64 {
+        nodes.len() as u64 * self.ids_per_node()
+    }
+
+    /// Returns the index of a slot's node in the list of nodes, and the how manieth id of that
+    /// node it is in its tick.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "far below the size of memory")]
+    pub(crate) const fn node_and_count(&self, slot: u64) -> (usize, u64) {
+        match self.starts {
+            Sequence::Random(_) => {
+                let per_node = self.ids_per_node();
+                ((slot / per_node) as usize, slot % per_node)
+            }
+            // As many as there are sequences: a division takes its time.
+            Sequence::Zero | Sequence::Continuing => {
+                ((slot >> self.sequence.bits) as usize, slot & self.sequence.max())
+            }
+        }
+    }
+
+    /// Returns the slot at which a tick begins, after one of `slots` that ended before the slot
+    /// `next`.
+    #[inline]
+    pub(crate) const fn first_slot(&self, next: u64, slots: u64) -> u64 {
+        match self.starts {
+            Sequence::Continuing if next < slots => next,
+            _ => 0,
+        }
+    }
+
+    /// Returns the sequence at which each node begins a tick.
+    #[inline]
+    pub(crate) const fn first_sequence(&self, stamp: u64, seed: u64) -> u64 {
+        match self.starts {
+            Sequence::Random(starts) => ((mix(seed ^ stamp) >> 32) * starts as u64) >> 32,
+            Sequence::Zero | Sequence::Continuing => 0,
+        }
+    }
+}
+
+/// Spreads a number over 64 bits: the finalizer of `SplitMix64` (Steele, Lea and Flood, 2014).
+const fn mix(number: u64) -> u64 {
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
+}

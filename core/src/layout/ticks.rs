@@ -1,0 +1,128 @@
+//! Ticks, unix times and leases, turned into each other.
+
+use std::{ops::Range, time::Duration};
+
+use super::Layout;
+use crate::{
+    Error, ErrorKind, Lease, Result,
+    clock::{self, NANOS_PER_MS},
+};
+
+impl Layout {
+    /// Ticks of the lifetime, the bound of every stamp.
+    #[inline]
+    pub(crate) const fn lifetime(&self) -> u64 {
+        1 << self.time.bits
+    }
+
+    /// Returns the tick of a reading of the clock and the nanoseconds past its begin; `None`
+    /// before the epoch.
+    #[inline]
+    pub(crate) fn tick_at(&self, unix_nanos: i64, guess: u64) -> Option<(u64, u64)> {
+        let epoch_nanos = self.epoch_ms * NANOS_PER_MS.cast_signed();
+        let tick_nanos = self.tick_nanos();
+        let since = u64::try_from(unix_nanos.checked_sub(epoch_nanos)?).ok()?;
+        // Mostly the tick goes on, and nothing else here takes as long as a division.
+        if let Some(begin) = guess.checked_mul(tick_nanos)
+            && since.wrapping_sub(begin) < tick_nanos
+        {
+            return Some((guess, since - begin));
+        }
+        Some((since / tick_nanos, since % tick_nanos))
+    }
+
+    /// Returns the length of a tick, in nanoseconds.
+    pub(crate) fn tick_nanos(&self) -> u64 {
+        u64::from(self.tick_ms) * NANOS_PER_MS
+    }
+
+    /// Returns how long so many ticks last.
+    pub(crate) fn ticks(&self, count: u64) -> Duration {
+        Duration::from_millis(count.saturating_mul(self.tick_ms.into()))
+    }
+
+    /// Returns the whole ticks of so many seconds.
+    pub(crate) fn ticks_in(&self, seconds: u32) -> u64 {
+        u64::from(seconds) * 1000 / u64::from(self.tick_ms)
+    }
+
+    /// Returns the unix millisecond at which a tick of the lifetime begins.
+    #[allow(clippy::cast_possible_wrap, reason = "`checked` keeps the lifetime below 2^63")]
+    pub(crate) const fn unix_ms_of(&self, stamp: u64) -> i64 {
+        self.epoch_ms + (stamp * self.tick_ms as u64) as i64
+    }
+
+    /// Returns the first unix second of which no part comes before a tick.
+    pub(crate) const fn second_from(&self, stamp: u64) -> i64 {
+        -(-self.unix_ms_of(stamp)).div_euclid(1000)
+    }
+
+    /// Returns the unix second in which a tick begins.
+    pub(crate) const fn second_of(&self, stamp: u64) -> i64 {
+        self.unix_ms_of(stamp).div_euclid(1000)
+    }
+
+    /// Returns the ticks that lie in the seconds of a lease as a whole: what is cut in two by its
+    /// start or its end belongs to nobody.
+    pub(crate) fn window_of(&self, lease: Lease) -> Result<Range<u64>> {
+        let whole = self.whole_ticks_of(lease);
+        match (u64::try_from(whole.start), u64::try_from(whole.end)) {
+            (Ok(start), Ok(end)) if start < end && end <= self.lifetime() => Ok(start..end),
+            _ => Err(self.no_window(lease)),
+        }
+    }
+
+    /// Does as [`window_of`](Self::window_of), but leaves out what lies outside the lifetime: a
+    /// store that grants a lease does not know it.
+    pub(crate) fn window_within_lifetime(&self, lease: Lease) -> Result<Range<u64>> {
+        let whole = self.whole_ticks_of(lease);
+        let [start, end] = [whole.start, whole.end].map(|tick| tick.max(0).unsigned_abs());
+        if start >= self.lifetime() {
+            return Err(self.lifetime_over());
+        }
+        let window = start..end.min(self.lifetime());
+        if window.is_empty() { Err(self.no_window(lease)) } else { Ok(window) }
+    }
+
+    /// Returns the first tick that does not begin before a lease and the first one that ends after
+    /// it; whether in the lifetime or not.
+    fn whole_ticks_of(&self, lease: Lease) -> Range<i64> {
+        let since_epoch = |second: i64| second * 1000 - self.epoch_ms;
+        let tick_ms = i64::from(self.tick_ms);
+        let start = -(-since_epoch(lease.start())).div_euclid(tick_ms);
+        start..since_epoch(lease.end_exclusive()).div_euclid(tick_ms)
+    }
+
+    #[cold]
+    fn no_window(&self, lease: Lease) -> Error {
+        Error::new(
+            ErrorKind::InvalidLease,
+            format!(
+                "a lease of node ids of the layout {} must hold a whole tick and lie between \
+                 the unix seconds {} and {}, got {}..{}",
+                self.name,
+                self.second_from(0),
+                self.second_of(self.lifetime()),
+                lease.start(),
+                lease.end_exclusive()
+            ),
+        )
+    }
+
+    /// Returns the tick at a unix millisecond.
+    pub(super) fn stamp_of(&self, unix_ms: i64) -> Result<u64> {
+        let since = unix_ms.checked_sub(self.epoch_ms).and_then(|since| u64::try_from(since).ok());
+        let stamp = since.map(|since| since / u64::from(self.tick_ms));
+        stamp.filter(|&stamp| stamp < self.lifetime()).ok_or_else(|| {
+            Error::invalid_argument(format!(
+                "times of the layout {} are between {} ({}) and {} ({}) unix milliseconds, \
+                     got {unix_ms}",
+                self.name,
+                self.epoch_ms,
+                clock::utc(self.epoch_ms),
+                self.ends_at() - 1,
+                clock::utc(self.ends_at() - 1)
+            ))
+        })
+    }
+}
