@@ -13,10 +13,10 @@ use std::{
 };
 
 use randflake::{
-    Clock, Error, ErrorKind, Id, Layout, Parts, Randflake, RawParts, Reach, Result, Snowflake,
+    Clock, Encrypted, Error, ErrorKind, Format, Id, Layout, Parts, Plain, RawParts, Reach, Result,
     SystemClock,
 };
-use randflake_leases::{Flake, LeaseStatus, Leased, LeasedBuilder, Location};
+use randflake_leases::{LeaseStatus, Leased, LeasedBuilder, LeasedFormat, Location};
 
 use crate::{
     arguments::{self, Store},
@@ -50,14 +50,14 @@ impl Number for u64 {
 }
 
 /// A generator that, once collected, gives its node ids back without anybody waiting.
-pub(crate) struct Kept<F: Flake<Clock = EnvironmentClock>> {
-    pub(crate) leased: Arc<Leased<F>>,
+pub(crate) struct Kept<F: Format> {
+    pub(crate) leased: Arc<Leased<F, EnvironmentClock>>,
     /// Where the JavaScript thread runs the client of the store: what waits there for a lease keeps
     /// the lease from coming.
     leases_here: bool,
 }
 
-impl<F: Flake<Clock = EnvironmentClock>> Kept<F> {
+impl<F: Format> Kept<F> {
     /// Returns how far a batch may reach that is made on the JavaScript thread.
     pub(crate) fn reach_here(&self) -> Reach {
         if self.leases_here { Reach::Lease } else { Reach::Renewals }
@@ -66,7 +66,10 @@ impl<F: Flake<Clock = EnvironmentClock>> Kept<F> {
     /// Asks the generator for a batch on the JavaScript thread; asks again where something could be done there
     /// about its error.
     #[inline]
-    pub(crate) fn ask<T>(&self, mut ask: impl FnMut(&Leased<F>) -> Result<T>) -> Result<T> {
+    pub(crate) fn ask<T>(
+        &self,
+        mut ask: impl FnMut(&Leased<F, EnvironmentClock>) -> Result<T>,
+    ) -> Result<T> {
         let mut recovered = false;
         // A loop, because the compiler merges a call into its caller only where it is written once.
         loop {
@@ -82,7 +85,7 @@ impl<F: Flake<Clock = EnvironmentClock>> Kept<F> {
     }
 }
 
-impl<F: Flake<Clock = EnvironmentClock>> Drop for Kept<F> {
+impl<F: Format> Drop for Kept<F> {
     fn drop(&mut self) {
         self.leased.stop();
     }
@@ -106,7 +109,7 @@ trait Ending: Send + Sync {
     fn is_ended(&self) -> bool;
 }
 
-impl<F: Flake> Ending for Leased<F> {
+impl<F: Format> Ending for Leased<F, EnvironmentClock> {
     fn stop(&self) {
         self.stop();
     }
@@ -155,9 +158,9 @@ impl Leases {
     }
 
     /// Takes a generator in, so that it ends with the environment.
-    fn keep<F: Flake<Clock = EnvironmentClock>>(
+    fn keep<F: Format>(
         &self,
-        leased: Leased<F>,
+        leased: Leased<F, EnvironmentClock>,
         leases_here: bool,
     ) -> Result<Kept<F>> {
         let mut desk = self.lock();
@@ -250,17 +253,16 @@ pub(crate) fn create_snowflake<'call>(
     promise(leases, js, store, options, builder, snowflake::functions)
 }
 
-fn promise<'call, F, G>(
+fn promise<'call, F>(
     leases: &Arc<Leases>,
     js: Js<'call>,
     store: Store,
     options: arguments::LeaseOptions,
-    builder: impl FnOnce(Location) -> LeasedBuilder<G>,
+    builder: impl FnOnce(Location) -> LeasedBuilder<F>,
     functions: impl for<'a> FnOnce(Js<'a>, &Arc<Kept<F>>) -> Result<Value<'a>> + Send + 'static,
 ) -> Result<Value<'call>>
 where
-    F: Flake<Clock = EnvironmentClock, Id: Number>,
-    G: Flake<WithClock<EnvironmentClock> = F>,
+    F: LeasedFormat<Id: Number>,
 {
     let leases = Arc::clone(leases);
     let asking = leases.lock().open.as_ref().map(|(asking, _)| asking.clone());
@@ -329,7 +331,7 @@ pub(crate) fn end<'call>(
 }
 
 /// Promises that the node ids of a generator were given back.
-fn released<'call, F: Flake<Clock = EnvironmentClock>>(
+fn released<'call, F: Format>(
     kept: &Arc<Kept<F>>,
     js: Js<'call>,
     []: [Value<'call>; 0],
@@ -342,7 +344,7 @@ fn released<'call, F: Flake<Clock = EnvironmentClock>>(
     js.promise(work, |js, ()| js.undefined())
 }
 
-impl<F: Flake<Clock = EnvironmentClock, Id: Number>> Generator for Kept<F> {
+impl<F: Format<Id: Number>> Generator for Kept<F> {
     #[inline]
     fn generate(&self) -> Result<i64> {
         // Never waits for a lease, on a thread that has others to answer.
@@ -383,11 +385,13 @@ impl<F: Flake<Clock = EnvironmentClock, Id: Number>> Generator for Kept<F> {
 
     fn weight(&self) -> usize {
         const THREAD: usize = 32 << 10; // what of its stack is used, and what the system has for it
-        size_of::<F>() + size_of::<Leased<F>>() + THREAD
+        size_of::<randflake::Generator<F, EnvironmentClock>>()
+            + size_of::<Leased<F, EnvironmentClock>>()
+            + THREAD
     }
 }
 
-impl Encrypting for Kept<Randflake<EnvironmentClock>> {
+impl Encrypting for Kept<Encrypted> {
     fn inspect(&self, id: Id) -> Parts {
         self.leased.inspect(id)
     }
@@ -401,7 +405,7 @@ impl Encrypting for Kept<Randflake<EnvironmentClock>> {
     }
 }
 
-impl Reading for Kept<Snowflake<EnvironmentClock>> {
+impl Reading for Kept<Plain> {
     fn inspect(&self, raw: u64) -> Result<RawParts> {
         self.leased.inspect(raw)
     }

@@ -21,8 +21,7 @@ use napi::{
     sys,
     threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode},
 };
-use randflake::{Error, ErrorKind, Randflake, Reach, Result, Snowflake};
-use randflake_leases::Flake;
+use randflake::{Error, ErrorKind, Format, Randflake, Reach, Result, Snowflake};
 
 use crate::{
     cloak::{Hider, Revealer},
@@ -767,7 +766,7 @@ impl Scriptless for Revealer {
     }
 }
 
-impl<F: Flake<Clock = EnvironmentClock>> Scriptless for Kept<F> {
+impl<F: Format> Scriptless for Kept<F> {
     fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
         self.leased.fill_i64(ids)
     }

@@ -15,8 +15,8 @@ use pyo3::{
     prelude::*,
     types::{IntoPyDict, PyDict},
 };
-use randflake::{Clock as _, ProcessLife, SystemClock};
-use randflake_leases::{Flake, Leased};
+use randflake::{Clock as _, Format, ProcessLife, SystemClock};
+use randflake_leases::Leased;
 
 /// How long the end of a process waits for the stores, in all.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -43,7 +43,7 @@ pub(crate) trait Ending: Send + Sync {
     fn is_over(&self) -> bool;
 }
 
-impl<F: Flake> Ending for Leased<F> {
+impl<F: Format> Ending for Leased<F, crate::clock::Clock> {
     fn stop(&self) {
         self.stop();
     }

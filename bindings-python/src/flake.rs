@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use pyo3::{prelude::*, types::PyTuple};
-use randflake::{Error, ErrorKind, Reach, Result};
-use randflake_leases::{Flake, Leased, LeasedBuilder, Location};
+use randflake::{Error, ErrorKind, Format, Generator, Reach, Result};
+use randflake_leases::{Leased, LeasedBuilder, LeasedFormat, Location};
 
 use crate::{
     arguments::{
@@ -23,10 +23,10 @@ use crate::{
 /// back from a busy thread.
 pub(crate) const LARGE_BATCH: usize = 16_384;
 
-pub(crate) enum AnyFlake<F: Flake> {
+pub(crate) enum AnyFlake<F: Format> {
     /// Boxed, since Python's memory is not aligned for it.
-    ByHand(Box<F>),
-    Leased(Arc<Leased<F>>),
+    ByHand(Box<Generator<F, Clock>>),
+    Leased(Arc<Leased<F, Clock>>),
 }
 
 /// What a leased generator can be told, besides where its leases and ids come from.
@@ -42,12 +42,12 @@ pub(crate) struct LeaseOptions {
     pub(crate) allow_weak_store: AllowWeakStore,
 }
 
-impl<F: Flake<Clock = Clock>> AnyFlake<F> {
+impl<F: LeasedFormat> AnyFlake<F> {
     /// Leases from a store, without the GIL.
     pub(crate) fn lease_from(
         py: Python<'_>,
         store: Store,
-        builder: impl FnOnce(Location) -> LeasedBuilder<F>,
+        builder: impl FnOnce(Location) -> LeasedBuilder<F, Clock>,
         options: LeaseOptions,
     ) -> PyResult<Self> {
         let create = options.create.map(|create| create.0);
@@ -79,7 +79,7 @@ impl<F: Flake<Clock = Clock>> AnyFlake<F> {
     }
 }
 
-impl<F: Flake> AnyFlake<F> {
+impl<F: Format> AnyFlake<F> {
     pub(crate) fn generate(&self, py: Python<'_>) -> PyResult<F::Id> {
         self.ask(py, |flake| flake.try_generate(false))
     }
@@ -212,7 +212,7 @@ impl<F: Flake> AnyFlake<F> {
 }
 
 /// Collecting a generator waits for nobody: whoever collects has the GIL.
-impl<F: Flake> Drop for AnyFlake<F> {
+impl<F: Format> Drop for AnyFlake<F> {
     fn drop(&mut self) {
         if let Self::Leased(leased) = self {
             leased.stop();

@@ -55,7 +55,7 @@ use crate::{
 /// 7
 #[pyclass(frozen, module = "randflake")]
 pub(crate) struct Randflake {
-    pub(crate) flake: AnyFlake<randflake::Randflake<Clock>>,
+    pub(crate) flake: AnyFlake<randflake::Encrypted>,
 }
 
 #[pymethods]

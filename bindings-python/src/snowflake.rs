@@ -62,7 +62,7 @@ use crate::{
 #[pyclass(frozen, module = "randflake")]
 pub(crate) struct Snowflake {
     layout: randflake::Layout,
-    pub(crate) flake: AnyFlake<randflake::Snowflake<Clock>>,
+    pub(crate) flake: AnyFlake<randflake::Plain>,
 }
 
 #[pymethods]

@@ -9,8 +9,9 @@
 //! [`MemoryStore`] is for one process, [`SqliteStore`] for one machine, and [`remote`] for many:
 //! with `PostgreSQL`, Redis or etcd.
 
-mod flake;
+mod clocks;
 mod fork;
+mod format;
 pub mod keeper;
 pub mod laws;
 mod leased;
@@ -31,7 +32,7 @@ mod token;
 #[cfg(feature = "sqlite")]
 pub use crate::sqlite::SqliteStore;
 pub use crate::{
-    flake::Flake,
+    format::LeasedFormat,
     leased::{LeaseStatus, Leased, LeasedBuilder, leased, leased_snowflake},
     location::Location,
     memory::MemoryStore,

@@ -6,6 +6,7 @@ use std::{
 
 use randflake::{Clock, SystemClock};
 
+pub(crate) use crate::clocks::unix_second;
 use crate::{
     Acquire, Acquired, Error, Fence, Fenced, LeaseStore, Namespace, NamespaceMetadata, Release,
     Released, Renew, Renewed, Reply, Result, Token,
@@ -216,9 +217,4 @@ impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryStore").field("namespace", &self.namespace).finish_non_exhaustive()
     }
-}
-
-/// Reads a clock in whole seconds.
-pub(crate) fn unix_second(clock: &dyn Clock) -> Result<i64> {
-    Ok(clock.now()?.div_euclid(1_000_000_000))
 }

@@ -31,7 +31,7 @@ use randflake::SystemClock;
 pub(crate) use self::Shortened as Cut;
 use crate::{
     Error, Fence, Fenced, LeaseStore, Limits, NodeLease, Note, Operation, Reply, Result, Token,
-    memory::unix_second, rules,
+    clocks::unix_second, rules,
 };
 #[cfg(doc)]
 use crate::{Namespace, Release};

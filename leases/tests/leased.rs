@@ -16,7 +16,7 @@ use std::{
 };
 
 use randflake::{
-    Clock, Error, ErrorKind, Field, Id, Layout, Randflake, Reach, Result, Secret, Snowflake,
+    Clock, Error, ErrorKind, Field, Id, Layout, Plain, Randflake, Reach, Result, Secret,
     SystemClock,
 };
 use randflake_leases::{
@@ -520,7 +520,7 @@ fn cut() -> Layout {
         .expect("valid")
 }
 
-fn short_snowflake(location: Location, layout: Layout) -> LeasedBuilder<Snowflake> {
+fn short_snowflake(location: Location, layout: Layout) -> LeasedBuilder<Plain> {
     Leased::for_layout(location, layout).ttl(2).max_skew(0)
 }
 
@@ -665,7 +665,7 @@ fn a_layout_that_ends_takes_its_lease_along() {
 #[test]
 fn what_a_layout_has_no_room_for_is_told_at_once() {
     let nowhere = || Location::new(|_| panic!("the store is not asked"));
-    let refused = |builder: LeasedBuilder<Snowflake>| {
+    let refused = |builder: LeasedBuilder<Plain>| {
         let error = builder.open().expect_err("refused");
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
         error.to_string()

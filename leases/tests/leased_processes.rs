@@ -63,7 +63,9 @@ mod linux {
     };
 
     use randflake::{Clock, Error, Field, Id, Inspector, Layout, Result, SystemClock, layout};
-    use randflake_leases::{Flake, Leased, LeasedBuilder, Location, Namespace, SqliteStore, Token};
+    use randflake_leases::{
+        Leased, LeasedBuilder, LeasedFormat, Location, Namespace, SqliteStore, Token,
+    };
 
     use crate::{
         child::{in_child, libc_fork},
@@ -159,7 +161,7 @@ mod linux {
         })
     }
 
-    fn configured<F: Flake>(builder: LeasedBuilder<F>) -> LeasedBuilder<F> {
+    fn configured<F: LeasedFormat>(builder: LeasedBuilder<F>) -> LeasedBuilder<F> {
         builder
             .ttl(number("TTL"))
             .max_skew(0)
@@ -192,7 +194,7 @@ mod linux {
     }
 
     /// Makes some ids, one by one and many at once, and logs them.
-    fn make<F: Flake<Id: Logged>>(flake: &Leased<F>, log: &mut File) -> Result<()> {
+    fn make<F: LeasedFormat<Id: Logged>>(flake: &Leased<F>, log: &mut File) -> Result<()> {
         let mut ids = [F::Id::default(); 16];
         ids[0] = flake.generate()?;
         let many = flake.fill(&mut ids[1..]);
@@ -204,7 +206,7 @@ mod linux {
 
     /// Makes ids until the parent has heard enough, and says each change: the last outcome, node
     /// id, start and end of the lease, state, and the last error.
-    fn hold<F: Flake<Id: Logged>>(generator: impl Fn() -> LeasedBuilder<F>) {
+    fn hold<F: LeasedFormat<Id: Logged>>(generator: impl Fn() -> LeasedBuilder<F>) {
         let flake = match generator().open() {
             Ok(flake) => flake,
             Err(error) => return say(&format!("{} 0 0 0 none {error}", error.code())),
@@ -677,7 +679,7 @@ mod linux {
 
     const FORKS: u32 = 40;
 
-    fn hold_and_fork<F: Flake<Id: Logged>>(generator: impl Fn() -> LeasedBuilder<F>) {
+    fn hold_and_fork<F: LeasedFormat<Id: Logged>>(generator: impl Fn() -> LeasedBuilder<F>) {
         let kept = generator().open().expect("a lease");
         let mut log_of_kept = log(0);
         for round in 1..=FORKS {

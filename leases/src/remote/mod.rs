@@ -34,8 +34,8 @@ pub use self::client::RedisClient;
 use crate::{
     Acquire, Acquired, Error, ErrorKind, Fence, Fenced, InitMode, LeaseStore, Limits, Namespace,
     NamespaceMetadata, Release, Released, Renew, Renewed, Reply, Result, Token,
+    clocks::unix_second,
     fork::Life,
-    memory::unix_second,
     operator::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
     rules::{self, Quarantine},
 };

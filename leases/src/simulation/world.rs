@@ -5,7 +5,10 @@ use std::{
     cell::RefCell, collections::BTreeMap, io::Write, mem, rc::Rc, sync::Arc, time::Duration,
 };
 
-use randflake::{ErrorKind, Field, Id, Layout, Randflake, Reach, Result, Secret, Snowflake};
+use randflake::{
+    Encrypted, ErrorKind, Field, Format, Generator, Id, Layout, Plain, Randflake, Reach, Result,
+    Secret, Snowflake,
+};
 
 use super::{
     hand::Hand,
@@ -13,10 +16,10 @@ use super::{
     oracle::{Mix, Oracle, Seen},
 };
 use crate::{
-    Acquired, Error, Fence, Flake, LeaseStore, MemoryStore, Namespace, NodeLease, Renewed, Reply,
-    Token,
+    Acquired, Error, Fence, LeaseStore, LeasedFormat, MemoryStore, Namespace, NodeLease, Renewed,
+    Reply, Token,
     keeper::{Answer, Keeper, Options, Step},
-    leased::{Desk, Turn, most_drift},
+    leased::{Next, SharedState, generator_over, most_drift},
     operator::{List, ReleaseDead, Repair, Target},
 };
 
@@ -106,27 +109,27 @@ pub(super) struct Outcome {
 }
 
 /// The generators, each with its ids as raw numbers.
-pub(super) trait Ids: Flake<Clock = Dial> {
-    fn one(&self) -> Result<u64>;
-    fn raw(&self, id: i64) -> u64;
+pub(super) trait Ids: LeasedFormat + Sized {
+    fn one(generator: &Generator<Self, Dial>) -> Result<u64>;
+    fn raw(generator: &Generator<Self, Dial>, id: i64) -> u64;
 }
 
-impl Ids for Randflake<Dial> {
-    fn one(&self) -> Result<u64> {
-        self.generate().map(|id| self.decrypt(id))
+impl Ids for Encrypted {
+    fn one(generator: &Randflake<Dial>) -> Result<u64> {
+        generator.generate().map(|id| generator.decrypt(id))
     }
 
-    fn raw(&self, id: i64) -> u64 {
-        self.decrypt(Id::from(id))
+    fn raw(generator: &Randflake<Dial>, id: i64) -> u64 {
+        generator.decrypt(Id::from(id))
     }
 }
 
-impl Ids for Snowflake<Dial> {
-    fn one(&self) -> Result<u64> {
-        self.generate()
+impl Ids for Plain {
+    fn one(generator: &Snowflake<Dial>) -> Result<u64> {
+        generator.generate()
     }
 
-    fn raw(&self, id: i64) -> u64 {
+    fn raw(_: &Snowflake<Dial>, id: i64) -> u64 {
         id.cast_unsigned()
     }
 }
@@ -141,7 +144,7 @@ pub(super) fn run(seed: u64, tracing: bool) -> Outcome {
     let mut random = Random::new(seed);
     if random.happens(250) {
         let secret = Secret::from_bytes(&0x5eed_5eed_5eed_5eed_u128.to_be_bytes());
-        return World::<Randflake<Dial>>::new(secret.expect("16 bytes"), random, tracing).run();
+        return World::<Encrypted>::new(secret.expect("16 bytes"), random, tracing).run();
     }
     let (node_bits, sequence_bits) = (random.number(1, 3), random.number(1, 5));
     let tick_ms = random.pick(&[1000, 1000, 1000, 500, 300, 100]);
@@ -152,7 +155,7 @@ pub(super) fn run(seed: u64, tracing: bool) -> Outcome {
     ]);
     let layout = layout.tick_ms(tick_ms).epoch_ms(random.pick(&[0, 1_288_834_974_657]));
     let layout = layout.build().expect("a layout");
-    World::<Snowflake<Dial>>::new(layout, random, tracing).run()
+    World::<Plain>::new(layout, random, tracing).run()
 }
 
 /// What a seed is like: which faults there are, and how often.
@@ -191,14 +194,14 @@ struct Weather {
     until: i64,
 }
 
-struct Process<F> {
+struct Process<F: Format> {
     /// Different for each process that ever was.
     life: u32,
     machine: usize,
     alive: bool,
     dial: Dial,
-    desk: Rc<RefCell<Desk>>,
-    flake: Option<Arc<F>>,
+    state: Rc<RefCell<SharedState>>,
+    flake: Option<Arc<Generator<F, Dial>>>,
     max_drift: u32,
     paused_until: i64,
     /// Which server it takes for the master.
@@ -256,7 +259,7 @@ struct World<F: Ids> {
     random: Random,
     weather: Weather,
     calm: bool,
-    format: F::Format,
+    format: F::Config,
     layout: Layout,
     namespace: Namespace,
     now: i64,
@@ -289,8 +292,8 @@ struct World<F: Ids> {
 }
 
 impl<F: Ids> World<F> {
-    fn new(format: F::Format, mut random: Random, tracing: bool) -> Self {
-        let layout = F::layout(&format);
+    fn new(format: F::Config, mut random: Random, tracing: bool) -> Self {
+        let layout = F::layout_of(&format);
         let weather = Weather::new(&mut random, &layout);
         let Options { ttl, max_skew, .. } = weather.options;
         // The namespace may grant less than is asked for.
@@ -514,8 +517,8 @@ impl<F: Ids> World<F> {
         let keeper = keeper
             .expect("within the limits")
             .by_hand(move |granted| granted.iter().copied().filter(is_by_hand).collect());
-        let mut desk = Desk::default();
-        desk.keeper = Some(keeper);
+        let mut state = SharedState::default();
+        state.keeper = Some(keeper);
         let wake = self.number();
         let connection = self.number();
         Process {
@@ -523,7 +526,7 @@ impl<F: Ids> World<F> {
             machine,
             alive: false,
             dial: Dial::default(),
-            desk: Rc::new(RefCell::new(desk)),
+            state: Rc::new(RefCell::new(state)),
             flake: None,
             max_drift: 0,
             paused_until: self.machines[machine].asleep_until,
@@ -576,31 +579,31 @@ impl<F: Ids> World<F> {
             }
             let reading = self.machines[process.machine].reading(self.now);
             process.dial.begin(reading.wall, 0);
-            let mut desk = process.desk.borrow_mut();
+            let mut state = process.state.borrow_mut();
             let turn = match &process.flake {
-                Some(flake) => desk.turn(&**flake, reading),
-                None => match desk.keeper.as_mut().expect("made with it").step(reading) {
-                    Step::Stopped => Turn::Over,
-                    Step::Sleep(pause) => Turn::Sleep(pause),
-                    step => Turn::Ask(step),
+                Some(flake) => state.advance(flake, reading),
+                None => match state.keeper.as_mut().expect("made with it").step(reading) {
+                    Step::Stopped => Next::End,
+                    Step::Sleep(pause) => Next::Sleep(pause),
+                    step => Next::Ask(step),
                 },
             };
-            drop(desk);
+            drop(state);
             match turn {
-                Turn::Done => {}
-                Turn::Over => {
+                Next::Continue => {}
+                Next::End => {
                     let error = self.error_of(index);
                     self.say(|| format!("process {index} ends: {error}"));
                     return self.ends(index);
                 }
-                Turn::Sleep(pause) => {
+                Next::Sleep(pause) => {
                     let pause = i64::try_from(pause.as_nanos()).expect("short");
                     // A timer is late, never early.
                     let late = self.random.below(2 * MS);
                     return self.wake(index, pause + late);
                 }
-                Turn::Ask(Step::Open { node_ids, lease }) => self.open(index, &node_ids, lease),
-                Turn::Ask(step) => return self.send(index, step),
+                Next::Ask(Step::Open { node_ids, lease }) => self.open(index, &node_ids, lease),
+                Next::Ask(step) => return self.send(index, step),
             }
         }
         panic!("the keeper of process {index} does not come to rest");
@@ -610,21 +613,22 @@ impl<F: Ids> World<F> {
         let process = &mut self.processes[index];
         process.max_drift = self.weather.max_drift.min(most_drift(lease));
         let (wait, dial) = (Duration::ZERO, process.dial.clone());
-        let made = F::over(&self.format, node_ids, lease, wait, process.max_drift, dial);
+        let made =
+            generator_over(self.format.clone(), node_ids, lease, wait, process.max_drift, dial);
         let made = made.map(|made| process.flake = Some(Arc::new(made)));
         let reading = self.machines[process.machine].reading(self.now);
-        let mut desk = process.desk.borrow_mut();
-        let keeper = desk.keeper.as_mut().expect("made with it");
+        let mut state = process.state.borrow_mut();
+        let keeper = state.keeper.as_mut().expect("made with it");
         keeper.answer(Answer::Opened(made), reading).expect("the answer to this step");
-        drop(desk);
+        drop(state);
         let life = self.processes[index].life;
         self.trace(2, lease.start().cast_unsigned() ^ u64::from(life));
         self.say(|| format!("process {index} opens {node_ids:?} {}", shown(lease)));
     }
 
     fn error_of(&self, index: usize) -> String {
-        let desk = self.processes[index].desk.borrow();
-        let keeper = desk.keeper.as_ref().expect("made with it");
+        let state = self.processes[index].state.borrow();
+        let keeper = state.keeper.as_ref().expect("made with it");
         keeper.last_error().map_or_else(String::new, |error| format!("{error} ({})", error.code()))
     }
 
@@ -651,7 +655,7 @@ impl<F: Ids> World<F> {
         self.after(after, Event::Use { process: index, life });
     }
 
-    fn call(&mut self, index: usize, flake: &F) {
+    fn call(&mut self, index: usize, flake: &Generator<F, Dial>) {
         let step = if !self.calm && self.random.happens(self.weather.step_in_call) {
             self.count(Fault::StepInCall);
             // The thread is stopped in the middle of the call; or the clock steps, if it may.
@@ -676,18 +680,18 @@ impl<F: Ids> World<F> {
             && process.call.is_none()
             && let Some(shared) = process.flake.clone()
         {
-            let desk = Rc::clone(&process.desk);
-            meanwhile(move || drop(desk.borrow_mut().turn(&*shared, reading)));
+            let state = Rc::clone(&process.state);
+            meanwhile(move || drop(state.borrow_mut().advance(&shared, reading)));
             self.outcome.faults[Fault::TurnInCall as usize] += 1;
         }
         let process = &self.processes[index];
         let mut ids = vec![0; size];
         let outcome = if size == 1 {
-            flake.one().map(|raw| ids[0] = raw.cast_signed())
+            F::one(flake).map(|raw| ids[0] = raw.cast_signed())
         } else {
             flake.fill_i64_to(&mut ids, Reach::Renewals).map(|()| {
                 for id in &mut ids {
-                    *id = flake.raw(*id).cast_signed();
+                    *id = F::raw(flake, *id).cast_signed();
                 }
             })
         };
@@ -864,10 +868,10 @@ impl<F: Ids> World<F> {
             Answer::Acquired(Err(_)) | Answer::Renewed(Err(_)) | Answer::Released(Err(_))
         );
         let reading = self.machines[process.machine].reading(self.now);
-        let mut desk = process.desk.borrow_mut();
-        let keeper = desk.keeper.as_mut().expect("made with it");
+        let mut state = process.state.borrow_mut();
+        let keeper = state.keeper.as_mut().expect("made with it");
         let foreign = keeper.answer(answer, reading).is_err();
-        drop(desk);
+        drop(state);
         if foreign {
             process.connection = connection;
         }
@@ -1210,12 +1214,12 @@ impl<F: Ids> World<F> {
         }
         let reading = self.machines[process.machine].reading(self.now);
         process.dial.begin(reading.wall, 0);
-        let mut desk = process.desk.borrow_mut();
+        let mut state = process.state.borrow_mut();
         match &process.flake {
-            Some(flake) => desk.stop(&**flake),
-            None => desk.keeper.as_mut().expect("made with it").stop(),
+            Some(flake) => state.stop(&**flake),
+            None => state.keeper.as_mut().expect("made with it").stop(),
         }
-        drop(desk);
+        drop(state);
         if self.processes[index].call.is_none() {
             self.wake(index, 0);
         }

@@ -20,7 +20,7 @@ use std::{
 };
 
 use randflake::{
-    Clock, ErrorKind, Field, Layout, Randflake, Result, Secret, Snowflake, SystemClock, layout,
+    Clock, ErrorKind, Field, Layout, Plain, Randflake, Result, Secret, SystemClock, layout,
 };
 use randflake_leases::{
     Acquire, Acquired, LeaseStore, Leased, Namespace, Note, Operation, SqliteStore, Token,
@@ -123,7 +123,7 @@ impl Flake for Leased {
     }
 }
 
-impl Flake for Leased<Snowflake> {
+impl Flake for Leased<Plain> {
     fn make(&self, ids: &mut [i64]) -> Result<()> {
         ids[0] = self.generate()?.cast_signed();
         self.fill_i64(&mut ids[1..])

@@ -1,0 +1,163 @@
+//! Where the leases of a generator come from, in this process and in its children.
+
+use std::{
+    io,
+    sync::mpsc::{self, SendError},
+    thread,
+    time::Duration,
+};
+
+use randflake::{Clock, Error, ErrorKind, Lease, NodeIds, Result};
+
+use crate::{
+    Acquire, Acquired, LeaseStore, Location, Namespace, NodeLease, Note, Release, Reply,
+    clocks::reading,
+    keeper::{Answer, Keeper, Options, Step},
+};
+
+/// How long the last attempt at a first lease may take.
+const LAST_ATTEMPT: Duration = Duration::from_millis(250);
+
+pub(super) struct Source {
+    pub(super) location: Location,
+    pub(super) namespace: Namespace,
+    pub(super) options: Options,
+    /// The node ids of this process: a granted one that is manually assigned here is given back.
+    pub(super) node_ids: NodeIds,
+}
+
+/// A first lease, for which there is no generator yet.
+pub(super) struct Granted {
+    pub(super) keeper: Keeper,
+    pub(super) store: OpenStore,
+    pub(super) node_ids: Vec<u32>,
+    pub(super) lease: Lease,
+}
+
+/// A store; `None` if it has to be opened again.
+pub(super) type OpenStore = Option<Box<dyn LeaseStore>>;
+
+impl Source {
+    /// Drives a new keeper until it has a first lease.
+    pub(super) fn acquire(&self, clock: &impl Clock) -> Result<Granted> {
+        let node_ids = self.node_ids.clone();
+        let mut keeper = Keeper::new(self.options)?
+            .note(Note::of_process())
+            .by_hand(move |granted| node_ids.grant(granted));
+        let mut store = Some(self.location.open(&self.namespace)?);
+        let mut interrupted = None;
+        let deadline = reading()?.boot + self.options.acquire_timeout;
+        loop {
+            let now = reading()?;
+            match keeper.step(now) {
+                Step::Open { node_ids, lease } => {
+                    return Ok(Granted { keeper, store, node_ids, lease });
+                }
+                Step::Stopped => {
+                    let failure =
+                        interrupted.or_else(|| keeper.last_error().map(Error::without_cause));
+                    return Err(failure.expect("a keeper ends early for a reason"));
+                }
+                Step::Sleep(pause) => {
+                    if let Err(error) = clock.sleep(pause) {
+                        interrupted = Some(error);
+                        keeper.stop();
+                    }
+                }
+                // The first attempt has no time limit here: its error says more than a timeout.
+                Step::Acquire(request) if keeper.last_error().is_some() => {
+                    let left = deadline.saturating_sub(now.boot).max(LAST_ATTEMPT);
+                    let answer = self.acquire_within(left, &request, &mut store);
+                    let answer = answer.unwrap_or_else(|| {
+                        Err(keeper.last_error().expect("matched above").without_cause())
+                    });
+                    if keeper.answer(Answer::Acquired(answer), reading()?).is_err() {
+                        store = None; // its connection delivers the answers to other requests
+                    }
+                }
+                step => self.ask_for(&mut keeper, step, &mut store)?,
+            }
+        }
+    }
+
+    /// Acquires, or gives up after the time limit, even if the store's client goes on.
+    fn acquire_within(
+        &self,
+        limit: Duration,
+        request: &Acquire,
+        store: &mut OpenStore,
+    ) -> Option<Result<Reply<Acquired>>> {
+        let opened = store.take().map_or_else(|| self.location.open(&self.namespace), Ok);
+        let mut store_of_thread = match opened {
+            Ok(opened) => opened,
+            Err(error) => return Some(Err(error)),
+        };
+        // A channel without a buffer: if nobody receives any more, the thread gives the lease back.
+        let (sender, receiver) = mpsc::sync_channel(0);
+        let request = request.clone();
+        let work = move || {
+            let reply = store_of_thread.acquire(&request);
+            let unwanted = sender.send((store_of_thread, reply)).err();
+            if let Some(SendError((mut store, Ok(reply)))) = unwanted
+                && let Acquired::Granted { leases, .. } = reply.outcome
+            {
+                for NodeLease { node_id, start, .. } in leases {
+                    let (token, node_ids) = (request.token, vec![node_id]);
+                    // It was never stamped. If the release fails, the lease expires.
+                    let _ = store.release(&Release { token, node_ids, used_until: start });
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("randflake-acquire".to_owned());
+        if let Err(error) = thread.spawn(work) {
+            return Some(Err(no_thread(&error)));
+        }
+        let (opened, reply) = receiver.recv_timeout(limit).ok()?;
+        *store = Some(opened);
+        Some(reply)
+    }
+
+    /// Gives a lease back for which no generator could be made, and returns why.
+    pub(super) fn give_back(&self, granted: Granted, why: Error) -> Error {
+        let Granted { mut keeper, mut store, .. } = granted;
+        let Ok(now) = reading() else { return why };
+        let _ = keeper.answer(Answer::Opened(Err(why.without_cause())), now);
+        while let step @ Step::Release(_) = keeper.step(now) {
+            if self.ask_for(&mut keeper, step, &mut store).is_err() {
+                break;
+            }
+        }
+        why
+    }
+
+    /// Sends a keeper's request to the store, and the answer to the keeper.
+    fn ask_for(&self, keeper: &mut Keeper, step: Step, store: &mut OpenStore) -> Result<()> {
+        let answer = self.ask(step, store);
+        if keeper.answer(answer, reading()?).is_err() {
+            *store = None; // its connection delivers the answers to other requests
+        }
+        Ok(())
+    }
+
+    /// Sends a request to the store.
+    pub(super) fn ask(&self, step: Step, store: &mut OpenStore) -> Answer {
+        let open = || match store {
+            Some(store) => Ok(store),
+            none => Ok(none.insert(self.location.open(&self.namespace)?)),
+        };
+        match step {
+            Step::Acquire(request) => Answer::Acquired(open().and_then(|s| s.acquire(&request))),
+            Step::Renew(request) => Answer::Renewed(open().and_then(|s| s.renew(&request))),
+            Step::Release(request) => Answer::Released(open().and_then(|s| s.release(&request))),
+            other => unreachable!("{other:?} is for the generator"),
+        }
+    }
+}
+
+#[cold]
+pub(super) fn no_thread(error: &io::Error) -> Error {
+    Error::new(
+        ErrorKind::StoreUnavailable,
+        format!("cannot start the thread that keeps the lease: {error}"),
+    )
+}

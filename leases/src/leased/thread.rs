@@ -1,0 +1,216 @@
+//! The thread that drives the keeper of a generator, and what it shares with the callers.
+
+use std::{
+    panic::{self, AssertUnwindSafe},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use once_cell::race::OnceBox;
+use randflake::{Clock, Error, ErrorKind, Format, Generator, ProcessLife, Result};
+
+use super::source::{OpenStore, Source};
+use crate::{
+    clocks::reading,
+    keeper::{Answer, Keeper, Reading, Step},
+};
+
+/// A connection that is not needed for so long is closed in the meantime.
+const LONG_REST: Duration = Duration::from_secs(60);
+
+/// A generator's lease in one process. Each forked child appends a handle of its own.
+pub(super) struct Handle {
+    process: ProcessLife,
+    pub(super) shared: Arc<Shared>,
+    child: OnceBox<Self>,
+}
+
+/// What the thread shares with the callers.
+#[derive(Default)]
+pub(super) struct Shared {
+    state: Mutex<SharedState>,
+    pub(super) changed: Condvar,
+}
+
+/// The state that the thread and the callers change under one lock.
+#[derive(Default)]
+#[allow(clippy::struct_excessive_bools, reason = "they are independent of each other")]
+pub(crate) struct SharedState {
+    /// `None` in a child that has no lease yet.
+    pub(crate) keeper: Option<Keeper>,
+    /// A thread of a child acquires the first lease.
+    pub(super) acquiring: bool,
+    pub(super) closed: bool,
+    /// What closing the generator returned.
+    pub(super) used_until: Option<i64>,
+    /// Wakes the thread from its sleep.
+    wake: bool,
+    /// There is no thread, or no longer one.
+    pub(super) ended: bool,
+}
+
+/// What the thread does next.
+pub(crate) enum Next {
+    /// Something was done on the generator: go on at once.
+    Continue,
+    /// Send a request to the store.
+    Ask(Step),
+    /// Sleep, unless woken earlier.
+    Sleep(Duration),
+    /// Nothing is left to do.
+    End,
+}
+
+/// The body of the thread; sets `ended` even if it panics.
+pub(super) fn run<F: Format, C: Clock>(
+    shared: &Shared,
+    generator: &Generator<F, C>,
+    source: &Source,
+    store: OpenStore,
+) {
+    // The keeper is consistent after a panic, since it repeats what was not answered. But it would
+    // panic again.
+    let kept = panic::catch_unwind(AssertUnwindSafe(|| keep(shared, generator, source, store)));
+    let kept = kept.unwrap_or_else(|_| {
+        Err(Error::new(
+            ErrorKind::Internal,
+            "a defect: the thread that renews the lease has panicked; its message is on the \
+             standard error output",
+        ))
+    });
+    let mut state = shared.lock();
+    if let (Err(error), Some(keeper)) = (kept, &mut state.keeper) {
+        keeper.give_up(error, reading().map_or(0, Reading::second));
+    }
+    state.ended = true;
+    shared.wake(state);
+}
+
+/// Drives the keeper to its end.
+fn keep<F: Format, C: Clock>(
+    shared: &Shared,
+    generator: &Generator<F, C>,
+    source: &Source,
+    mut store: OpenStore,
+) -> Result<()> {
+    let mut rests = false;
+    loop {
+        let now = reading()?;
+        let mut state = shared.lock();
+        match state.advance(generator, now) {
+            Next::End => return Ok(()),
+            Next::Continue => {}
+            Next::Sleep(_) if !rests && state.rests_for(now) > LONG_REST => {
+                drop(state); // the store may take its time
+                if let Some(store) = &mut store {
+                    store.rest();
+                }
+                rests = true;
+            }
+            Next::Sleep(pause) => {
+                let waited = shared.changed.wait_timeout_while(state, pause, |state| !state.wake);
+                let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+                state.wake = false;
+            }
+            Next::Ask(step) => {
+                drop(state); // the store may take its time
+                let answer = source.ask(step, &mut store);
+                rests = false;
+                let mut state = shared.lock();
+                let Some(keeper) = &mut state.keeper else { return Ok(()) };
+                let now = reading()?;
+                let is_foreign = keeper.answer(answer, now).is_err();
+                let accepts_another = keeper.accepts_another_store();
+                let has_time = !keeper.time_left(now).is_zero();
+                drop(state); // the store may take its time
+                match &mut store {
+                    Some(store) if accepts_another => store.accept_another(),
+                    // Its connection delivers the answers to other requests. A store that is opened
+                    // again would not know which store the lease is from.
+                    Some(store) if is_foreign && has_time => store.rest(),
+                    _ if is_foreign => store = None,
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+impl SharedState {
+    /// Does on the generator what the keeper wants next, or returns what else it wants.
+    pub(crate) fn advance<F: Format, C: Clock>(
+        &mut self,
+        generator: &Generator<F, C>,
+        now: Reading,
+    ) -> Next {
+        let Some(keeper) = &mut self.keeper else { return Next::End };
+        let answer = match keeper.step(now) {
+            Step::Stopped => return Next::End,
+            Step::Sleep(pause) => return Next::Sleep(pause),
+            Step::Close => Answer::Closed(self.used_until.take().or_else(|| generator.close())),
+            Step::Extend { end_exclusive } => {
+                Answer::Extended(generator.extend_lease(end_exclusive))
+            }
+            Step::Replace { node_ids, lease } => {
+                Answer::Replaced(generator.replace_lease(&node_ids, lease))
+            }
+            step => return Next::Ask(step),
+        };
+        keeper.answer(answer, now).expect("the answer to this step");
+        Next::Continue
+    }
+
+    /// Returns for how long no request to the store is planned.
+    fn rests_for(&self, now: Reading) -> Duration {
+        self.keeper.as_ref().map(|keeper| keeper.rests_for(now)).unwrap_or_default()
+    }
+
+    /// Closes the generator, and has the keeper stop.
+    pub(crate) fn stop<F: Format, C: Clock>(&mut self, generator: &Generator<F, C>) {
+        self.closed = true;
+        if let Some(keeper) = &mut self.keeper {
+            keeper.stop();
+            self.used_until = generator.close();
+        } else {
+            self.ended = true;
+        }
+    }
+}
+
+impl Shared {
+    /// The state is consistent after a panic, since the keeper repeats what was not answered.
+    pub(super) fn lock(&self) -> MutexGuard<'_, SharedState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the thread, and everything that waits for it.
+    pub(super) fn wake(&self, mut state: MutexGuard<'_, SharedState>) {
+        state.wake = true;
+        drop(state);
+        self.changed.notify_all();
+    }
+}
+
+impl Handle {
+    pub(super) fn new(process: ProcessLife) -> Self {
+        Self { process, shared: Arc::default(), child: OnceBox::new() }
+    }
+
+    /// Returns the handle of a process, if it has one. Touches no lock: a thread that does not exist
+    /// in a child may hold that of the parent for ever.
+    pub(super) fn of(&self, process: ProcessLife) -> Option<&Self> {
+        let mut handle = Some(self);
+        while let Some(other) = handle.filter(|handle| handle.process != process) {
+            handle = other.child.get();
+        }
+        handle
+    }
+
+    pub(super) fn of_or_new(&self, process: ProcessLife) -> &Self {
+        let mut handle = self;
+        while handle.process != process {
+            handle = handle.child.get_or_init(|| Box::new(Self::new(process)));
+        }
+        handle
+    }
+}
