@@ -19,25 +19,25 @@ import redis
 from randflake import stores
 
 
-def block_of_the_readme(name: str) -> str:
-    """Returns the one code block of the README in which a name is."""
-    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+def block_of(document: str, name: str) -> str:
+    """Returns the one code block of a document, of those in Python, in which a name is."""
+    text = (Path(__file__).parents[2] / document).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     (block,) = (block for block in blocks if name in block)
     return str(block)
 
 
-def of_the_readme(name: str) -> Any:
-    """Returns what a code block of the README defines."""
+def of_the_guide(name: str) -> Any:
+    """Returns what a code block of the guide to servers defines."""
     defined: dict[str, Any] = {}
-    exec(block_of_the_readme(f"class {name}"), defined)
+    exec(block_of("docs/guides/servers.md", f"class {name}"), defined)
     return defined[name]
 
 
 def pg8000(url: str) -> Any:
     parts = urlsplit(url)
     login = {"host": parts.hostname, "port": parts.port, "user": parts.username}
-    return of_the_readme("Pg8000")(**login, database=parts.path[1:], password=parts.password)
+    return of_the_guide("Pg8000")(**login, database=parts.path[1:], password=parts.password)
 
 
 def store_of(client: str, url: str) -> Callable[[], object]:

@@ -1,4 +1,4 @@
-"""The server of the README under fifty clients, while its store is away for twelve seconds."""
+"""The documented web services under fifty clients, while their store is away for twelve seconds."""
 
 import http.client
 import json
@@ -17,7 +17,7 @@ import pytest
 from conftest import SECRET, locked
 from randflake import init_store
 from servers import STARTERS
-from statements import block_of_the_readme
+from statements import block_of
 from test_store_faults import bring_back, silence
 
 CLIENTS = 50
@@ -34,15 +34,43 @@ leased = functools.partial(randflake.Randflake.leased, ttl=6, max_skew=1)
 randflake.Randflake = types.SimpleNamespace(leased=leased)
 """
 
-# The example ends after one request of its own.
-AFTER = """
+# The example of the guide ends after one request of its own.
+HTTP_SERVER = (
+    "docs/guides/web-services.md",
+    "ThreadingHTTPServer",
+    """
 print(server.server_port, flush=True)
 input()
-"""
+""",
+)
+
+# uvicorn runs that of the README, on a port that this test is told.
+FASTAPI = (
+    "README.md",
+    "FastAPI(",
+    """
+import socket, threading
+import uvicorn
+
+listening = socket.create_server(("127.0.0.1", 0))
+server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
 
 
-def readme_server(folder: Path, store: str) -> subprocess.Popen[str]:
-    code = BEFORE + block_of_the_readme("ThreadingHTTPServer") + AFTER
+def end():
+    input()
+    server.should_exit = True
+
+
+threading.Thread(target=end, daemon=True).start()
+print(listening.getsockname()[1], flush=True)
+server.run(sockets=[listening])
+""",
+)
+
+
+def start(service: tuple[str, str, str], folder: Path, store: str) -> subprocess.Popen[str]:
+    document, name, after = service
+    code = BEFORE + block_of(document, name) + after
     environment = {**os.environ, "RANDFLAKE_SECRET": SECRET, "RANDFLAKE_STORE": store}
     pipe = subprocess.PIPE
     with (folder / "stderr").open("w") as log:
@@ -114,12 +142,25 @@ FAULTS: dict[str, Fault] = {
 }
 
 
-def outlives_an_outage(folder: Path, fault: Fault, engine: str) -> None:
+# FastAPI on each store, and the standard library on one.
+CASES = {
+    **{engine: (fault, FASTAPI) for engine, fault in FAULTS.items()},
+    "sqlite, http.server": (file_that_is_locked, HTTP_SERVER),
+}
+
+
+def outlives_an_outage(
+    folder: Path, fault: Fault, service: tuple[str, str, str], case: str
+) -> None:
     done = threading.Event()
-    with fault(folder) as (store, take_away, bring_it_back), readme_server(folder, store) as server:
+    with (
+        fault(folder) as (store, take_away, bring_it_back),
+        start(service, folder, store) as server,
+    ):
         assert server.stdout is not None
         log = folder / "stderr"
-        assert server.stdout.readline() == "200\n", log.read_text()
+        if service is HTTP_SERVER:
+            assert server.stdout.readline() == "200\n", log.read_text()
         port = int(server.stdout.readline())
         clients = [Client(port, done) for _ in range(CLIENTS)]
         for client in clients:
@@ -152,9 +193,7 @@ def outlives_an_outage(folder: Path, fault: Fault, engine: str) -> None:
     served = [when - back for when, status, _ in answers if status == 200 and when > back]
     refused = [when - back for when, status, _ in answers if status == 503]
     first = min(served, default=60)
-    print(
-        f"{engine}: served {first:.2f} s after the store was back, last 503 at {max(refused):.2f}"
-    )
+    print(f"{case}: served {first:.2f} s after the store was back, last 503 at {max(refused):.2f}")
     # The aim is two seconds, on a machine with nothing else to do.
     assert first < 20
 
@@ -169,15 +208,15 @@ def serves_all_since(clients: list[Client], back: float) -> bool:
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[None]]]:
     """All of them at once: most of it they wait."""
-    with ThreadPoolExecutor(len(FAULTS)) as pool:
+    with ThreadPoolExecutor(len(CASES)) as pool:
         yield {
-            engine: pool.submit(outlives_an_outage, tmp_path_factory.mktemp(engine), fault, engine)
-            for engine, fault in FAULTS.items()
+            case: pool.submit(outlives_an_outage, tmp_path_factory.mktemp("case"), *what, case)
+            for case, what in CASES.items()
         }
 
 
-@pytest.mark.parametrize("engine", FAULTS)
-def test_the_server_of_the_readme_outlives_an_outage(
-    running: dict[str, Future[None]], engine: str
+@pytest.mark.parametrize("case", CASES)
+def test_a_documented_web_service_outlives_an_outage(
+    running: dict[str, Future[None]], case: str
 ) -> None:
-    running[engine].result()
+    running[case].result()

@@ -63,3 +63,11 @@ struct CrateReadme;
 #[cfg(all(doctest, feature = "sqlite"))]
 #[doc = include_str!("../../README.md")]
 struct ProjectReadme;
+
+// Each document with a block of Rust.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../docs/guides/node-ids.md")]
+#[doc = include_str!("../../docs/guides/operations.md")]
+#[doc = include_str!("../../docs/guides/servers.md")]
+#[doc = include_str!("../../docs/guides/snowflake.md")]
+struct Guides;

@@ -1,4 +1,4 @@
-"""The files of the repository, and the fenced code blocks of its READMEs."""
+"""The files of the repository, and the fenced code blocks of its documents."""
 
 import re
 import subprocess
@@ -14,7 +14,7 @@ FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)$")
 class Block:
     """One fenced code block."""
 
-    readme: Path
+    document: Path
     """Its file, relative to the root."""
     line: int
     language: str
@@ -23,7 +23,7 @@ class Block:
     """What the `text` block right below it says the code prints."""
 
     def __str__(self) -> str:
-        return f"{self.readme}:{self.line}"
+        return f"{self.document}:{self.line}"
 
 
 def repository_files() -> list[Path]:
@@ -41,18 +41,22 @@ def repository_files() -> list[Path]:
     return [path for path in paths if (ROOT / path).is_file()]
 
 
-def readmes() -> list[Path]:
-    """Returns every README.md of the repository."""
-    return [path for path in repository_files() if path.name == "README.md"]
+def documents() -> list[Path]:
+    """Returns every Markdown file of the repository, the README of the root first.
+
+    Its `sh` blocks install what those of the others use.
+    """
+    found = sorted(path for path in repository_files() if path.suffix == ".md")
+    return sorted(found, key=lambda path: path != Path("README.md"))
 
 
-def blocks_of(readme: Path) -> list[Block]:
-    """Returns the code blocks of one README, each with the output it claims."""
-    return blocks_in(readme, (ROOT / readme).read_text(encoding="utf-8"))
+def blocks_of(document: Path) -> list[Block]:
+    """Returns the code blocks of one document, each with the output it claims."""
+    return blocks_in(document, (ROOT / document).read_text(encoding="utf-8"))
 
 
-def blocks_in(readme: Path, text: str) -> list[Block]:
-    """Returns the code blocks of a README's text."""
+def blocks_in(document: Path, text: str) -> list[Block]:
+    """Returns the code blocks of a document's text."""
     found: list[Block] = []
     code: list[str] = []
     opened: re.Match[str] | None = None
@@ -79,18 +83,18 @@ def blocks_in(readme: Path, text: str) -> list[Block]:
         body = "\n".join(code) + "\n"
         if language == "text" and adjacent:
             before = found.pop()
-            found.append(Block(before.readme, before.line, before.language, before.code, body))
+            found.append(Block(document, before.line, before.language, before.code, body))
             adjacent = False
         else:
-            found.append(Block(readme, start, language, body, None))
+            found.append(Block(document, start, language, body, None))
             adjacent = True
         opened = None
     if opened is not None:
-        raise ValueError(f"{readme}:{start}: the block is never closed")
+        raise ValueError(f"{document}:{start}: the block is never closed")
     return found
 
 
 def prints(claimed: str, printed: str) -> bool:
-    """Tells whether the output is what a README claims; `…` stands for anything in one line."""
+    """Returns whether the output is what a document claims; `…` stands for anything in one line."""
     pattern = ".*".join(re.escape(part) for part in claimed.strip().split("…"))
     return re.fullmatch(pattern, printed.strip()) is not None

@@ -1,4 +1,4 @@
-"""Runs every code block of every README.
+"""Runs every code block of every Markdown file.
 
 - `python` blocks run in a process of their own, in an empty folder, with the package that is
   installed beside pytest.
@@ -7,24 +7,32 @@
   module.
 - `sh` blocks run in the root of one copy of the repository, in order, with an empty virtual
   environment activated.
-- `rust` blocks are run by rustdoc, so the crate has to include the README.
+- `rust` blocks are run by rustdoc, so a crate has to include the document.
+- A web service, which would not end by itself, is started, asked for an id and ended by SIGTERM.
 - A `text` block right below is what the block prints; `…` in it stands for anything in one line.
 
 A block stands alone: it sees nothing of the ones before it, but for files that `sh` blocks made.
 """
 
+import json
 import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import pytest
-from blocks import ROOT, Block, blocks_in, blocks_of, prints, readmes, repository_files
+from blocks import ROOT, Block, blocks_in, blocks_of, documents, prints, repository_files
+from randflake import decode_string, list_leases
 
 PYTHON = {"python"}
 NODE = {"js", "javascript", "mjs", "cjs", "ts", "typescript"}
@@ -43,22 +51,29 @@ RUN_ELSEWHERE = {
     r"make fuzz( SECONDS=\d+)?": "`make test` runs the same script for seconds",
 }
 
-BLOCKS = [block for readme in readmes() for block in blocks_of(readme)]
+BLOCKS = [block for document in documents() for block in blocks_of(document)]
 
 # The crates whose documentation tests `make test-core` runs; core's own source folder.
 WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
 TESTED_CRATES = WORKSPACE["default-members"]
 LEASES = Path("leases/src")
 
-# What examples of Node.js keep ids in: Node.js 20 has no SQLite of its own.
-DATABASE = "node-sqlite3-wasm"
+# What examples of Node.js use: a database, since Node.js 20 has none of its own, and a framework.
+NODE_PACKAGES = ["node-sqlite3-wasm", "express"]
 
 # A secret for the examples that read one, as they should, from their environment.
 SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
 
 
-def of(languages: set[str]) -> list[Block]:
-    return [block for block in BLOCKS if block.language in languages]
+def is_server(block: Block) -> bool:
+    """Returns whether a block is a web service, which serves until it is ended."""
+    return "FastAPI(" in block.code or "app.listen(PORT)" in block.code
+
+
+def of(languages: set[str], *, servers: bool = False) -> list[Block]:
+    return [
+        block for block in BLOCKS if block.language in languages and is_server(block) == servers
+    ]
 
 
 def run(
@@ -98,17 +113,25 @@ def test_python_block_runs(block: Block, tmp_path: Path) -> None:
     check_output(block, run([sys.executable, str(script)], tmp_path))
 
 
-@pytest.mark.parametrize("block", of(NODE), ids=str)
-def test_node_block_runs(block: Block, tmp_path: Path) -> None:
-    modules = tmp_path / "node_modules"
+def node_modules(folder: Path) -> Path:
+    """Gives a folder the packages that examples use, and returns where they are installed."""
+    modules = folder / "node_modules"
     modules.mkdir()
     (modules / "randflake").symlink_to(ROOT / "bindings-node", target_is_directory=True)
     installed = ROOT / "bindings-node" / "node_modules"
-    (modules / DATABASE).symlink_to(installed / DATABASE, target_is_directory=True)
+    for package in NODE_PACKAGES:
+        (modules / package).symlink_to(installed / package, target_is_directory=True)
+    return installed
+
+
+@pytest.mark.parametrize("block", of(NODE), ids=str)
+def test_node_block_runs(block: Block, tmp_path: Path) -> None:
+    installed = node_modules(tmp_path)
     module = re.search(r"^(import|export)\b", block.code, re.MULTILINE) is not None
     if block.language in {"ts", "typescript"}:
         if (installed / "@types").is_dir():
-            (modules / "@types").symlink_to(installed / "@types", target_is_directory=True)
+            types = tmp_path / "node_modules" / "@types"
+            types.symlink_to(installed / "@types", target_is_directory=True)
         source = tmp_path / ("example.mts" if module else "example.cts")
         source.write_text(block.code, encoding="utf-8")
         compiler = [str(installed / ".bin" / "tsc"), "--strict", "--module", "nodenext"]
@@ -119,12 +142,69 @@ def test_node_block_runs(block: Block, tmp_path: Path) -> None:
     check_output(block, run(["node", script.name], tmp_path))
 
 
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def command_of_server(block: Block, folder: Path, port: int) -> list[str]:
+    """Writes a web service to a folder and returns the command that the document names."""
+    if block.language in PYTHON:
+        (folder / "main.py").write_text(block.code, encoding="utf-8")
+        return [sys.executable, "-m", "uvicorn", "main:app", "--port", str(port)]
+    node_modules(folder)
+    (folder / "main.mjs").write_text(block.code, encoding="utf-8")
+    return ["node", "main.mjs"]
+
+
+def ask(port: int, server: subprocess.Popen[str]) -> str:
+    """Returns the id that a web service answers with, once it has started."""
+    deadline = time.monotonic() + 60
+    while True:
+        assert server.poll() is None, server.communicate()[1]
+        try:
+            with urlopen(f"http://127.0.0.1:{port}/", timeout=10) as response:
+                return str(json.load(response)["id"])
+        except URLError:
+            assert time.monotonic() < deadline, "it does not listen"
+            time.sleep(0.1)
+
+
+@pytest.mark.parametrize("block", of(PYTHON | NODE, servers=True), ids=str)
+def test_server_block_serves_and_gives_its_lease_back(block: Block, tmp_path: Path) -> None:
+    store = tmp_path / "ids.db"
+    port = free_port()
+    names = {"PORT": str(port), "RANDFLAKE_SECRET": SECRET, "RANDFLAKE_STORE": str(store)}
+    server = subprocess.Popen(
+        command_of_server(block, tmp_path, port),
+        cwd=tmp_path,
+        env={**os.environ, **names},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with server:
+        try:
+            ids = [decode_string(ask(port, server)) for _ in range(100)]
+            assert len(set(ids)) == 100
+            assert list_leases(store).held == 1
+            server.terminate()
+            errors = server.communicate(timeout=60)[1]
+        finally:
+            server.kill()
+    # uvicorn ends by the signal that it was sent, once it has shut down.
+    assert server.returncode in (0, -signal.SIGTERM), errors
+    assert list_leases(store).held == 0, errors
+
+
 @pytest.mark.parametrize("block", of(RUST), ids=str)
 def test_rust_block_is_run_by_rustdoc(block: Block) -> None:
-    # A crate of the tested ones takes its own README, and leases, which sees both, every other.
-    own = block.readme.parent / "src"
+    # A crate of the tested ones takes its own README, and leases, which sees both, every other
+    # document.
+    own = block.document.parent / "src"
     crate = own if (ROOT / own / "lib.rs").exists() and own.parts[0] in TESTED_CRATES else LEASES
-    path = os.path.relpath(ROOT / block.readme, ROOT / crate)
+    path = os.path.relpath(ROOT / block.document, ROOT / crate)
     source = (ROOT / crate / "lib.rs").read_text(encoding="utf-8")
     assert re.search(rf'doctest.*?include_str!\("{re.escape(path)}"\)', source, re.DOTALL), (
         f'{crate}/lib.rs does not include_str!("{path}") under cfg(doctest)'
@@ -170,10 +250,10 @@ def test_shell_block_runs(block: Block, clone: Path) -> None:
     check_output(block, printed)
 
 
-@pytest.mark.parametrize("readme", readmes(), ids=str)
-def test_every_block_has_a_runner(readme: Path) -> None:
+@pytest.mark.parametrize("document", documents(), ids=str)
+def test_every_block_has_a_runner(document: Path) -> None:
     known = PYTHON | NODE | SHELL | RUST | NOT_CODE
-    strangers = [str(block) for block in blocks_of(readme) if block.language not in known]
+    strangers = [str(block) for block in blocks_of(document) if block.language not in known]
     assert not strangers, f"blocks in a language that nothing runs, or in none: {strangers}"
 
 

@@ -3,10 +3,12 @@
 import json
 import re
 import tomllib
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
-from blocks import ROOT, repository_files
+from blocks import FENCE, ROOT, documents, repository_files
 
 # Written in two parts, so that this file does not hold them.
 FORBIDDEN = [
@@ -82,3 +84,90 @@ def test_every_package_names_the_same_licence() -> None:
     python = toml("bindings-python/pyproject.toml")["project"]["license"]
     node = node_package("package.json")["license"]
     assert (WORKSPACE["package"]["license"], python, node) == ("MIT OR Apache-2.0",) * 3
+
+
+# How long a document may be, in lines: a page that somebody reads from its begin to its end.
+LENGTHS = {
+    "README.md": 200,
+    "bindings-node/README.md": 150,
+    "bindings-python/README.md": 150,
+    "cli/README.md": 150,
+    "core/README.md": 150,
+    "leases/README.md": 150,
+}
+
+
+@pytest.mark.parametrize("document", LENGTHS)
+def test_a_readme_is_short(document: str) -> None:
+    lines = (ROOT / document).read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= LENGTHS[document]
+
+
+# Where a page of a registry shows a README, relative links lead nowhere.
+SHOWN_ELSEWHERE = ["bindings-node", "bindings-python", "cli", "core", "leases"]
+BLOB = "https://github.com/randflake/randflake/blob/main/"
+LINK = re.compile(r"\]\(([^()\s]+)\)")
+
+
+def prose(document: Path) -> str:
+    """Returns a document without its code blocks."""
+    lines: list[str] = []
+    fence = ""
+    for line in (ROOT / document).read_text(encoding="utf-8").splitlines():
+        mark = FENCE.match(line)
+        if fence:
+            if mark and not mark["info"].strip() and mark["fence"].startswith(fence):
+                fence = ""
+        elif mark:
+            fence = mark["fence"]
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+@cache
+def anchors(document: Path) -> set[str]:
+    """Returns what GitHub makes of the headings of a document."""
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ (.*)$", prose(document), re.MULTILINE):
+        text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+        slug = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+        later = (f"{slug}-{number}" for number in range(1, 100))
+        found.add(slug if slug not in found else next(name for name in later if name not in found))
+    return found
+
+
+def broken(document: Path, link: str) -> bool:
+    """Returns whether a link into the repository leads nowhere."""
+    if link.startswith(BLOB):
+        path, _, anchor = link.removeprefix(BLOB).partition("#")
+        target = ROOT / path
+    elif ":" in link:
+        return False
+    else:
+        path, _, anchor = link.partition("#")
+        target = (ROOT / document.parent / path).resolve() if path else ROOT / document
+    if not target.exists():
+        return True
+    return bool(anchor) and anchor not in anchors(target.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("document", documents(), ids=str)
+def test_every_link_into_the_repository_leads_somewhere(document: Path) -> None:
+    links = LINK.findall(prose(document))
+    assert not [link for link in links if broken(document, link)]
+
+
+@pytest.mark.parametrize("folder", SHOWN_ELSEWHERE)
+def test_a_readme_that_a_registry_shows_has_no_relative_links(folder: str) -> None:
+    links = LINK.findall(prose(Path(folder) / "README.md"))
+    assert not [link for link in links if ":" not in link and not link.startswith("#")]
+
+
+def test_links_and_anchors_that_lead_nowhere_are_found() -> None:
+    readme = Path("README.md")
+    assert anchors(Path("SECURITY.md")) >= {"security", "reporting-a-vulnerability"}
+    for link in ["#quick-start", "LICENSE-MIT", f"{BLOB}SECURITY.md#security", "https://a.example"]:
+        assert not broken(readme, link)
+    for link in ["#none", "docs/none.md", "SECURITY.md#none", f"{BLOB}none.md"]:
+        assert broken(readme, link)
