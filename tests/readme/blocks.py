@@ -3,6 +3,7 @@
 import re
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +27,7 @@ class Block:
         return f"{self.document}:{self.line}"
 
 
+@cache
 def repository_files() -> list[Path]:
     """Returns what is, or would be, committed: paths relative to the root."""
     # The owner of a checkout need not be the user who runs the tests.

@@ -171,3 +171,56 @@ def test_links_and_anchors_that_lead_nowhere_are_found() -> None:
         assert not broken(readme, link)
     for link in ["#none", "docs/none.md", "SECURITY.md#none", f"{BLOB}none.md"]:
         assert broken(readme, link)
+
+
+# What holds the names that ARCHITECTURE.md speaks of, and what it names of other projects.
+SOURCES = {".rs", ".py", ".pyi", ".js", ".ts", ".toml", ".sql", ".lua", ".json", ""}
+OF_OTHERS = {"CLOCK_REALTIME_COARSE", "rdtsc"}
+
+
+@cache
+def words_of_the_sources() -> set[str]:
+    texts = (
+        (ROOT / path).read_text(encoding="utf-8", errors="replace")
+        for path in repository_files()
+        if path.suffix in SOURCES and path.parts[:2] != ("tests", "readme")
+    )
+    return {word for text in texts for word in re.findall(r"\w+", text)} | OF_OTHERS
+
+
+def is_path_of_the_repository(name: str) -> bool:
+    """Returns whether a file, or a folder with a slash behind it, has this path or ends with it."""
+    pattern = rf"(.*/)?{re.escape(name)}" + ("(/.*)?" if "." not in name.split("/")[-1] else "")
+    return any(re.fullmatch(pattern, str(path)) for path in repository_files())
+
+
+def unknown_names(text: str) -> list[str]:
+    """Returns the paths and identifiers in backticks that are nowhere in the repository."""
+    names = [
+        name for name in re.findall(r"`([^`]+)`", text) if " " not in name and ":/" not in name
+    ]
+    paths = {name for name in names if re.fullmatch(r"[\w.*-]*/[\w./-]*|[\w-]+\.\w{2,4}", name)}
+    identifiers = {name for name in names if re.fullmatch(r"[A-Za-z_][\w:]*(\(\))?", name)}
+    unknown = [name for name in paths if not is_path_of_the_repository(name.rstrip("/"))]
+    known = words_of_the_sources()
+    unknown += [name for name in identifiers if not set(re.findall(r"\w+", name)) <= known]
+    return sorted(unknown)
+
+
+def test_the_names_in_the_architecture_exist() -> None:
+    assert unknown_names(prose(Path("ARCHITECTURE.md"))) == []
+
+
+@pytest.mark.parametrize("document", documents(), ids=str)
+def test_every_path_from_the_root_that_a_document_names_exists(document: Path) -> None:
+    folders = {path.parts[0] for path in repository_files() if len(path.parts) > 1}
+    names = re.findall(r"`([\w.-]+/[\w./-]*)`", prose(document))
+    named = {name.rstrip("/") for name in names if name.split("/")[0] in folders}
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
+
+
+def test_names_that_do_not_exist_are_found() -> None:
+    text = (
+        "`core/src/`, `clock.rs`, `Layout::max_nodes`, `time()`, `none.rs`, `core/none`, `No_such`"
+    )
+    assert unknown_names(text) == ["No_such", "core/none", "none.rs"]
