@@ -2,7 +2,7 @@
 
 use std::{ffi::CStr, sync::Arc, time::Duration};
 
-use randflake::{Error, ErrorKind, Id, Layout, Lease, Result, Secret};
+use randflake::{Error, ErrorKind, Id, Layout, Lease, Result, Secret, bindings};
 use randflake_leases::{InitMode, Namespace, NodeLease};
 use zeroize::Zeroizing;
 
@@ -89,20 +89,20 @@ const DEFAULT_NAMESPACE: &str = "default";
 const MOST_ROWS: usize = 1 << 20;
 
 pub(crate) fn node_ids(value: Value<'_>, layout: &Layout) -> Result<Vec<u32>> {
-    match value.elements(layout.max_nodes(), |got| layout.too_many_nodes(got))? {
+    match value.elements(layout.max_nodes(), |got| bindings::too_many_nodes(&layout, got))? {
         Some(listed) => listed.into_iter().map(|listed| node_id(listed, layout)).collect(),
         None => node_id(value, layout).map(|only| vec![only]),
     }
 }
 
 pub(crate) fn node_id(value: Value<'_>, layout: &Layout) -> Result<u32> {
-    as_u32(value).ok_or_else(|| layout.invalid_node(value.description()))
+    as_u32(value).ok_or_else(|| bindings::invalid_node(&layout, value.description()))
 }
 
 pub(crate) fn secret(value: Value<'_>) -> Result<Secret> {
     let bytes = || value.copied::<u8>().map(|bytes| Secret::from_bytes(&Zeroizing::new(bytes)));
     let parsed = value.read_text(str::parse).or_else(bytes);
-    parsed.unwrap_or_else(|| Err(Error::invalid_secret(value.description())))
+    parsed.unwrap_or_else(|| Err(bindings::invalid_secret(value.description())))
 }
 
 /// Takes options of the names in `known`.
@@ -356,13 +356,13 @@ pub(crate) fn id(value: Value<'_>) -> Result<Id> {
 pub(crate) fn numeric_id(value: Value<'_>) -> Result<Id> {
     value.as_i64().map(Id::from).ok_or_else(|| {
         if value.is_bigint() {
-            Error::invalid_id(
+            bindings::invalid_id(
                 "a bigint out of that range; BigInt.asIntN(64, id) makes an unsigned one signed",
             )
         } else if value.as_number().is_some() {
-            Error::invalid_id("a number, which does not hold 64 bits; pass a bigint")
+            bindings::invalid_id("a number, which does not hold 64 bits; pass a bigint")
         } else {
-            Error::invalid_id(value.description())
+            bindings::invalid_id(value.description())
         }
     })
 }
@@ -378,7 +378,7 @@ pub(crate) fn id_text(value: Value<'_>) -> Result<Id> {
 
 pub(crate) fn raw(value: Value<'_>) -> Result<u64> {
     value.as_u64().ok_or_else(|| {
-        Error::invalid_raw(if value.is_bigint() {
+        bindings::invalid_raw(if value.is_bigint() {
             "a bigint out of that range".into()
         } else if value.as_number().is_some() {
             "a number, which does not hold 64 bits; pass a bigint".into()

@@ -1,4 +1,4 @@
-use randflake::{BoundaryFlake, Error, Result};
+use randflake::{BoundaryFlake, Result, bindings};
 
 use crate::{
     Module, generator,
@@ -14,7 +14,7 @@ pub(crate) fn create<'call>(
     let of_bytes = || flake.copied::<u8>().map(|bytes| BoundaryFlake::try_from(bytes.as_slice()));
     let parsed = flake.read_text(str::parse).or_else(of_bytes);
     let parsed =
-        parsed.unwrap_or_else(|| Err(Error::invalid_boundary_flake(flake.description())))?;
+        parsed.unwrap_or_else(|| Err(bindings::invalid_boundary_flake(flake.description())))?;
     js.object(&[
         (c"text", js.text(&parsed.to_string())?),
         (c"bytes", generator::numbers(js, &parsed.to_bytes().map(u32::from))?),

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use randflake::{Clock, Error, ErrorKind, Result, unix_nanos};
+use randflake::{Clock, Error, ErrorKind, Result, bindings::unix_nanos};
 
 use crate::raw::{Reference, Value};
 

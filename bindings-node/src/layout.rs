@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use randflake::{Error, ErrorKind, Field, Layout, RawParts, Result, Sequence};
+use randflake::{Error, ErrorKind, Field, Layout, RawParts, Result, Sequence, bindings};
 
 use crate::{
     arguments, client, generator,
@@ -229,7 +229,7 @@ fn join_node<'call>(
     parts: [Value<'call>; 2],
 ) -> Result<Value<'call>> {
     let part = |value: Value<'_>| {
-        arguments::as_u32(value).ok_or_else(|| layout.invalid_node(value.description()))
+        arguments::as_u32(value).ok_or_else(|| bindings::invalid_node(&layout, value.description()))
     };
     let [datacenter, worker] = parts;
     js.number(layout.join_node(part(datacenter)?, part(worker)?)?.into())
@@ -242,7 +242,7 @@ fn split_node<'call>(
 ) -> Result<Value<'call>> {
     let whole = arguments::node_id(node_id, layout)?;
     if whole > layout.max_node_id() {
-        return Err(layout.invalid_node(whole));
+        return Err(bindings::invalid_node(&layout, whole));
     }
     match layout.split_node(whole) {
         None => js.null(),

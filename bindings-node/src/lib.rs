@@ -24,7 +24,7 @@ use std::sync::{
 
 use napi::{Env, Unknown};
 use napi_derive::napi;
-use randflake::{Id, ProcessLife, Result, Secret};
+use randflake::{Id, Result, Secret, bindings::ForkId};
 use zeroize::Zeroizing;
 
 use crate::{
@@ -49,7 +49,7 @@ pub fn load<'env>(
     tray: Unknown<'env>,
 ) -> napi::Result<Unknown<'env>> {
     // Where forks are told by handlers alone, its own comes before those of later libraries.
-    let _ = ProcessLife::current();
+    let _ = ForkId::current();
     // Where the linker cannot be told to pin this library (see build.rs), the loader is.
     napi::bindgen_prelude::retain_current_module_for_unload_safety();
     let leases = Arc::<Leases>::default();

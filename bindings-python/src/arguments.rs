@@ -15,7 +15,7 @@ use pyo3::{
     prelude::*,
     types::{PyBool, PyByteArray, PyBytes, PyString},
 };
-use randflake::{Error, ErrorKind, Id, Layout, Secret};
+use randflake::{Error, ErrorKind, Id, Layout, Secret, bindings};
 use randflake_leases::{InitMode, Location, NodeLease};
 
 use crate::{
@@ -33,7 +33,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AnyId {
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         match object.cast::<PyString>() {
             Ok(text) => id_of_text(&text),
-            Err(_) => integer(&object, |got| Error::invalid_id(got)).map(i64::into),
+            Err(_) => integer(&object, |got| bindings::invalid_id(got)).map(i64::into),
         }
         .map(Self)
     }
@@ -85,7 +85,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Raw {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        integer(&object, |got| Error::invalid_raw(got)).map(Self)
+        integer(&object, |got| bindings::invalid_raw(got)).map(Self)
     }
 }
 
@@ -129,7 +129,8 @@ pub(crate) struct NodeIds(pub(crate) Vec<u32>);
 impl NodeIds {
     /// Takes those of a layout.
     pub(crate) fn of(layout: &Layout, object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let node_id = |object: &Bound<'_, PyAny>| integer(object, |got| layout.invalid_node(got));
+        let node_id =
+            |object: &Bound<'_, PyAny>| integer(object, |got| bindings::invalid_node(&layout, got));
         // Bytes are a sequence of integers, but never meant as one of node ids.
         let bytes = object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>();
         let several = !bytes && !object.is_instance_of::<PyString>();
@@ -138,7 +139,7 @@ impl NodeIds {
         };
         // A range can be longer than memory.
         if length > layout.max_nodes() {
-            return Err(raise(layout.too_many_nodes(length)));
+            return Err(raise(bindings::too_many_nodes(&layout, length)));
         }
         items.map(|item| node_id(&item?)).collect::<PyResult<_>>().map(Self)
     }
@@ -166,7 +167,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AnySecret {
         } else if let Ok(text) = object.cast::<PyString>() {
             text.to_string_lossy().parse().map_err(raise)?
         } else {
-            return Err(wrong_type(&Error::invalid_secret(type_of(&object))));
+            return Err(wrong_type(&bindings::invalid_secret(type_of(&object))));
         };
         // Relaxed: a second warning in a race does no harm.
         if let Some(weakness) = secret.weakness().filter(|_| !WARNED.load(Ordering::Relaxed)) {
@@ -355,7 +356,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for MaxWait {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let error = |got: &dyn Display| Error::invalid_max_wait(got);
+        let error = |got: &dyn Display| bindings::invalid_max_wait(got);
         let seconds = number(&object, error)?;
         Duration::try_from_secs_f64(seconds).map(Self).map_err(|_| raise(error(&seconds)))
     }
@@ -368,7 +369,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for MaxDrift {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let error = |got: &dyn Display| Error::invalid_max_drift(got);
+        let error = |got: &dyn Display| bindings::invalid_max_drift(got);
         integer(&object, error).map(Self)
     }
 }

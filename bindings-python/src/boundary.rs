@@ -3,7 +3,7 @@ use pyo3::{
     prelude::*,
     types::{PyByteArray, PyBytes, PyString, PyType},
 };
-use randflake::Error;
+use randflake::bindings;
 
 use crate::{
     arguments::type_of,
@@ -105,7 +105,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for TextOrBytes {
         } else if let Ok(bytes) = object.cast::<PyByteArray>() {
             bytes.to_vec().as_slice().try_into()
         } else {
-            return Err(wrong_type(&Error::invalid_boundary_flake(type_of(&object))));
+            return Err(wrong_type(&bindings::invalid_boundary_flake(type_of(&object))));
         };
         parsed.map(Self).map_err(raise)
     }

@@ -12,7 +12,7 @@ use pyo3::{
     sync::PyOnceLock,
     types::{PyCFunction, PyDict, PyTuple},
 };
-use randflake::{Error, ErrorKind, ProcessLife, Result};
+use randflake::{Error, ErrorKind, Result, bindings::ForkId};
 use randflake_leases::{
     Location, Namespace,
     remote::{self, Protocol, RemoteStore, Response, Statement, Wait},
@@ -31,7 +31,7 @@ pub(crate) struct Source {
     server: Server,
     open: Py<PyAny>,
     survives_fork: bool,
-    life: ProcessLife,
+    life: ForkId,
 }
 
 #[derive(Clone, Copy)]
@@ -63,7 +63,7 @@ impl Source {
             "redis" => Server::Redis,
             _ => Server::Etcd,
         };
-        Ok(Some(Self { server, open, survives_fork, life: ProcessLife::current() }))
+        Ok(Some(Self { server, open, survives_fork, life: ForkId::current() }))
     }
 
     pub(crate) fn location(self, terms: Terms) -> Location {
@@ -76,7 +76,7 @@ impl Source {
         namespace: Namespace,
         terms: Terms,
     ) -> Result<RemoteStore<Box<dyn remote::Client>>> {
-        if !self.survives_fork && self.life != ProcessLife::current() {
+        if !self.survives_fork && self.life != ForkId::current() {
             return Err(Error::new(
                 ErrorKind::Forked,
                 "the connection of this store belongs to the parent of this process, who goes on \

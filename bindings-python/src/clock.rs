@@ -3,7 +3,7 @@
 use std::{cell::Cell, fmt::Display, thread, time::Duration};
 
 use pyo3::{intern, prelude::*};
-use randflake::{Error, ErrorKind, Result, SystemClock, unix_nanos};
+use randflake::{Error, ErrorKind, Result, SystemClock, bindings::unix_nanos};
 
 use crate::{
     arguments::{number, type_of},

@@ -72,7 +72,7 @@ pub(crate) fn raise(error: Error) -> PyErr {
 /// Makes the exception of an error of a leased generator, with what led to it as its cause.
 #[cold]
 pub(crate) fn made_of(py: Python<'_>, error: Error) -> PyErr {
-    let cause = error.cause().map(Error::without_cause);
+    let cause = error.cause().cloned();
     let raised = made(py, raise(error));
     if let Some(cause) = cause {
         exit::unless_ending(py, || raised.set_cause(py, Some(raise(cause))));

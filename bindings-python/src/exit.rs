@@ -15,7 +15,7 @@ use pyo3::{
     prelude::*,
     types::{IntoPyDict, PyDict},
 };
-use randflake::{Clock as _, Format, ProcessLife, SystemClock};
+use randflake::{Clock as _, Format, SystemClock, bindings::ForkId};
 use randflake_leases::Leased;
 
 /// How long the end of a process waits for the stores, in all.
@@ -89,7 +89,7 @@ pub(crate) fn register_in_child(py: Python<'_>) -> PyResult<()> {
         let modules = py.import("sys")?.getattr(intern!(py, "modules"))?.cast_into::<PyDict>()?;
         let Some(util) = modules.get_item("multiprocessing.util")? else { return Ok(()) };
         let parent = py.import("multiprocessing.process")?.call_method0("parent_process")?;
-        let life = ProcessLife::current().number();
+        let life = ForkId::current().number();
         if parent.is_none() || REGISTERED.swap(life, Ordering::Relaxed) == life {
             return Ok(());
         }
@@ -166,7 +166,7 @@ pub(crate) fn is_ended_here(_: Python<'_>) -> bool {
 /// A count is good whatever has panicked.
 fn gate() -> MutexGuard<'static, Gate> {
     let mut gate = GATE.lock().unwrap_or_else(PoisonError::into_inner);
-    let life = ProcessLife::current().number();
+    let life = ForkId::current().number();
     if gate.life != life {
         *gate = Gate { ended_by: None, inside: 0, life };
     }

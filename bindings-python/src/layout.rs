@@ -8,7 +8,7 @@ use pyo3::{
     sync::PyOnceLock,
     types::{IntoPyDict, PyDateTime, PyDict, PyString, PyTuple, PyType, PyTzInfo},
 };
-use randflake::{Error, ErrorKind, Field, Sequence};
+use randflake::{Error, ErrorKind, Field, Sequence, bindings};
 
 use crate::{
     arguments::{Raw, integer, items, type_of},
@@ -139,7 +139,7 @@ impl Layout {
         node_id: &Bound<'_, PyAny>,
         sequence: &Bound<'_, PyAny>,
     ) -> PyResult<u64> {
-        let node_id = integer(node_id, |got| self.layout.invalid_node(got))?;
+        let node_id = integer(node_id, |got| bindings::invalid_node(&self.layout, got))?;
         let sequence = integer(sequence, |got| {
             let max = self.layout.max_sequence();
             Error::invalid_argument(format!(
@@ -206,9 +206,9 @@ impl Layout {
     /// >>> Layout("twitter").split_node(378)
     /// (11, 26)
     fn split_node(&self, node_id: &Bound<'_, PyAny>) -> PyResult<Option<(u32, u32)>> {
-        let node_id = integer(node_id, |got| self.layout.invalid_node(got))?;
+        let node_id = integer(node_id, |got| bindings::invalid_node(&self.layout, got))?;
         if node_id > self.layout.max_node_id() {
-            return Err(raise(self.layout.invalid_node(node_id)));
+            return Err(raise(bindings::invalid_node(&self.layout, node_id)));
         }
         Ok(self.layout.split_node(node_id))
     }

@@ -58,7 +58,7 @@ mod _randflake {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::raw::check_interpreter(module.py())?;
         // Where forks are told by handlers alone, its own comes before those of later libraries.
-        let _ = randflake::ProcessLife::current();
+        let _ = randflake::bindings::ForkId::current();
         crate::errors::register(module.py())?;
         crate::exit::register(module.py())?;
         crate::raw::register(module.py())?;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::error::ErrorKind as Wrong;
-use randflake::{Error, ErrorKind, Secret};
+use randflake::{Error, ErrorKind, Secret, bindings};
 use zeroize::Zeroizing;
 
 use crate::{Failure, output, usage};
@@ -30,7 +30,7 @@ impl SecretPlace {
             None => {
                 match env::var_os(VARIABLE).map(|text| text.into_string().map(Zeroizing::new)) {
                     Some(Ok(text)) => text.trim_ascii().parse()?,
-                    Some(Err(_)) => return Err(Error::invalid_secret("no text").into()),
+                    Some(Err(_)) => return Err(bindings::invalid_secret("no text").into()),
                     None => {
                         return Err(usage(
                             Wrong::MissingRequiredArgument,

@@ -81,7 +81,7 @@ impl TryFrom<&[u8]> for BoundaryFlake {
     fn try_from(bytes: &[u8]) -> Result<Self> {
         let right: [u8; 16] = bytes
             .try_into()
-            .map_err(|_| Error::invalid_boundary_flake(format_args!("{} bytes", bytes.len())))?;
+            .map_err(|_| invalid_boundary_flake(format_args!("{} bytes", bytes.len())))?;
         Ok(Self::from_bytes(right))
     }
 }
@@ -130,16 +130,14 @@ impl FromStr for BoundaryFlake {
     }
 }
 
-impl Error {
-    /// Makes the error of what is neither the text nor the bytes of a [`BoundaryFlake`].
-    #[cold]
-    #[must_use]
-    pub fn invalid_boundary_flake(got: impl fmt::Display) -> Self {
-        Self::new(
-            ErrorKind::InvalidId,
-            format!("a Boundary flake is text in base 62, or 16 bytes, got {got}"),
-        )
-    }
+/// Makes the error of what is neither the text nor the bytes of a [`BoundaryFlake`].
+#[cold]
+#[must_use]
+pub fn invalid_boundary_flake(got: impl fmt::Display) -> Error {
+    Error::new(
+        ErrorKind::InvalidId,
+        format!("a Boundary flake is text in base 62, or 16 bytes, got {got}"),
+    )
 }
 
 #[cold]

@@ -40,6 +40,15 @@ pub trait Clock {
     /// [`Error::from_clock`] if there is no time to be had; the call that asked for it fails.
     fn now(&self) -> Result<i64>;
 
+    /// Returns the current time in whole unix seconds, rounded down.
+    ///
+    /// # Errors
+    ///
+    /// As [`now`](Self::now).
+    fn unix_seconds(&self) -> Result<i64> {
+        Ok(self.now()?.div_euclid(NANOS_PER_SECOND))
+    }
+
     /// Waits for about this long and returns how long it took, or returns `None` if this clock
     /// cannot wait.
     ///
@@ -167,7 +176,7 @@ fn is_steady() -> bool {
 /// be milliseconds.
 ///
 /// ```
-/// # use randflake::unix_nanos;
+/// # use randflake::bindings::unix_nanos;
 /// assert_eq!(unix_nanos(1763640000.25)?, 1_763_640_000_250_000_000);
 /// assert!(unix_nanos(1763640000.123)? < 1_763_640_000_123_000_000);
 /// assert!(unix_nanos(1763640000250.0).unwrap_err().to_string().contains("milliseconds"));

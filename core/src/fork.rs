@@ -13,15 +13,15 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 /// For what must not be used in a child: keep the life it was made in, and compare.
 ///
 /// ```
-/// use randflake::ProcessLife;
+/// use randflake::bindings::ForkId;
 ///
-/// let made_in = ProcessLife::current();
-/// assert_eq!(made_in, ProcessLife::current()); // false in a forked child
+/// let made_in = ForkId::current();
+/// assert_eq!(made_in, ForkId::current()); // false in a forked child
 /// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct ProcessLife(u64);
+pub struct ForkId(u64);
 
-impl ProcessLife {
+impl ForkId {
     /// Returns the life of this process.
     #[must_use]
     pub fn current() -> Self {

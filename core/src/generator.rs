@@ -18,7 +18,7 @@ use crate::{
 };
 
 pub use self::{
-    builder::{Builder, check_max_wait},
+    builder::{Builder, check_max_wait, invalid_max_drift, invalid_max_wait},
     plan::Reach,
 };
 

@@ -11,8 +11,8 @@
 
 mod constants;
 mod custom;
-mod lifetime;
-mod nodes;
+pub(crate) mod lifetime;
+pub(crate) mod nodes;
 mod presets;
 mod slots;
 #[cfg(test)]
@@ -189,7 +189,7 @@ impl Layout {
     pub fn pack(&self, unix_ms: i64, node_id: u32, sequence: u32) -> Result<u64> {
         let stamp = self.stamp_of(unix_ms)?;
         if node_id > self.max_node_id() {
-            return Err(self.invalid_node(node_id));
+            return Err(nodes::invalid_node(self, node_id));
         }
         if sequence > self.max_sequence() {
             return Err(Error::invalid_argument(format!(

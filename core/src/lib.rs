@@ -39,6 +39,8 @@
 //! same there, byte for byte.
 
 mod base32hex;
+#[doc(hidden)]
+pub mod bindings;
 mod boundary;
 mod buffer;
 mod cloak;
@@ -65,11 +67,10 @@ mod word;
 pub use crate::{
     boundary::BoundaryFlake,
     cloak::Cloak,
-    clock::{Clock, SystemClock, unix_nanos},
+    clock::{Clock, SystemClock},
     error::{Error, ErrorKind, Result},
-    fork::ProcessLife,
     format::Format,
-    generator::{Builder, Generator, Reach, check_max_wait},
+    generator::{Builder, Generator, Reach},
     id::Id,
     inspector::Inspector,
     layout::{CustomLayout, Field, Layout, RawParts, Sequence},

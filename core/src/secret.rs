@@ -34,7 +34,7 @@ impl Secret {
     /// [`InvalidSecret`](ErrorKind::InvalidSecret): another length.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         if bytes.len() != Self::BYTES {
-            return Err(Error::invalid_secret(format_args!("{} bytes", bytes.len())));
+            return Err(invalid_secret(format_args!("{} bytes", bytes.len())));
         }
         let mut secret = Self::zero();
         secret.0.copy_from_slice(bytes);
@@ -150,16 +150,14 @@ pub(crate) fn erasing_the_stack<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-impl Error {
-    /// Makes the error of a secret of the wrong form; `got` says the form, never the content.
-    #[cold]
-    #[must_use]
-    pub fn invalid_secret(got: impl fmt::Display) -> Self {
-        Self::new(
-            ErrorKind::InvalidSecret,
-            format!("a secret must be 16 bytes or 32 hex digits, got {got}"),
-        )
-    }
+/// Makes the error of a secret of the wrong form; `got` says the form, never the content.
+#[cold]
+#[must_use]
+pub fn invalid_secret(got: impl fmt::Display) -> Error {
+    Error::new(
+        ErrorKind::InvalidSecret,
+        format!("a secret must be 16 bytes or 32 hex digits, got {got}"),
+    )
 }
 
 impl FromStr for Secret {
@@ -173,10 +171,10 @@ impl FromStr for Secret {
     fn from_str(text: &str) -> Result<Self, Error> {
         if text.len() != 2 * Self::BYTES {
             let length = text.chars().count();
-            return Err(Error::invalid_secret(format_args!("a text of {length} characters")));
+            return Err(invalid_secret(format_args!("a text of {length} characters")));
         }
         if !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return Err(Error::invalid_secret("a text with other characters"));
+            return Err(invalid_secret("a text with other characters"));
         }
         let mut secret = Self::zero();
         for (byte, digits) in secret.0.iter_mut().zip(text.as_bytes().chunks_exact(2)) {

@@ -1,6 +1,6 @@
 use crate::{
     Builder, Clock, Format, Generator, Id, Layout, NodeIds, RawParts, Result, SystemClock,
-    buffer::Buffer, clock, fork, format::Codec, lap::Lap,
+    buffer::Buffer, clock, fork, format::Codec, lap::Lap, layout::lifetime::lifetime_over,
 };
 
 /// A generator of unique 64-bit ids that sort by time, of any [`Layout`] of the Snowflake family.
@@ -78,7 +78,7 @@ impl Codec for Plain {
 
     fn check(&self, clock: &impl Clock) -> Result<()> {
         if clock::to_ms(clock.now()?) >= self.layout.ends_at() {
-            return Err(self.layout.lifetime_over());
+            return Err(lifetime_over(&self.layout));
         }
         Ok(())
     }

@@ -8,8 +8,8 @@ use std::{
 
 use randflake::{
     Builder, Clock, Encrypted, Error, ErrorKind, Id, Inspector, Lease, Randflake, Result, Secret,
+    bindings::unix_nanos,
     layout::{EPOCH, LIFETIME_END},
-    unix_nanos,
 };
 
 const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
@@ -185,6 +185,20 @@ fn clocks_that_fail() {
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     let error = error.into_source::<fmt::Error>().expect_err("another type");
     assert_eq!(source(error), "the clock fell down");
+}
+
+#[test]
+fn a_source_belongs_to_the_last_clone() {
+    let error = Error::from_clock(io::Error::other("the clock fell down"));
+    let clone = error.clone();
+    assert_eq!(error, clone);
+    let error = error.into_source::<io::Error>().expect_err("a clone is left");
+    for error in [&error, &clone] {
+        let source = std::error::Error::source(error).expect("the clock's");
+        assert_eq!(source.to_string(), "the clock fell down");
+    }
+    drop(error);
+    assert!(clone.into_source::<io::Error>().is_ok());
 }
 
 /// A clock whose sleeps say that they took no time, or for ever.

@@ -5,7 +5,9 @@ mod common;
 use std::{fs, path::Path, time::Duration};
 
 use common::{Call, Outcome, Scripted};
-use randflake::{Clock, ErrorKind, Id, Inspector, Lease, Randflake, Result, Secret, unix_nanos};
+use randflake::{
+    Clock, ErrorKind, Id, Inspector, Lease, Randflake, Result, Secret, bindings::unix_nanos,
+};
 use randflake_vectors::{
     cases::SECRET,
     model::{Failure, Options, Run},

@@ -2,18 +2,13 @@
 
 use std::time::Duration;
 
-use randflake::{Clock, Result, SystemClock};
+use randflake::{Clock as _, Result, SystemClock};
 
 use crate::keeper::Reading;
 
 /// Reads both clocks of a keeper.
 pub(crate) fn reading() -> Result<Reading> {
     Ok(Reading { wall: SystemClock.now()?, boot: boot() })
-}
-
-/// Reads a clock in whole seconds.
-pub(crate) fn unix_second(clock: &dyn Clock) -> Result<i64> {
-    Ok(clock.now()?.div_euclid(1_000_000_000))
 }
 
 /// Returns the time since boot, which includes the time that the machine was asleep.

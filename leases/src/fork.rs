@@ -1,17 +1,17 @@
 //! Which life of the process this is, and the one lock that a fork respects.
 #![allow(clippy::doc_markdown, reason = "SQLite is a name")]
 
-use randflake::{ErrorKind, ProcessLife};
+use randflake::{ErrorKind, bindings::ForkId};
 
 use crate::{Error, Result};
 
 /// A life of a process, from a fork to the next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Life(ProcessLife);
+pub(crate) struct Life(ForkId);
 
 impl Life {
     pub(crate) fn current() -> Self {
-        Self(ProcessLife::current())
+        Self(ForkId::current())
     }
 
     /// Fails in a forked child.

@@ -495,7 +495,7 @@ impl Keeper {
         let mut bound = Ok(());
         let done = reply.and_then(|reply| {
             let outcome = reply.answer_to(token, operation).inspect_err(|foreign| {
-                bound = Err(foreign.without_cause());
+                bound = Err(foreign.clone());
             })?;
             // But why it ends stays told while it gives back what it has.
             if !self.stopping {

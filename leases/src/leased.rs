@@ -8,8 +8,8 @@ mod thread;
 use std::{fmt, mem, sync::Arc, time::Duration};
 
 use randflake::{
-    Clock, Encrypted, Error, ErrorKind, Format, Generator, Id, Layout, Parts, Plain, ProcessLife,
-    RawParts, Reach, Result, Secret, SystemClock,
+    Clock, Encrypted, Error, ErrorKind, Format, Generator, Id, Layout, Parts, Plain, RawParts,
+    Reach, Result, Secret, SystemClock, bindings::ForkId,
 };
 #[cfg(doc)]
 use randflake::{Randflake, Snowflake};
@@ -206,14 +206,14 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     /// end of the lease. In a forked child it leaves alone what is its parent's.
     pub fn close(&self) {
         self.stop();
-        let shared = &self.handle.of_or_new(ProcessLife::current()).shared;
+        let shared = &self.handle.of_or_new(ForkId::current()).shared;
         let state = shared.lock();
         drop(shared.changed.wait_timeout_while(state, CLOSE_TIMEOUT, |state| !state.ended));
     }
 
     /// Does as [`close`](Leased::close), but leaves it to the thread to give the node ids back.
     pub fn stop(&self) {
-        let shared = &self.handle.of_or_new(ProcessLife::current()).shared;
+        let shared = &self.handle.of_or_new(ForkId::current()).shared;
         let mut state = shared.lock();
         if state.closed {
             return;
@@ -226,7 +226,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     /// was possible.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.handle.of(ProcessLife::current()).is_some_and(|handle| {
+        self.handle.of(ForkId::current()).is_some_and(|handle| {
             let state = handle.shared.lock();
             state.closed && state.ended
         })
@@ -236,7 +236,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     /// be told any more.
     #[must_use]
     pub fn is_ended(&self) -> bool {
-        let handle = self.handle.of(ProcessLife::current());
+        let handle = self.handle.of(ForkId::current());
         handle.is_none_or(|handle| handle.shared.lock().ended)
     }
 
@@ -386,7 +386,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         if error.kind() != ErrorKind::LeaseExpired {
             return error;
         }
-        let (Some(handle), Ok(now)) = (self.handle.of(ProcessLife::current()), reading()) else {
+        let (Some(handle), Ok(now)) = (self.handle.of(ForkId::current()), reading()) else {
             return error;
         };
         let end = self.generator.lease().map_or(0, |lease| lease.end_exclusive());
@@ -396,7 +396,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
             format!("the lease of this generator ended at the unix second {end}")
         };
         let state = handle.shared.lock();
-        let cause = state.keeper.as_ref().and_then(Keeper::last_error).map(Error::without_cause);
+        let cause = state.keeper.as_ref().and_then(Keeper::last_error).cloned();
         if state.ended {
             let why = format!("{why}, and what renews it has stopped; make a new generator");
             let ended = Error::new(ErrorKind::Internal, why);
@@ -416,7 +416,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     pub fn ready_in(&self) -> Result<Duration> {
         self.generator.ready_in().or_else(|error| {
             if error.kind() == ErrorKind::LeaseExpired
-                && let Some(handle) = self.handle.of(ProcessLife::current())
+                && let Some(handle) = self.handle.of(ForkId::current())
                 && let state = handle.shared.lock()
                 && !state.ended
             {
@@ -439,7 +439,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     /// has no lease yet.
     #[must_use]
     pub fn lease(&self) -> Option<LeaseStatus> {
-        let state = self.handle.of(ProcessLife::current())?.shared.lock();
+        let state = self.handle.of(ForkId::current())?.shared.lock();
         let keeper = state.keeper.as_ref().filter(|_| !state.closed)?;
         let lease = self.generator.lease()?;
         Some(LeaseStatus {
@@ -450,7 +450,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
             time_left: reading().map(|now| keeper.time_left(now)).unwrap_or_default(),
             renewals: keeper.renewals(),
             losses: keeper.losses(),
-            last_error: keeper.last_error().map(Error::without_cause),
+            last_error: keeper.last_error().cloned(),
             last_error_at: keeper.last_error_at(),
         })
     }
@@ -458,7 +458,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     /// Leases anew in a forked child, or waits for the thread that does.
     fn begin_in_child(&self) -> Result<()> {
         let no_lease = "this process was forked and has no lease of its own yet";
-        let handle = self.handle.of_or_new(ProcessLife::current());
+        let handle = self.handle.of_or_new(ForkId::current());
         let mut waited = Duration::ZERO;
         loop {
             let mut state = handle.shared.lock();
@@ -501,7 +501,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     /// Waits until the keeper has got more time: another lease, as after a long sleep of the
     /// machine, or, where a burst has borrowed all seconds of this one, a later end.
     fn outlast(&self, expired: Error) -> Result<()> {
-        let Some(handle) = self.handle.of(ProcessLife::current()) else { return Err(expired) };
+        let Some(handle) = self.handle.of(ForkId::current()) else { return Err(expired) };
         handle.shared.wake(handle.shared.lock());
         let end = || self.generator.lease().map_or(i64::MIN, |lease| lease.end_exclusive());
         let first_end = end();
@@ -598,7 +598,7 @@ impl Drop for Acquiring<'_> {
 /// As [`Leased::close`]; does not wait again after [`Leased::stop`].
 impl<F: Format, C: Clock + Send + Sync + 'static> Drop for Leased<F, C> {
     fn drop(&mut self) {
-        let handle = self.handle.of(ProcessLife::current());
+        let handle = self.handle.of(ForkId::current());
         if handle.is_some_and(|handle| !handle.shared.lock().closed) {
             self.close();
         }

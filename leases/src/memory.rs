@@ -6,7 +6,6 @@ use std::{
 
 use randflake::{Clock, SystemClock};
 
-pub(crate) use crate::clocks::unix_second;
 use crate::{
     Acquire, Acquired, Error, Fence, Fenced, LeaseStore, Namespace, NamespaceMetadata, Release,
     Released, Renew, Renewed, Reply, Result, Token,
@@ -74,7 +73,7 @@ impl MemoryStore {
         // First: in a child the lock may be held by a thread that is not there.
         self.life.check()?;
         let mut spaces = self.spaces();
-        let now = unix_second(&*self.clock)?;
+        let now = self.clock.unix_seconds()?;
         if let Some(space) = spaces.get_mut(self.namespace.name()) {
             self.namespace.check(&space.made)?;
             return operation(space, now);

@@ -25,13 +25,13 @@
 //! ```
 #![allow(clippy::missing_errors_doc, reason = "the methods of LeaseStore say it")]
 
-use randflake::SystemClock;
+use randflake::{Clock as _, SystemClock};
 
 #[cfg(feature = "sqlite")]
 pub(crate) use self::Shortened as Cut;
 use crate::{
     Error, Fence, Fenced, LeaseStore, Limits, NodeLease, Note, Operation, Reply, Result, Token,
-    clocks::unix_second, rules,
+    rules,
 };
 #[cfg(doc)]
 use crate::{Namespace, Release};
@@ -279,7 +279,7 @@ pub fn inspect(store: &mut dyn LeaseStore, node_id: u32) -> Result<Listed> {
 /// Fences the namespace; see [`LeaseStore::fence`]. [`ClockSkew`](randflake::ErrorKind::ClockSkew):
 /// the store's clock and this machine's differ, so that the fence might end too soon.
 pub fn fence(store: &mut dyn LeaseStore) -> Result<Fenced> {
-    let client_now = unix_second(&SystemClock)?;
+    let client_now = SystemClock.unix_seconds()?;
     let listed = ask(|token| store.list(&List { token, node_id: Some(0) }), Operation::List)?;
     rules::check_clocks(listed.limits, listed.now, client_now)?;
     ask(|token| store.fence(&Fence { token }), Operation::Fence)
@@ -298,7 +298,7 @@ pub fn repair(store: &mut dyn LeaseStore, target: Target, bound: Option<i64>) ->
             listed.now
         )));
     }
-    let client_now = unix_second(&SystemClock)?;
+    let client_now = SystemClock.unix_seconds()?;
     let request = |token| Repair { token, target, bound, client_now };
     ask(|token| store.repair(&request(token)), Operation::Repair)
 }
@@ -306,7 +306,7 @@ pub fn repair(store: &mut dyn LeaseStore, target: Target, bound: Option<i64>) ->
 /// Releases a node id, whose lease was looked at, for a holder that is dead for sure; see
 /// [`ReleaseDead`].
 pub fn release_dead(store: &mut dyn LeaseStore, lease: NodeLease) -> Result<Shortened> {
-    let client_now = unix_second(&SystemClock)?;
+    let client_now = SystemClock.unix_seconds()?;
     let request = |token| ReleaseDead { token, lease, client_now };
     ask(|token| store.release_dead(&request(token)), Operation::ReleaseDead)
 }

@@ -22,7 +22,6 @@ use crate::{
     Namespace, Note, Release, Released, Renew, Renewed, Reply, Result, Token,
     fork::{Exclusive, Life},
     leased::boot,
-    memory::unix_second,
     operator::{Cut, List, Listed, Node, ReleaseDead, Repair, Target},
     rules::{self, Quarantine, Row, Rows},
     store::{self, random_bytes},
@@ -250,7 +249,7 @@ impl SqliteStore {
         if self.known.is_some_and(|known| known.store_id != store_id) {
             return Err(self.replaced().into());
         }
-        let now = unix_second(&*self.clock)?;
+        let now = self.clock.unix_seconds()?;
         let mut rows = Transaction::of(&connection, self)?;
         if rows.is_new && self.follows_another {
             rows.fence(now)?;
@@ -476,7 +475,7 @@ impl SqliteStore {
 impl LeaseStore for SqliteStore {
     fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>> {
         self.namespace.may_lease()?;
-        let asked = unix_second(&*self.clock)?;
+        let asked = self.clock.unix_seconds()?;
         self.atomically(|rows, now| {
             let (limits, quarantine) = (rows.made.limits, rows.quarantine);
             let client_now = after_the_wait(request.client_now, asked, now);
@@ -487,7 +486,7 @@ impl LeaseStore for SqliteStore {
     }
 
     fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>> {
-        let asked = unix_second(&*self.clock)?;
+        let asked = self.clock.unix_seconds()?;
         self.atomically(|rows, now| {
             let (limits, quarantine) = (rows.made.limits, rows.quarantine);
             let client_now = after_the_wait(request.client_now, asked, now);

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     Clock, Error, ErrorKind, Format, Lease, Result, SystemClock, fork,
+    layout::lifetime::lifetime_over,
     term::{Term, Terms},
     word::Word,
 };
@@ -164,7 +165,7 @@ impl<F: Format, C: Clock> Builder<F, C> {
         let ownership = self.lease.map_or(Ownership::ByHand, |(_, ownership)| ownership);
         check_max_wait(self.max_wait)?;
         if self.max_drift > Lease::MAX_DRIFT {
-            return Err(Error::invalid_max_drift(self.max_drift));
+            return Err(invalid_max_drift(self.max_drift));
         }
         if ownership == Ownership::ByHand && self.max_drift > 0 {
             return Err(Error::new(
@@ -206,7 +207,7 @@ impl<F: Format, C: Clock> Builder<F, C> {
             start..layout.lifetime()
         });
         if window.is_empty() {
-            return Err(layout.lifetime_over());
+            return Err(lifetime_over(&layout));
         }
         let word = record.map_or_else(
             || Arc::new(Word::new(slots, window.start)),
@@ -245,39 +246,37 @@ impl<F: Format, C> fmt::Debug for Builder<F, C> {
 /// ```
 /// use std::time::Duration;
 ///
-/// assert!(randflake::check_max_wait(Duration::from_secs(86_401)).is_err());
-/// # randflake::check_max_wait(Duration::from_secs(86_400))?;
+/// assert!(randflake::bindings::check_max_wait(Duration::from_secs(86_401)).is_err());
+/// # randflake::bindings::check_max_wait(Duration::from_secs(86_400))?;
 /// # Ok::<(), randflake::Error>(())
 /// ```
 pub fn check_max_wait(max_wait: Duration) -> Result<()> {
     if max_wait > MAX_WAIT {
-        return Err(Error::invalid_max_wait(max_wait.as_secs_f64()));
+        return Err(invalid_max_wait(max_wait.as_secs_f64()));
     }
     Ok(())
 }
 
-impl Error {
-    /// Makes the error of a `max_wait` outside its range; `got` in seconds.
-    #[cold]
-    #[must_use]
-    pub fn invalid_max_wait(got: impl fmt::Display) -> Self {
-        let max = MAX_WAIT.as_secs();
-        Self::new(
-            ErrorKind::InvalidArgument,
-            format!("the longest wait (max_wait) must be between 0 and {max} seconds, got {got}"),
-        )
-    }
+/// Makes the error of a `max_wait` outside its range; `got` in seconds.
+#[cold]
+#[must_use]
+pub fn invalid_max_wait(got: impl fmt::Display) -> Error {
+    let max = MAX_WAIT.as_secs();
+    Error::new(
+        ErrorKind::InvalidArgument,
+        format!("the longest wait (max_wait) must be between 0 and {max} seconds, got {got}"),
+    )
+}
 
-    /// Makes the error of a `max_drift` outside its range.
-    #[cold]
-    #[must_use]
-    pub fn invalid_max_drift(got: impl fmt::Display) -> Self {
-        Self::new(
-            ErrorKind::InvalidArgument,
-            format!(
-                "the largest drift (max_drift) must be between 0 and {} whole seconds, got {got}",
-                Lease::MAX_DRIFT
-            ),
-        )
-    }
+/// Makes the error of a `max_drift` outside its range.
+#[cold]
+#[must_use]
+pub fn invalid_max_drift(got: impl fmt::Display) -> Error {
+    Error::new(
+        ErrorKind::InvalidArgument,
+        format!(
+            "the largest drift (max_drift) must be between 0 and {} whole seconds, got {got}",
+            Lease::MAX_DRIFT
+        ),
+    )
 }

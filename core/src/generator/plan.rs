@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::{Error, ErrorKind, Layout, Result, clock, term::Term, word::Position};
+use crate::{
+    Error, ErrorKind, Layout, Result, clock, layout::lifetime::lifetime_over, term::Term,
+    word::Position,
+};
 
 /// How far a batch may reach.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -132,7 +135,7 @@ pub(super) fn before_epoch(layout: &Layout, now: i64) -> Error {
 #[cold]
 fn past_the_end(layout: &Layout, end: u64, stamp: u64) -> Error {
     if stamp >= layout.lifetime() {
-        return layout.lifetime_over();
+        return lifetime_over(layout);
     }
     let (end, stamp) =
         (clock::seconds(layout.unix_ms_of(end)), clock::seconds(layout.unix_ms_of(stamp)));

@@ -101,23 +101,23 @@ impl Layout {
     pub fn warning(&self) -> Option<String> {
         self.warning_at(system_ms())
     }
+}
 
-    /// Makes the error of a layout that has no time [left](Self::remaining).
-    #[cold]
-    #[must_use]
-    pub fn lifetime_over(&self) -> Error {
-        let end = self.ends_at();
-        Error::new(
-            ErrorKind::LifetimeOver,
-            format!(
-                "{} (unix second {}) is the first time that ids of the layout {} cannot carry; \
-                 new ids need a layout with a later epoch or more bits for the time",
-                clock::utc(end),
-                clock::seconds(end),
-                self.name
-            ),
-        )
-    }
+/// Makes the error of a layout that has no time [left](Layout::remaining).
+#[cold]
+#[must_use]
+pub fn lifetime_over(layout: &Layout) -> Error {
+    let end = layout.ends_at();
+    Error::new(
+        ErrorKind::LifetimeOver,
+        format!(
+            "{} (unix second {}) is the first time that ids of the layout {} cannot carry; \
+             new ids need a layout with a later epoch or more bits for the time",
+            clock::utc(end),
+            clock::seconds(end),
+            layout.name
+        ),
+    )
 }
 
 fn system_ms() -> i64 {

@@ -73,30 +73,6 @@ impl Layout {
         Some(((node_id >> self.worker_bits) as u32, worker as u32))
     }
 
-    /// Makes the error of a node id outside this layout's range.
-    #[cold]
-    #[must_use]
-    pub fn invalid_node(&self, got: impl fmt::Display) -> Error {
-        let max = self.max_node_id();
-        let of = self.of_the_layout();
-        Error::new(
-            ErrorKind::InvalidNode,
-            format!("a node id{of} must be an integer between 0 and {max}, got {got}"),
-        )
-    }
-
-    /// Makes the error of a list of more than [`max_nodes`](Self::max_nodes) node ids.
-    #[cold]
-    #[must_use]
-    pub fn too_many_nodes(&self, got: usize) -> Error {
-        let max = self.max_nodes();
-        let of = self.of_the_layout();
-        Error::new(
-            ErrorKind::InvalidNode,
-            format!("a generator{of} takes at most {max} node ids, got {got}"),
-        )
-    }
-
     /// Checks a list of node ids and sorts it.
     pub(crate) fn checked_nodes(&self, node_ids: &[u32]) -> Result<Box<[u32]>> {
         let max = self.max_node_id();
@@ -107,12 +83,12 @@ impl Layout {
             ));
         }
         if node_ids.len() > self.max_nodes() {
-            return Err(self.too_many_nodes(node_ids.len()));
+            return Err(too_many_nodes(self, node_ids.len()));
         }
         let mut nodes: Box<[u32]> = node_ids.into();
         nodes.sort_unstable();
         if let Some(&largest) = nodes.last().filter(|&&node| node > max) {
-            return Err(self.invalid_node(largest));
+            return Err(invalid_node(self, largest));
         }
         if let Some([twice, _]) = nodes.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::new(
@@ -122,12 +98,36 @@ impl Layout {
         }
         Ok(nodes)
     }
+}
 
-    fn of_the_layout(&self) -> String {
-        if self.packs_like(&Self::randflake()) {
-            String::new()
-        } else {
-            format!(" of the layout {}", self.name)
-        }
+/// Makes the error of a node id outside a layout's range.
+#[cold]
+#[must_use]
+pub fn invalid_node(layout: &Layout, got: impl fmt::Display) -> Error {
+    let max = layout.max_node_id();
+    let of = of_the_layout(layout);
+    Error::new(
+        ErrorKind::InvalidNode,
+        format!("a node id{of} must be an integer between 0 and {max}, got {got}"),
+    )
+}
+
+/// Makes the error of a list of more than [`max_nodes`](Layout::max_nodes) node ids.
+#[cold]
+#[must_use]
+pub fn too_many_nodes(layout: &Layout, got: usize) -> Error {
+    let max = layout.max_nodes();
+    let of = of_the_layout(layout);
+    Error::new(
+        ErrorKind::InvalidNode,
+        format!("a generator{of} takes at most {max} node ids, got {got}"),
+    )
+}
+
+fn of_the_layout(layout: &Layout) -> String {
+    if layout.packs_like(&Layout::randflake()) {
+        String::new()
+    } else {
+        format!(" of the layout {}", layout.name)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, time::Duration};
 
-use super::Layout;
+use super::{Layout, lifetime::lifetime_over};
 use crate::{
     Error, ErrorKind, Lease, Result,
     clock::{self, NANOS_PER_MS},
@@ -78,7 +78,7 @@ impl Layout {
         let whole = self.whole_ticks_of(lease);
         let [start, end] = [whole.start, whole.end].map(|tick| tick.max(0).unsigned_abs());
         if start >= self.lifetime() {
-            return Err(self.lifetime_over());
+            return Err(lifetime_over(self));
         }
         let window = start..end.min(self.lifetime());
         if window.is_empty() { Err(self.no_window(lease)) } else { Ok(window) }

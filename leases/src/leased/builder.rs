@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use randflake::{
-    Builder, Clock, Encrypted, Error, Format, Generator, Layout, Lease, ProcessLife, Result,
-    SystemClock, check_max_wait,
+    Builder, Clock, Encrypted, Error, Format, Generator, Layout, Lease, Result, SystemClock,
+    bindings::{self, ForkId, check_max_wait},
 };
 
 use super::{
@@ -152,7 +152,7 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
         let node_ids = F::node_ids_of(&self.config);
         let (location, options) = (self.location, self.options);
         let source = Source { location, namespace, options, node_ids };
-        let handle = Handle::new(ProcessLife::current());
+        let handle = Handle::new(ForkId::current());
         let granted = source.acquire(&self.clock)?;
         let Granted { node_ids, lease, .. } = &granted;
         let max_drift = max_drift.min(most_drift(*lease));
@@ -197,7 +197,7 @@ pub(crate) fn most_drift(lease: Lease) -> u32 {
 /// Refuses a layout that no store can lease node ids for as requested.
 fn check_layout(layout: &Layout, node_count: u32, ttl: u32) -> Result<()> {
     if layout.remaining().is_zero() {
-        return Err(layout.lifetime_over());
+        return Err(bindings::lifetime_over(layout));
     }
     if node_count as usize > layout.max_nodes() {
         return Err(Error::invalid_argument(format!(

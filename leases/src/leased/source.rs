@@ -54,8 +54,7 @@ impl Source {
                     return Ok(Granted { keeper, store, node_ids, lease });
                 }
                 Step::Stopped => {
-                    let failure =
-                        interrupted.or_else(|| keeper.last_error().map(Error::without_cause));
+                    let failure = interrupted.or_else(|| keeper.last_error().cloned());
                     return Err(failure.expect("a keeper ends early for a reason"));
                 }
                 Step::Sleep(pause) => {
@@ -69,7 +68,7 @@ impl Source {
                     let left = deadline.saturating_sub(now.boot).max(LAST_ATTEMPT);
                     let answer = self.acquire_within(left, &request, &mut store);
                     let answer = answer.unwrap_or_else(|| {
-                        Err(keeper.last_error().expect("matched above").without_cause())
+                        Err(keeper.last_error().expect("matched above").clone())
                     });
                     if keeper.answer(Answer::Acquired(answer), reading()?).is_err() {
                         store = None; // its connection delivers the answers to other requests
@@ -121,7 +120,7 @@ impl Source {
     pub(super) fn give_back(&self, granted: Granted, why: Error) -> Error {
         let Granted { mut keeper, mut store, .. } = granted;
         let Ok(now) = reading() else { return why };
-        let _ = keeper.answer(Answer::Opened(Err(why.without_cause())), now);
+        let _ = keeper.answer(Answer::Opened(Err(why.clone())), now);
         while let step @ Step::Release(_) = keeper.step(now) {
             if self.ask_for(&mut keeper, step, &mut store).is_err() {
                 break;

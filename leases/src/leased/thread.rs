@@ -7,7 +7,7 @@ use std::{
 };
 
 use once_cell::race::OnceBox;
-use randflake::{Clock, Error, ErrorKind, Format, Generator, ProcessLife, Result};
+use randflake::{Clock, Error, ErrorKind, Format, Generator, Result, bindings::ForkId};
 
 use super::source::{OpenStore, Source};
 use crate::{
@@ -20,7 +20,7 @@ const LONG_REST: Duration = Duration::from_secs(60);
 
 /// A generator's lease in one process. Each forked child appends a handle of its own.
 pub(super) struct Handle {
-    process: ProcessLife,
+    process: ForkId,
     pub(super) shared: Arc<Shared>,
     child: OnceBox<Self>,
 }
@@ -192,13 +192,13 @@ impl Shared {
 }
 
 impl Handle {
-    pub(super) fn new(process: ProcessLife) -> Self {
+    pub(super) fn new(process: ForkId) -> Self {
         Self { process, shared: Arc::default(), child: OnceBox::new() }
     }
 
     /// Returns the handle of a process, if it has one. Touches no lock: a thread that does not exist
     /// in a child may hold that of the parent for ever.
-    pub(super) fn of(&self, process: ProcessLife) -> Option<&Self> {
+    pub(super) fn of(&self, process: ForkId) -> Option<&Self> {
         let mut handle = Some(self);
         while let Some(other) = handle.filter(|handle| handle.process != process) {
             handle = other.child.get();
@@ -206,7 +206,7 @@ impl Handle {
         handle
     }
 
-    pub(super) fn of_or_new(&self, process: ProcessLife) -> &Self {
+    pub(super) fn of_or_new(&self, process: ForkId) -> &Self {
         let mut handle = self;
         while handle.process != process {
             handle = handle.child.get_or_init(|| Box::new(Self::new(process)));

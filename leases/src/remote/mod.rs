@@ -34,7 +34,6 @@ pub use self::client::RedisClient;
 use crate::{
     Acquire, Acquired, Error, ErrorKind, Fence, Fenced, InitMode, LeaseStore, Limits, Namespace,
     NamespaceMetadata, Release, Released, Renew, Renewed, Reply, Result, Token,
-    clocks::unix_second,
     fork::Life,
     operator::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
     rules::{self, Quarantine},
@@ -547,7 +546,7 @@ impl<C: Client> RemoteStore<C> {
 
     fn drive<T>(&mut self, begin: impl FnOnce(&Protocol, i64) -> Call<T>) -> Result<T> {
         self.life.check()?;
-        let mut call = begin(&self.protocol, unix_second(&*self.clock)?);
+        let mut call = begin(&self.protocol, self.clock.unix_seconds()?);
         let client = self.client.as_mut().expect("until it is dropped");
         let outcome = converse(client, &mut call);
         if outcome.is_err() {

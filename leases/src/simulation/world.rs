@@ -1529,7 +1529,7 @@ fn copy(answer: &Answer) -> Answer {
     fn of<T: Clone>(reply: &Result<Reply<T>>) -> Result<Reply<T>> {
         match reply {
             Ok(reply) => Ok(reply.clone()),
-            Err(error) => Err(error.without_cause()),
+            Err(error) => Err(error.clone()),
         }
     }
     match answer {
