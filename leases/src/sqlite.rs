@@ -5,6 +5,7 @@
 mod lock;
 
 use std::{
+    collections::BTreeMap,
     fmt, fs,
     fs::Metadata,
     io, mem,
@@ -41,6 +42,9 @@ const LONGEST_PAUSE: u64 = 4_096;
 const LONG_OPERATION: Duration = Duration::from_millis(8);
 const LONGEST_GAP: Duration = Duration::from_millis(8);
 
+/// How long another SQLite may take to undo a transaction before it is looked at again.
+const LONGEST_UNDOING: Duration = Duration::from_millis(100);
+
 /// A store in a file on a local disk, for the processes of one machine. SQLite is compiled in;
 /// no server is needed. The file is made by the first operation; its directory must be there.
 ///
@@ -54,10 +58,10 @@ const LONGEST_GAP: Duration = Duration::from_millis(8);
 /// **It does not protect from** copies of the file (each copy grants the same node ids), removing
 /// it or its lock file while leases run, network file systems (refused), hard links to the file and
 /// mounts of the file alone (refused where they are noticed), machines cloned while running,
-/// containers with a file system each, and *another* SQLite that opens the file without that lock and
-/// may undo a transaction that is under way: in the same process, or in another one while this process
-/// closes the file elsewhere, which drops the locks that SQLite sees. Several copies of this library
-/// may.
+/// containers with a file system each, and *another* SQLite in the same process that opens the file
+/// without that lock and may undo a transaction that is under way. One in another process may do so
+/// while this process closes the file elsewhere, which drops the locks that SQLite sees: that is
+/// noticed, and the operation fails. Several copies of this library in one process are fine.
 ///
 /// ```
 /// use randflake::{Clock, Secret, SystemClock};
@@ -243,7 +247,7 @@ impl SqliteStore {
             self.check_paths(&database, metadata)?;
         }
         let file = before.as_ref().map(file_id);
-        let connection = open(&database, before.is_none())?;
+        let connection = open(&database, before.is_none(), Duration::ZERO)?;
         connection.execute_batch("begin immediate")?;
         let store_id = self.store_id(&connection)?;
         if self.known.is_some_and(|known| known.store_id != store_id) {
@@ -259,23 +263,45 @@ impl SqliteStore {
         if !lock.is_current().map_err(|error| self.cannot_lock(&database, &error))? {
             return Err(Failure::Locked); // others may have locked another file
         }
+        let written = rows.written();
         connection.execute_batch("commit")?;
         connection.close().map_err(|(_, error)| error)?;
         // A commit into a file that was unlinked meanwhile has granted nothing.
         let after = self.file(&database)?.as_ref().map(file_id);
+        let Some(after) = after.filter(|after| file.is_none_or(|before| before == *after)) else {
+            return Err(self.replaced().into());
+        };
+        self.check_that_it_stands(&database, &written)?;
         drop(lock);
         let took = boot().saturating_sub(begun);
         if took >= LONG_OPERATION {
             thread::sleep(LONGEST_GAP.min(took / 8));
         }
         drop(exclusive);
-        match after {
-            Some(after) if file.is_none_or(|before| before == after) => {
-                self.known = Some(Known { store_id, file: after, limits });
-                Ok(outcome)
-            }
-            _ => Err(self.replaced().into()),
+        self.known = Some(Known { store_id, file: after, limits });
+        Ok(outcome)
+    }
+
+    /// Reads again what was committed. Another SQLite that opens the file sees no lock of this process
+    /// once something here has closed the file, and takes the journal for that of a dead process: it
+    /// undoes what is being written. It keeps readers out while it does so, and after the commit there
+    /// is no journal left to undo: what a new connection finds stays.
+    fn check_that_it_stands(&self, database: &Path, written: &Written) -> Result<(), Failure> {
+        let found = open(database, false, LONGEST_UNDOING).and_then(|connection| {
+            Written::find(&connection, self.namespace.name(), &written.nodes)
+        });
+        match found {
+            Ok(found) if found == *written => return Ok(()),
+            // Not tried again as a whole: it may well be done.
+            Err(error) => return Err(self.explain(&error).into()),
+            Ok(_) => {}
         }
+        let error = self.unavailable(format_args!(
+            "another SQLite has undone what was just written: nothing was granted. Open the file only \
+             under its lock: flock {} sqlite3 …",
+            lock::path_of(database).display()
+        ));
+        Err(error.into())
     }
 
     /// Returns which store the file is; makes it one if it is empty.
@@ -549,15 +575,16 @@ impl LeaseStore for SqliteStore {
     }
 }
 
-fn open(database: &Path, create: bool) -> Result<Connection, Failure> {
+/// Opens the file. Whoever waits for other users of it must not hold the lock that forks wait for:
+/// `patience` is short.
+fn open(database: &Path, create: bool, patience: Duration) -> rusqlite::Result<Connection> {
     // No links: whoever puts one there meanwhile would lead to a database of another lock.
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
     let connection = Connection::open_with_flags(database, flags)?;
-    // Whoever waits must not hold the lock that forks wait for.
-    connection.busy_timeout(Duration::ZERO)?;
+    connection.busy_timeout(patience)?;
     // A write-ahead log would be made and folded up by every operation. With `full`, this
     // journal is on the disk, empty, before a commit returns; a deleted one may come back
     // after a power cut and undo the commit. `fullfsync` has a meaning on macOS alone.
@@ -580,6 +607,61 @@ struct Transaction<'a> {
     quarantine: Quarantine,
     /// Whether this transaction has made it.
     is_new: bool,
+    written: BTreeMap<u32, Row>,
+}
+
+/// What has to be in the file after a commit.
+#[derive(Eq, PartialEq)]
+struct Written {
+    quarantine: Option<Quarantine>,
+    nodes: BTreeMap<u32, Row>,
+}
+
+impl Written {
+    /// Finds what is there in place of what was written.
+    fn find(
+        connection: &Connection,
+        namespace: &str,
+        nodes: &BTreeMap<u32, Row>,
+    ) -> rusqlite::Result<Self> {
+        let found = connection
+            .query_row(
+                "select id, floor, renew_above from namespace where name = ?1",
+                [namespace],
+                |row| Ok((row.get::<_, i64>(0)?, quarantine(row)?)),
+            )
+            .optional()?;
+        let Some((namespace, quarantine)) = found else {
+            return Ok(Self { quarantine: None, nodes: BTreeMap::new() });
+        };
+        // What has a token through the index, which has pages of its own.
+        let mut by_token = connection.prepare(
+            "select node_id, start, end_exclusive, token, note from node indexed by node_token \
+             where namespace = ?1 and node_id = ?2 and token = ?3",
+        )?;
+        let mut found = BTreeMap::new();
+        for (&node_id, row) in nodes {
+            found.extend(match row.token {
+                Some(token) => by_token
+                    .query_row(params![namespace, node_id, token.as_bytes()], node)
+                    .optional()?,
+                None => find_node(connection, namespace, node_id)?.map(|row| (node_id, row)),
+            });
+        }
+        Ok(Self { quarantine: Some(quarantine), nodes: found })
+    }
+}
+
+/// Returns what is known of a node id.
+fn find_node(
+    connection: &Connection,
+    namespace: i64,
+    node_id: u32,
+) -> rusqlite::Result<Option<Row>> {
+    let find = "select node_id, start, end_exclusive, token, note from node \
+                where namespace = ?1 and node_id = ?2";
+    let found = connection.query_row(find, params![namespace, node_id], node).optional()?;
+    Ok(found.map(|(_, row)| row))
 }
 
 impl<'a> Transaction<'a> {
@@ -596,7 +678,14 @@ impl<'a> Transaction<'a> {
             .optional()?;
         if let Some((id, made, quarantine)) = found {
             namespace.check(&made)?;
-            return Ok(Self { connection, namespace: id, made, quarantine, is_new: false });
+            return Ok(Self {
+                connection,
+                namespace: id,
+                made,
+                quarantine,
+                is_new: false,
+                written: BTreeMap::new(),
+            });
         }
         store.may_make()?;
         let made = Made::new(namespace);
@@ -620,7 +709,13 @@ impl<'a> Transaction<'a> {
             made,
             quarantine: Quarantine::default(),
             is_new: true,
+            written: BTreeMap::new(),
         })
+    }
+
+    /// Returns what a commit makes last.
+    fn written(self) -> Written {
+        Written { quarantine: Some(self.quarantine), nodes: self.written }
     }
 
     /// Returns what is known of one node id, or of all.
@@ -672,11 +767,7 @@ impl Rows for Transaction<'_> {
     type Error = Failure;
 
     fn row(&mut self, node_id: u32) -> Result<Option<Row>, Failure> {
-        let find = "select node_id, start, end_exclusive, token, note from node \
-                    where namespace = ?1 and node_id = ?2";
-        let found =
-            self.connection.query_row(find, params![self.namespace, node_id], node).optional()?;
-        Ok(found.map(|(_, row)| row))
+        Ok(find_node(self.connection, self.namespace, node_id)?)
     }
 
     fn put(&mut self, node_id: u32, row: Row) -> Result<(), Failure> {
@@ -693,6 +784,7 @@ impl Rows for Transaction<'_> {
                 row.note.as_str()
             ],
         )?;
+        self.written.insert(node_id, row);
         Ok(())
     }
 

@@ -15,19 +15,25 @@ mod common;
 fn main() {
     match std::env::var("ROLE").as_deref() {
         Ok("fleet") => linux::fleet_member(),
-        Ok("reader") => linux::reading_holder(),
+        Ok("reader") => linux::reading_holder(true),
+        Ok("disturbed") => linux::reading_holder(false),
+        Ok("other") => linux::other_sqlite(),
         Ok("crash") => linux::crashing_holder(),
         Ok("stop") => linux::stopping_holder(),
         Ok("die") => linux::dying_holder(),
         _ => {
+            // A part of a name may be given, as with other tests.
+            let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+            let only = only.unwrap_or_default();
+            let is_wanted = |(name, _): &&(&str, fn())| name.contains(&only);
             let run = |&(name, test): &(&str, fn())| {
                 test();
                 println!("{name} ... ok");
             };
-            linux::FORKING_TESTS.iter().for_each(run);
+            linux::FORKING_TESTS.iter().filter(is_wanted).for_each(run);
             // They wait more than they work.
             std::thread::scope(|scope| {
-                for test in linux::TESTS {
+                for test in linux::TESTS.iter().filter(is_wanted) {
                     scope.spawn(|| run(test));
                 }
             });
@@ -79,6 +85,7 @@ mod linux {
     pub(crate) const TESTS: &[(&str, fn())] = &[
         ("many_processes_share_one_file", many_processes_share_one_file),
         ("reading_the_file_frees_no_lock", reading_the_file_frees_no_lock),
+        ("another_sqlite_undoes_no_grant", another_sqlite_undoes_no_grant),
         ("killed_holders_keep_their_seconds", killed_holders_keep_their_seconds),
         ("one_that_dies_with_the_file_open_frees_it", one_that_dies_with_the_file_open_frees_it),
         ("one_that_is_stopped_with_the_file_is_named", one_that_is_stopped_with_the_file_is_named),
@@ -183,14 +190,18 @@ mod linux {
 
     /// Reads the file all the time, which drops the locks that `SQLite` has on it in this process.
     /// A node id that is held has a file of its name, which can be made only once.
-    pub(crate) fn reading_holder() {
+    pub(crate) fn reading_holder(is_alone: bool) {
         let (store, path) = (store_of_the_role(), PathBuf::from(variable("STORE")));
         let mut store = store.clock(Dial::new(START).clock());
         let is_done = AtomicBool::new(false);
+        // Another SQLite may undo what is being written: an error then, and no grant.
         let hold = |store: &mut SqliteStore| -> Result<(), String> {
             let token = Token::random();
-            let acquired = acquire(store, token, 1, START).map_err(|error| error.to_string())?;
-            let Acquired::Granted { leases, .. } = acquired else { return Ok(()) };
+            let acquired = match acquire(store, token, 1, START) {
+                Err(error) if is_alone => return Err(error.to_string()),
+                acquired => acquired,
+            };
+            let Ok(Acquired::Granted { leases, .. }) = acquired else { return Ok(()) };
             let NodeLease { node_id, start, .. } = leases[0];
             let mark = path.with_file_name(node_id.to_string());
             fs::File::create_new(&mark).map_err(|_| format!("{node_id} is held by two"))?;
@@ -198,6 +209,7 @@ mod linux {
             fs::remove_file(&mark).map_err(|error| error.to_string())?;
             match release(store, token, node_id, start) {
                 Ok(1) => Ok(()),
+                Err(_) if !is_alone => Ok(()),
                 other => Err(format!("{node_id} was lost: {other:?}")),
             }
         };
@@ -224,6 +236,34 @@ mod linux {
         let holders = [(); 2].map(|()| start("reader", &path, 3, 0));
         for holder in holders {
             let output = holder.wait_with_output().expect("it ends");
+            assert!(output.status.success(), "one failed: {output:?}");
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+        }
+    }
+
+    /// Reads the file without the lock beside it, as somebody with the `sqlite3` command would. Where
+    /// it sees a journal and no lock, it takes the journal's writer for dead, and undoes what that one
+    /// is writing.
+    pub(crate) fn other_sqlite() {
+        let path = variable("STORE");
+        loop {
+            let _busy = rusqlite::Connection::open(&path).and_then(|file| {
+                file.query_row("select count(*) from node", [], |row| row.get::<_, u32>(0))
+            });
+            thread::sleep(Duration::from_micros(300));
+        }
+    }
+
+    fn another_sqlite_undoes_no_grant() {
+        let scratch = Scratch::new();
+        let path = scratch.path("ids.db");
+        let mut store = SqliteStore::new(&path, namespace(3)).expect("a path");
+        store.init(InitMode::New).expect("makes the file");
+        let mut other = start("other", &path, 3, 0);
+        let holders = [(); 2].map(|()| start("disturbed", &path, 3, 0));
+        let ended = holders.map(|holder| holder.wait_with_output().expect("it ends"));
+        other.kill().and_then(|()| other.wait()).expect("it ran until now");
+        for output in ended {
             assert!(output.status.success(), "one failed: {output:?}");
             assert_eq!(String::from_utf8_lossy(&output.stdout), "");
         }
