@@ -1,19 +1,19 @@
-//! The protocol: what a store answers, and what it writes, in one atomic step. The stores in memory
-//! and in SQLite bring rows, a clock and atomicity, and run these functions. A server decides in its
-//! own atomic step, so `remote/` says some of the conditions once more:
+//! The rules of the protocol: what a store answers, and what it writes, in one atomic step. The stores
+//! in memory and in SQLite bring rows, a clock and atomicity, and call these functions. A server
+//! decides in its own atomic step, so `remote/` repeats some of the conditions:
 //!
-//! | rule here | PostgreSQL, `remote/postgres/` | Redis, `remote/redis/` | `remote/etcd.rs` |
+//! | rule here | PostgreSQL, `remote/postgres/` | Redis, `remote/redis/` | `remote/etcd/` |
 //! |---|---|---|---|
-//! | `acquire` | `request.sql`, `acquire.sql` | `request.lua`, `acquire.lua` | `acquire`, `take`, `refusal` |
-//! | `renew` | `request.sql`, `renew.sql` | `request.lua`, `renew.lua` | `renew` |
-//! | `release` | `release.sql` | `release.lua` | `release` |
-//! | `fence`, which also is the quarantine of a new namespace | `fence.sql`, `session.sql`, `create_namespace.sql` | `session.lua`, `create.lua`; for another master 12 s more | calls it |
-//! | `repair`, `repair_floor`, `release_dead` | calls them; `cut.sql` and `cut_floor.sql` only write if nothing has changed | calls them; `cut.lua`, `cut_floor.lua` likewise | calls them |
+//! | `acquire` | `request.sql`, `acquire.sql` | `request.lua`, `acquire.lua` | `acquire.rs` |
+//! | `renew` | `request.sql`, `renew.sql` | `request.lua`, `renew.lua` | `Renew::run` in `etcd.rs` |
+//! | `release` | `release.sql` | `release.lua` | `Release::run` in `etcd.rs` |
+//! | `fence`, which is also the quarantine of a new namespace | `fence.sql`, `check.sql`, `create_namespace.sql` | `session.lua`, `create.lua`; 12 s more after a promotion | calls it |
+//! | `repair`, `repair_floor`, `release_dead` | calls them; `shorten.sql` and `lower_floor.sql` write only if nothing has changed | calls them; `shorten.lua` and `lower_floor.lua` do the same | calls them |
 //!
-//! [`laws`](crate::laws) compare: each is a test that every store has to pass, in `tests/memory.rs`,
-//! `tests/sqlite.rs`, `tests/remote.rs` (`every_store_obeys_the_laws`), and through the clients of
-//! other languages in `tests/languages`. Who changes a condition changes it in its whole row, and
-//! writes a law that fails where one was forgotten.
+//! The conformance tests, [`laws`](crate::laws), compare them. Every store has to pass them: in
+//! `tests/memory.rs`, `tests/sqlite.rs`, `tests/remote.rs`, and through the clients of other languages
+//! in `tests/languages`. To change a condition, change it in its whole row, and write a conformance
+//! test that fails where one was missed.
 #![allow(clippy::doc_markdown, reason = "PostgreSQL is a name")]
 
 use std::collections::BTreeSet;

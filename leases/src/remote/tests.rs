@@ -4,8 +4,11 @@ use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use randflake::{Secret, layout};
 use serde_json::json;
 
-use super::*;
-use crate::{Note, store::random_bytes};
+use super::{candidates::blocks, hex::hex, *};
+use crate::{
+    Acquire, Acquired, ErrorKind, Fence, Limits, NamespaceMetadata, Note, Release, Renew, Token,
+    operator::ReleaseDead, token::random_bytes,
+};
 
 const NOW: i64 = 1_763_640_000;
 const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
@@ -20,19 +23,19 @@ fn request() -> Acquire {
     Acquire { token: Token::random(), want: 1, ttl: 300, client_now: NOW, note }
 }
 
-/// Answers each statement until the call ends.
+/// Answers each statement until the exchange ends.
 fn converse<T>(
-    mut call: Call<T>,
+    mut exchange: Exchange<T>,
     mut server: impl FnMut(usize, &Statement) -> Response,
 ) -> Result<T> {
-    let mut progress = call.start()?;
+    let mut progress = exchange.start()?;
     for turn in 0..1000 {
         match progress {
-            Progress::Run(statement) => progress = call.resume(server(turn, &statement))?,
+            Progress::Run(statement) => progress = exchange.resume(server(turn, &statement))?,
             Progress::Done(outcome) => return Ok(outcome),
         }
     }
-    panic!("a call without end");
+    panic!("an exchange without end");
 }
 
 fn rows<const N: usize>(row: [&str; N]) -> Response {
@@ -40,8 +43,8 @@ fn rows<const N: usize>(row: [&str; N]) -> Response {
 }
 
 /// Answers a check with what a namespace of ours looks like.
-fn checked(made: &NamespaceMetadata, token: &str) -> Response {
-    let (salt, key_check) = (hex(&made.salt), hex(&made.key_check));
+fn checked(metadata: &NamespaceMetadata, token: &str) -> Response {
+    let (salt, key_check) = (hex(&metadata.salt), hex(&metadata.key_check));
     let now = NOW.to_string();
     let max_node_id = layout::MAX_NODE_ID.to_string();
     rows([
@@ -54,7 +57,7 @@ fn checked(made: &NamespaceMetadata, token: &str) -> Response {
         "300",
         "5",
         &max_node_id,
-        &made.layout,
+        &metadata.layout,
         &salt,
         &key_check,
         "0",
@@ -77,11 +80,11 @@ fn protocols() -> [Protocol; 2] {
 
 /// Lets a store acquire whose server answers well but for the acquire.
 fn acquire(protocol: &Protocol, answer: impl Fn(&str) -> Response) -> Result<Acquired> {
-    let made = NamespaceMetadata::new(&namespace());
+    let metadata = NamespaceMetadata::new(&namespace());
     let request = request();
-    let reply = converse(protocol.acquire(&request, NOW), |_, statement| {
+    let reply = converse(protocol.begin(&request, NOW), |_, statement| {
         let (operation, token) = echo(statement);
-        if operation == "check" { checked(&made, &token) } else { answer(&token) }
+        if operation == "check" { checked(&metadata, &token) } else { answer(&token) }
     });
     reply?.answer_to(request.token, crate::Operation::Acquire)
 }
@@ -168,10 +171,10 @@ fn with_token(rows: &[Vec<Option<String>>], token: &str) -> Vec<Vec<Option<Strin
 #[test]
 fn a_server_that_asks_again_and_again_is_left() {
     for code in ["40001", "42P01"] {
-        let protocol = Protocol::postgres(namespace()).create(true).expect("may be made");
+        let protocol = Protocol::postgres(namespace()).create(true).expect("may be metadata");
         let again =
             |_, _: &Statement| Response::Refused { code: code.into(), message: code.into() };
-        let outcome = converse(protocol.acquire(&request(), NOW), again);
+        let outcome = converse(protocol.begin(&request(), NOW), again);
         assert_eq!(outcome.expect_err("no end").kind(), ErrorKind::StoreUnavailable, "{code}");
     }
 }
@@ -184,11 +187,11 @@ fn answers_of_etcd_that_make_no_sense_are_failures() {
         let header = json!({"cluster_id": "1", "revision": "7"});
         json!({"header": header, "responses": [{"response_range": {"kvs": pairs}}]}).to_string()
     };
-    let made = NamespaceMetadata::new(&namespace());
+    let metadata = NamespaceMetadata::new(&namespace());
     let meta = json!({
         "format": 1, "incarnation": "1", "floor": 0, "renew_above": 0, "max_ttl": 300, "max_skew": 5,
-        "max_node_id": layout::MAX_NODE_ID, "layout": made.layout, "salt": hex(&made.salt),
-        "key_check": hex(&made.key_check),
+        "max_node_id": layout::MAX_NODE_ID, "layout": metadata.layout, "salt": hex(&metadata.salt),
+        "key_check": hex(&metadata.key_check),
     })
     .to_string();
     let good = answer(json!([pair("meta", &meta)]));
@@ -222,7 +225,7 @@ fn answers_of_etcd_that_make_no_sense_are_failures() {
     ];
     let ask = |first: &str, later: &str| {
         let protocol = Protocol::etcd(namespace());
-        converse(protocol.acquire(&request(), NOW), |turn, _| {
+        converse(protocol.begin(&request(), NOW), |turn, _| {
             let body = if turn == 0 { first } else { later };
             Response::Rows(vec![vec![Some(body.into())]])
         })
@@ -233,7 +236,7 @@ fn answers_of_etcd_that_make_no_sense_are_failures() {
         assert_eq!(kind, Err(ErrorKind::StoreUnavailable), "{first}, then {later}");
     }
     for rows in [vec![], vec![vec![]], vec![vec![None]]] {
-        let call = Protocol::etcd(namespace()).acquire(&request(), NOW);
+        let call = Protocol::etcd(namespace()).begin(&request(), NOW);
         let outcome = converse(call, |_, _| Response::Rows(rows.clone()));
         assert_eq!(outcome.expect_err("nothing").kind(), ErrorKind::StoreUnavailable);
     }
@@ -268,12 +271,12 @@ fn the_date_of_an_answer_is_read() {
 /// What is renewed while an operator decides is not what was looked at: nothing is written.
 #[test]
 fn an_operator_changes_only_what_was_looked_at() {
-    let made = NamespaceMetadata::new(&namespace());
+    let metadata = NamespaceMetadata::new(&namespace());
     let lease = crate::NodeLease { node_id: 77, start: NOW - 5, end_exclusive: NOW + 298 };
     let request = ReleaseDead { token: Token::random(), lease, client_now: NOW };
     for protocol in protocols() {
         let mut written = Vec::new();
-        let outcome = converse(protocol.release_dead(&request, NOW), |turn, statement| {
+        let outcome = converse(protocol.begin(&request, NOW), |turn, statement| {
             let token = hex(request.token.as_bytes());
             let parameters = match statement.text {
                 "EVAL" => &statement.parameters[3..],
@@ -284,9 +287,9 @@ fn an_operator_changes_only_what_was_looked_at() {
             if parameters.len() > 3 {
                 written.push(parameters[2..].join(" "));
                 let status = if turn == 1 { "CHANGED" } else { "OK" };
-                return rows(["cut", &token, status, &now, "", "", "", ""]);
+                return rows(["shorten", &token, status, &now, "", "", "", ""]);
             }
-            let (salt, key_check) = (hex(&made.salt), hex(&made.key_check));
+            let (salt, key_check) = (hex(&metadata.salt), hex(&metadata.key_check));
             let nodes = format!("77 {} {end} true web-3:4711", NOW - 5);
             rows([
                 "list",
@@ -298,7 +301,7 @@ fn an_operator_changes_only_what_was_looked_at() {
                 "300",
                 "5",
                 "131071",
-                &made.layout,
+                &metadata.layout,
                 &salt,
                 &key_check,
                 "0",
@@ -341,9 +344,9 @@ fn no_answer_is_a_panic() {
         "noeviction",
         "{}",
     ];
-    let made = NamespaceMetadata::new(&namespace());
+    let metadata = NamespaceMetadata::new(&namespace());
     let protocols = || {
-        let create = |protocol: Protocol| protocol.create(true).expect("may be made");
+        let create = |protocol: Protocol| protocol.create(true).expect("may be metadata");
         [
             create(Protocol::postgres(namespace())),
             Protocol::redis(namespace()),
@@ -356,7 +359,7 @@ fn no_answer_is_a_panic() {
             if well < 96 && !statement.text.starts_with('/') && statement.text != "CONFIG" {
                 let (operation, token) = echo(statement);
                 if operation == "check" {
-                    return checked(&made, &token);
+                    return checked(&metadata, &token);
                 }
                 let words: Vec<&str> =
                     cells.iter().map(|cell| words[usize::from(*cell) % words.len()]).collect();
@@ -371,35 +374,35 @@ fn no_answer_is_a_panic() {
                 || (0..columns).map(|_| cells.next().flatten().map(ToString::to_string)).collect();
             Response::Rows((0..count % 4).map(|_| row()).collect())
         };
-        let _any = converse(protocol.acquire(&request(), NOW), &mut server);
+        let _any = converse(protocol.begin(&request(), NOW), &mut server);
         let token = Token::random();
         let renewal = Renew { token, node_ids: vec![77], ttl: 300, client_now: NOW };
-        let _any = converse(protocol.renew(&renewal, NOW), &mut server);
+        let _any = converse(protocol.begin(&renewal, NOW), &mut server);
         let release = Release { token, node_ids: vec![77], used_until: NOW };
-        let _any = converse(protocol.release(&release, NOW), &mut server);
-        let _any = converse(protocol.fence(&Fence { token }, NOW), &mut server);
+        let _any = converse(protocol.begin(&release, NOW), &mut server);
+        let _any = converse(protocol.begin(&Fence { token }, NOW), &mut server);
         let _any = converse(protocol.init(InitMode::Quarantine, NOW), &mut server);
     }
 }
 
 #[test]
 fn a_call_that_is_driven_wrongly_says_so() {
-    let mut call = Protocol::postgres(namespace()).acquire(&request(), NOW);
-    assert!(matches!(call.start(), Ok(Progress::Run(_))));
-    let error = call.start().expect_err("it waits");
+    let mut exchange = Protocol::postgres(namespace()).begin(&request(), NOW);
+    assert!(matches!(exchange.start(), Ok(Progress::Run(_))));
+    let error = exchange.start().expect_err("it waits");
     assert!(error.to_string().contains("waits"), "{error}");
-    let error = call.resume(Response::Rows(vec![])).expect_err("no rows");
+    let error = exchange.resume(Response::Rows(vec![])).expect_err("no rows");
     assert_eq!(error.kind(), ErrorKind::StoreUnavailable);
-    let error = call.start().expect_err("over");
+    let error = exchange.start().expect_err("over");
     assert!(error.to_string().contains("ended"), "{error}");
 }
 
 #[test]
 fn nothing_that_is_sent_or_shown_holds_the_secret() {
     for protocol in [
-        Protocol::postgres(namespace()).create(true).expect("may be made"),
+        Protocol::postgres(namespace()).create(true).expect("may be metadata"),
         Protocol::redis(namespace()),
-        Protocol::etcd(namespace()).create(true).expect("may be made"),
+        Protocol::etcd(namespace()).create(true).expect("may be metadata"),
     ] {
         let mut sent = format!("{protocol:?}");
         let _any = converse(protocol.init(InitMode::New, NOW), |_, statement| {
@@ -442,8 +445,8 @@ fn a_url_of_no_store_is_refused() {
         ("redis://host", cfg!(feature = "redis")),
         ("etcd://host:2379", cfg!(feature = "etcd")),
     ] {
-        let made = RemoteStore::open(url, namespace()).map(drop);
-        let kind = made.map_err(|error| error.kind());
+        let metadata = RemoteStore::open(url, namespace()).map(drop);
+        let kind = metadata.map_err(|error| error.kind());
         let missing = Err(ErrorKind::DriverMissing);
         assert_eq!(kind, if is_there { Ok(()) } else { missing }, "{url}");
     }
@@ -458,7 +461,7 @@ fn the_script_knows_how_long_another_master_may_grant() {
 /// Of an answer that was not confirmed, only a grant is lost.
 #[test]
 fn a_grant_counts_when_it_is_confirmed() {
-    let made = NamespaceMetadata::new(&namespace());
+    let metadata = NamespaceMetadata::new(&namespace());
     let granted = ["OK", "1763640000", "", "77", "1763639995", "1763640300"];
     let busy = ["BUSY", "1763640000", "", "", "", ""];
     for (confirmed, row, counts) in [
@@ -471,7 +474,7 @@ fn a_grant_counts_when_it_is_confirmed() {
     ] {
         let protocol = Protocol::redis(namespace());
         let request = request();
-        let outcome = converse(protocol.acquire(&request, NOW), |_, statement| {
+        let outcome = converse(protocol.begin(&request, NOW), |_, statement| {
             let rows = match statement.text {
                 "CONFIG" => {
                     let value = match statement.parameters[1].as_str() {
@@ -483,7 +486,7 @@ fn a_grant_counts_when_it_is_confirmed() {
                     rows([&statement.parameters[1], value])
                 }
                 "TIME" => rows(["1763640000", "0"]),
-                _ if echo(statement).0 == "check" => checked(&made, &echo(statement).1),
+                _ if echo(statement).0 == "check" => checked(&metadata, &echo(statement).1),
                 _ => Response::Rows(with_token(&[text(&row, None)], &echo(statement).1)),
             };
             match (statement.wait, rows, confirmed) {

@@ -1,5 +1,5 @@
 -- $3 a node id, $4 and $5 its start and end when it was decided to change it, $6 and $7 the new ones.
-cut as (
+shortened as (
     update randflake_node as node
     set start = $6::text::bigint, end_exclusive = $7::text::bigint, token = null
     from session, randflake_namespace as namespace
@@ -13,11 +13,11 @@ cut as (
     returning node.node_id
 )
 select
-    'cut' as operation,
+    'shorten' as operation,
     $2::text as token,
     case
         when session.in_transaction then 'TRANSACTION'
-        when exists (select from cut) then 'OK'
+        when exists (select from shortened) then 'OK'
         else 'CHANGED'
     end as status,
     session.now::text as now,

@@ -1,4 +1,4 @@
-//! What goes to a server and comes back, and an operation as a dialogue of the two.
+//! An operation as an exchange of statements and responses, without I/O.
 
 use std::{
     fmt,
@@ -25,24 +25,24 @@ pub struct Statement {
     pub text: &'static str,
     /// See the table.
     pub parameters: Vec<String>,
-    /// Redis: what to ask besides.
+    /// Redis: the confirmation to wait for.
     pub wait: Option<Wait>,
 }
 
-/// How many replicas of a Redis should have what a statement writes.
+/// How many replicas of a Redis should confirm what a statement writes.
 ///
-/// Whoever runs the statement sends `WAIT replicas milliseconds` right behind it, on the same
-/// connection and in one round trip, and answers with [`Response::Confirmed`]. On another connection
-/// it would be about nothing. How many are enough is not for the client to judge.
+/// The client sends `WAIT replicas milliseconds` directly after the statement, on the same connection
+/// and in one round trip, and answers with [`Response::Confirmed`]. On another connection `WAIT` says
+/// nothing about this statement. Whether enough replicas confirmed is not for the client to judge.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Wait {
     /// How many.
     pub replicas: u32,
-    /// How long to wait for them, shorter than any client waits for an answer.
+    /// How long to wait for them. It is shorter than the time that any client waits for an answer.
     pub milliseconds: u32,
 }
 
-/// Shows no parameters: whoever has a token could release its lease.
+/// Shows no parameters: a token would let its reader release the lease.
 impl fmt::Debug for Statement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Statement")
@@ -53,7 +53,7 @@ impl fmt::Debug for Statement {
     }
 }
 
-/// What a server said.
+/// The response of a server.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Response {
     /// Rows of text; `None` for null.
@@ -61,18 +61,18 @@ pub enum Response {
     /// - PostgreSQL: the rows; all columns are text.
     /// - Redis: a list of lists as it is, a flat list or a map as one row, anything else as one
     ///   row of one cell.
-    /// - etcd: one row of two cells, the JSON body of the answer, whatever its HTTP status, and its
-    ///   `Date` header; `None`, or no second cell, if it has none. Without it nothing can be fenced,
-    ///   repaired, or released for the dead.
+    /// - etcd: one row of two cells, the JSON body of the answer, with any HTTP status, and its
+    ///   `Date` header; `None`, or no second cell, if it has none. Without that header, fence, repair
+    ///   and the release of a dead holder are refused.
     Rows(Vec<Vec<Option<String>>>),
-    /// What came of a statement with a [`Wait`].
+    /// The response to a statement with a [`Wait`].
     Confirmed {
         /// As above.
         rows: Vec<Vec<Option<String>>>,
-        /// What `WAIT` said: how many replicas have it.
+        /// How many replicas confirmed, as `WAIT` reports.
         replicas: u32,
     },
-    /// An error that the server itself reports, to the statement or to `WAIT`.
+    /// An error that the server reports, for the statement or for `WAIT`.
     Refused {
         /// The SQLSTATE of PostgreSQL; the first word of Redis's message.
         code: String,
@@ -81,18 +81,18 @@ pub enum Response {
     },
 }
 
-/// How far a [`Call`] is.
+/// The state of an [`Exchange`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Progress<T> {
-    /// Run this, and go on with what the server says.
+    /// Run this statement, and resume with the response.
     Run(Statement),
-    /// The call has ended with this.
+    /// The exchange has ended with this outcome.
     Done(T),
 }
 
-/// One operation under way: it says what to run on the server, takes what the server says, and in
-/// the end has a reply. It does nothing by itself: no I/O, no clock, no thread. Dropping it gives
-/// the operation up, as an error would.
+/// One operation in progress. It hands out statements to run on the server, takes the responses, and
+/// ends with a reply. It uses no I/O, no clock and no thread. Dropping it abandons the operation, as
+/// an error does.
 ///
 /// ```
 /// use randflake::Secret;
@@ -101,36 +101,36 @@ pub enum Progress<T> {
 /// let protocol = Protocol::postgres(Namespace::new("orders", &Secret::random())?);
 /// let (token, note) = (Token::random(), Note::of_process());
 /// let request = Acquire { token, want: 1, ttl: 300, client_now: 1763640000, note };
-/// let mut call = protocol.acquire(&request, request.client_now);
-/// let Progress::Run(statement) = call.start()? else { panic!("nothing is known yet") };
+/// let mut exchange = protocol.begin(&request, request.client_now);
+/// let Progress::Run(statement) = exchange.start()? else { panic!("nothing is known yet") };
 /// assert!(statement.text.contains("randflake_namespace"));
-/// // Run it, and hand over the rows.
-/// let error = call.resume(Response::Rows(vec![])).unwrap_err();
+/// // Run it, and resume with the rows.
+/// let error = exchange.resume(Response::Rows(vec![])).unwrap_err();
 /// assert_eq!(error.code(), "STORE_UNAVAILABLE");
 /// # Ok::<(), randflake_leases::Error>(())
 /// ```
-pub struct Call<T> {
+pub struct Exchange<T> {
     future: Option<Pin<Box<dyn Future<Output = Result<T>> + Send>>>,
-    line: Line,
+    channel: Channel,
 }
 
-impl<T> Call<T> {
-    pub(crate) fn new<F>(operation: impl FnOnce(Line) -> F) -> Self
+impl<T> Exchange<T> {
+    pub(crate) fn new<F>(operation: impl FnOnce(Channel) -> F) -> Self
     where
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        let line = Line::default();
-        Self { future: Some(Box::pin(operation(line.clone()))), line }
+        let channel = Channel::default();
+        Self { future: Some(Box::pin(operation(channel.clone()))), channel }
     }
 
-    /// Begins: once, before anything else.
+    /// Starts the exchange. Call it once, before anything else.
     ///
     /// # Errors
     ///
-    /// Of the operation. The call has ended then, and the connection must not be used again.
+    /// Those of the operation. The exchange has ended then, and the connection must not be used again.
     pub fn start(&mut self) -> Result<Progress<T>> {
         let Some(future) = &mut self.future else {
-            return Err(Error::new(ErrorKind::StoreUnavailable, "this call has ended"));
+            return Err(Error::new(ErrorKind::StoreUnavailable, "this exchange has ended"));
         };
         let mut context = Context::from_waker(Waker::noop());
         match future.as_mut().poll(&mut context) {
@@ -139,45 +139,45 @@ impl<T> Call<T> {
                 outcome.map(Progress::Done)
             }
             Poll::Pending => {
-                let statement = self.line.slot().statement.take();
+                let statement = self.channel.slot().statement.take();
                 statement.map(Progress::Run).ok_or_else(|| {
                     Error::new(
                         ErrorKind::StoreUnavailable,
-                        "this call waits for what the server says to its last statement",
+                        "this exchange waits for the response to its last statement",
                     )
                 })
             }
         }
     }
 
-    /// Goes on with what the server said to the last statement.
+    /// Resumes with the response to the last statement.
     ///
     /// # Errors
     ///
-    /// As [`Call::start`].
+    /// As [`Exchange::start`].
     pub fn resume(&mut self, response: Response) -> Result<Progress<T>> {
-        self.line.slot().response = Some(response);
+        self.channel.slot().response = Some(response);
         self.start()
     }
 }
 
-impl<T> fmt::Debug for Call<T> {
+impl<T> fmt::Debug for Exchange<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call").field("ended", &self.future.is_none()).finish_non_exhaustive()
+        f.debug_struct("Exchange").field("ended", &self.future.is_none()).finish_non_exhaustive()
     }
 }
 
-/// Between an operation and whoever runs its statements.
-#[derive(Clone, Default)]
-pub(crate) struct Line(Arc<Mutex<Slot>>);
+/// Carries statements from an operation to the caller of [`Exchange`], and responses back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Channel(Arc<Mutex<Slot>>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Slot {
     statement: Option<Statement>,
     response: Option<Response>,
 }
 
-impl Line {
+impl Channel {
     pub(crate) async fn run(&self, statement: Statement) -> Response {
         *self.slot() = Slot { statement: Some(statement), response: None };
         poll_fn(|_| self.slot().response.take().map_or(Poll::Pending, Poll::Ready)).await

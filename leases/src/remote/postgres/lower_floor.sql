@@ -1,5 +1,5 @@
 -- $3 the floor when it was decided to change it, $4 the new one, $5 which leases are not renewed.
-cut as (
+lowered as (
     update randflake_namespace as namespace
     set floor = $4::text::bigint, renew_above = $5::text::bigint
     from session
@@ -10,11 +10,11 @@ cut as (
     returning namespace.id
 )
 select
-    'cut_floor' as operation,
+    'lower_floor' as operation,
     $2::text as token,
     case
         when session.in_transaction then 'TRANSACTION'
-        when exists (select from cut) then 'OK'
+        when exists (select from lowered) then 'OK'
         else 'CHANGED'
     end as status,
     session.now::text as now,

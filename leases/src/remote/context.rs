@@ -1,0 +1,180 @@
+//! What every operation on a server works with.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use super::{Engine, Protocol, Response, Statement, etcd, exchange::Channel};
+use crate::{
+    Error, ErrorKind, InitMode, Limits, Namespace, NamespaceMetadata, Result, rules::Quarantine,
+};
+
+/// One operation's view of the server.
+#[derive(Clone, Debug)]
+pub struct Context {
+    protocol: Protocol,
+    channel: Channel,
+    /// The unix second on the machine's clock.
+    pub(super) now: i64,
+}
+
+/// What the clones of a protocol remember of the server.
+#[derive(Default)]
+pub(super) struct Memory {
+    known: Option<Known>,
+    /// The limits of a replaced namespace, whose leases may still run.
+    replaced: Option<Limits>,
+    /// etcd: the rows that this client has written.
+    pub(super) etcd_rows: BTreeMap<u32, etcd::Row>,
+}
+
+/// The namespace, as of the last check.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) metadata: NamespaceMetadata,
+    /// Which server, in which line of its history.
+    pub(super) incarnation: String,
+    /// Redis: how many replicas must confirm a grant.
+    pub(super) replicas: u32,
+    /// etcd: the revision of the namespace's key, and its quarantine.
+    pub(super) meta_revision: i64,
+    pub(super) quarantine: Quarantine,
+    /// etcd: the newest revision of any answer.
+    pub(super) revision: i64,
+    /// etcd: by how many seconds its clock was ahead of this machine's in its last answer, if that
+    /// had a date.
+    pub(super) ahead: Option<i64>,
+}
+
+impl Context {
+    pub(super) fn new(protocol: Protocol, channel: Channel, now: i64) -> Self {
+        Self { protocol, channel, now }
+    }
+
+    /// Returns the same context, some seconds later.
+    pub(super) fn later(&self, seconds: i64) -> Self {
+        Self { now: self.now.saturating_add(seconds), ..self.clone() }
+    }
+
+    pub(super) async fn run(&self, statement: Statement) -> Response {
+        self.channel.run(statement).await
+    }
+
+    pub(super) fn namespace(&self) -> &Namespace {
+        &self.protocol.namespace
+    }
+
+    pub(super) fn engine(&self) -> Engine {
+        self.protocol.engine
+    }
+
+    pub(super) fn allows_weak_store(&self) -> bool {
+        self.protocol.allow_weak
+    }
+
+    /// Returns the metadata of the namespace, to create it now.
+    pub(super) fn new_metadata(&self) -> NamespaceMetadata {
+        let mut namespace = self.namespace().clone();
+        if let Some(limits) = self.memory().replaced {
+            namespace.succeed(limits);
+        }
+        NamespaceMetadata::new(&namespace)
+    }
+
+    pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
+        lock(&self.protocol.memory)
+    }
+
+    pub(super) fn known(&self) -> Option<Known> {
+        self.memory().known.clone()
+    }
+
+    /// Changes what is remembered of the namespace, if anything is.
+    pub(super) fn update_known(&self, change: impl FnOnce(&mut Known)) {
+        if let Some(known) = &mut self.memory().known {
+            change(known);
+        }
+    }
+
+    /// Remembers the namespace if it is ours, and still the one that was remembered.
+    pub(super) fn remember(&self, known: &Known) -> Result<()> {
+        self.namespace().check(&known.metadata)?;
+        let mut memory = self.memory();
+        let before = memory.known.as_ref();
+        if before.is_some_and(|before| before.metadata.salt != known.metadata.salt) {
+            drop(memory);
+            return Err(self.replaced());
+        }
+        memory.known = Some(known.clone());
+        Ok(())
+    }
+
+    /// Returns how to create the missing namespace, if that is allowed.
+    pub(super) fn may_create(&self, init: Option<InitMode>) -> Result<InitMode> {
+        let memory = self.memory();
+        if memory.known.is_some() {
+            drop(memory);
+            return Err(self.replaced());
+        }
+        // Others may hold leases of the namespace that it replaces.
+        let mode = if memory.replaced.is_some() { InitMode::Quarantine } else { InitMode::New };
+        let requested = init.or(self.protocol.create.then_some(mode));
+        requested
+            .filter(|_| !self.namespace().is_for_operator())
+            .ok_or_else(|| self.not_initialized())
+    }
+
+    pub(super) fn not_initialized(&self) -> Error {
+        self.namespace().not_initialized(self.engine().name())
+    }
+
+    fn replaced(&self) -> Error {
+        Error::new(
+            ErrorKind::StoreReplaced,
+            format!(
+                "namespace {:?} of {} is no longer the one that leases were granted from: it was \
+                 removed or created again while in use; once those leases are over, the new one is \
+                 leased from",
+                self.namespace().name(),
+                self.engine().name()
+            ),
+        )
+    }
+
+    pub(super) fn unavailable(&self, why: &str) -> Error {
+        let name = self.engine().name();
+        Error::new(ErrorKind::StoreUnavailable, format!("cannot use {name}: {why}"))
+    }
+
+    /// Makes the error of an answer that no working server gives.
+    pub(super) fn malformed(&self, what: &str) -> Error {
+        self.unavailable(&format!("its answer is malformed ({what})"))
+    }
+
+    /// Makes the error of an answer to another request.
+    pub(super) fn foreign(&self) -> Error {
+        self.unavailable(
+            "it answered another request; the connection is shared and must be discarded",
+        )
+    }
+
+    /// Makes the error of an operation that concurrent changes prevented every time.
+    pub(super) fn contended(&self) -> Error {
+        self.unavailable("it changed during each attempt; try again")
+    }
+}
+
+impl Memory {
+    /// Forgets the namespace; see [`LeaseStore::accept_another`](crate::LeaseStore::accept_another).
+    pub(super) fn accept_another(memory: &Mutex<Self>) {
+        let mut memory = lock(memory);
+        if let Some(Known { metadata, .. }) = memory.known.take() {
+            *memory = Self { replaced: Some(metadata.limits), ..Self::default() };
+        }
+    }
+}
+
+fn lock(memory: &Mutex<Memory>) -> MutexGuard<'_, Memory> {
+    memory.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,136 @@
+//! Transactions by etcd's JSON gateway, and what its answers mean.
+
+use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
+use serde_json::{Value, json};
+
+use super::super::{Response, Statement, context::Context};
+use crate::Result;
+
+pub(super) fn get(key: &str) -> Value {
+    json!({"request_range": {"key": BASE64.encode(key)}})
+}
+
+pub(super) fn put(key: &str, value: &str) -> Value {
+    json!({"request_put": {"key": BASE64.encode(key), "value": BASE64.encode(value)}})
+}
+
+pub(super) fn is_at(key: &str, revision: i64) -> Value {
+    json!({
+        "key": BASE64.encode(key),
+        "target": "MOD",
+        "result": "EQUAL",
+        "mod_revision": revision.to_string(),
+    })
+}
+
+/// An answer to a transaction.
+pub(super) struct Body {
+    /// The server's clock, if the answer had a date.
+    pub(super) date: Option<i64>,
+    pub(super) cluster_id: String,
+    pub(super) revision: i64,
+    pub(super) succeeded: bool,
+    /// Key, value and revision of everything that was read.
+    pub(super) found: Vec<(String, String, i64)>,
+}
+
+impl Body {
+    /// Returns by how many seconds etcd's clock is ahead of this machine's.
+    pub(super) fn ahead_of(&self, now: i64) -> Option<i64> {
+        self.date.map(|date| date - now)
+    }
+}
+
+/// Runs a transaction: writes all of `puts` if `compares` hold, else does `otherwise`.
+///
+/// A success reads back the last write, which shows that the answer is to this request. Any other
+/// answer only says what to compare next: a wrong one does no harm.
+pub(super) async fn transact(
+    context: &Context,
+    compares: Vec<Value>,
+    puts: &[(String, String)],
+    otherwise: Vec<Value>,
+) -> Result<Body> {
+    let mut success: Vec<Value> = puts.iter().map(|(key, value)| put(key, value)).collect();
+    success.extend(puts.last().map(|(key, _)| get(key)));
+    let (success, failure) =
+        if puts.is_empty() { (otherwise, vec![]) } else { (success, otherwise) };
+    let body = json!({"compare": compares, "success": success, "failure": failure});
+    let parameters = vec![body.to_string()];
+    let response = context.run(Statement { text: "/v3/kv/txn", parameters, wait: None }).await;
+    let body = read(context, response)?;
+    if let (true, Some((key, value))) = (body.succeeded, puts.last()) {
+        let echo = (key.clone(), value.clone(), body.revision);
+        if body.found != [echo] {
+            return Err(context.foreign());
+        }
+    }
+    Ok(body)
+}
+
+fn read(context: &Context, response: Response) -> Result<Body> {
+    let mut cells = match response {
+        Response::Rows(rows) | Response::Confirmed { rows, .. } => rows.into_iter().flatten(),
+        Response::Refused { code, message } => {
+            return Err(context.unavailable(&format!("it says {code}: {message}")));
+        }
+    };
+    let body: Value = cells
+        .next()
+        .flatten()
+        .and_then(|text| serde_json::from_str(&text).ok())
+        .ok_or_else(|| context.malformed("no JSON"))?;
+    if let Some(error) = body.get("error").or_else(|| body.get("message")) {
+        let error: String = error.to_string().chars().take(200).collect();
+        return Err(context.unavailable(&format!("it says {error}")));
+    }
+    let header = &body["header"];
+    let cluster_id = header["cluster_id"].as_str().ok_or_else(|| context.malformed("header"))?;
+    let mut found = Vec::new();
+    let no_responses = Vec::new();
+    for response in body["responses"].as_array().unwrap_or(&no_responses) {
+        for pair in response["response_range"]["kvs"].as_array().unwrap_or(&no_responses) {
+            let text = |name: &str| {
+                let bytes = BASE64.decode(pair[name].as_str().unwrap_or_default()).ok()?;
+                String::from_utf8(bytes).ok()
+            };
+            let pair = text("key").zip(text("value")).zip(integer(&pair["mod_revision"]));
+            let ((key, value), revision) = pair.ok_or_else(|| context.malformed("a key"))?;
+            found.push((key, value, revision));
+        }
+    }
+    Ok(Body {
+        date: cells.next().flatten().and_then(|date| unix_second_of(&date)),
+        cluster_id: cluster_id.into(),
+        revision: integer(&header["revision"]).ok_or_else(|| context.malformed("revision"))?,
+        // The gateway leaves out what is false.
+        succeeded: body["succeeded"].as_bool().unwrap_or(false),
+        found,
+    })
+}
+
+/// The gateway writes numbers of 64 bits as text.
+fn integer(value: &Value) -> Option<i64> {
+    value.as_str()?.parse().ok()
+}
+
+/// Reads a `Date` header, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+pub(in super::super) fn unix_second_of(date: &str) -> Option<i64> {
+    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    let words: Vec<&str> = date.trim().split([' ', ':']).collect();
+    let [_, day, month, year, hour, minute, second, "GMT"] = words[..] else { return None };
+    let within = |text: &str, range: std::ops::RangeInclusive<i64>| {
+        text.parse().ok().filter(|number| range.contains(number))
+    };
+    let month = MONTHS.find(month).filter(|at| month.len() == 3 && at % 3 == 0)? / 3;
+    // Counted from March, so that the day of a leap year is the last one.
+    let (month, year) = (i64::try_from(month).ok()?, within(year, 1970..=9999)?);
+    let (month, year) = if month < 2 { (month + 10, year - 1) } else { (month - 2, year) };
+    let days = year * 365 + year / 4 - year / 100
+        + year / 400
+        + (month * 153 + 2) / 5
+        + within(day, 1..=31)?
+        - 719_469;
+    let [hour, minute] = [within(hour, 0..=23)?, within(minute, 0..=59)?];
+    Some(((days * 24 + hour) * 60 + minute) * 60 + within(second, 0..=60)?)
+}

@@ -1,0 +1,114 @@
+//! The check of a namespace before the first operation, and after the server has changed.
+
+use super::{
+    super::{
+        Response, Statement, TRIES,
+        context::{Context, Known},
+        hex::{hex, unhex},
+    },
+    PAUSE, RETRY, UNDEFINED_TABLE,
+    answers::{answer, cells, number, refused, status_is_ok, unexpected},
+    settings::check_settings,
+    statements::{Kind, statement},
+};
+use crate::{
+    InitMode, Limits, NamespaceMetadata, Result, Token,
+    rules::{self, Quarantine},
+};
+
+/// Checks that the namespace is ours and that the server keeps what it acknowledges. Creates a missing
+/// namespace as `init` says, or if the protocol may.
+pub(in super::super) async fn check(context: &Context, init: Option<InitMode>) -> Result<Known> {
+    let client_now = context.now;
+    for _ in 0..TRIES {
+        let token = Token::random();
+        let response =
+            context.run(statement(context, Kind::Check, token, vec![client_now.to_string()])).await;
+        if let Response::Refused { code, .. } = &response {
+            if RETRY.contains(&code.as_str()) {
+                context.run(PAUSE).await;
+                continue;
+            }
+            if code == UNDEFINED_TABLE {
+                context.may_create(init)?;
+                let response =
+                    context.run(statement(context, Kind::CreateTables, token, vec![])).await;
+                if let Response::Refused { code, message } = response {
+                    return Err(refused(context, &code, &message));
+                }
+                continue;
+            }
+        }
+        let rows: Vec<[String; 13]> = cells(context, response, Kind::Check, token)?;
+        let [_, _, status, now, incarnation, metadata_cells @ .., durability] = &rows[0];
+        let now = number(context, now, "now")?;
+        match status.as_str() {
+            "OK" => {
+                let known = Known {
+                    metadata: metadata_of(context, metadata_cells)?,
+                    incarnation: incarnation.clone(),
+                    replicas: check_settings(context, durability).await?,
+                    meta_revision: 0,
+                    quarantine: Quarantine::default(),
+                    revision: 0,
+                    ahead: None,
+                };
+                context.remember(&known)?;
+                return Ok(known);
+            }
+            "NOT_INITIALIZED" => {
+                let init_mode = context.may_create(init)?;
+                check_settings(context, durability).await?;
+                let metadata = context.new_metadata();
+                if init_mode == InitMode::Quarantine {
+                    rules::check_clocks(metadata.limits, now, client_now)?;
+                }
+                let response = context.run(create(context, token, &metadata, init_mode)).await;
+                let retry = matches!(&response, Response::Refused { code, .. } if RETRY.contains(&code.as_str()));
+                if !retry {
+                    status_is_ok(context, &answer(context, response, Kind::Create, token)?)?;
+                }
+            }
+            // The server is another one, and must be fenced. With a wrong clock, that fence could end
+            // too early.
+            "CLOCK_SKEW" => {
+                let metadata = metadata_of(context, metadata_cells)?;
+                context.namespace().check(&metadata)?;
+                return Err(rules::skewed(client_now, now, metadata.limits.max_skew));
+            }
+            _ => return Err(unexpected(context, status)),
+        }
+    }
+    Err(context.unavailable("it asks to repeat the same statement each time; try again"))
+}
+
+fn create(
+    context: &Context,
+    token: Token,
+    metadata: &NamespaceMetadata,
+    init_mode: InitMode,
+) -> Statement {
+    let Limits { max_ttl, max_skew, max_node_id } = metadata.limits;
+    let mut rest: Vec<String> =
+        [max_ttl, max_skew, max_node_id].iter().map(ToString::to_string).collect();
+    rest.extend([metadata.layout.clone(), hex(&metadata.salt), hex(&metadata.key_check)]);
+    let quarantine = init_mode == InitMode::Quarantine;
+    rest.extend([quarantine.to_string(), metadata.format.to_string()]);
+    statement(context, Kind::Create, token, rest)
+}
+
+pub(super) fn metadata_of(context: &Context, cells: &[String; 7]) -> Result<NamespaceMetadata> {
+    let [format, max_ttl, max_skew, max_node_id, layout, salt, key_check] = cells;
+    let limit = |cell: &String| cell.parse().map_err(|_| context.malformed("a limit"));
+    Ok(NamespaceMetadata {
+        format: limit(format)?,
+        limits: Limits {
+            max_ttl: limit(max_ttl)?,
+            max_skew: limit(max_skew)?,
+            max_node_id: limit(max_node_id)?,
+        },
+        layout: layout.clone(),
+        salt: unhex(salt).ok_or_else(|| context.malformed("salt"))?,
+        key_check: unhex(key_check).ok_or_else(|| context.malformed("key_check"))?,
+    })
+}

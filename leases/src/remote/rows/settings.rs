@@ -1,0 +1,163 @@
+//! Which settings a server must have so that it does not lose an acknowledged lease.
+
+use super::{
+    super::{
+        Engine, Response, Statement, Wait,
+        context::{Context, Known},
+    },
+    answers::{Answer, refused},
+    statements::Kind,
+};
+use crate::{Error, ErrorKind, Result};
+
+/// Settings of Redis that decide whether it keeps what it has acknowledged.
+const SETTINGS: [&str; 5] =
+    ["maxmemory-policy", "appendonly", "save", "min-replicas-to-write", "min-replicas-max-lag"];
+/// Largest lag, in seconds, after which a master without replicas must stop.
+const MAX_LAG: u32 = 10;
+/// For so many seconds after a replica was promoted, the old master may still grant: the lag, one
+/// second until it next checks its replicas, and one for rounded clocks. It is a constant because
+/// nobody can ask the old master for its settings any more. `session.lua` repeats it.
+pub(in super::super) const LAST_GRANT: u32 = MAX_LAG + 2;
+/// How long replicas have to confirm a grant, in milliseconds. They take as long as a round trip.
+const CONFIRM_TIMEOUT: u32 = 1000;
+
+/// Refuses a server that may lose acknowledged writes, unless that is allowed, and returns how many
+/// replicas must confirm a grant. `durability` is the setting `fsync` of PostgreSQL; of a Redis it is
+/// how many replicas it has, or its role if it is one itself.
+pub(super) async fn check_settings(context: &Context, durability: &str) -> Result<u32> {
+    if context.allows_weak_store() || context.namespace().is_for_operator() {
+        return Ok(0);
+    }
+    if context.engine() == Engine::Postgres {
+        return if durability == "off" {
+            Err(weak(context, "does not wait for its disk: fsync is off"))
+        } else {
+            Ok(0)
+        };
+    }
+    let Ok(connected) = durability.parse::<u32>() else {
+        return Err(no_master(context).await);
+    };
+    let mut values: [String; SETTINGS.len()] = Default::default();
+    for (setting, value) in SETTINGS.iter().zip(&mut values) {
+        let parameters = vec!["GET".into(), (*setting).into()];
+        let response = context.run(Statement { text: "CONFIG", parameters, wait: None }).await;
+        let row = match response {
+            Response::Rows(rows) | Response::Confirmed { rows, .. } => {
+                rows.into_iter().next().unwrap_or_default()
+            }
+            Response::Refused { code, message } => {
+                return Err(weak(
+                    context,
+                    &format!(
+                        "refuses CONFIG GET {setting}, so that this cannot be checked ({code}: {message})"
+                    ),
+                ));
+            }
+        };
+        let [Some(name), Some(found)] = &row[..] else {
+            return Err(context.malformed("CONFIG GET"));
+        };
+        if name != setting {
+            return Err(context.foreign());
+        }
+        value.clone_from(found);
+    }
+    let [policy, appendonly, save, min_replicas, max_lag] = &values;
+    if policy != "noeviction" {
+        return Err(weak(
+            context,
+            &format!("evicts keys: maxmemory-policy is {policy}, and must be noeviction"),
+        ));
+    }
+    if appendonly != "yes" && save.is_empty() {
+        return Err(weak(context, "does not persist to disk: appendonly is no, and save is empty"));
+    }
+    let (min_replicas, max_lag): (u32, u32) =
+        (min_replicas.parse().unwrap_or(0), max_lag.parse().unwrap_or(0));
+    if connected > 0 && (min_replicas == 0 || !(1..=MAX_LAG).contains(&max_lag)) {
+        return Err(weak(
+            context,
+            &format!(
+                "has replicas and waits for none: min-replicas-to-write is {min_replicas} and must be \
+             at least 1, min-replicas-max-lag is {max_lag} and must be 1 to {MAX_LAG}"
+            ),
+        ));
+    }
+    if min_replicas > 0 {
+        // Before the first grant: can this client wait for replicas, and is it allowed to?
+        let wait = Some(Wait { replicas: min_replicas, milliseconds: CONFIRM_TIMEOUT });
+        match context.run(Statement { text: "TIME", parameters: vec![], wait }).await {
+            Response::Confirmed { .. } => {}
+            Response::Rows(_) => return Err(unable_to_confirm()),
+            Response::Refused { code, message } => return Err(refused(context, &code, &message)),
+        }
+    }
+    Ok(min_replicas)
+}
+
+/// Makes the error of a replica: it may be about to be promoted, unless it is writable.
+async fn no_master(context: &Context) -> Error {
+    let parameters = vec!["GET".into(), "replica-read-only".into()];
+    let response = context.run(Statement { text: "CONFIG", parameters, wait: None }).await;
+    let value = match response {
+        Response::Rows(rows) | Response::Confirmed { rows, .. } => {
+            rows.into_iter().flatten().nth(1)
+        }
+        Response::Refused { .. } => None,
+    };
+    if value.flatten().as_deref() == Some("no") {
+        return weak(context, "is a writable replica, and loses what is written to it");
+    }
+    context.unavailable(
+        "it is a replica, which grants nothing; use its master, unless a promotion is in progress",
+    )
+}
+
+fn weak(context: &Context, why: &str) -> Error {
+    Error::new(
+        ErrorKind::WeakStore,
+        format!(
+            "this {} may lose leases that it has acknowledged; it {why}. Change its settings, or \
+             allow a weak store",
+            context.engine().name()
+        ),
+    )
+}
+
+impl Known {
+    /// Returns the confirmation that a grant needs: a replica that is promoted must have it, and a
+    /// grant of the old master must not count after that.
+    pub(super) fn wait(&self, kind: Kind) -> Option<Wait> {
+        let grants = matches!(kind, Kind::Acquire | Kind::Renew) && self.replicas > 0;
+        grants.then_some(Wait { replicas: self.replicas, milliseconds: CONFIRM_TIMEOUT })
+    }
+}
+
+/// Refuses a grant that too few replicas have confirmed.
+pub(super) fn check_confirmed(
+    context: &Context,
+    wait: Option<Wait>,
+    confirmed: Option<u32>,
+    answer: &Answer,
+) -> Result<()> {
+    let Some(Wait { replicas, .. }) = wait else { return Ok(()) };
+    let confirmed = confirmed.ok_or_else(unable_to_confirm)?;
+    if answer.leases.is_empty() || confirmed >= replicas {
+        return Ok(());
+    }
+    Err(context.unavailable(&format!(
+        "only {confirmed} of its replicas have confirmed the lease, and {replicas} must \
+         (min-replicas-to-write), so it is not used"
+    )))
+}
+
+fn unable_to_confirm() -> Error {
+    Error::new(
+        ErrorKind::WeakStore,
+        "replicas of this Redis must confirm a lease (min-replicas-to-write), and its client cannot \
+         wait for them: have it run WAIT after a statement, as the documentation of custom clients \
+         says, or allow a weak store",
+    )
+}

@@ -1,0 +1,94 @@
+//! Which SQL statement or Lua script an operation runs.
+
+use super::super::{Engine, Statement, context::Context, hex::hex};
+use crate::Token;
+
+/// Which statement or script.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Check,
+    CreateTables,
+    Create,
+    Acquire,
+    Renew,
+    Release,
+    Fence,
+    List,
+    Shorten,
+    LowerFloor,
+}
+
+macro_rules! sql {
+    ($($file:literal),*) => { concat!($(include_str!(concat!("../postgres/", $file, ".sql"))),*) };
+}
+
+macro_rules! lua {
+    ($($file:literal),*) => { concat!($(include_str!(concat!("../redis/", $file, ".lua"))),*) };
+}
+
+impl Kind {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Check => "check",
+            Self::CreateTables | Self::Create => "create",
+            Self::Acquire => "acquire",
+            Self::Renew => "renew",
+            Self::Release => "release",
+            Self::Fence => "fence",
+            Self::List => "list",
+            Self::Shorten => "shorten",
+            Self::LowerFloor => "lower_floor",
+        }
+    }
+
+    const fn sql(self) -> &'static str {
+        match self {
+            Self::Check => sql!("session", "check"),
+            Self::CreateTables => sql!("create_tables"),
+            Self::Create => sql!("session", "create_namespace"),
+            Self::Acquire => sql!("session", "request", "acquire"),
+            Self::Renew => sql!("session", "request", "renew"),
+            Self::Release => sql!("session", "request", "release"),
+            Self::Fence => sql!("session", "fence"),
+            Self::List => sql!("session", "list"),
+            Self::Shorten => sql!("session", "shorten"),
+            Self::LowerFloor => sql!("session", "lower_floor"),
+        }
+    }
+
+    const fn lua(self) -> &'static str {
+        match self {
+            Self::Check => lua!("session", "notice", "check"),
+            Self::CreateTables | Self::Create => lua!("session", "notice", "create"),
+            Self::Acquire => lua!("session", "notice", "request", "acquire"),
+            Self::Renew => lua!("session", "notice", "request", "renew"),
+            Self::Release => lua!("session", "notice", "request", "release"),
+            Self::Fence => lua!("session", "notice", "fence"),
+            Self::List => lua!("session", "list"),
+            Self::Shorten => lua!("session", "shorten"),
+            Self::LowerFloor => lua!("session", "notice", "lower_floor"),
+        }
+    }
+}
+
+/// Returns a statement with the parameters that all have, followed by `rest`.
+pub(super) fn statement(
+    context: &Context,
+    kind: Kind,
+    token: Token,
+    rest: Vec<String>,
+) -> Statement {
+    let name = context.namespace().name();
+    let token = hex(token.as_bytes());
+    let (text, mut parameters) = match context.engine() {
+        Engine::Redis => {
+            let key = format!("randflake:{{{name}}}");
+            let script = vec![kind.lua().into(), "1".into(), key, kind.name().into(), token];
+            ("EVAL", script)
+        }
+        _ if matches!(kind, Kind::CreateTables) => (kind.sql(), vec![]),
+        _ => (kind.sql(), vec![name.into(), token]),
+    };
+    parameters.extend(rest);
+    Statement { text, parameters, wait: None }
+}

@@ -1,0 +1,222 @@
+//! A store with a server, over a blocking client.
+
+use std::mem;
+
+use randflake::{Clock, SystemClock};
+
+#[cfg(feature = "etcd")]
+use super::EtcdClient;
+#[cfg(feature = "postgres")]
+use super::PostgresClient;
+#[cfg(feature = "redis")]
+use super::RedisClient;
+use super::{Client, Exchange, Progress, Protocol, RemoteRequest};
+use crate::{
+    Acquire, Acquired, Error, ErrorKind, Fence, Fenced, InitMode, LeaseStore, Namespace, Release,
+    Released, Renew, Renewed, Reply, Result,
+    fork::Life,
+    operator::{List, Listed, ReleaseDead, Repair, Shortened},
+};
+
+/// A store with a server, over a blocking [`Client`].
+///
+/// ```no_run
+/// use randflake::{Clock, Secret, SystemClock};
+/// use randflake_leases::{Acquire, Acquired, InitMode, LeaseStore, Namespace, Note, Operation, Token};
+/// use randflake_leases::remote::RemoteStore;
+///
+/// let namespace = Namespace::new("orders", &Secret::random())?;
+/// let mut store = RemoteStore::open("postgresql://app:password@localhost/app", namespace)?;
+/// store.init(InitMode::New)?; // once, before the first lease
+/// let token = Token::random();
+/// let client_now = SystemClock.now()? / 1_000_000_000;
+/// let reply = store.acquire(&Acquire { token, want: 1, ttl: 300, client_now, note: Note::of_process() })?;
+/// if let Acquired::Granted { leases, .. } = reply.answer_to(token, Operation::Acquire)? {
+///     println!("node id {}", leases[0].node_id);
+/// }
+/// # Ok::<(), randflake_leases::Error>(())
+/// ```
+pub struct RemoteStore<C: Client> {
+    /// `None` only while it is dropped.
+    client: Option<C>,
+    protocol: Protocol,
+    clock: Box<dyn Clock + Send>,
+    opened_in: Life,
+}
+
+impl RemoteStore<Box<dyn Client>> {
+    /// Makes a store for a URL: `postgresql://`, `redis://` or `rediss://`, `etcd://` or `etcds://`,
+    /// with the client of the cargo feature of that name. Does not connect yet.
+    ///
+    /// # Errors
+    ///
+    /// [`DriverMissing`](ErrorKind::DriverMissing): the feature is off. `INVALID_ARGUMENT`: another
+    /// URL. The message does not repeat it.
+    pub fn open(url: &str, namespace: Namespace) -> Result<Self> {
+        let (client, protocol): (Result<Box<dyn Client>>, _) = match url.split_once("://") {
+            Some(("postgresql" | "postgres", _)) => {
+                #[cfg(feature = "postgres")]
+                let client = PostgresClient::new(url).map(|client| Box::new(client) as _);
+                #[cfg(not(feature = "postgres"))]
+                let client = Err(driver_missing("postgres"));
+                (client, Protocol::postgres(namespace))
+            }
+            Some(("redis" | "rediss", _)) => {
+                #[cfg(feature = "redis")]
+                let client = RedisClient::new(url).map(|client| Box::new(client) as _);
+                #[cfg(not(feature = "redis"))]
+                let client = Err(driver_missing("redis"));
+                (client, Protocol::redis(namespace))
+            }
+            Some(("etcd" | "etcds", _)) => {
+                #[cfg(feature = "etcd")]
+                let client = EtcdClient::new(url).map(|client| Box::new(client) as _);
+                #[cfg(not(feature = "etcd"))]
+                let client = Err(driver_missing("etcd"));
+                (client, Protocol::etcd(namespace))
+            }
+            _ => {
+                return Err(Error::invalid_argument(
+                    "the URL of a store begins with postgresql://, redis://, rediss://, etcd:// \
+                     or etcds://",
+                ));
+            }
+        };
+        Ok(Self::new(client?, protocol))
+    }
+}
+
+#[allow(dead_code, reason = "one for each feature that is off")]
+fn driver_missing(feature: &str) -> Error {
+    Error::new(
+        ErrorKind::DriverMissing,
+        format!(
+            "this program has no client for that server; cargo add randflake-leases --features \
+             {feature}"
+        ),
+    )
+}
+
+impl<C: Client> RemoteStore<C> {
+    /// Makes a store of a client and a protocol. Does not connect yet.
+    #[must_use]
+    pub fn new(client: C, protocol: Protocol) -> Self {
+        let clock = Box::new(SystemClock);
+        Self { client: Some(client), protocol, clock, opened_in: Life::current() }
+    }
+
+    /// Injects the machine's clock, for tests.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock + Send + 'static) -> Self {
+        self.clock = Box::new(clock);
+        self
+    }
+
+    /// Sets whether the first lease creates the namespace; see [`Protocol::create`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn create(mut self, create: bool) -> Result<Self> {
+        self.protocol = self.protocol.clone().create(create)?;
+        Ok(self)
+    }
+
+    /// Allows a server that may lose acknowledged writes; see [`Protocol::allow_weak_store`].
+    #[must_use]
+    pub fn allow_weak_store(mut self, allow: bool) -> Self {
+        self.protocol = self.protocol.clone().allow_weak_store(allow);
+        self
+    }
+
+    /// Creates the namespace if it is missing; see [`Protocol::init`].
+    ///
+    /// # Errors
+    ///
+    /// As [`LeaseStore::acquire`].
+    pub fn init(&mut self, mode: InitMode) -> Result<()> {
+        self.drive(|protocol, now| protocol.init(mode, now))
+    }
+
+    fn run<R: RemoteRequest>(&mut self, request: &R) -> Result<Reply<R::Outcome>> {
+        self.drive(|protocol, now| protocol.begin(request, now))
+    }
+
+    fn drive<T>(&mut self, begin: impl FnOnce(&Protocol, i64) -> Exchange<T>) -> Result<T> {
+        self.opened_in.check()?;
+        let mut exchange = begin(&self.protocol, self.clock.unix_seconds()?);
+        let client = self.client.as_mut().expect("until it is dropped");
+        let outcome = finish(client, &mut exchange);
+        if outcome.is_err() {
+            client.discard();
+        }
+        outcome
+    }
+}
+
+/// Runs an exchange to its end.
+fn finish<T>(client: &mut impl Client, exchange: &mut Exchange<T>) -> Result<T> {
+    let mut progress = exchange.start()?;
+    loop {
+        match progress {
+            Progress::Run(statement) => progress = exchange.resume(client.run(&statement)?)?,
+            Progress::Done(outcome) => return Ok(outcome),
+        }
+    }
+}
+
+impl<C: Client> LeaseStore for RemoteStore<C> {
+    fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>> {
+        self.run(request)
+    }
+
+    fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>> {
+        self.run(request)
+    }
+
+    fn release(&mut self, request: &Release) -> Result<Reply<Released>> {
+        self.run(request)
+    }
+
+    fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
+        self.run(request)
+    }
+
+    fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
+        self.run(request)
+    }
+
+    fn repair(&mut self, request: &Repair) -> Result<Reply<Shortened>> {
+        self.run(request)
+    }
+
+    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>> {
+        self.run(request)
+    }
+
+    fn rest(&mut self) {
+        // In a child the connection belongs to the parent.
+        if let Some(client) = self.client.as_mut().filter(|_| self.opened_in.check().is_ok()) {
+            client.rest();
+        }
+    }
+
+    fn accept_another(&mut self) {
+        self.protocol.accept_another();
+    }
+}
+
+impl<C: Client> Drop for RemoteStore<C> {
+    fn drop(&mut self) {
+        // In a child the connection belongs to the parent: closing it would end the parent's session.
+        if self.opened_in.check().is_err() {
+            mem::forget(self.client.take());
+        }
+    }
+}
+
+impl<C: Client> std::fmt::Debug for RemoteStore<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemoteStore").field("protocol", &self.protocol).finish_non_exhaustive()
+    }
+}
