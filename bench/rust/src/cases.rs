@@ -268,7 +268,7 @@ fn ours() -> Vec<Case> {
 fn parts() -> Vec<Case> {
     let (taken, word) = (AtomicBool::new(false), AtomicU64::new(0));
     vec![
-        one("part_take", "a flag taken and given back: a magazine", "part", move || {
+        one("part_take", "a flag taken and given back: a buffer", "part", move || {
             black_box(&taken).swap(true, Ordering::Acquire);
             black_box(&taken).store(false, Ordering::Release);
         }),
@@ -278,13 +278,13 @@ fn parts() -> Vec<Case> {
                 word.compare_exchange(seen, seen + 1, Ordering::Relaxed, Ordering::Relaxed);
             black_box(claimed).expect("nobody else has it");
         }),
-        one("part_glance", "a glance at the clock, of seconds", "part", || {
+        one("part_glance", "reading the coarse clock, of seconds", "part", || {
             black_box(SystemClock.glance());
         }),
         one("part_counter", "a reading of the counter", "part", || {
             black_box(SystemClock.counter());
         }),
-        one("part_look", "a look at the clock", "part", || {
+        one("part_look", "reading the clock", "part", || {
             black_box(SystemClock.now().expect("a time"));
         }),
     ]
