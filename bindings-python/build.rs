@@ -1,11 +1,56 @@
-//! Links the module so that it is never unloaded.
+//! Links the module so that it is never unloaded, and gives it the docstrings of its stub.
+
+use std::{env, fs, path::Path};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     // The record of the node ids in use and the fork handler live as long as the process, whatever
     // an embedding program does with this library.
-    let system = std::env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
+    let system = env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();
     if ["linux", "android", "freebsd", "netbsd", "openbsd"].contains(&system.as_str()) {
         println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     }
+
+    // A source distribution has the Python files beside the crate.
+    let stub = ["python", "../python"]
+        .map(|folder| Path::new(folder).join("randflake/_randflake.pyi"))
+        .into_iter()
+        .find(|stub| stub.exists())
+        .expect("the stub is beside the crate");
+    println!("cargo::rerun-if-changed={}", stub.display());
+    let folder = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
+    write_docstrings(&fs::read_to_string(stub).expect("the stub is text"), Path::new(&folder));
+}
+
+/// Writes each docstring to a file that is named after what it documents, such as
+/// `Randflake.generate`.
+fn write_docstrings(stub: &str, folder: &Path) {
+    const QUOTES: &str = "\"\"\"";
+
+    let (mut class, mut documented) = (String::new(), String::new());
+    let mut lines = stub.lines();
+    while let Some(line) = lines.next() {
+        let code = line.trim_start();
+        let indent = line.len() - code.len();
+        if let Some(declared) = code.strip_prefix("class ") {
+            class = name(declared);
+            documented.clone_from(&class);
+        } else if let Some(declared) = code.strip_prefix("def ") {
+            let function = name(declared);
+            documented = if indent == 0 { function } else { format!("{class}.{function}") };
+        } else if let Some(begin) = code.strip_prefix(QUOTES) {
+            let mut text = begin.to_owned();
+            while !text.ends_with(QUOTES) {
+                let line = lines.next().expect("every docstring ends");
+                text.push('\n');
+                text.push_str(line.get(indent..).unwrap_or_default());
+            }
+            let text = text.trim_end_matches(QUOTES).trim_end();
+            fs::write(folder.join(&documented), text).expect("the folder can be written to");
+        }
+    }
+}
+
+fn name(declared: &str) -> String {
+    declared.chars().take_while(|&letter| letter.is_alphanumeric() || letter == '_').collect()
 }

@@ -15,10 +15,13 @@ use pyo3::{
 use randflake::{Error, ErrorKind};
 
 use crate::{
-    arguments::type_of,
+    convert::type_of,
     errors::{raise, wrong_type},
-    flake::LARGE_BATCH,
 };
+
+/// Batches from this size on release the GIL. Making fewer takes less time than getting the GIL
+/// back from a busy thread.
+pub(crate) const LARGE_BATCH: usize = 16_384;
 
 /// A row of native signed 64-bit integers.
 ///

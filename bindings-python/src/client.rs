@@ -23,15 +23,16 @@ use crate::{errors::raise, exit};
 pyo3::import_exception!(randflake.stores, Refused);
 pyo3::import_exception!(randflake.stores, Unavailable);
 
-/// Longest wait for a client that should have waited no longer than a few seconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest wait for a client. Its own should be a few seconds at most.
+const WAIT_BUDGET: Duration = Duration::from_secs(10);
 
-/// How to get a client, as `randflake.stores.Source` has it.
+/// A `randflake.stores.Source`: how to get a client.
 pub(crate) struct Source {
     server: Server,
     open: Py<PyAny>,
     survives_fork: bool,
-    life: ForkId,
+    /// Where it was given.
+    process: ForkId,
 }
 
 #[derive(Clone, Copy)]
@@ -41,19 +42,18 @@ enum Server {
     Etcd,
 }
 
-/// What the store may be, besides what it is by itself.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Terms {
+pub(crate) struct StoreOptions {
     pub(crate) create: Option<bool>,
     pub(crate) allow_weak_store: bool,
 }
 
 impl Source {
-    /// Returns how to run statements on a store; none for what is no store with a server.
+    /// Returns how to run statements on a store, or `None` if it is no store with a server.
     pub(crate) fn of(store: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let py = store.py();
         let ask = || py.import("randflake.stores")?.call_method1("source_of", (store,));
-        let source = exit::unless_ending(py, ask).ok_or_else(|| raise(ending()))??;
+        let source = exit::unless_finalizing(py, ask).ok_or_else(|| raise(finalizing()))??;
         if source.is_none() {
             return Ok(None);
         }
@@ -63,20 +63,20 @@ impl Source {
             "redis" => Server::Redis,
             _ => Server::Etcd,
         };
-        Ok(Some(Self { server, open, survives_fork, life: ForkId::current() }))
+        Ok(Some(Self { server, open, survives_fork, process: ForkId::current() }))
     }
 
-    pub(crate) fn location(self, terms: Terms) -> Location {
-        Location::new(move |namespace| Ok(Box::new(self.connect(namespace, terms)?)))
+    pub(crate) fn location(self, options: StoreOptions) -> Location {
+        Location::new(move |namespace| Ok(Box::new(self.connect(namespace, options)?)))
     }
 
-    /// Makes the store. Connects to nothing yet.
+    /// Makes the store, without connecting yet.
     pub(crate) fn connect(
         &self,
         namespace: Namespace,
-        terms: Terms,
+        options: StoreOptions,
     ) -> Result<RemoteStore<Box<dyn remote::Client>>> {
-        if !self.survives_fork && self.life != ForkId::current() {
+        if !self.survives_fork && self.process != ForkId::current() {
             return Err(Error::new(
                 ErrorKind::Forked,
                 "the connection of this store belongs to the parent of this process, who goes on \
@@ -90,8 +90,8 @@ impl Source {
             Server::Etcd => Protocol::etcd(namespace),
         };
         let protocol = protocol
-            .create(terms.create.unwrap_or_default())?
-            .allow_weak_store(terms.allow_weak_store);
+            .create(options.create.unwrap_or_default())?
+            .allow_weak_store(options.allow_weak_store);
         let server = self.server;
         let adapter = server.call(
             |py| Ok((self.open.clone_ref(py),).into_pyobject(py)?.unbind()),
@@ -116,24 +116,24 @@ impl Server {
         Error::new(ErrorKind::StoreUnavailable, format!("cannot reach {}: {why}", self.name()))
     }
 
-    /// Has Python call something, the first of `what`, with the rest, and reads what came of it.
+    /// Has Python make a call, of the first of `call` with the rest, and returns its outcome.
     fn call<T: Send + 'static>(
         self,
-        what: impl FnOnce(Python<'_>) -> PyResult<Py<PyTuple>>,
+        call: impl FnOnce(Python<'_>) -> PyResult<Py<PyTuple>>,
         read: impl Fn(Python<'_>, PyResult<Bound<'_, PyAny>>) -> Result<T> + Send + Sync + 'static,
     ) -> Result<T> {
-        let answer = self.start(what, read)?;
-        answer.recv_timeout(PATIENCE).map_err(|_| self.unavailable(&"it does not answer"))?
+        let answer = self.start(call, read)?;
+        answer.recv_timeout(WAIT_BUDGET).map_err(|_| self.unavailable(&"it does not answer"))?
     }
 
-    /// Has Python begin to call something. Returns where comes out what came of it.
+    /// Has Python begin a call. Its outcome can be received.
     ///
-    /// On a thread of Python's own: Python ends threads where they stand when it ends, which those
-    /// of Rust do not survive; and what the handler of a signal raises on its first thread would
-    /// pass for a failure of the client. Whoever waits here does so without the GIL.
+    /// It runs on a thread that Python starts: a finalizing interpreter ends threads anywhere, which
+    /// those of Rust do not survive, and on the main thread an exception of a signal's handler would
+    /// pass for a failure of the client. The caller waits without the GIL.
     fn start<T: Send + 'static>(
         self,
-        what: impl FnOnce(Python<'_>) -> PyResult<Py<PyTuple>>,
+        call: impl FnOnce(Python<'_>) -> PyResult<Py<PyTuple>>,
         read: impl Fn(Python<'_>, PyResult<Bound<'_, PyAny>>) -> Result<T> + Send + Sync + 'static,
     ) -> Result<Receiver<Result<T>>> {
         static ANSWER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -141,29 +141,28 @@ impl Server {
 
         let (sender, receiver) = mpsc::channel();
         let started = Python::try_attach(|py| {
-            let tell = move |arguments: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+            let send = move |arguments: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
                 let (value, raised) =
                     arguments.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
                 let outcome =
                     if raised.is_none() { Ok(value) } else { Err(PyErr::from_value(raised)) };
-                let _nobody_waits_any_more = sender.send(read(arguments.py(), outcome));
+                let _gave_up = sender.send(read(arguments.py(), outcome));
                 PyResult::Ok(())
             };
             let start = || {
-                let tell = PyCFunction::new_closure(py, None, None, tell)?;
+                let send = PyCFunction::new_closure(py, None, None, send)?;
                 let answer = ANSWER.import(py, "randflake.stores", "answer")?;
                 let start = START.import(py, "randflake.stores", "start_new_thread")?;
-                let what = what(py)?;
-                start.call1((answer, (tell, what)))
+                start.call1((answer, (send, call(py)?)))
             };
             let start = || start().map(drop).map_err(|raised| self.failed(py, &raised));
-            exit::unless_ending(py, start)
+            exit::unless_finalizing(py, start)
         });
-        started.flatten().ok_or_else(ending)??;
+        started.flatten().ok_or_else(finalizing)??;
         Ok(receiver)
     }
 
-    /// Says no more than the class of what a client raised: there may be a password in it.
+    /// Names only the class of an exception of a client: its message may have a password.
     fn failed(self, py: Python<'_>, raised: &PyErr) -> Error {
         if raised.is_instance_of::<Unavailable>(py) {
             return self.unavailable(&raised.value(py));
@@ -175,7 +174,7 @@ impl Server {
 }
 
 #[cold]
-fn ending() -> Error {
+fn finalizing() -> Error {
     Error::new(ErrorKind::StoreUnavailable, "Python is ending, and with it the client of the store")
 }
 
@@ -184,13 +183,13 @@ pub(crate) struct Client {
     server: Server,
     /// A `randflake.stores.Adapter`.
     adapter: Py<PyAny>,
-    /// Of a statement that was given up, and that it may still be at.
+    /// The outcome of a statement that was given up, and that it may still be running.
     late: Option<Receiver<Result<Response>>>,
 }
 
 impl Client {
-    /// A client that has not come back is asked for nothing else: each further statement would wait
-    /// beside the first one, with a thread and perhaps a connection of its own.
+    /// A client that has not returned is given no other statement: each would wait beside the first
+    /// one, with a thread and perhaps a connection of its own.
     fn is_busy(&mut self) -> bool {
         let busy = self
             .late
@@ -202,16 +201,16 @@ impl Client {
         busy
     }
 
-    /// Calls a method that an adapter need not have. If it fails, there is nobody to tell.
+    /// Calls a method that an adapter need not have, and ignores its failure.
     fn call_if_there(&mut self, name: &str) {
         if self.is_busy() {
             return;
         }
-        let what = |py: Python<'_>| {
+        let call = |py: Python<'_>| {
             let method = self.adapter.getattr(py, name)?;
             Ok((method,).into_pyobject(py)?.unbind())
         };
-        let _ = self.server.call(what, |_, _| Ok(()));
+        let _ = self.server.call(call, |_, _| Ok(()));
     }
 }
 
@@ -224,11 +223,11 @@ impl remote::Client for Client {
                 server.unavailable(&"its client has not yet come back from what it did last")
             );
         }
-        let what = |py: Python<'_>| {
+        let call = |py: Python<'_>| {
             let adapter = self.adapter.bind(py);
-            // One without it answers with rows alone, which do for no grant.
+            // Without it the answer has rows alone, which grant nothing.
             let wait = wait.filter(|_| adapter.hasattr("run_and_wait").unwrap_or(false));
-            let what = match wait {
+            let call = match wait {
                 None => {
                     (adapter.getattr(intern!(py, "run"))?, text, parameters).into_pyobject(py)?
                 }
@@ -237,9 +236,9 @@ impl remote::Client for Client {
                     (run, text, parameters, replicas, milliseconds).into_pyobject(py)?
                 }
             };
-            Ok(what.unbind())
+            Ok(call.unbind())
         };
-        let answer = server.start(what, move |py, answer| {
+        let answer = server.start(call, move |py, answer| {
             match answer.and_then(|answer| read(&answer)) {
                 Ok(response) => Ok(response),
                 Err(raised) if raised.is_instance_of::<Refused>(py) => {
@@ -251,7 +250,7 @@ impl remote::Client for Client {
                 Err(raised) => Err(server.failed(py, &raised)),
             }
         })?;
-        answer.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        answer.recv_timeout(WAIT_BUDGET).unwrap_or_else(|_| {
             self.late = Some(answer);
             Err(server.unavailable(&"it does not answer"))
         })
@@ -266,7 +265,7 @@ impl remote::Client for Client {
     }
 }
 
-/// Reads rows, or rows and what `WAIT` said.
+/// Reads rows, or rows and the answer of `WAIT`.
 fn read(answer: &Bound<'_, PyAny>) -> PyResult<Response> {
     if let Ok((rows, replicas)) = answer.extract() {
         return Ok(Response::Confirmed { rows, replicas });
@@ -274,7 +273,7 @@ fn read(answer: &Bound<'_, PyAny>) -> PyResult<Response> {
     answer.extract().map(Response::Rows)
 }
 
-/// The end of a store gives its connection up. It is forgotten in a forked child.
+/// Closes the connection, unless it belongs to the parent of this process.
 impl Drop for Client {
     fn drop(&mut self) {
         remote::Client::discard(self);

@@ -10,11 +10,11 @@ use randflake_leases::{
 };
 
 use crate::{
-    client::{Source, Terms},
+    client::{Source, StoreOptions},
     errors::call,
 };
 
-/// Does what the arguments of the command ask for, and returns its exit code.
+/// Runs the command with these arguments, and returns its exit code.
 #[pyfunction]
 pub(crate) fn main(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<i32> {
     py.detach(|| call(|| Ok(randflake_cli::run(arguments, open_server))))
@@ -22,16 +22,16 @@ pub(crate) fn main(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<i32> {
 
 fn open_server(url: &str, namespace: Namespace) -> Result<RemoteStore<Box<dyn Client>>> {
     let source = Python::attach(|py| {
-        Source::of(&PyString::new(py, url)).map_err(|raised| told(py, &raised))
+        Source::of(&PyString::new(py, url)).map_err(|raised| error_of(py, &raised))
     })?;
     match source {
-        Some(source) => source.connect(namespace, Terms::default()),
+        Some(source) => source.connect(namespace, StoreOptions::default()),
         None => RemoteStore::open(url, namespace), // says what a URL is
     }
 }
 
-/// Takes back what `randflake.stores` raised.
-fn told(py: Python<'_>, raised: &PyErr) -> Error {
+/// Returns the error of an exception of `randflake.stores`.
+fn error_of(py: Python<'_>, raised: &PyErr) -> Error {
     let raised = raised.value(py);
     let code: Option<String> =
         raised.getattr(intern!(py, "code")).and_then(|code| code.extract()).ok();

@@ -1,11 +1,10 @@
-//! The way out for errors. The classes are written in Python: `randflake/errors.py`.
+//! Errors of the core as Python exceptions. The classes are written in Python:
+//! `randflake/errors.py`.
 
 use std::panic::{self, AssertUnwindSafe};
 
 use pyo3::prelude::*;
 use randflake::{Error, ErrorKind, Result};
-
-use crate::{clock::never_again, exit};
 
 pyo3::import_exception!(randflake.errors, RandflakeError);
 pyo3::import_exception!(randflake.errors, InvalidArgumentError);
@@ -15,7 +14,7 @@ pyo3::import_exception!(randflake.errors, StoreError);
 pyo3::import_exception!(randflake.errors, LifetimeWarning);
 pyo3::import_exception!(randflake.errors, WeakSecretWarning);
 
-/// Imports the classes: while Python ends, nothing is imported any more.
+/// Imports the classes now: an interpreter that is finalizing imports nothing any more.
 pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
     py.import("randflake.errors")?;
     py.get_type::<RandflakeError>();
@@ -37,8 +36,8 @@ pub(crate) fn call<T>(core: impl FnOnce() -> Result<T>) -> PyResult<T> {
 /// Calls the core. Its panic, which is a defect, becomes an error.
 #[inline]
 pub(crate) fn caught<T>(core: impl FnOnce() -> Result<T>) -> Result<T> {
-    // Nothing the core shares is left half changed: its state is one atomic word. Nor is a lease:
-    // what was not answered is asked again.
+    // A panic leaves no shared state half changed: a generator's is one atomic word, and a lease
+    // that was not answered is asked for again.
     panic::catch_unwind(AssertUnwindSafe(core)).unwrap_or_else(|_| {
         Err(Error::new(
             ErrorKind::Internal,
@@ -50,7 +49,7 @@ pub(crate) fn caught<T>(core: impl FnOnce() -> Result<T>) -> Result<T> {
 /// Makes the exception of an error of the core.
 #[cold]
 pub(crate) fn raise(error: Error) -> PyErr {
-    // What an injected clock or the handler of a signal raised goes on as it is.
+    // An exception of an injected clock, or of the handler of a signal, is raised as it is.
     let error = match error.into_source::<PyErr>() {
         Ok(raised) => return raised,
         Err(error) => error,
@@ -69,30 +68,14 @@ pub(crate) fn raise(error: Error) -> PyErr {
     }
 }
 
-/// Makes the exception of an error of a leased generator, with what led to it as its cause.
-#[cold]
-pub(crate) fn made_of(py: Python<'_>, error: Error) -> PyErr {
-    let cause = error.cause().cloned();
-    let raised = made(py, raise(error));
-    if let Some(cause) = cause {
-        exit::unless_ending(py, || raised.set_cause(py, Some(raise(cause))));
-    }
-    raised
-}
-
-/// Makes an exception, whose class is written in Python, while Python goes on; stays here once
-/// another thread is about to end it, as Python does with every other thread then.
-#[cold]
-pub(crate) fn made(py: Python<'_>, raised: PyErr) -> PyErr {
-    match exit::unless_ending(py, || raised.value(py)) {
-        Some(_made) => raised,
-        None if exit::is_ended_here(py) => raised,
-        None => py.detach(|| never_again()),
-    }
-}
-
 /// Makes the exception of an argument of the wrong type.
 #[cold]
 pub(crate) fn wrong_type(error: &Error) -> PyErr {
     InvalidTypeError::new_err((error.to_string(), error.code()))
+}
+
+/// Makes the exception of pickle and copy.
+#[cold]
+pub(crate) fn not_to_be_copied(why: &'static str) -> PyErr {
+    wrong_type(&Error::invalid_argument(why))
 }

@@ -1,4 +1,5 @@
-//! The end of the process: it gives back what is leased, and ends no thread inside this library.
+//! The end of the process: leased node ids are given back, and no thread is ended inside this
+//! library.
 #![allow(unsafe_code, reason = "Py_AtExit")]
 
 use std::{
@@ -15,35 +16,37 @@ use pyo3::{
     prelude::*,
     types::{IntoPyDict, PyDict},
 };
-use randflake::{Clock as _, Format, SystemClock, bindings::ForkId};
+use randflake::{Clock as _, Error, Format, SystemClock, bindings::ForkId};
 use randflake_leases::Leased;
 
-/// How long the end of a process waits for the stores, in all.
-const PATIENCE: Duration = Duration::from_secs(5);
+use crate::errors::raise;
 
-/// How often it looks.
-const GLANCE: Duration = Duration::from_millis(1);
+/// How long the end of a process waits for all stores together.
+const EXIT_BUDGET: Duration = Duration::from_secs(5);
 
-/// What may still have to be given back, of generators that were collected, too.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// The leased generators whose node ids may still have to be given back, also of those that Python
+/// has collected.
 ///
-/// Locked for moments, in which nothing of Python is called: so no thread that is about to fork
-/// ever finds it taken, since it has the GIL.
-static LEASED: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+/// It is locked briefly, by threads that hold the GIL and call no Python meanwhile: so it is never
+/// locked during a fork.
+static LEASED: Mutex<Vec<Registered>> = Mutex::new(Vec::new());
 
 #[derive(Clone)]
-struct Kept {
-    leased: Arc<dyn Ending>,
+struct Registered {
+    leased: Arc<dyn AnyLeased>,
     /// Its store is asked by a client in Python.
     needs_python: bool,
 }
 
 /// A leased generator, whatever it generates.
-pub(crate) trait Ending: Send + Sync {
+pub(crate) trait AnyLeased: Send + Sync {
     fn stop(&self);
     fn is_over(&self) -> bool;
 }
 
-impl<F: Format> Ending for Leased<F, crate::clock::Clock> {
+impl<F: Format, C: randflake::Clock + Send + Sync> AnyLeased for Leased<F, C> {
     fn stop(&self) {
         self.stop();
     }
@@ -53,35 +56,37 @@ impl<F: Format> Ending for Leased<F, crate::clock::Clock> {
     }
 }
 
-/// Has everything given back once Python has ended.
+/// Has all node ids given back once the interpreter is finalized.
 ///
-/// Python's own atexit is too early: threads of daemons still run then, and after them functions
-/// that other modules have registered. They would find their generator closed. Only where a client
-/// in Python has to be called it is the last moment: the last of `atexit`, since it is the first.
+/// Python's `atexit` is too early: daemon threads still run then, and functions that other modules
+/// have registered run later. They would find their generator closed. Only a store whose client is
+/// written in Python is asked there, since it is the last moment for that: the function registered
+/// first runs last.
 pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
-    extern "C" fn at_exit() {
+    extern "C" fn after_finalizing() {
         close_all(|_| true);
     }
 
-    py.import("atexit")?.call_method1("register", (wrap_pyfunction!(at_last, py)?,))?;
+    py.import("atexit")?.call_method1("register", (wrap_pyfunction!(before_finalizing, py)?,))?;
 
-    // SAFETY: `at_exit` calls nothing of Python, and this library is never unloaded.
-    unsafe { ffi::Py_AtExit(Some(at_exit)) };
-    // It fails if 32 others were faster. Then the node ids are idle to the end of their leases.
+    // SAFETY: the function calls nothing of Python, and this library is never unloaded.
+    unsafe { ffi::Py_AtExit(Some(after_finalizing)) };
+    // It fails if 32 other libraries were first. Then the node ids stay reserved until their leases
+    // expire.
     Ok(())
 }
 
-/// Has a generator end with the process.
-pub(crate) fn keep(leased: Arc<dyn Ending>, needs_python: bool) {
-    let mut all = lock();
-    let over: Vec<Kept> = all.extract_if(.., |other| other.leased.is_over()).collect();
-    all.push(Kept { leased, needs_python });
+/// Has the node ids of a generator given back at the end of the process.
+pub(crate) fn close_at_exit(leased: Arc<dyn AnyLeased>, needs_python: bool) {
+    let mut all = lock(&LEASED);
+    let over: Vec<_> = all.extract_if(.., |other| other.leased.is_over()).collect();
+    all.push(Registered { leased, needs_python });
     drop(all);
-    drop(over); // not before: with it may go a client in Python, and with that anything
+    drop(over); // after the lock, since it may collect a client in Python, which may do anything
 }
 
-/// Has everything given back at the end of a child of multiprocessing, which ends without ending
-/// its interpreter. Has no effect elsewhere.
+/// Has all node ids given back at the end of a child of multiprocessing, which exits without
+/// finalizing its interpreter. Has no effect elsewhere.
 pub(crate) fn register_in_child(py: Python<'_>) -> PyResult<()> {
     static REGISTERED: AtomicU64 = AtomicU64::new(0);
 
@@ -89,17 +94,17 @@ pub(crate) fn register_in_child(py: Python<'_>) -> PyResult<()> {
         let modules = py.import("sys")?.getattr(intern!(py, "modules"))?.cast_into::<PyDict>()?;
         let Some(util) = modules.get_item("multiprocessing.util")? else { return Ok(()) };
         let parent = py.import("multiprocessing.process")?.call_method0("parent_process")?;
-        let life = ForkId::current().number();
-        if parent.is_none() || REGISTERED.swap(life, Ordering::Relaxed) == life {
+        let process = ForkId::current().number();
+        if parent.is_none() || REGISTERED.swap(process, Ordering::Relaxed) == process {
             return Ok(());
         }
-        // After all others: they may still need ids.
+        // After all other finalizers: they may still need ids.
         let last = [("exitpriority", i32::MIN)].into_py_dict(py)?;
         let close = wrap_pyfunction!(close_leased, py)?;
         util.call_method("Finalize", (py.None(), close), Some(&last))?;
         Ok(())
     };
-    unless_ending(py, register).unwrap_or(Ok(()))
+    unless_finalizing(py, register).unwrap_or(Ok(()))
 }
 
 #[pyfunction]
@@ -108,84 +113,122 @@ fn close_leased(py: Python<'_>) {
 }
 
 #[pyfunction]
-fn at_last(py: Python<'_>) {
-    py.detach(|| close_all(|kept| kept.needs_python));
-    gate().ended_by = Some(thread::current().id());
+fn before_finalizing(py: Python<'_>) {
+    py.detach(|| close_all(|registered| registered.needs_python));
+    interpreter().finalized_by = Some(thread::current().id());
     let mut waited = Duration::ZERO;
-    while waited < PATIENCE && gate().inside > 0 {
-        waited += py.detach(|| SystemClock.sleep(GLANCE)).ok().flatten().unwrap_or(PATIENCE);
+    while waited < EXIT_BUDGET && interpreter().calls > 0 {
+        waited += py.detach(pause);
     }
 }
 
-/// Who runs Python for this library.
+/// Which threads run Python for this library.
 ///
-/// Python ends other threads where they stand when it ends: up to 3.13 by unwinding them, which the
-/// code of Rust under them does not survive. So nobody begins any more before that, and the last
-/// function of `atexit` waits for who has begun.
+/// A finalizing interpreter ends every other thread that comes back to it: up to 3.13 by unwinding
+/// its stack, which Rust code on that stack does not survive. So no call begins after the last
+/// function of `atexit`, which waits for those that have begun.
 ///
-/// Locked for moments, and only by who has the GIL, so that no fork finds it taken.
-static GATE: Mutex<Gate> = Mutex::new(Gate { ended_by: None, inside: 0, life: 0 });
+/// It is locked briefly, by threads that hold the GIL: so it is never locked during a fork.
+static INTERPRETER: Mutex<Interpreter> =
+    Mutex::new(Interpreter { finalized_by: None, calls: 0, process: 0 });
 
-struct Gate {
-    /// The thread that ends Python, once it is about to.
-    ended_by: Option<ThreadId>,
-    inside: usize,
-    /// Of which all this is: a child has neither the threads of its parent nor its end.
-    life: u64,
+struct Interpreter {
+    /// The thread that finalizes it, from `atexit` on.
+    finalized_by: Option<ThreadId>,
+    /// Calls of this library into Python that have not returned.
+    calls: usize,
+    /// The process that all this is about: a forked child has no thread of its parent.
+    process: u64,
 }
 
-/// Has Python run something that does not take long, unless it is about to end.
-pub(crate) fn unless_ending<T>(_: Python<'_>, work: impl FnOnce() -> T) -> Option<T> {
-    struct Inside(u64);
+/// Runs something short in Python, unless the interpreter is about to finalize.
+pub(crate) fn unless_finalizing<T>(_: Python<'_>, work: impl FnOnce() -> T) -> Option<T> {
+    struct Call {
+        process: u64,
+    }
 
-    impl Drop for Inside {
+    impl Drop for Call {
         fn drop(&mut self) {
-            let mut gate = gate();
-            if gate.life == self.0 {
-                gate.inside -= 1;
+            let mut interpreter = interpreter();
+            if interpreter.process == self.process {
+                interpreter.calls -= 1;
             }
         }
     }
 
-    let mut gate = gate();
-    if gate.ended_by.is_some() {
+    let mut interpreter = interpreter();
+    if interpreter.finalized_by.is_some() {
         return None;
     }
-    gate.inside += 1;
-    let _inside = Inside(gate.life);
-    drop(gate);
+    interpreter.calls += 1;
+    let _call = Call { process: interpreter.process };
+    drop(interpreter);
     Some(work())
 }
 
-/// Tells whether this thread is ending Python. It may run what others may not any more, such as
-/// what is done when the last objects are collected.
-pub(crate) fn is_ended_here(_: Python<'_>) -> bool {
-    gate().ended_by == Some(thread::current().id())
-}
-
-/// A count is good whatever has panicked.
-fn gate() -> MutexGuard<'static, Gate> {
-    let mut gate = GATE.lock().unwrap_or_else(PoisonError::into_inner);
-    let life = ForkId::current().number();
-    if gate.life != life {
-        *gate = Gate { ended_by: None, inside: 0, life };
+/// Raises an error, whose class is written in Python. A thread that another one must not finalize
+/// meanwhile stays here instead, as Python does with every other thread then.
+#[cold]
+pub(crate) fn raise_unless_finalizing(py: Python<'_>, raised: PyErr) -> PyErr {
+    match unless_finalizing(py, || raised.value(py)) {
+        Some(_made) => raised,
+        None if is_finalized_here(py) => raised,
+        None => py.detach(|| never_return()),
     }
-    gate
 }
 
-fn close_all(which: impl Fn(&Kept) -> bool) {
-    let mut all = lock().clone();
+/// Raises an error of a leased generator, with the error of the store as its cause.
+#[cold]
+pub(crate) fn raise_with_cause(py: Python<'_>, error: Error) -> PyErr {
+    let cause = error.cause().cloned();
+    let raised = raise_unless_finalizing(py, raise(error));
+    if let Some(cause) = cause {
+        unless_finalizing(py, || raised.set_cause(py, Some(raise(cause))));
+    }
+    raised
+}
+
+/// Blocks for ever, as Python does with every thread that comes back to a finalized interpreter.
+#[cold]
+pub(crate) fn never_return() -> ! {
+    loop {
+        thread::park();
+    }
+}
+
+/// Returns whether this thread is finalizing the interpreter. It may still run Python then, as when
+/// the last objects are collected.
+fn is_finalized_here(_: Python<'_>) -> bool {
+    interpreter().finalized_by == Some(thread::current().id())
+}
+
+fn interpreter() -> MutexGuard<'static, Interpreter> {
+    let mut interpreter = lock(&INTERPRETER);
+    let process = ForkId::current().number();
+    if interpreter.process != process {
+        *interpreter = Interpreter { finalized_by: None, calls: 0, process };
+    }
+    interpreter
+}
+
+fn close_all(which: impl Fn(&Registered) -> bool) {
+    let mut all = lock(&LEASED).clone();
     all.retain(which);
-    for kept in &all {
-        kept.leased.stop(); // all at once
+    for registered in &all {
+        registered.leased.stop(); // all of them, before it waits for the first
     }
     let mut waited = Duration::ZERO;
-    while waited < PATIENCE && !all.iter().all(|kept| kept.leased.is_over()) {
-        waited += SystemClock.sleep(GLANCE).ok().flatten().unwrap_or(PATIENCE);
+    while waited < EXIT_BUDGET && !all.iter().all(|registered| registered.leased.is_over()) {
+        waited += pause();
     }
 }
 
-/// A list of generators is good whatever has panicked.
-fn lock() -> MutexGuard<'static, Vec<Kept>> {
-    LEASED.lock().unwrap_or_else(PoisonError::into_inner)
+/// Returns how long it took.
+fn pause() -> Duration {
+    SystemClock.sleep(POLL_INTERVAL).ok().flatten().unwrap_or(EXIT_BUDGET)
+}
+
+/// What these hold is good whatever has panicked.
+fn lock<T>(shared: &'static Mutex<T>) -> MutexGuard<'static, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,22 +3,15 @@ use pyo3::{
     sync::PyOnceLock,
     types::{PyTuple, PyType},
 };
+use randflake::ErrorKind;
 use randflake_leases::LeaseStatus;
 
-use crate::{arguments::UnixSecond, errors::raise};
+use crate::{
+    convert::{argument, integer, must, type_of},
+    errors::{raise, wrong_type},
+};
 
-/// The seconds a generator may stamp: start up to, but not including, end_exclusive.
-///
-/// Both are absolute unix seconds from 1730000000 to 2803741824. One lease serves one process
-/// life: never grant a node id a second that an earlier lease of it covered.
-///
-/// Raises InvalidArgumentError with the code INVALID_LEASE if start is not before end_exclusive
-/// or either is out of range.
-///
-/// >>> from randflake import Lease
-/// >>> lease = Lease(1763640000, 1763640300)
-/// >>> lease.end_exclusive - lease.start
-/// 300
+#[doc = doc!("Lease")]
 #[pyclass(frozen, eq, hash, module = "randflake")]
 #[derive(Eq, Hash, PartialEq)]
 pub(crate) struct Lease {
@@ -33,13 +26,13 @@ impl Lease {
         Ok(Self { lease })
     }
 
-    /// The first unix second of the lease.
+    #[doc = doc!("Lease.start")]
     #[getter]
     fn start(&self) -> i64 {
         self.lease.start()
     }
 
-    /// The first unix second after the lease.
+    #[doc = doc!("Lease.end_exclusive")]
     #[getter]
     fn end_exclusive(&self) -> i64 {
         self.lease.end_exclusive()
@@ -53,6 +46,28 @@ impl Lease {
         (py.get_type::<Self>(), (self.start(), self.end_exclusive()))
     }
 }
+
+argument!(
+    /// A bound of a lease.
+    UnixSecond(i64),
+    |object| {
+        let rule = "a lease starts and ends at unix seconds, which are integers";
+        integer(object, must(ErrorKind::InvalidLease, rule))
+    }
+);
+
+argument!(
+    /// A lease or none.
+    OptionalLease(Option<randflake::Lease>),
+    |object| match object.cast::<Lease>() {
+        Ok(lease) => Ok(Some(lease.get().lease)),
+        Err(_) if object.is_none() => Ok(None),
+        Err(_) => {
+            let error = must(ErrorKind::InvalidLease, "lease must be a randflake.Lease or None");
+            Err(wrong_type(&error(&type_of(object))))
+        }
+    }
+);
 
 /// Makes a `randflake.LeaseStatus`.
 pub(crate) fn status(py: Python<'_>, status: LeaseStatus) -> PyResult<Bound<'_, PyAny>> {

@@ -1,6 +1,14 @@
 //! The Python package: arguments in, a call into the core, a value out.
-#![allow(clippy::doc_markdown, reason = "what is documented to Python speaks no Markdown")]
+//!
+//! The docstrings are in the stub, `randflake/_randflake.pyi`, from where the build takes them.
 #![allow(clippy::needless_pass_by_value, reason = "pyo3 hands converted arguments over by value")]
+
+/// The docstring that the stub has for a class, a method or a function.
+macro_rules! doc {
+    ($of:literal) => {
+        include_str!(concat!(env!("OUT_DIR"), "/", $of))
+    };
+}
 
 /// An object of Python that is made once: a static for each place that says so.
 macro_rules! once {
@@ -18,8 +26,11 @@ mod client;
 mod cloak;
 mod clock;
 mod command;
+mod convert;
+mod datetime;
 mod errors;
 mod exit;
+mod fast_calls;
 mod flake;
 mod generator;
 mod inspector;
@@ -27,7 +38,7 @@ mod layout;
 mod lease;
 mod numpy;
 mod parts;
-mod raw;
+mod randflake;
 mod snowflake;
 mod store;
 mod text;
@@ -41,11 +52,12 @@ mod _randflake {
         boundary::BoundaryFlake,
         cloak::Cloak,
         command::main,
-        generator::Randflake,
+        generator::Generator,
         inspector::Inspector,
-        layout::{Layout, RawParts},
+        layout::Layout,
         lease::Lease,
-        parts::Parts,
+        parts::{Parts, RawParts},
+        randflake::Randflake,
         snowflake::Snowflake,
         store::{
             fence_store, init_store, inspect_lease, list_leases, release_lease, repair_lease,
@@ -56,12 +68,12 @@ mod _randflake {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        crate::raw::check_interpreter(module.py())?;
-        // Where forks are told by handlers alone, its own comes before those of later libraries.
-        let _ = randflake::bindings::ForkId::current();
+        crate::fast_calls::check_interpreter(module.py())?;
+        // Where only handlers see a fork, its own comes before those of libraries loaded later.
+        let _ = ::randflake::bindings::ForkId::current();
         crate::errors::register(module.py())?;
         crate::exit::register(module.py())?;
-        crate::raw::register(module.py())?;
+        crate::fast_calls::register(module.py())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

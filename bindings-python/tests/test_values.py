@@ -202,7 +202,8 @@ def documented() -> list[Any]:
             continue
         found.append(pytest.param(item, id=name))
         if inspection.isclass(item) and item.__module__ == "randflake":
-            members = [member for member in vars(item) if not member.startswith("_")]
+            inherited = [*vars(item.__base__)] if item.__base__ is not object else []
+            members = [member for member in [*vars(item), *inherited] if not member.startswith("_")]
             found += [pytest.param(getattr(item, m), id=f"{name}.{m}") for m in members]
     return found
 

@@ -139,6 +139,18 @@ pub struct RawParts {
     pub sequence: u32,
 }
 
+impl Field {
+    /// Returns its name, as bindings write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Time => "time",
+            Self::Node => "node",
+            Self::Sequence => "sequence",
+        }
+    }
+}
+
 impl Layout {
     /// Returns the same layout with ticks that begin otherwise. Ids of both read the same.
     ///
@@ -188,9 +200,7 @@ impl Layout {
     /// sequence too large. [`InvalidNode`](ErrorKind::InvalidNode): the node id is too large.
     pub fn pack(&self, unix_ms: i64, node_id: u32, sequence: u32) -> Result<u64> {
         let stamp = self.stamp_of(unix_ms)?;
-        if node_id > self.max_node_id() {
-            return Err(nodes::invalid_node(self, node_id));
-        }
+        self.check_node_id(node_id)?;
         if sequence > self.max_sequence() {
             return Err(Error::invalid_argument(format!(
                 "a sequence of the layout {} is between 0 and {}, got {sequence}",

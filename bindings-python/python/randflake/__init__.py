@@ -5,8 +5,8 @@
     flake = Randflake.leased("ids.db", secret)
     id = flake.generate()
 
-The node id comes from a SQLite file, or from PostgreSQL, Redis or etcd, and nobody else has it
-meanwhile. See the README.
+The node id is leased from a SQLite file, or from PostgreSQL, Redis or etcd: no other process has it
+at the same time. See the README.
 """
 
 from randflake._randflake import (

@@ -43,7 +43,7 @@ class RandflakeError(Exception):
         return hash((type(self), self._fields()))
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Exceptions are rebuilt from args alone, unless they say otherwise.
+        # By default, exceptions are rebuilt from args alone.
         return (type(self), self._fields(), self.__dict__)
 
 
@@ -56,7 +56,7 @@ class InvalidTypeError(InvalidArgumentError, TypeError):
 
 
 class RetryLaterError(RandflakeError):
-    """Nothing can be had within max_wait, but later it can.
+    """No id is available within max_wait, but one will be later.
 
     Its codes are SEQUENCE_EXHAUSTED, CLOCK_MOVED_BACK and LEASE_NOT_STARTED, and of a leased
     generator without a lease LEASE_UNAVAILABLE, whose __cause__ is the error of the store, if there
@@ -78,7 +78,7 @@ class RetryLaterError(RandflakeError):
 
 
 class StoreError(RandflakeError):
-    """There is no lease to be had from a store, or it is not to be trusted.
+    """A store grants no lease, or cannot be trusted.
 
     Its codes are STORE_UNAVAILABLE, NODES_EXHAUSTED, CLOCK_SKEW, LEASE_LOST, STORE_QUARANTINED,
     STORE_REPLACED, STORE_NOT_INITIALIZED, SECRET_MISMATCH, WEAK_STORE and DRIVER_MISSING.

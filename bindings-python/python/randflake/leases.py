@@ -1,4 +1,4 @@
-"""What is told of leases: by a generator of its own, by a store of all that it has granted."""
+"""The state of leases: of a generator's own, and of all that a store has granted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LeaseStatus(NamedTuple):
     """"holding" while all is well.
 
     "retrying" if the store did not grant what it was last asked, or a lease was lost: the generator
-    goes on to the end of what it has. "stopped" if it will not try again.
+    works until the end of what it has. "stopped" if it will not try again.
     """
     node_ids: tuple[int, ...]
     """The node ids, sorted."""
@@ -41,7 +41,7 @@ class LeaseStatus(NamedTuple):
     renewals: int
     """How many renewals the store has granted."""
     losses: int
-    """How many node ids went to somebody else before they were given back."""
+    """How many node ids another process leased before they were given back."""
     last_error: RandflakeError | None
     """Why the store did not grant what it was last asked; None while all is well."""
     last_error_at: int | None
@@ -54,7 +54,7 @@ class NodeStatus(NamedTuple):
     node_id: int
     """The node id."""
     state: str
-    """"held" while somebody holds it.
+    """"held" while a process holds it.
 
     "expired" if its lease is over and was not given back: the holder is gone, or has no connection.
     "free" if it was given back. An expired one can be leased at once, a free one from its end on.
@@ -94,7 +94,7 @@ class StoreStatus(NamedTuple):
     leases: tuple[NodeStatus, ...]
     """Every node id that was ever leased, sorted."""
     held: int
-    """How many node ids somebody holds."""
+    """How many node ids are held."""
     waiting: int
     """How many were given back, with an end that is still to come."""
     free: int

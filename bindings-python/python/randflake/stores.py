@@ -125,7 +125,7 @@ def source_of(store: object) -> Source | None:
         )
     adapter: Adapter
     if callable(getattr(store, "run", None)) and hasattr(store, "server"):
-        adapter = store  # type: ignore[assignment]  # a Protocol, looked at by hand
+        adapter = store  # type: ignore[assignment]  # a Protocol, checked below
         if adapter.server not in ("postgresql", "redis", "etcd"):
             raise InvalidArgumentError(
                 "the server of an adapter must be 'postgresql', 'redis' or 'etcd'",
@@ -149,7 +149,7 @@ def source_of(store: object) -> Source | None:
 
 
 def _is_gevents(module: str) -> bool:
-    """Tells whether gevent has put its own functions in the place of a module's."""
+    """Returns whether gevent has replaced the functions of a module."""
     monkey = sys.modules.get("gevent.monkey")
     return monkey is not None and bool(monkey.is_module_patched(module))
 
@@ -157,8 +157,8 @@ def _is_gevents(module: str) -> bool:
 def start_new_thread(function: Callable[..., object], arguments: tuple[Any, ...]) -> int:
     """Starts a thread of the system's.
 
-    A greenlet would run where nobody runs greenlets: in the thread that keeps a lease, or in one
-    that waits for the store.
+    A greenlet would never run: neither the thread that keeps a lease nor one that waits for the
+    store runs greenlets.
     """
     monkey = sys.modules.get("gevent.monkey")
     start = monkey.get_original("_thread", "start_new_thread") if monkey else _start_new_thread
@@ -166,21 +166,21 @@ def start_new_thread(function: Callable[..., object], arguments: tuple[Any, ...]
     return number
 
 
-def answer(tell: Callable[[object, BaseException | None], None], what: tuple[Any, ...]) -> None:
-    """Calls the first of what with the rest, and tells what came of it."""
+def answer(send: Callable[[object, BaseException | None], None], call: tuple[Any, ...]) -> None:
+    """Calls the first of call with the rest, and sends the outcome."""
     value, raised = None, None
     try:
-        value = what[0](*what[1:])
+        value = call[0](*call[1:])
     except BaseException as error:
         raised = error
     if _is_gevents("_thread"):
         # What has run greenlets in this thread would keep its descriptors open.
         sys.modules["gevent"].get_hub().destroy(destroy_loop=True)
-    tell(value, raised)
+    send(value, raised)
 
 
 def _is_of(store: object, module: str, name: str) -> bool:
-    """Tells whether it is of a class, without importing what nobody has imported."""
+    """Returns whether it is of a class, without importing its module."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(store, getattr(loaded, name))
 
@@ -240,7 +240,7 @@ class _OwnPostgres(_Postgres):
             try:
                 self._connection = self._connect(self._options())
             except psycopg.OperationalError as error:
-                # A pooler that lets nobody set anything for a connection: statements are cancelled.
+                # A pooler that refuses options for a connection: statements are cancelled instead.
                 if not any(it in str(error) for it in ("startup parameter", "command-line option")):
                     raise
                 self._takes_options = False
@@ -256,10 +256,10 @@ class _OwnPostgres(_Postgres):
         )
 
     def _options(self) -> str:
-        """Has the server end what nobody waits for any more, as where somebody locks the tables.
+        """Has the server end statements that were given up, as while the tables are locked.
 
-        As an option of the connection: SET through a pooler would stay with a connection that
-        others are given later.
+        As an option of the connection: SET through a pooler would stay with a connection that the
+        pooler gives to other clients later.
         """
         from psycopg.conninfo import conninfo_to_dict
 
@@ -268,10 +268,10 @@ class _OwnPostgres(_Postgres):
 
 
 def _ask(connection: psycopg.Connection[Any], text: str, parameters: list[str]) -> Rows:
-    """Runs a statement in a transaction of its own, whatever the connection does otherwise."""
+    """Runs a statement in a transaction of its own, whatever the options of the connection."""
     from psycopg.pq import PipelineStatus, TransactionStatus
 
-    # Whoever else has the connection waits: nobody begins a transaction in between.
+    # Other threads wait for the connection, so none begins a transaction in between.
     if not connection.lock.acquire(timeout=_TIMEOUT):
         raise Unavailable("the connection is in use by another thread")
     try:

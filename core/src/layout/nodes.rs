@@ -59,6 +59,28 @@ impl Layout {
         Ok((u64::from(datacenter) << self.worker_bits) as u32 | worker)
     }
 
+    /// Returns the widths of the datacenter and of the worker, in bits; `None` where node ids have
+    /// no such parts.
+    #[must_use]
+    pub const fn node_split(&self) -> Option<(u32, u32)> {
+        if self.worker_bits == 0 {
+            return None;
+        }
+        Some((self.node.bits - self.worker_bits, self.worker_bits))
+    }
+
+    /// Checks that a node id is at most [`max_node_id`](Self::max_node_id).
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidNode`](ErrorKind::InvalidNode): it is larger.
+    pub fn check_node_id(&self, node_id: u32) -> Result<()> {
+        if node_id > self.max_node_id() {
+            return Err(invalid_node(self, node_id));
+        }
+        Ok(())
+    }
+
     /// Returns the datacenter and the worker of a node id (the worker and the process, for
     /// Discord); `None` where node ids have no such parts.
     #[must_use]

@@ -26,7 +26,9 @@ pub struct LeasedBuilder<F: Format = Encrypted, C = SystemClock> {
 }
 
 impl<F: LeasedFormat> LeasedBuilder<F> {
-    pub(super) fn new(location: Location, config: F::Config) -> Self {
+    /// Starts to describe a leased generator of any format.
+    #[must_use]
+    pub fn new(location: Location, config: F::Config) -> Self {
         Self {
             location,
             config,

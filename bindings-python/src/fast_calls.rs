@@ -1,7 +1,7 @@
-//! Single calls without what pyo3 does around a method, which takes as long as an id; and text.
+//! Single calls without the work that pyo3 does around a method, which takes as long as an id.
 //!
-//! What goes well is done here. Everything else is left to the method as pyo3 makes it, which
-//! begins anew: it waits, calls clocks written in Python, recovers leases, and raises.
+//! Where a call can neither succeed at once nor without Python, it is repeated by the ordinary
+//! method, which pyo3 makes: that waits, calls clocks written in Python, recovers leases, and raises.
 #![allow(unsafe_code, reason = "methods that Python calls without pyo3")]
 
 use std::{
@@ -12,23 +12,23 @@ use std::{
 
 use pyo3::{
     PyClass, exceptions::PyImportError, ffi, intern, prelude::*, pyclass::boolean_struct::True,
-    sync::PyOnceLock, types::PyString,
+    sync::PyOnceLock,
 };
 
-use crate::{generator::Randflake, snowflake::Snowflake, text::text_of};
+use crate::{randflake::Randflake, snowflake::Snowflake, text::text_of};
 
 /// A method without arguments.
 trait Method {
-    /// Frozen: nobody has it borrowed to write to it.
+    /// Frozen: no code has it borrowed mutably.
     type Class: PyClass<Frozen = True> + Sync;
 
     const NAME: &str;
 
-    /// The method as pyo3 makes it.
+    /// The method that pyo3 makes.
     const ORDINARY: &PyOnceLock<Py<PyAny>>;
 
-    /// Makes the answer, if that takes neither waiting nor code in Python: a new reference, or null
-    /// with an exception. Must not panic.
+    /// Makes the answer, unless that fails, waits or calls Python: a new reference, or null with an
+    /// exception. Must not panic.
     fn at_once(py: Python<'_>, of: &Self::Class) -> Option<*mut ffi::PyObject>;
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn check_interpreter(_: Python<'_>) -> PyResult<()> {
     }
 }
 
-/// Puts the methods of this file in the place of those that pyo3 has made.
+/// Replaces the methods that pyo3 has made by those of this file.
 pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
     replace::<Generate>(py)?;
     replace::<GenerateString>(py)?;
@@ -106,7 +106,7 @@ pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
 fn replace<M: Method>(py: Python<'_>) -> PyResult<()> {
     let class = py.get_type::<M::Class>();
     let ordinary = class.getattr(M::NAME)?;
-    // The way functions in C are documented, so that help() and inspect.signature() say the same.
+    // As functions in C are documented, so that help() and inspect.signature() show the same.
     let signature = ordinary.getattr(intern!(py, "__text_signature__"))?;
     let documentation = ordinary.getattr(intern!(py, "__doc__"))?;
     let documentation = CString::new(format!("{}{signature}\n--\n\n{documentation}", M::NAME))?;
@@ -129,8 +129,8 @@ fn replace<M: Method>(py: Python<'_>) -> PyResult<()> {
 ///
 /// # Safety
 ///
-/// The thread is attached to the interpreter, and `this` is an object of `M::Class`. Python sees to both: a descriptor
-/// of a method raises `TypeError` for objects of other classes.
+/// The thread is attached to the interpreter, and `this` is an object of `M::Class`. Python ensures
+/// both: the descriptor of a method raises `TypeError` for objects of other classes.
 unsafe extern "C" fn called<M: Method>(
     this: *mut ffi::PyObject,
     _: *mut ffi::PyObject,
@@ -156,17 +156,4 @@ fn called_ordinarily<M: Method>(py: Python<'_>, this: &Bound<'_, PyAny>) -> *mut
     let ordinary = M::ORDINARY.get(py).map_or(ptr::null_mut(), Py::as_ptr);
     // SAFETY: both are objects, and null ends the arguments. For a null method it raises.
     unsafe { ffi::PyObject_CallFunctionObjArgs(ordinary, this.as_ptr(), ptr::null_mut::<PyAny>()) }
-}
-
-/// Makes a text of ASCII: of Latin-1, as which Python takes bytes soonest, since all are valid.
-#[inline]
-pub(crate) fn ascii<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyString>> {
-    debug_assert!(text.is_ascii());
-    let length = text.len().cast_signed();
-    // SAFETY: it reads so many bytes, and no name of how to treat errors, since there are none.
-    let text = unsafe { ffi::PyUnicode_DecodeLatin1(text.as_ptr().cast(), length, ptr::null()) };
-    // SAFETY: it is a new reference, or null if there is an exception.
-    let text = unsafe { Bound::from_owned_ptr_or_err(py, text) }?;
-    // SAFETY: that function makes a str.
-    Ok(unsafe { text.cast_into_unchecked() })
 }

@@ -1,0 +1,152 @@
+use std::time::Duration;
+
+use pyo3::{prelude::*, types::PyString};
+use randflake::Encrypted;
+
+use crate::{
+    arguments::{
+        AcquireTimeout, AllowWeakStore, AnyId, AnySecret, Create, MaxDrift, MaxSkew, MaxWait,
+        NamespaceName, NodeCount, NodeIds, Raw, RestartSafe, Store, Ttl,
+    },
+    clock::Clock,
+    flake::{AnyFlake, LeaseOptions, ManualOptions, Shared as _},
+    generator::Generator,
+    lease::OptionalLease,
+    parts::Parts,
+    text::text_of,
+};
+
+#[doc = doc!("Randflake")]
+#[pyclass(frozen, extends = Generator, module = "randflake")]
+pub(crate) struct Randflake {
+    pub(crate) flake: AnyFlake<Encrypted>,
+}
+
+impl Randflake {
+    fn with_base(flake: AnyFlake<Encrypted>) -> PyClassInitializer<Self> {
+        let this = Self { flake: flake.clone() };
+        PyClassInitializer::from(Generator::new(flake, false)).add_subclass(this)
+    }
+}
+
+#[pymethods]
+impl Randflake {
+    #[new]
+    #[pyo3(
+        signature = (
+            node_id,
+            secret,
+            *,
+            lease = OptionalLease(None),
+            max_wait = MaxWait(Duration::from_secs(1)),
+            max_drift = MaxDrift(0),
+            restart_safe = RestartSafe(true),
+            clock = Clock::System,
+        ),
+        text_signature = "(node_id, secret, *, lease=None, max_wait=1.0, max_drift=0, \
+                          restart_safe=True, clock=None)"
+    )]
+    fn new(
+        node_id: NodeIds,
+        secret: AnySecret,
+        lease: OptionalLease,
+        max_wait: MaxWait,
+        max_drift: MaxDrift,
+        restart_safe: RestartSafe,
+        clock: Clock,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let options = ManualOptions { lease, max_wait, max_drift, restart_safe, clock };
+        AnyFlake::manual(secret.0, node_id.0, options).map(Self::with_base)
+    }
+
+    #[doc = doc!("Randflake.leased")]
+    #[staticmethod]
+    #[pyo3(
+        signature = (
+            store,
+            secret,
+            *,
+            node_count = NodeCount(1),
+            ttl = None,
+            namespace = NamespaceName::default(),
+            acquire_timeout = AcquireTimeout(Duration::from_secs(10)),
+            max_wait = MaxWait(Duration::from_secs(1)),
+            max_drift = None,
+            max_skew = MaxSkew(5),
+            create = None,
+            allow_weak_store = AllowWeakStore(false),
+        ),
+        text_signature = "(store, secret, *, node_count=1, ttl=None, namespace='default', \
+                          acquire_timeout=10, max_wait=1.0, max_drift=None, max_skew=5, \
+                          create=None, allow_weak_store=False)"
+    )]
+    #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
+    fn leased(
+        py: Python<'_>,
+        store: Store,
+        secret: AnySecret,
+        node_count: NodeCount,
+        ttl: Option<Ttl>,
+        namespace: NamespaceName,
+        acquire_timeout: AcquireTimeout,
+        max_wait: MaxWait,
+        max_drift: Option<MaxDrift>,
+        max_skew: MaxSkew,
+        create: Option<Create>,
+        allow_weak_store: AllowWeakStore,
+    ) -> PyResult<Py<Self>> {
+        let options = LeaseOptions {
+            node_count,
+            ttl,
+            namespace,
+            acquire_timeout,
+            max_wait,
+            max_drift,
+            max_skew,
+            create,
+            allow_weak_store,
+        };
+        let flake = AnyFlake::leased(py, store, secret.0, options)?;
+        Py::new(py, Self::with_base(flake))
+    }
+
+    #[doc = doc!("Randflake.generate")]
+    fn generate(&self, py: Python<'_>) -> PyResult<i64> {
+        self.flake.generate(py).map(i64::from)
+    }
+
+    #[doc = doc!("Randflake.generate_string")]
+    fn generate_string<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        self.flake.generate(py).and_then(|id| text_of(py, id))
+    }
+
+    #[doc = doc!("Randflake.inspect")]
+    fn inspect(&self, id: AnyId) -> Parts {
+        match &self.flake {
+            AnyFlake::Manual(flake) => flake.inspect(id.0),
+            AnyFlake::Leased(leased) => leased.inspect(id.0),
+        }
+        .into()
+    }
+
+    #[doc = doc!("Randflake.decrypt")]
+    fn decrypt(&self, id: AnyId) -> u64 {
+        match &self.flake {
+            AnyFlake::Manual(flake) => flake.decrypt(id.0),
+            AnyFlake::Leased(leased) => leased.decrypt(id.0),
+        }
+    }
+
+    #[doc = doc!("Randflake.encrypt")]
+    fn encrypt(&self, raw: Raw) -> i64 {
+        match &self.flake {
+            AnyFlake::Manual(flake) => flake.encrypt(raw.0),
+            AnyFlake::Leased(leased) => leased.encrypt(raw.0),
+        }
+        .into()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<randflake.Randflake node_ids={:?}>", self.flake.node_ids())
+    }
+}
