@@ -606,8 +606,8 @@ fn a_grant_that_is_of_no_use_goes_back() {
 }
 
 #[test]
-fn node_ids_that_are_in_use_by_hand_go_back() {
-    let by_hand = |granted: &[u32]| granted.iter().copied().filter(|node| *node < 5).collect();
+fn manually_assigned_node_ids_are_released() {
+    let manual = |granted: &[u32]| granted.iter().copied().filter(|node| *node < 5).collect();
     let release = |token, node_id, start| Release {
         token,
         node_ids: vec![node_id],
@@ -616,7 +616,7 @@ fn node_ids_that_are_in_use_by_hand_go_back() {
 
     // All of a first grant, then some of it.
     let mut script = Script::new(Options { node_count: 2, ..Options::default() });
-    script.keeper = script.keeper.by_hand(by_hand);
+    script.keeper = script.keeper.manual(manual);
     let first = script.is_granted(&[lease(3, 0, 300), lease(4, 0, 300)]);
     assert_eq!(script.fails_with(), Some("NODES_EXHAUSTED"));
     let second = script.is_granted(&[lease(2, 0, 300), lease(7, 0, 300)]);

@@ -359,7 +359,7 @@ fn a_lost_lease_is_replaced() {
 }
 
 #[test]
-fn what_this_process_has_by_hand_is_not_leased() {
+fn manually_assigned_node_ids_of_this_process_are_not_leased() {
     let (shared, secret) = (Shared::of(4), Secret::random());
     let by_hand =
         |node_id| Randflake::builder(&secret).node_id(node_id).restart_safe(false).build();
@@ -384,7 +384,7 @@ fn what_this_process_has_by_hand_is_not_leased() {
     let flake = short(shared.location(), &secret).acquire_timeout(Duration::from_millis(300));
     let error = flake.open().expect_err("refused");
     assert_eq!(error.kind(), ErrorKind::NodesExhausted);
-    assert!(error.to_string().contains("by hand"), "{error}");
+    assert!(error.to_string().contains("manually assigned"), "{error}");
     assert!(shared.releases.load(Ordering::Relaxed) > 0, "it was given back");
 }
 

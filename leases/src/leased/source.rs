@@ -43,7 +43,7 @@ impl Source {
         let node_ids = self.node_ids.clone();
         let mut keeper = Keeper::new(self.options)?
             .note(Note::of_process())
-            .by_hand(move |granted| node_ids.grant(granted));
+            .manual(move |granted| node_ids.grant(granted));
         let mut store = Some(self.location.open(&self.namespace)?);
         let mut interrupted = None;
         let deadline = reading()?.boot + self.options.acquire_timeout;

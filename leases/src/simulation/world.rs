@@ -516,7 +516,7 @@ impl<F: Ids> World<F> {
         let is_by_hand = move |node: &u32| by_hand && *node == 0;
         let keeper = keeper
             .expect("within the limits")
-            .by_hand(move |granted| granted.iter().copied().filter(is_by_hand).collect());
+            .manual(move |granted| granted.iter().copied().filter(is_by_hand).collect());
         let mut state = SharedState::default();
         state.keeper = Some(keeper);
         let wake = self.number();

@@ -1,0 +1,330 @@
+//! What the keeper makes of the outcome of a step.
+
+use std::{mem, time::Duration};
+
+use randflake::{ErrorKind, layout};
+
+use super::{
+    Answer, HeldNode, Keeper, LONGEST_OUTAGE_PAUSE, PendingAcquire, Reading, SHORTEST_PAUSE, Step,
+    errors::{all_manual, exhausted, lost, quarantined, unasked, unusable},
+    window_of,
+};
+use crate::{
+    Acquire, Acquired, Error, NodeLease, Operation, Release, Renew, Renewed, Reply, Result, Token,
+    rules::skewed, window,
+};
+
+impl Keeper {
+    /// Takes the outcome of the last step.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreUnavailable`](ErrorKind::StoreUnavailable): this is not the answer to that
+    /// step, and the connection that it came from must not be used again. A reply to another
+    /// request counts as a failure of this one; an answer of another kind changes nothing.
+    pub fn answer(&mut self, answer: Answer, now: Reading) -> Result<()> {
+        if self.stopped {
+            return Ok(());
+        }
+        let Some((step, asked)) = self.pending.take() else {
+            return Err(unasked());
+        };
+        match (&step, answer) {
+            (Step::Acquire(Acquire { token, .. }), Answer::Acquired(reply)) => {
+                return self.bound(reply, *token, Operation::Acquire, now, |keeper, outcome| {
+                    keeper.acquired(outcome, asked)
+                });
+            }
+            (Step::Renew(Renew { token, node_ids, .. }), Answer::Renewed(reply)) => {
+                return self.bound(reply, *token, Operation::Renew, now, |keeper, outcome| {
+                    keeper.renewed(*token, node_ids, outcome, asked)
+                });
+            }
+            (Step::Release(Release { token, .. }), Answer::Released(reply)) => {
+                // A keeper that stops tries once: after a failure the lease expires by itself.
+                let release = self.releases.pop_front();
+                if reply.is_err() && !self.stopping {
+                    self.releases.extend(release);
+                }
+                return self.bound(reply, *token, Operation::Release, now, |_, _| Ok(()));
+            }
+            (Step::Open { .. }, Answer::Opened(done)) => match done {
+                Ok(()) => self.opened = true,
+                Err(error) => self.refused(error, now),
+            },
+            (Step::Extend { .. }, Answer::Extended(done)) => {
+                if let Err(error) = done {
+                    self.refused(error, now);
+                }
+            }
+            (Step::Replace { .. }, Answer::Replaced(done)) => match done {
+                Ok(used_until) => self.queue_releases(used_until),
+                Err(error) => self.refused(error, now),
+            },
+            (Step::Close, Answer::Closed(used_until)) => {
+                self.opened = false;
+                self.pending_release.append(&mut self.held);
+                match used_until {
+                    Some(used_until) => self.queue_releases(used_until),
+                    None => self.pending_release.clear(), // what was stamped is unknown
+                }
+            }
+            _ => {
+                self.pending = Some((step, asked));
+                return Err(unasked());
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the outcome of a reply if it answers this request; otherwise the request has failed.
+    fn bound<T>(
+        &mut self,
+        reply: Result<Reply<T>>,
+        token: Token,
+        operation: Operation,
+        now: Reading,
+        take: impl FnOnce(&mut Self, T) -> Result<()>,
+    ) -> Result<()> {
+        let mut bound = Ok(());
+        let done = reply.and_then(|reply| {
+            let outcome = reply.answer_to(token, operation).inspect_err(|foreign| {
+                bound = Err(foreign.clone());
+            })?;
+            // A keeper that stops still says why.
+            if !self.stopping {
+                self.last_error = None;
+            }
+            take(self, outcome)
+        });
+        match done {
+            Ok(()) => self.failures = 0,
+            Err(error) => self.failed(error, now),
+        }
+        bound
+    }
+
+    fn acquired(&mut self, outcome: Acquired, asked: Reading) -> Result<()> {
+        let (store_now, leases) = match outcome {
+            Acquired::Granted { now, leases } => (now, leases),
+            Acquired::Busy { now, free_at } => {
+                // The next token asks for other node ids.
+                return match self.pending_acquire.take() {
+                    Some(PendingAcquire { fresh: false, .. }) => {
+                        self.pool_exhausted = true;
+                        Ok(())
+                    }
+                    _ if !self.refused_manual.is_empty() => Err(all_manual(&self.refused_manual)),
+                    _ => Err(exhausted(now, free_at)),
+                };
+            }
+            Acquired::Quarantined { now, until } => return Err(quarantined(now, until)),
+            Acquired::ClockSkew { store_now, max_skew } => {
+                return Err(skewed(asked.second(), store_now, max_skew));
+            }
+        };
+        let Some(PendingAcquire { token, fresh, .. }) = self.pending_acquire.take() else {
+            return Ok(());
+        };
+        let granted: Vec<HeldNode> =
+            leases.iter().map(|&lease| HeldNode { token, lease }).collect();
+        // After many repetitions a request may be answered with a lease that is over.
+        let usable = window(&leases).is_some_and(|window| window.end_exclusive() > store_now);
+        if self.stopping || !usable {
+            self.release_unused(&granted);
+            return if usable { Ok(()) } else { Err(unusable()) };
+        }
+        let node_ids: Vec<u32> = leases.iter().map(|lease| lease.node_id).collect();
+        let manual = (self.find_manual)(&node_ids);
+        let (manual, granted): (Vec<HeldNode>, Vec<HeldNode>) =
+            granted.into_iter().partition(|row| manual.contains(&row.lease.node_id));
+        self.release_unused(&manual);
+        if granted.is_empty() {
+            self.pool_exhausted |= !fresh;
+            // They are released after the next attempt, which therefore cannot return them again.
+            self.refused_manual.extend(node_ids);
+            return if fresh { Err(all_manual(&self.refused_manual)) } else { Ok(()) };
+        }
+        self.refused_manual.clear();
+        let leases: Vec<NodeLease> = granted.iter().map(|row| row.lease).collect();
+        // A node id that is granted again under another token was lost under the first one. Leases
+        // without a common second cannot form one Term: only the new ones remain.
+        let mut rows = if fresh { Vec::new() } else { self.held.clone() };
+        rows.retain(|row| leases.iter().all(|lease| lease.node_id != row.lease.node_id));
+        rows.extend(&granted);
+        if window_of(&rows).is_none() {
+            rows = granted;
+        }
+        let is_kept = |row: &HeldNode| {
+            rows.iter()
+                .any(|kept| kept.token == row.token && kept.lease.node_id == row.lease.node_id)
+        };
+        self.pending_release.extend(self.held.iter().filter(|row| !is_kept(row)));
+        self.held = rows;
+        self.to_renew.clear();
+        (self.needs_new_lease, self.pool_exhausted) = (false, self.pool_exhausted && !fresh);
+        self.succeeded(store_now, asked);
+        self.replace();
+        Ok(())
+    }
+
+    fn renewed(
+        &mut self,
+        token: Token,
+        node_ids: &[u32],
+        outcome: Renewed,
+        asked: Reading,
+    ) -> Result<()> {
+        let (store_now, leases) = match outcome {
+            Renewed::Extended { now, leases } => (now, leases),
+            Renewed::Lost { now } => (now, Vec::new()),
+            Renewed::ClockSkew { store_now, max_skew } => {
+                return Err(skewed(asked.second(), store_now, max_skew));
+            }
+        };
+        let before = self.window_end();
+        let mut lost_nodes = Vec::new();
+        self.held.retain_mut(|row| {
+            if row.token != token || !node_ids.contains(&row.lease.node_id) {
+                return true;
+            }
+            // A delayed request can grant a token again after its release. Only the lease that this
+            // Term was made for can be extended.
+            let NodeLease { node_id, start, .. } = row.lease;
+            let same = leases.iter().find(|new| (new.node_id, new.start) == (node_id, start));
+            match same {
+                Some(new) => {
+                    let end = &mut row.lease.end_exclusive;
+                    *end = new.end_exclusive.min(layout::LIFETIME_END).max(*end);
+                }
+                None => lost_nodes.push(*row),
+            }
+            same.is_some()
+        });
+        self.to_renew.retain(|other| *other != token);
+        if lost_nodes.is_empty() {
+            self.renewals += 1;
+            if self.to_renew.is_empty() {
+                // A request for another Term, without an answer so far, is no longer needed.
+                self.pending_acquire = self.pending_acquire.filter(|ask| !ask.fresh);
+                self.succeeded(store_now, asked);
+            }
+            if self.window_end() > before {
+                let end_exclusive = self.window_end().unwrap_or_default();
+                self.actions.push_back(Step::Extend { end_exclusive });
+            }
+            return Ok(());
+        }
+        self.losses += lost_nodes.len() as u64;
+        self.last_error = Some((lost(&lost_nodes), asked.second()));
+        if self.held.is_empty() {
+            // Until others are granted, the Term remains, to the end that it was granted with.
+            self.held = lost_nodes;
+            self.needs_new_lease = true;
+        } else {
+            self.pending_release.extend(lost_nodes);
+            self.pool_exhausted = false;
+            self.replace();
+        }
+        Ok(())
+    }
+
+    /// Sets the timers after a reply that granted everything that was asked for.
+    fn succeeded(&mut self, store_now: i64, asked: Reading) {
+        let granted = self.window_end().map_or(0, |end| end.saturating_sub(store_now));
+        let granted = u32::try_from(granted.max(1)).unwrap_or(u32::MAX);
+        self.ttl = self.options.ttl.min(granted);
+        self.last_success = Some(asked);
+        let third = Duration::from_secs(self.ttl.into()) / 3;
+        self.renew_at = asked.boot + third.mul_f64(1.0 - 0.2 * self.fraction());
+    }
+
+    pub(super) fn failed(&mut self, error: Error, now: Reading) {
+        if error.kind() == ErrorKind::Forked {
+            self.forget();
+            return;
+        }
+        let passes = matches!(
+            error.kind(),
+            ErrorKind::StoreUnavailable
+                | ErrorKind::NodesExhausted
+                | ErrorKind::ClockSkew
+                | ErrorKind::StoreQuarantined
+        );
+        let is_replaced = error.kind() == ErrorKind::StoreReplaced;
+        self.last_error = Some((error, now.second()));
+        if !self.opened && !self.needs_new_lease {
+            self.pool_exhausted = true; // starts with what it has
+            return;
+        }
+        self.failures += 1;
+        let ttl = Duration::from_secs(self.ttl.into());
+        let left = self.left(now);
+        if is_replaced && self.opened && left.is_zero() {
+            // Every lease of the old store is over.
+            (self.store_replaced, self.needs_new_lease) = (true, true);
+            self.to_renew.clear();
+        }
+        // Before the end of the lease, leave time for another attempt. After it, calls fail until the
+        // store is back.
+        let cap = if left.is_zero() { LONGEST_OUTAGE_PAUSE } else { left / 4 };
+        let cap = cap.min(ttl / 10);
+        let ceiling = (SHORTEST_PAUSE * (1 << self.failures.min(16))).min(cap).max(SHORTEST_PAUSE);
+        let pause =
+            SHORTEST_PAUSE + ceiling.saturating_sub(SHORTEST_PAUSE).mul_f64(self.fraction());
+        self.pause_until = now.boot + pause;
+        if !self.opened {
+            let deadline = self.started.unwrap_or(now.boot) + self.options.acquire_timeout;
+            self.pause_until = self.pause_until.min(deadline);
+            self.stopping |= !passes || now.boot >= deadline;
+        }
+    }
+
+    /// Takes a refusal of the generator, which somebody else has closed, or which was forked.
+    fn refused(&mut self, error: Error, now: Reading) {
+        if error.kind() == ErrorKind::Forked {
+            self.forget();
+            return;
+        }
+        self.last_error = Some((error, now.second()));
+        self.stopping = true;
+    }
+
+    /// Has the generator use the held node ids, instead of any earlier plan.
+    fn replace(&mut self) {
+        if !self.opened {
+            self.queue_releases(layout::EPOCH); // never stamped
+            return;
+        }
+        self.actions.clear();
+        if let Some((node_ids, lease)) = self.term() {
+            self.actions.push_back(Step::Replace { node_ids, lease });
+        }
+    }
+
+    /// Releases node ids that nothing was stamped with.
+    fn release_unused(&mut self, rows: &[HeldNode]) {
+        for &HeldNode { token, lease } in rows {
+            let NodeLease { node_id, start, end_exclusive } = lease;
+            let release = Release { token, node_ids: vec![node_id], used_until: start };
+            self.releases.push_back((release, end_exclusive));
+        }
+    }
+
+    /// Queues the releases of node ids that the generator no longer uses.
+    pub(super) fn queue_releases(&mut self, used_until: i64) {
+        for row in mem::take(&mut self.pending_release) {
+            let NodeLease { node_id, end_exclusive, .. } = row.lease;
+            let same = |release: &&mut (Release, i64)| {
+                release.0.token == row.token && release.0.used_until == used_until
+            };
+            if let Some((release, end)) = self.releases.iter_mut().find(same) {
+                release.node_ids.push(node_id);
+                *end = end_exclusive.max(*end);
+            } else {
+                let release = Release { token: row.token, node_ids: vec![node_id], used_until };
+                self.releases.push_back((release, end_exclusive));
+            }
+        }
+    }
+}

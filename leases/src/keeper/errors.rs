@@ -1,0 +1,80 @@
+//! Why the keeper does not get what it asks for.
+
+use std::time::Duration;
+
+use randflake::ErrorKind;
+
+use super::HeldNode;
+use crate::Error;
+
+#[cold]
+pub(super) fn unasked() -> Error {
+    Error::new(
+        ErrorKind::StoreUnavailable,
+        "this is not the answer to the last step; the connection that it came from must be discarded",
+    )
+}
+
+#[cold]
+pub(super) fn unusable() -> Error {
+    Error::new(
+        ErrorKind::StoreUnavailable,
+        "the store granted leases that are over or have no common second; they are released",
+    )
+}
+
+#[cold]
+pub(super) fn all_manual(node_ids: &[u32]) -> Error {
+    Error::new(
+        ErrorKind::NodesExhausted,
+        format!(
+            "the store grants only the node ids {node_ids:?}, which are manually assigned in this \
+             process; lease all node ids of an id column, or assign all of them manually"
+        ),
+    )
+}
+
+#[cold]
+pub(super) fn exhausted(now: i64, free_at: Option<i64>) -> Error {
+    let Some(free_at) = free_at else {
+        return Error::new(
+            ErrorKind::NodesExhausted,
+            "every node id that was tried is leased; try again, or run fewer generators",
+        );
+    };
+    let error = Error::new(
+        ErrorKind::NodesExhausted,
+        format!(
+            "every node id is leased; the next one is free from the unix second {free_at} on, \
+             unless its holder renews it: try again then, or run fewer generators"
+        ),
+    );
+    error.with_retry_after(seconds(free_at.saturating_sub(now)))
+}
+
+#[cold]
+pub(super) fn quarantined(now: i64, until: i64) -> Error {
+    let error = Error::new(
+        ErrorKind::StoreQuarantined,
+        format!(
+            "the store may have lost leases, and grants new ones from the unix second {until} on; \
+             existing leases can be renewed"
+        ),
+    );
+    error.with_retry_after(seconds(until.saturating_sub(now)))
+}
+
+#[cold]
+pub(super) fn lost(rows: &[HeldNode]) -> Error {
+    let node_ids: Vec<u32> = rows.iter().map(|row| row.lease.node_id).collect();
+    Error::new(
+        ErrorKind::LeaseLost,
+        format!(
+            "another holder has the lease of node ids {node_ids:?}; the keeper takes a new one"
+        ),
+    )
+}
+
+fn seconds(seconds: i64) -> Duration {
+    Duration::from_secs(seconds.max(0).unsigned_abs())
+}
