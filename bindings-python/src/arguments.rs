@@ -1,11 +1,9 @@
-//! The arguments of generators and of stores.
+//! Arguments of more than one class or function.
 
 use std::{
     ffi::{CString, OsString},
-    fmt::Display,
     path::PathBuf,
     sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
 };
 
 use pyo3::{
@@ -18,7 +16,7 @@ use randflake_leases::Location;
 
 use crate::{
     client::Source,
-    convert::{argument, boolean, integer, must, number, text, type_of, whole_number},
+    convert::{argument, boolean, integer, must, text, type_of, whole_number},
     errors::{WeakSecretWarning, raise, wrong_type},
 };
 
@@ -119,24 +117,6 @@ argument!(
     }
 );
 
-argument!(
-    /// How long a call may wait.
-    MaxWait(Duration),
-    |object| seconds(object, &|got| bindings::invalid_max_wait(got))
-);
-
-argument!(
-    /// How far ahead of the clock ids may be stamped, in seconds.
-    MaxDrift(u32),
-    |object| integer(object, |got| bindings::invalid_max_drift(got))
-);
-
-argument!(
-    /// Whether to skip the tick in which the generator is made.
-    RestartSafe(bool),
-    |object| boolean(object, "restart_safe")
-);
-
 /// Where leases come from.
 pub(crate) enum Store {
     /// A file, or what is no store.
@@ -192,12 +172,6 @@ impl Default for NamespaceName {
 }
 
 argument!(
-    /// How many node ids to lease.
-    NodeCount(u32),
-    |object| whole_number(object, "node_count")
-);
-
-argument!(
     /// For how many seconds to lease.
     Ttl(u32),
     |object| whole_number(object, "ttl")
@@ -210,27 +184,7 @@ argument!(
 );
 
 argument!(
-    /// How long the first lease may take.
-    AcquireTimeout(Duration),
-    |object| {
-        let rule = "acquire_timeout must be a number of seconds, at least 0";
-        seconds(object, &must(ErrorKind::InvalidArgument, rule))
-    }
-);
-
-argument!(
-    /// Whether the first lease makes the namespace.
-    Create(bool),
-    |object| boolean(object, "create")
-);
-
-argument!(
     /// Whether the store may lose what it has acknowledged.
     AllowWeakStore(bool),
     |object| boolean(object, "allow_weak_store")
 );
-
-fn seconds(object: &Bound<'_, PyAny>, error: &dyn Fn(&dyn Display) -> Error) -> PyResult<Duration> {
-    let seconds = number(object, error)?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| raise(error(&seconds)))
-}

@@ -3,20 +3,15 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use randflake::{Builder, Error, ErrorKind, Format, Generator, Reach, Result};
+use randflake::{Builder, Clock as _, Error, ErrorKind, Format, Generator, Reach, Result};
 use randflake_leases::{Leased, LeasedBuilder, LeasedFormat};
 
 use crate::{
-    arguments::{
-        AcquireTimeout, AllowWeakStore, Create, MaxDrift, MaxSkew, MaxWait, NamespaceName,
-        NodeCount, RestartSafe, Store, Ttl,
-    },
     buffer::{Batch, LARGE_BATCH},
-    client::StoreOptions,
     clock::Clock,
     errors::{call, caught, raise},
     exit,
-    lease::{self, Lease, OptionalLease},
+    lease::{self, Lease},
 };
 
 /// A generator, which both its Python class and the base of that class have.
@@ -26,80 +21,29 @@ pub(crate) enum AnyFlake<F: Format> {
     Leased(Arc<Leased<F, Clock>>),
 }
 
-/// The options of a generator with manually assigned node ids.
-pub(crate) struct ManualOptions {
-    pub(crate) lease: OptionalLease,
-    pub(crate) max_wait: MaxWait,
-    pub(crate) max_drift: MaxDrift,
-    pub(crate) restart_safe: RestartSafe,
-    pub(crate) clock: Clock,
-}
-
-/// The options of a leased generator.
-pub(crate) struct LeaseOptions {
-    pub(crate) node_count: NodeCount,
-    pub(crate) ttl: Option<Ttl>,
-    pub(crate) namespace: NamespaceName,
-    pub(crate) acquire_timeout: AcquireTimeout,
-    pub(crate) max_wait: MaxWait,
-    pub(crate) max_drift: Option<MaxDrift>,
-    pub(crate) max_skew: MaxSkew,
-    pub(crate) create: Option<Create>,
-    pub(crate) allow_weak_store: AllowWeakStore,
-}
-
 impl<F: LeasedFormat> AnyFlake<F> {
-    pub(crate) fn manual(
-        config: F::Config,
-        node_ids: Vec<u32>,
-        options: ManualOptions,
-    ) -> PyResult<Self> {
-        let mut builder = Builder::<F>::new(config)
-            .node_ids(node_ids)
-            .max_wait(options.max_wait.0)
-            .max_drift(options.max_drift.0)
-            .restart_safe(options.restart_safe.0)
-            .clock(options.clock);
-        if let Some(lease) = options.lease.0 {
-            builder = builder.lease(lease);
-        }
+    pub(crate) fn manual(builder: Builder<F, Clock>) -> PyResult<Self> {
         Ok(Self::Manual(Arc::new(call(|| builder.build())?)))
     }
 
     /// Leases from a store, without the GIL.
     pub(crate) fn leased(
         py: Python<'_>,
-        store: Store,
-        config: F::Config,
-        options: LeaseOptions,
+        (builder, needs_python): (LeasedBuilder<F, Clock>, bool),
     ) -> PyResult<Self> {
-        let create = options.create.map(|create| create.0);
-        let of_store = StoreOptions { create, allow_weak_store: options.allow_weak_store.0 };
-        let (location, needs_python) = match store {
-            Store::Local(location) => (location, false),
-            Store::Server(source) => (source.location(of_store), true),
-        };
-        let mut builder = LeasedBuilder::<F>::new(location, config)
-            .clock(Clock::System)
-            .node_count(options.node_count.0)
-            .namespace(options.namespace.0)
-            .acquire_timeout(options.acquire_timeout.0)
-            .max_wait(options.max_wait.0)
-            .max_skew(options.max_skew.0);
-        if let (Some(create), false) = (create, needs_python) {
-            builder = builder.create(create);
-        }
-        if let Some(ttl) = options.ttl {
-            builder = builder.ttl(ttl.0);
-        }
-        if let Some(max_drift) = options.max_drift {
-            builder = builder.max_drift(max_drift.0);
-        }
         exit::register_in_child(py)?;
         let opened = py.detach(|| call(|| builder.open()));
         let leased = Arc::new(opened.map_err(|raised| exit::raise_unless_finalizing(py, raised))?);
         exit::close_at_exit(Arc::clone(&leased) as _, needs_python);
         Ok(Self::Leased(leased))
+    }
+
+    /// Returns whether this runs on the machine's clock.
+    pub(crate) fn is_on_system_clock(&self) -> bool {
+        match self {
+            Self::Manual(flake) => flake.clock().is_system(),
+            Self::Leased(_) => true,
+        }
     }
 
     pub(crate) fn generate(&self, py: Python<'_>) -> PyResult<F::Id> {

@@ -56,10 +56,9 @@ argument!(
     }
 );
 
-argument!(
-    /// A lease or none.
-    OptionalLease(Option<randflake::Lease>),
-    |object| match object.cast::<Lease>() {
+/// Takes a lease or `None`.
+pub(crate) fn optional_lease(object: &Bound<'_, PyAny>) -> PyResult<Option<randflake::Lease>> {
+    match object.cast::<Lease>() {
         Ok(lease) => Ok(Some(lease.get().lease)),
         Err(_) if object.is_none() => Ok(None),
         Err(_) => {
@@ -67,7 +66,7 @@ argument!(
             Err(wrong_type(&error(&type_of(object))))
         }
     }
-);
+}
 
 /// Makes a `randflake.LeaseStatus`.
 pub(crate) fn status(py: Python<'_>, status: LeaseStatus) -> PyResult<Bound<'_, PyAny>> {

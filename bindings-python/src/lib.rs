@@ -37,6 +37,7 @@ mod inspector;
 mod layout;
 mod lease;
 mod numpy;
+mod options;
 mod parts;
 mod randflake;
 mod snowflake;

@@ -1,17 +1,11 @@
-use std::time::Duration;
-
 use pyo3::{prelude::*, types::PyString};
 use randflake::Encrypted;
 
 use crate::{
-    arguments::{
-        AcquireTimeout, AllowWeakStore, AnyId, AnySecret, Create, MaxDrift, MaxSkew, MaxWait,
-        NamespaceName, NodeCount, NodeIds, Raw, RestartSafe, Store, Ttl,
-    },
-    clock::Clock,
-    flake::{AnyFlake, LeaseOptions, ManualOptions, Shared as _},
+    arguments::{AnyId, AnySecret, NodeIds, Raw, Store},
+    flake::{AnyFlake, Shared as _},
     generator::Generator,
-    lease::OptionalLease,
+    options::{self, Options},
     parts::Parts,
     text::text_of,
 };
@@ -33,80 +27,33 @@ impl Randflake {
 impl Randflake {
     #[new]
     #[pyo3(
-        signature = (
-            node_id,
-            secret,
-            *,
-            lease = OptionalLease(None),
-            max_wait = MaxWait(Duration::from_secs(1)),
-            max_drift = MaxDrift(0),
-            restart_safe = RestartSafe(true),
-            clock = Clock::System,
-        ),
+        signature = (node_id, secret, **options),
         text_signature = "(node_id, secret, *, lease=None, max_wait=1.0, max_drift=0, \
                           restart_safe=True, clock=None)"
     )]
     fn new(
         node_id: NodeIds,
         secret: AnySecret,
-        lease: OptionalLease,
-        max_wait: MaxWait,
-        max_drift: MaxDrift,
-        restart_safe: RestartSafe,
-        clock: Clock,
+        options: Option<Options<'_>>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let options = ManualOptions { lease, max_wait, max_drift, restart_safe, clock };
-        AnyFlake::manual(secret.0, node_id.0, options).map(Self::with_base)
+        AnyFlake::manual(options::manual(secret.0, node_id.0, options)?).map(Self::with_base)
     }
 
     #[doc = doc!("Randflake.leased")]
     #[staticmethod]
     #[pyo3(
-        signature = (
-            store,
-            secret,
-            *,
-            node_count = NodeCount(1),
-            ttl = None,
-            namespace = NamespaceName::default(),
-            acquire_timeout = AcquireTimeout(Duration::from_secs(10)),
-            max_wait = MaxWait(Duration::from_secs(1)),
-            max_drift = None,
-            max_skew = MaxSkew(5),
-            create = None,
-            allow_weak_store = AllowWeakStore(false),
-        ),
+        signature = (store, secret, **options),
         text_signature = "(store, secret, *, node_count=1, ttl=None, namespace='default', \
                           acquire_timeout=10, max_wait=1.0, max_drift=None, max_skew=5, \
                           create=None, allow_weak_store=False)"
     )]
-    #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
     fn leased(
         py: Python<'_>,
         store: Store,
         secret: AnySecret,
-        node_count: NodeCount,
-        ttl: Option<Ttl>,
-        namespace: NamespaceName,
-        acquire_timeout: AcquireTimeout,
-        max_wait: MaxWait,
-        max_drift: Option<MaxDrift>,
-        max_skew: MaxSkew,
-        create: Option<Create>,
-        allow_weak_store: AllowWeakStore,
+        options: Option<Options<'_>>,
     ) -> PyResult<Py<Self>> {
-        let options = LeaseOptions {
-            node_count,
-            ttl,
-            namespace,
-            acquire_timeout,
-            max_wait,
-            max_drift,
-            max_skew,
-            create,
-            allow_weak_store,
-        };
-        let flake = AnyFlake::leased(py, store, secret.0, options)?;
+        let flake = AnyFlake::leased(py, options::leased(store, secret.0, options)?)?;
         Py::new(py, Self::with_base(flake))
     }
 
