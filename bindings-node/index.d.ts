@@ -1,4 +1,72 @@
-/// <reference lib="esnext.disposable" />
+/** What {@link Randflake} and {@link Snowflake} share; it is not exported. */
+declare abstract class IdGenerator {
+  /**
+   * Generates `n` ids, in the order in which they are claimed: as signed numbers, which a BIGINT
+   * column holds. Those of a {@link Snowflake} differ from its `generate` only where the layout
+   * uses all 64 bits.
+   *
+   * Takes the seconds that so many ids need, 131072 for each node id of a {@link Randflake}, or the
+   * ticks of the layout, and `maxWaitMs` besides. With a `maxWaitMs` of 0 it never waits, and more
+   * ids than are ever available at once are `INVALID_ARGUMENT`. So are more than an hour has, before
+   * there is memory for them. A lease is renewed meanwhile; but where its store is a server, this
+   * thread renews it: use {@link generateManyAsync} for more ids than a lease has seconds for.
+   *
+   * @throws {RandflakeError} as {@link Randflake.generate}; no id is returned then.
+   */
+  generateMany(n: number): BigInt64Array
+
+  /**
+   * Like {@link generateMany}, but works and waits on another thread, of which a generator has eight
+   * at most; not one of libuv's pool. A process or a worker that ends does not wait for it. With an
+   * injected clock, which only this thread can ask, it works on this one.
+   */
+  generateManyAsync(n: number): Promise<BigInt64Array>
+
+  /**
+   * Fills an array with ids; see {@link generateMany}. After an error it holds zeros.
+   *
+   * @throws {RandflakeError} `INVALID_ARGUMENT` also for another kind of array, one over a
+   *   `SharedArrayBuffer`, and one whose buffer was transferred.
+   */
+  fill(ids: BigInt64Array): void
+
+  /**
+   * Resolves once an id is available, without blocking; keeps the process alive until then. Another
+   * caller may take that id first. With a leased generator whose lease is over, it waits, without
+   * end, for the store to grant another one.
+   *
+   * @throws {RandflakeError} as {@link Randflake.generate}, for what waiting does not help.
+   */
+  ready(): Promise<void>
+
+  /**
+   * Raises the end of the lease; an earlier end than the present one changes nothing.
+   *
+   * @param endExclusive unix seconds.
+   * @throws {RandflakeError} `INVALID_LEASE` also if there is no lease, and for a leased generator,
+   *   which is extended by itself; `CLOSED`, `FORKED`.
+   */
+  extendLease(endExclusive: number): void
+
+  /** The lease; `null` without one, and once closed. */
+  get lease(): Lease | null
+
+  /** The node ids, sorted; none once closed. */
+  get nodeIds(): number[]
+
+  /**
+   * Ends the generator for good: no call that comes after returns an id. Reading ids goes on;
+   * closing twice does nothing. What was leased is given back in the background.
+   */
+  close(): void
+  /** See {@link close}. */
+  [Symbol.dispose](): void
+  /**
+   * Closes, and resolves once the store has what was leased, or does not answer within 5 seconds;
+   * its node ids are free at the end of the lease then. `await using` calls it.
+   */
+  [Symbol.asyncDispose](): Promise<void>
+}
 
 /**
  * A generator of unique 64-bit ids that outsiders cannot predict, order or count.
@@ -16,7 +84,7 @@
  * const flake = await Randflake.leased('ids.db', process.env.RANDFLAKE_SECRET)
  * const id = flake.generate() // a bigint, negative for half of all ids
  */
-export class Randflake {
+export class Randflake extends IdGenerator {
   /**
    * Leases node ids from a store and resolves to the generator over them: nobody else has them
    * meanwhile. Each call takes a lease of its own.
@@ -89,43 +157,6 @@ export class Randflake {
   generateString(): string
 
   /**
-   * Generates `n` ids, in the order in which they are claimed.
-   *
-   * Takes the seconds that so many ids need, 131072 for each node id, and `maxWaitMs` besides.
-   * With a `maxWaitMs` of 0 it never waits, and more ids than can ever be had at once are
-   * `INVALID_ARGUMENT`. So are more than an hour has, before there is memory for them. A lease is
-   * renewed meanwhile; but where its store is a server, what renews it is this thread, and more ids
-   * than a lease has seconds for are for {@link generateManyAsync}.
-   *
-   * @throws {RandflakeError} as {@link generate}; no id is returned then.
-   */
-  generateMany(n: number): BigInt64Array
-
-  /**
-   * Like {@link generateMany}, but works and waits on another thread, of which a generator has eight
-   * at most; not one of libuv's pool. A process or a worker that ends does not wait for it. With an
-   * injected clock, which only this thread can ask, it works on this one.
-   */
-  generateManyAsync(n: number): Promise<BigInt64Array>
-
-  /**
-   * Fills an array with ids; see {@link generateMany}. After an error it holds zeros.
-   *
-   * @throws {RandflakeError} `INVALID_ARGUMENT` also for another kind of array, one over a
-   *   `SharedArrayBuffer`, and one whose buffer was transferred.
-   */
-  fill(ids: BigInt64Array): void
-
-  /**
-   * Resolves once an id can be had, without blocking; keeps the process alive until then. Another
-   * caller may take that id first. With a generator from {@link leased} whose lease is over, it
-   * waits, without end, for the store to give another one.
-   *
-   * @throws {RandflakeError} as {@link generate}, for what waiting does not help.
-   */
-  ready(): Promise<void>
-
-  /**
    * Reads an id of this secret back. Every 64-bit number has such parts: reading does not tell
    * whether an id was ever issued.
    *
@@ -149,34 +180,6 @@ export class Randflake {
    * @throws {RandflakeError} `INVALID_ID`
    */
   decrypt(id: bigint | string): bigint
-
-  /**
-   * Raises the end of the lease; an earlier end than the present one changes nothing.
-   *
-   * @param endExclusive unix seconds.
-   * @throws {RandflakeError} `INVALID_LEASE` also if there is no lease, and for one from
-   *   {@link leased}, which is extended by itself; `CLOSED`, `FORKED`.
-   */
-  extendLease(endExclusive: number): void
-
-  /** The lease; `null` without one, and once closed. */
-  get lease(): Lease | null
-
-  /** The node ids, sorted; none once closed. */
-  get nodeIds(): number[]
-
-  /**
-   * Ends the generator for good: no call that comes after returns an id. Reading ids goes on;
-   * closing twice does nothing. What was leased is given back in the background.
-   */
-  close(): void
-  /** See {@link close}. */
-  [Symbol.dispose](): void
-  /**
-   * Closes, and resolves once the store has what was leased, or cannot be told within 5 seconds;
-   * its node ids are free at the end of the lease then. `await using` calls it.
-   */
-  [Symbol.asyncDispose](): Promise<void>
 
   /** What `JSON.stringify` shows: never the secret. */
   toJSON(): { nodeIds: number[] }
@@ -808,7 +811,7 @@ export interface SnowflakeOptions extends Options {
  * const flake = new Snowflake(378, { layout: 'twitter' })
  * const id = flake.generate() // such as 1541815603606036480n; String(id) for JSON
  */
-export class Snowflake {
+export class Snowflake extends IdGenerator {
   /**
    * Resolves to a generator with leased node ids, which nobody else has meanwhile: from the stores,
    * and with the renewals, replacements and ends, of {@link Randflake.leased}.
@@ -842,45 +845,11 @@ export class Snowflake {
    */
   generate(): bigint
 
-  /**
-   * Generates `n` ids, in the order in which they are claimed: as the signed numbers that a BIGINT
-   * column holds, which are those of {@link generate} unless the layout uses all 64 bits. Takes the
-   * ticks that so many ids need; see {@link Randflake.generateMany}.
-   *
-   * @throws {RandflakeError} as {@link generate}; no id is returned then.
-   */
-  generateMany(n: number): BigInt64Array
-
-  /** See {@link generateMany} and {@link Randflake.generateManyAsync}. */
-  generateManyAsync(n: number): Promise<BigInt64Array>
-
-  /** Fills an array with ids; see {@link generateMany} and {@link Randflake.fill}. */
-  fill(ids: BigInt64Array): void
-
-  /** See {@link Randflake.ready}. */
-  ready(): Promise<void>
-
   /** Reads an id back, also once closed; see {@link Layout.inspect}. */
   inspect(id: bigint): RawParts
 
-  /** See {@link Randflake.extendLease}. */
-  extendLease(endExclusive: number): void
-
   /** How ids are laid out. */
   get layout(): Layout
-
-  /** The lease; `null` without one, and once closed. */
-  get lease(): Lease | null
-
-  /** The node ids, sorted; none once closed. */
-  get nodeIds(): number[]
-
-  /** Ends the generator for good; see {@link Randflake.close}. */
-  close(): void
-  /** See {@link close}. */
-  [Symbol.dispose](): void
-  /** Closes, and resolves once leased node ids are given back, as with {@link Randflake}. */
-  [Symbol.asyncDispose](): Promise<void>
 
   /** What `JSON.stringify` shows. */
   toJSON(): { layout: string; nodeIds: number[] }

@@ -29,7 +29,7 @@ function wrongThis(name) {
 
 function warnIfWeak(secret) {
   const weakness = native.newWeakness(secret)
-  if (weakness === undefined) return
+  if (weakness === null) return
   process.emitWarning(weakness, { type: 'WeakSecretWarning', code: 'RANDFLAKE_WEAK_SECRET' })
 }
 
@@ -45,7 +45,7 @@ const LARGE_BATCH = 16_384
 /** Makes an array for as many ids as a generator would not refuse. */
 function newIds(generator, n) {
   checkCount(n)
-  if (n >= LARGE_BATCH) generator.checkFill(n)
+  if (n >= LARGE_BATCH) native.checkFill(generator, n)
   try {
     return new BigInt64Array(n)
   } catch {
@@ -83,17 +83,17 @@ function endLeasesAtExit() {
 const parts = new Float64Array(3)
 
 // Taken out of `native`, where finding them would take 5 ns.
-const { generate, generateString } = native
+const { generate, generateString, fill, inspect, inspectRaw, encrypt, decrypt } = native
 
-/** Where these two find which generator is meant: 5 ns sooner than in an argument. */
-const place = new Uint32Array(native.tray.buffer, 0, 1)
+/** Where `generate` and `generateString` find which generator is meant: 5 ns sooner than in an argument. */
+const meant = new Uint32Array(native.callBuffer.buffer, 0, 1)
 
 /** Where they leave whose id they have made. */
-const owner = new Uint32Array(native.tray.buffer, 4, 1)
+const owner = new Uint32Array(native.callBuffer.buffer, 4, 1)
 
 // Where `generate` leaves an id if it returns true: 10 ns sooner than a bigint can be returned.
-const signedId = new BigInt64Array(native.tray.buffer, 8)
-const unsignedId = new BigUint64Array(native.tray.buffer, 8)
+const signedId = new BigInt64Array(native.callBuffer.buffer, 8)
+const unsignedId = new BigUint64Array(native.callBuffer.buffer, 8)
 
 function workerIsEnding() {
   return new native.RandflakeError('CLOSED', 'this worker is ending')
@@ -114,7 +114,7 @@ function own(made, isOwn) {
 
 function fillWith(generator, ids) {
   // As in `own`.
-  if (!generator.fill(ids)) throw workerIsEnding()
+  if (!fill(generator, ids)) throw workerIsEnding()
 }
 
 /** Fills a new array. */
@@ -124,30 +124,16 @@ function generateManyWith(generator, n) {
   return ids
 }
 
-async function generateManyAsyncWith(generator, n) {
-  // An injected clock can only be asked on this thread.
-  if (generator.generateManyAsync === undefined) return generateManyWith(generator, n)
-  checkCount(n)
-  return generator.generateManyAsync(n)
-}
-
-async function readyWith(generator) {
-  for (;;) {
-    const ms = generator.readyInMs()
-    if (ms === 0) return
-    await delay(Math.min(ms, LONGEST_DELAY_MS))
-  }
-}
-
-async function closeAndRelease(generator) {
-  generator.close()
-  await generator.released?.()
-}
-
-function inspectWith(reader, id) {
-  reader.inspect(id, parts)
+function inspectWith(inspector, id) {
+  inspect(inspector, id, parts)
   const [timestamp, nodeId, sequence] = parts
   return { timestamp, nodeId, sequence, date: new Date(timestamp * 1000) }
+}
+
+function inspectRawWith(layout, id) {
+  inspectRaw(layout, id, parts)
+  const [unixMs, nodeId, sequence] = parts
+  return { unixMs, nodeId, sequence, date: new Date(unixMs) }
 }
 
 /**
@@ -165,50 +151,24 @@ const uncloneable = new Set([
 
 let isGenerator
 let generatorOf
-let placeOf
 
-class Randflake {
+/** What Randflake and Snowflake share. */
+class IdGenerator {
   #generator
-  #place
+  #name
 
   static {
     isGenerator = (self) => typeof self === 'object' && self !== null && #generator in self
     generatorOf = (self) => {
-      if (!isGenerator(self)) throw wrongThis('Randflake')
+      if (!isGenerator(self)) throw wrongThis('a generator')
       return self.#generator
     }
-    placeOf = (self) => {
-      generatorOf(self)
-      return self.#place
-    }
   }
 
-  constructor(nodeId, secret, options) {
-    if (nodeId === leased) {
-      this.#generator = secret
-    } else {
-      this.#generator = native.createGenerator(nodeId, secret, options)
-      warnIfWeak(secret)
-    }
-    this.#place = this.#generator.place()
+  constructor(generator, name) {
+    this.#generator = generator
+    this.#name = name
     Object.defineProperty(this, 'uncloneable', { value: uncloneable, enumerable: true })
-  }
-
-  static async leased(store, secret, options) {
-    const generator = native.lease(storeOf(store), secret, options)
-    warnIfWeak(secret)
-    endLeasesAtExit()
-    return new Randflake(leased, await generator)
-  }
-
-  generate() {
-    place[0] = placeOf(this)
-    return own(generate() && signedId[0], owner[0] === this.#place)
-  }
-
-  generateString() {
-    place[0] = placeOf(this)
-    return own(generateString(), owner[0] === this.#place)
   }
 
   generateMany(n) {
@@ -216,7 +176,10 @@ class Randflake {
   }
 
   async generateManyAsync(n) {
-    return generateManyAsyncWith(generatorOf(this), n)
+    const generator = generatorOf(this)
+    checkCount(n)
+    // An injected clock can only be asked on this thread.
+    return native.generateManyAsync(generator, n) ?? generateManyWith(generator, n)
   }
 
   fill(ids) {
@@ -224,53 +187,103 @@ class Randflake {
   }
 
   async ready() {
-    return readyWith(generatorOf(this))
-  }
-
-  inspect(id) {
-    return inspectWith(generatorOf(this), id)
-  }
-
-  encrypt(raw) {
-    return generatorOf(this).encrypt(raw)
-  }
-
-  decrypt(id) {
-    return generatorOf(this).decrypt(id)
+    const generator = generatorOf(this)
+    for (;;) {
+      const ms = native.readyInMs(generator)
+      if (ms === 0) return
+      await delay(Math.min(ms, LONGEST_DELAY_MS))
+    }
   }
 
   extendLease(endExclusive) {
-    generatorOf(this).extendLease(endExclusive)
+    native.extendLease(generatorOf(this), endExclusive)
   }
 
   get lease() {
-    return generatorOf(this).lease()
+    return native.leaseOf(generatorOf(this))
   }
 
   get nodeIds() {
-    return generatorOf(this).nodeIds()
+    return native.nodeIds(generatorOf(this))
   }
 
   close() {
-    generatorOf(this).close()
+    native.close(generatorOf(this))
   }
 
   // Node 20 had these symbols only from 20.5 on.
   [Symbol.dispose ?? Symbol.for('Symbol.dispose')]() {
-    generatorOf(this).close()
+    native.close(generatorOf(this))
   }
 
   async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
-    return closeAndRelease(generatorOf(this))
+    const generator = generatorOf(this)
+    native.close(generator)
+    await native.released(generator)
   }
 
   toJSON() {
-    return { nodeIds: generatorOf(this).nodeIds() }
+    return { nodeIds: native.nodeIds(generatorOf(this)) }
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](_depth, options, inspect) {
     if (!isGenerator(this)) return this // the prototype
-    return `Randflake ${inspect(this.toJSON(), options)}`
+    return `${this.#name} ${inspect(this.toJSON(), options)}`
+  }
+}
+
+let randflakeOf
+
+class Randflake extends IdGenerator {
+  #index
+  #inspector
+
+  static {
+    randflakeOf = (self) => {
+      if (typeof self !== 'object' || self === null || !(#index in self)) {
+        throw wrongThis('Randflake')
+      }
+      return self
+    }
+  }
+
+  constructor(nodeId, secret, options) {
+    const isLeased = nodeId === leased
+    const generator = isLeased ? secret : native.createGenerator(nodeId, secret, options)
+    super(generator, 'Randflake')
+    this.#index = native.generatorIndex(generator)
+    this.#inspector = isLeased ? options : native.createInspector(secret)
+    if (!isLeased) warnIfWeak(secret)
+  }
+
+  static async leased(store, secret, options) {
+    const generator = native.lease(storeOf(store), secret, options)
+    const inspector = native.createInspector(secret)
+    warnIfWeak(secret)
+    endLeasesAtExit()
+    return new Randflake(leased, await generator, inspector)
+  }
+
+  generate() {
+    meant[0] = randflakeOf(this).#index
+    return own(generate() && signedId[0], owner[0] === this.#index)
+  }
+
+  generateString() {
+    meant[0] = randflakeOf(this).#index
+    return own(generateString(), owner[0] === this.#index)
+  }
+
+  inspect(id) {
+    return inspectWith(randflakeOf(this).#inspector, id)
+  }
+
+  encrypt(raw) {
+    return encrypt(randflakeOf(this).#inspector, raw)
+  }
+
+  decrypt(id) {
+    return decrypt(randflakeOf(this).#inspector, id)
   }
 }
 
@@ -298,15 +311,15 @@ class Inspector {
   }
 
   inspectMany(ids) {
-    return inspectorOf(this).inspectMany(ids)
+    return native.inspectMany(inspectorOf(this), ids)
   }
 
   encrypt(raw) {
-    return inspectorOf(this).encrypt(raw)
+    return encrypt(inspectorOf(this), raw)
   }
 
   decrypt(id) {
-    return inspectorOf(this).decrypt(id)
+    return decrypt(inspectorOf(this), id)
   }
 }
 
@@ -338,12 +351,6 @@ function unixMsOf(time) {
   return time instanceof Date ? time.getTime() : time
 }
 
-function inspectRawWith(reader, id) {
-  reader.inspect(id, parts)
-  const [unixMs, nodeId, sequence] = parts
-  return { unixMs, nodeId, sequence, date: new Date(unixMs) }
-}
-
 /** Marks the arguments of a constructor as those of a layout that is made already. */
 const made = Symbol('made')
 
@@ -361,9 +368,9 @@ class Layout {
     }
   }
 
-  constructor(layout, functions) {
-    this.#layout = layout === made ? functions : native.createLayout(layout)
-    Object.freeze(Object.assign(this, this.#layout.properties))
+  constructor(layout, changed) {
+    this.#layout = layout === made ? changed : native.createLayout(layout)
+    Object.freeze(Object.assign(this, native.layoutProperties(this.#layout)))
   }
 
   inspect(id) {
@@ -371,27 +378,27 @@ class Layout {
   }
 
   pack(time, nodeId, sequence) {
-    return layoutOf(this).pack(unixMsOf(time), nodeId, sequence)
+    return native.pack(layoutOf(this), unixMsOf(time), nodeId, sequence)
   }
 
   firstIdAt(time) {
-    return layoutOf(this).firstIdAt(unixMsOf(time))
+    return native.firstIdAt(layoutOf(this), unixMsOf(time))
   }
 
   lastIdAt(time) {
-    return layoutOf(this).lastIdAt(unixMsOf(time))
+    return native.lastIdAt(layoutOf(this), unixMsOf(time))
   }
 
   joinNode(datacenter, worker) {
-    return layoutOf(this).joinNode(datacenter, worker)
+    return native.joinNode(layoutOf(this), datacenter, worker)
   }
 
   splitNode(nodeId) {
-    return layoutOf(this).splitNode(nodeId)
+    return native.splitNode(layoutOf(this), nodeId)
   }
 
   withSequence(sequence) {
-    return new Layout(made, layoutOf(this).withSequence(sequence))
+    return new Layout(made, native.withSequence(layoutOf(this), sequence))
   }
 }
 
@@ -399,15 +406,11 @@ class Layout {
 const endsWarnedOf = new Set()
 
 function warnIfEnding(layout) {
-  const warning = layoutOf(layout).warning()
-  if (warning === undefined || endsWarnedOf.has(layout.endsAt)) return
+  const warning = native.layoutWarning(layoutOf(layout))
+  if (warning === null || endsWarnedOf.has(layout.endsAt)) return
   endsWarnedOf.add(layout.endsAt)
   process.emitWarning(warning, { type: 'LifetimeWarning', code: 'RANDFLAKE_LIFETIME' })
 }
-
-let isSnowflake
-let snowflakeOf
-let snowflakePlaceOf
 
 /** Returns the layout that options name, or else `otherwise`. */
 function layoutIn(options, otherwise) {
@@ -415,39 +418,34 @@ function layoutIn(options, otherwise) {
   return layout === undefined || layout instanceof Layout ? layout : new Layout(layout)
 }
 
-class Snowflake {
-  #generator
-  #place
+let snowflakeOf
+
+class Snowflake extends IdGenerator {
+  #index
   #layout
 
   static {
-    isSnowflake = (self) => typeof self === 'object' && self !== null && #generator in self
     snowflakeOf = (self) => {
-      if (!isSnowflake(self)) throw wrongThis('Snowflake')
-      return self.#generator
-    }
-    snowflakePlaceOf = (self) => {
-      snowflakeOf(self)
-      return self.#place
+      if (typeof self !== 'object' || self === null || !(#index in self)) {
+        throw wrongThis('Snowflake')
+      }
+      return self
     }
   }
 
   constructor(nodeId, options, generator) {
-    if (nodeId === leased) {
-      this.#layout = options
-      this.#generator = generator
-    } else {
-      this.#layout = layoutIn(options, 'twitter')
-      this.#generator = layoutOf(this.#layout).createSnowflake(nodeId, options)
-      warnIfEnding(this.#layout)
-    }
-    this.#place = this.#generator.place()
-    Object.defineProperty(this, 'uncloneable', { value: uncloneable, enumerable: true })
+    const isLeased = nodeId === leased
+    const layout = isLeased ? options : layoutIn(options, 'twitter')
+    const made = generator ?? native.createSnowflake(layoutOf(layout), nodeId, options)
+    super(made, 'Snowflake')
+    this.#index = native.generatorIndex(made)
+    this.#layout = layout
+    if (!isLeased) warnIfEnding(layout)
   }
 
   static async leased(store, options) {
     const layout = layoutIn(options, 'twitter')
-    const generator = layoutOf(layout).leaseSnowflake(storeOf(store), options)
+    const generator = native.leaseSnowflake(layoutOf(layout), storeOf(store), options)
     endLeasesAtExit()
     const flake = new Snowflake(leased, layout, await generator)
     warnIfEnding(layout)
@@ -455,74 +453,27 @@ class Snowflake {
   }
 
   generate() {
-    place[0] = snowflakePlaceOf(this)
-    return own(generate() && unsignedId[0], owner[0] === this.#place)
-  }
-
-  generateMany(n) {
-    return generateManyWith(snowflakeOf(this), n)
-  }
-
-  async generateManyAsync(n) {
-    return generateManyAsyncWith(snowflakeOf(this), n)
-  }
-
-  fill(ids) {
-    fillWith(snowflakeOf(this), ids)
-  }
-
-  async ready() {
-    return readyWith(snowflakeOf(this))
+    meant[0] = snowflakeOf(this).#index
+    return own(generate() && unsignedId[0], owner[0] === this.#index)
   }
 
   inspect(id) {
-    return inspectRawWith(snowflakeOf(this), id)
-  }
-
-  extendLease(endExclusive) {
-    snowflakeOf(this).extendLease(endExclusive)
+    return inspectRawWith(layoutOf(snowflakeOf(this).#layout), id)
   }
 
   get layout() {
-    snowflakeOf(this)
-    return this.#layout
-  }
-
-  get lease() {
-    return snowflakeOf(this).lease()
-  }
-
-  get nodeIds() {
-    return snowflakeOf(this).nodeIds()
-  }
-
-  close() {
-    snowflakeOf(this).close()
-  }
-
-  [Symbol.dispose ?? Symbol.for('Symbol.dispose')]() {
-    snowflakeOf(this).close()
-  }
-
-  async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
-    return closeAndRelease(snowflakeOf(this))
+    return snowflakeOf(this).#layout
   }
 
   toJSON() {
-    const nodeIds = snowflakeOf(this).nodeIds()
-    return { layout: this.#layout.name, nodeIds }
-  }
-
-  [Symbol.for('nodejs.util.inspect.custom')](_depth, options, inspect) {
-    if (!isSnowflake(this)) return this // the prototype
-    return `Snowflake ${inspect(this.toJSON(), options)}`
+    const { name } = snowflakeOf(this).#layout
+    return { layout: name, ...super.toJSON() }
   }
 }
 
 async function initStore(store, secret, mode, options) {
   const layout = layoutIn(options)
-  const maker = layout === undefined ? native : layoutOf(layout)
-  const made = maker.initStore(storeOf(store), secret, mode, options)
+  const made = native.initStore(layout && layoutOf(layout), storeOf(store), secret, mode, options)
   if (layout === undefined) warnIfWeak(secret)
   await made
 }
@@ -548,23 +499,23 @@ class Cloak {
   }
 
   hide(number) {
-    return cloakOf(this).hide(number)
+    return native.hide(cloakOf(this), number)
   }
 
   hideString(number) {
-    return cloakOf(this).hideString(number)
+    return native.hideString(cloakOf(this), number)
   }
 
   hideInPlace(numbers) {
-    if (!cloakOf(this).hideInPlace(numbers)) throw workerIsEnding()
+    if (!native.hideInPlace(cloakOf(this), numbers)) throw workerIsEnding()
   }
 
   reveal(hidden) {
-    return cloakOf(this).reveal(hidden)
+    return native.reveal(cloakOf(this), hidden)
   }
 
   revealInPlace(hidden) {
-    if (!cloakOf(this).revealInPlace(hidden)) throw workerIsEnding()
+    if (!native.revealInPlace(cloakOf(this), hidden)) throw workerIsEnding()
   }
 }
 
@@ -583,7 +534,7 @@ class BoundaryFlake {
   }
 
   constructor(flake) {
-    this.#flake = native.createBoundaryFlake(flake)
+    this.#flake = native.readBoundaryFlake(flake)
     const { unixMs, worker, sequence } = this.#flake
     const date = new Date(Number(unixMs))
     Object.freeze(Object.assign(this, { unixMs, worker: Uint8Array.from(worker), sequence, date }))

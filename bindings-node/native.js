@@ -2,7 +2,7 @@
 
 // Loads the native half, and has what both halves need.
 
-const { isPromise } = require('node:util/types')
+const { isExternal, isPromise } = require('node:util/types')
 
 class RandflakeError extends Error {
   constructor(code, message, retryAfterMs, options) {
@@ -39,10 +39,11 @@ const Shared =
   globalThis.SharedArrayBuffer ??
   new WebAssembly.Memory({ initial: 0, maximum: 0, shared: true }).buffer.constructor
 
-/** What both halves leave numbers on for each other. No script can detach shared memory. */
-const tray = new BigInt64Array(new Shared(16))
+/** Where both halves leave numbers for each other. No script can detach shared memory. */
+const callBuffer = new BigInt64Array(new Shared(16))
 
-const loaded = loadBinding().load(RandflakeError, tray)
+const binding = loadBinding()
+const loaded = binding.load(RandflakeError, callBuffer)
 
 /** Our `RandflakeError`, or that of the realm which was the first in this process or worker. */
 const { RandflakeError: Loaded } = loaded
@@ -66,7 +67,8 @@ function own(made) {
     }
   }
   if (isPromise(made)) return made.then(own, (error) => Promise.reject(ownError(error)))
-  if (typeof made !== 'object' || made === null || ArrayBuffer.isView(made)) return made
+  if (typeof made !== 'object' || made === null) return made
+  if (ArrayBuffer.isView(made) || isExternal(made)) return made
   if (made instanceof Loaded) return ownError(made)
   const copy = Array.isArray(made) ? Array.from(made, own) : {}
   if (!Array.isArray(made)) for (const name of Object.keys(made)) copy[name] = own(made[name])
@@ -77,6 +79,7 @@ function own(made) {
 // it. Other realms, as each file of tests is with jest, have an `Error`, `Object` and `Array` of their
 // own.
 const isOwn = loaded instanceof Object && Loaded.prototype instanceof Error
-const native = isOwn ? loaded : { ...own(loaded), RandflakeError }
+const functions = { ...binding, ...loaded }
+const native = isOwn ? functions : { ...own(functions), RandflakeError }
 
 module.exports = { native }

@@ -1,76 +1,73 @@
-use std::sync::Arc;
+//! What hides and reveals numbers.
 
+use napi_derive::napi;
 use randflake::{Cloak, Id, Result};
 
 use crate::{
-    Module, arguments, generator,
-    raw::{Js, Value},
+    arguments,
+    environment::Environment,
+    ffi::{Js, Outcome, Value, fill_in_place, outcome},
 };
 
-/// Hides the numbers of an array.
-pub(crate) struct Hider(pub(crate) Cloak);
-
-/// Reveals the numbers of an array.
-pub(crate) struct Revealer(pub(crate) Cloak);
-
-/// Makes a cloak: an object with its functions.
-pub(crate) fn create<'call>(
-    _: &Module,
-    js: Js<'call>,
-    [secret, label]: [Value<'call>; 2],
-) -> Result<Value<'call>> {
-    let secret = arguments::secret(secret)?;
-    let cloak = label
-        .read_text(|label| Cloak::new(&secret, label))
-        .ok_or_else(|| arguments::invalid("the label", "a string", label))?;
-    let (hider, revealer) = (Arc::new(Hider(cloak.clone())), Arc::new(Revealer(cloak.clone())));
-    let cloak = Arc::new(cloak);
-    js.object(&[
-        (c"hide", js.function(c"hide", Arc::clone(&cloak), hide)?),
-        (c"hideString", js.function(c"hideString", Arc::clone(&cloak), hide_string)?),
-        (c"hideInPlace", js.function(c"hideInPlace", hider, hide_in_place)?),
-        (c"reveal", js.function(c"reveal", cloak, reveal)?),
-        (c"revealInPlace", js.function(c"revealInPlace", revealer, reveal_in_place)?),
-    ])
+#[napi]
+pub fn create_cloak<'env>(secret: Value<'env>, label: Value<'env>) -> Outcome<Value<'env>> {
+    outcome(|| {
+        let secret = arguments::secret(secret)?;
+        let cloak = label
+            .read_text(|label| Cloak::new(&secret, label))
+            .ok_or_else(|| arguments::invalid("the label", "a string", label))?;
+        label.js().own(cloak)
+    })
 }
 
-fn hide<'call>(cloak: &Cloak, js: Js<'call>, [number]: [Value<'call>; 1]) -> Result<Value<'call>> {
-    js.bigint(cloak.hide(arguments::raw_or_signed(number)?).into())
+pub(crate) fn hide<'call>(
+    _: &Environment,
+    js: Js<'call>,
+    [cloak, number]: [Value<'call>; 2],
+) -> Result<Value<'call>> {
+    js.bigint(cloak.owned::<Cloak>()?.hide(arguments::raw_or_signed(number)?).into())
 }
 
-fn hide_string<'call>(
-    cloak: &Cloak,
+pub(crate) fn hide_string<'call>(
+    _: &Environment,
     js: Js<'call>,
-    [number]: [Value<'call>; 1],
+    [cloak, number]: [Value<'call>; 2],
 ) -> Result<Value<'call>> {
-    let hidden = cloak.hide(arguments::raw_or_signed(number)?);
+    let hidden = cloak.owned::<Cloak>()?.hide(arguments::raw_or_signed(number)?);
     js.latin1(hidden.encode(&mut [0; Id::MAX_TEXT_LENGTH]))
 }
 
-/// Returns true, as `places::generate` does.
-fn hide_in_place<'call>(
-    hider: &Hider,
+pub(crate) fn reveal<'call>(
+    _: &Environment,
     js: Js<'call>,
-    [numbers]: [Value<'call>; 1],
+    [cloak, hidden]: [Value<'call>; 2],
 ) -> Result<Value<'call>> {
-    generator::fill_in_place(hider, numbers)?;
-    js.boolean(true)
+    js.unsigned_bigint(cloak.owned::<Cloak>()?.reveal(arguments::id(hidden)?))
 }
 
-fn reveal<'call>(
-    cloak: &Cloak,
-    js: Js<'call>,
-    [hidden]: [Value<'call>; 1],
-) -> Result<Value<'call>> {
-    js.unsigned_bigint(cloak.reveal(arguments::id(hidden)?))
+/// Returns true, as `environment::generate` does.
+#[napi]
+pub fn hide_in_place(cloak: Value<'_>, numbers: Value<'_>) -> Outcome<bool> {
+    outcome(|| {
+        let cloak = cloak.owned::<Cloak>()?;
+        in_place(numbers, |numbers| cloak.hide_in_place(numbers))
+    })
 }
 
-/// Returns true, as `places::generate` does.
-fn reveal_in_place<'call>(
-    revealer: &Revealer,
-    js: Js<'call>,
-    [hidden]: [Value<'call>; 1],
-) -> Result<Value<'call>> {
-    generator::fill_in_place(revealer, hidden)?;
-    js.boolean(true)
+/// Returns true, as `environment::generate` does.
+#[napi]
+pub fn reveal_in_place(cloak: Value<'_>, hidden: Value<'_>) -> Outcome<bool> {
+    outcome(|| {
+        let cloak = cloak.owned::<Cloak>()?;
+        in_place(hidden, |hidden| cloak.reveal_in_place(hidden))
+    })
+}
+
+fn in_place(numbers: Value<'_>, change: impl FnOnce(&mut [i64]) + Send) -> Result<bool> {
+    let done = fill_in_place(numbers, |numbers| {
+        change(numbers);
+        Ok(())
+    });
+    done.unwrap_or_else(|| Err(arguments::not_ids(numbers)))?;
+    Ok(true)
 }

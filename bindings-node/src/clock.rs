@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use randflake::{Clock, Error, ErrorKind, Result, bindings::unix_nanos};
 
-use crate::raw::{Reference, Value};
+use crate::ffi::{Reference, Value};
 
 /// A clock written in JavaScript. Stays on the thread that made it.
 pub(crate) struct InjectedClock {

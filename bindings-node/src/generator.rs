@@ -1,67 +1,72 @@
+//! The functions of generators, and generators with node ids of their own.
+
 use std::{sync::Arc, time::Duration};
 
 use napi::bindgen_prelude::BigInt64Array;
-use randflake::{Clock, Error, ErrorKind, Id, Layout, Lease, Parts, Randflake, Reach, Result};
-
-use crate::{
-    arguments,
-    clock::InjectedClock,
-    leased::{EnvironmentClock, Leases},
-    places,
-    raw::{Js, Scriptless, Value},
-    threads::Threads,
+use napi_derive::napi;
+use randflake::{
+    Builder, Clock, Error, ErrorKind, Format, Id, Layout, Randflake, Reach, Result, Snowflake,
 };
 
-/// What JavaScript generates with. All kinds have the same functions.
-pub(crate) trait Generator: 'static {
-    /// Makes one id and returns its bits.
-    fn generate(&self) -> Result<i64>;
-    fn fill(&self, ids: Value<'_>) -> Result<()>;
-    /// Checks whether so many ids would be refused, before there is memory for them.
-    fn check_fill(&self, count: usize) -> Result<()>;
-    fn ready_in(&self) -> Result<Duration>;
-    fn node_ids(&self) -> Vec<u32>;
-    fn lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>>;
-    fn extend_lease(&self, end_exclusive: i64) -> Result<()>;
-    fn close(&self);
+use crate::{
+    arguments::{self, Options, set},
+    clock::InjectedClock,
+    environment::{Batches, Environment, Generator, Handle},
+    ffi::{Js, Outcome, Value, fill_by_copy, fill_in_place, outcome, whole_ms},
+    leases::EnvironmentClock,
+};
 
-    /// Returns about how many bytes it takes outside of JavaScript's memory.
-    fn weight(&self) -> usize {
-        size_of_val(self) + size_of::<u32>() * self.node_ids().len()
+const OPTIONS: [&str; 6] =
+    ["layout", "lease", "maxWaitMs", "maxDriftSeconds", "restartSafe", "clock"];
+
+/// An id of either format.
+pub(crate) trait Number {
+    fn bits(self) -> i64;
+}
+
+impl Number for Id {
+    fn bits(self) -> i64 {
+        self.into()
     }
 }
 
-/// A generator whose ids are encrypted.
-pub(crate) trait Encrypting: Generator {
-    fn inspect(&self, id: Id) -> Parts;
-    fn encrypt(&self, raw: u64) -> Id;
-    fn decrypt(&self, id: Id) -> u64;
-}
-
-/// What differs between the machine's clock and one written in JavaScript.
-pub(crate) trait NodeClock<G>: Clock + Sized + 'static {
-    fn fill(flake: &G, ids: Value<'_>) -> Result<()>;
-}
-
-impl<G: Scriptless> NodeClock<G> for EnvironmentClock {
-    fn fill(flake: &G, ids: Value<'_>) -> Result<()> {
-        fill_in_place(flake, ids)
+impl Number for u64 {
+    fn bits(self) -> i64 {
+        self.cast_signed()
     }
 }
 
-impl NodeClock<Randflake<Self>> for InjectedClock {
-    fn fill(flake: &Randflake<Self>, ids: Value<'_>) -> Result<()> {
+/// What differs between the machine's clock and one written in JavaScript, which is a script.
+trait NodeClock: Clock + Sized + 'static {
+    fn fill<F: Format>(flake: &randflake::Generator<F, Self>, ids: Value<'_>)
+    -> Option<Result<()>>;
+}
+
+impl NodeClock for EnvironmentClock {
+    fn fill<F: Format>(
+        flake: &randflake::Generator<F, Self>,
+        ids: Value<'_>,
+    ) -> Option<Result<()>> {
+        fill_in_place(ids, |ids| flake.fill_i64(ids))
+    }
+}
+
+impl NodeClock for InjectedClock {
+    fn fill<F: Format>(
+        flake: &randflake::Generator<F, Self>,
+        ids: Value<'_>,
+    ) -> Option<Result<()>> {
         fill_by_copy(ids, |own| flake.fill_i64(own))
     }
 }
 
-impl<C: NodeClock<Self>> Generator for Randflake<C> {
+impl<F: Format<Id: Number>, C: NodeClock> Generator for randflake::Generator<F, C> {
     #[inline]
     fn generate(&self) -> Result<i64> {
-        self.generate().map(i64::from)
+        self.generate().map(Number::bits)
     }
 
-    fn fill(&self, ids: Value<'_>) -> Result<()> {
+    fn fill(&self, ids: Value<'_>) -> Option<Result<()>> {
         C::fill(self, ids)
     }
 
@@ -78,7 +83,13 @@ impl<C: NodeClock<Self>> Generator for Randflake<C> {
     }
 
     fn lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
-        lease_object(js, self.lease())
+        let Some(lease) = self.lease() else {
+            return js.null();
+        };
+        js.object(&[
+            (c"start", js.convert(lease.start())?),
+            (c"endExclusive", js.convert(lease.end_exclusive())?),
+        ])
     }
 
     fn extend_lease(&self, end_exclusive: i64) -> Result<()> {
@@ -90,273 +101,157 @@ impl<C: NodeClock<Self>> Generator for Randflake<C> {
     }
 }
 
-impl<C: NodeClock<Self>> Encrypting for Randflake<C> {
-    fn inspect(&self, id: Id) -> Parts {
-        self.inspect(id)
+impl<F: Format> Batches for randflake::Generator<F, EnvironmentClock> {
+    fn check_fill(&self, count: usize) -> Result<()> {
+        self.check_fill(count, Reach::Lease)
     }
 
-    fn encrypt(&self, raw: u64) -> Id {
-        self.encrypt(raw)
-    }
-
-    fn decrypt(&self, id: Id) -> u64 {
-        self.decrypt(id)
+    fn fill(&self, ids: &mut [i64]) -> Result<()> {
+        self.fill_i64(ids)
     }
 }
 
-pub(crate) fn fill_in_place(flake: &impl Scriptless, ids: Value<'_>) -> Result<()> {
-    ids.fill(flake).unwrap_or_else(|| Err(arguments::not_ids(ids)))
-}
-
-/// Fills an array while an injected clock is asked. The clock's script could look at the array, or
-/// take it away: it gets to see neither half an answer nor our memory.
-pub(crate) fn fill_by_copy(
-    ids: Value<'_>,
-    fill: impl FnOnce(&mut [i64]) -> Result<()>,
-) -> Result<()> {
-    let invalid = || arguments::not_ids(ids);
-    let mut own = ids.copied::<i64>().ok_or_else(invalid)?;
-    let filled = fill(&mut own); // zeroed if it failed
-    ids.overwrite(&own).ok_or_else(invalid).and(filled)
-}
-
-pub(crate) fn lease_object(js: Js<'_>, lease: Option<Lease>) -> Result<Value<'_>> {
-    match lease {
-        None => js.null(),
-        Some(lease) => js.object(&[
-            (c"start", js.unix_second(lease.start())?),
-            (c"endExclusive", js.unix_second(lease.end_exclusive())?),
-        ]),
-    }
-}
-
-/// Sets on the builder of a generator what its options say.
-macro_rules! configured {
-    ($builder:expr, $options:expr) => {{
-        let (mut builder, options) = ($builder, &$options);
-        if let Some(lease) = options.lease {
-            builder = builder.lease(lease);
-        }
-        if let Some(max_wait) = options.max_wait {
-            builder = builder.max_wait(max_wait);
-        }
-        if let Some(max_drift) = options.max_drift {
-            builder = builder.max_drift(max_drift);
-        }
-        if let Some(restart_safe) = options.restart_safe {
-            builder = builder.restart_safe(restart_safe);
-        }
-        builder
-    }};
-}
-pub(crate) use configured;
-
-/// Makes a generator: an object with its functions.
-pub(crate) fn create<'call>(
-    leases: &Arc<Leases>,
-    js: Js<'call>,
-    [node_ids, secret, options]: [Value<'call>; 3],
-) -> Result<Value<'call>> {
-    let node_ids = arguments::node_ids(node_ids, &Layout::randflake())?;
-    let secret = arguments::secret(secret)?;
-    let options = arguments::options(options, arguments::OPTIONS)?;
-    let builder = configured!(Randflake::builder(&secret).node_ids(node_ids), options);
-    match options.clock {
-        None => {
-            let clock = EnvironmentClock::new(leases);
-            let flake = Arc::new(builder.clock(clock).build()?);
-            let object = functions(js, &flake)?;
-            add_async(js, object, &flake)?;
-            Ok(object)
-        }
-        Some(clock) => functions(js, &Arc::from(builder.clock(clock).build()?)),
-    }
-}
-
-/// Adds the function that works on other threads, for generators that those can use as well.
-pub(crate) fn add_async<'call, G: Scriptless>(
-    js: Js<'call>,
-    object: Value<'call>,
-    flake: &Arc<G>,
-) -> Result<()> {
-    let data = Arc::new((Arc::clone(flake), Arc::<Threads>::default()));
-    let function = js.function(c"generateManyAsync", data, generate_many_async::<G>)?;
-    object.set(c"generateManyAsync", function)
-}
-
-pub(crate) fn functions<'call, G: Encrypting>(
-    js: Js<'call>,
-    flake: &Arc<G>,
-) -> Result<Value<'call>> {
-    let object = generating(js, flake)?;
-    macro_rules! add {
-        ($name:literal, $call:expr) => {
-            object.set($name, js.function($name, Arc::clone(flake), $call)?)?
-        };
-    }
-    add!(c"inspect", inspect::<G>);
-    add!(c"encrypt", encrypt::<G>);
-    add!(c"decrypt", decrypt::<G>);
-    Ok(object)
-}
-
-/// Makes an object with the functions that every generator has.
-pub(crate) fn generating<'call, G: Generator>(
-    js: Js<'call>,
-    flake: &Arc<G>,
-) -> Result<Value<'call>> {
-    macro_rules! function {
-        ($name:literal, $call:expr) => {
-            ($name, js.function($name, Arc::clone(flake), $call)?)
-        };
-    }
-    // The function `place` owns the place: collected with the generator's object, it gives it up.
-    let place = js.environment()?.places.take(js, Arc::clone(flake) as _);
-    #[allow(clippy::arc_with_non_send_sync, reason = "as data of a function; stays on its thread")]
-    let place = Arc::new(place);
-    js.object(&[
-        (c"place", js.function(c"place", place, places::place)?),
-        function!(c"fill", fill::<G>),
-        function!(c"checkFill", check_fill::<G>),
-        function!(c"readyInMs", ready_in_ms::<G>),
-        function!(c"nodeIds", node_ids::<G>),
-        function!(c"lease", lease::<G>),
-        function!(c"extendLease", extend_lease::<G>),
-        function!(c"close", close::<G>),
-    ])
-}
-
-/// Fills an array and returns true, as `places::generate` does.
-fn fill<'call, G: Generator>(
-    flake: &G,
-    js: Js<'call>,
-    [ids]: [Value<'call>; 1],
-) -> Result<Value<'call>> {
-    flake.fill(ids)?;
-    js.boolean(true)
-}
-
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they saturate")]
-fn check_fill<'call, G: Generator>(
-    flake: &G,
-    js: Js<'call>,
-    [count]: [Value<'call>; 1],
-) -> Result<Value<'call>> {
-    flake.check_fill(count.as_number().unwrap_or(0.0) as usize)?;
-    js.undefined()
-}
-
-/// Promises a batch that is made on another thread, in memory that JavaScript gets only afterwards.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they saturate")]
-fn generate_many_async<'call, G: Scriptless>(
-    (flake, threads): &(Arc<G>, Arc<Threads>),
-    js: Js<'call>,
-    [count]: [Value<'call>; 1],
-) -> Result<Value<'call>> {
-    let count = count.as_number().unwrap_or(0.0) as usize;
-    let flake = Arc::clone(flake);
-    let work = move || {
-        flake.check_fill(count)?;
-        let mut ids = Vec::new();
-        ids.try_reserve_exact(count).map_err(|_| {
-            let why = format!("there is no memory for {count} ids; ask for fewer at a time");
-            Error::new(ErrorKind::InvalidArgument, why)
-        })?;
-        ids.resize(count, 0);
-        flake.fill_i64(&mut ids)?;
-        Ok(ids)
-    };
-    js.promise_by(|job| threads.start(job), work, |js, ids| js.convert(BigInt64Array::new(ids)))
-}
-
-fn ready_in_ms<'call, G: Generator>(
-    flake: &G,
-    js: Js<'call>,
-    []: [Value<'call>; 0],
-) -> Result<Value<'call>> {
-    js.number(whole_ms(flake.ready_in()?))
-}
-
-fn inspect<'call, G: Encrypting>(
-    flake: &G,
-    js: Js<'call>,
-    [id, parts]: [Value<'call>; 2],
-) -> Result<Value<'call>> {
-    write_parts(flake.inspect(arguments::id(id)?), parts)?;
-    js.undefined()
-}
-
-fn encrypt<'call, G: Encrypting>(
-    flake: &G,
-    js: Js<'call>,
-    [raw]: [Value<'call>; 1],
-) -> Result<Value<'call>> {
-    js.bigint(flake.encrypt(arguments::raw(raw)?).into())
-}
-
-fn decrypt<'call, G: Encrypting>(
-    flake: &G,
-    js: Js<'call>,
-    [id]: [Value<'call>; 1],
-) -> Result<Value<'call>> {
-    js.unsigned_bigint(flake.decrypt(arguments::id(id)?))
-}
-
-fn node_ids<'call, G: Generator>(
-    flake: &G,
-    js: Js<'call>,
-    []: [Value<'call>; 0],
-) -> Result<Value<'call>> {
-    numbers(js, &flake.node_ids())
-}
-
-fn lease<'call, G: Generator>(
-    flake: &G,
-    js: Js<'call>,
-    []: [Value<'call>; 0],
-) -> Result<Value<'call>> {
-    flake.lease(js)
-}
-
-fn extend_lease<'call, G: Generator>(
-    flake: &G,
-    js: Js<'call>,
-    [end_exclusive]: [Value<'call>; 1],
-) -> Result<Value<'call>> {
-    flake.extend_lease(arguments::lease_second(end_exclusive)?)?;
-    js.undefined()
-}
-
-fn close<'call, G: Generator>(
-    flake: &G,
-    js: Js<'call>,
-    []: [Value<'call>; 0],
-) -> Result<Value<'call>> {
-    flake.close();
-    js.undefined()
-}
-
-/// Makes an array of node ids.
-pub(crate) fn numbers<'call>(js: Js<'call>, node_ids: &[u32]) -> Result<Value<'call>> {
-    let numbers = node_ids.iter().map(|&node_id| js.number(node_id.into()));
-    js.array(&numbers.collect::<Result<Vec<_>>>()?)
-}
-
-/// Writes the parts of an id into a `Float64Array`, of which `index.js` makes an object: that
-/// takes a fifth of the time that making one here does.
-#[allow(clippy::cast_precision_loss, reason = "unix seconds are far below 2^53")]
-pub(crate) fn write_parts(parts: Parts, room: Value<'_>) -> Result<()> {
-    write_numbers([parts.timestamp as f64, parts.node_id.into(), parts.sequence.into()], room)
-}
-
-pub(crate) fn write_numbers(parts: [f64; 3], room: Value<'_>) -> Result<()> {
-    room.overwrite(&parts).ok_or_else(|| {
-        Error::new(ErrorKind::Internal, "the parts of an id go into a Float64Array of three")
+/// Makes a Randflake.
+#[napi]
+pub fn create_generator<'env>(
+    node_ids: Value<'env>,
+    secret: Value<'env>,
+    options: Value<'env>,
+) -> Outcome<Value<'env>> {
+    outcome(|| {
+        let node_ids = arguments::node_ids(node_ids, &Layout::randflake())?;
+        let builder = Randflake::builder(&arguments::secret(secret)?).node_ids(node_ids);
+        build(builder, Options::new(options, &OPTIONS[1..])?, options.js())
     })
 }
 
-/// Returns the fewest whole milliseconds that are not shorter than `duration`.
-#[allow(clippy::cast_precision_loss, reason = "waits are far below 2^53 ms")]
-pub(crate) fn whole_ms(duration: Duration) -> f64 {
-    duration.as_nanos().div_ceil(1_000_000) as f64
+/// Makes a Snowflake of a layout.
+#[napi]
+pub fn create_snowflake<'env>(
+    layout: Value<'env>,
+    node_ids: Value<'env>,
+    options: Value<'env>,
+) -> Outcome<Value<'env>> {
+    outcome(|| {
+        let layout = *layout.owned::<Layout>()?;
+        // A layout without node ids leaves nothing to choose.
+        let node_ids = if layout.node_bits() == 0 && node_ids.is_undefined() {
+            Vec::new()
+        } else {
+            arguments::node_ids(node_ids, &layout)?
+        };
+        let builder = Snowflake::builder(layout).node_ids(node_ids);
+        build(builder, Options::new(options, &OPTIONS)?, options.js())
+    })
+}
+
+fn build<'call, F: Format<Id: Number>>(
+    builder: Builder<F>,
+    options: Options<'call>,
+    js: Js<'call>,
+) -> Result<Value<'call>> {
+    let builder = set!(
+        builder,
+        lease: options.lease()?,
+        max_wait: options.milliseconds(c"maxWaitMs")?,
+        max_drift: options.whole(c"maxDriftSeconds", "seconds")?,
+        restart_safe: options.boolean(c"restartSafe")?,
+    );
+    match options.get(c"clock")? {
+        None => {
+            let clock = EnvironmentClock::new(&js.state::<Environment>()?.leases);
+            let flake = Arc::new(builder.clock(clock).build()?);
+            Handle::object(js, Arc::clone(&flake) as _, Some(flake))
+        }
+        Some(clock) => {
+            let flake = builder.clock(InjectedClock::new(clock)?).build()?;
+            Handle::object(js, Arc::from(flake), None)
+        }
+    }
+}
+
+/// Fills an array and returns true, as `environment::generate` does.
+pub(crate) fn fill<'call>(
+    _: &Environment,
+    js: Js<'call>,
+    [flake, ids]: [Value<'call>; 2],
+) -> Result<Value<'call>> {
+    let filled = flake.owned::<Handle>()?.generator.fill(ids);
+    filled.unwrap_or_else(|| Err(arguments::not_ids(ids)))?;
+    js.boolean(true)
+}
+
+#[napi]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they saturate")]
+pub fn check_fill(flake: Value<'_>, count: f64) -> Outcome<()> {
+    outcome(|| flake.owned::<Handle>()?.generator.check_fill(count as usize))
+}
+
+/// Promises a batch that another thread makes, in memory that JavaScript gets only afterwards;
+/// undefined where only this thread can make it.
+#[napi]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they saturate")]
+pub fn generate_many_async(flake: Value<'_>, count: f64) -> Outcome<Value<'_>> {
+    outcome(|| {
+        let (js, handle, count) = (flake.js(), flake.owned::<Handle>()?, count as usize);
+        let Some(batches) = handle.batches.clone() else {
+            return js.undefined();
+        };
+        let work = move || {
+            batches.check_fill(count)?;
+            let mut ids = Vec::new();
+            ids.try_reserve_exact(count).map_err(|_| {
+                let why = format!("there is no memory for {count} ids; ask for fewer at a time");
+                Error::new(ErrorKind::InvalidArgument, why)
+            })?;
+            ids.resize(count, 0);
+            batches.fill(&mut ids)?;
+            Ok(BigInt64Array::new(ids))
+        };
+        js.promise(|job| handle.threads.start(job), work, |js, done| js.convert(done))
+    })
+}
+
+#[napi]
+pub fn ready_in_ms(flake: Value<'_>) -> Outcome<f64> {
+    outcome(|| flake.owned::<Handle>()?.generator.ready_in().map(whole_ms))
+}
+
+/// Returns the index of a generator in the table of its environment.
+#[napi]
+#[allow(clippy::cast_precision_loss, reason = "far below 2^53")]
+pub fn generator_index(flake: Value<'_>) -> Outcome<f64> {
+    outcome(|| Ok(flake.owned::<Handle>()?.index as f64))
+}
+
+#[napi]
+pub fn node_ids(flake: Value<'_>) -> Outcome<Vec<u32>> {
+    outcome(|| Ok(flake.owned::<Handle>()?.generator.node_ids()))
+}
+
+#[napi]
+pub fn lease_of(flake: Value<'_>) -> Outcome<Value<'_>> {
+    outcome(|| flake.owned::<Handle>()?.generator.lease(flake.js()))
+}
+
+#[napi]
+pub fn extend_lease(flake: Value<'_>, end_exclusive: Value<'_>) -> Outcome<()> {
+    outcome(|| {
+        let end_exclusive = arguments::lease_second(end_exclusive)?;
+        flake.owned::<Handle>()?.generator.extend_lease(end_exclusive)
+    })
+}
+
+#[napi]
+pub fn close(flake: Value<'_>) -> Outcome<()> {
+    outcome(|| {
+        flake.owned::<Handle>()?.generator.close();
+        Ok(())
+    })
+}
+
+/// Promises that the leased node ids of a closed generator were given back.
+#[napi]
+pub fn released(flake: Value<'_>) -> Outcome<Value<'_>> {
+    outcome(|| flake.owned::<Handle>()?.generator.released(flake.js()))
 }

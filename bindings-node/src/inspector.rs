@@ -1,65 +1,67 @@
-use std::sync::Arc;
+//! What reads the ids of a secret.
 
 use napi::bindgen_prelude::{BigInt64Array, Uint32Array};
-use randflake::{Inspector, Result};
+use napi_derive::napi;
+use randflake::{Error, ErrorKind, Inspector, Result};
 
 use crate::{
-    Module, arguments, generator,
-    raw::{Js, Value},
+    arguments,
+    environment::Environment,
+    ffi::{Js, Outcome, Value, copied, outcome, overwrite},
 };
 
-/// Makes an inspector: an object with its functions.
-pub(crate) fn create<'call>(
-    _: &Module,
-    js: Js<'call>,
-    [secret]: [Value<'call>; 1],
-) -> Result<Value<'call>> {
-    let inspector = Arc::new(Inspector::new(&arguments::secret(secret)?));
-    js.object(&[
-        (c"inspect", js.function(c"inspect", Arc::clone(&inspector), inspect)?),
-        (c"inspectMany", js.function(c"inspectMany", Arc::clone(&inspector), inspect_many)?),
-        (c"encrypt", js.function(c"encrypt", Arc::clone(&inspector), encrypt)?),
-        (c"decrypt", js.function(c"decrypt", inspector, decrypt)?),
-    ])
+#[napi]
+pub fn create_inspector(secret: Value<'_>) -> Outcome<Value<'_>> {
+    outcome(|| secret.js().own(Inspector::new(&arguments::secret(secret)?)))
 }
 
-fn inspect<'call>(
-    inspector: &Inspector,
+#[allow(clippy::cast_precision_loss, reason = "unix seconds are far below 2^53")]
+pub(crate) fn inspect<'call>(
+    _: &Environment,
     js: Js<'call>,
-    [id, parts]: [Value<'call>; 2],
+    [inspector, id, parts]: [Value<'call>; 3],
 ) -> Result<Value<'call>> {
-    generator::write_parts(inspector.inspect(arguments::id(id)?), parts)?;
+    let read = inspector.owned::<Inspector>()?.inspect(arguments::id(id)?);
+    write_parts([read.timestamp as f64, read.node_id.into(), read.sequence.into()], parts)?;
     js.undefined()
 }
 
-fn inspect_many<'call>(
-    inspector: &Inspector,
-    js: Js<'call>,
-    [ids]: [Value<'call>; 1],
-) -> Result<Value<'call>> {
-    let ids = ids.copied::<i64>().ok_or_else(|| arguments::not_ids(ids))?;
-    let mut timestamps = vec![0; ids.len()];
-    let (mut node_ids, mut sequences) = (vec![0; ids.len()], vec![0; ids.len()]);
-    inspector.inspect_many(&ids, &mut timestamps, &mut node_ids, &mut sequences);
-    js.object(&[
-        (c"timestamp", js.convert(BigInt64Array::new(timestamps))?),
-        (c"nodeId", js.convert(Uint32Array::new(node_ids))?),
-        (c"sequence", js.convert(Uint32Array::new(sequences))?),
-    ])
+/// Writes the parts of an id into a `Float64Array`, of which `index.js` makes an object: that
+/// takes a fifth of the time that making one here does.
+pub(crate) fn write_parts(parts: [f64; 3], room: Value<'_>) -> Result<()> {
+    overwrite(room, &parts).ok_or_else(|| {
+        Error::new(ErrorKind::Internal, "the parts of an id go into a Float64Array of three")
+    })
 }
 
-fn encrypt<'call>(
-    inspector: &Inspector,
+pub(crate) fn encrypt<'call>(
+    _: &Environment,
     js: Js<'call>,
-    [raw]: [Value<'call>; 1],
+    [inspector, raw]: [Value<'call>; 2],
 ) -> Result<Value<'call>> {
-    js.bigint(inspector.encrypt(arguments::raw(raw)?).into())
+    js.bigint(inspector.owned::<Inspector>()?.encrypt(arguments::raw(raw)?).into())
 }
 
-fn decrypt<'call>(
-    inspector: &Inspector,
+pub(crate) fn decrypt<'call>(
+    _: &Environment,
     js: Js<'call>,
-    [id]: [Value<'call>; 1],
+    [inspector, id]: [Value<'call>; 2],
 ) -> Result<Value<'call>> {
-    js.unsigned_bigint(inspector.decrypt(arguments::id(id)?))
+    js.unsigned_bigint(inspector.owned::<Inspector>()?.decrypt(arguments::id(id)?))
+}
+
+#[napi]
+pub fn inspect_many<'env>(inspector: Value<'env>, ids: Value<'env>) -> Outcome<Value<'env>> {
+    outcome(|| {
+        let (js, inspector) = (ids.js(), inspector.owned::<Inspector>()?);
+        let ids = copied::<i64>(ids).ok_or_else(|| arguments::not_ids(ids))?;
+        let mut timestamps = vec![0; ids.len()];
+        let (mut node_ids, mut sequences) = (vec![0; ids.len()], vec![0; ids.len()]);
+        inspector.inspect_many(&ids, &mut timestamps, &mut node_ids, &mut sequences);
+        js.object(&[
+            (c"timestamp", js.convert(BigInt64Array::new(timestamps))?),
+            (c"nodeId", js.convert(Uint32Array::new(node_ids))?),
+            (c"sequence", js.convert(Uint32Array::new(sequences))?),
+        ])
+    })
 }

@@ -1,91 +1,63 @@
-use std::sync::Arc;
+//! Layouts of the Snowflake family.
 
-use randflake::{Error, ErrorKind, Field, Layout, RawParts, Result, Sequence, bindings};
+use napi_derive::napi;
+use randflake::{Error, ErrorKind, Field, Layout, Result, Sequence, bindings};
 
 use crate::{
-    arguments, client, generator,
-    leased::{self, Leases},
-    raw::{Js, Value},
-    snowflake,
+    arguments::{self, Options, set},
+    environment::Environment,
+    ffi::{Js, Outcome, Value, outcome},
+    inspector::write_parts,
 };
 
 /// The last unix millisecond that JavaScript has a date for.
 const LAST_DATE_MS: i64 = 8_640_000_000_000_000;
 
-const NAMES: &[&str] = &["fields", "tickMs", "epochMs", "sequence", "unsigned", "nodeSplit"];
+const NAMES: [&str; 6] = ["fields", "tickMs", "epochMs", "sequence", "unsigned", "nodeSplit"];
 
-/// Makes a layout: an object with its functions and, by themselves, its properties.
-pub(crate) fn create<'call>(
-    leases: &Arc<Leases>,
-    js: Js<'call>,
-    [described]: [Value<'call>; 1],
-) -> Result<Value<'call>> {
-    object(js, layout(described)?, leases)
-}
-
-fn object<'call>(js: Js<'call>, layout: Layout, leases: &Arc<Leases>) -> Result<Value<'call>> {
-    let properties = properties(js, &layout)?;
-    let with_leases = Arc::new((layout, Arc::clone(leases)));
-    let layout = Arc::new(layout);
-    macro_rules! function_with_leases {
-        ($name:literal, $call:expr) => {
-            ($name, js.function($name, Arc::clone(&with_leases), $call)?)
-        };
-    }
-    macro_rules! function {
-        ($name:literal, $call:expr) => {
-            ($name, js.function($name, Arc::clone(&layout), $call)?)
-        };
-    }
-    js.object(&[
-        (c"properties", properties),
-        function_with_leases!(c"createSnowflake", snowflake::create),
-        function!(c"inspect", inspect),
-        function!(c"pack", pack),
-        function!(c"firstIdAt", first_id_at),
-        function!(c"lastIdAt", last_id_at),
-        function!(c"joinNode", join_node),
-        function!(c"splitNode", split_node),
-        function_with_leases!(c"withSequence", with_sequence),
-        function_with_leases!(c"leaseSnowflake", leased::create_snowflake),
-        function_with_leases!(c"initStore", client::init_layout),
-        function!(c"warning", warning),
-    ])
-}
-
-#[allow(clippy::cast_precision_loss, reason = "checked to be times of dates, or small")]
-fn properties<'call>(js: Js<'call>, layout: &Layout) -> Result<Value<'call>> {
-    if layout.ends_at() > LAST_DATE_MS {
-        return Err(Error::invalid_argument(format!(
-            "a layout must end before the last date of JavaScript, {LAST_DATE_MS} unix \
-             milliseconds, got {}; use fewer bits for the time, or shorter ticks",
-            layout.ends_at()
-        )));
-    }
-    let sequence = match layout.sequence() {
-        Sequence::Zero => js.text("zero")?,
-        Sequence::Continuing => js.text("continuing")?,
-        Sequence::Random(starts) => {
-            js.array(&[js.text("random")?, js.number(starts.into())?])?.freeze()?
+/// Makes a layout.
+#[napi]
+pub fn create_layout(described: Value<'_>) -> Outcome<Value<'_>> {
+    outcome(|| {
+        let layout = layout(described)?;
+        if layout.ends_at() > LAST_DATE_MS {
+            return Err(Error::invalid_argument(format!(
+                "a layout must end before the last date of JavaScript, {LAST_DATE_MS} unix \
+                 milliseconds, got {}; use fewer bits for the time, or shorter ticks",
+                layout.ends_at()
+            )));
         }
-    };
-    js.object(&[
-        (c"name", js.text(layout.name())?),
-        (c"timeBits", js.number(layout.time_bits().into())?),
-        (c"nodeBits", js.number(layout.node_bits().into())?),
-        (c"sequenceBits", js.number(layout.sequence_bits().into())?),
-        (c"tickMs", js.number(layout.tick_ms().into())?),
-        (c"epochMs", js.number(layout.epoch_ms() as f64)?),
-        (c"sequence", sequence),
-        (c"unsigned", js.boolean(layout.is_unsigned())?),
-        (c"maxNodeId", js.number(layout.max_node_id().into())?),
-        (c"maxSequence", js.number(layout.max_sequence().into())?),
-        (c"endsAt", js.number(layout.ends_at() as f64)?),
-        (
-            c"negativeFrom",
-            layout.negative_from().map_or_else(|| js.null(), |ms| js.number(ms as f64))?,
-        ),
-    ])
+        described.js().own(layout)
+    })
+}
+
+/// Returns the properties that users see.
+#[napi]
+pub fn layout_properties(layout: Value<'_>) -> Outcome<Value<'_>> {
+    outcome(|| {
+        let (js, layout) = (layout.js(), layout.owned::<Layout>()?);
+        let sequence = match layout.sequence() {
+            Sequence::Zero => js.convert("zero")?,
+            Sequence::Continuing => js.convert("continuing")?,
+            Sequence::Random(starts) => {
+                js.convert(vec![js.convert("random")?, js.convert(starts)?])?.freeze()?
+            }
+        };
+        js.object(&[
+            (c"name", js.convert(layout.name())?),
+            (c"timeBits", js.convert(layout.time_bits())?),
+            (c"nodeBits", js.convert(layout.node_bits())?),
+            (c"sequenceBits", js.convert(layout.sequence_bits())?),
+            (c"tickMs", js.convert(layout.tick_ms())?),
+            (c"epochMs", js.convert(layout.epoch_ms())?),
+            (c"sequence", sequence),
+            (c"unsigned", js.convert(layout.is_unsigned())?),
+            (c"maxNodeId", js.convert(layout.max_node_id())?),
+            (c"maxSequence", js.convert(layout.max_sequence())?),
+            (c"endsAt", js.convert(layout.ends_at())?),
+            (c"negativeFrom", js.convert(layout.negative_from())?),
+        ])
+    })
 }
 
 /// Takes the name of a preset, or what describes another layout.
@@ -97,25 +69,15 @@ fn layout(value: Value<'_>) -> Result<Layout> {
         let form = format!("the name of a preset or an object with {}", NAMES.join(", "));
         return Err(arguments::invalid("a layout", &form, value));
     }
-    arguments::check_names(value, "a layout", NAMES, ErrorKind::InvalidArgument)?;
-    let mut custom =
-        Layout::custom(value.get(c"fields")?.map(fields).transpose()?.unwrap_or_default());
-    if let Some(tick_ms) = arguments::whole(value, c"tickMs", "milliseconds")? {
-        custom = custom.tick_ms(tick_ms);
-    }
-    if let Some(epoch_ms) = value.get(c"epochMs")? {
-        let form = "whole unix milliseconds";
-        let whole = arguments::integer(epoch_ms);
-        custom =
-            custom.epoch_ms(whole.ok_or_else(|| arguments::invalid("epochMs", form, epoch_ms))?);
-    }
-    if let Some(starts) = value.get(c"sequence")? {
-        custom = custom.sequence(sequence(starts)?);
-    }
-    if let Some(unsigned) = arguments::boolean(value, c"unsigned")? {
-        custom = custom.unsigned(unsigned);
-    }
-    if let Some(split) = value.get(c"nodeSplit")? {
+    let options = Options::required(value, "a layout", &NAMES, ErrorKind::InvalidArgument)?;
+    let mut custom = set!(
+        Layout::custom(options.get(c"fields")?.map(fields).transpose()?.unwrap_or_default()),
+        tick_ms: options.whole(c"tickMs", "milliseconds")?,
+        epoch_ms: options.read(c"epochMs", "whole unix milliseconds", arguments::integer)?,
+        sequence: options.get(c"sequence")?.map(sequence).transpose()?,
+        unsigned: options.boolean(c"unsigned")?,
+    );
+    if let Some(split) = options.get(c"nodeSplit")? {
         let form = "a pair of widths in bits: [datacenter, worker]";
         let parts = pair(split, "nodeSplit", form)?;
         let bits = parts.map(arguments::as_u32);
@@ -173,92 +135,86 @@ fn pair<'call>(value: Value<'call>, name: &str, form: &str) -> Result<[Value<'ca
     both.try_into().map_err(|_| invalid())
 }
 
+/// The same as `inspector::inspect`, for the ids of a layout.
+#[allow(clippy::cast_precision_loss, reason = "`create_layout` checked that dates can hold it")]
+pub(crate) fn inspect_raw<'call>(
+    _: &Environment,
+    js: Js<'call>,
+    [layout, id, parts]: [Value<'call>; 3],
+) -> Result<Value<'call>> {
+    let read = layout.owned::<Layout>()?.inspect(arguments::raw_or_signed(id)?)?;
+    write_parts([read.unix_ms as f64, read.node_id.into(), read.sequence.into()], parts)?;
+    js.undefined()
+}
+
+#[napi]
+pub fn pack<'env>(
+    layout: Value<'env>,
+    time: Value<'env>,
+    node_id: Value<'env>,
+    sequence: Value<'env>,
+) -> Outcome<Value<'env>> {
+    outcome(|| {
+        let (js, layout) = (layout.js(), layout.owned::<Layout>()?);
+        let whole = arguments::as_u32(sequence).ok_or_else(|| {
+            let form = format!("a whole number, 0 to {}", layout.max_sequence());
+            arguments::invalid("the sequence", &form, sequence)
+        })?;
+        js.unsigned_bigint(layout.pack(
+            unix_ms(time)?,
+            arguments::node_id(node_id, layout)?,
+            whole,
+        )?)
+    })
+}
+
+#[napi]
+pub fn first_id_at<'env>(layout: Value<'env>, time: Value<'env>) -> Outcome<Value<'env>> {
+    outcome(|| layout.js().unsigned_bigint(layout.owned::<Layout>()?.first_id_at(unix_ms(time)?)?))
+}
+
+#[napi]
+pub fn last_id_at<'env>(layout: Value<'env>, time: Value<'env>) -> Outcome<Value<'env>> {
+    outcome(|| layout.js().unsigned_bigint(layout.owned::<Layout>()?.last_id_at(unix_ms(time)?)?))
+}
+
 fn unix_ms(value: Value<'_>) -> Result<i64> {
     let form = "a valid Date or whole unix milliseconds";
     arguments::integer(value).ok_or_else(|| arguments::invalid("a time", form, value))
 }
 
-fn inspect<'call>(
-    layout: &Layout,
-    js: Js<'call>,
-    [id, parts]: [Value<'call>; 2],
-) -> Result<Value<'call>> {
-    write_parts(layout.inspect(arguments::raw_or_signed(id)?)?, parts)?;
-    js.undefined()
+#[napi]
+pub fn join_node(layout: Value<'_>, datacenter: Value<'_>, worker: Value<'_>) -> Outcome<u32> {
+    outcome(|| {
+        let layout = layout.owned::<Layout>()?;
+        let datacenter = arguments::node_id(datacenter, layout)?;
+        layout.join_node(datacenter, arguments::node_id(worker, layout)?)
+    })
 }
 
-#[allow(clippy::cast_precision_loss, reason = "`properties` checked that dates can tell it")]
-pub(crate) fn write_parts(parts: RawParts, room: Value<'_>) -> Result<()> {
-    generator::write_numbers(
-        [parts.unix_ms as f64, parts.node_id.into(), parts.sequence.into()],
-        room,
-    )
+/// Returns the datacenter and the worker of a node id; null where node ids have no such parts.
+#[napi]
+pub fn split_node(layout: Value<'_>, node_id: Value<'_>) -> Outcome<Option<Vec<u32>>> {
+    outcome(|| {
+        let layout = layout.owned::<Layout>()?;
+        let whole = arguments::node_id(node_id, layout)?;
+        if whole > layout.max_node_id() {
+            return Err(bindings::invalid_node(layout, whole));
+        }
+        Ok(layout.split_node(whole).map(|(datacenter, worker)| vec![datacenter, worker]))
+    })
 }
 
-fn pack<'call>(
-    layout: &Layout,
-    js: Js<'call>,
-    [time, node_id, sequence]: [Value<'call>; 3],
-) -> Result<Value<'call>> {
-    let whole = arguments::as_u32(sequence).ok_or_else(|| {
-        let form = format!("a whole number, 0 to {}", layout.max_sequence());
-        arguments::invalid("the sequence", &form, sequence)
-    })?;
-    js.unsigned_bigint(layout.pack(unix_ms(time)?, arguments::node_id(node_id, layout)?, whole)?)
+#[napi]
+pub fn with_sequence<'env>(layout: Value<'env>, starts: Value<'env>) -> Outcome<Value<'env>> {
+    outcome(|| {
+        let changed = layout.owned::<Layout>()?.with_sequence(sequence(starts)?)?;
+        layout.js().own(changed)
+    })
 }
 
-fn first_id_at<'call>(
-    layout: &Layout,
-    js: Js<'call>,
-    [time]: [Value<'call>; 1],
-) -> Result<Value<'call>> {
-    js.unsigned_bigint(layout.first_id_at(unix_ms(time)?)?)
-}
-
-fn last_id_at<'call>(
-    layout: &Layout,
-    js: Js<'call>,
-    [time]: [Value<'call>; 1],
-) -> Result<Value<'call>> {
-    js.unsigned_bigint(layout.last_id_at(unix_ms(time)?)?)
-}
-
-fn join_node<'call>(
-    layout: &Layout,
-    js: Js<'call>,
-    parts: [Value<'call>; 2],
-) -> Result<Value<'call>> {
-    let part = |value: Value<'_>| {
-        arguments::as_u32(value).ok_or_else(|| bindings::invalid_node(&layout, value.description()))
-    };
-    let [datacenter, worker] = parts;
-    js.number(layout.join_node(part(datacenter)?, part(worker)?)?.into())
-}
-
-fn split_node<'call>(
-    layout: &Layout,
-    js: Js<'call>,
-    [node_id]: [Value<'call>; 1],
-) -> Result<Value<'call>> {
-    let whole = arguments::node_id(node_id, layout)?;
-    if whole > layout.max_node_id() {
-        return Err(bindings::invalid_node(&layout, whole));
-    }
-    match layout.split_node(whole) {
-        None => js.null(),
-        Some((datacenter, worker)) => generator::numbers(js, &[datacenter, worker]),
-    }
-}
-
-fn with_sequence<'call>(
-    (layout, leases): &(Layout, Arc<Leases>),
-    js: Js<'call>,
-    [starts]: [Value<'call>; 1],
-) -> Result<Value<'call>> {
-    object(js, layout.with_sequence(sequence(starts)?)?, leases)
-}
-
-/// Returns what to warn of, or undefined.
-fn warning<'call>(layout: &Layout, js: Js<'call>, []: [Value<'call>; 0]) -> Result<Value<'call>> {
-    layout.warning().map_or_else(|| js.undefined(), |warning| js.text(&warning))
+/// Returns what to warn of, or null.
+#[napi]
+pub fn layout_warning(layout: Value<'_>) -> Outcome<Option<String>> {
+    outcome(|| Ok(layout.owned::<Layout>()?.warning()))
 }

@@ -1,79 +1,58 @@
-//! Generators with leased node ids, which end with their environment: the main thread's or a
-//! worker's.
+//! Generators with leased node ids.
 
-use std::{
-    convert::Infallible,
-    mem,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        mpsc::{self, Receiver, Sender},
-    },
-    thread,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use randflake::{
-    Clock, Encrypted, Error, ErrorKind, Format, Id, Layout, Parts, Plain, RawParts, Reach, Result,
-    SystemClock,
-};
-use randflake_leases::{LeaseStatus, Leased, LeasedBuilder, LeasedFormat, Location};
+use napi_derive::napi;
+use randflake::{Error, ErrorKind, Format, Layout, Reach, Result};
+use randflake_leases::{LeaseStatus, LeasedBuilder, LeasedFormat, Location};
 
 use crate::{
-    arguments::{self, Store},
-    client,
-    generator::{self, Encrypting, Generator, fill_in_place, numbers},
-    raw::{Js, Value},
-    snowflake::{self, Reading},
+    arguments::{self, Options, set},
+    environment::{Batches, Environment, Generator, Handle},
+    ffi::{Js, Outcome, Value, fill_in_place, outcome},
+    generator::Number,
+    leases::EnvironmentClock,
+    stores::Store,
+    threads,
 };
 
-/// How long the end of an environment waits for the store.
-const PATIENCE: Duration = Duration::from_secs(5);
+const OPTIONS: [&str; 10] = [
+    "layout",
+    "nodeCount",
+    "ttlSeconds",
+    "maxSkewSeconds",
+    "namespace",
+    "acquireTimeoutMs",
+    "maxWaitMs",
+    "maxDriftSeconds",
+    "create",
+    "allowWeakStore",
+];
 
-/// How often a wait looks whether its environment has ended.
-pub(crate) const LONGEST_SLICE: Duration = Duration::from_millis(50);
+type Leased<F> = randflake_leases::Leased<F, EnvironmentClock>;
 
-/// What a generator generates.
-pub(crate) trait Number {
-    fn bits(self) -> i64;
-}
-
-impl Number for Id {
-    fn bits(self) -> i64 {
-        self.into()
-    }
-}
-
-impl Number for u64 {
-    fn bits(self) -> i64 {
-        self.cast_signed()
-    }
-}
-
-/// A generator that, once collected, gives its node ids back without anybody waiting.
-pub(crate) struct Kept<F: Format> {
-    pub(crate) leased: Arc<Leased<F, EnvironmentClock>>,
-    /// Where the JavaScript thread runs the client of the store: what waits there for a lease keeps
-    /// the lease from coming.
+/// A generator that gives its node ids back in the background once JavaScript has collected it.
+struct Collected<F: Format> {
+    leased: Arc<Leased<F>>,
+    /// Whether the JavaScript thread runs the client of the store: a call that waits there for a
+    /// lease keeps the lease from coming.
     leases_here: bool,
 }
 
-impl<F: Format> Kept<F> {
+impl<F: Format> Collected<F> {
     /// Returns how far a batch may reach that is made on the JavaScript thread.
-    pub(crate) fn reach_here(&self) -> Reach {
+    fn reach_here(&self) -> Reach {
         if self.leases_here { Reach::Lease } else { Reach::Renewals }
     }
 
-    /// Asks the generator for a batch on the JavaScript thread; asks again where something could be done there
-    /// about its error.
+    /// Calls the generator on the JavaScript thread, and once more where an error can be recovered
+    /// from there.
     #[inline]
-    pub(crate) fn ask<T>(
-        &self,
-        mut ask: impl FnMut(&Leased<F, EnvironmentClock>) -> Result<T>,
-    ) -> Result<T> {
+    fn call<T>(&self, mut call: impl FnMut(&Leased<F>) -> Result<T>) -> Result<T> {
         let mut recovered = false;
         // A loop, because the compiler merges a call into its caller only where it is written once.
         loop {
-            match ask(&self.leased) {
+            match call(&self.leased) {
                 Ok(answer) => return Ok(answer),
                 Err(error) if recovered || self.leases_here => {
                     return Err(self.leased.explain(error));
@@ -85,266 +64,13 @@ impl<F: Format> Kept<F> {
     }
 }
 
-impl<F: Format> Drop for Kept<F> {
+impl<F: Format> Drop for Collected<F> {
     fn drop(&mut self) {
         self.leased.stop();
     }
 }
 
-/// What is leased in an environment.
-pub(crate) struct Leases(Mutex<Desk>);
-
-struct Desk {
-    /// Also those that were collected, until the store knows.
-    held: Vec<Arc<dyn Ending>>,
-    /// None once the environment has ended. Each thread that asks the store for something has one
-    /// of the senders: they are all gone when all is done.
-    open: Option<(Sender<Infallible>, Receiver<Infallible>)>,
-}
-
-/// A leased generator, whatever it generates.
-trait Ending: Send + Sync {
-    fn stop(&self);
-    fn close(&self);
-    fn is_ended(&self) -> bool;
-}
-
-impl<F: Format> Ending for Leased<F, EnvironmentClock> {
-    fn stop(&self) {
-        self.stop();
-    }
-
-    fn close(&self) {
-        self.close();
-    }
-
-    fn is_ended(&self) -> bool {
-        self.is_ended()
-    }
-}
-
-impl Default for Leases {
-    fn default() -> Self {
-        Self(Mutex::new(Desk { held: Vec::new(), open: Some(mpsc::channel()) }))
-    }
-}
-
-impl Leases {
-    /// Ends all generators, gives their node ids back and waits for that, for some seconds at
-    /// most. What is being acquired is given up, or given back.
-    pub(crate) fn end(&self) {
-        let mut desk = self.lock();
-        let Some((asking, done)) = desk.open.take() else { return };
-        let held = mem::take(&mut desk.held);
-        drop(desk);
-        for leased in &held {
-            leased.stop(); // all at once
-        }
-        // Each close waits by itself, and all together may not wait longer than one.
-        let wait = move || {
-            let _until_done = asking;
-            for leased in held {
-                leased.close();
-            }
-        };
-        if thread::Builder::new().spawn(wait).is_ok() {
-            let _ = done.recv_timeout(PATIENCE);
-        }
-    }
-
-    /// Returns whether the environment has ended: no JavaScript runs any more.
-    pub(crate) fn is_over(&self) -> bool {
-        self.lock().open.is_none()
-    }
-
-    /// Takes a generator in, so that it ends with the environment.
-    fn keep<F: Format>(
-        &self,
-        leased: Leased<F, EnvironmentClock>,
-        leases_here: bool,
-    ) -> Result<Kept<F>> {
-        let mut desk = self.lock();
-        if desk.open.is_none() {
-            drop(desk);
-            leased.close();
-            return Err(ended());
-        }
-        let leased = Arc::new(leased);
-        desk.held.retain(|other| !other.is_ended());
-        desk.held.push(Arc::clone(&leased) as _);
-        Ok(Kept { leased, leases_here })
-    }
-
-    /// A list of leases is good whatever has panicked.
-    fn lock(&self) -> MutexGuard<'_, Desk> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cold]
-pub(crate) fn ended() -> Error {
-    Error::new(ErrorKind::Closed, "this process, or this worker, is ending and leases nothing")
-}
-
-/// The machine's clock; its waits end with an environment.
-pub(crate) struct EnvironmentClock(Arc<Leases>);
-
-impl EnvironmentClock {
-    pub(crate) fn new(leases: &Arc<Leases>) -> Self {
-        Self(Arc::clone(leases))
-    }
-}
-
-impl Clock for EnvironmentClock {
-    #[inline]
-    fn now(&self) -> Result<i64> {
-        SystemClock.now()
-    }
-
-    fn sleep(&self, duration: Duration) -> Result<Option<Duration>> {
-        let mut slept = Duration::ZERO;
-        while slept < duration {
-            if self.0.is_over() {
-                return Err(ended());
-            }
-            let slice = LONGEST_SLICE.min(duration.saturating_sub(slept));
-            slept += SystemClock.sleep(slice)?.unwrap_or(slice);
-        }
-        Ok(Some(slept))
-    }
-
-    #[inline]
-    fn glance(&self) -> Option<i64> {
-        SystemClock.glance()
-    }
-
-    #[inline]
-    fn counter(&self) -> Option<u64> {
-        SystemClock.counter()
-    }
-
-    fn is_system(&self) -> bool {
-        true
-    }
-}
-
-/// Promises a generator with leased node ids.
-pub(crate) fn create<'call>(
-    leases: &Arc<Leases>,
-    js: Js<'call>,
-    [store, secret, options]: [Value<'call>; 3],
-) -> Result<Value<'call>> {
-    let options = arguments::lease_options(options, arguments::LEASE_OPTIONS)?;
-    let store = arguments::store(store, options.create, options.allow_weak)?;
-    let secret = arguments::secret(secret)?;
-    let builder = |location| Leased::builder(location, &secret);
-    promise(leases, js, store, options, builder, generator::functions)
-}
-
-/// Promises a generator of a layout's ids with leased node ids.
-pub(crate) fn create_snowflake<'call>(
-    (layout, leases): &(Layout, Arc<Leases>),
-    js: Js<'call>,
-    [store, options]: [Value<'call>; 2],
-) -> Result<Value<'call>> {
-    let options = arguments::lease_options(options, arguments::SNOWFLAKE_LEASE_OPTIONS)?;
-    let store = arguments::store(store, options.create, options.allow_weak)?;
-    let builder = |location| Leased::for_layout(location, *layout);
-    promise(leases, js, store, options, builder, snowflake::functions)
-}
-
-fn promise<'call, F>(
-    leases: &Arc<Leases>,
-    js: Js<'call>,
-    store: Store,
-    options: arguments::LeaseOptions,
-    builder: impl FnOnce(Location) -> LeasedBuilder<F>,
-    functions: impl for<'a> FnOnce(Js<'a>, &Arc<Kept<F>>) -> Result<Value<'a>> + Send + 'static,
-) -> Result<Value<'call>>
-where
-    F: LeasedFormat<Id: Number>,
-{
-    let leases = Arc::clone(leases);
-    let asking = leases.lock().open.as_ref().map(|(asking, _)| asking.clone());
-    let asking = asking.ok_or_else(ended)?;
-    let leases_here = matches!(store, Store::Server(_));
-    let location = location_of(store, &leases);
-    let mut builder = builder(location).clock(EnvironmentClock::new(&leases));
-    if let Some(node_count) = options.node_count {
-        builder = builder.node_count(node_count);
-    }
-    if let (Some(create), false) = (options.create, leases_here) {
-        builder = builder.create(create);
-    }
-    if let Some(ttl) = options.ttl {
-        builder = builder.ttl(ttl);
-    }
-    if let Some(max_skew) = options.max_skew {
-        builder = builder.max_skew(max_skew);
-    }
-    if let Some(namespace) = options.namespace {
-        builder = builder.namespace(namespace);
-    }
-    if let Some(acquire_timeout) = options.acquire_timeout {
-        builder = builder.acquire_timeout(acquire_timeout);
-    }
-    if let Some(max_wait) = options.max_wait {
-        builder = builder.max_wait(max_wait);
-    }
-    if let Some(max_drift) = options.max_drift {
-        builder = builder.max_drift(max_drift);
-    }
-    let work = move || {
-        let _until_done = asking;
-        leases.keep(builder.open()?, leases_here)
-    };
-    js.promise(work, |js, kept| {
-        let kept = Arc::new(kept);
-        let object = functions(js, &kept)?;
-        generator::add_async(js, object, &kept)?;
-        object.set(c"released", js.function(c"released", Arc::new(kept), released::<F>)?)?;
-        Ok(object)
-    })
-}
-
-/// Says where a store is, and how to open it.
-pub(crate) fn location_of(store: Store, leases: &Arc<Leases>) -> Location {
-    match store {
-        Store::Path(path) => path.into(),
-        Store::Server(server) => {
-            let leases = Arc::clone(leases);
-            Location::new(move |namespace| {
-                Ok(Box::new(client::store(&server, namespace, &leases)?))
-            })
-        }
-    }
-}
-
-/// Ends what is leased in this environment.
-pub(crate) fn end<'call>(
-    leases: &Leases,
-    js: Js<'call>,
-    []: [Value<'call>; 0],
-) -> Result<Value<'call>> {
-    leases.end();
-    js.undefined()
-}
-
-/// Promises that the node ids of a generator were given back.
-fn released<'call, F: Format>(
-    kept: &Arc<Kept<F>>,
-    js: Js<'call>,
-    []: [Value<'call>; 0],
-) -> Result<Value<'call>> {
-    let kept = Arc::clone(kept);
-    let work = move || {
-        kept.leased.close();
-        Ok(())
-    };
-    js.promise(work, |js, ()| js.undefined())
-}
-
-impl<F: Format<Id: Number>> Generator for Kept<F> {
+impl<F: Format<Id: Number>> Generator for Collected<F> {
     #[inline]
     fn generate(&self) -> Result<i64> {
         // Never waits for a lease, on a thread that has others to answer.
@@ -352,12 +78,13 @@ impl<F: Format<Id: Number>> Generator for Kept<F> {
         Ok(id.bits())
     }
 
-    fn fill(&self, ids: Value<'_>) -> Result<()> {
-        fill_in_place(self, ids)
+    fn fill(&self, ids: Value<'_>) -> Option<Result<()>> {
+        let reach = self.reach_here();
+        fill_in_place(ids, |ids| self.call(|leased| leased.try_fill_i64(ids, reach)))
     }
 
     fn check_fill(&self, count: usize) -> Result<()> {
-        self.ask(|leased| leased.try_check_fill(count, self.reach_here()))
+        self.call(|leased| leased.try_check_fill(count, self.reach_here()))
     }
 
     fn ready_in(&self) -> Result<Duration> {
@@ -369,7 +96,7 @@ impl<F: Format<Id: Number>> Generator for Kept<F> {
     }
 
     fn lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
-        self.leased.lease().map_or_else(|| js.null(), |status| status_object(js, &status))
+        self.leased.lease().map_or_else(|| js.null(), |status| status_object(js, status))
     }
 
     fn extend_lease(&self, _: i64) -> Result<()> {
@@ -383,47 +110,112 @@ impl<F: Format<Id: Number>> Generator for Kept<F> {
         self.leased.stop();
     }
 
+    fn released<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
+        let leased = Arc::clone(&self.leased);
+        let work = move || {
+            leased.close();
+            Ok(())
+        };
+        js.promise(threads::start, work, |js, done| js.convert(done))
+    }
+
     fn weight(&self) -> usize {
-        const THREAD: usize = 32 << 10; // what of its stack is used, and what the system has for it
-        size_of::<randflake::Generator<F, EnvironmentClock>>()
-            + size_of::<Leased<F, EnvironmentClock>>()
-            + THREAD
+        const THREAD: usize = 32 << 10; // of its stack, and of the system
+        size_of::<randflake::Generator<F, EnvironmentClock>>() + size_of::<Leased<F>>() + THREAD
     }
 }
 
-impl Encrypting for Kept<Encrypted> {
-    fn inspect(&self, id: Id) -> Parts {
-        self.leased.inspect(id)
+impl<F: Format> Batches for Collected<F> {
+    fn check_fill(&self, count: usize) -> Result<()> {
+        self.leased.check_fill(count)
     }
 
-    fn encrypt(&self, raw: u64) -> Id {
-        self.leased.encrypt(raw)
-    }
-
-    fn decrypt(&self, id: Id) -> u64 {
-        self.leased.decrypt(id)
+    fn fill(&self, ids: &mut [i64]) -> Result<()> {
+        self.leased.fill_i64(ids)
     }
 }
 
-impl Reading for Kept<Plain> {
-    fn inspect(&self, raw: u64) -> Result<RawParts> {
-        self.leased.inspect(raw)
-    }
+/// Promises a Randflake with leased node ids.
+#[napi]
+pub fn lease<'env>(
+    store: Value<'env>,
+    secret: Value<'env>,
+    options: Value<'env>,
+) -> Outcome<Value<'env>> {
+    outcome(|| {
+        let options = Options::new(options, &OPTIONS[1..])?;
+        promise(store, options, || {
+            let secret = arguments::secret(secret)?;
+            Ok(move |location| randflake_leases::Leased::builder(location, &secret))
+        })
+    })
+}
+
+/// Promises a Snowflake of a layout with leased node ids.
+#[napi]
+pub fn lease_snowflake<'env>(
+    layout: Value<'env>,
+    store: Value<'env>,
+    options: Value<'env>,
+) -> Outcome<Value<'env>> {
+    outcome(|| {
+        let layout = *layout.owned::<Layout>()?;
+        let options = Options::new(options, &OPTIONS)?;
+        promise(store, options, || {
+            Ok(move |location| randflake_leases::Leased::for_layout(location, layout))
+        })
+    })
+}
+
+fn promise<'call, F, B>(
+    store: Value<'call>,
+    options: Options<'call>,
+    format: impl FnOnce() -> Result<B>,
+) -> Result<Value<'call>>
+where
+    F: LeasedFormat<Id: Number>,
+    B: FnOnce(Location) -> LeasedBuilder<F>,
+{
+    let js = store.js();
+    let leases = Arc::clone(&js.state::<Environment>()?.leases);
+    let create = options.boolean(c"create")?;
+    let store = Store::new(store, create, options.boolean(c"allowWeakStore")?)?;
+    let leases_here = store.is_server();
+    let builder = format()?;
+    let pending = leases.begin()?;
+    let builder = set!(
+        builder(store.location()).clock(EnvironmentClock::new(&leases)),
+        node_count: options.whole(c"nodeCount", "node ids")?,
+        ttl: options.whole(c"ttlSeconds", "seconds")?,
+        max_skew: options.whole(c"maxSkewSeconds", "seconds")?,
+        namespace: options.get(c"namespace")?.map(|_| options.namespace()).transpose()?,
+        acquire_timeout: options.milliseconds(c"acquireTimeoutMs")?,
+        max_wait: options.milliseconds(c"maxWaitMs")?,
+        max_drift: options.whole(c"maxDriftSeconds", "seconds")?,
+        create: create.filter(|_| !leases_here),
+    );
+    let work = move || {
+        let _until_done = pending;
+        Ok(Arc::new(Collected { leased: leases.keep(builder.open()?)?, leases_here }))
+    };
+    js.promise(threads::start, work, |js, flake| {
+        Handle::object(js, Arc::clone(&flake) as _, Some(flake))
+    })
 }
 
 #[allow(clippy::cast_precision_loss, reason = "counts far below 2^53")]
-fn status_object<'call>(js: Js<'call>, status: &LeaseStatus) -> Result<Value<'call>> {
-    let last_error = status.last_error.as_ref();
+fn status_object(js: Js<'_>, status: LeaseStatus) -> Result<Value<'_>> {
+    let last_error = status.last_error.map_or_else(|| js.null(), |error| js.error(&error));
     js.object(&[
-        (c"state", js.text(status.state.name())?),
-        (c"nodeIds", numbers(js, &status.node_ids)?.freeze()?),
-        (c"start", js.unix_second(status.start)?),
-        (c"endExclusive", js.unix_second(status.end_exclusive)?),
-        (c"secondsLeft", js.number(status.time_left.as_secs_f64())?),
-        (c"renewals", js.number(status.renewals as f64)?),
-        (c"losses", js.number(status.losses as f64)?),
-        (c"lastError", last_error.map_or_else(|| js.null(), |error| js.error(error))?),
-        (c"lastErrorAt", status.last_error_at.map_or_else(|| js.null(), |at| js.unix_second(at))?),
+        (c"state", js.convert(status.state.name())?),
+        (c"nodeIds", js.convert(status.node_ids)?.freeze()?),
+        (c"start", js.convert(status.start)?),
+        (c"endExclusive", js.convert(status.end_exclusive)?),
+        (c"secondsLeft", js.convert(status.time_left.as_secs_f64())?),
+        (c"renewals", js.convert(status.renewals as f64)?),
+        (c"losses", js.convert(status.losses as f64)?),
+        (c"lastError", last_error?),
+        (c"lastErrorAt", js.convert(status.last_error_at)?),
     ])?
     .freeze()
 }

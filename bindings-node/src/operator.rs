@@ -1,126 +1,153 @@
-//! What an operator asks of a store. Each function promises its outcome, and needs no secret.
+//! What an operator asks of a store. Each function returns a promise, and needs no secret.
 
-use std::sync::Arc;
+use std::ffi::CStr;
 
-use randflake::Result;
+use napi_derive::napi;
+use randflake::{ErrorKind, Result};
 use randflake_leases::{
-    LeaseStore, Namespace,
-    operator::{self, Listed, Node, Shortened, Target},
+    LeaseStore, Namespace, NodeLease,
+    operator::{self, Listed, Node, Target},
 };
 
 use crate::{
-    arguments,
-    leased::{Leases, location_of},
-    raw::{Js, Value},
+    arguments::{self, Options, invalid},
+    ffi::{Js, Outcome, Value, outcome},
+    stores::Store,
+    threads,
 };
 
-/// Promises what a store knows of every node id.
-pub(crate) fn list<'call>(
-    leases: &Arc<Leases>,
-    js: Js<'call>,
-    [store, options]: [Value<'call>; 2],
-) -> Result<Value<'call>> {
-    let namespace = arguments::operator_options(options)?;
-    ask(leases, js, store, namespace, operator::list, |js, listed| store_status(js, &listed))
+const STATUS: [&str; 7] =
+    ["nodeId", "state", "start", "endExclusive", "secondsLeft", "isFar", "note"];
+
+/// Promises the status of every node id that was ever leased.
+#[napi]
+pub fn list_leases<'env>(store: Value<'env>, options: Value<'env>) -> Outcome<Value<'env>> {
+    outcome(|| ask(store, namespace(options)?, operator::list, store_status))
 }
 
-/// Promises what a store knows of one node id; null if it was never leased.
-pub(crate) fn inspect<'call>(
-    leases: &Arc<Leases>,
-    js: Js<'call>,
-    [store, node_id, options]: [Value<'call>; 3],
-) -> Result<Value<'call>> {
-    let node_id = arguments::stored_node(node_id)?;
-    let namespace = arguments::operator_options(options)?;
-    let inspect = move |store: &mut dyn LeaseStore| operator::inspect(store, node_id);
-    ask(leases, js, store, namespace, inspect, |js, listed| match listed.nodes.first() {
-        Some(node) => node_status(js, &listed, node),
-        None => js.null(),
+/// Promises the status of one node id; null if it was never leased.
+#[napi]
+pub fn inspect_lease<'env>(
+    store: Value<'env>,
+    node_id: Value<'env>,
+    options: Value<'env>,
+) -> Outcome<Value<'env>> {
+    outcome(|| {
+        let node_id = stored_node(node_id)?;
+        let inspect = move |store: &mut dyn LeaseStore| operator::inspect(store, node_id);
+        ask(store, namespace(options)?, inspect, |js, listed| match listed.nodes.first() {
+            Some(node) => node_status(js, &listed, node),
+            None => js.null(),
+        })
     })
 }
 
 /// Promises the floor of a fence.
-pub(crate) fn fence<'call>(
-    leases: &Arc<Leases>,
-    js: Js<'call>,
-    [store, options]: [Value<'call>; 2],
-) -> Result<Value<'call>> {
-    let namespace = arguments::operator_options(options)?;
-    let fence = |store: &mut dyn LeaseStore| operator::fence(store);
-    ask(leases, js, store, namespace, fence, |js, fenced| js.unix_second(fenced.floor))
+#[napi]
+pub fn fence_store<'env>(store: Value<'env>, options: Value<'env>) -> Outcome<Value<'env>> {
+    outcome(|| {
+        let fence = |store: &mut dyn LeaseStore| Ok(operator::fence(store)?.floor);
+        ask(store, namespace(options)?, fence, |js, done| js.convert(done))
+    })
 }
 
 /// Promises the end that a node id has after a repair.
-pub(crate) fn repair_lease<'call>(
-    leases: &Arc<Leases>,
-    js: Js<'call>,
-    [store, node_id, options]: [Value<'call>; 3],
-) -> Result<Value<'call>> {
-    let target = Target::Node(arguments::stored_node(node_id)?);
-    let (namespace, bound) = arguments::repair_options(options)?;
-    let repair = move |store: &mut dyn LeaseStore| operator::repair(store, target, bound);
-    ask(leases, js, store, namespace, repair, end_of)
+#[napi]
+pub fn repair_lease<'env>(
+    store: Value<'env>,
+    node_id: Value<'env>,
+    options: Value<'env>,
+) -> Outcome<Value<'env>> {
+    outcome(|| repair(store, Target::Node(stored_node(node_id)?), options, c"endExclusive"))
 }
 
 /// Promises the floor that a namespace has after a repair.
-pub(crate) fn repair_store<'call>(
-    leases: &Arc<Leases>,
-    js: Js<'call>,
-    [store, options]: [Value<'call>; 2],
+#[napi]
+pub fn repair_store<'env>(store: Value<'env>, options: Value<'env>) -> Outcome<Value<'env>> {
+    outcome(|| repair(store, Target::Floor, options, c"floor"))
+}
+
+fn repair<'call>(
+    store: Value<'call>,
+    target: Target,
+    options: Value<'call>,
+    bound: &CStr,
 ) -> Result<Value<'call>> {
-    let (namespace, bound) = arguments::repair_store_options(options)?;
-    let repair = move |store: &mut dyn LeaseStore| operator::repair(store, Target::Floor, bound);
-    ask(leases, js, store, namespace, repair, end_of)
+    let options = Options::new(options, &["namespace", &bound.to_string_lossy()])?;
+    let namespace = Namespace::for_operator(options.namespace()?)?;
+    let bound = options.unix_second(bound)?;
+    let repair = move |store: &mut dyn LeaseStore| Ok(operator::repair(store, target, bound)?.to);
+    ask(store, namespace, repair, |js, done| js.convert(done))
 }
 
 /// Promises the end that the node id of a dead holder has after its release.
-pub(crate) fn release<'call>(
-    leases: &Arc<Leases>,
-    js: Js<'call>,
-    [store, lease, options]: [Value<'call>; 3],
-) -> Result<Value<'call>> {
-    let lease = arguments::stored_lease(lease)?;
-    let namespace = arguments::operator_options(options)?;
-    let release = move |store: &mut dyn LeaseStore| operator::release_dead(store, lease);
-    ask(leases, js, store, namespace, release, end_of)
+#[napi]
+pub fn release_lease<'env>(
+    store: Value<'env>,
+    lease: Value<'env>,
+    options: Value<'env>,
+) -> Outcome<Value<'env>> {
+    outcome(|| {
+        let lease = stored_lease(lease)?;
+        let release =
+            move |store: &mut dyn LeaseStore| Ok(operator::release_dead(store, lease)?.to);
+        ask(store, namespace(options)?, release, |js, done| js.convert(done))
+    })
 }
 
 fn ask<'call, T: Send + 'static>(
-    leases: &Arc<Leases>,
-    js: Js<'call>,
     store: Value<'call>,
     namespace: Namespace,
     ask: impl FnOnce(&mut dyn LeaseStore) -> Result<T> + Send + 'static,
-    show: fn(Js<'_>, T) -> Result<Value<'_>>,
+    show: impl for<'a> FnOnce(Js<'a>, T) -> Result<Value<'a>> + Send + 'static,
 ) -> Result<Value<'call>> {
-    let store = arguments::store(store, None, None)?;
-    let location = location_of(store, leases);
-    js.promise(move || ask(&mut *location.open(&namespace)?), show)
+    let location = Store::new(store, None, None)?.location();
+    store.js().promise(threads::start, move || ask(&mut *location.open(&namespace)?), show)
 }
 
-fn end_of(js: Js<'_>, cut: Shortened) -> Result<Value<'_>> {
-    js.unix_second(cut.to)
+fn namespace(options: Value<'_>) -> Result<Namespace> {
+    Namespace::for_operator(Options::new(options, &["namespace"])?.namespace()?)
 }
 
-fn store_status<'call>(js: Js<'call>, listed: &Listed) -> Result<Value<'call>> {
+fn stored_node(value: Value<'_>) -> Result<u32> {
+    let form = "a whole number, at least 0";
+    arguments::as_u32(value).ok_or_else(|| invalid("the node id", form, value))
+}
+
+/// Takes the status of a node id.
+fn stored_lease(value: Value<'_>) -> Result<NodeLease> {
+    let status = Options::required(value, "the lease", &STATUS, ErrorKind::InvalidArgument)?;
+    let field = |name| {
+        let missing = || invalid("the lease", "what listLeases or inspectLease told", value);
+        status.get(name)?.ok_or_else(missing)
+    };
+    Ok(NodeLease {
+        node_id: stored_node(field(c"nodeId")?)?,
+        start: arguments::lease_second(field(c"start")?)?,
+        end_exclusive: arguments::lease_second(field(c"endExclusive")?)?,
+    })
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "for a promise")]
+fn store_status(js: Js<'_>, listed: Listed) -> Result<Value<'_>> {
     let counts = listed.counts();
     let leases: Vec<_> =
-        listed.nodes.iter().map(|node| node_status(js, listed, node)).collect::<Result<_>>()?;
+        listed.nodes.iter().map(|node| node_status(js, &listed, node)).collect::<Result<_>>()?;
     let limits = js.object(&[
-        (c"maxTtlSeconds", js.number(listed.limits.max_ttl.into())?),
-        (c"maxSkewSeconds", js.number(listed.limits.max_skew.into())?),
-        (c"maxNodeId", js.number(listed.limits.max_node_id.into())?),
-        (c"layout", js.text(&listed.layout)?),
-        (c"format", js.number(listed.format.into())?),
+        (c"maxTtlSeconds", js.convert(listed.limits.max_ttl)?),
+        (c"maxSkewSeconds", js.convert(listed.limits.max_skew)?),
+        (c"maxNodeId", js.convert(listed.limits.max_node_id)?),
+        (c"layout", js.convert(listed.layout.as_str())?),
+        (c"format", js.convert(listed.format)?),
     ])?;
     js.object(&[
-        (c"now", js.unix_second(listed.now)?),
-        (c"leases", js.array(&leases)?.freeze()?),
-        (c"held", js.number(counts.held.into())?),
-        (c"waiting", js.number(counts.waiting.into())?),
-        (c"free", js.number(counts.free.into())?),
-        (c"far", js.number(counts.far.into())?),
-        (c"floor", js.unix_second(listed.floor)?),
+        (c"now", js.convert(listed.now)?),
+        (c"leases", js.convert(leases)?.freeze()?),
+        (c"held", js.convert(counts.held)?),
+        (c"waiting", js.convert(counts.waiting)?),
+        (c"free", js.convert(counts.free)?),
+        (c"far", js.convert(counts.far)?),
+        (c"floor", js.convert(listed.floor)?),
         (c"floorIsFar", js.convert(listed.is_floor_far())?),
         (c"incarnationChanged", js.convert(listed.incarnation_changed)?),
         (c"limits", limits.freeze()?),
@@ -130,13 +157,13 @@ fn store_status<'call>(js: Js<'call>, listed: &Listed) -> Result<Value<'call>> {
 
 fn node_status<'call>(js: Js<'call>, listed: &Listed, node: &Node) -> Result<Value<'call>> {
     js.object(&[
-        (c"nodeId", js.number(node.lease.node_id.into())?),
-        (c"state", js.text(listed.state(node).name())?),
-        (c"start", js.unix_second(node.lease.start)?),
-        (c"endExclusive", js.unix_second(node.lease.end_exclusive)?),
-        (c"secondsLeft", js.unix_second(listed.seconds_left(node))?),
+        (c"nodeId", js.convert(node.lease.node_id)?),
+        (c"state", js.convert(listed.state(node).name())?),
+        (c"start", js.convert(node.lease.start)?),
+        (c"endExclusive", js.convert(node.lease.end_exclusive)?),
+        (c"secondsLeft", js.convert(listed.seconds_left(node))?),
         (c"isFar", js.convert(listed.is_far(node.lease.end_exclusive))?),
-        (c"note", js.text(node.note.as_str())?),
+        (c"note", js.convert(node.note.as_str())?),
     ])?
     .freeze()
 }

@@ -9,19 +9,19 @@ use std::{
 };
 
 /// What a thread is to do.
-pub(crate) type Job = Box<dyn FnOnce() + Send>;
+type Job = Box<dyn FnOnce() + Send>;
 
 /// The threads of one generator. There are some at most, and none while there is nothing to do.
 #[derive(Default)]
-pub(crate) struct Threads(Mutex<Desk>);
+pub(crate) struct Threads(Mutex<Queue>);
 
 #[derive(Default)]
-struct Desk {
+struct Queue {
     jobs: VecDeque<Job>,
     running: usize,
 }
 
-/// Starts a thread for one job. Nobody waits for it when the process or the worker ends.
+/// Starts a thread for one job. Nothing waits for it when the process or the worker ends.
 pub(crate) fn start(job: Job) -> io::Result<()> {
     thread::Builder::new().name("randflake-work".into()).spawn(job).map(drop)
 }
@@ -30,20 +30,20 @@ impl Threads {
     const MOST: usize = 8;
 
     /// Has a thread do the job: a new one, or, where there are as many as there may be, the first
-    /// one that is done with what was there before.
+    /// one that is done with its earlier jobs.
     pub(crate) fn start(self: &Arc<Self>, job: Job) -> io::Result<()> {
-        let mut desk = self.lock();
-        desk.jobs.push_back(job);
-        if desk.running == Self::MOST {
+        let mut queue = self.lock();
+        queue.jobs.push_back(job);
+        if queue.running == Self::MOST {
             return Ok(());
         }
         let threads = Arc::clone(self);
-        // With the lock: where none can be started, what was pushed is there to be taken back.
+        // With the lock: where none can be started, the job is still there to be taken back.
         match start(Box::new(move || threads.work())) {
-            Ok(()) => desk.running += 1,
-            Err(_) if desk.running > 0 => {}
+            Ok(()) => queue.running += 1,
+            Err(_) if queue.running > 0 => {}
             Err(error) => {
-                desk.jobs.pop_back();
+                queue.jobs.pop_back();
                 return Err(error);
             }
         }
@@ -57,16 +57,16 @@ impl Threads {
     }
 
     fn next(&self) -> Option<Job> {
-        let mut desk = self.lock();
-        let job = desk.jobs.pop_front();
+        let mut queue = self.lock();
+        let job = queue.jobs.pop_front();
         if job.is_none() {
-            desk.running -= 1;
+            queue.running -= 1;
         }
         job
     }
 
     /// A list of jobs is good whatever has panicked.
-    fn lock(&self) -> MutexGuard<'_, Desk> {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -318,10 +318,18 @@ suite('generateManyAsync', () => {
 })
 
 suite('wrong this', () => {
-  const methods = (type) =>
-    Reflect.ownKeys(type.prototype)
-      .filter((key) => key !== 'constructor' && key !== inspect.custom)
-      .map((key) => [String(key), Object.getOwnPropertyDescriptor(type.prototype, key)])
+  /** Also those that it inherits, from the nearest class that has them. */
+  const methods = (type) => {
+    const found = new Map()
+    let { prototype } = type
+    for (; prototype !== Object.prototype; prototype = Object.getPrototypeOf(prototype)) {
+      for (const key of Reflect.ownKeys(prototype)) {
+        if (key === 'constructor' || key === inspect.custom || found.has(String(key))) continue
+        found.set(String(key), Object.getOwnPropertyDescriptor(prototype, key))
+      }
+    }
+    return found
+  }
   const strangers = { undefined, null: null, 'a number': 1, 'an object': {} }
   for (const [type, good] of [
     [Randflake, make()],

@@ -29,12 +29,19 @@ test('the declarations name exactly what is exported', () => {
 test('the declarations name exactly the methods of each class', () => {
   for (const name of ['Randflake', 'Inspector', 'Layout', 'Snowflake', 'Cloak', 'BoundaryFlake']) {
     const body = declarations.match(new RegExp(`^export class ${name} .*?^}`, 'ms'))[0]
-    const declared = names(/^ {2}(?:get )?(\[?[\w.]+\]?)\(/gm, body)
+    const parent = Object.getPrototypeOf(randflake[name].prototype)
+    const inherits = parent !== Object.prototype
+    const shared = inherits && declarations.match(/^declare abstract class IdGenerator .*?^}/ms)[0]
+    assert.equal(body.startsWith(`export class ${name} extends IdGenerator {`), inherits)
+    const method = /^ {2}(?:get )?(\[?[\w.]+\]?)\(/gm
+    const all = [...names(method, body), ...(inherits ? names(method, shared) : [])]
+    const declared = [...new Set(all)].sort()
     const symbols = new Map([
       [Symbol.dispose, '[Symbol.dispose]'],
       [Symbol.asyncDispose, '[Symbol.asyncDispose]'],
     ])
-    const shown = Reflect.ownKeys(randflake[name].prototype)
+    const keys = [randflake[name].prototype, ...(inherits ? [parent] : [])].flatMap(Reflect.ownKeys)
+    const shown = [...new Set(keys)]
       .filter((key) => key !== inspect.custom)
       .map((key) => symbols.get(key) ?? key)
       .sort()

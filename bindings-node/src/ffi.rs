@@ -1,0 +1,12 @@
+//! Node-API made safe. The only place with `unsafe`; it imports nothing else of this crate.
+#![allow(unsafe_code, reason = "Node-API is a C interface")]
+
+mod function;
+mod memory;
+mod value;
+
+pub(crate) use self::{
+    function::{Callback, Outcome, outcome, whole_ms},
+    memory::{CallBuffer, copied, fill_by_copy, fill_in_place, overwrite},
+    value::{Js, Reference, Value, Weight, refused_by_napi},
+};

@@ -1,0 +1,465 @@
+//! Values of JavaScript, made and read.
+
+use std::{
+    any::TypeId,
+    ffi::{CStr, c_void},
+    fmt, hint,
+    marker::PhantomData,
+    ptr,
+};
+
+use napi::{
+    Unknown,
+    bindgen_prelude::{FromNapiValue, ToNapiValue},
+    sys,
+};
+use randflake::{Error, ErrorKind, Result};
+
+/// The JavaScript thread during one call: what makes values there.
+#[derive(Clone, Copy)]
+pub(crate) struct Js<'call> {
+    pub(super) env: sys::napi_env,
+    pub(super) call: PhantomData<&'call ()>,
+}
+
+/// A JavaScript value, alive during one call. It is not `Send`: it cannot leave its thread.
+#[derive(Clone, Copy)]
+pub(crate) struct Value<'call> {
+    pub(super) js: Js<'call>,
+    pub(super) raw: sys::napi_value,
+}
+
+/// Stands for an exception of JavaScript code that is pending: Node-API throws it when the native
+/// call returns.
+#[derive(Debug)]
+pub(super) struct Thrown;
+
+impl fmt::Display for Thrown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JavaScript code threw")
+    }
+}
+
+impl std::error::Error for Thrown {}
+
+#[cold]
+#[allow(clippy::needless_pass_by_value, reason = "for map_err")]
+pub(crate) fn refused_by_napi(error: napi::Error) -> Error {
+    Error::new(ErrorKind::Internal, error.reason.clone())
+}
+
+/// Drops what JavaScript or an environment owned.
+pub(super) unsafe extern "C" fn drop_box<T>(_: sys::napi_env, data: *mut c_void, _: *mut c_void) {
+    // SAFETY: it is the finalizer of one Box::into_raw of this type, and runs once.
+    drop(unsafe { Box::from_raw(data.cast::<T>()) });
+}
+
+impl<'call> Js<'call> {
+    /// Makes a value of what napi-rs can convert.
+    pub(crate) fn convert(self, native: impl ToNapiValue) -> Result<Value<'call>> {
+        // SAFETY: env is good.
+        match unsafe { ToNapiValue::to_napi_value(self.env, native) } {
+            Ok(raw) => Ok(Value { js: self, raw }),
+            Err(error) => Err(refused_by_napi(error)),
+        }
+    }
+
+    /// Makes an object that owns a value of Rust's, for [`Value::owned`].
+    pub(crate) fn own<T: 'static>(self, value: T) -> Result<Value<'call>> {
+        let owned = Owned { kind: TypeId::of::<T>(), value };
+        let data = Box::into_raw(Box::new(owned)).cast::<c_void>();
+        let drop_owned: sys::napi_finalize = Some(drop_box::<Owned<T>>);
+        // SAFETY: as `make` says; the finalizer takes data back, once.
+        let made = self.make(|env, made| unsafe {
+            sys::napi_create_external(env, data, drop_owned, ptr::null_mut(), made)
+        });
+        if made.is_err() {
+            // SAFETY: from Box::into_raw above, and no finalizer has it.
+            drop(unsafe { Box::from_raw(data.cast::<Owned<T>>()) });
+        }
+        made
+    }
+
+    /// Reports memory to V8 that a value of it keeps, for as long as the result is kept.
+    pub(crate) fn weigh(self, bytes: usize) -> Weight {
+        let weight = Weight { env: self.env, bytes: i64::try_from(bytes).unwrap_or(0) };
+        weight.add(weight.bytes);
+        weight
+    }
+
+    pub(crate) fn undefined(self) -> Result<Value<'call>> {
+        // SAFETY: as `make` says.
+        self.make(|env, made| unsafe { sys::napi_get_undefined(env, made) })
+    }
+
+    pub(crate) fn null(self) -> Result<Value<'call>> {
+        // SAFETY: as `make` says.
+        self.make(|env, made| unsafe { sys::napi_get_null(env, made) })
+    }
+
+    pub(crate) fn boolean(self, boolean: bool) -> Result<Value<'call>> {
+        // SAFETY: as `make` says.
+        self.make(|env, made| unsafe { sys::napi_get_boolean(env, boolean, made) })
+    }
+
+    pub(crate) fn bigint(self, number: i64) -> Result<Value<'call>> {
+        // SAFETY: as `make` says.
+        self.make(|env, made| unsafe { sys::napi_create_bigint_int64(env, number, made) })
+    }
+
+    pub(crate) fn unsigned_bigint(self, number: u64) -> Result<Value<'call>> {
+        // SAFETY: as `make` says.
+        self.make(|env, made| unsafe { sys::napi_create_bigint_uint64(env, number, made) })
+    }
+
+    /// Makes a string of characters of one byte each.
+    pub(crate) fn latin1(self, text: &[u8]) -> Result<Value<'call>> {
+        let (start, length) = (text.as_ptr().cast(), text.len().cast_signed());
+        // SAFETY: as `make` says, and text is as long as it says.
+        self.make(|env, made| unsafe { sys::napi_create_string_latin1(env, start, length, made) })
+    }
+
+    pub(crate) fn object(self, properties: &[(&CStr, Value<'call>)]) -> Result<Value<'call>> {
+        // SAFETY: as `make` says.
+        let object = self.make(|env, made| unsafe { sys::napi_create_object(env, made) })?;
+        for (name, value) in properties {
+            // SAFETY: env and both values are good, and the name ends with a zero.
+            let status = unsafe {
+                sys::napi_set_named_property(self.env, object.raw, name.as_ptr(), value.raw)
+            };
+            self.check(status)?;
+        }
+        Ok(object)
+    }
+
+    /// Has Node-API make a value; `make` may use its arguments, a good environment and room for
+    /// one value, in one call of Node-API.
+    #[inline]
+    pub(super) fn make(
+        self,
+        make: impl FnOnce(sys::napi_env, *mut sys::napi_value) -> sys::napi_status,
+    ) -> Result<Value<'call>> {
+        let mut raw = ptr::null_mut();
+        self.check(make(self.env, &raw mut raw))?;
+        Ok(Value { js: self, raw })
+    }
+
+    #[inline]
+    pub(super) fn check(self, status: sys::napi_status) -> Result<()> {
+        if status == sys::Status::napi_ok { Ok(()) } else { Err(self.refused(status)) }
+    }
+
+    #[cold]
+    fn refused(self, status: sys::napi_status) -> Error {
+        let mut thrown = false;
+        // SAFETY: env is good, and there is room for one bool.
+        unsafe { sys::napi_is_exception_pending(self.env, &raw mut thrown) };
+        // A worker that is being terminated refuses with this status, and has nothing pending.
+        if thrown || status == sys::Status::napi_pending_exception {
+            return Error::from_clock(Thrown);
+        }
+        Error::new(ErrorKind::Internal, format!("Node-API refused a call with status {status}"))
+    }
+}
+
+impl<'call> Value<'call> {
+    pub(crate) fn js(self) -> Js<'call> {
+        self.js
+    }
+
+    /// Converts this as napi-rs does; `None` if it is of another type.
+    pub(crate) fn to<T: FromNapiValue>(self) -> Option<T> {
+        // SAFETY: env and value are good.
+        unsafe { T::from_napi_value(self.js.env, self.raw) }.ok()
+    }
+
+    /// Returns the value of Rust's that this object owns.
+    pub(crate) fn owned<T: 'static>(self) -> Result<&'call T> {
+        // SAFETY: as `read` says.
+        let data = self.read(ptr::null_mut(), |env, raw, read| unsafe {
+            sys::napi_get_value_external(env, raw, read)
+        });
+        let data = data.unwrap_or_default();
+        // SAFETY: null, or what `Js::own` made, since `index.js`, the only caller, has no other
+        // externals; it begins with a TypeId, and lives while the value does: during the call.
+        if unsafe { data.cast::<TypeId>().as_ref() } == Some(&TypeId::of::<T>()) {
+            // SAFETY: as above, and of this type.
+            return Ok(unsafe { &(*data.cast::<Owned<T>>()).value });
+        }
+        Err(Error::new(ErrorKind::Internal, "a native function needs its native object"))
+    }
+
+    fn type_of(self) -> sys::napi_valuetype {
+        let mut kind = sys::ValueType::napi_undefined;
+        // SAFETY: env and value are good, and there is room for one type. It cannot fail then.
+        unsafe { sys::napi_typeof(self.js.env, self.raw, &raw mut kind) };
+        kind
+    }
+
+    pub(crate) fn is_undefined(self) -> bool {
+        self.type_of() == sys::ValueType::napi_undefined
+    }
+
+    pub(crate) fn is_null(self) -> bool {
+        self.type_of() == sys::ValueType::napi_null
+    }
+
+    pub(crate) fn is_bigint(self) -> bool {
+        self.type_of() == sys::ValueType::napi_bigint
+    }
+
+    pub(crate) fn is_function(self) -> bool {
+        self.type_of() == sys::ValueType::napi_function
+    }
+
+    /// Returns whether this is an object, and not a function.
+    pub(crate) fn is_object(self) -> bool {
+        self.type_of() == sys::ValueType::napi_object
+    }
+
+    /// Says what this is, for errors: a number itself, and of everything else only the type,
+    /// since it may be a secret in the wrong place.
+    pub(crate) fn description(self) -> String {
+        let name = match self.type_of() {
+            sys::ValueType::napi_number => {
+                // SAFETY: as `make` says. Numbers are turned into text without running a script.
+                let text = self
+                    .js
+                    .make(|env, made| unsafe { sys::napi_coerce_to_string(env, self.raw, made) });
+                return text.ok().and_then(Self::to).unwrap_or_else(|| "a number".into());
+            }
+            sys::ValueType::napi_undefined => "undefined",
+            sys::ValueType::napi_null => "null",
+            sys::ValueType::napi_boolean => "a boolean",
+            sys::ValueType::napi_string => "a string",
+            sys::ValueType::napi_symbol => "a symbol",
+            sys::ValueType::napi_function => "a function",
+            sys::ValueType::napi_bigint => "a bigint",
+            _ => "an object",
+        };
+        name.into()
+    }
+
+    pub(crate) fn as_number(self) -> Option<f64> {
+        // SAFETY: as `read` says.
+        self.read(0.0, |env, raw, read| unsafe { sys::napi_get_value_double(env, raw, read) })
+    }
+
+    pub(crate) fn as_boolean(self) -> Option<bool> {
+        // SAFETY: as `read` says.
+        self.read(false, |env, raw, read| unsafe { sys::napi_get_value_bool(env, raw, read) })
+    }
+
+    /// Returns the number of a bigint, if it fits.
+    pub(crate) fn as_i64(self) -> Option<i64> {
+        let mut lossless = false;
+        // SAFETY: as `read` says, and there is room for one bool.
+        let number = self.read(0, |env, raw, read| unsafe {
+            sys::napi_get_value_bigint_int64(env, raw, read, &raw mut lossless)
+        });
+        number.filter(|_| lossless)
+    }
+
+    /// Returns the number of a bigint, if it fits.
+    pub(crate) fn as_u64(self) -> Option<u64> {
+        let mut lossless = false;
+        // SAFETY: as `read` says, and there is room for one bool.
+        let number = self.read(0, |env, raw, read| unsafe {
+            sys::napi_get_value_bigint_uint64(env, raw, read, &raw mut lossless)
+        });
+        number.filter(|_| lossless)
+    }
+
+    /// Reads the text of a string, with the replacement character for a lone surrogate; `None` if
+    /// this is none.
+    pub(crate) fn read_text<R>(self, read: impl FnOnce(&str) -> R) -> Option<R> {
+        let mut short = [0; 64];
+        let written = self.copy_text(&mut short)?;
+        // Only whole characters are copied, of up to four bytes; then a zero.
+        if written + 5 <= short.len() {
+            let done = read(&String::from_utf8_lossy(&short[..written]));
+            short.fill(0); // secrets come this way
+            hint::black_box(&short);
+            return Some(done);
+        }
+        // SAFETY: as `read` says; without a buffer it only returns the length.
+        let length = self.read(0, |env, raw, read| unsafe {
+            sys::napi_get_value_string_utf8(env, raw, ptr::null_mut(), 0, read)
+        })?;
+        let mut long = vec![0; length + 1];
+        let written = self.copy_text(&mut long)?;
+        Some(read(&String::from_utf8_lossy(&long[..written])))
+    }
+
+    /// Copies as much text as there is room for besides the zero at its end.
+    fn copy_text(self, buffer: &mut [u8]) -> Option<usize> {
+        let (start, room) = (buffer.as_mut_ptr().cast(), buffer.len());
+        // SAFETY: as `read` says, and the buffer has so much room.
+        self.read(0, |env, raw, read| unsafe {
+            sys::napi_get_value_string_utf8(env, raw, start, room, read)
+        })
+    }
+
+    /// Returns the elements of an array, or the error of a longer one than `most`; `None` if this
+    /// is no array.
+    pub(crate) fn elements(
+        self,
+        most: usize,
+        too_many: impl FnOnce(usize) -> Error,
+    ) -> Result<Option<Vec<Self>>> {
+        // SAFETY: as `read` says.
+        let array =
+            self.read(false, |env, raw, read| unsafe { sys::napi_is_array(env, raw, read) });
+        if array != Some(true) {
+            return Ok(None);
+        }
+        let mut length = 0;
+        // SAFETY: env is good, this is an array, and there is room for one length.
+        let status = unsafe { sys::napi_get_array_length(self.js.env, self.raw, &raw mut length) };
+        self.js.check(status)?;
+        if length as usize > most {
+            return Err(too_many(length as usize));
+        }
+        let element = |index| {
+            // SAFETY: as `make` says.
+            self.js.make(|env, made| unsafe { sys::napi_get_element(env, self.raw, index, made) })
+        };
+        (0..length).map(element).collect::<Result<_>>().map(Some)
+    }
+
+    /// Returns the names of the own enumerable properties of an object.
+    pub(crate) fn names(self) -> Result<Vec<String>> {
+        // SAFETY: as `make` says.
+        let names = self.js.make(|env, made| unsafe {
+            let filter = sys::KeyFilter::enumerable | sys::KeyFilter::skip_symbols;
+            let (mode, form) =
+                (sys::KeyCollectionMode::own_only, sys::KeyConversion::numbers_to_strings);
+            sys::napi_get_all_property_names(env, self.raw, mode, filter, form, made)
+        })?;
+        Ok(names.to().unwrap_or_default())
+    }
+
+    /// Returns a property of an object; `None` if it is undefined.
+    pub(crate) fn get(self, name: &CStr) -> Result<Option<Self>> {
+        // SAFETY: as `make` says, and the name ends with a zero.
+        let value = self.js.make(|env, made| unsafe {
+            sys::napi_get_named_property(env, self.raw, name.as_ptr(), made)
+        })?;
+        Ok(Some(value).filter(|value| !value.is_undefined()))
+    }
+
+    /// Makes an object, or an array, one that cannot be changed.
+    pub(crate) fn freeze(self) -> Result<Self> {
+        // SAFETY: env and object are good.
+        let status = unsafe { sys::napi_object_freeze(self.js.env, self.raw) };
+        self.js.check(status).map(|()| self)
+    }
+
+    /// Has Node-API read something of the value, if it is of the right type; `read` may use its
+    /// arguments, a good environment, this value and room for one `R`, in one call of Node-API.
+    #[inline]
+    fn read<R>(
+        self,
+        mut room: R,
+        read: impl FnOnce(sys::napi_env, sys::napi_value, *mut R) -> sys::napi_status,
+    ) -> Option<R> {
+        (read(self.js.env, self.raw, &raw mut room) == sys::Status::napi_ok).then_some(room)
+    }
+}
+
+impl<'call> From<Value<'call>> for Unknown<'call> {
+    fn from(value: Value<'call>) -> Self {
+        // SAFETY: env and value are good.
+        unsafe { Self::from_raw_unchecked(value.js.env, value.raw) }
+    }
+}
+
+impl FromNapiValue for Value<'_> {
+    unsafe fn from_napi_value(env: sys::napi_env, raw: sys::napi_value) -> napi::Result<Self> {
+        Ok(Self { js: Js { env, call: PhantomData }, raw })
+    }
+}
+
+impl ToNapiValue for Value<'_> {
+    unsafe fn to_napi_value(_: sys::napi_env, value: Self) -> napi::Result<sys::napi_value> {
+        Ok(value.raw)
+    }
+}
+
+/// What [`Js::own`] gives to JavaScript.
+#[repr(C)]
+struct Owned<T> {
+    kind: TypeId,
+    value: T,
+}
+
+/// Memory that was reported to V8. Stays on its thread, as it is neither Send nor Sync.
+pub(crate) struct Weight {
+    env: sys::napi_env,
+    bytes: i64,
+}
+
+impl Weight {
+    fn add(&self, bytes: i64) {
+        let mut now = 0;
+        // SAFETY: env is good, as in `Reference`, and there is room for one number. V8 only counts.
+        unsafe { sys::napi_adjust_external_memory(self.env, bytes, &raw mut now) };
+    }
+}
+
+impl Drop for Weight {
+    fn drop(&mut self) {
+        self.add(-self.bytes);
+    }
+}
+
+/// A function or object that stays alive between calls. Stays on its thread, as it is neither
+/// Send nor Sync.
+pub(crate) struct Reference {
+    env: sys::napi_env,
+    raw: sys::napi_ref,
+}
+
+impl Reference {
+    pub(crate) fn new(value: Value<'_>) -> Result<Self> {
+        let (env, mut raw) = (value.js.env, ptr::null_mut());
+        // SAFETY: env and value are good, and there is room for one reference.
+        let status = unsafe { sys::napi_create_reference(env, value.raw, 1, &raw mut raw) };
+        value.js.check(status).map(|()| Self { env, raw })
+    }
+
+    pub(crate) fn value<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
+        // SAFETY: as `make` says, and the reference is alive as long as self.
+        js.make(|env, made| unsafe { sys::napi_get_reference_value(env, self.raw, made) })
+    }
+
+    /// Calls this function and returns what `read` makes of its result.
+    pub(crate) fn call<R>(
+        &self,
+        this: Option<&Self>,
+        argument: Option<f64>,
+        read: impl FnOnce(Value<'_>) -> Result<R>,
+    ) -> Result<R> {
+        // References are used on their thread and during a call.
+        let js = Js { env: self.env, call: PhantomData };
+        let function = self.value(js)?;
+        let this = this.map_or_else(|| js.undefined(), |this| this.value(js))?;
+        let argument = argument.map(|number| js.convert(number)).transpose()?;
+        let arguments = argument.map(|argument| argument.raw);
+        let arguments = arguments.as_slice();
+        // SAFETY: as `make` says; function, receiver and arguments are good values.
+        let returned = js.make(|env, made| unsafe {
+            let (count, first) = (arguments.len(), arguments.as_ptr());
+            sys::napi_call_function(env, this.raw, function.raw, count, first, made)
+        })?;
+        read(returned)
+    }
+}
+
+impl Drop for Reference {
+    fn drop(&mut self) {
+        // SAFETY: made by napi_create_reference in this environment and on this thread. Node-API
+        // lets finalizers delete references, also while it takes an environment down.
+        unsafe { sys::napi_delete_reference(self.env, self.raw) };
+    }
+}

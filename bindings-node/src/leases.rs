@@ -1,0 +1,165 @@
+//! The leases of an environment, the main thread or a worker: they end with it.
+
+use std::{
+    convert::Infallible,
+    mem,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{self, Receiver, Sender},
+    },
+    thread,
+    time::Duration,
+};
+
+use randflake::{Clock, Error, ErrorKind, Format, Result, SystemClock};
+use randflake_leases::Leased;
+
+/// How long the end of an environment waits for the store.
+const LONGEST_END: Duration = Duration::from_secs(5);
+
+/// How often a wait checks whether its environment has ended.
+pub(crate) const LONGEST_SLICE: Duration = Duration::from_millis(50);
+
+/// The leased generators of an environment.
+#[derive(Default)]
+pub(crate) struct Leases(Mutex<Shared>);
+
+struct Shared {
+    /// Also those that were collected, until the store knows.
+    held: Vec<Arc<dyn Handle>>,
+    /// None once the environment has ended.
+    open: Option<(Pending, Receiver<Infallible>)>,
+}
+
+/// Each thread that asks the store for something keeps one: all are gone when all is done.
+pub(crate) type Pending = Sender<Infallible>;
+
+/// A leased generator of either format.
+trait Handle: Send + Sync {
+    fn stop(&self);
+    fn close(&self);
+    fn is_ended(&self) -> bool;
+}
+
+impl<F: Format> Handle for Leased<F, EnvironmentClock> {
+    fn stop(&self) {
+        self.stop();
+    }
+
+    fn close(&self) {
+        self.close();
+    }
+
+    fn is_ended(&self) -> bool {
+        self.is_ended()
+    }
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self { held: Vec::new(), open: Some(mpsc::channel()) }
+    }
+}
+
+impl Leases {
+    /// Ends all generators, gives their node ids back and waits for that, for some seconds at
+    /// most. A lease that is being acquired is given up, or given back.
+    pub(crate) fn end(&self) {
+        let mut shared = self.lock();
+        let Some((pending, done)) = shared.open.take() else { return };
+        let held = mem::take(&mut shared.held);
+        drop(shared);
+        for leased in &held {
+            leased.stop(); // all at once
+        }
+        // Each close waits by itself, and all together may not wait longer than one.
+        let wait = move || {
+            let _until_done = pending;
+            for leased in held {
+                leased.close();
+            }
+        };
+        if thread::Builder::new().spawn(wait).is_ok() {
+            let _ = done.recv_timeout(LONGEST_END);
+        }
+    }
+
+    /// Returns whether the environment has ended: no JavaScript runs any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.lock().open.is_none()
+    }
+
+    /// Begins to ask a store for a lease. The end of the environment waits for it.
+    pub(crate) fn begin(&self) -> Result<Pending> {
+        self.lock().open.as_ref().map(|(pending, _)| pending.clone()).ok_or_else(ended)
+    }
+
+    /// Takes a generator in, so that it ends with the environment.
+    pub(crate) fn keep<F: Format>(
+        &self,
+        leased: Leased<F, EnvironmentClock>,
+    ) -> Result<Arc<Leased<F, EnvironmentClock>>> {
+        let mut shared = self.lock();
+        if shared.open.is_none() {
+            drop(shared);
+            leased.close();
+            return Err(ended());
+        }
+        let leased = Arc::new(leased);
+        shared.held.retain(|other| !other.is_ended());
+        shared.held.push(Arc::clone(&leased) as _);
+        Ok(leased)
+    }
+
+    /// A list of leases is good whatever has panicked.
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cold]
+pub(crate) fn ended() -> Error {
+    Error::new(ErrorKind::Closed, "this process, or this worker, is ending and leases nothing")
+}
+
+/// The machine's clock; its waits end with an environment.
+pub(crate) struct EnvironmentClock(Arc<Leases>);
+
+impl EnvironmentClock {
+    pub(crate) fn new(leases: &Arc<Leases>) -> Self {
+        Self(Arc::clone(leases))
+    }
+}
+
+impl Clock for EnvironmentClock {
+    #[inline]
+    fn now(&self) -> Result<i64> {
+        SystemClock.now()
+    }
+
+    fn sleep(&self, duration: Duration) -> Result<Option<Duration>> {
+        let mut slept = Duration::ZERO;
+        while slept < duration {
+            if self.0.is_over() {
+                return Err(ended());
+            }
+            let slice = LONGEST_SLICE.min(duration.saturating_sub(slept));
+            slept += SystemClock.sleep(slice)?.unwrap_or(slice);
+        }
+        Ok(Some(slept))
+    }
+
+    #[inline]
+    fn glance(&self) -> Option<i64> {
+        SystemClock.glance()
+    }
+
+    #[inline]
+    fn counter(&self) -> Option<u64> {
+        SystemClock.counter()
+    }
+
+    fn is_system(&self) -> bool {
+        true
+    }
+}

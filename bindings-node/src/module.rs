@@ -1,0 +1,115 @@
+//! What the module exports besides the functions of objects.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use napi::Env;
+use napi_derive::napi;
+use randflake::{Id, Result, Secret, bindings::ForkId};
+
+use crate::{
+    arguments, cloak,
+    environment::{self, Environment},
+    ffi::{self, Js, Outcome, Value, outcome},
+    generator, inspector, layout,
+    leases::Leases,
+};
+
+/// Takes the class of errors and the shared call buffer. Returns the class and the buffer to use,
+/// the same ones for all that load this library in one environment, along with the quick functions.
+#[napi]
+pub fn load<'env>(
+    env: &'env Env,
+    error_class: Value<'env>,
+    buffer: Value<'env>,
+) -> napi::Result<Value<'env>> {
+    // Where forks are reported by handlers alone, its own comes before those of later libraries.
+    let _ = ForkId::current();
+    // Where the linker cannot be told to pin this library (see build.rs), the loader is.
+    napi::bindgen_prelude::retain_current_module_for_unload_safety();
+    functions(env, error_class, buffer).map_err(|error| napi::Error::from_reason(error.to_string()))
+}
+
+fn functions<'call>(
+    env: &'call Env,
+    error_class: Value<'call>,
+    buffer: Value<'call>,
+) -> Result<Value<'call>> {
+    let js = error_class.js();
+    let environment = js.enter(error_class, || {
+        let leases = Arc::<Leases>::default();
+        let hook = env.add_env_cleanup_hook(Arc::clone(&leases), |leases| leases.end());
+        hook.map_err(ffi::refused_by_napi)?;
+        Environment::new(leases, buffer)
+    })?;
+    macro_rules! function {
+        ($name:literal, $call:expr) => {
+            ($name, js.function($name, $call)?)
+        };
+    }
+    js.object(&[
+        (c"RandflakeError", js.error_class()?),
+        (c"callBuffer", environment.buffer(js)?),
+        function!(c"generate", environment::generate),
+        function!(c"generateString", environment::generate_string),
+        function!(c"fill", generator::fill),
+        function!(c"inspect", inspector::inspect),
+        function!(c"inspectRaw", layout::inspect_raw),
+        function!(c"encrypt", inspector::encrypt),
+        function!(c"decrypt", inspector::decrypt),
+        function!(c"hide", cloak::hide),
+        function!(c"hideString", cloak::hide_string),
+        function!(c"reveal", cloak::reveal),
+        function!(c"encodeString", encode_string),
+        function!(c"decodeString", decode_string),
+    ])
+}
+
+fn encode_string<'call>(
+    _: &Environment,
+    js: Js<'call>,
+    [id]: [Value<'call>; 1],
+) -> Result<Value<'call>> {
+    js.latin1(arguments::numeric_id(id)?.encode(&mut [0; Id::MAX_TEXT_LENGTH]))
+}
+
+fn decode_string<'call>(
+    _: &Environment,
+    js: Js<'call>,
+    [text]: [Value<'call>; 1],
+) -> Result<Value<'call>> {
+    js.bigint(arguments::id_text(text)?.into())
+}
+
+#[napi]
+pub fn generate_secret() -> String {
+    Secret::random().to_hex()
+}
+
+/// Returns what is wrong with a weak secret, for the first one in this process; else null.
+#[napi]
+pub fn new_weakness(secret: Value<'_>) -> Outcome<Option<&'static str>> {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    outcome(|| {
+        let weakness = arguments::secret(secret)?.weakness();
+        // Relaxed: nothing else depends on it.
+        Ok(weakness.filter(|_| !WARNED.swap(true, Ordering::Relaxed)))
+    })
+}
+
+/// Ends what is leased in this environment.
+#[napi]
+pub fn end_leases(env: Env) -> Outcome<()> {
+    outcome(|| {
+        Js::of(&env).state::<Environment>()?.leases.end();
+        Ok(())
+    })
+}
+
+#[cfg(feature = "panic-test")]
+#[napi]
+pub fn panic() -> Outcome<()> {
+    outcome(|| panic!("as asked"))
+}
