@@ -41,12 +41,10 @@ argument!(
 argument!(
     /// An id as text.
     IdText(Id),
-    |object| match object.cast::<PyString>() {
-        Ok(text) => id_of_text(text),
-        Err(_) => {
-            let error = must(ErrorKind::InvalidId, "an id's text must be a str");
-            Err(wrong_type(&error(&type_of(object))))
-        }
+    |object| {
+        let error = must(ErrorKind::InvalidId, "an id's text must be a str");
+        let text = object.cast::<PyString>().map_err(|_| wrong_type(&error(&type_of(object))))?;
+        id_of_text(text)
     }
 );
 

@@ -35,10 +35,7 @@ macro_rules! argument {
 pub(crate) use argument;
 
 /// Returns what makes the error of an argument: what it must be, and what it is instead.
-pub(crate) fn must<'a>(
-    kind: ErrorKind,
-    rule: &'a str,
-) -> impl Fn(&dyn Display) -> Error + Copy + 'a {
+pub(crate) fn must(kind: ErrorKind, rule: &str) -> impl Fn(&dyn Display) -> Error + Copy {
     move |got| Error::new(kind, format!("{rule}, got {got}"))
 }
 

@@ -1,6 +1,11 @@
 //! The Python package: arguments in, a call into the core, a value out.
 //!
 //! The docstrings are in the stub, `randflake/_randflake.pyi`, from where the build takes them.
+#![allow(
+    clippy::doc_lazy_continuation,
+    clippy::doc_markdown,
+    reason = "docstrings are no Markdown"
+)]
 #![allow(clippy::needless_pass_by_value, reason = "pyo3 hands converted arguments over by value")]
 
 /// The docstring that the stub has for a class, a method or a function.

@@ -24,7 +24,8 @@ pub(crate) fn manual<F: Format>(
     node_ids: Vec<u32>,
     options: Option<Options<'_>>,
 ) -> PyResult<Builder<F, Clock>> {
-    let clock = take(&options, "clock", |clock, _| clock.extract())?.unwrap_or(Clock::System);
+    let clock =
+        take(options.as_ref(), "clock", |clock, _| clock.extract())?.unwrap_or(Clock::System);
     let mut builder = Builder::new(config).node_ids(node_ids).clock(clock);
     for (name, value) in options.into_iter().flatten() {
         builder = match &*name.extract::<String>()? {
@@ -47,11 +48,11 @@ pub(crate) fn leased<F: LeasedFormat>(
     config: F::Config,
     options: Option<Options<'_>>,
 ) -> PyResult<(LeasedBuilder<F, Clock>, bool)> {
-    let create = take(&options, "create", |value, name| {
+    let create = take(options.as_ref(), "create", |value, name| {
         if value.is_none() { Ok(None) } else { boolean(value, name).map(Some) }
     })?
     .flatten();
-    let allow_weak_store = take(&options, "allow_weak_store", boolean)?.unwrap_or(false);
+    let allow_weak_store = take(options.as_ref(), "allow_weak_store", boolean)?.unwrap_or(false);
     let of_store = StoreOptions { create, allow_weak_store };
     let (location, needs_python) = match store {
         Store::Local(location) => (location, false),
@@ -81,7 +82,7 @@ pub(crate) fn leased<F: LeasedFormat>(
 
 /// Takes an option out, if it is given.
 fn take<'py, T>(
-    options: &Option<Options<'py>>,
+    options: Option<&Options<'py>>,
     name: &str,
     read: impl FnOnce(&Bound<'py, PyAny>, &str) -> PyResult<T>,
 ) -> PyResult<Option<T>> {
