@@ -150,8 +150,8 @@ impl Clock for EnvironmentClock {
     }
 
     #[inline]
-    fn glance(&self) -> Option<i64> {
-        SystemClock.glance()
+    fn coarse_time(&self) -> Option<i64> {
+        SystemClock.coarse_time()
     }
 
     #[inline]

@@ -75,8 +75,8 @@ impl randflake::Clock for Clock {
     }
 
     #[inline]
-    fn glance(&self) -> Option<i64> {
-        matches!(self, Self::System).then(|| SystemClock.glance()).flatten()
+    fn coarse_time(&self) -> Option<i64> {
+        matches!(self, Self::System).then(|| SystemClock.coarse_time()).flatten()
     }
 
     #[inline]

@@ -1,8 +1,8 @@
-//! Ids that were claimed and encrypted ahead, a group at a time, for single calls.
+//! Id buffers: ids that were claimed and encrypted ahead, a group at a time, for single calls.
 //!
-//! A generator has a few magazines, which its threads share out among themselves. Whoever finds
-//! one taken does without: nobody waits. An id in a magazine was claimed for good, so it is handed
-//! out once or never; whether it may be handed out *now* is for the caller to say.
+//! A generator has a few buffers, which its threads share. If a thread's buffer is busy, that call
+//! bypasses it: no thread waits. An id in a buffer is claimed for good, so it is handed out once or
+//! never; the caller decides whether it may be handed out *now*.
 
 use std::sync::atomic;
 
@@ -11,75 +11,73 @@ use crate::{
     term::Term,
 };
 
-/// Ids of one group: enough to fill vector units, and that few stay behind.
+/// Ids of one group: enough to fill a vector unit, and few enough that little is left unused.
 pub(crate) const GROUP: usize = if cfg!(loom) { 2 } else { 64 };
 
-/// Magazines of a generator: so many threads at once have one each.
-const MAGAZINES: usize = if cfg!(loom) { 2 } else { 8 };
+/// Buffers of a generator: so many threads at once have one each.
+const BUFFERS: usize = if cfg!(loom) { 2 } else { 8 };
 
-/// The magazines of one generator.
+/// The id buffers of one generator.
 #[derive(Debug, Default)]
-pub struct Buffer {
-    magazines: [Magazine; MAGAZINES],
-}
+pub struct Buffers([Buffer; BUFFERS]);
 
 /// A group of ids of one Term and one stamp.
 // On cache lines of its own; two of them, since CPUs fetch lines in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Magazine {
+struct Buffer {
     taken: AtomicBool,
-    // From here on: read and written only by whoever has taken the magazine, so `taken` orders
-    // all of it. Atomics, since that takes no unsafe code and costs nothing; loom sees one.
+    // From here on: read and written only by the thread that has set `taken`, which orders all of
+    // it. Atomics need no unsafe code and cost nothing; loom checks one of them.
     next: AtomicUsize,
     /// The number of the thread that filled it.
     filled_by: atomic::AtomicU64,
     term: atomic::AtomicPtr<Term>,
     stamp: atomic::AtomicU64,
-    /// How many the group was claimed with.
+    /// How many ids the group was claimed with.
     size: atomic::AtomicU32,
-    /// The `next` one and those behind it are left.
+    /// Those from `next` on are left.
     ids: [atomic::AtomicI64; GROUP],
 }
 
-/// A magazine while it is taken.
+/// A buffer that one thread has taken, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Taken<'a>(&'a Magazine);
+pub(crate) struct BufferGuard<'a>(&'a Buffer);
 
-impl Buffer {
-    /// Takes the magazine of this thread, unless another thread has it; then this thread goes to
-    /// another one with its next call.
+impl Buffers {
+    /// Takes the buffer of this thread. If another thread has it, returns `None`, and this thread
+    /// uses another buffer from its next call on.
     #[inline]
-    pub(crate) fn take(&self) -> Option<Taken<'_>> {
+    pub(crate) fn take(&self) -> Option<BufferGuard<'_>> {
         self.take_as(thread_number())
     }
 
-    /// Does the same if this thread filled it and has not been to another magazine since: then no
-    /// id in it is older than one that this thread was given.
+    /// Does the same, but only if this thread filled the buffer and has not used another one since:
+    /// then no id in it is older than one that this thread already got.
     #[inline]
-    pub(crate) fn take_own(&self) -> Option<Taken<'_>> {
+    pub(crate) fn take_own(&self) -> Option<BufferGuard<'_>> {
         let thread = thread_number();
-        let filled_by = |taken: &Taken<'_>| taken.0.filled_by.load(Ordering::Relaxed);
-        self.take_as(thread).filter(|taken| filled_by(taken) == thread)
+        let filled_by = |buffer: &BufferGuard<'_>| buffer.0.filled_by.load(Ordering::Relaxed);
+        self.take_as(thread).filter(|buffer| filled_by(buffer) == thread)
     }
 
     #[inline]
-    fn take_as(&self, thread: u64) -> Option<Taken<'_>> {
+    fn take_as(&self, thread: u64) -> Option<BufferGuard<'_>> {
         #[allow(clippy::cast_possible_truncation, reason = "only spreads threads")]
-        let taken = self.magazines[thread as usize % MAGAZINES].take();
-        if taken.is_none() {
+        let buffer = self.0[thread as usize % BUFFERS].take();
+        if buffer.is_none() {
             renumber_thread();
         }
-        taken
+        buffer
     }
 
-    /// Takes the magazines one after the other, but for those that other threads have.
-    pub(crate) fn each(&self) -> impl Iterator<Item = Taken<'_>> {
-        self.magazines.iter().filter_map(Magazine::take)
+    /// Takes the buffers one after the other, except those that other threads have.
+    pub(crate) fn each(&self) -> impl Iterator<Item = BufferGuard<'_>> {
+        self.0.iter().filter_map(Buffer::take)
     }
 }
 
-impl Default for Magazine {
+impl Default for Buffer {
     fn default() -> Self {
         Self {
             taken: AtomicBool::default(),
@@ -93,15 +91,15 @@ impl Default for Magazine {
     }
 }
 
-impl Magazine {
+impl Buffer {
     #[inline]
-    fn take(&self) -> Option<Taken<'_>> {
-        // Acquire: pairs with the release in `drop`, so what the last owner wrote is seen.
-        (!self.taken.swap(true, Ordering::Acquire)).then(|| Taken(self))
+    fn take(&self) -> Option<BufferGuard<'_>> {
+        // Acquire: pairs with the release in `drop`, so this thread sees what the last one wrote.
+        (!self.taken.swap(true, Ordering::Acquire)).then(|| BufferGuard(self))
     }
 }
 
-impl Taken<'_> {
+impl BufferGuard<'_> {
     /// Returns how many ids of this Term are left, and their stamp.
     #[inline]
     pub(crate) fn left_of(&self, term: &Term) -> Option<(usize, u64)> {
@@ -124,7 +122,7 @@ impl Taken<'_> {
     pub(crate) fn pop(&mut self) -> Option<i64> {
         let next = self.next();
         let id = self.0.ids.get(next)?.load(Ordering::Relaxed);
-        // Taken out before it is handed out.
+        // Removed before it is handed out.
         self.go_to(next + 1);
         Some(id)
     }
@@ -139,8 +137,8 @@ impl Taken<'_> {
         self.0.next.store(next, Ordering::Relaxed);
     }
 
-    /// Returns how many ids to claim at most for the next group: one for the first call of a
-    /// second, then ever more. So a thread that needs few ids claims few, and leaves few behind.
+    /// Returns the size of the next group: one id for the first call of a tick, then twice as many
+    /// each time. So a thread that needs few ids leaves few unused.
     pub(crate) fn next_size(&self, term: &Term, stamp: u64) -> usize {
         if self.is_of(term) && self.stamp() == stamp {
             GROUP.min(2 * self.0.size.load(Ordering::Relaxed) as usize)
@@ -149,23 +147,23 @@ impl Taken<'_> {
         }
     }
 
-    /// Puts in a group, in the order of its hand-out. What was left of the last one is forgotten.
+    /// Stores a group, in the order in which it is handed out. Drops what was left of the last one.
     pub(crate) fn put(&mut self, term: &Term, stamp: u64, group: &[i64]) {
-        let magazine = self.0;
+        let buffer = self.0;
         let next = GROUP - group.len();
-        for (place, id) in magazine.ids[next..].iter().zip(group) {
-            place.store(*id, Ordering::Relaxed);
+        for (stored, id) in buffer.ids[next..].iter().zip(group) {
+            stored.store(*id, Ordering::Relaxed);
         }
         let size = u32::try_from(group.len()).expect("at most GROUP");
-        magazine.size.store(size, Ordering::Relaxed);
-        magazine.filled_by.store(thread_number(), Ordering::Relaxed);
-        magazine.term.store(std::ptr::from_ref(term).cast_mut(), Ordering::Relaxed);
-        magazine.stamp.store(stamp, Ordering::Relaxed);
+        buffer.size.store(size, Ordering::Relaxed);
+        buffer.filled_by.store(thread_number(), Ordering::Relaxed);
+        buffer.term.store(std::ptr::from_ref(term).cast_mut(), Ordering::Relaxed);
+        buffer.stamp.store(stamp, Ordering::Relaxed);
         self.go_to(next);
     }
 
-    /// Forgets what is left of another stamp: after an id of a later second, none of an earlier
-    /// one is handed out here.
+    /// Drops what is left of another stamp: after an id of a later tick, this buffer hands out none
+    /// of an earlier one.
     pub(crate) fn keep_only(&mut self, stamp: u64) {
         if self.stamp() != stamp {
             self.go_to(GROUP);
@@ -173,10 +171,10 @@ impl Taken<'_> {
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for BufferGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        // Release: see `Magazine::take`.
+        // Release: see `Buffer::take`.
         self.0.taken.store(false, Ordering::Release);
     }
 }

@@ -61,7 +61,7 @@ pub trait Clock {
 
     /// Returns the current second at a glance: one that the clock has reached, and at most a few
     /// milliseconds after it has passed. `None` where a glance is no cheaper than a look.
-    fn glance(&self) -> Option<i64> {
+    fn coarse_time(&self) -> Option<i64> {
         None
     }
 
@@ -119,7 +119,7 @@ impl Clock for SystemClock {
     // Elsewhere time() is no cheaper, or ends in 2038.
     #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
     #[inline]
-    fn glance(&self) -> Option<i64> {
+    fn coarse_time(&self) -> Option<i64> {
         // SAFETY: time() accepts a null pointer and then only returns the time.
         Some(unsafe { libc::time(std::ptr::null_mut()) })
     }

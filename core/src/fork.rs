@@ -1,16 +1,17 @@
-//! Which process life this is.
+//! Detects forks: which process generation this is.
 //!
-//! A page that the kernel wipes in every child (`MADV_WIPEONFORK`) holds an epoch: a number that
-//! is never zero and never the one of an ancestor. Whatever carries another epoch was made before
-//! a fork. The page also catches a raw `clone`, which `pthread_atfork` does not; the handler is
-//! there besides, and alone where the page is not to be had.
+//! A process generation lasts from the start of a process, or the fork that made it, to the next
+//! fork. Its number, the epoch, is in a page that the kernel wipes in every child
+//! (`MADV_WIPEONFORK`); it is never zero and never that of an ancestor. What carries another epoch
+//! was made before a fork. The page also notices a raw `clone`, which a `pthread_atfork` handler
+//! does not. The handler is registered as well, and works alone where the kernel wipes no pages.
 #![allow(unsafe_code, reason = "mmap, madvise and pthread_atfork")]
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// One life of a process: from its start, or from the fork that made it, to the next fork.
+/// The number of a process generation: it differs in every forked child.
 ///
-/// For what must not be used in a child: keep the life it was made in, and compare.
+/// For what must not be used in a child: keep the number it was made in, and compare.
 ///
 /// ```
 /// use randflake::bindings::ForkId;
@@ -22,38 +23,38 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 pub struct ForkId(u64);
 
 impl ForkId {
-    /// Returns the life of this process.
+    /// Returns that of this process.
     #[must_use]
     pub fn current() -> Self {
-        Self(life().epoch())
+        Self(page().epoch())
     }
 
-    /// Returns the number of this life: small, never zero, never that of an ancestor.
+    /// Returns the number itself: small, never zero, never that of an ancestor.
     #[must_use]
     pub fn number(self) -> u64 {
         self.0
     }
 }
 
-/// What is wiped in a child.
+/// What the kernel wipes in a child.
 #[derive(Debug)]
-pub(crate) struct Life {
-    /// Zero in a child that has not looked yet.
+pub(crate) struct ForkPage {
+    /// Zero in a child that has not read it yet.
     epoch: AtomicU64,
-    /// Drawn at random on first use, so that two children of one parent have two; zero: not yet.
+    /// Drawn at random on first use, so that two children of one parent differ; zero: not yet.
     seed: AtomicU64,
 }
 
-static PAGE: AtomicPtr<Life> = AtomicPtr::new(std::ptr::null_mut());
+static PAGE: AtomicPtr<ForkPage> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Used where the kernel wipes no pages.
-static ORDINARY: Life = Life { epoch: AtomicU64::new(0), seed: AtomicU64::new(0) };
+static ORDINARY: ForkPage = ForkPage { epoch: AtomicU64::new(0), seed: AtomicU64::new(0) };
 
 /// The newest epoch of this process and its ancestors; ordinary memory, so a child inherits it.
 static NEWEST_EPOCH: AtomicU64 = AtomicU64::new(0);
 
-/// Returns this process's life.
-pub(crate) fn life() -> &'static Life {
+/// Returns the page of this process.
+pub(crate) fn page() -> &'static ForkPage {
     // Acquire: pairs with the release in `install`, so that the page is seen initialised.
     let page = PAGE.load(Ordering::Acquire);
     if page.is_null() {
@@ -63,7 +64,7 @@ pub(crate) fn life() -> &'static Life {
     unsafe { &*page }
 }
 
-impl Life {
+impl ForkPage {
     /// Returns the epoch of this process: never zero, never that of an ancestor.
     pub(crate) fn epoch(&self) -> u64 {
         // Relaxed, here and below: fork happens between two instructions of one thread, which
@@ -80,14 +81,14 @@ impl Life {
         }
     }
 
-    /// Tells whether `epoch` is that of this process. What a hand-out calls: one load.
+    /// Returns whether `epoch` is that of this process. Called for every id: one load.
     #[inline]
     pub(crate) fn is_current(&self, epoch: u64) -> bool {
         self.epoch.load(Ordering::Relaxed) == epoch
     }
 
-    /// Returns the random number of this life: never zero, and another one than that of any other
-    /// process.
+    /// Returns the random number of this process generation: never zero, and different from that of
+    /// any other process.
     ///
     /// # Panics
     ///
@@ -107,10 +108,10 @@ impl Life {
     }
 }
 
-/// Maps the page, or falls back, once in the life of the oldest ancestor.
+/// Maps the page, or falls back, once in the oldest ancestor.
 #[cold]
-fn install() -> &'static Life {
-    // Before anybody has an epoch: a child forked after that has the handler. Twice does no harm.
+fn install() -> &'static ForkPage {
+    // Before the first epoch: a child forked after that has the handler. Twice does no harm.
     watch_forks();
     let page = wiped_page();
     let candidate = page.unwrap_or_else(|| std::ptr::from_ref(&ORDINARY).cast_mut());
@@ -122,18 +123,18 @@ fn install() -> &'static Life {
     {
         unmap(page);
     }
-    let life = published.err().unwrap_or(candidate);
+    let page = published.err().unwrap_or(candidate);
     // SAFETY: only this function stores into PAGE, and only pointers that stay valid for ever.
-    unsafe { &*life }
+    unsafe { &*page }
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const PAGE_BYTES: usize = 4096; // the kernel rounds up to its own page size
 
-/// Maps a page of zeros, which are a valid Life, that a child finds zeroed again.
+/// Maps a page of zeros, which are a valid `ForkPage`, that a child finds zeroed again.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn wiped_page() -> Option<*mut Life> {
-    // SAFETY: a new anonymous mapping touches no memory of anybody else.
+fn wiped_page() -> Option<*mut ForkPage> {
+    // SAFETY: a new anonymous mapping touches no other memory.
     let page = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -147,7 +148,7 @@ fn wiped_page() -> Option<*mut Life> {
     if page == libc::MAP_FAILED {
         return None;
     }
-    // SAFETY: the page was mapped above and belongs to nobody else.
+    // SAFETY: the page was mapped above and is not shared yet.
     let advised = unsafe { libc::madvise(page, PAGE_BYTES, libc::MADV_WIPEONFORK) };
     if advised == 0 {
         Some(page.cast())
@@ -158,24 +159,24 @@ fn wiped_page() -> Option<*mut Life> {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn unmap(page: *mut Life) {
-    // SAFETY: called only for a page that was never published, by the one who mapped it.
+fn unmap(page: *mut ForkPage) {
+    // SAFETY: called only by the function that mapped the page, and only if it was never published.
     unsafe { libc::munmap(page.cast(), PAGE_BYTES) };
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn wiped_page() -> Option<*mut Life> {
+fn wiped_page() -> Option<*mut ForkPage> {
     None
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn unmap(_page: *mut Life) {}
+fn unmap(_page: *mut ForkPage) {}
 
 #[cfg(unix)]
 fn watch_forks() {
     extern "C" fn in_child() {
-        // Only atomics: safe in the child of a process with threads. What the kernel has wiped may
-        // be in use again, by another library's handler.
+        // Only atomics: safe in the child of a process with threads. A page that the kernel has wiped
+        // may be in use again, by another library's handler.
         let page = PAGE.load(Ordering::Acquire);
         if std::ptr::eq(page, &raw const ORDINARY) {
             ORDINARY.epoch.store(0, Ordering::Relaxed);
@@ -183,8 +184,8 @@ fn watch_forks() {
         }
     }
     // SAFETY: the handler is a plain function that stays valid: the libraries that hold this
-    // code are linked so that they are never unloaded. If registering fails for want of memory,
-    // the page still tells.
+    // code are linked so that they are never unloaded. If registering fails for lack of memory,
+    // the page still detects forks.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 
@@ -197,9 +198,9 @@ mod tests {
 
     #[test]
     fn the_page_is_wiped_on_this_machine() {
-        let life = life();
-        assert!(!std::ptr::eq(life, &raw const ORDINARY), "MADV_WIPEONFORK is to be had");
-        assert!(life.is_current(life.epoch()));
-        assert!(!life.is_current(0));
+        let page = page();
+        assert!(!std::ptr::eq(page, &raw const ORDINARY), "MADV_WIPEONFORK is available");
+        assert!(page.is_current(page.epoch()));
+        assert!(!page.is_current(0));
     }
 }

@@ -1,13 +1,13 @@
-//! What the ids of a generator look like: all in which `Randflake` and `Snowflake` differ.
+//! The formats of ids: everything in which `Randflake` and `Snowflake` differ.
 
-use crate::{Clock, Layout, NodeIds, Result, buffer::Buffer};
+use crate::{Clock, Layout, NodeIds, Result, buffer::Buffers};
 
-/// What the ids of a [`Generator`](crate::Generator) look like: [`Encrypted`](crate::Encrypted) or
-/// [`Plain`](crate::Plain). No other crate can implement it.
+/// The format of the ids of a [`Generator`](crate::Generator): [`Encrypted`](crate::Encrypted) or
+/// [`Plain`](crate::Plain). Other crates cannot implement it.
 pub trait Format: Codec + Send + Sync + 'static {
     /// The type of an id.
     type Id: Copy + Default + Send + 'static;
-    /// What decides on the ids besides the node id: a [`Secret`](crate::Secret) or a [`Layout`].
+    /// What determines the ids besides the node ids: a [`Secret`](crate::Secret) or a [`Layout`].
     type Config: Clone + Send + Sync + 'static;
 
     /// Returns the layout that this configuration uses.
@@ -29,9 +29,9 @@ pub trait Format: Codec + Send + Sync + 'static {
     fn id(number: i64) -> Self::Id;
 }
 
-/// What the generator needs of a format. It has a module of its own, which nobody else can name.
+/// What the generator needs of a format. Its module is private, so other crates cannot name it.
 pub trait Codec {
-    /// The name under which users know a generator of this format.
+    /// The name of a generator of this format.
     const GENERATOR: &'static str;
 
     /// Returns how ids are packed.
@@ -40,23 +40,23 @@ pub trait Codec {
     /// Checks whether a generator with this clock can be made.
     fn check(&self, clock: &impl Clock) -> Result<()>;
 
-    /// Returns a tick that the clock has reached, and that goes on or ended a few milliseconds
-    /// ago. `None` where a glance does not tell.
-    fn glance(&self, clock: &impl Clock) -> Option<u64>;
+    /// Returns the current tick by a cheap clock, or one that ended a few milliseconds ago; never
+    /// one that the precise clock has not reached. `None` if there is no cheap clock.
+    fn coarse_tick(&self, clock: &impl Clock) -> Option<u64>;
 
     /// Reads the clock, in unix nanoseconds.
     #[inline]
-    fn look(&self, clock: &impl Clock) -> Result<i64> {
+    fn read_clock(&self, clock: &impl Clock) -> Result<i64> {
         clock.now()
     }
 
-    /// Returns where ids are kept that were claimed ahead for single calls, if they are.
-    fn buffer(&self) -> Option<&Buffer>;
+    /// Returns the buffers of ids that are claimed ahead for single calls, if this format has them.
+    fn buffers(&self) -> Option<&Buffers>;
 
-    /// Returns the sequence with which each node begins a tick; the same for all generators that
-    /// share a word.
+    /// Returns the initial sequence of each node in a tick; the same for all generators that share a
+    /// packed state.
     fn first_sequence(&self, stamp: u64) -> u64;
 
-    /// Makes packed ids what they are handed out as.
+    /// Turns packed ids into the ids that are handed out.
     fn finish(&self, ids: &mut [i64]);
 }

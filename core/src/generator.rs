@@ -1,5 +1,4 @@
-//! The generator. Generic over what ids look like, so that Randflake pays nothing for what others
-//! need.
+//! The generator: one for all formats of ids. The compiler removes what a format does not need.
 
 mod builder;
 mod generate;
@@ -14,7 +13,7 @@ use std::{fmt, ops::Range, time::Duration};
 use self::ownership::{Ownership, grant};
 use crate::{
     Clock, Error, ErrorKind, Format, Layout, Lease, NodeIds, Result, SystemClock, fork, layout,
-    registry::Held, term::Terms,
+    registry::Held, term::CurrentTerm,
 };
 
 pub use self::{
@@ -23,9 +22,9 @@ pub use self::{
 };
 
 /// A generator of unique 64-bit ids of a [`Format`]: [`Randflake`](crate::Randflake) or
-/// [`Snowflake`](crate::Snowflake), whose pages say what their ids are, how a generator is made and
-/// how an id is read. Here is what both do in the same way. A tick is a second for `Randflake`, and
-/// what the [`Layout`] says for `Snowflake`.
+/// [`Snowflake`](crate::Snowflake). Their pages show how to make a generator and how to read an id;
+/// this one has the functions that both share. A tick of `Randflake` is a second; the [`Layout`]
+/// sets that of `Snowflake`.
 ///
 /// ```
 /// use randflake::{Format, Generator, Layout, Randflake, Result, Secret, Snowflake};
@@ -42,11 +41,11 @@ pub use self::{
 /// ```
 pub struct Generator<F: Format, C = SystemClock> {
     format: F,
-    terms: Terms,
+    current_term: CurrentTerm,
     ownership: Ownership,
-    /// On the machine's clock: where it is noted which node ids this process has.
+    /// The register of this process's node ids. `None` with an injected clock.
     registered: Option<NodeIds>,
-    /// Without a lease, on the machine's clock.
+    /// `None` with a lease or with an injected clock.
     held: Option<Held>,
     max_wait: Duration,
     /// In ticks.
@@ -75,28 +74,28 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// Returns the node ids, sorted; none after [`close`](Self::close).
     #[must_use]
     pub fn node_ids(&self) -> &[u32] {
-        self.terms.node_ids()
+        self.current_term.node_ids()
     }
 
     /// Returns the lease, in whole seconds; `None` without one and after [`close`](Self::close).
     #[must_use]
     pub fn lease(&self) -> Option<Lease> {
-        let term = self.terms.peek().filter(|_| self.ownership != Ownership::ByHand)?;
+        let term = self.current_term.peek().filter(|_| self.ownership != Ownership::Manual)?;
         let layout = self.format.layout();
         Lease::new(layout.second_of(term.start), layout.second_from(term.end_exclusive())).ok()
     }
 
-    /// Raises the end of the lease to the unix second `end_exclusive`; an earlier one than the
-    /// present end changes nothing. It is the lease of the moment that is extended: who also calls
-    /// [`replace_lease`](Self::replace_lease) must not do so at the same time.
+    /// Raises the end of the lease to the unix second `end_exclusive`. A second before the present
+    /// end changes nothing. Do not call it and [`replace_lease`](Self::replace_lease) at the same
+    /// time: it extends the lease that is current when it runs.
     ///
     /// # Errors
     ///
     /// [`InvalidLease`](crate::ErrorKind::InvalidLease): there is no lease, or the end lies outside
     /// the lifetime. [`Forked`](crate::ErrorKind::Forked), [`Closed`](crate::ErrorKind::Closed).
     pub fn extend_lease(&self, end_exclusive: i64) -> Result<()> {
-        let term = self.terms.current()?;
-        if self.ownership == Ownership::ByHand {
+        let term = self.current_term.get()?;
+        if self.ownership == Ownership::Manual {
             return Err(Error::new(
                 ErrorKind::InvalidLease,
                 "this generator was made without a lease, so there is none to extend",
@@ -104,7 +103,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
         }
         let layout = self.format.layout();
         Lease::new(layout.second_of(0).max(layout::EPOCH), end_exclusive)?;
-        // An earlier one changes nothing, whatever ticks it cuts in two.
+        // An earlier end changes nothing, even if it divides a tick.
         if end_exclusive > layout.second_from(term.end_exclusive()) {
             let longer = Lease::new(layout.second_of(term.start), end_exclusive)?;
             term.extend(self.window_of(longer)?.end);
@@ -112,45 +111,46 @@ impl<F: Format, C: Clock> Generator<F, C> {
         Ok(())
     }
 
-    /// Goes over to other node ids or another window, both granted to this generator alone. The
-    /// first id from there comes from a later tick than the last id from before, so time does not
-    /// run backwards. Returns the first unix second in which nothing was issued under the old
-    /// lease: from there on it may be given back.
+    /// Switches to other node ids or another window, both granted to this generator alone. The first
+    /// id of the new lease has a later tick than the last id of the old one, so time does not run
+    /// backwards. Returns the first unix second in which nothing was issued under the old lease:
+    /// release the old lease from that second on.
     ///
     /// # Errors
     ///
     /// [`InvalidLease`](crate::ErrorKind::InvalidLease): the generator was not made with
     /// [`Builder::granted_lease`], or the lease holds no whole tick of the lifetime.
-    /// [`LifetimeOver`](crate::ErrorKind::LifetimeOver): it begins after it.
+    /// [`LifetimeOver`](crate::ErrorKind::LifetimeOver): the lease begins after the lifetime.
     /// [`InvalidNode`](crate::ErrorKind::InvalidNode): as for [`Builder::build`].
     /// [`Forked`](crate::ErrorKind::Forked), [`Closed`](crate::ErrorKind::Closed).
     pub fn replace_lease(&self, node_ids: &[u32], lease: Lease) -> Result<i64> {
-        self.terms.current()?;
+        self.current_term.get()?;
         let (nodes, slots) = self.granted(node_ids)?;
-        let unused_from = self.terms.replace(&nodes, slots, &self.window_of(lease)?)?;
+        let unused_from = self.current_term.replace(&nodes, slots, &self.window_of(lease)?)?;
         Ok(self.format.layout().second_from(unused_from))
     }
 
-    /// Goes on in a forked child, with node ids and a window that were granted to it alone: none
-    /// of what its parent has or ever had. Call it once in each child, from one thread.
+    /// Continues in a forked child with node ids and a window that were granted to the child alone:
+    /// none that its parent has or ever had. Call it once in each child, from one thread.
     ///
     /// # Errors
     ///
     /// [`InvalidLease`](crate::ErrorKind::InvalidLease): the generator was not made with
     /// [`Builder::granted_lease`], or is of this process already, or the lease holds no whole tick
-    /// of the lifetime. [`LifetimeOver`](crate::ErrorKind::LifetimeOver): it begins after it.
+    /// of the lifetime. [`LifetimeOver`](crate::ErrorKind::LifetimeOver): the lease begins after the
+    /// lifetime.
     /// [`InvalidNode`](crate::ErrorKind::InvalidNode): as for [`Builder::build`].
-    /// [`Closed`](crate::ErrorKind::Closed): before the fork.
+    /// [`Closed`](crate::ErrorKind::Closed): the generator was closed before the fork.
     pub fn begin_in_child(&self, node_ids: &[u32], lease: Lease) -> Result<()> {
-        let epoch = fork::life().epoch();
+        let epoch = fork::page().epoch();
         let (nodes, slots) = self.granted(node_ids)?;
-        self.terms.begin_in_child(epoch, &nodes, slots, self.window_of(lease)?)
+        self.current_term.begin_in_child(epoch, &nodes, slots, self.window_of(lease)?)
     }
 
-    /// Ends the generator for good: every later call that needs it open is
+    /// Ends the generator for good: every later call that needs it open fails with
     /// [`Closed`](crate::ErrorKind::Closed). For a granted lease, returns the first unix second in
-    /// which nothing was issued: from there on the lease may be given back. Does nothing, and
-    /// returns `None`, in a forked child and the second time.
+    /// which nothing was issued: release the lease from that second on. Does nothing, and returns
+    /// `None`, in a forked child and the second time.
     ///
     /// ```
     /// use randflake::{ErrorKind, Layout, Snowflake};
@@ -163,14 +163,14 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// # Ok::<(), randflake::Error>(())
     /// ```
     pub fn close(&self) -> Option<i64> {
-        // First, so that whoever finds it closed may hand the node ids over, whichever thread closed it.
+        // First: as soon as another thread finds the generator closed, it may hand the node ids over.
         if let Some(held) = &self.held {
             held.release();
         }
-        let term = self.terms.close()?;
-        // A word shared with other generators goes on.
+        let term = self.current_term.close()?;
+        // A state shared with other generators stays open.
         (self.ownership == Ownership::Granted)
-            .then(|| self.format.layout().second_from(term.word.seal()))
+            .then(|| self.format.layout().second_from(term.state.seal()))
     }
 }
 
@@ -179,8 +179,8 @@ impl<F: Format, C: Clock> Generator<F, C> {
         self.ownership.window_of(self.format.layout(), lease)
     }
 
-    /// Checks and notes node ids that a coordinator granted, and counts the slots they have in a
-    /// tick.
+    /// Checks and registers node ids that a coordinator granted. Returns them, and how many slots
+    /// they have in a tick.
     fn granted(&self, node_ids: &[u32]) -> Result<(Box<[u32]>, u64)> {
         let nodes = self.format.layout().checked_nodes(node_ids)?;
         if self.ownership == Ownership::Granted {
@@ -201,7 +201,7 @@ impl<F: Format, C> fmt::Debug for Generator<F, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct(F::GENERATOR)
             .field("layout", &self.format.layout().name())
-            .field("node_ids", &self.terms.node_ids())
+            .field("node_ids", &self.current_term.node_ids())
             .finish_non_exhaustive()
     }
 }

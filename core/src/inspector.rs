@@ -8,7 +8,7 @@ const BATCH: usize = 256;
 
 /// Reads ids back; needs the secret, and no node id.
 ///
-/// Reading does not authenticate: every 64-bit number has parts, under every secret.
+/// Snapshot does not authenticate: every 64-bit number has parts, under every secret.
 ///
 /// ```
 /// use randflake::{Inspector, Secret};

@@ -187,7 +187,7 @@ impl Layout {
                 ),
             ));
         }
-        let (stamp, node_id, sequence) = self.take_apart(raw);
+        let (stamp, node_id, sequence) = self.unpack_fields(raw);
         Ok(RawParts { unix_ms: self.unix_ms_of(stamp), node_id, sequence })
     }
 
@@ -208,7 +208,7 @@ impl Layout {
                 self.max_sequence()
             )));
         }
-        Ok(self.put_together(stamp, node_id, sequence.into()))
+        Ok(self.pack_fields(stamp, node_id, sequence.into()))
     }
 
     /// Returns the smallest raw id of the tick at a time in unix milliseconds, to find rows by

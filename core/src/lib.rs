@@ -51,7 +51,6 @@ mod format;
 mod generator;
 mod id;
 mod inspector;
-mod lap;
 pub mod layout;
 mod lease;
 mod parts;
@@ -60,9 +59,10 @@ mod registry;
 mod secret;
 mod snowflake;
 mod sparx;
+mod state;
 mod sync;
 mod term;
-mod word;
+mod tick_cache;
 
 pub use crate::{
     boundary::BoundaryFlake,

@@ -27,7 +27,7 @@ impl Parts {
     /// Takes a raw value of Randflake apart. Every 64-bit value has parts.
     #[allow(clippy::cast_possible_wrap, reason = "30 bits")]
     pub(crate) const fn of(raw: u64) -> Self {
-        let (stamp, node_id, sequence) = RANDFLAKE.take_apart(raw);
+        let (stamp, node_id, sequence) = RANDFLAKE.unpack_fields(raw);
         Self { timestamp: EPOCH + stamp as i64, node_id, sequence }
     }
 

@@ -2,17 +2,17 @@ use std::fmt;
 
 use crate::{
     Builder, Clock, Format, Generator, Id, Layout, NodeIds, Parts, Result, Secret, SystemClock,
-    buffer::Buffer, format::Codec, layout, sparx::Sparx,
+    buffer::Buffers, format::Codec, layout, sparx::Sparx,
 };
 
 /// A generator of unique 64-bit ids that outsiders cannot predict, order or count.
 ///
-/// Shared by reference between threads; no lock is held on the way of an id. [`Generator`] has all
-/// its functions but those that make one and those that read ids. A tick is a second.
+/// Threads share it by reference, and generating an id takes no lock. [`Generator`] has the functions
+/// that are not on this page. A tick is a second.
 ///
-/// **A node id given by hand is safe for one live process at a time, on a machine whose clock has
-/// not stepped back over the last id.** Two live processes with one node id and one secret repeat
-/// each other's ids. A [lease](Builder::lease) bounds the seconds a generator may use.
+/// **A manual node id is safe for one live process at a time, on a machine whose clock has not
+/// stepped back over the last id.** Two live processes with one node id and one secret repeat each
+/// other's ids. A [lease](Builder::lease) bounds the seconds a generator may use.
 ///
 /// ```
 /// use randflake::{Randflake, Secret};
@@ -25,9 +25,9 @@ use crate::{
 /// ```
 pub type Randflake<C = SystemClock> = Generator<Encrypted, C>;
 
-/// The ids of [`Randflake`]: of its own layout, encrypted, and claimed ahead for single calls.
+/// The format of [`Randflake`]'s ids: a fixed layout, encrypted, and buffered for single calls.
 pub struct Encrypted {
-    buffer: Buffer,
+    buffers: Buffers,
     cipher: Sparx,
 }
 
@@ -44,7 +44,7 @@ impl Format for Encrypted {
     }
 
     fn new(secret: &Secret) -> Self {
-        Self { buffer: Buffer::default(), cipher: Sparx::new(secret) }
+        Self { buffers: Buffers::default(), cipher: Sparx::new(secret) }
     }
 
     #[inline]
@@ -66,20 +66,20 @@ impl Codec for Encrypted {
         &layout::RANDFLAKE
     }
 
-    /// What is past its lifetime can be made, and generates nothing.
+    /// A generator can be made after the end of the lifetime; it then generates nothing.
     fn check(&self, _clock: &impl Clock) -> Result<()> {
         Ok(())
     }
 
     #[inline]
-    fn glance(&self, clock: &impl Clock) -> Option<u64> {
-        // Ticks are seconds. Before the epoch it wraps to one that no id has.
-        clock.glance().map(|second| second.wrapping_sub(layout::EPOCH).cast_unsigned())
+    fn coarse_tick(&self, clock: &impl Clock) -> Option<u64> {
+        // A tick is a second. Before the epoch this wraps to a tick that no id has.
+        clock.coarse_time().map(|second| second.wrapping_sub(layout::EPOCH).cast_unsigned())
     }
 
     #[inline]
-    fn buffer(&self) -> Option<&Buffer> {
-        Some(&self.buffer)
+    fn buffers(&self) -> Option<&Buffers> {
+        Some(&self.buffers)
     }
 
     #[inline]
@@ -100,10 +100,11 @@ impl fmt::Debug for Encrypted {
 }
 
 impl Randflake {
-    /// Makes a generator for a node id given by hand, 0 to 131 071.
+    /// Makes a generator with a manually assigned node id, 0 to 131 071.
     ///
-    /// Its first id comes from the second after the one in which it was made, since whoever had
-    /// this node id before may have ended in that one; see [`Builder::restart_safe`].
+    /// Its first id has the second after the one in which the generator was made, because the
+    /// process that had this node id before may have ended in that one; see
+    /// [`Builder::restart_safe`].
     ///
     /// # Errors
     ///
@@ -117,7 +118,7 @@ impl Randflake {
         Self::builder(secret).node_id(node_id).build()
     }
 
-    /// Starts to describe a generator.
+    /// Starts a generator with options.
     ///
     /// ```
     /// use std::time::Duration;
@@ -137,8 +138,8 @@ impl Randflake {
 }
 
 impl<C: Clock> Randflake<C> {
-    /// Reads an id back: when, where and as which one it was made. Every 64-bit number has such
-    /// parts: they mean something only for ids made with this secret.
+    /// Returns the time, node id and sequence of an id. Every 64-bit number has such parts: they mean
+    /// something only for ids made with this secret.
     ///
     /// Works in a forked child and after [`close`](Generator::close), too.
     #[must_use]
@@ -153,8 +154,8 @@ impl<C: Clock> Randflake<C> {
         self.format().cipher.decrypt_id(id.into())
     }
 
-    /// Returns the id of a sortable form; undoes [`decrypt`](Randflake::decrypt). Only for raw
-    /// values that came from there: of others nobody knows that they are unique.
+    /// Returns the id of a sortable form; undoes [`decrypt`](Randflake::decrypt). Use it only for raw
+    /// values that `decrypt` returned: others may not be unique.
     #[must_use]
     pub fn encrypt(&self, raw: u64) -> Id {
         self.format().cipher.encrypt_raw(raw).into()

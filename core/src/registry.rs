@@ -1,11 +1,10 @@
-//! Which node ids this process, and the ones it was forked from, have had: by hand, or granted by
-//! a store.
+//! The register of node ids that this process, and the ones it was forked from, have used: manually
+//! assigned ones, and those that a store granted.
 //!
-//! A list that only grows: entries are set once, never changed but for the atomics of a record, and
-//! never dropped, without a lock. So a child of a process with many threads can read it whatever
-//! those were doing. Who comes first in the list has the node ids. An index finds an entry by one
-//! of its node ids; it grows in the same way, behind the list, and whoever wants to add to the list
-//! first brings it up to date.
+//! It is a list that only grows, without a lock: entries are set once, never dropped, and only the
+//! atomics of a record change. So a forked child can read it whatever its parent's threads were
+//! doing. The first entry with a node id owns it. An index finds an entry by a node id; it grows in
+//! the same way, behind the list. A thread brings the index up to date before it adds to the list.
 
 use std::{
     fmt,
@@ -18,18 +17,17 @@ use std::{
 
 use once_cell::race::OnceBox;
 
-use crate::{Error, ErrorKind, Layout, Result, Secret, fork, word::Word};
+use crate::{Error, ErrorKind, Layout, Result, Secret, fork, state::PackedState};
 
-/// The node ids of Randflake under one secret, or those of one layout's unencrypted ids, as this
-/// process has them. For coordinators: a node id is either given by hand in a process or granted
-/// to it.
+/// The node ids that this process uses with one secret, or with one layout of unencrypted ids. For
+/// coordinators: in one process a node id is either manually assigned or granted, never both.
 ///
 /// ```
 /// use randflake::{ErrorKind, NodeIds, Randflake, Secret};
 ///
 /// let secret = Secret::random();
-/// let by_hand = Randflake::new(7, &secret)?;
-/// // A coordinator granted these; one of them has to be given back to it.
+/// let manual = Randflake::new(7, &secret)?;
+/// // A coordinator granted these; node id 7 must be released.
 /// assert_eq!(NodeIds::of_secret(&secret).grant(&[6, 7]), [7]);
 /// let error = Randflake::new(6, &secret).unwrap_err();
 /// assert_eq!(error.kind(), ErrorKind::NodeInUse);
@@ -38,16 +36,16 @@ use crate::{Error, ErrorKind, Layout, Result, Secret, fork, word::Word};
 #[derive(Clone)]
 pub struct NodeIds(Scope);
 
-/// Whose node ids they are: the same number is another node elsewhere.
+/// What the node ids belong to: the same number is another node in another scope.
 #[derive(Clone)]
 enum Scope {
-    /// The salted hash of a secret, from which nobody learns the secret.
+    /// The salted hash of a secret, which does not reveal the secret.
     Secret([u8; 32]),
     Layout(Layout),
 }
 
 impl NodeIds {
-    /// Returns those of Randflake under a secret, of which a salted hash is kept.
+    /// Returns those of a secret. Keeps only a salted hash of the secret.
     ///
     /// # Panics
     ///
@@ -63,30 +61,30 @@ impl NodeIds {
         Self(Scope::Secret(secret.hash(salt)))
     }
 
-    /// Returns those of a layout, whose ids nothing else tells apart.
+    /// Returns those of a layout's unencrypted ids.
     #[must_use]
     pub fn of_layout(layout: &Layout) -> Self {
         Self(Scope::Layout(*layout))
     }
 
-    /// Notes that a coordinator granted these node ids to this process, so that nobody gets them
-    /// by hand here. Returns those that somebody has by hand, here or in a process that this one
-    /// was forked from: they must be given back unused.
-    #[must_use = "what is returned must not be used"]
+    /// Registers node ids that a coordinator granted to this process, so that they cannot be assigned
+    /// manually any more. Returns those that are manually assigned, in this process or in one that it
+    /// was forked from: release them without using them.
+    #[must_use = "the node ids that are returned must not be used"]
     pub fn grant(&self, node_ids: &[u32]) -> Vec<u32> {
-        REGISTRY.grant(&self.0, node_ids, fork::life().epoch())
+        REGISTRY.grant(&self.0, node_ids, fork::page().epoch())
     }
 
-    /// Returns the record that all generators by hand with these node ids share, whose word has so
-    /// many slots. `epoch` is that of the life in which the generator is made.
+    /// Returns the record that all generators with exactly these manual node ids share, whose state
+    /// has so many slots. `epoch` is the process generation in which the generator is made.
     ///
     /// # Errors
     ///
-    /// `NODE_IN_USE` if a generator of this process has some of these nodes with some others,
-    /// begins its ticks otherwise, or was granted them; `FORKED` if an ancestor of this process had
+    /// `NODE_IN_USE` if a generator of this process has some of these nodes in another list, uses
+    /// another initial sequence, or was granted them; `FORKED` if an ancestor of this process had
     /// some of them.
-    pub(crate) fn by_hand(&self, nodes: &[u32], slots: u64, epoch: u64) -> Result<&'static Record> {
-        REGISTRY.by_hand(&self.0, nodes, slots, epoch)
+    pub(crate) fn manual(&self, nodes: &[u32], slots: u64, epoch: u64) -> Result<&'static Record> {
+        REGISTRY.manual(&self.0, nodes, slots, epoch)
     }
 }
 
@@ -105,7 +103,7 @@ impl Scope {
         }
     }
 
-    /// Returns a hash of a node id that is the same for all that share it.
+    /// Returns a hash of a node id that is equal for all scopes that share it.
     fn hash(&self, node: u32) -> u64 {
         let mut hasher = DefaultHasher::new();
         match self {
@@ -116,7 +114,7 @@ impl Scope {
         hasher.finish()
     }
 
-    /// Tells whether the slots of a tick stand for the same ids; asked of two that share ids.
+    /// Returns whether the slots of a tick stand for the same ids, for two scopes that share ids.
     fn counts_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Layout(one), Self::Layout(other)) => one.sequence() == other.sequence(),
@@ -125,36 +123,35 @@ impl Scope {
     }
 }
 
-/// What generators by hand with the same node ids share.
+/// What generators with the same manual node ids share.
 pub(crate) struct Record {
-    pub(crate) word: Arc<Word>,
-    /// How many generators without a lease are open, in the low bits; above them the tick after
-    /// the one in which the first of them was made.
+    pub(crate) state: Arc<PackedState>,
+    /// In the low bits, how many generators without a lease are open; above them, the tick after the
+    /// one in which the first of them was made.
     held: AtomicU64,
 }
 
-/// No clock of 64-bit nanoseconds shows a millisecond of more bits than are left.
+/// Leaves enough bits for every millisecond that a clock of 64-bit nanoseconds can show.
 const OPEN_BITS: u32 = 20;
 const MOST_OPEN: u64 = (1 << OPEN_BITS) - 1;
 
 impl Record {
     /// Counts a generator without a lease as open until it is [released](Held::release).
     ///
-    /// Whoever had the node ids before this process, in an earlier life of it or in another
-    /// process that handed them over, ended before the first of the open generators was made; so
-    /// what is free is the tick after that. `tick_after_now` reads the clock, of which the last
-    /// reading counts: one generator may close while another is being made, and the node ids may
-    /// have been elsewhere between the two.
+    /// A process that had the node ids earlier ended before the first of the open generators was
+    /// made, so the first free tick is the one after that. `tick_after_now` reads the clock, and its
+    /// last reading counts: one generator may close while another is being made, and another process
+    /// may have had the node ids in between.
     pub(crate) fn hold(&'static self, tick_after_now: impl Fn() -> Result<u64>) -> Result<Held> {
         loop {
-            // Relaxed: exchanges of one word see the newest value, which publishes nothing else.
+            // Relaxed: an exchange sees the newest value, which publishes nothing else.
             let seen = self.held.load(Ordering::Relaxed);
             let (open, from) = match seen & MOST_OPEN {
                 0 => (0, tick_after_now()?),
                 open => (open, seen >> OPEN_BITS),
             };
             if open == MOST_OPEN {
-                // Not counted, it only ends a tenure too early.
+                // Not counted: at worst, the next generator skips a tick that it could have used.
                 return Ok(Held { record: self, from, open: AtomicBool::new(false) });
             }
             let held = from << OPEN_BITS | (open + 1);
@@ -166,16 +163,16 @@ impl Record {
     }
 }
 
-/// A generator without a lease that is open.
+/// Counts a generator without a lease as open.
 pub(crate) struct Held {
     record: &'static Record,
-    /// The first tick that is this process's own.
+    /// The first tick that belongs to this process.
     pub(crate) from: u64,
     open: AtomicBool,
 }
 
 impl Held {
-    /// Counts it as closed: from now on another process may have the node ids.
+    /// Counts the generator as closed: from now on another process may have the node ids.
     pub(crate) fn release(&self) {
         if self.open.swap(false, Ordering::Relaxed) {
             self.record.held.fetch_sub(1, Ordering::Relaxed);
@@ -189,16 +186,16 @@ impl Drop for Held {
     }
 }
 
-/// Node ids that have an owner. No two entries have one in common.
+/// Node ids with an owner. No two entries have a node id in common.
 struct Entry {
     epoch: u64,
     scope: Scope,
     nodes: Box<[u32]>,
-    /// None where they were granted.
+    /// `None` if they were granted.
     record: Option<Record>,
 }
 
-/// Where the entry of a node id is found; also the root of all whose hashes go on in the same way.
+/// A node of the index, which is a trie over hashes: it refers to the entry of one node id.
 struct Leaf {
     entry: u32,
     node: u32,
@@ -208,9 +205,9 @@ struct Leaf {
 const CHILD_BITS: u32 = 2;
 
 struct Registry {
-    /// The list: a block of one entry, one of two, one of four and so on.
+    /// The list, in blocks of one entry, two entries, four entries and so on.
     blocks: [OnceBox<Box<[OnceBox<Entry>]>>; u32::BITS as usize],
-    /// So many entries at least are in the index.
+    /// At least so many entries are in the index.
     indexed: AtomicUsize,
     index: OnceBox<Leaf>,
 }
@@ -226,7 +223,7 @@ impl Registry {
         }
     }
 
-    fn by_hand(&self, scope: &Scope, nodes: &[u32], slots: u64, epoch: u64) -> Result<&Record> {
+    fn manual(&self, scope: &Scope, nodes: &[u32], slots: u64, epoch: u64) -> Result<&Record> {
         let mut new = None;
         loop {
             let end = self.bring_index_up_to_date();
@@ -234,13 +231,14 @@ impl Registry {
             if let Some((entry, node)) = found {
                 return entry.shared_with(epoch, scope, nodes, node);
             }
-            let record = || Record { word: Arc::new(Word::new(slots, 0)), held: AtomicU64::new(0) };
+            let record =
+                || Record { state: Arc::new(PackedState::new(slots, 0)), held: AtomicU64::new(0) };
             let entry = new
                 .take()
                 .unwrap_or_else(|| Box::new(Entry::new(epoch, scope, nodes, Some(record()))));
             match self.append(end, entry) {
                 Ok(entry) => return Ok(entry.record.as_ref().expect("made with one")),
-                // Another thread was first with an entry of its own, which has to be looked at.
+                // Another thread added an entry first, which has to be checked.
                 Err(back) => new = Some(back),
             }
         }
@@ -249,42 +247,42 @@ impl Registry {
     fn grant(&self, scope: &Scope, nodes: &[u32], epoch: u64) -> Vec<u32> {
         loop {
             let end = self.bring_index_up_to_date();
-            let (mut free, mut by_hand) = (Vec::new(), Vec::new());
+            let (mut free, mut manual) = (Vec::new(), Vec::new());
             for &node in nodes {
                 match self.find(scope, node) {
                     None => free.push(node),
-                    Some(entry) if entry.record.is_some() => by_hand.push(node),
+                    Some(entry) if entry.record.is_some() => manual.push(node),
                     Some(_) => {} // granted before
                 }
             }
             let entry = || Box::new(Entry::new(epoch, scope, &free, None));
             if free.is_empty() || self.append(end, entry()).is_ok() {
-                return by_hand;
+                return manual;
             }
         }
     }
 
-    /// Makes an entry the one of this number, unless there is one.
+    /// Stores an entry under this number, unless there is one. Then it returns the entry.
     fn append(&self, number: usize, entry: Box<Entry>) -> Result<&Entry, Box<Entry>> {
-        let place = self.place(number);
-        place.set(entry)?;
+        let cell = self.cell(number);
+        cell.set(entry)?;
         self.bring_index_up_to_date();
-        Ok(place.get().expect("just set"))
+        Ok(cell.get().expect("just set"))
     }
 
-    fn place(&self, number: usize) -> &OnceBox<Entry> {
+    fn cell(&self, number: usize) -> &OnceBox<Entry> {
         let block = (number + 1).ilog2();
         let entries = self.blocks[block as usize]
             .get_or_init(|| Box::new((0..1_usize << block).map(|_| OnceBox::new()).collect()));
         &entries[number + 1 - (1 << block)]
     }
 
-    /// Adds to the index what is not in it yet. Returns the number of the next entry: nobody has a
-    /// node id that the index does not find, until there is an entry of that number.
+    /// Adds missing entries to the index. Returns the number of the next entry: a node id that the
+    /// index does not find has no owner until there is an entry of that number.
     fn bring_index_up_to_date(&self) -> usize {
-        // Acquire and release: whoever sees the number finds the entries up to it.
+        // Acquire and release: a thread that sees the number finds the entries up to it.
         let mut number = self.indexed.load(Ordering::Acquire);
-        while let Some(entry) = self.place(number).get() {
+        while let Some(entry) = self.cell(number).get() {
             for &node in &entry.nodes {
                 self.add_to_index(&entry.scope, node, number);
             }
@@ -294,35 +292,35 @@ impl Registry {
         number
     }
 
-    /// Two threads may do so at the same time.
+    /// Two threads may call this at the same time.
     fn add_to_index(&self, scope: &Scope, node: u32, entry: usize) {
         let entry = u32::try_from(entry).expect("memory ends before");
         let mut leaf = Some(Box::new(Leaf { entry, node, children: Default::default() }));
         while let Some(new) = leaf {
-            match self.find_place(scope, node) {
+            match self.find_cell(scope, node) {
                 Ok(_) => return,
-                Err(place) => leaf = place.set(new).err(),
+                Err(cell) => leaf = cell.set(new).err(),
             }
         }
     }
 
     fn find(&self, scope: &Scope, node: u32) -> Option<&Entry> {
-        self.find_place(scope, node).ok()
+        self.find_cell(scope, node).ok()
     }
 
-    /// Returns the entry of a node id, or where a leaf for it would be.
-    fn find_place(&self, scope: &Scope, node: u32) -> Result<&Entry, &OnceBox<Leaf>> {
+    /// Returns the entry of a node id, or the cell where its leaf belongs.
+    fn find_cell(&self, scope: &Scope, node: u32) -> Result<&Entry, &OnceBox<Leaf>> {
         let mut hash = scope.hash(node);
-        let mut place = &self.index;
-        while let Some(leaf) = place.get() {
-            let entry = self.place(leaf.entry as usize).get().expect("in the index after the list");
+        let mut cell = &self.index;
+        while let Some(leaf) = cell.get() {
+            let entry = self.cell(leaf.entry as usize).get().expect("in the index after the list");
             if leaf.node == node && entry.scope.shares_ids_with(scope) {
                 return Ok(entry);
             }
-            place = &leaf.children[(hash % (1 << CHILD_BITS)) as usize];
+            cell = &leaf.children[(hash % (1 << CHILD_BITS)) as usize];
             hash >>= CHILD_BITS;
         }
-        Err(place)
+        Err(cell)
     }
 }
 
@@ -337,7 +335,7 @@ impl Entry {
             let message = match scope {
                 Scope::Layout(layout) if layout.node_bits() == 0 => format!(
                     "the process this one was forked from makes ids of the layout {}, which has \
-                     no node ids to tell two processes apart; use one that has",
+                     no node ids to distinguish two processes; use a layout that has them",
                     layout.name()
                 ),
                 _ => format!(
@@ -355,8 +353,8 @@ impl Entry {
         };
         let Some(record) = &self.record else {
             return in_use(
-                "by a generator that leases it; give node ids by hand only for ids that no leased \
-                 generator makes",
+                "by a generator that leases it; lease all node ids of an id column, or assign all of \
+                 them manually",
             );
         };
         if *self.nodes != *nodes {
@@ -367,8 +365,8 @@ impl Entry {
         }
         if !self.scope.counts_like(scope) {
             return in_use(
-                "by a generator whose ticks begin with another sequence; use the same layout and \
-                 Sequence again, or another node id",
+                "by a generator with another initial sequence; use the same layout and Sequence \
+                 again, or another node id",
             );
         }
         Ok(record)
@@ -379,13 +377,13 @@ impl Entry {
 mod tests {
     use super::*;
 
-    fn depth(place: &OnceBox<Leaf>) -> usize {
-        place.get().map_or(0, |leaf| 1 + leaf.children.iter().map(depth).max().unwrap_or(0))
+    fn depth(cell: &OnceBox<Leaf>) -> usize {
+        cell.get().map_or(0, |leaf| 1 + leaf.children.iter().map(depth).max().unwrap_or(0))
     }
 
-    /// The way to a node id, and to the end of the list, is as short as after few others.
+    /// The search for a node id, and for the end of the list, takes few steps after many entries.
     #[test]
-    fn many_others_make_no_build_slow() {
+    fn many_entries_make_no_build_slow() {
         const MANY: u32 = 20_000;
         let registry = Registry::new();
         let secrets = |number: u32| {
@@ -394,8 +392,8 @@ mod tests {
             Scope::Secret(hash)
         };
         for number in 0..MANY {
-            registry.by_hand(&secrets(number), &[1], 4, 1).expect("a secret of its own");
-            registry.by_hand(&secrets(MANY), &[number], 4, 1).expect("a node of its own");
+            registry.manual(&secrets(number), &[1], 4, 1).expect("a secret of its own");
+            registry.manual(&secrets(MANY), &[number], 4, 1).expect("a node of its own");
         }
         let entries = 2 * MANY as usize;
         assert_eq!(registry.indexed.load(Ordering::Relaxed), entries);
@@ -405,31 +403,31 @@ mod tests {
         // All of them are found.
         for number in 0..MANY {
             let twice = [0; 2].map(|_| {
-                registry.by_hand(&secrets(number), &[1], 4, 1).expect("shared with itself")
+                registry.manual(&secrets(number), &[1], 4, 1).expect("shared with itself")
             });
             assert!(std::ptr::eq(twice[0], twice[1]));
-            assert!(registry.by_hand(&secrets(MANY), &[number, MANY], 4, 1).is_err());
+            assert!(registry.manual(&secrets(MANY), &[number, MANY], 4, 1).is_err());
         }
         assert_eq!(registry.bring_index_up_to_date(), entries);
         assert_eq!(registry.grant(&secrets(MANY), &[3, MANY, 4], 1), [3, 4]);
     }
 
     #[test]
-    fn the_list_has_a_place_for_every_number() {
+    fn the_list_has_a_cell_for_every_number() {
         let registry = Registry::new();
-        let mut places: Vec<_> =
-            (0..1000).map(|number| std::ptr::from_ref(registry.place(number)).addr()).collect();
-        places.sort_unstable();
-        places.dedup();
-        assert_eq!(places.len(), 1000);
+        let mut cells: Vec<_> =
+            (0..1000).map(|number| std::ptr::from_ref(registry.cell(number)).addr()).collect();
+        cells.sort_unstable();
+        cells.dedup();
+        assert_eq!(cells.len(), 1000);
     }
 
     #[test]
-    fn more_open_generators_than_can_be_counted_end_nothing_that_is_counted() {
+    fn a_generator_beyond_the_largest_count_changes_no_count() {
         static RECORD: OnceBox<Record> = OnceBox::new();
         let record = RECORD.get_or_init(|| {
             let held = AtomicU64::new(7 << OPEN_BITS | (MOST_OPEN - 1));
-            Box::new(Record { word: Arc::new(Word::new(4, 0)), held })
+            Box::new(Record { state: Arc::new(PackedState::new(4, 0)), held })
         });
         let (counted, not) =
             (record.hold(|| Ok(9)).expect("held"), record.hold(|| Ok(9)).expect("held"));

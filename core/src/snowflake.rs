@@ -1,21 +1,22 @@
 use crate::{
     Builder, Clock, Format, Generator, Id, Layout, NodeIds, RawParts, Result, SystemClock,
-    buffer::Buffer, clock, fork, format::Codec, lap::Lap, layout::lifetime::lifetime_over,
+    buffer::Buffers, clock, fork, format::Codec, layout::lifetime::lifetime_over,
+    tick_cache::TickCache,
 };
 
 /// A generator of unique 64-bit ids that sort by time, of any [`Layout`] of the Snowflake family.
 ///
-/// What holds for [`Randflake`](crate::Randflake) holds here, under the same names: no id twice,
-/// none before its time, an error rather than a guess. But the ids are not encrypted: whoever sees
-/// one can read and predict others. [`Cloak`](crate::Cloak) hides them. [`Generator`] has all its
-/// functions but those that make one and those that read ids.
+/// It gives the same guarantees as [`Randflake`](crate::Randflake), under the same names: no id
+/// twice, none before its time, an error rather than a guess. But the ids are not encrypted: anyone
+/// who sees one can read it and predict others. [`Cloak`](crate::Cloak) hides them. [`Generator`] has
+/// the functions that are not on this page.
 ///
-/// As an unsigned number an id is larger than every one that its thread was given before, where
-/// the layout has its time on top; with several node ids, where those lie above the sequence.
+/// If the time is the top field of the layout, an id is larger, as an unsigned number, than all that
+/// its thread got before. With several node ids this also needs the node id above the sequence.
 ///
-/// **A node id given by hand is safe for one live process at a time, on a machine whose clock has
-/// not stepped back over the last id.** A [lease](Builder::lease) bounds the seconds a generator
-/// may use.
+/// **A manual node id is safe for one live process at a time, on a machine whose clock has not
+/// stepped back over the last id.** A [lease](Builder::lease) bounds the seconds a generator may
+/// use.
 ///
 /// ```
 /// use randflake::{Layout, Snowflake};
@@ -28,15 +29,15 @@ use crate::{
 /// ```
 pub type Snowflake<C = SystemClock> = Generator<Plain, C>;
 
-/// The ids of [`Snowflake`]: of any layout, unencrypted, claimed when they are asked for, and so in
-/// order.
+/// The format of [`Snowflake`]'s ids: any layout, not encrypted. Each id is claimed when it is asked
+/// for, so ids are in order.
 #[derive(Debug)]
 pub struct Plain {
     layout: Layout,
-    /// Where ticks begin at random: one for all, since generators that share a word must agree.
+    /// For random initial sequences. Generators that share a packed state must have the same.
     seed: u64,
-    /// For ticks that do not begin and end with seconds.
-    lap: Option<Lap>,
+    /// `None` if every tick begins and ends with a second: the coarse clock suffices.
+    tick_cache: Option<TickCache>,
 }
 
 impl Format for Plain {
@@ -53,8 +54,8 @@ impl Format for Plain {
 
     fn new(layout: &Layout) -> Self {
         let of_seconds = layout.tick_ms().is_multiple_of(1000) && layout.epoch_ms() % 1000 == 0;
-        let lap = (!of_seconds).then(Lap::new);
-        Self { layout: *layout, seed: fork::life().seed(), lap }
+        let tick_cache = (!of_seconds).then(TickCache::new);
+        Self { layout: *layout, seed: fork::page().seed(), tick_cache }
     }
 
     #[inline]
@@ -84,20 +85,22 @@ impl Codec for Plain {
     }
 
     #[inline]
-    fn glance(&self, clock: &impl Clock) -> Option<u64> {
-        if let Some(lap) = &self.lap {
-            return lap.tick(clock);
+    fn coarse_tick(&self, clock: &impl Clock) -> Option<u64> {
+        if let Some(tick_cache) = &self.tick_cache {
+            return tick_cache.tick(clock);
         }
-        let nanos = clock.glance()?.checked_mul(1_000_000_000)?;
+        let nanos = clock.coarse_time()?.checked_mul(1_000_000_000)?;
         self.layout.tick_at(nanos, 0).map(|(tick, _)| tick)
     }
 
-    fn look(&self, clock: &impl Clock) -> Result<i64> {
-        self.lap.as_ref().map_or_else(|| clock.now(), |lap| lap.look(clock, &self.layout))
+    fn read_clock(&self, clock: &impl Clock) -> Result<i64> {
+        self.tick_cache
+            .as_ref()
+            .map_or_else(|| clock.now(), |tick_cache| tick_cache.read_clock(clock, &self.layout))
     }
 
     #[inline]
-    fn buffer(&self) -> Option<&Buffer> {
+    fn buffers(&self) -> Option<&Buffers> {
         None
     }
 
@@ -111,10 +114,10 @@ impl Codec for Plain {
 }
 
 impl Snowflake {
-    /// Makes a generator for a node id given by hand, 0 to [`Layout::max_node_id`].
+    /// Makes a generator with a manually assigned node id, 0 to [`Layout::max_node_id`].
     ///
-    /// Its first id comes from the tick after the one in which it was made, since whoever had this
-    /// node id before may have ended in that one; see [`Builder::restart_safe`].
+    /// Its first id has the tick after the one in which the generator was made, because the process
+    /// that had this node id before may have ended in that one; see [`Builder::restart_safe`].
     ///
     /// # Errors
     ///
@@ -130,7 +133,7 @@ impl Snowflake {
         Self::builder(layout).node_id(node_id).build()
     }
 
-    /// Starts to describe a generator.
+    /// Starts a generator with options.
     ///
     /// ```
     /// use std::time::Duration;
@@ -150,8 +153,8 @@ impl Snowflake {
 }
 
 impl<C: Clock> Snowflake<C> {
-    /// Reads an id back: when, where and as which one it was made. Works in a forked child and
-    /// after [`close`](Generator::close), too.
+    /// Returns the time, node id and sequence of an id. Works in a forked child and after
+    /// [`close`](Generator::close), too.
     ///
     /// # Errors
     ///

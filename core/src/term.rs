@@ -1,17 +1,17 @@
-//! What belongs together: nodes, window, process life and state word; and the pointer to the
-//! current one.
+//! A Term: the nodes, the window, the process generation and the packed state that belong
+//! together. And the atomic pointer to the current one.
 #![allow(unsafe_code, reason = "the atomic pointer to the current Term")]
 
 use std::{ops::Range, ptr, sync::Arc};
 
 use crate::{
     Error, ErrorKind, Result,
-    fork::{self, Life},
+    fork::{self, ForkPage},
+    state::PackedState,
     sync::{AtomicPtr, AtomicU64, Ordering},
-    word::Word,
 };
 
-/// Everything a claim needs. Immutable, but for the word and the end, which only rises.
+/// Everything a claim needs. Immutable except the state and the end, which only rises.
 #[derive(Debug)]
 pub(crate) struct Term {
     /// Sorted and distinct. Shared with the Term before, if that had the same.
@@ -19,34 +19,39 @@ pub(crate) struct Term {
     /// First stamp, in ticks since the epoch.
     pub(crate) start: u64,
     end_exclusive: AtomicU64,
-    pub(crate) word: Arc<Word>,
-    /// The word of the Term this one replaces; sealed before this one issues anything.
-    predecessor: Option<Arc<Word>>,
+    pub(crate) state: Arc<PackedState>,
+    /// The state of the Term that this one replaces; sealed before this one issues anything.
+    predecessor: Option<Arc<PackedState>>,
     /// The Term that was current before this one, or null.
     before: *mut Self,
-    life: &'static Life,
+    fork_page: &'static ForkPage,
     pub(crate) epoch: u64,
 }
 
 impl Term {
-    /// Makes a Term of the life with this epoch: the one in which its nodes were found to be free
-    /// to use. A fork since then makes it the parent's.
-    pub(crate) fn new(epoch: u64, nodes: Arc<[u32]>, window: Range<u64>, word: Arc<Word>) -> Self {
+    /// Makes a Term of the process generation `epoch`: the one in which its nodes were found to be
+    /// free. After a fork since then it belongs to the parent.
+    pub(crate) fn new(
+        epoch: u64,
+        nodes: Arc<[u32]>,
+        window: Range<u64>,
+        state: Arc<PackedState>,
+    ) -> Self {
         Self {
             epoch,
             nodes,
             start: window.start,
             end_exclusive: AtomicU64::new(window.end),
-            word,
+            state,
             predecessor: None,
             before: ptr::null_mut(),
-            life: fork::life(),
+            fork_page: fork::page(),
         }
     }
 
     /// Returns the first tick after the window, in ticks since the epoch.
     pub(crate) fn end_exclusive(&self) -> u64 {
-        // Relaxed: a late sight of a raised end only refuses what the next call grants.
+        // Relaxed: a thread that sees a raised end late refuses an id that its next call makes.
         self.end_exclusive.load(Ordering::Relaxed)
     }
 
@@ -55,27 +60,27 @@ impl Term {
         self.end_exclusive.fetch_max(end_exclusive, Ordering::Relaxed);
     }
 
-    /// Seals the predecessor and opens this Term's word at the tick after its last stamp, if it is
+    /// Seals the predecessor and opens this Term's state at the tick after its last stamp, if it is
     /// not open yet. Returns the first tick in which the predecessor issued nothing.
     ///
-    /// The replacing thread does this, and so does every caller that comes before it is done:
-    /// each step can be repeated, so nobody waits for anybody. Does nothing to a Term without a
-    /// predecessor, which is born open.
+    /// The replacing thread calls this, and so does every caller that finds the state pending: each
+    /// step can be repeated, so no thread waits for another. Does nothing to a Term without a
+    /// predecessor, which is open from the start.
     #[cold]
     pub(crate) fn open(&self) -> Option<u64> {
         let unused_from = self.predecessor.as_ref()?.seal();
-        self.word.open(unused_from.max(self.start));
+        self.state.open(unused_from.max(self.start));
         Some(unused_from)
     }
 
     #[inline]
-    pub(crate) fn check_life(&self) -> Result<()> {
-        if self.is_of_this_life() { Ok(()) } else { Err(forked()) }
+    pub(crate) fn check_process(&self) -> Result<()> {
+        if self.is_of_this_process() { Ok(()) } else { Err(forked()) }
     }
 
     #[inline]
-    pub(crate) fn is_of_this_life(&self) -> bool {
-        self.life.is_current(self.epoch)
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.fork_page.is_current(self.epoch)
     }
 }
 
@@ -101,48 +106,48 @@ fn not_forked() -> Error {
     )
 }
 
-/// The current Term of a generator, and the ones it had before.
+/// The pointer to the current Term of a generator, which also owns the ones before it.
 ///
-/// Old Terms live as long as the generator, so that a reference that a call in flight holds stays
-/// good without a count. There is no lock: a child can publish whatever its parent's threads were
-/// doing at the fork.
+/// Old Terms live as long as the generator, so a call in flight can keep a reference without a
+/// count. There is no lock: a forked child can publish a Term whatever its parent's threads were
+/// doing.
 #[derive(Debug)]
-pub(crate) struct Terms {
+pub(crate) struct CurrentTerm {
     /// Null: closed. A Term is published once, so a pointer that is still the current one has
-    /// been so all the time.
-    current: AtomicPtr<Term>,
+    /// been the current one all the time.
+    pointer: AtomicPtr<Term>,
     /// The Term that was current when the generator was closed.
     closed: AtomicPtr<Term>,
     epoch: u64,
 }
 
 // SAFETY: the pointers stand for boxes that this value owns; a Term itself is Send and Sync but
-// for the pointer to the one before, and only shared references are handed out before Terms is
-// dropped, which alone follows that pointer.
-unsafe impl Send for Terms {}
+// for the pointer to the one before, which only `drop` follows. Before that, only shared references
+// are handed out.
+unsafe impl Send for CurrentTerm {}
 // SAFETY: as above.
-unsafe impl Sync for Terms {}
+unsafe impl Sync for CurrentTerm {}
 
-impl Terms {
+impl CurrentTerm {
     pub(crate) fn new(first: Term) -> Self {
         let epoch = first.epoch;
         let first = Box::into_raw(Box::new(first));
-        Self { current: AtomicPtr::new(first), closed: AtomicPtr::new(ptr::null_mut()), epoch }
+        Self { pointer: AtomicPtr::new(first), closed: AtomicPtr::new(ptr::null_mut()), epoch }
     }
 
     /// Returns the current Term of an open generator in the process that made it.
     #[inline]
-    pub(crate) fn current(&self) -> Result<&Term> {
+    pub(crate) fn get(&self) -> Result<&Term> {
         let term = self.peek().ok_or_else(closed)?;
-        term.check_life()?;
+        term.check_process()?;
         Ok(term)
     }
 
-    /// Returns the current Term, whatever the process.
+    /// Returns the current Term, in a forked child as well; `None` once closed.
     #[inline]
     pub(crate) fn peek(&self) -> Option<&Term> {
         // Acquire: pairs with the release of the exchange, so that the Term is seen as it was made.
-        let current = self.current.load(Ordering::Acquire);
+        let current = self.pointer.load(Ordering::Acquire);
         // SAFETY: null, or a box that is freed only when `self` is dropped.
         unsafe { current.as_ref() }
     }
@@ -152,18 +157,18 @@ impl Terms {
         self.peek().map_or(&[], |term| &term.nodes)
     }
 
-    /// Publishes a Term over other nodes or another window, which begins after the last stamp of
+    /// Publishes a Term with other nodes or another window, which begins after the last stamp of
     /// the current one. Returns the first tick in which the replaced Term issued nothing.
     pub(crate) fn replace(&self, nodes: &[u32], slots: u64, window: &Range<u64>) -> Result<u64> {
         loop {
-            let old = self.current()?;
-            // Only an opened word can be sealed.
+            let old = self.get()?;
+            // Only an opened state can be sealed.
             old.open();
-            let word = Arc::new(Word::unopened(slots));
+            let state = Arc::new(PackedState::pending(slots));
             let nodes = if *old.nodes == *nodes { Arc::clone(&old.nodes) } else { nodes.into() };
-            let mut new = Term::new(old.epoch, nodes, window.clone(), word);
-            new.predecessor = Some(Arc::clone(&old.word));
-            // Published before the old word is sealed, so that a caller who meets the seal finds
+            let mut new = Term::new(old.epoch, nodes, window.clone(), state);
+            new.predecessor = Some(Arc::clone(&old.state));
+            // Published before the old state is sealed, so that a caller that meets the seal finds
             // the new Term.
             if let Some(new) = self.publish(old, new) {
                 return Ok(new.open().expect("it has a predecessor"));
@@ -171,7 +176,7 @@ impl Terms {
         }
     }
 
-    /// Publishes the first Term of a forked child, whose life has this epoch.
+    /// Publishes the first Term of a forked child, of the process generation `epoch`.
     pub(crate) fn begin_in_child(
         &self,
         epoch: u64,
@@ -180,58 +185,57 @@ impl Terms {
         window: Range<u64>,
     ) -> Result<()> {
         let parents = self.peek().ok_or_else(closed)?;
-        if parents.check_life().is_ok() {
+        if parents.is_of_this_process() {
             return Err(not_forked());
         }
-        let word = Arc::new(Word::new(slots, window.start));
-        let new = Term::new(epoch, nodes.into(), window, word);
+        let state = Arc::new(PackedState::new(slots, window.start));
+        let new = Term::new(epoch, nodes.into(), window, state);
         self.publish(parents, new).map(drop).ok_or_else(not_forked)
     }
 
-    /// Makes `new` the current Term, unless `old` has ceased to be it.
+    /// Makes `new` the current Term, unless `old` no longer is.
     fn publish(&self, old: &Term, mut new: Term) -> Option<&Term> {
         let old = ptr::from_ref(old).cast_mut();
         new.before = old;
         let new = Box::into_raw(Box::new(new));
-        // Release: whoever loads the pointer sees the Term as it was made.
+        // Release: a thread that loads the pointer sees the Term as it was made.
         let published =
-            self.current.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed).is_ok();
+            self.pointer.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed).is_ok();
         if published {
             // SAFETY: just made, freed only when `self` is dropped.
             Some(unsafe { &*new })
         } else {
-            // SAFETY: just made, and nobody else has seen it.
+            // SAFETY: just made, and no other thread has seen it.
             drop(unsafe { Box::from_raw(new) });
             None
         }
     }
 
-    /// Publishes that there is no Term any more, and returns the one there was.
-    ///
-    /// In a forked child there is nothing to close: the Term is the parent's.
+    /// Publishes that there is no Term any more, and returns the last one. Does nothing in a
+    /// forked child, where the Term is the parent's.
     pub(crate) fn close(&self) -> Option<&Term> {
-        self.current().ok()?;
+        self.get().ok()?;
         // AcqRel: the Term that comes back is read.
-        let old = self.current.swap(ptr::null_mut(), Ordering::AcqRel);
+        let old = self.pointer.swap(ptr::null_mut(), Ordering::AcqRel);
         // SAFETY: null, or a box that is freed only when `self` is dropped.
         let term = unsafe { old.as_ref() }?;
         self.closed.store(old, Ordering::Relaxed);
-        // Only an opened word can be sealed.
+        // Only an opened state can be sealed.
         term.open();
         Some(term)
     }
 }
 
-impl Drop for Terms {
+impl Drop for CurrentTerm {
     fn drop(&mut self) {
-        if !fork::life().is_current(self.epoch) {
+        if !fork::page().is_current(self.epoch) {
             return; // the fork may have caught another thread in the middle of publishing
         }
-        let current = self.current.load(Ordering::Relaxed);
+        let current = self.pointer.load(Ordering::Relaxed);
         let mut next =
             if current.is_null() { self.closed.load(Ordering::Relaxed) } else { current };
         while !next.is_null() {
-            // SAFETY: made by Box::into_raw, named once, and nobody holds a reference any more.
+            // SAFETY: made by Box::into_raw, in the list once, and no reference to it is left.
             let term = unsafe { Box::from_raw(next) };
             next = term.before;
         }

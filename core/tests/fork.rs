@@ -74,7 +74,7 @@ mod linux {
             assert!(matches!(replaced, Err(ErrorKind::Forked | ErrorKind::InvalidLease)));
         }
         assert_eq!(flake.close(), None);
-        // Reading goes on.
+        // Snapshot goes on.
         assert_eq!(flake.inspect(known), parts);
         assert_eq!(flake.encrypt(flake.decrypt(known)), known);
     }

@@ -680,7 +680,7 @@ fn a_glance_decides_no_short_tick() {
             self.looks.set(self.looks.get() + 1);
             Ok(self.now.get())
         }
-        fn glance(&self) -> Option<i64> {
+        fn coarse_time(&self) -> Option<i64> {
             Some(self.now.get().div_euclid(SECOND))
         }
     }

@@ -35,7 +35,7 @@ impl Clock for &Still {
         Ok(self.second.load(Ordering::Relaxed) * 1_000_000_000)
     }
 
-    fn glance(&self) -> Option<i64> {
+    fn coarse_time(&self) -> Option<i64> {
         self.glances.then(|| self.second.load(Ordering::Relaxed))
     }
 }
@@ -169,7 +169,7 @@ impl Clock for Stopping<'_> {
         Ok(SECOND * 1_000_000_000)
     }
 
-    fn glance(&self) -> Option<i64> {
+    fn coarse_time(&self) -> Option<i64> {
         Some(SECOND)
     }
 }
@@ -182,7 +182,7 @@ impl Clock for Late<'_> {
         Ok(self.0.load(Ordering::Relaxed) * 1_000_000_000)
     }
 
-    fn glance(&self) -> Option<i64> {
+    fn coarse_time(&self) -> Option<i64> {
         Some(SECOND)
     }
 }

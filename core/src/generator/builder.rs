@@ -1,4 +1,4 @@
-//! What a generator is made with.
+//! The options of a generator, and how one is made.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -10,14 +10,14 @@ use super::{
 use crate::{
     Clock, Error, ErrorKind, Format, Lease, Result, SystemClock, fork,
     layout::lifetime::lifetime_over,
-    term::{Term, Terms},
-    word::Word,
+    state::PackedState,
+    term::{CurrentTerm, Term},
 };
 
 /// Longest `max_wait`: a day.
 const MAX_WAIT: Duration = Duration::from_secs(86_400);
 
-/// What a [`Generator`] is made with; see [`Randflake::builder`](crate::Randflake::builder) and
+/// The options of a [`Generator`]; see [`Randflake::builder`](crate::Randflake::builder) and
 /// [`Snowflake::builder`](crate::Snowflake::builder).
 pub struct Builder<F: Format, C = SystemClock> {
     config: F::Config,
@@ -30,7 +30,7 @@ pub struct Builder<F: Format, C = SystemClock> {
 }
 
 impl<F: Format> Builder<F> {
-    /// Starts to describe a generator of any format.
+    /// Starts a generator of any format.
     #[must_use]
     pub fn new(config: F::Config) -> Self {
         Self {
@@ -46,8 +46,8 @@ impl<F: Format> Builder<F> {
 }
 
 impl<F: Format, C: Clock> Builder<F, C> {
-    /// Adds a node id, 0 to [`Layout::max_node_id`](crate::Layout::max_node_id): for `Randflake`
-    /// 131 071. A layout without node ids needs none.
+    /// Adds a node id, 0 to [`Layout::max_node_id`](crate::Layout::max_node_id), which is 131 071 for
+    /// `Randflake`. A layout without node ids needs none.
     #[must_use]
     pub fn node_id(self, node_id: u32) -> Self {
         self.node_ids([node_id])
@@ -63,8 +63,9 @@ impl<F: Format, C: Clock> Builder<F, C> {
         self
     }
 
-    /// Lets the generator stamp only ticks that lie in the seconds of this lease, and lets
-    /// [`Generator::extend_lease`] raise its end. One lease serves one process life.
+    /// Limits the generator to ticks that lie in the seconds of this lease.
+    /// [`Generator::extend_lease`] can raise the end. Use a lease in one process only, and not again
+    /// after a restart or a fork.
     ///
     /// ```
     /// use randflake::{Layout, Lease, Snowflake};
@@ -86,9 +87,9 @@ impl<F: Format, C: Clock> Builder<F, C> {
         self
     }
 
-    /// Like [`lease`](Self::lease), for a lease that a coordinator has granted to this one
-    /// generator: nobody else, in this process either, has a lease of these node ids over these
-    /// seconds. What of them lies outside the lifetime of the layout is left out.
+    /// Like [`lease`](Self::lease), for a lease that a coordinator granted to this generator alone:
+    /// no other generator, in this process or elsewhere, has a lease of these node ids over these
+    /// seconds. A part outside the lifetime of the layout is ignored.
     /// [`Generator::replace_lease`] can then change nodes and window.
     #[must_use]
     pub fn granted_lease(mut self, lease: Lease) -> Self {
@@ -96,36 +97,37 @@ impl<F: Format, C: Clock> Builder<F, C> {
         self
     }
 
-    /// Sets how long a call may wait in all, 0 to 86 400 seconds; 1 second unless set. Zero never
-    /// waits. The ticks that a batch needs for its size are granted besides, unless it is zero.
+    /// Sets how long a call may wait in total, 0 to 86 400 seconds. The default is 1 second. A batch
+    /// may also take the ticks that it needs for its size. With zero no call ever waits.
     #[must_use]
     pub fn max_wait(mut self, max_wait: Duration) -> Self {
         self.max_wait = max_wait;
         self
     }
 
-    /// Sets how many whole seconds ahead of the clock ids may be stamped, 0 to 3 600; 0 unless
-    /// set, since ids that run ahead are out of order with those of other nodes. It absorbs clocks
-    /// that step back and lets a burst borrow coming ticks. Needs a lease: without one a restart
-    /// would repeat the borrowed ticks.
+    /// Sets how many whole seconds ahead of the clock ids may be stamped, 0 to 3 600. The default is
+    /// 0, because ids that run ahead are out of order with those of other nodes. Drift absorbs a
+    /// clock that steps back, and lets a burst borrow coming ticks. It needs a lease: without one a
+    /// restart would repeat the borrowed ticks.
     #[must_use]
     pub fn max_drift(mut self, seconds: u32) -> Self {
         self.max_drift = seconds;
         self
     }
 
-    /// Sets whether a generator without a lease skips the rest of the tick in which it is made;
-    /// true unless set. Whoever had its node id before, an earlier process or another one that
-    /// handed it over, may have ended in that tick. It is not skipped where a generator of this
-    /// process without a lease has the same node ids, was made in an earlier tick and is open.
-    /// Has no effect with a lease, which starts where it says, or with an injected clock.
+    /// Sets whether a generator without a lease skips the rest of the tick in which it is made. The
+    /// default is true, because the process that had its node ids before may have ended in that
+    /// tick. Nothing is skipped if another generator of this process has the same node ids, was made
+    /// in an earlier tick and is still open. Has no effect with a lease, which starts where it says,
+    /// or with an injected clock.
     #[must_use]
     pub fn restart_safe(mut self, restart_safe: bool) -> Self {
         self.restart_safe = restart_safe;
         self
     }
 
-    /// Injects a clock, for tests. The generator then shares no record of issued ids with others.
+    /// Injects a clock, for tests. The generator then shares no record of issued ids with other
+    /// generators.
     #[must_use]
     pub fn clock<D: Clock>(self, clock: D) -> Builder<F, D> {
         Builder {
@@ -152,8 +154,8 @@ impl<F: Format, C: Clock> Builder<F, C> {
     /// [`LifetimeOver`](crate::ErrorKind::LifetimeOver), [`NodeInUse`](crate::ErrorKind::NodeInUse),
     /// [`Forked`](crate::ErrorKind::Forked): see [`Snowflake::new`](crate::Snowflake::new).
     pub fn build(mut self) -> Result<Generator<F, C>> {
-        // A fork from here on, by a signal handler, makes the generator the parent's.
-        let epoch = fork::life().epoch();
+        // After a fork from here on, by a signal handler, the generator belongs to the parent.
+        let epoch = fork::page().epoch();
         let format = F::new(&self.config);
         format.check(&self.clock)?;
         let layout = *format.layout();
@@ -162,12 +164,12 @@ impl<F: Format, C: Clock> Builder<F, C> {
         }
         let nodes = layout.checked_nodes(&self.node_ids)?;
         let slots = layout.slots_of(&nodes);
-        let ownership = self.lease.map_or(Ownership::ByHand, |(_, ownership)| ownership);
+        let ownership = self.lease.map_or(Ownership::Manual, |(_, ownership)| ownership);
         check_max_wait(self.max_wait)?;
         if self.max_drift > Lease::MAX_DRIFT {
             return Err(invalid_max_drift(self.max_drift));
         }
-        if ownership == Ownership::ByHand && self.max_drift > 0 {
+        if ownership == Ownership::Manual && self.max_drift > 0 {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
                 format!(
@@ -185,21 +187,21 @@ impl<F: Format, C: Clock> Builder<F, C> {
                 grant(node_ids, &nodes)?;
                 None
             }
-            Some(node_ids) => Some(node_ids.by_hand(&nodes, slots, epoch)?),
+            Some(node_ids) => Some(node_ids.manual(&nodes, slots, epoch)?),
             None => None,
         };
         let tick_after_now = || {
             let now = self.clock.now()?;
             match layout.tick_at(now, 0) {
                 Some((tick, _)) => Ok(tick + 1),
-                // A machine without a clock of its own starts in 1970. Which tick it is, and whether
-                // an earlier life had it, shows when the clock has been set.
+                // A machine without a clock of its own starts in 1970. Once the clock has been set, it
+                // shows which tick it is and whether an earlier process could have used it.
                 None if self.restart_safe => Err(before_epoch(&layout, now)),
                 None => Ok(0),
             }
         };
         let held = record
-            .filter(|_| ownership == Ownership::ByHand)
+            .filter(|_| ownership == Ownership::Manual)
             .map(|record| record.hold(tick_after_now))
             .transpose()?;
         let window = window.unwrap_or_else(|| {
@@ -209,15 +211,15 @@ impl<F: Format, C: Clock> Builder<F, C> {
         if window.is_empty() {
             return Err(lifetime_over(&layout));
         }
-        let word = record.map_or_else(
-            || Arc::new(Word::new(slots, window.start)),
-            |record| Arc::clone(&record.word),
+        let state = record.map_or_else(
+            || Arc::new(PackedState::new(slots, window.start)),
+            |record| Arc::clone(&record.state),
         );
-        let first = Term::new(epoch, nodes.into(), window, word);
-        first.check_life()?;
+        let first = Term::new(epoch, nodes.into(), window, state);
+        first.check_process()?;
         Ok(Generator {
             format,
-            terms: Terms::new(first),
+            current_term: CurrentTerm::new(first),
             ownership,
             registered,
             held,

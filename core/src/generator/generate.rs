@@ -1,20 +1,20 @@
-//! The calls that make ids: what they claim, and from where.
+//! The calls that make ids: which slots they claim, and when they use an id buffer.
 
 use std::time::Duration;
 
 use super::{
     Generator,
     plan::{Plan, Reach, goes_on, plan, usual_plan},
-    wait::{Pace, Patience, refused},
+    wait::{Rate, WaitBudget, refused},
 };
 use crate::{
     Clock, Error, ErrorKind, Format, Result,
-    buffer::{Buffer, GROUP, Taken},
+    buffer::{BufferGuard, Buffers, GROUP},
+    state::{Position, Snapshot},
     term::Term,
-    word::{Position, Reading},
 };
 
-/// Longest time that a batch may need for its size: an hour. Memory for more is better not asked for.
+/// Longest time that a batch may need for its size: an hour.
 const LONGEST_BATCH: Duration = Duration::from_secs(3600);
 
 impl<F: Format, C: Clock> Generator<F, C> {
@@ -24,20 +24,21 @@ impl<F: Format, C: Clock> Generator<F, C> {
     ///
     /// [`SequenceExhausted`](crate::ErrorKind::SequenceExhausted),
     /// [`ClockMovedBack`](crate::ErrorKind::ClockMovedBack) or
-    /// [`LeaseNotStarted`](crate::ErrorKind::LeaseNotStarted): not to be had within `max_wait`;
-    /// [`Error::retry_after`](crate::Error::retry_after) says when.
+    /// [`LeaseNotStarted`](crate::ErrorKind::LeaseNotStarted): no id is available within `max_wait`;
+    /// [`Error::retry_after`](crate::Error::retry_after) says when one is.
     /// [`LeaseExpired`](crate::ErrorKind::LeaseExpired),
     /// [`LifetimeOver`](crate::ErrorKind::LifetimeOver),
     /// [`ClockBeforeEpoch`](crate::ErrorKind::ClockBeforeEpoch),
-    /// [`Forked`](crate::ErrorKind::Forked), [`Closed`](crate::ErrorKind::Closed): not by waiting.
+    /// [`Forked`](crate::ErrorKind::Forked), [`Closed`](crate::ErrorKind::Closed): waiting does not
+    /// help.
     #[inline]
     pub fn generate(&self) -> Result<F::Id> {
         self.generate_i64().map(F::id)
     }
 
-    /// Does as [`generate`](Self::generate) where that neither waits nor fails, and returns `None`
-    /// elsewhere, and on every clock but the machine's. For bindings that hold what must not be
-    /// held during a wait.
+    /// Generates an id if that needs no wait. Returns `None` if it does, if it fails, and on every
+    /// clock except the machine's. For bindings that hold a lock which must not be held while
+    /// waiting.
     #[doc(hidden)]
     #[inline]
     pub fn generate_at_once(&self) -> Option<F::Id> {
@@ -49,14 +50,14 @@ impl<F: Format, C: Clock> Generator<F, C> {
 
     /// Fills a slice with ids, in the order in which they are claimed.
     ///
-    /// After an error the slice is zeroed; ids that were claimed before it are never issued.
+    /// After an error the slice is zeroed, and ids that were already claimed are never issued.
     ///
     /// # Errors
     ///
-    /// As [`generate`](Self::generate); before any id is claimed where the batch would need longer
-    /// than the ticks for its size and `max_wait`, or reaches past the end. With a `max_wait` of
-    /// zero [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a batch that no tick can
-    /// hold; whatever that is, for one that takes more than an hour.
+    /// As [`generate`](Self::generate). The call fails before it claims any id if the batch needs
+    /// longer than the ticks for its size and `max_wait`, or reaches past the end.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument): the batch takes more than an hour, or
+    /// `max_wait` is zero and no tick can hold the batch.
     ///
     /// ```
     /// # use randflake::{Id, Layout, Randflake, Secret, Snowflake};
@@ -74,11 +75,11 @@ impl<F: Format, C: Clock> Generator<F, C> {
         self.fill_to(ids, Reach::Lease)
     }
 
-    /// Does as [`fill`](Self::fill), up to `reach`.
+    /// Fills a slice as [`fill`](Self::fill) does, up to `reach`.
     ///
     /// # Errors
     ///
-    /// As [`fill`](Self::fill), and as [`Reach::Renewals`] says.
+    /// As [`fill`](Self::fill) and [`Reach::Renewals`].
     pub fn fill_to(&self, ids: &mut [F::Id], reach: Reach) -> Result<()> {
         self.fill_i64_to(F::as_numbers(ids), reach)
     }
@@ -92,7 +93,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
         self.fill_i64_to(ids, Reach::Lease)
     }
 
-    /// Does as [`fill_i64`](Self::fill_i64), up to `reach`.
+    /// Fills a slice as [`fill_i64`](Self::fill_i64) does, up to `reach`.
     ///
     /// # Errors
     ///
@@ -101,9 +102,9 @@ impl<F: Format, C: Clock> Generator<F, C> {
         self.fill_or_burn(ids, reach).inspect_err(|_| ids.fill(0))
     }
 
-    /// Checks whether a batch of `count` ids would be refused before anything is claimed, for who
-    /// wants to know that before there is memory for it. Claims nothing. With an injected clock
-    /// only its size counts.
+    /// Checks whether a batch of `count` ids would be refused before any id is claimed. Call it
+    /// before allocating memory for a large batch. Claims nothing. With an injected clock it checks
+    /// only the size.
     ///
     /// # Errors
     ///
@@ -119,12 +120,12 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// ```
     pub fn check_fill(&self, count: usize, reach: Reach) -> Result<()> {
         let want = count as u64;
-        let patience = self.patience_for(want, reach)?;
+        let budget = self.wait_budget_for(want, reach)?;
         let mut read_again = false;
         while want > 0 && self.clock.is_system() {
-            let term = self.terms.current()?;
-            let Some(State { seen, .. }) = State::read(term, None) else { continue };
-            let now = self.format.look(&self.clock)?;
+            let term = self.current_term.get()?;
+            let Some(View { seen, .. }) = View::load(term, None) else { continue };
+            let now = self.format.read_clock(&self.clock)?;
             let (kind, all_in, helps) =
                 match plan(self.format.layout(), term, seen, now, self.max_drift, want, reach)? {
                     Plan::Claim { rest_in, .. } => (ErrorKind::SequenceExhausted, rest_in, true),
@@ -134,32 +135,34 @@ impl<F: Format, C: Clock> Generator<F, C> {
                     }
                     Plan::Wait { kind, all_in, helps, .. } => (kind, all_in, helps),
                 };
-            if !helps || all_in > patience.left {
-                return Err(refused(kind, patience.retry_after(all_in, want)));
+            if !helps || all_in > budget.left {
+                return Err(refused(kind, budget.retry_after(all_in, want)));
             }
             break;
         }
         Ok(())
     }
 
-    /// Returns the whole ticks that so many ids take for themselves, whatever is left of this one.
+    /// Returns how many whole ticks so many ids take, as a duration; what is left of the current tick
+    /// does not count.
     #[must_use]
     pub fn time_for(&self, count: usize) -> Duration {
-        let slots = self.terms.peek().map_or(u64::MAX, |term| term.word.slots());
-        Pace { layout: self.format.layout(), slots }.time_for(count as u64)
+        let slots = self.current_term.peek().map_or(u64::MAX, |term| term.state.slots());
+        Rate { layout: self.format.layout(), slots }.time_for(count as u64)
     }
 
-    /// Returns how long to wait until an id can be had: zero if now. Claims nothing.
+    /// Returns how long to wait until an id is available: zero if one is available now. Claims
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// As [`generate`](Self::generate), for what waiting does not help.
+    /// As [`generate`](Self::generate), where waiting does not help.
     pub fn ready_in(&self) -> Result<Duration> {
         let mut read_again = false;
         loop {
-            let term = self.terms.current()?;
-            let magazine = self.format.buffer().and_then(Buffer::take);
-            let Some(State { seen, .. }) = State::read(term, magazine.as_ref()) else {
+            let term = self.current_term.get()?;
+            let buffer = self.format.buffers().and_then(Buffers::take);
+            let Some(View { seen, .. }) = View::load(term, buffer.as_ref()) else {
                 continue;
             };
             let (layout, now) = (self.format.layout(), self.clock.now()?);
@@ -184,62 +187,62 @@ impl<F: Format, C: Clock> Generator<F, C> {
     #[allow(clippy::inline_always, reason = "as above")]
     #[inline(always)]
     fn usual(&self) -> Option<i64> {
-        match self.format.buffer() {
-            Some(buffer) => self.pop_from(buffer),
+        match self.format.buffers() {
+            Some(buffers) => self.pop_from(buffers),
             None => self.claim_next(),
         }
     }
 
     /// Hands out an id that this thread has claimed ahead, if there is one for now.
     #[inline]
-    fn pop_from(&self, buffer: &Buffer) -> Option<i64> {
-        // First, since it is a call, during which nothing else has to be kept.
-        let tick = self.format.glance(&self.clock)?;
-        let term = self.terms.peek()?;
-        let mut magazine = buffer.take_own()?;
-        let (_, stamp) = magazine.left_of(term)?;
-        // Wraps, and is too much, where the stamp is over.
+    fn pop_from(&self, buffers: &Buffers) -> Option<i64> {
+        // First, since it is a call: no other value has to survive it.
+        let tick = self.format.coarse_tick(&self.clock)?;
+        let term = self.current_term.peek()?;
+        let mut buffer = buffers.take_own()?;
+        let (_, stamp) = buffer.left_of(term)?;
+        // If the stamp is over, this wraps and is too much.
         let is_in_time = stamp.wrapping_sub(tick) <= self.max_drift;
-        let id = is_in_time.then(|| magazine.pop())??;
-        term.is_of_this_life().then_some(id)
+        let id = is_in_time.then(|| buffer.pop())??;
+        term.is_of_this_process().then_some(id)
     }
 
-    /// Claims the slot after the last one, if its tick goes on and no other thread is faster.
+    /// Claims the slot after the last one, if its tick is still current and no other thread is faster.
     #[inline]
     fn claim_next(&self) -> Option<i64> {
-        let term = self.terms.peek()?;
+        let term = self.current_term.peek()?;
         // Before the clock, as in `fill_some`.
-        let Reading::Open(next) = term.word.read() else { return None };
-        let tick = self.format.glance(&self.clock)?;
-        if !goes_on(term, next, tick, 1) || !term.word.claim(next, next, 1) {
+        let Snapshot::Open(next) = term.state.load() else { return None };
+        let tick = self.format.coarse_tick(&self.clock)?;
+        if !goes_on(term, next, tick, 1) || !term.state.claim(next, next, 1) {
             return None;
         }
         let mut id = [self.pack(term, next).0.cast_signed()];
         self.format.finish(&mut id);
-        self.terms.peek()?; // as in `fill_some`
-        term.is_of_this_life().then_some(id[0])
+        self.current_term.peek()?; // as in `fill_some`
+        term.is_of_this_process().then_some(id[0])
     }
 
     #[cold]
     #[inline(never)]
     fn generate_otherwise(&self, max_wait: Duration) -> Result<i64> {
         let mut id = [0];
-        self.fill_some(&mut id, true, &mut Patience::new(max_wait, 1, None, Reach::Lease))?;
+        self.fill_some(&mut id, true, &mut WaitBudget::new(max_wait, 1, None, Reach::Lease))?;
         Ok(id[0])
     }
 
     fn fill_or_burn(&self, ids: &mut [i64], reach: Reach) -> Result<()> {
-        let mut patience = self.patience_for(ids.len() as u64, reach)?;
+        let mut budget = self.wait_budget_for(ids.len() as u64, reach)?;
         let mut filled = 0;
         while filled < ids.len() {
-            filled += self.fill_some(&mut ids[filled..], false, &mut patience)?;
+            filled += self.fill_some(&mut ids[filled..], false, &mut budget)?;
         }
         Ok(())
     }
 
     /// Returns how long a batch may wait, unless it is too large for that.
-    fn patience_for(&self, want: u64, reach: Reach) -> Result<Patience<'_>> {
-        let slots = self.terms.current()?.word.slots();
+    fn wait_budget_for(&self, want: u64, reach: Reach) -> Result<WaitBudget<'_>> {
+        let slots = self.current_term.get()?.state.slots();
         let within_drift = slots.saturating_mul(self.max_drift + 1);
         if self.max_wait.is_zero() && want > within_drift {
             return Err(Error::new(
@@ -250,8 +253,8 @@ impl<F: Format, C: Clock> Generator<F, C> {
                 ),
             ));
         }
-        let pace = Pace { layout: self.format.layout(), slots };
-        let takes = pace.time_for(want);
+        let rate = Rate { layout: self.format.layout(), slots };
+        let takes = rate.time_for(want);
         if takes > LONGEST_BATCH {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
@@ -263,52 +266,51 @@ impl<F: Format, C: Clock> Generator<F, C> {
                 ),
             ));
         }
-        Ok(Patience::new(self.max_wait, want, Some(pace), reach))
+        Ok(WaitBudget::new(self.max_wait, want, Some(rate), reach))
     }
 
-    /// Fills the front of `ids` with at least one id: with all that the ticks up to
-    /// `now + max_drift` have, at most as many as there is room for. Waits first, within
-    /// `patience`, if there are none. A `single` id may be one of a group, whose others go into
-    /// the buffer.
-    fn fill_some(&self, ids: &mut [i64], single: bool, patience: &mut Patience) -> Result<usize> {
+    /// Fills the front of `ids` with at least one id: with as many as the ticks up to
+    /// `now + max_drift` have. Waits first, within `budget`, if there are none. A `single` id may be
+    /// one of a group, whose others go into the buffer.
+    fn fill_some(&self, ids: &mut [i64], single: bool, budget: &mut WaitBudget) -> Result<usize> {
         let want = ids.len() as u64;
         let mut read_again = false;
         loop {
-            // Everything below is taken from this one Term. The word is read before the clock: a
-            // stamp that another thread took from a later reading than ours would look like a
-            // clock that moved back.
-            let term = self.terms.current()?;
-            let mut magazine = self.format.buffer().and_then(Buffer::take);
-            let Some(state) = State::read(term, magazine.as_ref()) else { continue };
-            // What follows may be of the word's stamp or later: nothing older comes after it.
-            if let Some(magazine) = &mut magazine {
-                magazine.keep_only(state.word.stamp);
+            // Everything below is taken from this one Term. The state is loaded before the clock is
+            // read: otherwise a stamp that another thread took from a later reading than ours would
+            // look like a clock that moved back.
+            let term = self.current_term.get()?;
+            let mut buffer = self.format.buffers().and_then(Buffers::take);
+            let Some(view) = View::load(term, buffer.as_ref()) else { continue };
+            // This call may return an id of the state's stamp or later: none older comes after it.
+            if let Some(buffer) = &mut buffer {
+                buffer.keep_only(view.claimed.stamp);
             }
-            let glance = self.format.glance(&self.clock);
-            let usual = glance.and_then(|tick| usual_plan(term, state.seen, tick, want));
+            let tick = self.format.coarse_tick(&self.clock);
+            let usual = tick.and_then(|tick| usual_plan(term, view.seen, tick, want));
             let plan = if let Some(plan) = usual {
                 plan
             } else {
-                let now = self.format.look(&self.clock)?;
-                let (layout, reach) = (self.format.layout(), patience.reach);
-                plan(layout, term, state.seen, now, self.max_drift, want, reach)?
+                let now = self.format.read_clock(&self.clock)?;
+                let (layout, reach) = (self.format.layout(), budget.reach);
+                plan(layout, term, view.seen, now, self.max_drift, want, reach)?
             };
             let filled = match plan {
-                Plan::Claim { rest_in, .. } if rest_in > patience.left => {
-                    let retry_after = patience.retry_after(rest_in, want);
+                Plan::Claim { rest_in, .. } if rest_in > budget.left => {
+                    let retry_after = budget.retry_after(rest_in, want);
                     return Err(refused(ErrorKind::SequenceExhausted, retry_after));
                 }
                 Plan::Claim { first, count, borrows, .. } => {
-                    // A full tick is left for a borrowed one when nobody has any of it left.
+                    // A coming tick is borrowed only when no buffer has an id of the full one left.
                     let left = if borrows {
-                        magazine = None;
-                        self.left_by_others(ids, term, state.seen.stamp)
+                        buffer = None;
+                        self.left_in_buffers(ids, term, view.seen.stamp)
                     } else {
                         None
                     };
                     left.or_else(|| {
                         let ids = &mut ids[..to_usize(count)];
-                        self.claim_into(ids, term, magazine.as_mut(), state, first, single)
+                        self.claim_into(ids, term, buffer.as_mut(), view, first, single)
                     })
                 }
                 Plan::Wait { kind: ErrorKind::ClockMovedBack, .. } if !read_again => {
@@ -316,19 +318,20 @@ impl<F: Format, C: Clock> Generator<F, C> {
                     None
                 }
                 Plan::Wait { kind, first_in, all_in, helps } => {
-                    drop(magazine); // a wait holds nothing
-                    let refused = || refused(kind, patience.retry_after(all_in, want));
-                    let gives_up = !helps || all_in > patience.left;
-                    // A batch that gives up takes nothing, since it would be burnt.
-                    let looks = kind == ErrorKind::SequenceExhausted && (single || !gives_up);
-                    let left =
-                        looks.then(|| self.left_by_others(ids, term, state.seen.stamp)).flatten();
+                    drop(buffer); // a wait holds no buffer
+                    let refused = || refused(kind, budget.retry_after(all_in, want));
+                    let gives_up = !helps || all_in > budget.left;
+                    // A batch that gives up takes none, since they would be lost.
+                    let takes_left = kind == ErrorKind::SequenceExhausted && (single || !gives_up);
+                    let left = takes_left
+                        .then(|| self.left_in_buffers(ids, term, view.seen.stamp))
+                        .flatten();
                     if left.is_none() {
                         if gives_up {
                             return Err(refused());
                         }
                         match self.clock.sleep(first_in)? {
-                            Some(took) => patience.spend(took.max(first_in)),
+                            Some(took) => budget.spend(took.max(first_in)),
                             None if read_again => return Err(refused()),
                             None => read_again = true,
                         }
@@ -337,72 +340,72 @@ impl<F: Format, C: Clock> Generator<F, C> {
                 }
             };
             if let Some(filled) = filled {
-                // Again, after the clock was read. It, or a signal, may have forked. And a word
-                // that generators by hand share goes on after a close: once that has returned,
-                // another process may have the node ids, from the tick after that on.
-                self.terms.current()?;
-                term.check_life()?;
+                // Again, after the clock was read: that call or a signal may have forked. And a state
+                // that generators with manual node ids share stays open after a close. Once the
+                // close has returned, another process may use the node ids from the next tick on.
+                self.current_term.get()?;
+                term.check_process()?;
                 return Ok(filled);
             }
         }
     }
 
-    /// Fills `ids` from the position `first` on: with what the magazine of this thread has left
-    /// of it, then with newly claimed ids. Does nothing if another thread was faster.
+    /// Fills `ids` from the position `first` on: with the ids left in this thread's buffer, then
+    /// with newly claimed ones. Does nothing if another thread was faster.
     fn claim_into(
         &self,
         ids: &mut [i64],
         term: &Term,
-        mut magazine: Option<&mut Taken>,
-        state: State,
+        mut buffer: Option<&mut BufferGuard>,
+        view: View,
         first: Position,
         single: bool,
     ) -> Option<usize> {
-        let (left, claimed_from) = if first == state.seen && state.left > 0 {
-            // What is left in the magazine lies just before the word.
-            (state.left.min(ids.len()), term.word.at(state.word, 0))
+        let (left, claimed_from) = if first == view.seen && view.left > 0 {
+            // The ids left in the buffer lie just before the claimed position.
+            (view.left.min(ids.len()), term.state.at(view.claimed, 0))
         } else {
             (0, first)
         };
         let missing = (ids.len() - left) as u64;
         if missing > 0 {
-            let claimed = match &magazine {
-                Some(magazine) if single => {
-                    // Less and less towards the end of a tick, so that little stays behind.
-                    let share = (term.word.slots() - claimed_from.slot) / SHARERS;
-                    share.clamp(1, magazine.next_size(term, claimed_from.stamp) as u64)
+            let claimed = match &buffer {
+                Some(buffer) if single => {
+                    // Smaller groups towards the end of a tick, so that few ids are left unused.
+                    let share = (term.state.slots() - claimed_from.slot) / SHARERS;
+                    share.clamp(1, buffer.next_size(term, claimed_from.stamp) as u64)
                 }
                 _ => missing,
             };
-            if !term.word.claim(state.word, claimed_from, claimed) {
+            if !term.state.claim(view.claimed, claimed_from, claimed) {
                 return None;
             }
-            if let Some(magazine) = magazine.as_mut().filter(|_| single) {
+            if let Some(buffer) = buffer.as_mut().filter(|_| single) {
                 let mut group = [0; GROUP];
                 let group = &mut group[..to_usize(claimed)];
                 self.make(term, claimed_from, group);
-                magazine.put(term, claimed_from.stamp, group);
-                ids[0] = magazine.pop()?;
+                buffer.put(term, claimed_from.stamp, group);
+                ids[0] = buffer.pop()?;
                 return Some(1);
             }
             self.make(term, claimed_from, &mut ids[left..]);
         }
-        if let Some(magazine) = magazine {
-            for (id, popped) in ids[..left].iter_mut().zip(std::iter::from_fn(|| magazine.pop())) {
+        if let Some(buffer) = buffer {
+            for (id, popped) in ids[..left].iter_mut().zip(std::iter::from_fn(|| buffer.pop())) {
                 *id = popped;
             }
-            magazine.keep_only(first.stamp);
+            buffer.keep_only(first.stamp);
         }
         Some(ids.len())
     }
 
-    /// Fills the front of `ids` from what all magazines have left of a full tick.
+    /// Fills the front of `ids` with what all buffers have left of a full tick.
     #[cold]
-    fn left_by_others(&self, ids: &mut [i64], term: &Term, stamp: u64) -> Option<usize> {
+    fn left_in_buffers(&self, ids: &mut [i64], term: &Term, stamp: u64) -> Option<usize> {
         let mut filled = 0;
-        for mut magazine in self.format.buffer()?.each() {
-            if magazine.left_of(term).is_some_and(|(_, left)| left == stamp) {
-                let popped = std::iter::from_fn(|| magazine.pop());
+        for mut buffer in self.format.buffers()?.each() {
+            if buffer.left_of(term).is_some_and(|(_, left)| left == stamp) {
+                let popped = std::iter::from_fn(|| buffer.pop());
                 for (id, popped) in ids[filled..].iter_mut().zip(popped) {
                     *id = popped;
                     filled += 1;
@@ -423,56 +426,56 @@ impl<F: Format, C: Clock> Generator<F, C> {
             for (place, offset) in run.iter_mut().zip(0..) {
                 *place = (raw + offset * layout.sequence_step()).cast_signed();
             }
-            position = term.word.at(position, run.len() as u64);
+            position = term.state.at(position, run.len() as u64);
             rest = after;
         }
         self.format.finish(ids);
     }
 
-    /// Packs a slot. Returns how many slots its node has from there on, too: with each of them the
-    /// sequence is one more.
+    /// Packs a slot. Also returns how many slots its node has from there on; each raises the sequence
+    /// by one.
     #[inline]
     fn pack(&self, term: &Term, slot: Position) -> (u64, u64) {
         let layout = self.format.layout();
         let (node, count) = layout.node_and_count(slot.slot);
         let sequence = self.format.first_sequence(slot.stamp) + count;
-        let raw = layout.put_together(slot.stamp, term.nodes[node], sequence);
+        let raw = layout.pack_fields(slot.stamp, term.nodes[node], sequence);
         (raw, layout.ids_per_node() - count)
     }
 }
 
-/// A group takes at most this part of what is left of a tick.
+/// A group takes at most this fraction of what is left of a tick.
 const SHARERS: u64 = 64;
 
 /// Where the next claim begins, as one thread sees it.
 #[derive(Clone, Copy, Debug)]
-struct State {
-    /// What the word holds.
-    word: Position,
-    /// The same before the ids that are left in this thread's magazine were claimed.
+struct View {
+    /// Everything before this position is claimed.
+    claimed: Position,
+    /// The same, before the ids that are left in this thread's buffer were claimed.
     seen: Position,
-    /// How many those are.
+    /// How many ids those are.
     left: usize,
 }
 
-impl State {
-    /// Reads the word of a Term, and opens it if it waits for that.
-    fn read(term: &Term, magazine: Option<&Taken>) -> Option<Self> {
-        let word = match term.word.read() {
-            Reading::Open(position) => position,
-            Reading::Unopened => {
+impl View {
+    /// Loads the state of a Term. If it is pending, opens it and returns `None`: load again.
+    fn load(term: &Term, buffer: Option<&BufferGuard>) -> Option<Self> {
+        let claimed = match term.state.load() {
+            Snapshot::Open(position) => position,
+            Snapshot::Pending => {
                 term.open();
                 return None;
             }
             // The Term that replaces this one was published before the seal: load it.
-            Reading::Sealed => return None,
+            Snapshot::Sealed => return None,
         };
-        let left = magazine
-            .and_then(|magazine| magazine.left_of(term))
-            .filter(|&(_, stamp)| stamp == word.stamp)
+        let left = buffer
+            .and_then(|buffer| buffer.left_of(term))
+            .filter(|&(_, stamp)| stamp == claimed.stamp)
             .map_or(0, |(left, _)| left);
-        let seen = Position { slot: word.slot - left as u64, ..word };
-        Some(Self { word, seen, left })
+        let seen = Position { slot: claimed.slot - left as u64, ..claimed };
+        Some(Self { claimed, seen, left })
     }
 }
 

@@ -16,7 +16,7 @@ use loom::{
 
 use crate::{
     Clock, ErrorKind, Field, Layout, Lease, Parts, Randflake, Result, Secret, Sequence, Snowflake,
-    word::Reading,
+    state::Snapshot,
 };
 
 /// Second 0 of every model.
@@ -30,7 +30,7 @@ impl Clock for StepClock {
         Ok(self.0.load(Ordering::Relaxed) * 1_000_000_000)
     }
 
-    fn glance(&self) -> Option<i64> {
+    fn coarse_time(&self) -> Option<i64> {
         Some(self.0.load(Ordering::Relaxed))
     }
 }
@@ -58,9 +58,9 @@ fn flake(node_ids: &[u32], window: Range<i64>) -> (Flake, Arc<AtomicI64>) {
 
 /// Claims all but `left` slots of the current second.
 fn use_up_all_but(left: u64, flake: &Flake) {
-    let word = &flake.terms.current().expect("open").word;
-    let Reading::Open(seen) = word.read() else { panic!("an open word") };
-    assert!(word.claim(seen, seen, word.slots() - left));
+    let state = &flake.current_term.get().expect("open").state;
+    let Snapshot::Open(seen) = state.load() else { panic!("an open state") };
+    assert!(state.claim(seen, seen, state.slots() - left));
 }
 
 /// Generates up to so many ids; errors end it, since the models' clocks cannot wait.
@@ -137,9 +137,9 @@ fn a_second_that_is_used_up_by_two_threads() {
     model(|| {
         let (flake, _) = flake(&[1], T..T + 10);
         let mut parts = generate(&flake, 2);
-        let word = &flake.terms.current().expect("open").word;
-        let Reading::Open(seen) = word.read() else { panic!("an open word") };
-        assert!(word.claim(seen, seen, word.slots() - seen.slot));
+        let state = &flake.current_term.get().expect("open").state;
+        let Snapshot::Open(seen) = state.load() else { panic!("an open state") };
+        assert!(state.claim(seen, seen, state.slots() - seen.slot));
         // One id is left, in the slot of this thread: one of the two gets it.
         let other = thread::spawn({
             let flake = Arc::clone(&flake);

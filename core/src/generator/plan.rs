@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::{
-    Error, ErrorKind, Layout, Result, clock, layout::lifetime::lifetime_over, term::Term,
-    word::Position,
+    Error, ErrorKind, Layout, Result, clock, layout::lifetime::lifetime_over, state::Position,
+    term::Term,
 };
 
 /// How far a batch may reach.
@@ -12,19 +12,19 @@ use crate::{
 pub enum Reach {
     /// To the end of the lease, if there is one, as it is when the batch begins.
     Lease,
-    /// As far as another thread extends the lease meanwhile: only what is claimed at once must lie
-    /// in it. A batch that meets the end fails with
+    /// Past that end, if another thread extends the lease in the meantime: only what is claimed at
+    /// once must lie in it. A batch that meets the end fails with
     /// [`LeaseExpired`](crate::ErrorKind::LeaseExpired), and what it has claimed is never issued.
     Renewals,
 }
 
-/// What the rule of one call says to one reading of the word and of the clock.
+/// What the rule of one call decides from one load of the state and one reading of the clock.
 #[derive(Debug)]
 pub(super) enum Plan {
-    /// These slots can be claimed; the others of a batch can be had in `rest_in`. It `borrows` if
+    /// These slots can be claimed; the rest of a batch is available in `rest_in`. It `borrows` if
     /// the tick of the last claim is full but not over.
     Claim { first: Position, count: u64, rest_in: Duration, borrows: bool },
-    /// The first slot can be had in `first_in` and the last one in `all_in`, if waiting `helps`.
+    /// The first slot is available in `first_in` and the last one in `all_in`, if waiting `helps`.
     Wait { kind: ErrorKind, first_in: Duration, all_in: Duration, helps: bool },
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Plan {
 /// because the tick before is full: never before `now`, the last claim or the window.
 #[inline]
 fn next(layout: &Layout, term: &Term, seen: Position, now: u64) -> (Position, bool) {
-    let slots = term.word.slots();
+    let slots = term.state.slots();
     let stamp = now.max(seen.stamp).max(term.start);
     let slot = if stamp == seen.stamp { seen.slot } else { layout.first_slot(seen.slot, slots) };
     if slot == slots {
@@ -42,23 +42,24 @@ fn next(layout: &Layout, term: &Term, seen: Position, now: u64) -> (Position, bo
     }
 }
 
-/// Tells what is mostly so: the tick of the last claim goes on, and has all that is wanted.
+/// Returns whether this is the usual case: the tick of the last claim is still current, and has all
+/// that is wanted.
 #[inline]
 pub(super) fn goes_on(term: &Term, seen: Position, tick: u64, want: u64) -> bool {
     seen.stamp == tick
-        && want <= term.word.slots() - seen.slot
+        && want <= term.state.slots() - seen.slot
         && (term.start..term.end_exclusive()).contains(&tick)
 }
 
-/// What the rule says then.
+/// Returns what the rule decides in the usual case.
 #[inline]
 pub(super) fn usual_plan(term: &Term, seen: Position, tick: u64, want: u64) -> Option<Plan> {
     let claim = Plan::Claim { first: seen, count: want, rest_in: Duration::ZERO, borrows: false };
     goes_on(term, seen, tick, want).then_some(claim)
 }
 
-/// The rule of one call: here and in [`goes_on`], its usual case, are times compared. Keeps I1 (with
-/// the claim), I2, I3, I4 and I5 of ARCHITECTURE.md.
+/// The rule of one call. Times are compared only here and in [`goes_on`], its usual case. Keeps I1
+/// (with the claim), I2, I3, I4 and I5 of ARCHITECTURE.md.
 #[inline]
 pub(super) fn plan(
     layout: &Layout,
@@ -74,12 +75,12 @@ pub(super) fn plan(
         return Ok(usual);
     }
     let horizon = now.saturating_add(max_drift);
-    let slots = term.word.slots();
+    let slots = term.state.slots();
     let end = term.end_exclusive();
 
     let (first, full) = next(layout, term, seen, now);
     let candidate = first.stamp - u64::from(full);
-    let last = term.word.at(first, want - 1);
+    let last = term.state.at(first, want - 1);
     let refusal = if candidate > horizon {
         Some(if candidate == term.start {
             ErrorKind::LeaseNotStarted
@@ -90,13 +91,14 @@ pub(super) fn plan(
         (first.stamp > horizon).then_some(ErrorKind::SequenceExhausted)
     };
 
-    // What comes after the horizon is claimed later, by when the lease may be longer.
+    // What comes after the horizon is claimed later; the lease may be longer by then.
     let reached = match reach {
         Reach::Lease => last.stamp,
         Reach::Renewals => last.stamp.min(horizon.max(first.stamp)),
     };
     let reaches_past_the_end = reached >= end;
-    // A refusal of the first id comes before the end of the lease, that of a batch after it.
+    // The refusal of the first id takes precedence over the end of the lease, which takes
+    // precedence over that of the rest of the batch.
     if reaches_past_the_end && (refusal.is_none() || first.stamp < end) {
         return Err(past_the_end(layout, end, reached));
     }

@@ -5,48 +5,48 @@ use std::time::Duration;
 use super::plan::Reach;
 use crate::{Error, ErrorKind, Layout};
 
-/// How fast ids can be had.
+/// How fast ids are available.
 #[derive(Clone, Copy)]
-pub(super) struct Pace<'a> {
+pub(super) struct Rate<'a> {
     pub(super) layout: &'a Layout,
     /// Slots of a tick.
     pub(super) slots: u64,
 }
 
-impl Pace<'_> {
-    /// Returns the whole ticks that so many ids take for themselves.
+impl Rate<'_> {
+    /// Returns how many whole ticks so many ids take, as a duration.
     pub(super) fn time_for(&self, want: u64) -> Duration {
         self.layout.ticks(want / self.slots)
     }
 }
 
 /// How much longer a call may wait.
-pub(super) struct Patience<'a> {
+pub(super) struct WaitBudget<'a> {
     pub(super) left: Duration,
-    /// If the ticks that a batch needs for its size are granted.
-    granted_at: Option<Pace<'a>>,
+    /// At this rate a batch gets the ticks that it needs for its size in addition.
+    granted_at: Option<Rate<'a>>,
     pub(super) reach: Reach,
 }
 
-impl<'a> Patience<'a> {
-    /// The patience of a call for so many ids; for a single one without a pace.
-    pub(super) fn new(max_wait: Duration, want: u64, pace: Option<Pace<'a>>, reach: Reach) -> Self {
-        let granted_at = pace.filter(|_| !max_wait.is_zero());
-        let mut patience = Self { left: max_wait, granted_at, reach };
-        patience.left += patience.granted(want);
-        patience
+impl<'a> WaitBudget<'a> {
+    /// Makes the budget of a call for so many ids; a single id has no rate.
+    pub(super) fn new(max_wait: Duration, want: u64, rate: Option<Rate<'a>>, reach: Reach) -> Self {
+        let granted_at = rate.filter(|_| !max_wait.is_zero());
+        let mut budget = Self { left: max_wait, granted_at, reach };
+        budget.left += budget.granted(want);
+        budget
     }
 
-    /// Returns the whole ticks that so many ids take for themselves.
+    /// Returns the time that so many ids get in addition to `max_wait`.
     pub(super) fn granted(&self, want: u64) -> Duration {
-        self.granted_at.map_or(Duration::ZERO, |pace| pace.time_for(want))
+        self.granted_at.map_or(Duration::ZERO, |rate| rate.time_for(want))
     }
 
     pub(super) fn spend(&mut self, took: Duration) {
         self.left = self.left.saturating_sub(took);
     }
 
-    /// Returns after which time a call whose last id can be had in `all_in` would not be refused.
+    /// Returns after which time a call would not be refused, if its last id is available in `all_in`.
     pub(super) fn retry_after(&self, all_in: Duration, want: u64) -> Duration {
         all_in.saturating_sub(self.granted(want))
     }

@@ -5,7 +5,7 @@ use super::{Layout, Sequence};
 impl Layout {
     /// Packs a tick, a node id and a sequence, all within their widths.
     #[inline]
-    pub(crate) const fn put_together(&self, stamp: u64, node_id: u32, sequence: u64) -> u64 {
+    pub(crate) const fn pack_fields(&self, stamp: u64, node_id: u32, sequence: u64) -> u64 {
         self.time.put(stamp) | self.node.put(node_id as u64) | self.sequence.put(sequence)
     }
 
@@ -18,7 +18,7 @@ impl Layout {
     /// Takes a raw id apart into tick, node id and sequence.
     #[inline]
     #[allow(clippy::cast_possible_truncation, reason = "at most 32 bits each")]
-    pub(crate) const fn take_apart(&self, raw: u64) -> (u64, u32, u32) {
+    pub(crate) const fn unpack_fields(&self, raw: u64) -> (u64, u32, u32) {
         (self.time.get(raw), self.node.get(raw) as u32, self.sequence.get(raw) as u32)
     }
 

@@ -20,8 +20,8 @@ impl Clock for OfMachine {
         self.0.now()
     }
 
-    fn glance(&self) -> Option<i64> {
-        self.0.glance()
+    fn coarse_time(&self) -> Option<i64> {
+        self.0.coarse_time()
     }
 
     fn is_system(&self) -> bool {

@@ -132,7 +132,7 @@ impl Clock for Dial {
         Ok(wall)
     }
 
-    fn glance(&self) -> Option<i64> {
+    fn coarse_time(&self) -> Option<i64> {
         let wall = self.0.wall.load(Relaxed) - GLANCE_LATE;
         self.0.low.fetch_min(wall, Relaxed);
         self.0.high.fetch_max(wall, Relaxed);

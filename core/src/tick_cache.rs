@@ -32,7 +32,7 @@ const NONE: u64 = u64::MAX;
 
 /// The tick that the clock showed last, and the count at which it is over.
 #[derive(Debug)]
-pub(crate) struct Lap {
+pub(crate) struct TickCache {
     /// `NONE` while the speed is not known.
     tick: AtomicU64,
     /// Not later than the end of `tick`, on a clock that goes evenly.
@@ -52,7 +52,7 @@ pub(crate) struct Lap {
     speed_before: AtomicU64,
 }
 
-impl Lap {
+impl TickCache {
     pub(crate) fn new() -> Self {
         Self {
             tick: AtomicU64::new(NONE),
@@ -79,7 +79,7 @@ impl Lap {
     }
 
     /// Looks at the clock, and notes until when its tick goes on.
-    pub(crate) fn look(&self, clock: &impl Clock, layout: &Layout) -> Result<i64> {
+    pub(crate) fn read_clock(&self, clock: &impl Clock, layout: &Layout) -> Result<i64> {
         // Before and after the look: what lies between two looks is never counted too long.
         let before = clock.counter();
         let now = clock.now()?;
@@ -189,16 +189,16 @@ mod tests {
     }
 
     /// Looks often enough to know the speed.
-    fn known(machine: &Machine, layout: &Layout) -> Lap {
-        let lap = Lap::new();
+    fn known(machine: &Machine, layout: &Layout) -> TickCache {
+        let tick_cache = TickCache::new();
         for _ in 0..3 {
-            lap.look(&machine, layout).expect("a time");
+            tick_cache.read_clock(&machine, layout).expect("a time");
             machine.pass(12_000_000);
         }
-        assert!(lap.tick(&machine).is_none(), "no look in this tick");
-        lap.look(&machine, layout).expect("a time");
-        assert_eq!(lap.tick(&machine), Some(machine.tick(layout)));
-        lap
+        assert!(tick_cache.tick(&machine).is_none(), "no look in this tick");
+        tick_cache.read_clock(&machine, layout).expect("a time");
+        assert_eq!(tick_cache.tick(&machine), Some(machine.tick(layout)));
+        tick_cache
     }
 
     proptest! {
@@ -210,15 +210,15 @@ mod tests {
             tick_ms in prop::sample::select(vec![1, 10]),
         ) {
             let layout = if tick_ms == 1 { Layout::twitter() } else { Layout::sonyflake() };
-            let (machine, lap) = (Machine::new(counts), Lap::new());
+            let (machine, tick_cache) = (Machine::new(counts), TickCache::new());
             for (pass, before, after) in script {
                 machine.reading.set((before, after));
-                lap.look(&&machine, &layout).expect("a time");
-                let told = lap.tick(&&machine);
+                tick_cache.read_clock(&&machine, &layout).expect("a time");
+                let told = tick_cache.tick(&&machine);
                 let (tick, left) = machine.tick_and_left(&layout);
                 prop_assert!(told.is_none_or(|told| told == tick));
                 machine.pass(left);
-                prop_assert_eq!(lap.tick(&&machine), None, "it is over");
+                prop_assert_eq!(tick_cache.tick(&&machine), None, "it is over");
                 machine.pass(pass);
             }
         }
@@ -233,7 +233,7 @@ mod tests {
             ),
         ) {
             let layout = Layout::twitter();
-            let (machine, lap) = (Machine::new(2450), Lap::new());
+            let (machine, tick_cache) = (Machine::new(2450), TickCache::new());
             let mut last = None;
             for (pass, set, set_back, quiet) in script {
                 machine.pass(pass);
@@ -241,9 +241,9 @@ mod tests {
                     machine.set_to.set(machine.set_to.get() + set);
                     machine.set_back.set(set_back);
                 }
-                let told = lap.tick(&&machine);
+                let told = tick_cache.tick(&&machine);
                 prop_assert!(told.is_none() || told == last, "{told:?} of {last:?}");
-                lap.look(&&machine, &layout).expect("a time");
+                tick_cache.read_clock(&&machine, &layout).expect("a time");
                 last = Some(machine.tick(&layout));
             }
         }
@@ -252,12 +252,12 @@ mod tests {
     #[test]
     fn a_tick_of_a_millisecond_takes_few_looks() {
         let (machine, layout) = (Machine::new(2450), Layout::twitter());
-        let lap = known(&machine, &layout);
+        let tick_cache = known(&machine, &layout);
         machine.looks.set(0);
         for _ in 0..100_000 {
             machine.pass(100);
-            if lap.tick(&&machine).is_none() {
-                lap.look(&&machine, &layout).expect("a time");
+            if tick_cache.tick(&&machine).is_none() {
+                tick_cache.read_clock(&&machine, &layout).expect("a time");
             }
         }
         // One for each of ten milliseconds, and a few where one ends a little before it is over.
@@ -273,34 +273,34 @@ mod tests {
         ]);
         let layout = layout.tick_ms(1500).build().expect("valid");
         let machine = Machine::new(2450);
-        let lap = known(&machine, &layout);
+        let tick_cache = known(&machine, &layout);
         machine.set_to.set(machine.set_to.get() - 5_000_000_000);
-        assert!(lap.tick(&&machine).is_some(), "nothing tells");
+        assert!(tick_cache.tick(&&machine).is_some(), "nothing tells");
         machine.pass(10_000_000);
-        assert_eq!(lap.tick(&&machine), None);
+        assert_eq!(tick_cache.tick(&&machine), None);
     }
 
     /// As with a clock that is set, or with a thread that sleeps between two instructions.
     #[test]
     fn one_wrong_measurement_of_the_speed_is_not_used() {
         let (machine, layout) = (Machine::new(2450), Layout::twitter());
-        let lap = known(&machine, &layout);
+        let tick_cache = known(&machine, &layout);
         // In the next base of 20 ms the counter seems to be three times as fast.
         machine.pass(60_000_000);
         machine.set_to.set(machine.set_to.get() - 40_000_000);
-        lap.look(&&machine, &layout).expect("a time");
+        tick_cache.read_clock(&&machine, &layout).expect("a time");
         machine.pass(machine.tick_and_left(&layout).1);
-        assert_eq!(lap.tick(&&machine), None);
+        assert_eq!(tick_cache.tick(&&machine), None);
     }
 
     #[test]
     fn a_counter_that_is_none_is_not_used() {
         for counts in [0, 1, 9000, 1_000_000] {
             let (machine, layout) = (Machine::new(counts), Layout::twitter());
-            let lap = Lap::new();
+            let tick_cache = TickCache::new();
             for _ in 0..10 {
-                lap.look(&&machine, &layout).expect("a time");
-                assert_eq!(lap.tick(&&machine), None, "{counts} counts in a microsecond");
+                tick_cache.read_clock(&&machine, &layout).expect("a time");
+                assert_eq!(tick_cache.tick(&&machine), None, "{counts} counts in a microsecond");
                 machine.pass(15_000_000);
             }
         }
@@ -310,7 +310,7 @@ mod tests {
     #[cfg(not(miri))]
     #[test]
     fn the_machine_s_counter_tells_ticks() {
-        let (layout, lap) = (Layout::twitter(), Lap::new());
+        let (layout, tick_cache) = (Layout::twitter(), TickCache::new());
         let clock = crate::SystemClock;
         let now = || clock.now().expect("a time");
         let last = now() + 100_000_000;
@@ -319,14 +319,14 @@ mod tests {
             while now() < last {
                 for _ in 0..100 {
                     let before = now();
-                    let Some(tick) = lap.tick(&clock) else { break };
+                    let Some(tick) = tick_cache.tick(&clock) else { break };
                     let begin = layout.unix_ms_of(tick) * 1_000_000;
                     assert!(begin <= now(), "a tick to come");
                     // A tenth of a millisecond is more than clocks are sped up or slowed down.
                     assert!(before < begin + 1_100_000, "a tick that is over");
                     told += 1;
                 }
-                lap.look(&clock, &layout).expect("a time");
+                tick_cache.read_clock(&clock, &layout).expect("a time");
             }
             told
         };
@@ -340,25 +340,25 @@ mod tests {
     #[test]
     fn a_counter_tells_nothing_before_its_speed_is_known() {
         let (machine, layout) = (Machine::new(2450), Layout::twitter());
-        let lap = Lap::new();
+        let tick_cache = TickCache::new();
         machine.set_back.set(6); // so it shows the last counts there are
-        assert_eq!(lap.tick(&&machine), None, "not before the first look");
+        assert_eq!(tick_cache.tick(&&machine), None, "not before the first look");
         machine.set_back.set(0);
         machine.pass(1_000_000_000);
-        lap.look(&&machine, &layout).expect("a time");
+        tick_cache.read_clock(&&machine, &layout).expect("a time");
         machine.set_back.set(1); // as on a processor that is behind
-        assert_eq!(lap.tick(&&machine), None);
+        assert_eq!(tick_cache.tick(&&machine), None);
     }
 
     /// A thread sleeps between its look and noting it, while another thread looks.
     #[test]
     fn a_look_that_was_overtaken_is_not_noted() {
-        struct Overtaken<'a>(&'a Machine, &'a Lap, &'a Layout);
+        struct Overtaken<'a>(&'a Machine, &'a TickCache, &'a Layout);
         impl Clock for Overtaken<'_> {
             fn now(&self) -> Result<i64> {
                 let now = self.0.now();
                 self.0.pass(1_000_000);
-                self.1.look(&self.0, self.2).expect("a time");
+                self.1.read_clock(&self.0, self.2).expect("a time");
                 now
             }
 
@@ -367,18 +367,18 @@ mod tests {
             }
         }
         let (machine, layout) = (Machine::new(2450), Layout::twitter());
-        let lap = known(&machine, &layout);
+        let tick_cache = known(&machine, &layout);
         machine.pass(5_000_000);
-        lap.look(&Overtaken(&machine, &lap, &layout), &layout).expect("a time");
-        assert_eq!(lap.tick(&&machine), Some(machine.tick(&layout)));
+        tick_cache.read_clock(&Overtaken(&machine, &tick_cache, &layout), &layout).expect("a time");
+        assert_eq!(tick_cache.tick(&&machine), Some(machine.tick(&layout)));
     }
 
     #[test]
     fn a_counter_that_is_set_back_is_not_believed() {
         let (machine, layout) = (Machine::new(2450), Layout::twitter());
-        let lap = known(&machine, &layout);
+        let tick_cache = known(&machine, &layout);
         machine.set_back.set((&machine).counter().expect("a count"));
-        assert_eq!(lap.tick(&&machine), None, "until the old count: hours");
+        assert_eq!(tick_cache.tick(&&machine), None, "until the old count: hours");
     }
 }
 
@@ -404,32 +404,33 @@ mod loom_tests {
     }
 
     #[test]
-    fn a_glance_and_two_looks() {
+    fn a_cached_tick_and_two_readings() {
         loom::model(|| {
             let layout = Layout::twitter();
             let machine = Arc::new(Machine(AtomicU64::new(0)));
-            let lap = Arc::new(Lap::new());
-            let look =
-                move |lap: &Lap, machine: &Machine| lap.look(&machine, &layout).expect("a time");
+            let tick_cache = Arc::new(TickCache::new());
+            let look = move |tick_cache: &TickCache, machine: &Machine| {
+                tick_cache.read_clock(&machine, &layout).expect("a time")
+            };
             for ms in [1, 13, 25] {
                 machine.0.store(ms * NANOS_PER_MS, Ordering::SeqCst);
-                look(&lap, &machine);
+                look(&tick_cache, &machine);
             }
-            let old = lap.tick(&&*machine).expect("the speed is known");
+            let old = tick_cache.tick(&&*machine).expect("the speed is known");
             let looking = thread::spawn({
-                let (lap, machine) = (Arc::clone(&lap), Arc::clone(&machine));
+                let (tick_cache, machine) = (Arc::clone(&tick_cache), Arc::clone(&machine));
                 move || {
                     machine.0.store(26 * NANOS_PER_MS, Ordering::SeqCst);
-                    look(&lap, &machine);
+                    look(&tick_cache, &machine);
                 }
             });
             let began = machine.0.load(Ordering::SeqCst);
-            let told = lap.tick(&&*machine);
+            let told = tick_cache.tick(&&*machine);
             if began == 26 * NANOS_PER_MS {
                 assert_ne!(told, Some(old), "it is over");
             }
             looking.join().expect("no panic");
-            assert_eq!(lap.tick(&&*machine), Some(old + 1));
+            assert_eq!(tick_cache.tick(&&*machine), Some(old + 1));
         });
     }
 }
