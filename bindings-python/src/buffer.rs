@@ -89,8 +89,8 @@ impl Int64Buffer {
 
 /// Memory of our own for a batch, where other threads cannot see it change.
 ///
-/// Whoever takes it writes to all of it before anybody reads: it may hold what an earlier batch of
-/// this thread left there. With new memory for each, 4096 ids took 1.7 times as long in an array.
+/// The caller writes to all of it before it reads: it may hold what an earlier batch of this thread
+/// left there. With new memory for each, 4096 ids took 1.7 times as long in an array.
 pub(crate) struct Batch<T: Integer> {
     /// At least as long as the batch.
     memory: Vec<T>,
@@ -99,8 +99,8 @@ pub(crate) struct Batch<T: Integer> {
 
 /// What batches consist of.
 pub(crate) trait Integer: Element + Default + 'static {
-    /// Where a thread keeps the memory of its last batches for the next ones. What a batch has
-    /// taken is not there, so one that a clock in Python asks for within another has its own.
+    /// Where a thread keeps the memory of its last batches for the next ones. A batch takes its
+    /// memory out, so a batch that a clock in Python makes during another one has its own.
     const KEPT: &LocalKey<RefCell<Vec<Vec<Self>>>>;
 }
 
@@ -119,7 +119,7 @@ impl Integer for u32 {
 
 impl<T: Integer> Batch<T> {
     pub(crate) fn of(length: usize) -> PyResult<Self> {
-        // There is none where the thread is ending; and a large batch leaves it to others.
+        // There is none while the thread ends, and a large batch leaves it to others.
         let kept = T::KEPT
             .try_with(|kept| if length > LARGE_BATCH { None } else { kept.borrow_mut().pop() });
         let mut memory = kept.ok().flatten().unwrap_or_default();

@@ -79,9 +79,9 @@ impl Source {
         if !self.survives_fork && self.process != ForkId::current() {
             return Err(Error::new(
                 ErrorKind::Forked,
-                "the connection of this store belongs to the parent of this process, who goes on \
-                 with it; make a generator with another one in the child, or give the URL, with \
-                 which a child connects anew",
+                "the connection of this store belongs to the parent of this process, which still \
+                 uses it; make a generator with another one in the child, or give the URL, with \
+                 which a child connects again",
             ));
         }
         let protocol = match self.server {
@@ -273,7 +273,8 @@ fn read(answer: &Bound<'_, PyAny>) -> PyResult<Response> {
     answer.extract().map(Response::Rows)
 }
 
-/// Closes the connection, unless it belongs to the parent of this process.
+/// Has the adapter close its connection. A forked child forgets its store, so this is not called
+/// there.
 impl Drop for Client {
     fn drop(&mut self) {
         remote::Client::discard(self);

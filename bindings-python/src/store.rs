@@ -255,8 +255,7 @@ argument!(
         let reported = |name| {
             object.getattr_opt(name)?.ok_or_else(|| {
                 wrong_type(&Error::invalid_argument(format!(
-                    "the lease must be what list_leases or inspect_lease tells of a node id, got \
-                     {}",
+                    "the lease must be what list_leases or inspect_lease returned, got {}",
                     type_of(object)
                 )))
             })

@@ -30,7 +30,8 @@ VECTORS = Path(__file__).resolve().parents[2] / "tests" / "vectors"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the tests of leases last.
 
-    What a store granted to this process cannot be given by hand any more, and it grants at random.
+    A node id that a store granted to this process cannot be assigned manually any more, and stores
+    grant node ids at random.
     """
     items.sort(key=lambda item: "leased" in item.path.name or "store" in item.path.name)
 
@@ -193,7 +194,7 @@ input()
 
 
 class ScriptedClock:
-    """Shows the time it is told; a sleep passes at once."""
+    """Shows the time it is given; a sleep passes at once."""
 
     def __init__(self, now: float = NOW) -> None:
         self.time = now

@@ -189,9 +189,9 @@ def test_secret_that_is_refused_is_not_told() -> None:
     for secret in (SECRET[:31], SECRET + "0", SECRET[:31] + "x", bytes.fromhex(SECRET)[:15]):
         with pytest.raises(InvalidArgumentError) as raised:
             Inspector(secret)
-        told = str(raised.value)
-        assert SECRET[:6] not in told
-        assert repr(bytes.fromhex(SECRET))[2:10] not in told
+        message = str(raised.value)
+        assert SECRET[:6] not in message
+        assert repr(bytes.fromhex(SECRET))[2:10] not in message
 
 
 @pytest.mark.parametrize(

@@ -270,7 +270,7 @@ print("works")
     assert run_python(code, SECRET) == "works\n"
 
 
-# Memory that is taken again, larger and smaller than before, and kept by nobody.
+# Memory that is taken again, larger and smaller than before, and kept by no batch.
 LENGTHS = [5, 4096, 1, 700, 16_384, 16_385, 3, 0, 20_000, 4096, 2]
 
 

@@ -33,7 +33,7 @@ def code_of(call: Callable[[], object]) -> str:
     return raised.value.code
 
 
-def test_ids_count_up_inside_and_nobody_sees_it_outside() -> None:
+def test_ids_count_up_inside_and_look_random_outside() -> None:
     flake = generator()
     ids = [flake.generate() for _ in range(1000)]
     assert [flake.inspect(id).sequence for id in ids] == list(range(1000))

@@ -194,9 +194,9 @@ def test_what_a_path_raises_goes_on_as_it_is() -> None:
 
 @pytest.mark.parametrize("scheme", ["mysql", "http", "file", "sqlite"])
 def test_a_url_is_refused_without_its_password(scheme: str) -> None:
-    told = refused(lambda: leased(f"{scheme}://me:hush@host/db"))
-    assert f"{scheme}://" in told
-    assert "hush" not in told
+    message = refused(lambda: leased(f"{scheme}://me:hush@host/db"))
+    assert f"{scheme}://" in message
+    assert "hush" not in message
 
 
 def test_each_takes_a_lease_of_its_own(store: Path) -> None:
@@ -326,13 +326,13 @@ def test_a_context_closes_and_lets_errors_through(store: Path) -> None:
     assert all(end <= time.time() + 2 for end in ends_in(store).values())
 
 
-def test_what_is_collected_is_given_back_and_nobody_waits(store: Path) -> None:
+def test_a_collected_generator_gives_its_node_id_back_without_a_wait(store: Path) -> None:
     flakes = [leased(store) for _ in range(3)]
     with locked(store):
         before = time.monotonic()
         flakes.clear()
         gc.collect()
-        assert time.monotonic() - before < 1.5, "the file is not to be had for now"
+        assert time.monotonic() - before < 1.5, "the file is not available for now"
     until("three are given back", lambda: max(ends_in(store).values()) <= time.time() + 2)
 
 
@@ -353,7 +353,7 @@ def test_a_lease_is_lost_without_waiting_for_python(store: Path) -> None:
     assert status.seconds_left > 0
 
 
-def test_the_lease_of_a_store_cannot_be_extended_by_hand(store: Path) -> None:
+def test_the_lease_of_a_store_cannot_be_extended_manually(store: Path) -> None:
     flake = leased(store)
     before = flake.lease
     assert isinstance(before, LeaseStatus)
@@ -403,21 +403,21 @@ def test_a_file_that_is_read_only() -> None:
             path.chmod(mode)
         child = os.fork()
         if child == 0:
-            told = False
+            as_expected = False
             try:
                 if os.geteuid() == 0:
                     os.setuid(65_534)
                 leased(store, acquire_timeout=3600)
             except InvalidArgumentError as error:
-                told = error.code == "INVALID_ARGUMENT" and "read-only" in str(error)
+                as_expected = error.code == "INVALID_ARGUMENT" and "read-only" in str(error)
             finally:
-                os._exit(0 if told else 1)
+                os._exit(0 if as_expected else 1)
         assert os.waitpid(child, 0)[1] == 0
         store.parent.chmod(0o755)
 
 
 def test_all_node_ids_are_leased(store: Path) -> None:
-    secret = generate_secret()  # nobody has its node ids by hand
+    secret = generate_secret()  # its node ids are not assigned manually
     leased(store, secret).close()
     take_most = """
 import sqlite3, sys, time

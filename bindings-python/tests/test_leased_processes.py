@@ -48,7 +48,7 @@ def node_ids_of(line: str) -> tuple[int, ...]:
     return tuple(int(number) for number in line.split())
 
 
-def test_a_child_leases_anew_and_the_parent_goes_on(store: Path) -> None:
+def test_a_child_leases_again_and_the_parent_continues(store: Path) -> None:
     flake = Randflake.leased(store, SECRET)
     before = flake.generate_many(100)
     node_ids = flake.node_ids
@@ -83,7 +83,7 @@ def test_a_child_leases_anew_and_the_parent_goes_on(store: Path) -> None:
     assert not is_given_back(store, node_ids)
 
 
-def test_a_child_of_a_child_leases_anew_too(store: Path) -> None:
+def test_a_child_of_a_child_leases_again_too(store: Path) -> None:
     flake = Randflake.leased(store, SECRET)
 
     def ids(deeper: int) -> list[int]:

@@ -100,7 +100,7 @@ def test_a_namespace_has_one_layout(store: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("layout", "options", "told"),
+    ("layout", "options", "message"),
     [
         ("simpleflake", {}, "has no node ids"),
         ("nobody's", {}, "there is no layout"),
@@ -111,8 +111,8 @@ def test_a_namespace_has_one_layout(store: Path) -> None:
         (Layout(fields=[("time", 31), ("node", 9)], tick_ms=60_000), {}, "at least 360 seconds"),
     ],
 )
-def test_what_is_refused(store: Path, layout: Any, options: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=told) as raised:
+def test_what_is_refused(store: Path, layout: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message) as raised:
         leased(store, layout, **options)
     assert raised.value.code == "INVALID_ARGUMENT"
     assert not store.exists()
@@ -209,7 +209,7 @@ def test_what_is_collected_is_given_back(store: Path) -> None:
     until("it is given back", lambda: is_given_back(store, node_ids))
 
 
-def test_a_child_leases_anew_and_the_parent_goes_on(store: Path) -> None:
+def test_a_child_leases_again_and_the_parent_continues(store: Path) -> None:
     flake = leased(store)
     before = flake.generate_many(100)
     node_ids = flake.node_ids

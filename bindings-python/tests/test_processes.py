@@ -20,10 +20,10 @@ def leased() -> Randflake:
     return Randflake(100, SECRET, lease=Lease(now, now + 600))
 
 
-@pytest.fixture(params=["by hand", "lease", "injected clock"])
+@pytest.fixture(params=["manual", "lease", "injected clock"])
 def flake(request: pytest.FixtureRequest) -> Randflake:
     match request.param:
-        case "by hand":
+        case "manual":
             return Randflake(100, SECRET)
         case "lease":
             return leased()
@@ -72,7 +72,7 @@ def test_a_child_of_a_child_is_forked_too() -> None:
     assert flake.generate()
 
 
-def test_constructing_an_inherited_node_id_by_hand_is_forked() -> None:
+def test_constructing_an_inherited_manual_node_id_is_forked() -> None:
     flake = Randflake([101, 102], SECRET)
 
     def work() -> list[Any]:

@@ -44,7 +44,7 @@ input()
 """,
 )
 
-# uvicorn runs that of the README, on a port that this test is told.
+# uvicorn runs that of the README, on a port that this test is given.
 FASTAPI = (
     "README.md",
     "FastAPI(",
@@ -103,10 +103,10 @@ class Client(threading.Thread):
                 connection.request("GET", "/")
                 response = connection.getresponse()
                 body = response.read()
-                told = response.getheader("Retry-After")
+                answer = response.getheader("Retry-After")
                 if response.status == 200:
-                    told = json.loads(body)["id"]
-                self.answers.append((time.monotonic(), response.status, told))
+                    answer = json.loads(body)["id"]
+                self.answers.append((time.monotonic(), response.status, answer))
         except Exception as error:
             self.failure = error
         finally:
@@ -187,8 +187,10 @@ def outlives_an_outage(
     answers = sorted(answer for client in clients for answer in client.answers)
     by_status = Counter(status for _, status, _ in answers)
     assert set(by_status) == {200, 503}, by_status
-    assert all(told is not None and int(told) >= 1 for _, status, told in answers if status == 503)
-    ids = [told for _, status, told in answers if status == 200]
+    assert all(
+        answer is not None and int(answer) >= 1 for _, status, answer in answers if status == 503
+    )
+    ids = [answer for _, status, answer in answers if status == 200]
     assert len(set(ids)) == len(ids), "no id twice"
     served = [when - back for when, status, _ in answers if status == 200 and when > back]
     refused = [when - back for when, status, _ in answers if status == 503]

@@ -40,7 +40,7 @@ def last_error(flake: Randflake) -> RandflakeError:
 def silence(server: Server) -> None:
     """Takes a server away: in an orderly way, by a kill, or by not answering any more."""
     how = {"postgresql": signal.SIGINT, "etcd": signal.SIGKILL, "redis": signal.SIGSTOP}
-    if server.scheme == "redis":  # one that is started anew is in quarantine, see below
+    if server.scheme == "redis":  # one that is restarted is in quarantine, see below
         server.send(how[server.scheme])
     else:
         server.stop(how[server.scheme])
@@ -86,7 +86,7 @@ def an_outage_and_a_kill(server: Server) -> None:
                 ids += other.generate_many(1000)
         eventually(lambda: status(flake).renewals > renewals)
         ids += flake.generate_many(1000)
-        # A Redis that was killed cannot tell whether it had granted so short a lease.
+        # A Redis that was killed does not know whether it granted so short a lease.
         assert server.scheme == "redis" or status(flake).losses == 0
         assert len(set(ids)) == len(ids)
 

@@ -255,7 +255,7 @@ def test_a_connection_that_the_server_has_closed(postgres: Server, namespace: st
                 " where pid <> pg_backend_pid() and usename = 'randflake'"
             )
         eventually(lambda: status(flake).renewals > 0)
-        assert status(flake).last_error is None, "it has connected anew at once"
+        assert status(flake).last_error is None, "it has connected again at once"
 
 
 def adapter_of(store: object) -> stores.Adapter:
@@ -338,7 +338,7 @@ def test_what_no_synchronous_standby_has_is_not_told(
             monkeypatch.setattr(stores, "_TIMEOUT", 1.5)
             for store in (server.url(), mine):
                 with pytest.raises(Unavailable):
-                    adapter_of(store).run("insert into written values (1) returning 'told'", [])
+                    adapter_of(store).run("insert into written values (1) returning 'returned'", [])
 
 
 def test_a_client_that_hangs_is_asked_once() -> None:
@@ -382,7 +382,7 @@ def test_a_connection_that_is_not_needed_for_a_minute_is_closed(
             eventually(lambda: connections() == needed)
             (node_id,) = seldom.node_ids
             assert often.generate() != seldom.generate()
-        assert not server.leases(namespace)[node_id][1], "it has connected anew, and given back"
+        assert not server.leases(namespace)[node_id][1], "it has connected again, and given back"
 
 
 @pytest.mark.parametrize("decode", [False, True])
@@ -530,7 +530,7 @@ def test_what_is_no_store_is_not_made(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_child_connects_anew(server: Server, namespace: str) -> None:
+def test_a_child_connects_again(server: Server, namespace: str) -> None:
     init_store(server.url(), SECRET, "new", namespace=namespace)
     with Randflake.leased(server.url(), SECRET, namespace=namespace) as flake:
         ids = flake.generate_many(100)
@@ -578,7 +578,7 @@ def test_an_adapter_for_another_driver(postgres: Server, namespace: str) -> None
 
 
 class Scripted:
-    """Answers what it is told."""
+    """Answers what it is given."""
 
     server = "postgresql"
 

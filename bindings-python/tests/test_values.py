@@ -1,4 +1,4 @@
-"""`Parts`, `Lease`, the errors, the laws, and what the package shows."""
+"""`Parts`, `Lease`, the errors, their rules, and what the package shows."""
 
 import copy
 import doctest
