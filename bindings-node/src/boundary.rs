@@ -3,11 +3,11 @@
 use napi_derive::napi;
 use randflake::{BoundaryFlake, bindings};
 
-use crate::ffi::{Outcome, Value, copied, outcome};
+use crate::ffi::{Outcome, Returned, Value, copied, outcome};
 
 /// Reads an id of Boundary's flake, from its text or its bytes. `index.js` makes an object of it.
 #[napi]
-pub fn read_boundary_flake(flake: Value<'_>) -> Outcome<Value<'_>> {
+pub fn read_boundary_flake(flake: Value<'_>) -> Outcome<Returned> {
     outcome(|| {
         let of_bytes =
             || copied::<u8>(flake).map(|bytes| BoundaryFlake::try_from(bytes.as_slice()));

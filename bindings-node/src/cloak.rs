@@ -6,11 +6,11 @@ use randflake::{Cloak, Id, Result};
 use crate::{
     arguments,
     environment::Environment,
-    ffi::{Js, Outcome, Value, fill_in_place, outcome},
+    ffi::{Js, Outcome, Returned, Value, fill_in_place, outcome},
 };
 
 #[napi]
-pub fn create_cloak<'env>(secret: Value<'env>, label: Value<'env>) -> Outcome<Value<'env>> {
+pub fn create_cloak(secret: Value<'_>, label: Value<'_>) -> Outcome<Returned> {
     outcome(|| {
         let secret = arguments::secret(secret)?;
         let cloak = label

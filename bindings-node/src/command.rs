@@ -12,7 +12,7 @@ use randflake_leases::{
 use crate::{
     arguments,
     environment::Environment,
-    ffi::{Callback, Outcome, Value, outcome},
+    ffi::{Callback, Outcome, Returned, Value, outcome},
     leases::{Leases, ended},
     stores::{Server, Slot, wait_for},
     threads,
@@ -21,7 +21,7 @@ use crate::{
 /// Promises the exit code of the command with these arguments. It runs on a thread of its own:
 /// the JavaScript thread is needed for the stores that `open` opens.
 #[napi]
-pub fn run_command(arguments: Vec<String>, open: Value<'_>) -> Outcome<Value<'_>> {
+pub fn run_command(arguments: Vec<String>, open: Value<'_>) -> Outcome<Returned> {
     outcome(|| {
         let js = open.js();
         let leases = Arc::clone(&js.state::<Environment>()?.leases);

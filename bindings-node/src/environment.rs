@@ -105,7 +105,7 @@ pub(crate) fn generate<'call>(
     []: [Value<'call>; 0],
 ) -> Result<Value<'call>> {
     environment.table.buffer.put(environment.generate()?);
-    js.boolean(true)
+    js.convert(true)
 }
 
 pub(crate) fn generate_string<'call>(

@@ -12,7 +12,7 @@ use crate::{
     arguments::{self, Options, set},
     clock::InjectedClock,
     environment::{Batches, Environment, Generator, Handle},
-    ffi::{Js, Outcome, Value, fill_by_copy, fill_in_place, outcome, whole_ms},
+    ffi::{Js, Outcome, Returned, Value, fill_by_copy, fill_in_place, outcome, whole_ms},
     leases::EnvironmentClock,
 };
 
@@ -113,11 +113,11 @@ impl<F: Format> Batches for randflake::Generator<F, EnvironmentClock> {
 
 /// Makes a Randflake.
 #[napi]
-pub fn create_generator<'env>(
-    node_ids: Value<'env>,
-    secret: Value<'env>,
-    options: Value<'env>,
-) -> Outcome<Value<'env>> {
+pub fn create_generator(
+    node_ids: Value<'_>,
+    secret: Value<'_>,
+    options: Value<'_>,
+) -> Outcome<Returned> {
     outcome(|| {
         let node_ids = arguments::node_ids(node_ids, &Layout::randflake())?;
         let builder = Randflake::builder(&arguments::secret(secret)?).node_ids(node_ids);
@@ -127,11 +127,11 @@ pub fn create_generator<'env>(
 
 /// Makes a Snowflake of a layout.
 #[napi]
-pub fn create_snowflake<'env>(
-    layout: Value<'env>,
-    node_ids: Value<'env>,
-    options: Value<'env>,
-) -> Outcome<Value<'env>> {
+pub fn create_snowflake(
+    layout: Value<'_>,
+    node_ids: Value<'_>,
+    options: Value<'_>,
+) -> Outcome<Returned> {
     outcome(|| {
         let layout = *layout.owned::<Layout>()?;
         // A layout without node ids leaves nothing to choose.
@@ -178,7 +178,7 @@ pub(crate) fn fill<'call>(
 ) -> Result<Value<'call>> {
     let filled = flake.owned::<Handle>()?.generator.fill(ids);
     filled.unwrap_or_else(|| Err(arguments::not_ids(ids)))?;
-    js.boolean(true)
+    js.convert(true)
 }
 
 #[napi]
@@ -191,7 +191,7 @@ pub fn check_fill(flake: Value<'_>, count: f64) -> Outcome<()> {
 /// undefined where only this thread can make it.
 #[napi]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they saturate")]
-pub fn generate_many_async(flake: Value<'_>, count: f64) -> Outcome<Value<'_>> {
+pub fn generate_many_async(flake: Value<'_>, count: f64) -> Outcome<Returned> {
     outcome(|| {
         let (js, handle, count) = (flake.js(), flake.owned::<Handle>()?, count as usize);
         let Some(batches) = handle.batches.clone() else {
@@ -230,7 +230,7 @@ pub fn node_ids(flake: Value<'_>) -> Outcome<Vec<u32>> {
 }
 
 #[napi]
-pub fn lease_of(flake: Value<'_>) -> Outcome<Value<'_>> {
+pub fn lease_of(flake: Value<'_>) -> Outcome<Returned> {
     outcome(|| flake.owned::<Handle>()?.generator.lease(flake.js()))
 }
 
@@ -252,6 +252,6 @@ pub fn close(flake: Value<'_>) -> Outcome<()> {
 
 /// Promises that the leased node ids of a closed generator were given back.
 #[napi]
-pub fn released(flake: Value<'_>) -> Outcome<Value<'_>> {
+pub fn released(flake: Value<'_>) -> Outcome<Returned> {
     outcome(|| flake.owned::<Handle>()?.generator.released(flake.js()))
 }

@@ -7,11 +7,11 @@ use randflake::{Error, ErrorKind, Inspector, Result};
 use crate::{
     arguments,
     environment::Environment,
-    ffi::{Js, Outcome, Value, copied, outcome, overwrite},
+    ffi::{Js, Outcome, Returned, Value, copied, outcome, overwrite},
 };
 
 #[napi]
-pub fn create_inspector(secret: Value<'_>) -> Outcome<Value<'_>> {
+pub fn create_inspector(secret: Value<'_>) -> Outcome<Returned> {
     outcome(|| secret.js().own(Inspector::new(&arguments::secret(secret)?)))
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn decrypt<'call>(
 }
 
 #[napi]
-pub fn inspect_many<'env>(inspector: Value<'env>, ids: Value<'env>) -> Outcome<Value<'env>> {
+pub fn inspect_many(inspector: Value<'_>, ids: Value<'_>) -> Outcome<Returned> {
     outcome(|| {
         let (js, inspector) = (ids.js(), inspector.owned::<Inspector>()?);
         let ids = copied::<i64>(ids).ok_or_else(|| arguments::not_ids(ids))?;

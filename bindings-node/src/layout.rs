@@ -6,7 +6,7 @@ use randflake::{Error, ErrorKind, Field, Layout, Result, Sequence, bindings};
 use crate::{
     arguments::{self, Options, set},
     environment::Environment,
-    ffi::{Js, Outcome, Value, outcome},
+    ffi::{Js, Outcome, Returned, Value, outcome},
     inspector::write_parts,
 };
 
@@ -17,7 +17,7 @@ const NAMES: [&str; 6] = ["fields", "tickMs", "epochMs", "sequence", "unsigned",
 
 /// Makes a layout.
 #[napi]
-pub fn create_layout(described: Value<'_>) -> Outcome<Value<'_>> {
+pub fn create_layout(described: Value<'_>) -> Outcome<Returned> {
     outcome(|| {
         let layout = layout(described)?;
         if layout.ends_at() > LAST_DATE_MS {
@@ -33,7 +33,7 @@ pub fn create_layout(described: Value<'_>) -> Outcome<Value<'_>> {
 
 /// Returns the properties that users see.
 #[napi]
-pub fn layout_properties(layout: Value<'_>) -> Outcome<Value<'_>> {
+pub fn layout_properties(layout: Value<'_>) -> Outcome<Returned> {
     outcome(|| {
         let (js, layout) = (layout.js(), layout.owned::<Layout>()?);
         let sequence = match layout.sequence() {
@@ -148,12 +148,12 @@ pub(crate) fn inspect_raw<'call>(
 }
 
 #[napi]
-pub fn pack<'env>(
-    layout: Value<'env>,
-    time: Value<'env>,
-    node_id: Value<'env>,
-    sequence: Value<'env>,
-) -> Outcome<Value<'env>> {
+pub fn pack(
+    layout: Value<'_>,
+    time: Value<'_>,
+    node_id: Value<'_>,
+    sequence: Value<'_>,
+) -> Outcome<Returned> {
     outcome(|| {
         let (js, layout) = (layout.js(), layout.owned::<Layout>()?);
         let whole = arguments::as_u32(sequence).ok_or_else(|| {
@@ -169,12 +169,12 @@ pub fn pack<'env>(
 }
 
 #[napi]
-pub fn first_id_at<'env>(layout: Value<'env>, time: Value<'env>) -> Outcome<Value<'env>> {
+pub fn first_id_at(layout: Value<'_>, time: Value<'_>) -> Outcome<Returned> {
     outcome(|| layout.js().unsigned_bigint(layout.owned::<Layout>()?.first_id_at(unix_ms(time)?)?))
 }
 
 #[napi]
-pub fn last_id_at<'env>(layout: Value<'env>, time: Value<'env>) -> Outcome<Value<'env>> {
+pub fn last_id_at(layout: Value<'_>, time: Value<'_>) -> Outcome<Returned> {
     outcome(|| layout.js().unsigned_bigint(layout.owned::<Layout>()?.last_id_at(unix_ms(time)?)?))
 }
 
@@ -206,7 +206,7 @@ pub fn split_node(layout: Value<'_>, node_id: Value<'_>) -> Outcome<Option<Vec<u
 }
 
 #[napi]
-pub fn with_sequence<'env>(layout: Value<'env>, starts: Value<'env>) -> Outcome<Value<'env>> {
+pub fn with_sequence(layout: Value<'_>, starts: Value<'_>) -> Outcome<Returned> {
     outcome(|| {
         let changed = layout.owned::<Layout>()?.with_sequence(sequence(starts)?)?;
         layout.js().own(changed)

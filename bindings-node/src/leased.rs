@@ -9,7 +9,7 @@ use randflake_leases::{LeaseStatus, LeasedBuilder, LeasedFormat, Location};
 use crate::{
     arguments::{self, Options, set},
     environment::{Batches, Environment, Generator, Handle},
-    ffi::{Js, Outcome, Value, fill_in_place, outcome},
+    ffi::{Js, Outcome, Returned, Value, fill_in_place, outcome},
     generator::Number,
     leases::EnvironmentClock,
     stores::Store,
@@ -137,11 +137,7 @@ impl<F: Format> Batches for Collected<F> {
 
 /// Promises a Randflake with leased node ids.
 #[napi]
-pub fn lease<'env>(
-    store: Value<'env>,
-    secret: Value<'env>,
-    options: Value<'env>,
-) -> Outcome<Value<'env>> {
+pub fn lease(store: Value<'_>, secret: Value<'_>, options: Value<'_>) -> Outcome<Returned> {
     outcome(|| {
         let options = Options::new(options, &OPTIONS[1..])?;
         promise(store, options, || {
@@ -153,11 +149,11 @@ pub fn lease<'env>(
 
 /// Promises a Snowflake of a layout with leased node ids.
 #[napi]
-pub fn lease_snowflake<'env>(
-    layout: Value<'env>,
-    store: Value<'env>,
-    options: Value<'env>,
-) -> Outcome<Value<'env>> {
+pub fn lease_snowflake(
+    layout: Value<'_>,
+    store: Value<'_>,
+    options: Value<'_>,
+) -> Outcome<Returned> {
     outcome(|| {
         let layout = *layout.owned::<Layout>()?;
         let options = Options::new(options, &OPTIONS)?;

@@ -12,7 +12,7 @@ use randflake::{Id, Result, Secret, bindings::ForkId};
 use crate::{
     arguments, cloak,
     environment::{self, Environment},
-    ffi::{self, Js, Outcome, Value, outcome},
+    ffi::{self, Js, Outcome, Returned, Value, outcome},
     generator, inspector, layout,
     leases::Leases,
 };
@@ -20,20 +20,18 @@ use crate::{
 /// Takes the class of errors and the shared call buffer. Returns the class and the buffer to use,
 /// the same ones for all that load this library in one environment, along with the quick functions.
 #[napi]
-pub fn load<'env>(
-    env: &'env Env,
-    error_class: Value<'env>,
-    buffer: Value<'env>,
-) -> napi::Result<Value<'env>> {
+pub fn load(env: Env, error_class: Value<'_>, buffer: Value<'_>) -> napi::Result<Returned> {
     // Where forks are reported by handlers alone, its own comes before those of later libraries.
     let _ = ForkId::current();
     // Where the linker cannot be told to pin this library (see build.rs), the loader is.
     napi::bindgen_prelude::retain_current_module_for_unload_safety();
-    functions(env, error_class, buffer).map_err(|error| napi::Error::from_reason(error.to_string()))
+    let functions = functions(env, error_class, buffer).map(Returned::from);
+    // A `RandflakeError` needs its class, which is only known afterwards.
+    functions.map_err(|error| napi::Error::from_reason(error.to_string()))
 }
 
 fn functions<'call>(
-    env: &'call Env,
+    env: Env,
     error_class: Value<'call>,
     buffer: Value<'call>,
 ) -> Result<Value<'call>> {

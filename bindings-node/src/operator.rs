@@ -11,7 +11,7 @@ use randflake_leases::{
 
 use crate::{
     arguments::{self, Options, invalid},
-    ffi::{Js, Outcome, Value, outcome},
+    ffi::{Js, Outcome, Returned, Value, outcome},
     stores::Store,
     threads,
 };
@@ -21,17 +21,17 @@ const STATUS: [&str; 7] =
 
 /// Promises the status of every node id that was ever leased.
 #[napi]
-pub fn list_leases<'env>(store: Value<'env>, options: Value<'env>) -> Outcome<Value<'env>> {
+pub fn list_leases(store: Value<'_>, options: Value<'_>) -> Outcome<Returned> {
     outcome(|| ask(store, namespace(options)?, operator::list, store_status))
 }
 
 /// Promises the status of one node id; null if it was never leased.
 #[napi]
-pub fn inspect_lease<'env>(
-    store: Value<'env>,
-    node_id: Value<'env>,
-    options: Value<'env>,
-) -> Outcome<Value<'env>> {
+pub fn inspect_lease(
+    store: Value<'_>,
+    node_id: Value<'_>,
+    options: Value<'_>,
+) -> Outcome<Returned> {
     outcome(|| {
         let node_id = stored_node(node_id)?;
         let inspect = move |store: &mut dyn LeaseStore| operator::inspect(store, node_id);
@@ -44,7 +44,7 @@ pub fn inspect_lease<'env>(
 
 /// Promises the floor of a fence.
 #[napi]
-pub fn fence_store<'env>(store: Value<'env>, options: Value<'env>) -> Outcome<Value<'env>> {
+pub fn fence_store(store: Value<'_>, options: Value<'_>) -> Outcome<Returned> {
     outcome(|| {
         let fence = |store: &mut dyn LeaseStore| Ok(operator::fence(store)?.floor);
         ask(store, namespace(options)?, fence, |js, done| js.convert(done))
@@ -53,17 +53,13 @@ pub fn fence_store<'env>(store: Value<'env>, options: Value<'env>) -> Outcome<Va
 
 /// Promises the end that a node id has after a repair.
 #[napi]
-pub fn repair_lease<'env>(
-    store: Value<'env>,
-    node_id: Value<'env>,
-    options: Value<'env>,
-) -> Outcome<Value<'env>> {
+pub fn repair_lease(store: Value<'_>, node_id: Value<'_>, options: Value<'_>) -> Outcome<Returned> {
     outcome(|| repair(store, Target::Node(stored_node(node_id)?), options, c"endExclusive"))
 }
 
 /// Promises the floor that a namespace has after a repair.
 #[napi]
-pub fn repair_store<'env>(store: Value<'env>, options: Value<'env>) -> Outcome<Value<'env>> {
+pub fn repair_store(store: Value<'_>, options: Value<'_>) -> Outcome<Returned> {
     outcome(|| repair(store, Target::Floor, options, c"floor"))
 }
 
@@ -82,11 +78,7 @@ fn repair<'call>(
 
 /// Promises the end that the node id of a dead holder has after its release.
 #[napi]
-pub fn release_lease<'env>(
-    store: Value<'env>,
-    lease: Value<'env>,
-    options: Value<'env>,
-) -> Outcome<Value<'env>> {
+pub fn release_lease(store: Value<'_>, lease: Value<'_>, options: Value<'_>) -> Outcome<Returned> {
     outcome(|| {
         let lease = stored_lease(lease)?;
         let release =

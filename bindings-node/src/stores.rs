@@ -19,7 +19,7 @@ use randflake_leases::{
 use crate::{
     arguments::{self, Options, invalid},
     environment::Environment,
-    ffi::{Callback, Js, Outcome, Value, outcome},
+    ffi::{Callback, Js, Outcome, Returned, Value, outcome},
     leases::{LONGEST_SLICE, Leases, ended},
     threads,
 };
@@ -259,13 +259,13 @@ fn not_rows() -> Error {
 
 /// Promises that a namespace is there: that of a layout, or where it is undefined that of a secret.
 #[napi]
-pub fn init_store<'env>(
-    layout: Value<'env>,
-    store: Value<'env>,
-    secret: Value<'env>,
-    mode: Value<'env>,
-    options: Value<'env>,
-) -> Outcome<Value<'env>> {
+pub fn init_store(
+    layout: Value<'_>,
+    store: Value<'_>,
+    secret: Value<'_>,
+    mode: Value<'_>,
+    options: Value<'_>,
+) -> Outcome<Returned> {
     outcome(|| {
         let named: Box<dyn FnOnce(String) -> Result<Namespace>> = if layout.is_undefined() {
             let secret = arguments::secret(secret)?;

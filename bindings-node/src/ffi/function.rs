@@ -49,9 +49,25 @@ pub(crate) fn whole_ms(duration: Duration) -> f64 {
 #[derive(Debug)]
 pub struct Outcome<T>(Result<T>);
 
+/// A value of JavaScript that a `#[napi]` function returns.
+#[derive(Debug)]
+pub struct Returned(sys::napi_value);
+
+impl From<Value<'_>> for Returned {
+    fn from(value: Value<'_>) -> Self {
+        Self(value.raw)
+    }
+}
+
+impl ToNapiValue for Returned {
+    unsafe fn to_napi_value(_: sys::napi_env, made: Self) -> napi::Result<sys::napi_value> {
+        Ok(made.0)
+    }
+}
+
 /// Runs the body of a `#[napi]` function.
-pub(crate) fn outcome<T>(body: impl FnOnce() -> Result<T>) -> Outcome<T> {
-    Outcome(guarded(body))
+pub(crate) fn outcome<T, R: From<T>>(body: impl FnOnce() -> Result<T>) -> Outcome<R> {
+    Outcome(guarded(body).map(R::from))
 }
 
 impl<T: ToNapiValue> ToNapiValue for Outcome<T> {

@@ -9,8 +9,8 @@ use std::{
 };
 
 use napi::{
-    Unknown,
-    bindgen_prelude::{FromNapiValue, ToNapiValue},
+    JsString, JsStringUtf8, JsValue, Unknown, ValueType,
+    bindgen_prelude::{FromNapiValue, Null, ToNapiValue, i64n},
     sys,
 };
 use randflake::{Error, ErrorKind, Result};
@@ -88,28 +88,19 @@ impl<'call> Js<'call> {
     }
 
     pub(crate) fn undefined(self) -> Result<Value<'call>> {
-        // SAFETY: as `make` says.
-        self.make(|env, made| unsafe { sys::napi_get_undefined(env, made) })
+        self.convert(())
     }
 
     pub(crate) fn null(self) -> Result<Value<'call>> {
-        // SAFETY: as `make` says.
-        self.make(|env, made| unsafe { sys::napi_get_null(env, made) })
-    }
-
-    pub(crate) fn boolean(self, boolean: bool) -> Result<Value<'call>> {
-        // SAFETY: as `make` says.
-        self.make(|env, made| unsafe { sys::napi_get_boolean(env, boolean, made) })
+        self.convert(Null)
     }
 
     pub(crate) fn bigint(self, number: i64) -> Result<Value<'call>> {
-        // SAFETY: as `make` says.
-        self.make(|env, made| unsafe { sys::napi_create_bigint_int64(env, number, made) })
+        self.convert(i64n(number))
     }
 
     pub(crate) fn unsigned_bigint(self, number: u64) -> Result<Value<'call>> {
-        // SAFETY: as `make` says.
-        self.make(|env, made| unsafe { sys::napi_create_bigint_uint64(env, number, made) })
+        self.convert(number)
     }
 
     /// Makes a string of characters of one byte each.
@@ -189,65 +180,61 @@ impl<'call> Value<'call> {
         Err(Error::new(ErrorKind::Internal, "a native function needs its native object"))
     }
 
-    fn type_of(self) -> sys::napi_valuetype {
-        let mut kind = sys::ValueType::napi_undefined;
-        // SAFETY: env and value are good, and there is room for one type. It cannot fail then.
-        unsafe { sys::napi_typeof(self.js.env, self.raw, &raw mut kind) };
-        kind
+    fn type_of(self) -> ValueType {
+        // It cannot fail, as env and value are good.
+        Unknown::from(self).get_type().unwrap_or(ValueType::Unknown)
     }
 
     pub(crate) fn is_undefined(self) -> bool {
-        self.type_of() == sys::ValueType::napi_undefined
+        self.type_of() == ValueType::Undefined
     }
 
     pub(crate) fn is_null(self) -> bool {
-        self.type_of() == sys::ValueType::napi_null
+        self.type_of() == ValueType::Null
     }
 
     pub(crate) fn is_bigint(self) -> bool {
-        self.type_of() == sys::ValueType::napi_bigint
+        self.type_of() == ValueType::BigInt
     }
 
     pub(crate) fn is_function(self) -> bool {
-        self.type_of() == sys::ValueType::napi_function
+        self.type_of() == ValueType::Function
     }
 
     /// Returns whether this is an object, and not a function.
     pub(crate) fn is_object(self) -> bool {
-        self.type_of() == sys::ValueType::napi_object
+        self.type_of() == ValueType::Object
     }
 
     /// Says what this is, for errors: a number itself, and of everything else only the type,
     /// since it may be a secret in the wrong place.
     pub(crate) fn description(self) -> String {
         let name = match self.type_of() {
-            sys::ValueType::napi_number => {
-                // SAFETY: as `make` says. Numbers are turned into text without running a script.
-                let text = self
-                    .js
-                    .make(|env, made| unsafe { sys::napi_coerce_to_string(env, self.raw, made) });
-                return text.ok().and_then(Self::to).unwrap_or_else(|| "a number".into());
+            // Numbers are turned into text without running a script.
+            ValueType::Number => {
+                let value = Unknown::from(self);
+                let text = value.coerce_to_string();
+                let text = text.and_then(JsString::into_utf8).and_then(JsStringUtf8::into_owned);
+                return text.unwrap_or_else(|_| "a number".into());
             }
-            sys::ValueType::napi_undefined => "undefined",
-            sys::ValueType::napi_null => "null",
-            sys::ValueType::napi_boolean => "a boolean",
-            sys::ValueType::napi_string => "a string",
-            sys::ValueType::napi_symbol => "a symbol",
-            sys::ValueType::napi_function => "a function",
-            sys::ValueType::napi_bigint => "a bigint",
+            ValueType::Undefined => "undefined",
+            ValueType::Null => "null",
+            ValueType::Boolean => "a boolean",
+            ValueType::String => "a string",
+            ValueType::Symbol => "a symbol",
+            ValueType::Function => "a function",
+            ValueType::BigInt => "a bigint",
             _ => "an object",
         };
         name.into()
     }
 
     pub(crate) fn as_number(self) -> Option<f64> {
-        // SAFETY: as `read` says.
-        self.read(0.0, |env, raw, read| unsafe { sys::napi_get_value_double(env, raw, read) })
+        self.to()
     }
 
     pub(crate) fn as_boolean(self) -> Option<bool> {
-        // SAFETY: as `read` says.
-        self.read(false, |env, raw, read| unsafe { sys::napi_get_value_bool(env, raw, read) })
+        self.to()
     }
 
     /// Returns the number of a bigint, if it fits.
