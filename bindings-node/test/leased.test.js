@@ -151,7 +151,7 @@ suite('a store that cannot be used', () => {
       await Randflake.leased(STORE, SECRET, { acquireTimeoutMs: 3_600_000 })
         .catch(({ code, message }) => say(code, message))`,
     )
-    assert.match(stdout, /^INVALID_ARGUMENT .*(read-only|may this user write)/, stderr)
+    assert.match(stdout, /^INVALID_ARGUMENT .*(read-only|this user may write)/, stderr)
   })
 
   test('that belongs to another secret, whose other namespace does not', async (t) => {

@@ -99,7 +99,7 @@ function operations(storeOf, live) {
     const after = await inspectLease(store, nodeId, { namespace })
     assert.deepEqual([after.state, after.endExclusive], ['free', endExclusive])
     assert(endExclusive < before.endExclusive && after.secondsLeft <= 107)
-    await refused(releaseLease(store, after, { namespace }), 'INVALID_ARGUMENT', /nobody holds/)
+    await refused(releaseLease(store, after, { namespace }), 'INVALID_ARGUMENT', /no holder/)
   })
 
   live('a fence keeps new leases out', async (t) => {
@@ -113,8 +113,8 @@ function operations(storeOf, live) {
     const leasing = Randflake.leased(store, SECRET, { namespace, acquireTimeoutMs: 0 })
     await refused(leasing, 'STORE_QUARANTINED')
     const [nodeId] = flake.nodeIds
-    await refused(repairStore(store, { namespace }), 'INVALID_ARGUMENT', /nothing to repair/)
-    await refused(repairLease(store, nodeId, { namespace }), 'INVALID_ARGUMENT', /nothing to/)
+    await refused(repairStore(store, { namespace }), 'INVALID_ARGUMENT', /needs no repair/)
+    await refused(repairLease(store, nodeId, { namespace }), 'INVALID_ARGUMENT', /no repair/)
     await flake[Symbol.asyncDispose]()
   })
 
@@ -166,7 +166,7 @@ test('what a wrong clock has set is repaired', async (t) => {
   assert.deepEqual([far, leases[0].isFar, floorIsFar], [1, true, true])
   await refused(releaseLease(store, leases[0]), 'INVALID_ARGUMENT', /repair it/)
   const low = { endExclusive: now }
-  await refused(repairLease(store, nodeId, low), 'INVALID_ARGUMENT', /at the lowest/)
+  await refused(repairLease(store, nodeId, low), 'INVALID_ARGUMENT', /no less than/)
   const mine = now + 1000
   assert.equal(await repairLease(store, nodeId, { endExclusive: mine }), mine)
   assert.equal(await repairStore(store, { floor: mine }), mine)

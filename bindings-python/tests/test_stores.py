@@ -519,7 +519,7 @@ def test_a_file_that_was_lost_is_not_made(tmp_path: Path) -> None:
 
 
 def test_what_is_no_store_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="is missing; make it first"):
+    with pytest.raises(InvalidArgumentError, match="is missing; create it first"):
         init_store(tmp_path / "missing" / "ids.db", SECRET, "new")
     for wrong in ("mysql://app:hidden-word@localhost/app", "", "ids\0.db", ":memory:"):
         with pytest.raises(InvalidArgumentError) as caught:

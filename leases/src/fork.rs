@@ -1,15 +1,15 @@
-//! Which life of the process this is, and the one lock that a fork respects.
+//! Which process opened a store, and the one lock that a fork respects.
 #![allow(clippy::doc_markdown, reason = "SQLite is a name")]
 
 use randflake::{ErrorKind, bindings::ForkId};
 
 use crate::{Error, Result};
 
-/// A life of a process, from a fork to the next.
+/// The process that opened a store. A forked child is another one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Life(ForkId);
+pub(crate) struct Process(ForkId);
 
-impl Life {
+impl Process {
     pub(crate) fn current() -> Self {
         Self(ForkId::current())
     }
@@ -21,8 +21,8 @@ impl Life {
         }
         Err(Error::new(
             ErrorKind::Forked,
-            "this store was opened before this process was forked, and its parent goes on with \
-             it; open it anew in the child",
+            "this store was opened before this process was forked, and belongs to the parent; open \
+             it again in the child",
         ))
     }
 }
@@ -40,36 +40,35 @@ mod exclusive {
         time::Duration,
     };
 
-    use super::{Error, ErrorKind, Life, Result};
+    use super::{Error, ErrorKind, Process, Result};
 
-    /// Zero, or the life of who holds the lock, with `FORKING` set if that is a fork.
+    /// Zero, or the process that holds the lock, with `FORKING` set if a fork holds it.
     ///
-    /// No `Mutex`, because a child has to tell a lock that its parent held from one of its own.
+    /// Not a `Mutex`, because a child must distinguish a lock of its parent from its own.
     static HOLDER: AtomicU64 = AtomicU64::new(0);
     const FORKING: u64 = 1 << 63;
 
-    /// Long enough to leave the processor to the holder, who is about to wait for a disk. Who waits
-    /// long does it less and less often: many who ask all the time would keep it from the holder.
+    /// Long enough to leave the processor to the holder, which waits for a disk. Pauses grow, because
+    /// many threads that poll would keep the processor from the holder.
     const PAUSE: Duration = Duration::from_micros(100);
     const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
-    /// The right to have SQLite open, one thread of the process at a time. No fork comes in
-    /// between: it waits for the holder, so that a child never has an open connection, a locked
-    /// file or a taken mutex of its parent.
+    /// The right to have SQLite open, for one thread of the process at a time. A fork waits for the
+    /// holder, so that a child never inherits an open connection, a locked file or a locked mutex.
     #[derive(Debug)]
     pub(crate) struct Exclusive(());
 
     impl Exclusive {
         /// Waits for the lock.
         pub(crate) fn take() -> Result<Self> {
-            let life = Life::current().0.number();
+            let process = Process::current().0.number();
             let mut pause = PAUSE;
-            while let Err(holder) = try_take(life) {
-                if holder & !FORKING != life {
+            while let Err(holder) = try_take(process) {
+                if holder & !FORKING != process {
                     return Err(Error::new(
                         ErrorKind::Forked,
-                        "this process was forked in the middle of an operation on a store, by \
-                         other means than fork(): it can use no store",
+                        "this process was forked during an operation on a store, by other means \
+                         than fork(), so it cannot use any store",
                     ));
                 }
                 thread::sleep(pause);
@@ -83,14 +82,14 @@ mod exclusive {
 
     impl Drop for Exclusive {
         fn drop(&mut self) {
-            // Release: the next holder sees what SQLite has left behind.
+            // Release: the next holder sees everything that this one did.
             HOLDER.store(0, Ordering::Release);
         }
     }
 
-    /// Takes the lock, or returns who holds it.
+    /// Takes the lock, or returns its holder.
     fn try_take(holder: u64) -> Result<u64, u64> {
-        // Acquire: sees what the last holder left behind.
+        // Acquire: sees everything that the last holder did.
         HOLDER.compare_exchange(0, holder, Ordering::Acquire, Ordering::Relaxed)
     }
 
@@ -99,16 +98,16 @@ mod exclusive {
     #[cfg(unix)]
     fn watch_forks() -> Result<()> {
         extern "C" fn before() {
-            let life = Life::current().0.number();
-            while let Err(holder) = try_take(life | FORKING) {
-                if holder & !FORKING != life {
-                    return; // nothing of this life can be under way
+            let process = Process::current().0.number();
+            while let Err(holder) = try_take(process | FORKING) {
+                if holder & !FORKING != process {
+                    return; // no operation of this process can be in progress
                 }
                 thread::sleep(PAUSE);
             }
         }
         extern "C" fn after() {
-            // In parent and child alike: only who forks has set the flag.
+            // In the parent and in the child: only the fork has set the flag.
             if HOLDER.load(Ordering::Relaxed) & FORKING != 0 {
                 HOLDER.store(0, Ordering::Release);
             }
@@ -126,7 +125,7 @@ mod exclusive {
         if failed != 0 {
             return Err(Error::new(
                 ErrorKind::StoreUnavailable,
-                "there is no memory left to prepare for forks",
+                "there is no memory left to register the fork handlers",
             ));
         }
         WATCHED.store(true, Ordering::Relaxed);

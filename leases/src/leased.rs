@@ -24,8 +24,6 @@ use self::{
     source::{Granted, Source, no_thread},
     thread::{Handle, Shared, run},
 };
-#[allow(unused_imports)]
-pub(crate) use crate::clocks::boot;
 use crate::{
     Location,
     clocks::reading,

@@ -15,6 +15,7 @@ mod format;
 pub mod keeper;
 pub mod laws;
 mod leased;
+mod local;
 mod location;
 mod memory;
 mod namespace;
@@ -44,14 +45,6 @@ pub use crate::{
     },
     token::Token,
 };
-
-#[cfg(feature = "sqlite")]
-pub(crate) use crate::namespace::NamespaceMetadata as Made;
-
-#[cfg(feature = "sqlite")]
-mod store {
-    pub(crate) use crate::{namespace::FORMAT, token::random_bytes};
-}
 
 #[doc(no_inline)]
 pub use randflake::{Error, ErrorKind, Result};

@@ -7,16 +7,15 @@ use std::{
 use randflake::{Clock, SystemClock};
 
 use crate::{
-    Acquire, Acquired, Error, Fence, Fenced, LeaseStore, Namespace, NamespaceMetadata, Release,
-    Released, Renew, Renewed, Reply, Result, Token,
-    fork::Life,
-    operator::{List, Listed, ReleaseDead, Repair, Shortened, Target},
-    rules::{self, Quarantine, Row, Rows},
+    Error, Namespace, NamespaceMetadata, Result, Token,
+    fork::Process,
+    local::LocalStore,
+    rules::{Quarantine, Row, Transaction},
 };
 
-/// A store in memory: what a store is, with nothing else in the way. For tests, and for the
-/// generators of one process that want leases without a file; they all must lease from clones or
-/// [others](MemoryStore::namespace) of one store.
+/// A store in memory, for tests, and for the generators of one process that need leases without a
+/// file. They all must lease from clones of one store, or from its other
+/// [namespaces](MemoryStore::namespace).
 ///
 /// ```
 /// use randflake::{Clock, Secret, SystemClock};
@@ -39,12 +38,12 @@ pub struct MemoryStore {
     spaces: Arc<Mutex<HashMap<String, Space>>>,
     namespace: Namespace,
     clock: Arc<dyn Clock + Send + Sync>,
-    life: Life,
+    opened_in: Process,
 }
 
 #[derive(Clone)]
 struct Space {
-    made: NamespaceMetadata,
+    metadata: NamespaceMetadata,
     quarantine: Quarantine,
     rows: BTreeMap<u32, Row>,
 }
@@ -59,7 +58,12 @@ impl MemoryStore {
     /// Makes an empty store on another clock, for tests.
     #[must_use]
     pub fn with_clock(namespace: Namespace, clock: impl Clock + Send + Sync + 'static) -> Self {
-        Self { spaces: Arc::default(), namespace, clock: Arc::new(clock), life: Life::current() }
+        Self {
+            spaces: Arc::default(),
+            namespace,
+            clock: Arc::new(clock),
+            opened_in: Process::current(),
+        }
     }
 
     /// Returns the same store, for another namespace or with another secret.
@@ -68,34 +72,13 @@ impl MemoryStore {
         Self { namespace, ..self.clone() }
     }
 
-    /// Does one operation on the namespace, made if need be. Nothing is written if it fails.
-    fn atomically<T>(&self, operation: impl FnOnce(&mut Space, i64) -> Result<T>) -> Result<T> {
-        // First: in a child the lock may be held by a thread that is not there.
-        self.life.check()?;
-        let mut spaces = self.spaces();
-        let now = self.clock.unix_seconds()?;
-        if let Some(space) = spaces.get_mut(self.namespace.name()) {
-            self.namespace.check(&space.made)?;
-            return operation(space, now);
-        }
-        self.namespace.may_make()?;
-        let mut space = Space {
-            made: NamespaceMetadata::new(&self.namespace),
-            quarantine: Quarantine::default(),
-            rows: BTreeMap::new(),
-        };
-        let outcome = operation(&mut space, now)?;
-        spaces.insert(self.namespace.name().into(), space);
-        Ok(outcome)
-    }
-
     fn spaces(&self) -> MutexGuard<'_, HashMap<String, Space>> {
-        // A clock that panicked did so before anything was written.
+        // A clock that panics does so before anything is written.
         self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What the simulation does to a store.
+/// Faults of the simulation.
 #[cfg(test)]
 impl MemoryStore {
     /// Returns another store that has what this one has now: a backup, or a replica.
@@ -118,96 +101,88 @@ impl MemoryStore {
     }
 }
 
-impl LeaseStore for MemoryStore {
-    fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>> {
-        self.namespace.may_lease()?;
-        self.atomically(|space, now| {
-            let (limits, quarantine) = (space.made.limits, space.quarantine);
-            rules::acquire(&mut space.rows, limits, quarantine, now, request)
-        })
-        .map(|outcome| request.reply(outcome))
+impl LocalStore for MemoryStore {
+    type Failure = Error;
+
+    fn namespace(&self) -> &Namespace {
+        &self.namespace
     }
 
-    fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>> {
-        self.atomically(|space, now| {
-            let (limits, quarantine) = (space.made.limits, space.quarantine);
-            rules::renew(&mut space.rows, limits, quarantine, now, request)
-        })
-        .map(|outcome| request.reply(outcome))
-    }
-
-    fn release(&mut self, request: &Release) -> Result<Reply<Released>> {
-        self.atomically(|space, _| rules::release(&mut space.rows, request))
-            .map(|outcome| request.reply(outcome))
-    }
-
-    fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
-        self.atomically(|space, now| {
-            let (quarantine, fenced) = rules::fence(space.made.limits, space.quarantine, now)?;
-            space.quarantine = quarantine;
-            Ok(fenced)
-        })
-        .map(|outcome| request.reply(outcome))
-    }
-
-    fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
-        self.atomically(|space, now| {
-            let rows = space.rows.iter().map(|(node_id, row)| row.node(*node_id));
-            let asked =
-                rows.filter(|node| request.node_id.is_none_or(|it| it == node.lease.node_id));
-            Ok(rules::listed(&space.made, space.quarantine, now, asked.collect()))
-        })
-        .map(|outcome| request.reply(outcome))
-    }
-
-    fn repair(&mut self, request: &Repair) -> Result<Reply<Shortened>> {
-        self.atomically(|space, now| {
-            let limits = space.made.limits;
-            match request.target {
-                Target::Node(node_id) => rules::cut(&mut space.rows, now, node_id, |node| {
-                    rules::repair(limits, now, request, node)
-                }),
-                Target::Floor => {
-                    let (quarantine, cut) =
-                        rules::repair_floor(limits, now, 0, request, space.quarantine)?;
-                    space.quarantine = quarantine;
-                    Ok(cut)
-                }
-            }
-        })
-        .map(|outcome| request.reply(outcome))
-    }
-
-    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>> {
-        self.atomically(|space, now| {
-            let limits = space.made.limits;
-            rules::cut(&mut space.rows, now, request.lease.node_id, |node| {
-                rules::release_dead(limits, now, request, node)
-            })
-        })
-        .map(|outcome| request.reply(outcome))
+    fn transact<T>(
+        &mut self,
+        operation: impl Fn(&mut dyn Transaction<Error = Error>) -> Result<T>,
+    ) -> Result<T> {
+        // First: in a child the lock may be held by a thread that does not exist there.
+        self.opened_in.check()?;
+        let mut spaces = self.spaces();
+        let now = self.clock.unix_seconds()?;
+        if let Some(space) = spaces.get_mut(self.namespace.name()) {
+            self.namespace.check(&space.metadata)?;
+            return operation(&mut Access { space, now });
+        }
+        self.namespace.may_create()?;
+        let mut space = Space {
+            metadata: NamespaceMetadata::new(&self.namespace),
+            quarantine: Quarantine::default(),
+            rows: BTreeMap::new(),
+        };
+        let outcome = operation(&mut Access { space: &mut space, now })?;
+        spaces.insert(self.namespace.name().into(), space);
+        Ok(outcome)
     }
 }
 
-impl Rows for BTreeMap<u32, Row> {
+/// Access to a namespace while the store is locked.
+struct Access<'a> {
+    space: &'a mut Space,
+    now: i64,
+}
+
+impl Transaction for Access<'_> {
     type Error = Error;
 
+    fn now(&self) -> i64 {
+        self.now
+    }
+
+    fn waited(&self) -> i64 {
+        0
+    }
+
+    fn metadata(&self) -> &NamespaceMetadata {
+        &self.space.metadata
+    }
+
+    fn quarantine(&self) -> Quarantine {
+        self.space.quarantine
+    }
+
+    fn put_quarantine(&mut self, quarantine: Quarantine) -> Result<()> {
+        self.space.quarantine = quarantine;
+        Ok(())
+    }
+
     fn row(&mut self, node_id: u32) -> Result<Option<Row>> {
-        Ok(self.get(&node_id).copied())
+        Ok(self.space.rows.get(&node_id).copied())
+    }
+
+    fn rows(&mut self) -> Result<Vec<(u32, Row)>> {
+        Ok(self.space.rows.iter().map(|(node_id, row)| (*node_id, *row)).collect())
     }
 
     fn put(&mut self, node_id: u32, row: Row) -> Result<()> {
-        self.insert(node_id, row);
+        self.space.rows.insert(node_id, row);
         Ok(())
     }
 
     fn held_by(&mut self, token: Token) -> Result<Vec<(u32, Row)>> {
-        let rows = self.iter().map(|(node_id, row)| (*node_id, *row));
-        Ok(rows.filter(|(_, row)| row.token == Some(token)).collect())
+        let mut rows = self.rows()?;
+        rows.retain(|(_, row)| row.token == Some(token));
+        Ok(rows)
     }
 
     fn taken(&mut self, now: i64) -> Result<Vec<(u32, i64)>> {
-        let ends = self.iter().map(|(node_id, row)| (*node_id, row.end_exclusive));
+        let ends = self.space.rows.iter().map(|(node_id, row)| (*node_id, row.end_exclusive));
         Ok(ends.filter(|(_, end)| *end > now).collect())
     }
 }

@@ -184,7 +184,7 @@ impl Namespace {
     }
 
     /// Raises the limits to those of a namespace that this one replaces, whose leases may still run.
-    pub(crate) fn succeed(&mut self, Limits { max_ttl, max_skew, .. }: Limits) {
+    pub(crate) fn replace(&mut self, Limits { max_ttl, max_skew, .. }: Limits) {
         self.limits.max_ttl = self.limits.max_ttl.max(max_ttl);
         self.limits.max_skew = self.limits.max_skew.max(max_skew);
     }
@@ -362,7 +362,7 @@ impl Namespace {
     }
 
     /// Refuses to create an operator's namespace.
-    pub(crate) fn may_make(&self) -> Result<()> {
+    pub(crate) fn may_create(&self) -> Result<()> {
         if self.is_for_operator() {
             return Err(Error::new(
                 ErrorKind::StoreNotInitialized,

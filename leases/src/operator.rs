@@ -27,8 +27,6 @@
 
 use randflake::{Clock as _, SystemClock};
 
-#[cfg(feature = "sqlite")]
-pub(crate) use self::Shortened as Cut;
 use crate::{
     Error, Fence, Fenced, LeaseStore, Limits, NodeLease, Note, Operation, Reply, Result, Token,
     rules,

@@ -23,32 +23,32 @@ use randflake::{ErrorKind, layout};
 use crate::{
     Acquire, Acquired, Error, Fenced, Limits, NamespaceMetadata, NodeLease, Note, Release,
     Released, Renew, Renewed, Result, Token,
-    operator::{Listed, Node, ReleaseDead, Repair, Shortened},
+    operator::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
 };
 
-/// Candidates looked at one by one before all rows are: of 131 072 node ids with nine in ten taken,
-/// one request in thirty comes that far.
+/// How many candidates are tried one by one before all rows are read. With nine in ten of 131 072 node
+/// ids taken, one request in thirty gets that far.
 pub(crate) const CANDIDATES: usize = 32;
 
-/// What a store knows of one node id. None known: free since ever.
+/// What a store knows of one node id. A node id without a row was never leased.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Row {
     pub(crate) start: i64,
-    /// No holder so far ever stamps this second or a later one.
+    /// No earlier or current holder ever stamps this second or a later one.
     pub(crate) end_exclusive: i64,
     pub(crate) token: Option<Token>,
-    /// What the last holder says of itself.
+    /// The note of the last holder.
     pub(crate) note: Note,
 }
 
 impl Row {
-    /// What an operator may know of it.
+    /// Returns what an operator sees of it.
     pub(crate) fn node(self, node_id: u32) -> Node {
         Node { lease: lease((node_id, self)), held: self.token.is_some(), note: self.note }
     }
 }
 
-/// The part of a namespace that changes.
+/// The bounds that a fence sets.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Quarantine {
     /// No lease starts before this second.
@@ -57,11 +57,20 @@ pub(crate) struct Quarantine {
     pub(crate) renew_above: i64,
 }
 
-/// The rows of a namespace, inside one transaction.
-pub(crate) trait Rows {
+/// A namespace inside one transaction.
+pub(crate) trait Transaction {
     type Error: From<Error>;
 
+    /// Returns the unix second on the store's clock.
+    fn now(&self) -> i64;
+    /// Returns for how many seconds the operation waited until its transaction began.
+    fn waited(&self) -> i64;
+    fn metadata(&self) -> &NamespaceMetadata;
+    fn quarantine(&self) -> Quarantine;
+    fn put_quarantine(&mut self, quarantine: Quarantine) -> Result<(), Self::Error>;
     fn row(&mut self, node_id: u32) -> Result<Option<Row>, Self::Error>;
+    /// Returns all rows, sorted by node id.
+    fn rows(&mut self) -> Result<Vec<(u32, Row)>, Self::Error>;
     fn put(&mut self, node_id: u32, row: Row) -> Result<(), Self::Error>;
     /// Returns the rows of a token, sorted by node id.
     fn held_by(&mut self, token: Token) -> Result<Vec<(u32, Row)>, Self::Error>;
@@ -69,13 +78,11 @@ pub(crate) trait Rows {
     fn taken(&mut self, now: i64) -> Result<Vec<(u32, i64)>, Self::Error>;
 }
 
-pub(crate) fn acquire<R: Rows>(
+pub(crate) fn acquire<R: Transaction + ?Sized>(
     rows: &mut R,
-    limits: Limits,
-    quarantine: Quarantine,
-    now: i64,
     request: &Acquire,
 ) -> Result<Acquired, R::Error> {
+    let (limits, quarantine, now) = (rows.metadata().limits, rows.quarantine(), rows.now());
     let end_exclusive = end_of(limits, now, request.ttl)?;
     check_want(request.want)?;
     let mine = rows.held_by(request.token)?;
@@ -84,7 +91,7 @@ pub(crate) fn acquire<R: Rows>(
         return Ok(Acquired::Granted { now, leases });
     }
     let Limits { max_skew, max_node_id, .. } = limits;
-    if now.abs_diff(request.client_now) > max_skew.into() {
+    if now.abs_diff(client_clock(rows, request.client_now)) > max_skew.into() {
         return Ok(Acquired::ClockSkew { store_now: now, max_skew });
     }
     if quarantine.floor > now {
@@ -108,7 +115,7 @@ pub(crate) fn acquire<R: Rows>(
     }
     let mut free_at = None;
     if !full {
-        // All the others, beginning somewhere in the middle: first requests should not meet.
+        // All others, from a random one on, so that concurrent requests rarely collide.
         let taken = rows.taken(now)?;
         free_at = taken.iter().map(|(_, end)| *end).min();
         let taken: BTreeSet<u32> = taken.into_iter().map(|(node_id, _)| node_id).collect();
@@ -130,16 +137,14 @@ pub(crate) fn acquire<R: Rows>(
     Ok(Acquired::Granted { now, leases })
 }
 
-pub(crate) fn renew<R: Rows>(
+pub(crate) fn renew<R: Transaction + ?Sized>(
     rows: &mut R,
-    limits: Limits,
-    quarantine: Quarantine,
-    now: i64,
     request: &Renew,
 ) -> Result<Renewed, R::Error> {
+    let (limits, quarantine, now) = (rows.metadata().limits, rows.quarantine(), rows.now());
     let end_exclusive = end_of(limits, now, request.ttl)?;
     let max_skew = limits.max_skew;
-    if now.abs_diff(request.client_now) > max_skew.into() {
+    if now.abs_diff(client_clock(rows, request.client_now)) > max_skew.into() {
         return Ok(Renewed::ClockSkew { store_now: now, max_skew });
     }
     let mut leases = Vec::new();
@@ -155,7 +160,15 @@ pub(crate) fn renew<R: Rows>(
     Ok(if leases.is_empty() { Renewed::Lost { now } } else { Renewed::Extended { now, leases } })
 }
 
-pub(crate) fn release<R: Rows>(rows: &mut R, request: &Release) -> Result<Released, R::Error> {
+/// Returns what the client's clock shows by now, after the wait for the transaction.
+fn client_clock<R: Transaction + ?Sized>(rows: &R, client_now: i64) -> i64 {
+    client_now.saturating_add(rows.waited())
+}
+
+pub(crate) fn release<R: Transaction + ?Sized>(
+    rows: &mut R,
+    request: &Release,
+) -> Result<Released, R::Error> {
     let mut count = 0;
     for (node_id, row) in rows.held_by(request.token)? {
         if request.node_ids.contains(&node_id) {
@@ -166,6 +179,13 @@ pub(crate) fn release<R: Rows>(rows: &mut R, request: &Release) -> Result<Releas
         }
     }
     Ok(Released { count })
+}
+
+/// Fences the namespace of a transaction.
+pub(crate) fn fence_namespace<R: Transaction + ?Sized>(rows: &mut R) -> Result<Fenced, R::Error> {
+    let (quarantine, fenced) = fence(rows.metadata().limits, rows.quarantine(), rows.now())?;
+    rows.put_quarantine(quarantine)?;
+    Ok(fenced)
 }
 
 /// Returns the quarantine from now on.
@@ -183,7 +203,20 @@ pub(crate) fn fence(
     Ok((Quarantine { floor, renew_above }, fenced))
 }
 
-/// What an operator is shown of a store that is always the same one.
+/// Lists the namespace of a transaction.
+pub(crate) fn list<R: Transaction + ?Sized>(
+    rows: &mut R,
+    request: &List,
+) -> Result<Listed, R::Error> {
+    let found = match request.node_id {
+        Some(node_id) => rows.row(node_id)?.map(|row| (node_id, row)).into_iter().collect(),
+        None => rows.rows()?,
+    };
+    let nodes = found.into_iter().map(|(node_id, row)| row.node(node_id)).collect();
+    Ok(listed(rows.metadata(), rows.quarantine(), rows.now(), nodes))
+}
+
+/// What an operator sees of a store that has a clock and is never replaced by another server.
 pub(crate) fn listed(
     made: &NamespaceMetadata,
     quarantine: Quarantine,
@@ -204,20 +237,39 @@ pub(crate) fn listed(
     }
 }
 
-/// Changes one node id for an operator: it belongs to nobody then.
-pub(crate) fn cut<R: Rows>(
+/// Shortens the lease of a node id for an operator, and releases the node id.
+pub(crate) fn shorten<R: Transaction + ?Sized>(
     rows: &mut R,
-    now: i64,
     node_id: u32,
-    change: impl FnOnce(&Node) -> Result<NodeLease>,
+    change: impl FnOnce(Limits, i64, &Node) -> Result<NodeLease>,
 ) -> Result<Shortened, R::Error> {
+    let (limits, now) = (rows.metadata().limits, rows.now());
     let row = rows.row(node_id)?.ok_or_else(|| never_leased(node_id))?;
-    let NodeLease { start, end_exclusive, .. } = change(&row.node(node_id))?;
+    let NodeLease { start, end_exclusive, .. } = change(limits, now, &row.node(node_id))?;
     rows.put(node_id, Row { start, end_exclusive, token: None, ..row })?;
     Ok(Shortened { now, from: row.end_exclusive, to: end_exclusive })
 }
 
-/// Returns the lease with an end that a right clock can have set.
+/// Repairs a node id or the floor in a transaction.
+pub(crate) fn repair_target<R: Transaction + ?Sized>(
+    rows: &mut R,
+    request: &Repair,
+) -> Result<Shortened, R::Error> {
+    match request.target {
+        Target::Node(node_id) => {
+            shorten(rows, node_id, |limits, now, node| repair(limits, now, request, node))
+        }
+        Target::Floor => {
+            let limits = rows.metadata().limits;
+            let (quarantine, shortened) =
+                repair_floor(limits, rows.now(), 0, request, rows.quarantine())?;
+            rows.put_quarantine(quarantine)?;
+            Ok(shortened)
+        }
+    }
+}
+
+/// Returns the lease with a plausible end.
 pub(crate) fn repair(limits: Limits, now: i64, request: &Repair, node: &Node) -> Result<NodeLease> {
     let NodeLease { node_id, start, end_exclusive } = node.lease;
     let what = format!("the end of node id {node_id}");
@@ -226,8 +278,8 @@ pub(crate) fn repair(limits: Limits, now: i64, request: &Repair, node: &Node) ->
     Ok(NodeLease { node_id, start: start.min(end_exclusive), end_exclusive })
 }
 
-/// Returns the quarantine as of a fence now, in a store where another server may go on granting for
-/// `last_grant` seconds.
+/// Returns the quarantine as if the namespace were fenced now, in a store where a replaced server may
+/// still grant for `last_grant` seconds.
 pub(crate) fn repair_floor(
     limits: Limits,
     now: i64,
@@ -238,11 +290,11 @@ pub(crate) fn repair_floor(
     let furthest = furthest(limits, now).saturating_add(last_grant.into());
     let floor = lowered(limits, now, furthest, request, "the floor", quarantine.floor)?;
     let renew_above = quarantine.renew_above.min(floor - i64::from(limits.max_ttl));
-    let cut = Shortened { now, from: quarantine.floor, to: floor };
-    Ok((Quarantine { floor, renew_above }, cut))
+    let shortened = Shortened { now, from: quarantine.floor, to: floor };
+    Ok((Quarantine { floor, renew_above }, shortened))
 }
 
-/// Returns the bound that a repair states, if it may.
+/// Returns the end that a repair sets, if it is within its bounds.
 fn lowered(
     limits: Limits,
     now: i64,
@@ -254,22 +306,22 @@ fn lowered(
     check_clocks(limits, now, request.client_now)?;
     if from <= furthest {
         return Err(Error::invalid_argument(format!(
-            "{what} is {from}, which a right clock can have set: up to {furthest}, which is the \
-             store's clock, the longest lease and the largest skew; it passes by itself, there is \
-             nothing to repair"
+            "{what} is {from}, which is plausible: a right clock sets it to at most {furthest}, the \
+             store's clock plus the longest lease and the largest skew; it passes by itself, and \
+             needs no repair"
         )));
     }
     let to = request.bound.unwrap_or(furthest);
     if !(furthest..from).contains(&to) {
         return Err(Error::invalid_argument(format!(
-            "{what} can be set back from {from} to {furthest} at the lowest, got {to}: below that \
-             leases of a right clock may run"
+            "{what} can be lowered from {from} to no less than {furthest}, got {to}: earlier, leases \
+             granted by a right clock may still run"
         )));
     }
     Ok(to)
 }
 
-/// Returns the lease, cut to the last second that its dead holder can have stamped.
+/// Returns the lease, shortened to the last second that its dead holder can have stamped.
 pub(crate) fn release_dead(
     limits: Limits,
     now: i64,
@@ -280,24 +332,24 @@ pub(crate) fn release_dead(
     let NodeLease { node_id, start, end_exclusive } = node.lease;
     if !node.held {
         return Err(Error::invalid_argument(format!(
-            "nobody holds node id {node_id}: it was given back"
+            "node id {node_id} has no holder: it was released"
         )));
     }
     if node.lease != request.lease {
         return Err(Error::invalid_argument(format!(
-            "node id {node_id} has another lease by now, from {start} to {end_exclusive}: who holds \
-             that lives; look again"
+            "node id {node_id} has another lease by now, from {start} to {end_exclusive}, and that \
+             holder may be alive; list it again"
         )));
     }
     if end_exclusive > furthest(limits, now) {
         return Err(Error::invalid_argument(format!(
-            "the end of node id {node_id} is {end_exclusive}, which only a wrong clock can have \
-             set; what its holder has stamped is not known: repair it"
+            "the end of node id {node_id}, {end_exclusive}, is implausible: only a wrong clock can have \
+             set it, and what its holder has stamped is unknown; repair it instead"
         )));
     }
-    // Up to now its clock may have been ahead by the skew, and its stamps ahead of that.
+    // Its clock may have been ahead by the skew, and its stamps ahead of its clock by the drift.
     let unused = now + i64::from(limits.max_skew) + i64::from(max_drift(limits)) + 1;
-    // Never raised, and never below what others held before.
+    // Never raised, and never below the end of an earlier holder.
     let end_exclusive = unused.clamp(start, end_exclusive);
     Ok(NodeLease { node_id, start, end_exclusive })
 }
@@ -308,7 +360,7 @@ pub(crate) fn max_drift(limits: Limits) -> u32 {
     (limits.max_ttl + limits.max_skew) / 3
 }
 
-/// The last second at which a lease of a right clock may end.
+/// Returns the last second at which a lease granted by a right clock may end.
 pub(crate) fn furthest(limits: Limits, now: i64) -> i64 {
     now.saturating_add((limits.max_ttl + limits.max_skew).into())
 }
@@ -317,7 +369,7 @@ pub(crate) fn never_leased(node_id: u32) -> Error {
     Error::invalid_argument(format!("node id {node_id} of this namespace was never leased"))
 }
 
-/// Refuses what hangs on the store's clock if that, or the other one, is wrong.
+/// Refuses an operation that relies on the store's clock if the two clocks disagree.
 pub(crate) fn check_clocks(limits: Limits, now: i64, client_now: i64) -> Result<()> {
     check_lifetime(now)?;
     if now.abs_diff(client_now) > limits.max_skew.into() {
@@ -331,13 +383,13 @@ pub(crate) fn skewed(client_now: i64, store_now: i64, max_skew: u32) -> Error {
     Error::new(
         ErrorKind::ClockSkew,
         format!(
-            "this machine's clock shows the unix second {client_now} and the store's {store_now}, \
-             and they may differ by {max_skew}; set the wrong one right"
+            "this machine's clock shows the unix second {client_now} and the store's {store_now}; they \
+             may differ by {max_skew} seconds at most: correct the wrong one"
         ),
     )
 }
 
-/// Where a lease may begin at the earliest: a client whose clock is behind begins at once.
+/// Returns the earliest start of a lease: a client whose clock is behind can use it at once.
 pub(crate) fn earliest(limits: Limits, now: i64) -> i64 {
     (now - i64::from(limits.max_skew)).max(layout::EPOCH)
 }
@@ -360,8 +412,8 @@ pub(crate) fn check_ttl(limits: Limits, ttl: u32) -> Result<()> {
     let least = (6 * limits.max_skew).max(1);
     if ttl < least {
         return Err(Error::invalid_argument(format!(
-            "a lease must last at least {least} seconds, six times the {} by which clocks may \
-             differ in this namespace, got {ttl}",
+            "a lease must last at least {least} seconds, six times the largest skew of this \
+             namespace, {}, got {ttl}",
             limits.max_skew
         )));
     }
@@ -379,8 +431,8 @@ pub(crate) fn check_lifetime(now: i64) -> Result<()> {
     Err(Error::new(
         kind,
         format!(
-            "the store's clock shows the unix second {now}, {why}: ids lie in {}..{}; set the \
-             clock right",
+            "the store's clock shows the unix second {now}, {why}: ids have seconds in {}..{}; correct \
+             that clock",
             layout::EPOCH,
             layout::LIFETIME_END
         ),

@@ -386,7 +386,7 @@ mod linux {
             .patience(Duration::from_millis(50));
         let error = acquire(&mut store, Token::random(), 1, real_second()).expect_err("taken");
         assert_eq!(error.kind(), ErrorKind::StoreUnavailable);
-        assert!(error.to_string().contains("stopped in the middle"), "{error}");
+        assert!(error.to_string().contains("stopped during an operation"), "{error}");
 
         let pid = stopped.id().try_into().expect("a process id");
         // SAFETY: has no precondition; the process is our child, not yet waited for.

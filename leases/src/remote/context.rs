@@ -77,7 +77,7 @@ impl Context {
     pub(super) fn new_metadata(&self) -> NamespaceMetadata {
         let mut namespace = self.namespace().clone();
         if let Some(limits) = self.memory().replaced {
-            namespace.succeed(limits);
+            namespace.replace(limits);
         }
         NamespaceMetadata::new(&namespace)
     }

@@ -14,7 +14,7 @@ use super::{Client, Exchange, Progress, Protocol, RemoteRequest};
 use crate::{
     Acquire, Acquired, Error, ErrorKind, Fence, Fenced, InitMode, LeaseStore, Namespace, Release,
     Released, Renew, Renewed, Reply, Result,
-    fork::Life,
+    fork::Process,
     operator::{List, Listed, ReleaseDead, Repair, Shortened},
 };
 
@@ -41,7 +41,7 @@ pub struct RemoteStore<C: Client> {
     client: Option<C>,
     protocol: Protocol,
     clock: Box<dyn Clock + Send>,
-    opened_in: Life,
+    opened_in: Process,
 }
 
 impl RemoteStore<Box<dyn Client>> {
@@ -102,7 +102,7 @@ impl<C: Client> RemoteStore<C> {
     #[must_use]
     pub fn new(client: C, protocol: Protocol) -> Self {
         let clock = Box::new(SystemClock);
-        Self { client: Some(client), protocol, clock, opened_in: Life::current() }
+        Self { client: Some(client), protocol, clock, opened_in: Process::current() }
     }
 
     /// Injects the machine's clock, for tests.

@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::file_id;
-use crate::fork::Life;
+use crate::fork::Process;
 
 /// As the kernel does when it opens a file.
 const MOST_LINKS: u32 = 40;
@@ -23,7 +23,7 @@ const MOST_LINKS: u32 = 40;
 pub(super) struct Lock {
     file: File,
     path: PathBuf,
-    life: Life,
+    opened_in: Process,
 }
 
 impl Lock {
@@ -37,7 +37,7 @@ impl Lock {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        let lock = Self { file, path, life: Life::current() };
+        let lock = Self { file, path, opened_in: Process::current() };
         if !lock.is_current()? {
             return Ok(None);
         }
@@ -62,7 +62,7 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // Closing is not enough: a child that was started meanwhile has a copy of the descriptor
         // until it executes its program. In such a child the lock is the parent's.
-        if self.life.check().is_ok() {
+        if self.opened_in.check().is_ok() {
             let _closing_unlocks_it_too = self.file.unlock();
         }
     }

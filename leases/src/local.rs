@@ -1,0 +1,72 @@
+//! Stores that run the rules in this process.
+
+use crate::{
+    Acquire, Acquired, Error, Fence, Fenced, LeaseStore, Namespace, Release, Released, Renew,
+    Renewed, Reply, Result,
+    operator::{List, Listed, ReleaseDead, Repair, Shortened},
+    rules::{self, Transaction},
+};
+
+/// A store whose rows this process reads and writes in transactions.
+pub(crate) trait LocalStore: Send {
+    /// Why an attempt at a transaction failed.
+    type Failure: From<Error>;
+
+    fn namespace(&self) -> &Namespace;
+
+    /// Runs an operation in one transaction on the namespace, which is created if it is missing and
+    /// may be created. Repeats it if the transaction can be repeated. Writes nothing if it fails.
+    fn transact<T>(
+        &mut self,
+        operation: impl Fn(&mut dyn Transaction<Error = Self::Failure>) -> Result<T, Self::Failure>,
+    ) -> Result<T>;
+
+    /// See [`LeaseStore::accept_another`].
+    fn accept_another(&mut self) {}
+}
+
+impl<S: LocalStore> LeaseStore for S {
+    fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>> {
+        self.namespace().may_lease()?;
+        let outcome = self.transact(|rows| rules::acquire(rows, request));
+        outcome.map(|outcome| request.reply(outcome))
+    }
+
+    fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>> {
+        let outcome = self.transact(|rows| rules::renew(rows, request));
+        outcome.map(|outcome| request.reply(outcome))
+    }
+
+    fn release(&mut self, request: &Release) -> Result<Reply<Released>> {
+        let outcome = self.transact(|rows| rules::release(rows, request));
+        outcome.map(|outcome| request.reply(outcome))
+    }
+
+    fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
+        let outcome = self.transact(|rows| rules::fence_namespace(rows));
+        outcome.map(|outcome| request.reply(outcome))
+    }
+
+    fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
+        let outcome = self.transact(|rows| rules::list(rows, request));
+        outcome.map(|outcome| request.reply(outcome))
+    }
+
+    fn repair(&mut self, request: &Repair) -> Result<Reply<Shortened>> {
+        let outcome = self.transact(|rows| rules::repair_target(rows, request));
+        outcome.map(|outcome| request.reply(outcome))
+    }
+
+    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>> {
+        let outcome = self.transact(|rows| {
+            rules::shorten(rows, request.lease.node_id, |limits, now, node| {
+                rules::release_dead(limits, now, request, node)
+            })
+        });
+        outcome.map(|outcome| request.reply(outcome))
+    }
+
+    fn accept_another(&mut self) {
+        LocalStore::accept_another(self);
+    }
+}

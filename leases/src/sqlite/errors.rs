@@ -1,0 +1,86 @@
+//! What an error of SQLite or of the file system means, and what to do about it.
+
+use std::{fmt, io, path::Path};
+
+use rusqlite::{ErrorCode, ffi};
+
+use super::{SqliteStore, lock};
+use crate::{Error, ErrorKind};
+
+impl SqliteStore {
+    pub(super) fn cannot_lock(&self, database: &Path, error: &io::Error) -> Error {
+        let path = lock::path_of(database);
+        let why = format_args!("its lock file {} cannot be locked: {error}", path.display());
+        match error.kind() {
+            io::ErrorKind::StorageFull => {
+                self.unavailable(format_args!("the disk is full; nothing was granted or lost"))
+            }
+            io::ErrorKind::ReadOnlyFilesystem => self.wrong_path(format_args!(
+                "the file or its directory is read-only, and every operation writes"
+            )),
+            io::ErrorKind::PermissionDenied => self.wrong_path(format_args!(
+                "its lock file {} cannot be opened; check that this user may read it, and may write into {}",
+                path.display(),
+                self.directory().display()
+            )),
+            _ => self.unavailable(why),
+        }
+    }
+
+    pub(super) fn replaced(&self) -> Error {
+        Error::new(
+            ErrorKind::StoreReplaced,
+            format!(
+                "{} is no longer the file that leases were granted from: it was removed or \
+                 replaced while in use; once those leases are over, the new file is leased from",
+                self.path.display()
+            ),
+        )
+    }
+
+    /// Makes the error of a path that cannot be a store. A path that was one before may be one again.
+    pub(super) fn wrong_path(&self, why: fmt::Arguments<'_>) -> Error {
+        match self.known {
+            Some(_) => self.unavailable(why),
+            None => {
+                Error::invalid_argument(format!("{} cannot be a store: {why}", self.path.display()))
+            }
+        }
+    }
+
+    pub(super) fn unavailable(&self, why: fmt::Arguments<'_>) -> Error {
+        Error::new(
+            ErrorKind::StoreUnavailable,
+            format!("cannot use the store {}: {why}", self.path.display()),
+        )
+    }
+
+    pub(super) fn explain(&self, error: &rusqlite::Error) -> Error {
+        let Some(code) = error.sqlite_error() else {
+            return self.unavailable(format_args!("{error}"));
+        };
+        if code.extended_code == ffi::SQLITE_READONLY_DBMOVED {
+            return self.replaced();
+        }
+        match code.code {
+            ErrorCode::DiskFull => {
+                self.unavailable(format_args!("the disk is full; nothing was granted or lost"))
+            }
+            ErrorCode::ReadOnly => self.wrong_path(format_args!(
+                "the file or its directory is read-only, and every operation writes"
+            )),
+            ErrorCode::CannotOpen | ErrorCode::PermissionDenied => self.wrong_path(format_args!(
+                "it cannot be opened; check that this user may write the file, and may write into {}",
+                self.directory().display()
+            )),
+            ErrorCode::NotADatabase => Error::invalid_argument(format!(
+                "{} is a file of another application; leases need a file of their own",
+                self.path.display()
+            )),
+            ErrorCode::DatabaseCorrupt => self.unavailable(format_args!(
+                "the file is damaged; restore it, fence it, and only then use it again"
+            )),
+            _ => self.unavailable(format_args!("{error}")),
+        }
+    }
+}
