@@ -8,7 +8,7 @@ const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 const MAX_DIGITS: usize = 22;
 
 /// An id of Boundary's flake, of 128 bits: 64 of time, 48 of the worker's network address, 16 of
-/// sequence. To read such ids and to convert them; they are not made here.
+/// sequence. This type reads and converts such ids; this library does not make them.
 ///
 /// ```
 /// use randflake::BoundaryFlake;
@@ -56,7 +56,7 @@ impl BoundaryFlake {
         std::array::from_fn(|index| self.to_bytes()[8 + index])
     }
 
-    /// Returns as which one of its worker and millisecond it was made.
+    /// Returns its zero-based index within its worker and millisecond.
     #[must_use]
     #[allow(clippy::cast_possible_truncation, reason = "the lowest 16 bits")]
     pub const fn sequence(self) -> u16 {

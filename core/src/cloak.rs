@@ -5,20 +5,19 @@ use sha2::Sha256;
 
 use crate::{Id, Secret, secret::erasing_the_stack, sparx::Sparx};
 
-/// What the key is derived for, before the label.
+/// The purpose of the derived key; the label follows it.
 const INFO: &[u8] = b"randflake cloak v1";
 
-/// Hides any 64-bit ids: sortable Snowflakes and auto-increment keys inside, ids that say nothing
-/// outside.
+/// Hides any 64-bit ids. Inside they stay sortable Snowflakes or auto-increment keys; outside they
+/// look random.
 ///
 /// Each number has one hidden form and each hidden form one number, so nothing collides, and the
-/// database keeps the number and its index. The label names the purpose, such as `"orders.id"`:
-/// another label is another key, so that hidden forms of two kinds tell nothing about each other.
-/// The same secret may serve a [`Randflake`](crate::Randflake), whose ids are under a key of their
-/// own, too.
+/// database keeps the number and its index. The label names the purpose, such as `"orders.id"`.
+/// Another label gives another key, so hidden forms of two kinds reveal nothing about each other.
+/// A [`Randflake`](crate::Randflake) may use the same secret: its ids have another key as well.
 ///
-/// Hiding does not authenticate: every 64-bit number reveals to something. Look up what comes
-/// back, and check who may see it.
+/// Hiding does not authenticate: every 64-bit number reveals to some number. Look up the number in
+/// your database, and check who may see it.
 ///
 /// ```
 /// use randflake::{Cloak, Secret};
@@ -40,7 +39,7 @@ impl Cloak {
     ///
     /// # Panics
     ///
-    /// Never: a key of 16 bytes is always to be had.
+    /// Never: a key of 16 bytes can always be derived.
     #[must_use]
     pub fn new(secret: &Secret, label: &str) -> Self {
         let mut key = Secret::zero();
@@ -52,7 +51,7 @@ impl Cloak {
         Self { cipher: Sparx::new(&key) }
     }
 
-    /// Hides a number. Signed ones go in by [`i64::cast_unsigned`].
+    /// Hides a number. Convert a signed one with [`i64::cast_unsigned`].
     ///
     /// ```
     /// # use randflake::{Cloak, Secret};

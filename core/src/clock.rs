@@ -14,10 +14,10 @@ use crate::{Error, ErrorKind, Result};
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 pub(crate) const NANOS_PER_MS: u64 = 1_000_000;
 
-/// Unix seconds from here on (the year 5138) are milliseconds taken for seconds.
+/// Unix seconds from here on (the year 5138) are taken for milliseconds.
 const FIRST_IMPLAUSIBLE_SECOND: f64 = 1e11;
 
-/// Where a generator gets its time from.
+/// The source of a generator's time.
 ///
 /// Any closure that returns unix nanoseconds is a clock for tests; it cannot sleep.
 ///
@@ -37,7 +37,7 @@ pub trait Clock {
     ///
     /// # Errors
     ///
-    /// [`Error::from_clock`] if there is no time to be had; the call that asked for it fails.
+    /// [`Error::from_clock`] if no time is available; the call that reads the clock then fails.
     fn now(&self) -> Result<i64>;
 
     /// Returns the current time in whole unix seconds, rounded down.
@@ -49,7 +49,7 @@ pub trait Clock {
         Ok(self.now()?.div_euclid(NANOS_PER_SECOND))
     }
 
-    /// Waits for about this long and returns how long it took, or returns `None` if this clock
+    /// Waits for about this long and returns how long that took, or returns `None` if this clock
     /// cannot wait.
     ///
     /// # Errors
@@ -59,21 +59,21 @@ pub trait Clock {
         Ok(None)
     }
 
-    /// Returns the current second at a glance: one that the clock has reached, and at most a few
-    /// milliseconds after it has passed. `None` where a glance is no cheaper than a look.
+    /// Returns the current unix second by a cheaper, coarser clock. It may be a few milliseconds late,
+    /// never early. `None` if there is no cheaper clock.
     fn coarse_time(&self) -> Option<i64> {
         None
     }
 
-    /// Returns what a counter shows that goes on as time does, at a steady speed, whatever that is.
-    /// Ticks shorter than a second are told by it between two looks at the clock. `None` where no
-    /// counter is cheaper than a look.
+    /// Returns a counter that rises at a constant but unknown speed. The generator uses it to find the
+    /// end of ticks shorter than a second without reading the clock. `None` if no counter is cheaper
+    /// than the clock.
     fn counter(&self) -> Option<u64> {
         None
     }
 
-    /// Returns true if this is the machine's clock. Generators on any other clock keep a record
-    /// of their own of the ids they issued.
+    /// Returns whether this is the machine's clock. A generator on any other clock shares no record of
+    /// issued ids with other generators.
     fn is_system(&self) -> bool {
         false
     }
@@ -137,8 +137,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// Tells whether the processor says of its time-stamp counter that its speed never changes: bit 8
-/// of EDX in leaf `8000_0007h` of CPUID, "Invariant TSC" in Intel's manual.
+/// Returns whether the processor declares its time-stamp counter invariant: bit 8 of EDX in leaf
+/// `8000_0007h` of CPUID, "Invariant TSC" in Intel's manual.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
 fn is_steady() -> bool {
@@ -147,7 +147,7 @@ fn is_steady() -> bool {
         sync::atomic::{AtomicU8, Ordering},
     };
 
-    /// 0: not asked yet, which takes a microsecond, or twenty in a virtual machine.
+    /// 0: not known yet. CPUID takes a microsecond, or twenty in a virtual machine.
     static STEADY: AtomicU8 = AtomicU8::new(0);
     const LEAF: u32 = 0x8000_0007;
 
@@ -166,9 +166,9 @@ fn is_steady() -> bool {
 
 /// Turns unix seconds, as an injected clock gives them, into the nanoseconds of [`Clock::now`].
 ///
-/// An `f64` has 53 bits, which tell unix seconds of this century to half a microsecond, and what it
-/// holds is rounded down. So ticks of a millisecond are told apart, but `unix_ms / 1000` may come
-/// out as a bit less and be of the tick before; `(unix_ms + 0.5) / 1000` never leaves its own.
+/// An `f64` has 53 bits: enough for unix seconds of this century to half a microsecond. The result is
+/// rounded down. Ticks of a millisecond stay distinct, but `unix_ms / 1000` may come out slightly
+/// smaller and fall into the tick before; `(unix_ms + 0.5) / 1000` always stays in its tick.
 ///
 /// # Errors
 ///
@@ -219,7 +219,7 @@ pub(crate) fn seconds(unix_ms: i64) -> f64 {
 /// Writes a time as `2026-11-21T13:44:50Z`, with milliseconds if it has some. For messages.
 pub(crate) fn utc(unix_ms: i64) -> String {
     let (days, ms) = (unix_ms.div_euclid(86_400_000), unix_ms.rem_euclid(86_400_000));
-    // Counted in years that begin in March, so that the day of a leap year is the last one.
+    // Years begin in March here, so that the leap day is the last day of a year.
     let days = days + 719_468; // from 0000-03-01 to 1970-01-01
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
@@ -245,16 +245,16 @@ mod tests {
     proptest! {
         #[test]
         #[allow(clippy::cast_precision_loss, reason = "that is the question")]
-        fn the_middle_of_a_millisecond_is_of_that_millisecond(ms in 0..i64::MAX / 1_000_000) {
+        fn the_middle_of_a_millisecond_stays_in_that_millisecond(ms in 0..i64::MAX / 1_000_000) {
             let nanos = |ms: f64| unix_nanos(ms / 1000.0).expect("plausible");
             prop_assert_eq!(to_ms(nanos(ms as f64 + 0.5)), ms);
-            // Its begin may be of the one before, and is never of a later one (I4).
+            // Its start may fall into the one before, and never into a later one (I4).
             prop_assert!([ms - 1, ms].contains(&to_ms(nanos(ms as f64))));
         }
     }
 
     #[test]
-    fn the_begin_of_a_millisecond_may_be_of_the_one_before() {
+    fn the_start_of_a_millisecond_may_fall_into_the_one_before() {
         assert_eq!(to_ms(unix_nanos(1_763_640_000.123).expect("finite")), 1_763_640_000_122);
         assert_eq!(to_ms(unix_nanos(1_763_640_000.125).expect("finite")), 1_763_640_000_125);
     }
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_written_as_calendars_have_them() {
+    fn times_are_written_as_calendar_dates() {
         for (unix_ms, text) in [
             (0, "1970-01-01T00:00:00Z"),
             (-1, "1969-12-31T23:59:59.999Z"),
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn implausible_times_are_refused() {
         for nonsense in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e11, -1e300] {
             assert!(unix_nanos(nonsense).is_err(), "{nonsense}");
         }

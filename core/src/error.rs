@@ -1,12 +1,12 @@
 use std::{borrow::Cow, error, fmt, sync::Arc, time::Duration};
 
-/// Makes [`ErrorKind`] of one table: what a kind means, its name in Rust, and its code.
+/// Makes [`ErrorKind`] from one table: the meaning, the name in Rust and the code of each kind.
 macro_rules! error_kinds {
     (
         generator: { $($(#[$meaning:meta])* $kind:ident = $code:literal,)* }
         store: { $($(#[$store_meaning:meta])* $store_kind:ident = $store_code:literal,)* }
     ) => {
-        /// What kind of failure an [`Error`] is; the same names in every language.
+        /// The kind of an [`Error`]; the codes are the same in every language.
         ///
         /// ```
         /// use randflake::{ErrorKind, Randflake, Secret};
@@ -55,13 +55,13 @@ error_kinds! {
         InvalidId = "INVALID_ID",
         /// Another argument is out of its range.
         InvalidArgument = "INVALID_ARGUMENT",
-        /// Another generator of this process holds some of these node ids with some others.
+        /// Another generator of this process has some of these node ids in another way.
         NodeInUse = "NODE_IN_USE",
         /// The first tick of the generator is still to come.
         LeaseNotStarted = "LEASE_NOT_STARTED",
-        /// The last tick of a lease of one's own is over.
+        /// The last tick of a lease that the user set is over.
         LeaseExpired = "LEASE_EXPIRED",
-        /// All ids of the ticks that may be used now are taken.
+        /// All ids of the ticks that may be used now are issued.
         SequenceExhausted = "SEQUENCE_EXHAUSTED",
         /// The clock is behind the last id.
         ClockMovedBack = "CLOCK_MOVED_BACK",
@@ -79,31 +79,30 @@ error_kinds! {
         LeaseUnavailable = "LEASE_UNAVAILABLE",
     }
     store: {
-        /// The store did not answer, could not write, or answered something else.
+        /// The store did not answer, could not write, or gave an unexpected answer.
         StoreUnavailable = "STORE_UNAVAILABLE",
         /// Every node id is leased.
         NodesExhausted = "NODES_EXHAUSTED",
         /// This machine's clock and the store's differ by more than the store allows.
         ClockSkew = "CLOCK_SKEW",
-        /// The lease has gone to somebody else, or was given back.
+        /// Another holder has the lease, or it was released.
         LeaseLost = "LEASE_LOST",
-        /// The store may have lost what it had acknowledged and grants nothing for a while.
+        /// The store may have lost acknowledged data and grants no leases for a while.
         StoreQuarantined = "STORE_QUARANTINED",
-        /// Another store is where the lease came from.
+        /// The lease came from another store.
         StoreReplaced = "STORE_REPLACED",
-        /// The store has no such namespace and does not make one by itself.
+        /// The store has no such namespace and does not create it.
         StoreNotInitialized = "STORE_NOT_INITIALIZED",
         /// The namespace belongs to another secret.
         SecretMismatch = "SECRET_MISMATCH",
-        /// The store may lose or double what it has acknowledged.
+        /// The store may lose or duplicate acknowledged data.
         WeakStore = "WEAK_STORE",
-        /// What talks to the store is not installed.
+        /// The client library of the store is not installed.
         DriverMissing = "DRIVER_MISSING",
     }
 }
 
-/// Why something could not be done: a [kind](ErrorKind), a message, and how long to wait if
-/// waiting helps.
+/// Why a call failed: a [kind](ErrorKind), a message, and how long to wait if waiting helps.
 ///
 /// ```
 /// # use randflake::{ErrorKind, Id};
@@ -111,7 +110,7 @@ error_kinds! {
 /// assert_eq!(error.kind(), ErrorKind::InvalidId);
 /// assert!(error.to_string().contains("0-9 and a-v"));
 /// ```
-// Boxed, so that a `Result<Id, Error>` travels in registers.
+// Boxed, so that a `Result<Id, Error>` fits into registers.
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
 
@@ -120,7 +119,7 @@ struct Inner {
     kind: ErrorKind,
     message: Cow<'static, str>,
     retry_after: Option<Duration>,
-    /// Shared, since few of them can be cloned; boxed, so that its one owner can take it out.
+    /// Shared, since few sources can be cloned; boxed, so that the last owner can take it out.
     source: Option<Arc<Source>>,
 }
 
@@ -130,23 +129,23 @@ type Source = Box<dyn error::Error + Send + Sync>;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Makes an error. For adapters of this crate to other languages and for stores.
+    /// Makes an error. For stores, clocks and other languages.
     #[cold]
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Inner { kind, message: message.into(), retry_after: None, source: None }))
     }
 
-    /// Makes the error of an argument outside its range; the message says which one, the range
-    /// and what was got.
+    /// Makes the error of an argument outside its range. The message names the argument, the range
+    /// and the value.
     #[cold]
     #[must_use]
     pub fn invalid_argument(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorKind::InvalidArgument, message)
     }
 
-    /// Makes the error of a [clock](crate::Clock) that failed, which [`Error::into_source`]
-    /// hands back.
+    /// Makes the error of a [clock](crate::Clock) that failed with `source`, which
+    /// [`Error::into_source`] returns.
     #[cold]
     #[must_use]
     pub fn from_clock(source: impl Into<Source>) -> Self {
@@ -155,14 +154,14 @@ impl Error {
         error
     }
 
-    /// Adds how long after the failing call the same call can succeed. For stores.
+    /// Sets how long after the failing call the same call can succeed. For stores.
     #[must_use]
     pub fn with_retry_after(mut self, retry_after: Duration) -> Self {
         self.0.retry_after = Some(retry_after);
         self
     }
 
-    /// Adds what led to this error: its [`source`](error::Error::source). For stores.
+    /// Sets the error that caused this one, its [`source`](error::Error::source). For stores.
     ///
     /// ```
     /// # use randflake::{Error, ErrorKind};
@@ -176,7 +175,7 @@ impl Error {
         self
     }
 
-    /// Returns the error that led to this one, if there is one of this type.
+    /// Returns the error that caused this one, if it is of this type.
     #[must_use]
     pub fn cause(&self) -> Option<&Self> {
         self.0.source.as_ref()?.downcast_ref()
@@ -194,19 +193,19 @@ impl Error {
         self.0.kind.code()
     }
 
-    /// Returns how long after the failing call the same call can succeed, by the clock as the
-    /// call read it; `None` where waiting does not help by itself.
+    /// Returns how long after the failing call the same call can succeed, by the clock that the call
+    /// read. `None` if waiting alone does not help.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// Returns what is behind this error, such as the failure of an injected clock, if it is a `T`
-    /// and no clone of the error is left.
+    /// Returns the source of this error, such as the failure of an injected clock, if it is a `T` and
+    /// no clone of the error is left.
     ///
     /// # Errors
     ///
-    /// Gives the error itself back when there is no such failure.
+    /// Returns the error itself if there is no such source.
     pub fn into_source<T: error::Error + 'static>(mut self) -> Result<T> {
         let Some(source) = self.0.source.take() else { return Err(self) };
         let kept = match Arc::try_unwrap(source) {

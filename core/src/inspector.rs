@@ -2,13 +2,13 @@ use std::fmt;
 
 use crate::{Id, Parts, Secret, sparx::Sparx};
 
-/// Ids that are decrypted at a time: enough for every vector unit to have several groups in
-/// flight, little enough to stay in the first cache.
+/// How many ids are decrypted at a time: enough to keep every vector unit busy with several groups,
+/// few enough to stay in the first-level cache.
 const BATCH: usize = 256;
 
-/// Reads ids back; needs the secret, and no node id.
+/// Reads ids; needs the secret, but no node id.
 ///
-/// Snapshot does not authenticate: every 64-bit number has parts, under every secret.
+/// Reading does not authenticate: every 64-bit number has parts under every secret.
 ///
 /// ```
 /// use randflake::{Inspector, Secret};
@@ -30,13 +30,13 @@ impl Inspector {
         Self { cipher: Sparx::new(secret) }
     }
 
-    /// Reads an id back: when, where and as which one it was made.
+    /// Returns the time, node id and sequence of an id.
     #[must_use]
     pub fn inspect(&self, id: Id) -> Parts {
         Parts::of(self.decrypt(id))
     }
 
-    /// Reads many ids back, one column for each part.
+    /// Reads many ids into one column for each part.
     ///
     /// # Panics
     ///
@@ -66,7 +66,7 @@ impl Inspector {
             .zip(node_ids.chunks_mut(BATCH))
             .zip(sequences.chunks_mut(BATCH));
         for (ids, ((timestamps, node_ids), sequences)) in ids.chunks(BATCH).zip(columns) {
-            // Decrypted in the widest column, which then keeps what is its own.
+            // Decrypted in the widest column, which then keeps only its own part.
             timestamps.copy_from_slice(ids);
             self.cipher.decrypt_many(timestamps);
             for ((raw, node_id), sequence) in timestamps.iter_mut().zip(node_ids).zip(sequences) {
@@ -91,8 +91,8 @@ impl Inspector {
         self.cipher.decrypt_id(id.into())
     }
 
-    /// Returns the id of a sortable form; undoes [`decrypt`](Inspector::decrypt). Only for raw
-    /// values that came from there: of others nobody knows that they are unique.
+    /// Returns the id of a sortable form; undoes [`decrypt`](Inspector::decrypt). Use it only for raw
+    /// values that `decrypt` returned: others may not be unique.
     #[must_use]
     pub fn encrypt(&self, raw: u64) -> Id {
         self.cipher.encrypt_raw(raw).into()

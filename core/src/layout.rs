@@ -30,7 +30,7 @@ pub use self::{constants::*, custom::CustomLayout};
 const MAX_FIELD_BITS: u32 = 32;
 /// Longest tick, in milliseconds: a day.
 const MAX_TICK_MS: u32 = 86_400_000;
-/// Last epoch, in unix milliseconds: clocks tell nanoseconds in 64 bits, up to the year 2262.
+/// Last epoch, in unix milliseconds: clocks count nanoseconds in 64 bits, up to the year 2262.
 const MAX_EPOCH_MS: i64 = i64::MAX / NANOS_PER_MS.cast_signed();
 
 /// A field of a layout.
@@ -38,37 +38,37 @@ const MAX_EPOCH_MS: i64 = i64::MAX / NANOS_PER_MS.cast_signed();
 pub enum Field {
     /// Ticks since the epoch.
     Time,
-    /// The node id: the whole of it, where others split it into a datacenter and a worker.
+    /// The whole node id, which some layouts split into a datacenter and a worker.
     Node,
-    /// What tells the ids of one node and one tick apart.
+    /// Distinguishes the ids of one node and one tick.
     Sequence,
 }
 
-/// With which sequence a tick begins. Whatever it is, one thread is given rising ids of a node.
+/// The initial sequence of each tick. With all of them, the ids of a node that one thread gets rise.
 ///
-/// A node that makes few ids makes most of them with the first sequence of a tick. If that is
-/// always 0, whoever cuts the ids into shards by their low bits gets most of them in one shard;
-/// the other two policies spread them.
+/// A node that makes few ids makes most of them with the initial sequence of a tick. If that is
+/// always 0, sharding by the low bits of the ids puts most of them into one shard; the other two
+/// policies spread them.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Sequence {
-    /// With 0.
+    /// 0.
     Zero,
-    /// With a number drawn for each tick from so many: 100 means 0 to 99. A node has that many
-    /// ids less one fewer in a tick.
+    /// A random number below this one: 100 means 0 to 99. A node then has that many ids, less one,
+    /// fewer in a tick.
     Random(u32),
-    /// With the one after the last, whenever that was. A tick ends when the sequence wraps, early
-    /// if need be, so the ids rise all the same.
+    /// The one after the last sequence, in whichever tick that was. A tick ends early when the
+    /// sequence wraps, so ids still rise.
     Continuing,
 }
 
-/// Where a field lies in a raw id.
+/// The position of a field in a raw id.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-struct Place {
+struct BitField {
     shift: u32,
     bits: u32,
 }
 
-impl Place {
+impl BitField {
     const fn max(self) -> u64 {
         (1 << self.bits) - 1
     }
@@ -84,7 +84,7 @@ impl Place {
 
 /// How time, node id and sequence share the bits of a raw id, and how time is counted.
 ///
-/// | preset | fields, high to low | tick | epoch | a tick begins with | ends |
+/// | preset | fields, high to low | tick | epoch | initial sequence | ends |
 /// |---|---|---|---|---|---|
 /// | [`randflake`](Self::randflake) | time 30, node 17, sequence 17 | 1 s | 2024-10-27 | 0 | 2058 |
 /// | [`twitter`](Self::twitter) | time 41, node 10, sequence 12 | 1 ms | 2010-11-04 | 0 | 2080 |
@@ -111,9 +111,9 @@ impl Place {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Layout {
     name: &'static str,
-    time: Place,
-    node: Place,
-    sequence: Place,
+    time: BitField,
+    node: BitField,
+    sequence: BitField,
     /// Bits of the lower part of the node id; 0 where it is not split.
     worker_bits: u32,
     tick_ms: u32,
@@ -121,7 +121,7 @@ pub struct Layout {
     starts: Sequence,
 }
 
-/// What a raw id says: when, where and as which one it was made.
+/// The parts of a raw id: time, node id and sequence.
 ///
 /// ```
 /// let parts = randflake::Layout::twitter().inspect(1541815603606036480)?;
@@ -152,12 +152,12 @@ impl Field {
 }
 
 impl Layout {
-    /// Returns the same layout with ticks that begin otherwise. Ids of both read the same.
+    /// Returns the same layout with another initial sequence. Ids of both read the same.
     ///
     /// # Errors
     ///
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument): random starts of 0 or more than there are
-    /// sequences, or so few that the ids of a tick do not fit into the state word.
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument): the number of random starts is 0, larger than
+    /// the number of sequences, or so small that the ids of a tick do not fit into the 64-bit state.
     ///
     /// ```
     /// # use randflake::{Layout, Sequence};
@@ -169,8 +169,8 @@ impl Layout {
         Self { starts: sequence, ..self }.checked()
     }
 
-    /// Reads a raw id. Whatever has no bits outside the fields has parts; whether it is an id,
-    /// they do not say.
+    /// Returns the parts of a raw id. Every number without bits outside the fields has parts, even if
+    /// it is not an id.
     ///
     /// # Errors
     ///
@@ -192,7 +192,7 @@ impl Layout {
     }
 
     /// Packs a time in unix milliseconds, which is rounded down to its tick, a node id and a
-    /// sequence. For tests and conversions: nobody knows whether the id is unique.
+    /// sequence. For tests and conversions: the id may not be unique.
     ///
     /// # Errors
     ///
@@ -211,8 +211,8 @@ impl Layout {
         Ok(self.pack_fields(stamp, node_id, sequence.into()))
     }
 
-    /// Returns the smallest raw id of the tick at a time in unix milliseconds, to find rows by
-    /// their time of making.
+    /// Returns the smallest raw id of the tick at a time in unix milliseconds. Use it to find rows by
+    /// the time at which their ids were made.
     ///
     /// Raw ids are compared as unsigned numbers. In a signed column those from
     /// [`negative_from`](Self::negative_from) on come before all others.
@@ -279,12 +279,12 @@ impl Layout {
     /// ```
     #[must_use]
     pub fn fields(&self) -> Vec<(Field, u32)> {
-        let places =
+        let bit_fields =
             [(Field::Time, self.time), (Field::Node, self.node), (Field::Sequence, self.sequence)];
-        let mut places = places.to_vec();
-        places.retain(|(_, place)| place.bits > 0);
-        places.sort_by_key(|(_, place)| std::cmp::Reverse(place.shift));
-        places.into_iter().map(|(field, place)| (field, place.bits)).collect()
+        let mut bit_fields = bit_fields.to_vec();
+        bit_fields.retain(|(_, bit_field)| bit_field.bits > 0);
+        bit_fields.sort_by_key(|(_, bit_field)| std::cmp::Reverse(bit_field.shift));
+        bit_fields.into_iter().map(|(field, bit_field)| (field, bit_field.bits)).collect()
     }
 
     /// Returns the width of the time, in bits.
@@ -317,7 +317,7 @@ impl Layout {
         self.epoch_ms
     }
 
-    /// Returns with which sequence ticks begin.
+    /// Returns the initial sequence of each tick.
     #[must_use]
     pub const fn sequence(&self) -> Sequence {
         self.starts
@@ -354,8 +354,8 @@ impl Layout {
         }
     }
 
-    /// Returns a text that two layouts share if they pack alike, for whoever keeps records of node
-    /// ids. With which sequence ticks begin is not part of it.
+    /// Returns a text that two layouts share if they pack ids in the same way. Use it to name the
+    /// layout in a register of node ids. The initial sequence is not part of it.
     ///
     /// ```
     /// # use randflake::Layout;
@@ -366,7 +366,7 @@ impl Layout {
     #[must_use]
     pub fn fingerprint(&self) -> String {
         if self.packs_like(&Self::randflake()) {
-            // As stores have had it since before there were other layouts.
+            // Stores had this form before there were other layouts.
             return format!("{EPOCH}:{TIMESTAMP_BITS}:{NODE_BITS}:{SEQUENCE_BITS}");
         }
         let fields: Vec<_> = self
@@ -377,7 +377,7 @@ impl Layout {
         format!("{}:{}:{}", self.epoch_ms, self.tick_ms, fields.join(","))
     }
 
-    /// Places fields, which are listed from high to low.
+    /// Places fields that are listed from high to low.
     const fn placed(
         name: &'static str,
         fields: &[(Field, u32)],
@@ -385,18 +385,18 @@ impl Layout {
         epoch_ms: i64,
         starts: Sequence,
     ) -> Self {
-        let mut places = [Place { shift: 0, bits: 0 }; 3];
+        let mut bit_fields = [BitField { shift: 0, bits: 0 }; 3];
         let mut shift = 0;
         let mut index = fields.len();
         while index > 0 {
             index -= 1;
             let (field, bits) = fields[index];
             if bits > 0 {
-                places[field as usize] = Place { shift, bits };
+                bit_fields[field as usize] = BitField { shift, bits };
             }
             shift += bits;
         }
-        let [time, node, sequence] = places;
+        let [time, node, sequence] = bit_fields;
         Self { name, time, node, sequence, worker_bits: 0, tick_ms, epoch_ms, starts }
     }
 
@@ -455,12 +455,12 @@ impl Layout {
         u64::MAX >> (64 - self.bits())
     }
 
-    /// Tells whether ids of both would be the same for the same time, node id and sequence.
+    /// Returns whether both pack the same time, node id and sequence into the same id.
     pub(crate) fn packs_like(&self, other: &Self) -> bool {
         self.packing() == other.packing()
     }
 
-    /// Returns all that decides on the id of a time, a node id and a sequence.
+    /// Returns everything that determines the id of a time, a node id and a sequence.
     pub(crate) fn packing(&self) -> impl Hash + PartialEq {
         (self.time, self.node, self.sequence, self.tick_ms, self.epoch_ms)
     }

@@ -2,8 +2,8 @@ use crate::{Error, ErrorKind, layout};
 
 /// The seconds that a generator may stamp: `start` up to, but not including, `end_exclusive`.
 ///
-/// One lease serves one process life: whoever hands leases out must never grant a node id a
-/// second that an earlier lease of it covered.
+/// Use a lease in one process only, and not again after a restart or a fork. A coordinator must never
+/// grant a second of a node id twice.
 ///
 /// ```
 /// use randflake::Lease;
@@ -19,8 +19,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Most seconds that a generator with a lease may stamp ahead of its clock: an hour. What lies
-    /// further ahead of a good clock was not made with this secret, or under a wrong clock.
+    /// Largest number of seconds that a generator with a lease may stamp ahead of its clock: an hour.
+    /// An id further ahead of a correct clock was made with another secret, or with a wrong clock.
     pub const MAX_DRIFT: u32 = 3_600;
 
     /// Makes a lease over the unix seconds `start..end_exclusive`.

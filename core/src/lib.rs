@@ -1,14 +1,14 @@
-//! Unique 64-bit ids that outsiders cannot predict, order or count, made without asking a
+//! Unique 64-bit ids that outsiders cannot predict, order or count. Generating an id contacts no
 //! database.
 //!
-//! An id is a packed (second, node id, sequence), encrypted with SPARX-64/128. It is unique
-//! because nobody issues the same triple twice and the cipher maps no two triples to one number.
-//! Holders of the secret can [read it back](Inspector); nobody else learns anything.
+//! An id is a (second, node id, sequence), packed into 64 bits and encrypted with SPARX-64/128. It is
+//! unique because no such triple is issued twice and the cipher maps no two triples to one number.
+//! Holders of the secret can [read it back](Inspector); to others it is a random number.
 //!
 //! ```
 //! use randflake::{Randflake, Secret};
 //!
-//! let secret = Secret::random(); // for the life of the id column: keep it
+//! let secret = Secret::random(); // store it: an id column keeps its secret for ever
 //! let flake = Randflake::new(1, &secret)?;
 //! let id = flake.generate()?;
 //! println!("{id} is {} in a BIGINT column", i64::from(id));
@@ -18,11 +18,11 @@
 //! # Ok::<(), randflake::Error>(())
 //! ```
 //!
-//! **A node id given by hand is safe for one live process at a time, on a machine whose clock has
-//! not stepped back over the last id.** See [`Randflake`].
+//! **A manual node id is safe for one live process at a time, on a machine whose clock has not
+//! stepped back over the last id.** See [`Randflake`].
 //!
-//! Ids that sort by time, of Twitter's, Discord's or another [`Layout`] of the Snowflake family,
-//! come from [`Snowflake`], and a [`Cloak`] hides them, or any other 64-bit ids, from outsiders:
+//! [`Snowflake`] makes ids that sort by time, of Twitter's, Discord's or another [`Layout`] of the
+//! Snowflake family. A [`Cloak`] hides them, or any other 64-bit ids, from outsiders:
 //!
 //! ```
 //! use randflake::{Cloak, Layout, Secret, Snowflake};
@@ -30,13 +30,12 @@
 //! let flake = Snowflake::new(378, Layout::twitter())?;
 //! let id = flake.generate()?; // inside: sorts by time
 //! let cloak = Cloak::new(&Secret::random(), "posts.id");
-//! let text = cloak.hide(id).to_string(); // outside: says nothing
+//! let text = cloak.hide(id).to_string(); // outside: looks random
 //! assert_eq!(cloak.reveal(text.parse()?), id);
 //! # Ok::<(), randflake::Error>(())
 //! ```
 //!
-//! The same library exists for Python and for Node.js; ids, text, errors and behaviour are the
-//! same there, byte for byte.
+//! The library also exists for Python and for Node.js, with the same ids, text, errors and behaviour.
 
 mod base32hex;
 #[doc(hidden)]

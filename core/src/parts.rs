@@ -2,7 +2,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::layout::{EPOCH, RANDFLAKE};
 
-/// What an id says to a holder of the secret: when, where and as which one it was made.
+/// The parts of an id, which a holder of the secret can read: time, node id and sequence.
 ///
 /// The timestamp may lie up to the generator's `max_drift` ahead of the clock that made it.
 ///
@@ -19,12 +19,12 @@ pub struct Parts {
     pub timestamp: i64,
     /// 0 to 131 071.
     pub node_id: u32,
-    /// 0 to 131 071: the how manieth id of this node in this second, counted from 0.
+    /// 0 to 131 071: the zero-based index of the id within its node and second.
     pub sequence: u32,
 }
 
 impl Parts {
-    /// Takes a raw value of Randflake apart. Every 64-bit value has parts.
+    /// Unpacks a raw value of Randflake. Every 64-bit value has parts.
     #[allow(clippy::cast_possible_wrap, reason = "30 bits")]
     pub(crate) const fn of(raw: u64) -> Self {
         let (stamp, node_id, sequence) = RANDFLAKE.unpack_fields(raw);

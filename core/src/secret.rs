@@ -8,8 +8,8 @@ use crate::{Error, ErrorKind};
 
 /// The 16 bytes that ids are encrypted with. Erased when dropped, never printed.
 ///
-/// A secret is for the life of an id column: ids made under two secrets can collide, and no id
-/// tells which secret made it.
+/// Keep one secret for the lifetime of an id column: ids made with two secrets can collide, and no id
+/// shows which secret made it.
 ///
 /// ```
 /// use randflake::Secret;
@@ -19,7 +19,7 @@ use crate::{Error, ErrorKind};
 /// assert_eq!(secret.to_hex(), "dffd6021bb2bd5b0af676290809ec3a5");
 /// # Ok::<(), randflake::Error>(())
 /// ```
-// Boxed: whoever moves a value leaves a copy of its bytes behind, which nobody erases.
+// Boxed: moving a value leaves a copy of its bytes behind, which would not be erased.
 #[derive(Clone)]
 pub struct Secret(Box<[u8; Self::BYTES]>);
 
@@ -62,16 +62,16 @@ impl Secret {
         Self(Box::new([0; Self::BYTES]))
     }
 
-    /// Returns the secret as 32 lower-case hex digits, to be kept where secrets are kept.
+    /// Returns the secret as 32 lower-case hex digits. Store them where you store secrets.
     #[must_use]
     pub fn to_hex(&self) -> String {
         let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
         self.0.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
     }
 
-    /// Returns why this secret looks guessable, if it does: sixteen printable characters or fewer
-    /// than eight distinct bytes are the mark of a password or a pattern, and a few ids with
-    /// known times let anyone test guesses offline.
+    /// Returns why this secret looks guessable, if it does. Sixteen printable characters, or fewer
+    /// than eight distinct bytes, suggest a password or a pattern, and anyone with a few ids and
+    /// their times can test guesses offline.
     ///
     /// ```
     /// # use randflake::Secret;
@@ -87,13 +87,13 @@ impl Secret {
         let patterned = 1 + distinct.windows(2).filter(|pair| pair[0] != pair[1]).count() < 8;
         distinct.zeroize();
         (printable || patterned).then_some(
-            "this secret looks like a password or a pattern: whoever knows a few ids and their \
+            "this secret looks like a password or a pattern: anyone who knows a few ids and their \
              times can test guesses offline; use 16 random bytes",
         )
     }
 
-    /// Returns the HMAC-SHA256 of a message in parts, with this secret as the key: for a
-    /// fingerprint, from which nobody learns the secret.
+    /// Returns the HMAC-SHA256 of a message in parts, with this secret as the key. Use it as a
+    /// fingerprint, which does not reveal the secret.
     ///
     /// # Panics
     ///
@@ -133,7 +133,7 @@ impl Secret {
     }
 }
 
-/// Does something with a key, and overwrites what that leaves on the stack.
+/// Runs a function that uses a key, and overwrites what it leaves on the stack.
 pub(crate) fn erasing_the_stack<T>(work: impl FnOnce() -> T) -> T {
     #[inline(never)]
     fn run<T>(work: impl FnOnce() -> T) -> T {
@@ -150,7 +150,7 @@ pub(crate) fn erasing_the_stack<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Makes the error of a secret of the wrong form; `got` says the form, never the content.
+/// Makes the error of a secret of the wrong form. `got` describes the form, never the content.
 #[cold]
 #[must_use]
 pub fn invalid_secret(got: impl fmt::Display) -> Error {

@@ -25,10 +25,10 @@ use self::x86_64::Extension;
 
 /// The cipher under one key.
 pub(crate) struct Sparx {
-    /// Boxed, and expanded in place: whoever moves a value leaves a copy of its bytes behind, which
-    /// nobody erases.
+    /// Boxed, and expanded in place: moving a value leaves a copy of its bytes behind, which would not
+    /// be erased.
     keys: Box<RoundKeys>,
-    /// What encrypts and decrypts many blocks; without one, the portable code does.
+    /// The vector instructions for many blocks; `None` uses the portable code.
     extension: Option<Extension>,
 }
 

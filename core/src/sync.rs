@@ -1,5 +1,5 @@
-//! The atomics of the generator, and a number for each thread: the standard library's, or loom's
-//! while a model checks them.
+//! The atomics of the generator, and a number for each thread. Both are the standard library's, or
+//! loom's in the loom tests.
 
 use std::{cell::Cell, sync::atomic};
 

@@ -1,8 +1,10 @@
-//! Short ticks told by the processor's counter, which costs less than half of what the clock does.
+//! Caches the current tick, for ticks shorter than a second. Reading the processor's counter costs
+//! less than half of what reading the clock does.
 //!
-//! A look at the clock says which tick it is and how long that goes on; the counter says whether
-//! that time is over. How fast it counts is taken from the clock, too, always the slower way: so on
-//! a clock that goes evenly a tick is called over a little too soon, and then the clock is asked.
+//! A reading of the clock gives the tick and how long it lasts; the counter shows when that time is
+//! over. The speed of the counter is measured with the clock, and of two measurements the slower one
+//! counts. So on a clock that runs evenly the cached tick ends a little too soon, and then the clock
+//! is read.
 
 use crate::{
     Clock, Layout, Result,
@@ -10,24 +12,24 @@ use crate::{
     sync::{AtomicBool, AtomicU64, Ordering},
 };
 
-/// A tick is told for so many nanoseconds after a look, and then the clock is asked again: nothing
-/// but that would notice that the clock was set.
+/// A tick is cached for at most so many nanoseconds. Then the clock is read again: nothing else would
+/// notice that the clock was set.
 const LONGEST: u64 = 10 * NANOS_PER_MS;
 
-/// Looks that are less far apart do not tell how fast the counter is.
+/// Two readings measure the speed of the counter if they are at least so far apart.
 const SHORTEST_BASE: u64 = 10 * NANOS_PER_MS;
 
 /// Speeds are in counts per 2^20 ns, about a millisecond.
 const SPEED_SHIFT: u32 = 20;
 
-/// Fastest and slowest counter that is taken for one: 8 GHz, 16 MHz.
+/// Fastest and slowest plausible counter: 8 GHz, 16 MHz.
 const FASTEST: u64 = 8 << SPEED_SHIFT;
 const SLOWEST: u64 = (1 << SPEED_SHIFT) / 64;
 
-/// No tick is told for more counts than this. A counter that was set back by more is caught by it.
+/// No tick is cached for more counts than this. A counter that was set back by more exceeds it.
 const MOST_COUNTS: u64 = (LONGEST * FASTEST) >> SPEED_SHIFT;
 
-/// What stands for no tick: no claim is of this one.
+/// Stands for no tick: no claim has this one.
 const NONE: u64 = u64::MAX;
 
 /// The tick that the clock showed last, and the count at which it is over.
@@ -37,18 +39,18 @@ pub(crate) struct TickCache {
     tick: AtomicU64,
     /// Not later than the end of `tick`, on a clock that goes evenly.
     until: AtomicU64,
-    /// Whoever finds it set does not wait, but leaves the rest as it is; so it is in a child that
-    /// was forked while another thread had set it, which then looks each time.
+    /// A thread that finds it set does not wait, and changes nothing. In a child that was forked
+    /// while another thread had set it, every call reads the clock.
     taken: AtomicBool,
-    // From here on: read and written only by whoever has set `taken`, which orders it.
-    /// The count before the last look that was noted.
-    noted: AtomicU64,
+    // From here on: read and written only by the thread that has set `taken`, which orders it.
+    /// The count before the last reading that was cached.
+    cached: AtomicU64,
     base_count: AtomicU64,
     base_nanos: AtomicU64,
     /// Counts per 2^20 ns between the last two bases; 0: not known yet.
     speed: AtomicU64,
-    /// The same between the two before. Only the slower one is used, so that one wrong
-    /// measurement, as when the clock was set, is not.
+    /// The same between the two bases before. Only the slower one is used, so one wrong measurement,
+    /// as when the clock was set, has no effect.
     speed_before: AtomicU64,
 }
 
@@ -58,7 +60,7 @@ impl TickCache {
             tick: AtomicU64::new(NONE),
             until: AtomicU64::new(0),
             taken: AtomicBool::new(false),
-            noted: AtomicU64::new(0),
+            cached: AtomicU64::new(0),
             base_count: AtomicU64::new(0),
             base_nanos: AtomicU64::new(0),
             speed: AtomicU64::new(0),
@@ -66,32 +68,33 @@ impl TickCache {
         }
     }
 
-    /// Returns a tick that the clock has reached and that goes on, if the counter tells.
+    /// Returns the cached tick, if the counter shows that it is still current.
     #[inline]
     pub(crate) fn tick(&self, clock: &impl Clock) -> Option<u64> {
         let count = clock.counter()?;
-        // Acquire: pairs with the release in `look`, so that the tick is not one of before.
+        // Acquire: pairs with the release in `read_clock`, so that the tick is not an older one.
         let until = self.until.load(Ordering::Acquire);
         let tick = self.tick.load(Ordering::Relaxed);
-        // Wraps, and is too much, where it is over.
+        // If the tick is over, this wraps and is too much.
         let goes_on = until.wrapping_sub(count).wrapping_sub(1) < MOST_COUNTS;
         (goes_on && tick != NONE).then_some(tick)
     }
 
-    /// Looks at the clock, and notes until when its tick goes on.
+    /// Reads the clock, and caches its tick with the count at which it ends.
     pub(crate) fn read_clock(&self, clock: &impl Clock, layout: &Layout) -> Result<i64> {
-        // Before and after the look: what lies between two looks is never counted too long.
+        // Before and after the reading, so that the time between two readings is never counted too
+        // long.
         let before = clock.counter();
         let now = clock.now()?;
         if let Some(before) = before
             && let Some((tick, nanos)) = layout.tick_at(now, self.tick.load(Ordering::Relaxed))
             && !self.taken.swap(true, Ordering::Acquire)
         {
-            let noted = self.noted.load(Ordering::Relaxed);
-            self.noted.store(before, Ordering::Relaxed);
-            // A look that another thread has overtaken would tell an older tick; or the counter was
-            // set back, and the next look is noted.
-            if before.wrapping_sub(noted).cast_signed() > 0 {
+            let cached = self.cached.load(Ordering::Relaxed);
+            self.cached.store(before, Ordering::Relaxed);
+            // Otherwise a later reading was cached first, and this tick would be older; or the
+            // counter was set back, and the next reading is cached.
+            if before.wrapping_sub(cached).cast_signed() > 0 {
                 let speed = self.speed_at(before, now.cast_unsigned(), || clock.counter());
                 let left = (layout.tick_nanos() - nanos).min(LONGEST);
                 let until = before.wrapping_add((left * speed) >> SPEED_SHIFT);
@@ -104,9 +107,9 @@ impl TickCache {
         Ok(now)
     }
 
-    /// Returns how fast the counter is at least, in counts per 2^20 ns; 0 while that is not known.
+    /// Returns a lower bound of the counter's speed, in counts per 2^20 ns; 0 while it is not known.
     fn speed_at(&self, before: u64, now: u64, after: impl FnOnce() -> Option<u64>) -> u64 {
-        // Wraps where the clock was set back: no counter is that slow, for the counts do not wrap.
+        // If the clock was set back, this wraps: no counter is that slow, for the counts do not wrap.
         let nanos = now.wrapping_sub(self.base_nanos.load(Ordering::Relaxed));
         if nanos >= SHORTEST_BASE {
             let counts = before.wrapping_sub(self.base_count.load(Ordering::Relaxed));
@@ -133,15 +136,15 @@ mod tests {
 
     /// A machine whose counter makes so many counts in 1000 ns.
     struct Machine {
-        /// What has passed, in nanoseconds.
+        /// The time that has passed, in nanoseconds.
         passed: Cell<i64>,
-        /// What the clock shows more than that.
+        /// What the clock shows in addition.
         set_to: Cell<i64>,
-        /// What reading the clock takes, before and after its value is taken.
+        /// How long reading the clock takes, before and after its value is taken.
         reading: Cell<(i64, i64)>,
         counts: u64,
         set_back: Cell<u64>,
-        looks: Cell<u32>,
+        readings: Cell<u32>,
     }
 
     impl Machine {
@@ -152,7 +155,7 @@ mod tests {
                 reading: Cell::new((0, 0)),
                 counts,
                 set_back: Cell::new(0),
-                looks: Cell::new(0),
+                readings: Cell::new(0),
             }
         }
 
@@ -173,7 +176,7 @@ mod tests {
 
     impl Clock for &Machine {
         fn now(&self) -> Result<i64> {
-            self.looks.set(self.looks.get() + 1);
+            self.readings.set(self.readings.get() + 1);
             let (before, after) = self.reading.get();
             self.pass(before);
             let now = self.set_to.get() + self.passed.get();
@@ -188,23 +191,23 @@ mod tests {
         }
     }
 
-    /// Looks often enough to know the speed.
+    /// Reads the clock often enough to know the speed.
     fn known(machine: &Machine, layout: &Layout) -> TickCache {
         let tick_cache = TickCache::new();
         for _ in 0..3 {
             tick_cache.read_clock(&machine, layout).expect("a time");
             machine.pass(12_000_000);
         }
-        assert!(tick_cache.tick(&machine).is_none(), "no look in this tick");
+        assert!(tick_cache.tick(&machine).is_none(), "no reading in this tick");
         tick_cache.read_clock(&machine, layout).expect("a time");
         assert_eq!(tick_cache.tick(&machine), Some(machine.tick(layout)));
         tick_cache
     }
 
     proptest! {
-        /// On a clock that nobody sets, a glance never says anything but a look would.
+        /// On a clock that is never set, the cached tick is the one that a reading would give.
         #[test]
-        fn a_glance_says_what_a_look_would(
+        fn a_cached_tick_is_the_current_one(
             counts in 16_u64..8000,
             script in prop::collection::vec((0_i64..30_000_000, 0_i64..20_000, 0_i64..20_000), 1..60),
             tick_ms in prop::sample::select(vec![1, 10]),
@@ -214,19 +217,18 @@ mod tests {
             for (pass, before, after) in script {
                 machine.reading.set((before, after));
                 tick_cache.read_clock(&&machine, &layout).expect("a time");
-                let told = tick_cache.tick(&&machine);
+                let cached = tick_cache.tick(&&machine);
                 let (tick, left) = machine.tick_and_left(&layout);
-                prop_assert!(told.is_none_or(|told| told == tick));
+                prop_assert!(cached.is_none_or(|cached| cached == tick));
                 machine.pass(left);
                 prop_assert_eq!(tick_cache.tick(&&machine), None, "it is over");
                 machine.pass(pass);
             }
         }
 
-        /// Whatever happens to the clock and to the counter, a glance says a tick that the clock
-        /// has shown.
+        /// Even if clock and counter are set, a cached tick is one that the clock has shown.
         #[test]
-        fn a_glance_is_never_early(
+        fn a_cached_tick_is_never_early(
             script in prop::collection::vec(
                 (0_i64..30_000_000, -50_000_000_i64..50_000_000, any::<u64>(), any::<bool>()),
                 1..60,
@@ -241,8 +243,8 @@ mod tests {
                     machine.set_to.set(machine.set_to.get() + set);
                     machine.set_back.set(set_back);
                 }
-                let told = tick_cache.tick(&&machine);
-                prop_assert!(told.is_none() || told == last, "{told:?} of {last:?}");
+                let cached = tick_cache.tick(&&machine);
+                prop_assert!(cached.is_none() || cached == last, "{cached:?} of {last:?}");
                 tick_cache.read_clock(&&machine, &layout).expect("a time");
                 last = Some(machine.tick(&layout));
             }
@@ -250,18 +252,18 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_of_a_millisecond_takes_few_looks() {
+    fn a_tick_of_a_millisecond_takes_few_readings() {
         let (machine, layout) = (Machine::new(2450), Layout::twitter());
         let tick_cache = known(&machine, &layout);
-        machine.looks.set(0);
+        machine.readings.set(0);
         for _ in 0..100_000 {
             machine.pass(100);
             if tick_cache.tick(&&machine).is_none() {
                 tick_cache.read_clock(&&machine, &layout).expect("a time");
             }
         }
-        // One for each of ten milliseconds, and a few where one ends a little before it is over.
-        assert!((10..=30).contains(&machine.looks.get()), "{}", machine.looks.get());
+        // One for each of ten milliseconds, and a few because a cached tick ends a little too soon.
+        assert!((10..=30).contains(&machine.readings.get()), "{}", machine.readings.get());
     }
 
     #[test]
@@ -275,12 +277,12 @@ mod tests {
         let machine = Machine::new(2450);
         let tick_cache = known(&machine, &layout);
         machine.set_to.set(machine.set_to.get() - 5_000_000_000);
-        assert!(tick_cache.tick(&&machine).is_some(), "nothing tells");
+        assert!(tick_cache.tick(&&machine).is_some(), "not noticed yet");
         machine.pass(10_000_000);
         assert_eq!(tick_cache.tick(&&machine), None);
     }
 
-    /// As with a clock that is set, or with a thread that sleeps between two instructions.
+    /// A clock that is set causes one, or a thread that sleeps between two instructions.
     #[test]
     fn one_wrong_measurement_of_the_speed_is_not_used() {
         let (machine, layout) = (Machine::new(2450), Layout::twitter());
@@ -294,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_is_none_is_not_used() {
+    fn an_implausible_counter_is_not_used() {
         for counts in [0, 1, 9000, 1_000_000] {
             let (machine, layout) = (Machine::new(counts), Layout::twitter());
             let tick_cache = TickCache::new();
@@ -309,40 +311,40 @@ mod tests {
     /// Four threads on this machine's processors, whose counters have to agree.
     #[cfg(not(miri))]
     #[test]
-    fn the_machine_s_counter_tells_ticks() {
+    fn the_machine_s_counter_finds_ticks() {
         let (layout, tick_cache) = (Layout::twitter(), TickCache::new());
         let clock = crate::SystemClock;
         let now = || clock.now().expect("a time");
         let last = now() + 100_000_000;
-        let told = || {
-            let mut told = 0;
+        let count_cached = || {
+            let mut cached = 0;
             while now() < last {
                 for _ in 0..100 {
                     let before = now();
                     let Some(tick) = tick_cache.tick(&clock) else { break };
                     let begin = layout.unix_ms_of(tick) * 1_000_000;
-                    assert!(begin <= now(), "a tick to come");
+                    assert!(begin <= now(), "a future tick");
                     // A tenth of a millisecond is more than clocks are sped up or slowed down.
                     assert!(before < begin + 1_100_000, "a tick that is over");
-                    told += 1;
+                    cached += 1;
                 }
                 tick_cache.read_clock(&clock, &layout).expect("a time");
             }
-            told
+            cached
         };
-        let told: u32 = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(told)).collect();
+        let cached: u32 = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(count_cached)).collect();
             threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()
         });
-        assert_eq!(clock.counter().is_some(), told > 0);
+        assert_eq!(clock.counter().is_some(), cached > 0);
     }
 
     #[test]
-    fn a_counter_tells_nothing_before_its_speed_is_known() {
+    fn no_tick_is_cached_before_the_speed_is_known() {
         let (machine, layout) = (Machine::new(2450), Layout::twitter());
         let tick_cache = TickCache::new();
-        machine.set_back.set(6); // so it shows the last counts there are
-        assert_eq!(tick_cache.tick(&&machine), None, "not before the first look");
+        machine.set_back.set(6); // so it shows the largest counts
+        assert_eq!(tick_cache.tick(&&machine), None, "not before the first reading");
         machine.set_back.set(0);
         machine.pass(1_000_000_000);
         tick_cache.read_clock(&&machine, &layout).expect("a time");
@@ -350,9 +352,9 @@ mod tests {
         assert_eq!(tick_cache.tick(&&machine), None);
     }
 
-    /// A thread sleeps between its look and noting it, while another thread looks.
+    /// A thread sleeps between reading the clock and caching, while another thread does both.
     #[test]
-    fn a_look_that_was_overtaken_is_not_noted() {
+    fn a_reading_that_was_overtaken_is_not_cached() {
         struct Overtaken<'a>(&'a Machine, &'a TickCache, &'a Layout);
         impl Clock for Overtaken<'_> {
             fn now(&self) -> Result<i64> {
@@ -374,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_is_set_back_is_not_believed() {
+    fn a_counter_that_is_set_back_is_not_used() {
         let (machine, layout) = (Machine::new(2450), Layout::twitter());
         let tick_cache = known(&machine, &layout);
         machine.set_back.set((&machine).counter().expect("a count"));
@@ -409,27 +411,27 @@ mod loom_tests {
             let layout = Layout::twitter();
             let machine = Arc::new(Machine(AtomicU64::new(0)));
             let tick_cache = Arc::new(TickCache::new());
-            let look = move |tick_cache: &TickCache, machine: &Machine| {
+            let read = move |tick_cache: &TickCache, machine: &Machine| {
                 tick_cache.read_clock(&machine, &layout).expect("a time")
             };
             for ms in [1, 13, 25] {
                 machine.0.store(ms * NANOS_PER_MS, Ordering::SeqCst);
-                look(&tick_cache, &machine);
+                read(&tick_cache, &machine);
             }
             let old = tick_cache.tick(&&*machine).expect("the speed is known");
-            let looking = thread::spawn({
+            let reader = thread::spawn({
                 let (tick_cache, machine) = (Arc::clone(&tick_cache), Arc::clone(&machine));
                 move || {
                     machine.0.store(26 * NANOS_PER_MS, Ordering::SeqCst);
-                    look(&tick_cache, &machine);
+                    read(&tick_cache, &machine);
                 }
             });
             let began = machine.0.load(Ordering::SeqCst);
-            let told = tick_cache.tick(&&*machine);
+            let cached = tick_cache.tick(&&*machine);
             if began == 26 * NANOS_PER_MS {
-                assert_ne!(told, Some(old), "it is over");
+                assert_ne!(cached, Some(old), "it is over");
             }
-            looking.join().expect("no panic");
+            reader.join().expect("no panic");
             assert_eq!(tick_cache.tick(&&*machine), Some(old + 1));
         });
     }

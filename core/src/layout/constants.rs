@@ -1,4 +1,4 @@
-//! The numbers of Randflake's own layout.
+//! The constants of Randflake's own layout.
 
 /// Unix second of timestamp 0: 2024-10-27T03:33:20Z.
 pub const EPOCH: i64 = 1_730_000_000;
@@ -18,5 +18,5 @@ pub const MAX_SEQUENCE: u32 = (1 << SEQUENCE_BITS) - 1;
 pub const LIFETIME_END: i64 = EPOCH + (1 << TIMESTAMP_BITS);
 
 /// Most node ids of one generator: the stamp, one more than all slots of a second, and the seal
-/// share a 64-bit word. Some layouts have room for fewer: [`Layout::max_nodes`](crate::Layout::max_nodes).
+/// share 64 bits. Some layouts have room for fewer: [`Layout::max_nodes`](crate::Layout::max_nodes).
 pub const MAX_NODES: usize = 16_384;

@@ -1,9 +1,9 @@
-//! The layouts that have none.
+//! Custom layouts.
 
 use super::{Field, Layout, MAX_FIELD_BITS, Sequence};
 use crate::{Error, Result};
 
-/// A layout that is being described; see [`Layout::custom`].
+/// The options of a custom layout; see [`Layout::custom`].
 #[derive(Clone, Debug)]
 pub struct CustomLayout {
     fields: Vec<(Field, u32)>,
@@ -15,10 +15,10 @@ pub struct CustomLayout {
 }
 
 impl Layout {
-    /// Starts to describe a layout by its fields, from high to low, with their widths in bits:
-    /// the time, and a node and a sequence of at most 32 bits each, which may be missing. Unless
-    /// told otherwise, ticks last 1 ms, time counts from 1970-01-01, ticks begin with the sequence
-    /// 0, and the top bit stays zero.
+    /// Starts a layout with its fields, from high to low, and their widths in bits. The time is
+    /// required; the node id and the sequence are optional and have at most 32 bits each. By default
+    /// ticks last 1 ms, time counts from 1970-01-01, each tick begins with the sequence 0, and the top
+    /// bit stays zero.
     ///
     /// ```
     /// use randflake::{Field, Layout};
@@ -53,22 +53,22 @@ impl CustomLayout {
         self
     }
 
-    /// Sets at which unix millisecond tick 0 begins, from 1970 on.
+    /// Sets the unix millisecond at which tick 0 begins, from 1970 on.
     #[must_use]
     pub fn epoch_ms(mut self, epoch_ms: i64) -> Self {
         self.epoch_ms = epoch_ms;
         self
     }
 
-    /// Sets with which sequence a tick begins.
+    /// Sets the initial sequence of each tick.
     #[must_use]
     pub fn sequence(mut self, sequence: Sequence) -> Self {
         self.starts = sequence;
         self
     }
 
-    /// Lets the fields take all 64 bits: ids are then unsigned numbers, and some of them, now or
-    /// one day, are negative in a signed column.
+    /// Lets the fields use all 64 bits. Ids are then unsigned numbers, and some are, or will be,
+    /// negative in a signed column.
     #[must_use]
     pub fn unsigned(mut self, unsigned: bool) -> Self {
         self.unsigned = unsigned;
@@ -106,7 +106,7 @@ impl CustomLayout {
                     "the field {field:?} is listed twice"
                 )));
             }
-            // The word that counts needs a bit for the seal and two for the slots.
+            // The packed state needs a bit for the seal and two for the slots.
             let most = if *field == Field::Time { 61 } else { MAX_FIELD_BITS };
             if *bits > most {
                 return Err(Error::invalid_argument(format!(

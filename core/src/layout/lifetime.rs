@@ -1,11 +1,11 @@
-//! When a layout ends.
+//! The end of a layout's lifetime.
 
 use std::time::Duration;
 
 use super::Layout;
 use crate::{Clock, Error, ErrorKind, SystemClock, clock};
 
-/// A layout that ends sooner than this is worth a warning: two years.
+/// A layout that ends sooner than this causes a warning: two years.
 const WARNING_MS: i64 = 2 * 365 * 86_400_000;
 
 impl Layout {
@@ -21,9 +21,9 @@ impl Layout {
         self.unix_ms_of(self.lifetime())
     }
 
-    /// Returns the unix millisecond from which on ids are negative in a signed 64-bit column, and
-    /// so come before all others there; `None` if they never are, or if another field than the
-    /// time decides it.
+    /// Returns the unix millisecond from which ids are negative in a signed 64-bit column, and so sort
+    /// before all others there. `None` if they are never negative, or if the top field is not the
+    /// time.
     ///
     /// ```
     /// # use randflake::Layout;
@@ -67,8 +67,8 @@ impl Layout {
         self.remaining_at(system_ms())
     }
 
-    /// Returns what to warn of at a unix millisecond, if anything: that the layout ends within two
-    /// years. Ask when a generator is made.
+    /// Returns a warning if the layout ends within two years of a unix millisecond. Show it when a
+    /// generator is made.
     ///
     /// ```
     /// # use randflake::Layout;
@@ -82,7 +82,7 @@ impl Layout {
         let ends_at = self.ends_at();
         (ends_at.saturating_sub(unix_ms) < WARNING_MS).then(|| {
             format!(
-                "the layout {} ends at {}: {} days are left; go over to another one before",
+                "the layout {} ends at {}: {} days are left; switch to another layout before then",
                 self.name,
                 clock::utc(ends_at),
                 self.remaining_at(unix_ms).as_secs() / 86_400
@@ -90,7 +90,7 @@ impl Layout {
         })
     }
 
-    /// Returns what to warn of on the machine's clock; see [`warning_at`](Self::warning_at).
+    /// Returns the warning by the machine's clock; see [`warning_at`](Self::warning_at).
     ///
     /// ```
     /// # use randflake::Layout;

@@ -1,4 +1,4 @@
-//! The node ids of a layout: how many, of which parts, which lists of them are good.
+//! The node ids of a layout: how many there are, their parts, and which lists of them are valid.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use super::{Layout, MAX_NODES};
 use crate::{Error, ErrorKind, Result};
 
 impl Layout {
-    /// Returns how many node ids one generator may have: what the state word has room for, at
-    /// most 16 384.
+    /// Returns how many node ids one generator may have: as many as fit into its 64-bit state, at most
+    /// 16 384.
     ///
     /// ```
     /// # use randflake::Layout;
@@ -16,8 +16,8 @@ impl Layout {
     #[must_use]
     #[allow(clippy::cast_possible_truncation, reason = "at most MAX_NODES")]
     pub const fn max_nodes(&self) -> usize {
-        // A seal, the stamp, and a slot that never has all its bits set: a word of nothing but
-        // ones means something else.
+        // The seal, the stamp, and a slot that never has all its bits set: a state with all bits set
+        // means pending.
         let most_slots = (1_u64 << (63 - self.time.bits)) - 2;
         let nodes = most_slots / self.ids_per_node();
         if nodes < MAX_NODES as u64 { nodes as usize } else { MAX_NODES }

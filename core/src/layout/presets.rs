@@ -1,4 +1,4 @@
-//! The layouts that have a name.
+//! The presets: layouts with a name.
 
 use std::str::FromStr;
 
@@ -76,8 +76,8 @@ impl Layout {
             .with_worker_bits(5)
     }
 
-    /// Meituan's Leaf, in its snowflake mode: [`twitter`](Self::twitter) with ticks that begin
-    /// with a random sequence from 0 to 99.
+    /// Meituan's Leaf, in its snowflake mode: [`twitter`](Self::twitter) with a random initial
+    /// sequence from 0 to 99.
     ///
     /// ```
     /// # use randflake::Layout;
@@ -88,8 +88,8 @@ impl Layout {
         Self::family("leaf", 1_288_834_974_657, Sequence::Random(100))
     }
 
-    /// The default of Baidu's `UidGenerator`. It **ended at 2024-11-20T13:24:16Z**: good for
-    /// reading, and a generator over it is refused.
+    /// The default of Baidu's `UidGenerator`. It **ended at 2024-11-20T13:24:16Z**: use it only to read
+    /// ids. A generator of it is refused.
     ///
     /// ```
     /// # use randflake::{ErrorKind, Layout, Snowflake};
@@ -142,8 +142,8 @@ impl Layout {
     }
 
     /// Simpleflake: time and randomness, no node ids. **Its ids are unique within one process
-    /// only**: two processes repeat each other's ids by chance. Within the process nothing is left
-    /// to chance: a tick begins with a random sequence and counts on.
+    /// only**: two processes repeat each other's ids by chance. Within the process they are
+    /// certain to be unique: a tick begins with a random sequence and counts up.
     ///
     /// ```
     /// # use randflake::Layout;
@@ -151,7 +151,7 @@ impl Layout {
     /// ```
     #[must_use]
     pub const fn simpleflake() -> Self {
-        // As many starts as leave 2^21 ids a tick, which is what the state word has room for.
+        // As many starts as leave 2^21 ids a tick, which is what fits into the packed state.
         let starts = (1 << 23) - (1 << 21) + 1;
         let fields = [(Field::Time, 41), (Field::Sequence, 23)];
         Self::placed("simpleflake", &fields, 1, 946_702_800_000, Sequence::Random(starts))
@@ -177,7 +177,7 @@ impl FromStr for Layout {
     ///
     /// # Errors
     ///
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument): there is none of this name.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument): no preset has this name.
     fn from_str(name: &str) -> Result<Self> {
         Self::PRESETS.iter().find(|preset| preset.name == name).copied().ok_or_else(|| {
             let names: Vec<_> = Self::PRESETS.iter().map(|preset| preset.name).collect();

@@ -1,4 +1,4 @@
-//! How a tick, a node id and a sequence become a raw id, and which slots a tick has.
+//! Packs a tick, a node id and a sequence into a raw id, and numbers the slots of a tick.
 
 use super::{Layout, Sequence};
 
@@ -9,13 +9,13 @@ impl Layout {
         self.time.put(stamp) | self.node.put(node_id as u64) | self.sequence.put(sequence)
     }
 
-    /// What the next sequence adds to a raw id.
+    /// Returns what the next sequence adds to a raw id.
     #[inline]
     pub(crate) const fn sequence_step(&self) -> u64 {
         self.sequence.put(1)
     }
 
-    /// Takes a raw id apart into tick, node id and sequence.
+    /// Unpacks a raw id into tick, node id and sequence.
     #[inline]
     #[allow(clippy::cast_possible_truncation, reason = "at most 32 bits each")]
     pub(crate) const fn unpack_fields(&self, raw: u64) -> (u64, u32, u32) {
@@ -27,8 +27,8 @@ impl Layout {
         nodes.len() as u64 * self.ids_per_node()
     }
 
-    /// Returns the index of a slot's node in the list of nodes, and the how manieth id of that
-    /// node it is in its tick.
+    /// Returns the index of a slot's node in the list of nodes, and the zero-based index of the slot
+    /// within that node and tick.
     #[inline]
     #[allow(clippy::cast_possible_truncation, reason = "far below the size of memory")]
     pub(crate) const fn node_and_count(&self, slot: u64) -> (usize, u64) {
@@ -37,14 +37,14 @@ impl Layout {
                 let per_node = self.ids_per_node();
                 ((slot / per_node) as usize, slot % per_node)
             }
-            // As many as there are sequences: a division takes its time.
+            // A power of two: a shift is faster than a division.
             Sequence::Zero | Sequence::Continuing => {
                 ((slot >> self.sequence.bits) as usize, slot & self.sequence.max())
             }
         }
     }
 
-    /// Returns the slot at which a tick begins, after one of `slots` that ended before the slot
+    /// Returns the first slot of a tick, if the tick before had `slots` of them and used those before
     /// `next`.
     #[inline]
     pub(crate) const fn first_slot(&self, next: u64, slots: u64) -> u64 {
@@ -54,7 +54,7 @@ impl Layout {
         }
     }
 
-    /// Returns the sequence at which each node begins a tick.
+    /// Returns the initial sequence of each node in a tick.
     #[inline]
     pub(crate) const fn first_sequence(&self, stamp: u64, seed: u64) -> u64 {
         match self.starts {

@@ -5,13 +5,13 @@ use crate::Lease;
 fn every_preset_is_what_custom_would_make() {
     for preset in Layout::PRESETS {
         assert_eq!(preset.checked().as_ref(), Ok(preset));
-        let mut places = [
+        let mut bit_fields = [
             (Field::Time, preset.time),
             (Field::Node, preset.node),
             (Field::Sequence, preset.sequence),
         ];
-        places.sort_by_key(|(_, place)| std::cmp::Reverse(place.shift));
-        let custom = Layout::custom(places.map(|(field, place)| (field, place.bits)))
+        bit_fields.sort_by_key(|(_, bit_field)| std::cmp::Reverse(bit_field.shift));
+        let custom = Layout::custom(bit_fields.map(|(field, bit_field)| (field, bit_field.bits)))
             .tick_ms(preset.tick_ms)
             .epoch_ms(preset.epoch_ms)
             .sequence(preset.starts)

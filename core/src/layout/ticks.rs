@@ -1,4 +1,4 @@
-//! Ticks, unix times and leases, turned into each other.
+//! Converts ticks, unix times and leases into each other.
 
 use std::{ops::Range, time::Duration};
 
@@ -22,7 +22,7 @@ impl Layout {
         let epoch_nanos = self.epoch_ms * NANOS_PER_MS.cast_signed();
         let tick_nanos = self.tick_nanos();
         let since = u64::try_from(unix_nanos.checked_sub(epoch_nanos)?).ok()?;
-        // Mostly the tick goes on, and nothing else here takes as long as a division.
+        // Usually the guess is right, and the division is slow.
         if let Some(begin) = guess.checked_mul(tick_nanos)
             && since.wrapping_sub(begin) < tick_nanos
         {
@@ -62,8 +62,8 @@ impl Layout {
         self.unix_ms_of(stamp).div_euclid(1000)
     }
 
-    /// Returns the ticks that lie in the seconds of a lease as a whole: what is cut in two by its
-    /// start or its end belongs to nobody.
+    /// Returns the ticks that lie in the seconds of a lease as a whole. A tick that its start or end
+    /// divides is never used.
     pub(crate) fn window_of(&self, lease: Lease) -> Result<Range<u64>> {
         let whole = self.whole_ticks_of(lease);
         match (u64::try_from(whole.start), u64::try_from(whole.end)) {
@@ -72,8 +72,8 @@ impl Layout {
         }
     }
 
-    /// Does as [`window_of`](Self::window_of), but leaves out what lies outside the lifetime: a
-    /// store that grants a lease does not know it.
+    /// Returns the same, without what lies outside the lifetime: a store that grants a lease does not
+    /// know the lifetime.
     pub(crate) fn window_within_lifetime(&self, lease: Lease) -> Result<Range<u64>> {
         let whole = self.whole_ticks_of(lease);
         let [start, end] = [whole.start, whole.end].map(|tick| tick.max(0).unsigned_abs());

@@ -1,4 +1,4 @@
-//! Many blocks at once, in the way that suits the machine.
+//! Many blocks at once, with the fastest instructions of this machine.
 
 use super::{Sparx, groups::Direction, portable};
 
@@ -85,7 +85,7 @@ mod tests {
             }
         }
 
-        /// Random numbers as ids: also those that no encryption above gave.
+        /// Random numbers as ids, not only results of an encryption.
         #[test]
         fn decrypts_like_one_at_a_time(key: [u8; 16], ids in vec(any::<i64>(), 0..=200)) {
             for extension in extensions() {

@@ -1,4 +1,4 @@
-//! How many blocks are shared out among vectors.
+//! How many blocks are divided among vectors.
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Direction {

@@ -1,4 +1,4 @@
-//! Stands in where there is no choice of vector instructions.
+//! Replaces `x86_64.rs` on other processors, which have no choice of vector instructions.
 
 use super::{groups::Direction, rounds::RoundKeys};
 

@@ -8,8 +8,8 @@ const BRANCHES: usize = 2;
 const STEPS: usize = 8;
 const ROUNDS: usize = 3;
 
-/// The key words of one branch in one step, two for each round. Each word stands in both halves
-/// of its `u32`: it fills a vector faster that way.
+/// The key words of one branch in one step, two for each round. Each word is in both halves of its
+/// `u32`, which fills a vector faster.
 pub(super) type Subkey = [[u32; 2]; ROUNDS];
 
 /// The expanded key. Zeroized when dropped.
@@ -77,8 +77,8 @@ pub(super) const fn inverse_round(x: u16, y: u16) -> (u16, u16) {
     (x.wrapping_sub(y).rotate_left(7), y)
 }
 
-/// [`inverse_round`] and the key addition, from `x` and `x ^ y` to `x`, `y` and `x ^ y`. Decrypting
-/// one block is waiting for one instruction after the other; this way it waits for four a round.
+/// [`inverse_round`] and the key addition, from `x` and `x ^ y` to `x`, `y` and `x ^ y`. Each
+/// instruction of a decryption waits for the one before it; this way there are four a round.
 pub(super) const fn inverse_keyed_round(x: u16, sum: u16, key: [u32; 2]) -> (u16, u16, u16) {
     let y = sum.rotate_right(2);
     let x = x.wrapping_sub(y).rotate_left(7);

@@ -2,7 +2,7 @@
 //!
 //! A vector holds the same word of as many blocks as it has 16-bit lanes, four vectors hold a
 //! group of blocks. Several groups, and both branches of each, go through the rounds together,
-//! because an instruction must wait for the one before it: that is what fills the processor.
+//! so that the processor has work while an instruction waits for the one before it.
 #![allow(unsafe_code, reason = "vector instructions, loads and stores")]
 
 use super::{
@@ -13,8 +13,8 @@ use super::{
 /// From so many values on, a padded group is faster than one block after the other.
 const WORTH: usize = 3;
 
-/// What the processor can do. A value must be made by [`Extension::detect`], or only where
-/// [`Extension::is_available`]: its instructions are used without looking again.
+/// The vector instructions of the processor. Make a value only by [`Extension::detect`], or if
+/// [`Extension::is_available`]: its instructions are used without another check.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Extension {
     Sse2,
@@ -34,7 +34,7 @@ impl Extension {
     pub(super) fn is_available(self) -> bool {
         match self {
             Self::Sse2 => is_x86_feature_detected!("sse2"),
-            // The benchmark leaves out what other machines do not have.
+            // The benchmark disables what other machines do not have.
             Self::Avx2 => !cfg!(randflake_no_avx2) && is_x86_feature_detected!("avx2"),
             Self::Avx512 => {
                 !cfg!(randflake_no_avx512)
@@ -187,8 +187,8 @@ macro_rules! cipher {
             or(shift_left::<8>(x), shift_right::<8>(x))
         }
 
-        /// Reads the values and gathers their words. In which lane a block travels does not
-        /// matter, as long as `store` brings it back.
+        /// Reads the values and gathers their words. The lane of a block does not matter, as long as
+        /// `store` reverses it.
         #[target_feature(enable = $features)]
         #[inline]
         fn load<const G: usize>(groups: &[Values; G]) -> [Words; G] {
