@@ -373,7 +373,7 @@ test('what the replica of a Redis has not confirmed does not count', async (t) =
       await release(flake)
       replica.signal('SIGSTOP')
       const lease = Randflake.leased(store, SECRET, HASTY)
-      await refused(lease, 'STORE_UNAVAILABLE', /0 have confirmed/)
+      await refused(lease, 'STORE_UNAVAILABLE', /0 of its replicas have confirmed/)
       replica.signal('SIGCONT')
       if (what !== 'redis') continue
       // It has no way to send two commands on one connection.

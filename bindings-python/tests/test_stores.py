@@ -449,7 +449,7 @@ def test_what_the_replica_of_a_redis_has_not_confirmed_does_not_count(tmp_path: 
                 error = raised(partial(Randflake.leased, store, SECRET, acquire_timeout=0))
                 replica.send(signal.SIGCONT)
                 assert error.code == "STORE_UNAVAILABLE"
-                assert "0 have confirmed" in str(error)
+                assert "0 of its replicas have confirmed" in str(error)
             error = raised(lambda: Randflake.leased(PlainRedis(client), SECRET))
             assert error.code == "WEAK_STORE"
             assert "WAIT" in str(error)

@@ -399,7 +399,7 @@ fn an_old_redis_master_grants_nothing_without_its_replica() {
     // The master writes on for as long as its replica may lag: longer than clocks may differ.
     thread::sleep(Duration::from_secs(3));
     let error = fails(is_outlived(&mut old, &mut promoted), ErrorKind::StoreUnavailable);
-    assert!(error.to_string().contains("0 have confirmed"), "{error}");
+    assert!(error.to_string().contains("0 of its replicas have confirmed"), "{error}");
     // A request that is repeated is answered by what was written; so is that.
     for _ in 0..2 {
         let again = acquire(&mut old, token, 1, now());
@@ -424,9 +424,9 @@ fn a_repeated_grant_of_redis_is_confirmed_anew() {
     let token = Token::random();
     for store in [&mut one, &mut other] {
         let error = fails(acquire(store, token, 1, now()), ErrorKind::StoreUnavailable);
-        assert!(error.to_string().contains("0 have confirmed"), "{error}");
+        assert!(error.to_string().contains("0 of its replicas have confirmed"), "{error}");
         let error = fails(renew(store, token, 0, now()), ErrorKind::StoreUnavailable);
-        assert!(error.to_string().contains("0 have confirmed"), "{error}");
+        assert!(error.to_string().contains("0 of its replicas have confirmed"), "{error}");
     }
     replica.signal("CONT");
     let lease = granted(&mut other, token, now());

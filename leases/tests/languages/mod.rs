@@ -207,7 +207,10 @@ fn redis_grants_what_its_replica_confirms() {
         replica.signal("STOP");
         let token = Token::random();
         let error = acquire(&mut *store, token, 1, now()).expect_err("nobody has confirmed it");
-        assert!(error.to_string().contains("0 have confirmed"), "{number}: {error}");
+        assert!(
+            error.to_string().contains("0 of its replicas have confirmed"),
+            "{number}: {error}"
+        );
         replica.signal("CONT");
         granted(&mut *store, token, now());
     }
