@@ -125,7 +125,7 @@ test-python: python ## the Python package
 test-node: node ## the Node package
 	cd bindings-node && node --test $$(find test -name '*.test.*js' | sort)
 
-test-stores: python node ## the laws of stores with a server, through the clients of Python and of Node
+test-stores: python node ## the conformance tests of stores with a server, through the clients of Python and of Node
 	cargo test --locked --all-features --test remote languages -- --ignored
 
 test-cross: python node ## ids made in each language, read in the others, and the command of all three

@@ -1,6 +1,6 @@
 'use strict'
 
-// Runs statements for the laws of stores, which are in Rust: leases/tests/languages.
+// Runs statements for the conformance tests of stores, which are in Rust: leases/tests/languages.
 //
 // Prints the port on which it listens, and ends with its standard input. Each connection is a
 // client, and sends one statement in a line.

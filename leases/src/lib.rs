@@ -10,10 +10,11 @@
 //! with `PostgreSQL`, Redis or etcd.
 
 mod clocks;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod fork;
 mod format;
 pub mod keeper;
-pub mod laws;
 mod leased;
 mod local;
 mod location;

@@ -13,7 +13,7 @@ use crate::{
 ///
 /// Each call is idempotent: an error leaves open whether the operation was done, and the same
 /// request may be sent again. An implementation follows the rules of
-/// [`MemoryStore`](crate::MemoryStore), and its tests run [`laws`](crate::laws) against it.
+/// [`MemoryStore`](crate::MemoryStore), and its tests run [`conformance`](crate::conformance) against it.
 pub trait LeaseStore: Send {
     /// Leases free node ids under a token that was never used before. Repeated with the same token,
     /// it returns what that token holds.

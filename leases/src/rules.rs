@@ -10,7 +10,7 @@
 //! | `fence`, which is also the quarantine of a new namespace | `fence.sql`, `check.sql`, `create_namespace.sql` | `session.lua`, `create.lua`; 12 s more after a promotion | calls it |
 //! | `repair`, `repair_floor`, `release_dead` | calls them; `shorten.sql` and `lower_floor.sql` write only if nothing has changed | calls them; `shorten.lua` and `lower_floor.lua` do the same | calls them |
 //!
-//! The conformance tests, [`laws`](crate::laws), compare them. Every store has to pass them: in
+//! The conformance tests, [`conformance`](crate::conformance), compare them. Every store has to pass them: in
 //! `tests/memory.rs`, `tests/sqlite.rs`, `tests/remote.rs`, and through the clients of other languages
 //! in `tests/languages`. To change a condition, change it in its whole row, and write a conformance
 //! test that fails where one was missed.

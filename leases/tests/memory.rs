@@ -1,11 +1,12 @@
-//! The store in memory obeys the laws.
+//! The store in memory passes the conformance tests.
 
 mod common;
 
 use common::Dial;
 use randflake::{ErrorKind, Secret, layout};
 use randflake_leases::{
-    Acquire, Acquired, Fence, LeaseStore, MemoryStore, Namespace, Note, Operation, Token, laws,
+    Acquire, Acquired, Fence, LeaseStore, MemoryStore, Namespace, Note, Operation, Token,
+    conformance,
 };
 
 struct Memory {
@@ -13,7 +14,7 @@ struct Memory {
     dial: Dial,
 }
 
-impl laws::Subject for Memory {
+impl conformance::Subject for Memory {
     fn client(&self, namespace: &Namespace) -> Box<dyn LeaseStore> {
         Box::new(self.store.namespace(namespace.clone()))
     }
@@ -35,8 +36,8 @@ fn memory(second: i64) -> Memory {
 }
 
 #[test]
-fn obeys_the_laws() {
-    laws::check_all(&memory(common::START));
+fn passes_the_conformance_tests() {
+    conformance::check_all(&memory(common::START));
 }
 
 fn ask(memory: &mut Memory, client_now: i64) -> randflake_leases::Result<Acquired> {

@@ -1,4 +1,4 @@
-//! The stores with a server obey the laws, against real servers.
+//! The stores with a server pass the conformance tests, against real servers.
 
 #![cfg(target_os = "linux")]
 
@@ -24,7 +24,7 @@ use randflake::{Clock, ErrorKind, Layout, SystemClock, layout};
 use randflake_leases::{
     Acquire, Acquired, Error, Fence, Fenced, InitMode, LeaseStore, Leased, Location, Namespace,
     NodeLease, Note, Operation, Release, Released, Renew, Renewed, Reply, Result, Token,
-    laws::{self, Subject as _},
+    conformance::{self, Subject as _},
     operator::{self, List, Listed, ReleaseDead, Repair, Shortened, Target},
     remote::{
         Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
@@ -138,7 +138,7 @@ impl Subject<'_> {
     }
 }
 
-impl laws::Subject for Subject<'_> {
+impl conformance::Subject for Subject<'_> {
     fn client(&self, namespace: &Namespace) -> Box<dyn LeaseStore> {
         let namespace = namespace.clone();
         match self {
@@ -174,15 +174,15 @@ impl laws::Subject for Subject<'_> {
     }
 }
 
-/// All laws at once: their time is the world's, and most of it they wait. Those of etcd one by one:
+/// All tests at once: they run in real time, and mostly wait. Those of etcd one by one:
 /// each sets the time of all.
 #[test]
-fn every_store_obeys_the_laws() {
+fn every_store_passes_the_conformance_tests() {
     on_each(|subject| match subject {
-        Subject::Etcd(..) => laws::check_all(subject),
+        Subject::Etcd(..) => conformance::check_all(subject),
         _ => thread::scope(|scope| {
-            for law in laws::ALL {
-                scope.spawn(|| law(subject));
+            for test in conformance::ALL {
+                scope.spawn(|| test(subject));
             }
         }),
     });

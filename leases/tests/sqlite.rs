@@ -1,4 +1,4 @@
-//! The store in a file obeys the laws, and says clearly what is wrong with the file.
+//! The store in a file passes the conformance tests, and its errors say what is wrong with the file.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
@@ -22,7 +22,8 @@ use std::{
 use common::{Dial, SECRET, START, Scratch, acquire, granted, namespace, release, renew, secret};
 use randflake::{Clock, Error as CoreError, SystemClock, layout};
 use randflake_leases::{
-    Acquired, Error, ErrorKind, InitMode, LeaseStore, Namespace, Renewed, SqliteStore, Token, laws,
+    Acquired, Error, ErrorKind, InitMode, LeaseStore, Namespace, Renewed, SqliteStore, Token,
+    conformance,
 };
 use rusqlite::Connection;
 
@@ -51,7 +52,7 @@ struct File {
     dial: Dial,
 }
 
-impl laws::Subject for File {
+impl conformance::Subject for File {
     fn client(&self, namespace: &Namespace) -> Box<dyn LeaseStore> {
         let store = SqliteStore::new(&self.path, namespace.clone()).expect("a path");
         Box::new(store.clock(self.dial.clock()))
@@ -67,9 +68,9 @@ impl laws::Subject for File {
 }
 
 #[test]
-fn obeys_the_laws() {
+fn passes_the_conformance_tests() {
     let scratch = Scratch::new();
-    laws::check_all(&File { path: scratch.path("ids.db"), dial: Dial::new(START) });
+    conformance::check_all(&File { path: scratch.path("ids.db"), dial: Dial::new(START) });
     is_sound(&scratch.path("ids.db"));
 }
 

@@ -1,4 +1,4 @@
-//! The stores with a server obey the laws through the clients of Python and Node.js, too. The
+//! The stores with a server pass the conformance tests through the clients of Python and Node.js, too. The
 //! packages' own code runs each statement, in a process of its own that a client here asks.
 
 use std::{
@@ -11,7 +11,7 @@ use std::{
 };
 
 use randflake_leases::{
-    Error, ErrorKind, LeaseStore, Namespace, Result, Token, laws,
+    Error, ErrorKind, LeaseStore, Namespace, Result, Token, conformance,
     remote::{Client, Protocol, RemoteStore, Response, Statement, Wait},
 };
 use serde_json::{Value, json};
@@ -131,7 +131,7 @@ struct Subject<'a> {
     dial: Option<Dial>,
 }
 
-impl laws::Subject for Subject<'_> {
+impl conformance::Subject for Subject<'_> {
     fn client(&self, namespace: &Namespace) -> Box<dyn LeaseStore> {
         let (client, protocol) = (self.host.client(), (self.protocol)(namespace.clone()));
         match &self.dial {
@@ -156,16 +156,16 @@ impl laws::Subject for Subject<'_> {
     }
 }
 
-/// All hosts at once and, where time is the world's, all laws: most of it they wait.
+/// All hosts at once and, where they run in real time, all tests: they mostly wait.
 fn check_all(hosts: &[Host], protocol: fn(Namespace) -> Protocol, dial: Option<&Dial>) {
     thread::scope(|scope| {
         for host in hosts {
             let subject = move || Subject { host, protocol, dial: dial.cloned() };
             if dial.is_some() {
-                scope.spawn(move || laws::check_all(&subject()));
+                scope.spawn(move || conformance::check_all(&subject()));
             } else {
-                for law in laws::ALL {
-                    scope.spawn(move || law(&subject()));
+                for test in conformance::ALL {
+                    scope.spawn(move || test(&subject()));
                 }
             }
         }
@@ -174,7 +174,7 @@ fn check_all(hosts: &[Host], protocol: fn(Namespace) -> Protocol, dial: Option<&
 
 #[test]
 #[ignore = "needs both packages: make test-stores"]
-fn postgres_obeys_the_laws() {
+fn postgres_passes_the_conformance_tests() {
     let Some(server) = Server::postgres(&["-c", "max_connections=300"]) else { return };
     let python = ["psycopg", "psycopg_pool", "pg8000"].map(|client| Host::python(client, &server));
     let node = ["pg", "postgres"].map(|client| Host::node(client, &server));
@@ -184,7 +184,7 @@ fn postgres_obeys_the_laws() {
 
 #[test]
 #[ignore = "needs both packages: make test-stores"]
-fn redis_obeys_the_laws() {
+fn redis_passes_the_conformance_tests() {
     let Some(server) = Server::redis(&["--appendonly", "yes"]) else { return };
     let python = ["url", "redis"].map(|client| Host::python(client, &server));
     let node = ["ioredis", "redis"].map(|client| Host::node(client, &server));
@@ -218,7 +218,7 @@ fn redis_grants_what_its_replica_confirms() {
 
 #[test]
 #[ignore = "needs both packages: make test-stores"]
-fn etcd_obeys_the_laws() {
+fn etcd_passes_the_conformance_tests() {
     let Some(server) = Server::etcd() else { return };
     for host in [Host::python("url", &server), Host::node("etcd", &server)] {
         check_all(&[host], Protocol::etcd, Some(&Dial::new(START)));

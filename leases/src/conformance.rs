@@ -1,15 +1,16 @@
-//! The laws that every [store](LeaseStore) obeys, as tests for whoever writes one.
+//! Conformance tests that every [store](LeaseStore) must pass, for authors of stores. Needs the cargo
+//! feature `conformance`.
 //!
 //! ```
 //! use std::sync::{Arc, atomic::{AtomicI64, Ordering}};
-//! use randflake_leases::{LeaseStore, MemoryStore, Namespace, laws};
+//! use randflake_leases::{LeaseStore, MemoryStore, Namespace, conformance};
 //!
 //! struct Memory {
 //!     store: MemoryStore,
 //!     second: Arc<AtomicI64>,
 //! }
 //!
-//! impl laws::Subject for Memory {
+//! impl conformance::Subject for Memory {
 //!     fn client(&self, namespace: &Namespace) -> Box<dyn LeaseStore> {
 //!         Box::new(self.store.namespace(namespace.clone()))
 //!     }
@@ -25,12 +26,12 @@
 //! let second = Arc::new(AtomicI64::new(1_763_640_000));
 //! let clock = Arc::clone(&second);
 //! let store = MemoryStore::with_clock(namespace, move || clock.load(Ordering::Relaxed) * 1_000_000_000);
-//! laws::check_all(&Memory { store, second });
+//! conformance::check_all(&Memory { store, second });
 //! # Ok::<(), randflake_leases::Error>(())
 //! ```
 //!
-//! The functions panic where the store breaks the law. They make namespaces of their own, with
-//! random names, and leave them behind.
+//! A test panics if the store does not conform. The tests create namespaces of their own, with random
+//! names, and do not remove them.
 #![allow(clippy::missing_panics_doc, reason = "the page says it for all of them")]
 
 use std::{collections::BTreeSet, thread};
@@ -46,52 +47,52 @@ use crate::{
 
 /// A store under test.
 pub trait Subject: Sync {
-    /// Returns a new client of the store, whose namespace is not there yet.
+    /// Returns a new client of the store, whose namespace does not exist yet.
     fn client(&self, namespace: &Namespace) -> Box<dyn LeaseStore>;
 
     /// Returns the unix second on the store's clock.
     fn now(&self) -> i64;
 
-    /// Lets this many seconds pass on the store's clock: by setting it, or by sleeping.
+    /// Lets so many seconds pass on the store's clock, by setting it or by sleeping.
     fn pass(&self, seconds: u32);
 }
 
-/// Checks every law.
+/// Runs every test.
 pub fn check_all(subject: &dyn Subject) {
-    for law in ALL {
-        law(subject);
+    for test in ALL {
+        test(subject);
     }
 }
 
-/// Every law, in the order of this page.
+/// Every test, in the order of this page.
 pub const ALL: &[fn(&dyn Subject)] = &[
     grants_what_was_asked_for,
     intervals_are_disjoint_under_contention,
-    a_repeated_request_is_answered_alike,
+    a_repeated_request_has_the_same_answer,
     renewal_raises_the_end_for_the_token_alone,
     a_late_renewal_counts_until_another_took_the_node,
-    renewal_tells_which_nodes_are_lost,
-    release_cuts_no_stamped_second,
-    a_fence_keeps_everybody_out,
-    exhaustion_says_until_when,
+    a_renewal_reports_lost_nodes,
+    a_release_keeps_every_stamped_second,
+    a_fence_refuses_new_leases,
+    exhaustion_reports_the_next_free_time,
     grants_what_is_left,
-    a_client_with_another_time_is_refused,
+    a_client_with_a_wrong_clock_is_refused,
     a_second_secret_is_refused,
-    namespaces_do_not_meet,
-    the_first_limits_count,
-    nonsense_is_refused,
+    namespaces_are_independent,
+    the_saved_limits_apply,
+    invalid_requests_are_refused,
     replies_are_bound_to_their_requests,
     an_operator_sees_every_node_id,
-    a_dead_holder_has_stamped_nothing_after_the_cut,
-    only_what_a_wrong_clock_set_is_repaired,
+    a_dead_holder_has_stamped_nothing_after_its_shortened_lease,
+    only_an_implausible_end_is_repaired,
 ];
 
 /// Largest skew, in seconds, of the namespaces here.
 const SKEW: u32 = 1;
 /// Lease, in seconds: as short as the skew allows, for stores whose time cannot be set.
 const TTL: u32 = 6;
-/// What holders say of themselves.
-const NOTE: &str = "law-abiding:1";
+/// The note of the holders here.
+const NOTE: &str = "conformance:1";
 
 /// A holder of leases, which checks every reply it gets.
 struct Client<'a> {
@@ -100,7 +101,7 @@ struct Client<'a> {
 }
 
 fn namespace(max_node_id: u32) -> Namespace {
-    let name = format!("law {:?}", Token::random());
+    let name = format!("conformance {:?}", Token::random());
     Namespace::new(name, &Secret::random())
         .and_then(|namespace| namespace.max_skew(SKEW))
         .and_then(|namespace| namespace.max_node_id(max_node_id))
@@ -252,7 +253,7 @@ pub fn intervals_are_disjoint_under_contention(subject: &dyn Subject) {
     // What somebody may have stamped, node id by node id.
     let mut stamped: Vec<NodeLease> = thread::scope(|scope| {
         let clients = [(); CLIENTS].map(|()| scope.spawn(client));
-        let stamped = clients.map(|client| client.join().expect("the law holds for this client"));
+        let stamped = clients.map(|client| client.join().expect("the client conforms"));
         stamped.into_iter().flatten().collect()
     });
     stamped.retain(|lease| lease.start < lease.end_exclusive);
@@ -299,7 +300,7 @@ fn a_life(client: &mut Client<'_>) -> Vec<NodeLease> {
 
 /// A request that comes twice is answered as if it had come once; one that comes after the lease
 /// was given back takes nothing from anybody.
-pub fn a_repeated_request_is_answered_alike(subject: &dyn Subject) {
+pub fn a_repeated_request_has_the_same_answer(subject: &dyn Subject) {
     let mut client = Client::new(subject, layout::MAX_NODE_ID);
     for want in [1, 3] {
         let request = client.request(want);
@@ -370,7 +371,7 @@ pub fn a_late_renewal_counts_until_another_took_the_node(subject: &dyn Subject) 
 
 /// Of several node ids those are renewed that still belong to the token, and only those that the
 /// request names.
-pub fn renewal_tells_which_nodes_are_lost(subject: &dyn Subject) {
+pub fn a_renewal_reports_lost_nodes(subject: &dyn Subject) {
     let mut client = Client::new(subject, layout::MAX_NODE_ID);
     let (token, leases) = client.granted(3);
     assert_eq!(client.give_back(token, &leases[1..2], leases[1].start), 1);
@@ -387,7 +388,7 @@ pub fn renewal_tells_which_nodes_are_lost(subject: &dyn Subject) {
 /// A release frees the node id at once, from the first second that was not stamped, which lies
 /// within the lease whatever the request says; it does nothing to a lease that has gone to
 /// somebody else.
-pub fn release_cuts_no_stamped_second(subject: &dyn Subject) {
+pub fn a_release_keeps_every_stamped_second(subject: &dyn Subject) {
     let mut client = Client::new(subject, 0);
     let (mut token, mut leases) = client.granted(1);
     for (used_until, what) in [(1, "inside"), (-1000, "before"), (1000, "after")] {
@@ -417,7 +418,7 @@ pub fn release_cuts_no_stamped_second(subject: &dyn Subject) {
 
 /// After a fence nothing is granted until every lease that may have been forgotten is over; leases
 /// that clearly run are renewed, others are not.
-pub fn a_fence_keeps_everybody_out(subject: &dyn Subject) {
+pub fn a_fence_refuses_new_leases(subject: &dyn Subject) {
     let namespace = namespace(9).max_ttl(TTL).expect("six times the skew");
     let mut client = Client::of(subject, &namespace);
     let (over, over_leases) = client.granted(1);
@@ -450,7 +451,7 @@ pub fn a_fence_keeps_everybody_out(subject: &dyn Subject) {
 }
 
 /// With every node id taken nothing is granted, and the answer says until when.
-pub fn exhaustion_says_until_when(subject: &dyn Subject) {
+pub fn exhaustion_reports_the_next_free_time(subject: &dyn Subject) {
     let namespace = namespace(3);
     let mut clients = [(); 4].map(|()| Client::of(subject, &namespace));
     let mut leases = Vec::new();
@@ -502,7 +503,7 @@ pub fn grants_what_is_left(subject: &dyn Subject) {
 
 /// A client whose clock differs by more than the largest skew gets nothing, and learns the time;
 /// one within it does.
-pub fn a_client_with_another_time_is_refused(subject: &dyn Subject) {
+pub fn a_client_with_a_wrong_clock_is_refused(subject: &dyn Subject) {
     let mut client = Client::new(subject, layout::MAX_NODE_ID);
     let (token, leases) = client.granted(1);
     for off in [i64::from(SKEW) + 2, 3600, -i64::from(SKEW) - 2, -3600, i64::MIN / 2, i64::MAX / 2]
@@ -566,7 +567,7 @@ pub fn a_second_secret_is_refused(subject: &dyn Subject) {
 }
 
 /// The node ids of two namespaces have nothing to do with each other.
-pub fn namespaces_do_not_meet(subject: &dyn Subject) {
+pub fn namespaces_are_independent(subject: &dyn Subject) {
     let mut one = Client::new(subject, 0);
     let mut other = Client::new(subject, 0);
     let (token, leases) = one.granted(1);
@@ -587,7 +588,7 @@ pub fn namespaces_do_not_meet(subject: &dyn Subject) {
 
 /// No lease is longer than the namespace allows since it was made, whatever a later client has in
 /// mind.
-pub fn the_first_limits_count(subject: &dyn Subject) {
+pub fn the_saved_limits_apply(subject: &dyn Subject) {
     let short = namespace(9).max_ttl(TTL).expect("six times the skew");
     Client::of(subject, &short).granted(1);
     let long = short.max_ttl(600).expect("in range");
@@ -607,7 +608,7 @@ pub fn the_first_limits_count(subject: &dyn Subject) {
 }
 
 /// Requests that no store can grant are errors that name the bound.
-pub fn nonsense_is_refused(subject: &dyn Subject) {
+pub fn invalid_requests_are_refused(subject: &dyn Subject) {
     let mut client = Client::new(subject, layout::MAX_NODE_ID);
     let good = client.request(1);
     for (want, ttl, bound) in [
@@ -705,7 +706,7 @@ pub fn an_operator_sees_every_node_id(subject: &dyn Subject) {
 /// Of a holder that is dead, the end is cut to the first second that it cannot have stamped, and
 /// never raised; then others may have the node id, from there on. What came late from the dead one
 /// does nothing.
-pub fn a_dead_holder_has_stamped_nothing_after_the_cut(subject: &dyn Subject) {
+pub fn a_dead_holder_has_stamped_nothing_after_its_shortened_lease(subject: &dyn Subject) {
     const LONG: u32 = 2 * TTL;
     // The clock of the holder was ahead by the skew, and its stamps by a third of its window.
     const LATEST: u32 = SKEW + (LONG + SKEW) / 3;
@@ -756,7 +757,7 @@ pub fn a_dead_holder_has_stamped_nothing_after_the_cut(subject: &dyn Subject) {
 }
 
 /// An end and a floor that a right clock can have set are left as they are.
-pub fn only_what_a_wrong_clock_set_is_repaired(subject: &dyn Subject) {
+pub fn only_an_implausible_end_is_repaired(subject: &dyn Subject) {
     let mut client = Client::new(subject, 9);
     let (token, leases) = client.granted(1);
     let node_id = leases[0].node_id;
