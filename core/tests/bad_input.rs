@@ -90,10 +90,10 @@ fn leases() {
         assert_eq!(kind(result), Err(ErrorKind::InvalidLease), "{end_exclusive}");
         assert_eq!(leased.lease(), Some(lease));
     }
-    let by_hand = builder().node_id(1).clock(|| NOON * NANOS).build().expect("valid");
-    assert_eq!(kind(by_hand.extend_lease(NOON + 5)), Err(ErrorKind::InvalidLease));
+    let manual = builder().node_id(1).clock(|| NOON * NANOS).build().expect("valid");
+    assert_eq!(kind(manual.extend_lease(NOON + 5)), Err(ErrorKind::InvalidLease));
     // Only a granted lease can be replaced.
-    for result in [leased.replace_lease(&[2], lease), by_hand.replace_lease(&[2], lease)] {
+    for result in [leased.replace_lease(&[2], lease), manual.replace_lease(&[2], lease)] {
         assert_eq!(kind(result), Err(ErrorKind::InvalidLease));
     }
 }
@@ -106,7 +106,7 @@ fn texts() {
         assert_eq!(error.kind(), ErrorKind::InvalidId, "{text:?}");
         assert!(error.to_string().len() < 300, "{error}");
     }
-    // Whoever passes a number as text learns what to do.
+    // The error for a number passed as text says what to do.
     for decimal in ["4594531474933654033", "-4594531474933654033"] {
         let error = decimal.parse::<Id>().expect_err("refused").to_string();
         assert!(error.contains("number"), "{error}");
@@ -123,7 +123,7 @@ fn columns_of_different_lengths() {
 }
 
 #[test]
-fn clocks_that_show_nonsense() {
+fn clocks_with_implausible_times() {
     for (nanos, expected) in [
         (i64::MIN, ErrorKind::ClockBeforeEpoch),
         (-1, ErrorKind::ClockBeforeEpoch),
@@ -201,7 +201,7 @@ fn a_source_belongs_to_the_last_clone() {
     assert!(clone.into_source::<io::Error>().is_ok());
 }
 
-/// A clock whose sleeps say that they took no time, or for ever.
+/// A clock whose sleeps report that they took no time, or an endless one.
 #[test]
 fn clocks_that_sleep_oddly() {
     struct Odd(Duration);
@@ -239,7 +239,7 @@ fn secrets() {
 
 #[test]
 fn secrets_are_never_shown() {
-    // Nearly secrets: whoever mistypes one must not find it in a log.
+    // Almost secrets: a mistyped one must not get into a log.
     let typos = [
         &SECRET[1..],
         &format!("{SECRET}0"),

@@ -1,5 +1,5 @@
-//! Forked children: they may read ids and make generators of their own, but never go on with what
-//! the parent has. This process has a single thread until the last check.
+//! Forked children: they may read ids and make new generators, but never use what the parent has.
+//! This process has a single thread until the last check.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {}
@@ -18,12 +18,12 @@ fn main() {
         linux::children_have_no_snowflakes_of_their_parent(fork);
         linux::grandchildren_have_nothing_of_either(fork);
         linux::children_begin_after_the_second_of_the_fork(fork);
-        linux::siblings_begin_their_ticks_elsewhere(fork);
+        linux::siblings_have_other_initial_sequences(fork);
         linux::children_lease_no_node_of_their_parent(fork);
-        linux::children_go_on_with_leases_of_their_own(fork);
+        linux::children_continue_with_their_own_leases(fork);
         linux::a_fork_inside_a_call_hands_its_ids_to_one_process(fork);
     }
-    linux::what_an_earlier_fork_handler_makes_goes_on();
+    linux::a_generator_of_an_earlier_fork_handler_works();
     linux::a_fork_among_threads_leaves_no_lock_behind();
 }
 
@@ -74,7 +74,7 @@ mod linux {
             assert!(matches!(replaced, Err(ErrorKind::Forked | ErrorKind::InvalidLease)));
         }
         assert_eq!(flake.close(), None);
-        // Snapshot goes on.
+        // Reading ids still works.
         assert_eq!(flake.inspect(known), parts);
         assert_eq!(flake.encrypt(flake.decrypt(known)), known);
     }
@@ -83,21 +83,21 @@ mod linux {
         let secret = Secret::random();
         let now = SystemClock.now().expect("a time");
         let lease = Lease::new(now / 1_000_000_000, now / 1_000_000_000 + 100).expect("a lease");
-        let by_hand = builder(&secret).node_ids([1, 2]).build().expect("free nodes");
+        let manual = builder(&secret).node_ids([1, 2]).build().expect("free nodes");
         let leased = builder(&secret).node_id(3).lease(lease).build().expect("a free node");
         let granted = builder(&secret).node_id(4).granted_lease(lease).build().expect("valid");
         let injected = builder(&secret).node_id(5).clock(move || now).build().expect("valid");
-        // Some ids, so that there is something a child could go on with.
+        // Some ids, so that a child could continue with what is buffered.
         let known = [
-            by_hand.generate().expect("an id"),
+            manual.generate().expect("an id"),
             leased.generate().expect("an id"),
             granted.generate().expect("an id"),
             injected.generate().expect("an id"),
         ];
 
         in_child(fork, || {
-            // Before anything else is asked.
-            assert_forked(&by_hand, known[0]);
+            // Before anything else is called.
+            assert_forked(&manual, known[0]);
             assert_forked(&leased, known[1]);
             assert_forked(&granted, known[2]);
             assert_forked(&injected, known[3]);
@@ -108,17 +108,17 @@ mod linux {
             let other = builder(&secret).node_id(8).build().expect("a free node");
             let id = other.generate().expect("an id");
             assert_eq!(other.inspect(id).node_id, 8);
-            assert_forked(&by_hand, known[0]);
+            assert_forked(&manual, known[0]);
         });
         in_child(fork, || {
             // Making the same one is the first thing this child does.
             let again = builder(&secret).node_ids([1, 2]).build();
             assert_eq!(kind(again), Err(ErrorKind::Forked));
-            assert_forked(&by_hand, known[0]);
+            assert_forked(&manual, known[0]);
         });
 
-        // The parent goes on, in the same second and the same term.
-        for (flake, known) in [(&by_hand, known[0]), (&leased, known[1]), (&granted, known[2])] {
+        // The parent continues, in the same second and the same Term.
+        for (flake, known) in [(&manual, known[0]), (&leased, known[1]), (&granted, known[2])] {
             let next = flake.generate().expect("the parent has lost nothing");
             assert!(flake.decrypt(next) > flake.decrypt(known));
         }
@@ -148,7 +148,7 @@ mod linux {
             }
             let again = Snowflake::new(5, Layout::sonyflake());
             assert_eq!(kind(again), Err(ErrorKind::Forked));
-            // Without node ids there is nothing that a child could do otherwise.
+            // Without node ids a child cannot choose another one.
             let again = Snowflake::builder(Layout::simpleflake()).build().expect_err("refused");
             assert_eq!(again.kind(), ErrorKind::Forked);
             assert!(again.to_string().contains("no node ids"), "{again}");
@@ -184,7 +184,7 @@ mod linux {
             assert_forked(&grandparents, known);
             parents.generate().expect("the child has lost nothing to its own child");
         });
-        // A child that makes no generator is no gap in the line.
+        // It works across a child that makes no generator.
         in_child(fork, || {
             in_child(fork, || {
                 let again = builder(&secret).node_id(1).build();
@@ -195,7 +195,6 @@ mod linux {
         grandparents.generate().expect("the grandparent has lost nothing");
     }
 
-    /// The fork is the beginning of the child's life.
     pub(crate) fn children_begin_after_the_second_of_the_fork(fork: Fork) {
         let secret = Secret::random();
         let forked_in = SystemClock.now().expect("a time") / 1_000_000_000;
@@ -206,8 +205,8 @@ mod linux {
         });
     }
 
-    /// Where there are no node ids, random starts are all that keeps processes apart.
-    pub(crate) fn siblings_begin_their_ticks_elsewhere(fork: Fork) {
+    /// Without node ids, only random starts distinguish two processes.
+    pub(crate) fn siblings_have_other_initial_sequences(fork: Fork) {
         Snowflake::new(9, Layout::twitter()).expect("a free node, or this one");
         let first_id = || {
             let flake = Snowflake::builder(Layout::simpleflake()).clock(|| 1_763_640_000 * NANOS);
@@ -223,11 +222,11 @@ mod linux {
             from_child.read_exact(&mut id).expect("an id");
             u64::from_ne_bytes(id)
         });
-        assert_eq!(first_id(), parents, "generators that share a word agree");
+        assert_eq!(first_id(), parents, "generators that share a state agree");
         assert!(!siblings.contains(&parents) && siblings[0] != siblings[1], "{siblings:?}");
     }
 
-    /// The parent goes on with what it has by hand.
+    /// The parent keeps its manual node ids.
     pub(crate) fn children_lease_no_node_of_their_parent(fork: Fork) {
         let secret = Secret::random();
         let now = SystemClock.now().expect("a time") / NANOS;
@@ -240,7 +239,7 @@ mod linux {
             assert_eq!(kind(granted.begin_in_child(&[2], lease)), Err(ErrorKind::NodeInUse));
             let new = builder(&secret).node_ids([2, 3]).granted_lease(lease).build();
             assert_eq!(kind(new), Err(ErrorKind::NodeInUse));
-            // Leased by the parent, it is nobody's to give.
+            // The parent leases it, so it cannot be assigned manually.
             assert_eq!(kind(builder(&secret).node_id(1).build()), Err(ErrorKind::Forked));
             assert_eq!(kind(builder(&secret).node_id(3).build()), Err(ErrorKind::NodeInUse));
             granted.begin_in_child(&[3], lease).expect("a child");
@@ -249,19 +248,19 @@ mod linux {
         builder(&secret).node_id(3).build().expect("the child's lease is not the parent's");
     }
 
-    pub(crate) fn children_go_on_with_leases_of_their_own(fork: Fork) {
+    pub(crate) fn children_continue_with_their_own_leases(fork: Fork) {
         let secret = Secret::random();
         let now = SystemClock.now().expect("a time") / 1_000_000_000;
         let lease = Lease::new(now, now + 100).expect("a lease");
         let flake = builder(&secret).node_id(1).granted_lease(lease).build().expect("valid");
-        let by_hand = builder(&secret).node_id(2).build().expect("a free node");
+        let manual = builder(&secret).node_id(2).build().expect("a free node");
         let known = flake.generate().expect("an id");
         let not_forked = flake.begin_in_child(&[3], lease);
         assert_eq!(kind(not_forked), Err(ErrorKind::InvalidLease));
         in_child(fork, || {
             assert_forked(&flake, known);
             assert_eq!(kind(flake.begin_in_child(&[], lease)), Err(ErrorKind::InvalidNode));
-            assert_eq!(kind(by_hand.begin_in_child(&[3], lease)), Err(ErrorKind::InvalidLease));
+            assert_eq!(kind(manual.begin_in_child(&[3], lease)), Err(ErrorKind::InvalidLease));
             flake.begin_in_child(&[3, 4], lease).expect("a child");
             assert_eq!(kind(flake.begin_in_child(&[5], lease)), Err(ErrorKind::InvalidLease));
             let mut ids = [Id::default(); 1000];
@@ -286,7 +285,7 @@ mod linux {
         });
     }
 
-    /// A clock that forks stands for a signal handler that does so between two instructions.
+    /// A clock that forks stands for a signal handler that forks between two instructions.
     pub(crate) fn a_fork_inside_a_call_hands_its_ids_to_one_process(fork: Fork) {
         let now = SystemClock.now().expect("a time");
         let child = AtomicI32::new(-1);
@@ -310,7 +309,7 @@ mod linux {
     }
 
     /// Handlers that other libraries registered before this one run before its own.
-    pub(crate) fn what_an_earlier_fork_handler_makes_goes_on() {
+    pub(crate) fn a_generator_of_an_earlier_fork_handler_works() {
         // A new process image, in which nothing of this library has been used yet.
         let this = std::env::current_exe().expect("a path");
         let status = Command::new(this).env(EARLIER_HANDLER, "1").status().expect("a process");
@@ -321,7 +320,7 @@ mod linux {
     const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
     static MADE: OnceLock<Randflake> = OnceLock::new();
 
-    /// Does the above if this process was started for it.
+    /// Runs the above if this process was started for it.
     pub(crate) fn earlier_handler() -> bool {
         extern "C" fn handler() {
             let flake = builder(&SECRET.parse().expect("hex")).node_id(2).build();

@@ -1,7 +1,7 @@
-//! A signal handler that forks while a generator is being made: the generator is the parent's, or
-//! the fork came before all of it, but never do both processes have it.
+//! A signal handler that forks while a generator is being made. The generator belongs to the parent,
+//! or the fork came first; both processes never have it.
 //!
-//! An allocator that forks stands for the handler: at each allocation of the making, one after the
+//! An allocator that forks stands for the handler: at each allocation of the build, one after the
 //! other. This process has a single thread.
 
 #[cfg(not(target_os = "linux"))]
@@ -63,7 +63,7 @@ mod linux {
     pub(crate) fn a_generator_that_is_being_made_is_the_parents() {
         let now = SystemClock.now().expect("a time") / 1_000_000_000;
         let lease = Lease::new(now, now + 100).expect("a lease");
-        let by_hand = |builder: Builder| builder.restart_safe(false).build();
+        let manual = |builder: Builder| builder.restart_safe(false).build();
         let with_lease = |builder: Builder| builder.lease(lease).build();
         let granted = |builder: Builder| builder.granted_lease(lease).build();
         let replaced = |builder: Builder| {
@@ -72,9 +72,9 @@ mod linux {
             Ok(flake)
         };
         for build in
-            [&by_hand as &dyn Fn(Builder) -> Result<Randflake>, &with_lease, &granted, &replaced]
+            [&manual as &dyn Fn(Builder) -> Result<Randflake>, &with_lease, &granted, &replaced]
         {
-            // The first makes what all have.
+            // The first round makes the statics.
             for repeated in [false, true] {
                 let secret = Secret::random();
                 let builder = || Randflake::builder(&secret).node_id(1);
@@ -94,7 +94,7 @@ mod linux {
         }
     }
 
-    /// Forks in the middle of `work`, of which the parent must have the success.
+    /// Forks in the middle of `work`, which must succeed in the parent.
     fn fork_at(allocation: u32, work: impl FnOnce() -> Result<()>) {
         CHILD.store(-1, Ordering::Relaxed);
         FORK_AT.store(allocation, Ordering::Relaxed);

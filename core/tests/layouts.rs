@@ -1,5 +1,5 @@
-//! Layouts, and generators over them: the published ids, the bounds, and the invariants over
-//! random layouts and scripted clocks.
+//! Layouts and their generators: published ids, bounds, and the invariants with random layouts and
+//! scripted clocks.
 
 mod common;
 
@@ -127,7 +127,7 @@ fn cloaks_hide_and_reveal() {
         assert_eq!(cloak.hide(number), hidden, "{case}");
         assert_eq!(cloak.reveal(hidden), number, "{case}");
         assert_eq!(hidden.to_string(), text(case, "text"), "{case}");
-        // As many as every way to encrypt has for a group, and some more.
+        // More than the largest group of every vector instruction.
         let mut many = vec![number.cast_signed(); 77];
         cloak.hide_in_place(&mut many);
         assert_eq!(many, vec![i64::from(hidden); 77], "{case}");
@@ -160,7 +160,7 @@ fn published_boundary_flakes_read_and_convert() {
 }
 
 #[test]
-fn nonsense_is_refused_with_its_bound() {
+fn invalid_arguments_are_refused_with_their_bound() {
     use Field::{Node, Sequence as Count, Time};
     let build = |fields: &[(Field, u32)]| Layout::custom(fields.iter().copied());
     let plain = || build(&[(Time, 41), (Node, 10), (Count, 12)]);
@@ -208,7 +208,7 @@ fn nonsense_is_refused_with_its_bound() {
     assert_eq!(kind(twitter.inspect(1 << 63)), Err(ErrorKind::InvalidId));
     assert_eq!(twitter.inspect(u64::MAX >> 1).expect("all bits").unix_ms, end - 1);
 
-    // Ids that are not in the order of time have no ranges of it.
+    // Ids that are not in the order of time have no range for a time.
     let upside_down = build(&[(Node, 10), (Time, 41), (Count, 12)]).build().expect("valid");
     let error = upside_down.first_id_at(NOON * 1000).expect_err("no order");
     assert!(error.to_string().contains("order"), "{error}");
@@ -216,7 +216,7 @@ fn nonsense_is_refused_with_its_bound() {
 }
 
 #[test]
-fn generators_refuse_what_their_layout_has_no_room_for() {
+fn generators_refuse_what_does_not_fit_into_their_layout() {
     let noon = || NOON * SECOND;
     let builder = |layout| Snowflake::builder(layout).clock(noon);
     for (layout, node_ids) in [
@@ -252,7 +252,7 @@ fn generators_refuse_what_their_layout_has_no_room_for() {
 }
 
 #[test]
-fn layouts_end_and_say_so() {
+fn layouts_warn_before_they_end() {
     let baidu = Layout::baidu();
     let end = baidu.ends_at() * MS;
     let now = Cell::new(end - SECOND);
@@ -273,7 +273,7 @@ fn layouts_end_and_say_so() {
     }
     let error = Snowflake::builder(baidu).node_id(5).clock(|| end).build().expect_err("over");
     assert_eq!(error.kind(), ErrorKind::LifetimeOver);
-    // Years before the end nothing, then a warning, which stays.
+    // Nothing years before the end, then a warning, which stays.
     let year = 365 * 86_400_000;
     assert_eq!(baidu.warning_at(baidu.ends_at() - 3 * year), None);
     assert!(baidu.warning_at(baidu.ends_at() - year).expect("a warning").contains("365 days"));
@@ -285,11 +285,12 @@ fn layouts_end_and_say_so() {
     assert!(error.to_string().contains("2010-11-04"), "{error}");
 }
 
-/// A layout, with everything about it drawn: few bits, so that borders are met.
+/// A random layout: few bits, so that its limits are reached.
 fn layouts() -> impl Strategy<Value = Layout> {
     let ticks = prop_oneof![Just(1_u32), Just(10), Just(1000), 1..3000_u32];
-    // 31 bits of milliseconds from 24 days ago on, or a little more.
-    // A tick of one id would be granted to a batch of one, and not to a single call.
+    // 31 bits of milliseconds from 24 days ago on, or slightly more.
+    // With one id in a tick, a batch of one would get the time of a tick in addition, but not a
+    // single call.
     let fields = (33..44_u32, 0..8_u32, 1..12_u32, 0..6_usize);
     let starts = prop_oneof![Just(Sequence::Zero), Just(Sequence::Continuing)];
     (fields, ticks, 0..2_000_000_000_i64, starts, any::<bool>()).prop_map(
@@ -418,8 +419,8 @@ proptest! {
         }
     }
 
-    /// On a clock that goes anywhere, or that is told from a counter and goes on, one thread is
-    /// given ids that rise, whatever they begin with.
+    /// On a clock that jumps anywhere, or that runs evenly and has a counter, one thread gets rising
+    /// ids, with every initial sequence.
     #[test]
     fn ids_rise_and_never_repeat(
         starts in prop_oneof![
@@ -438,7 +439,7 @@ proptest! {
         let flake = Snowflake::builder(layout)
             .node_id(3)
             .max_wait(Duration::ZERO)
-            .clock(Counting { now: &now, has_counter, looks: AtomicU32::new(0) })
+            .clock(Counting { now: &now, has_counter, readings: AtomicU32::new(0) })
             .build()?;
         let mut latest = 0;
         let mut in_tick = 0;
@@ -461,16 +462,16 @@ proptest! {
     }
 }
 
-/// A clock that is set by hand, with or without a counter.
+/// A clock that the test sets, with or without a counter.
 struct Counting<'a> {
     now: &'a AtomicI64,
     has_counter: bool,
-    looks: AtomicU32,
+    readings: AtomicU32,
 }
 
 impl Clock for Counting<'_> {
     fn now(&self) -> Result<i64> {
-        self.looks.fetch_add(1, Ordering::Relaxed);
+        self.readings.fetch_add(1, Ordering::Relaxed);
         Ok(self.now.load(Ordering::Relaxed))
     }
 
@@ -479,7 +480,7 @@ impl Clock for Counting<'_> {
     }
 }
 
-/// A layout that is in the middle of its lifetime at noon, or about to begin or to end.
+/// A layout that, at noon, is in the middle of its lifetime or near its begin or end.
 fn layouts_about_noon() -> impl Strategy<Value = Layout> {
     let ticks = prop_oneof![Just(1_u32), Just(10), Just(1000), 1..3000_u32, Just(20_000)];
     let fields = (8..20_u32, 1..8_u32, 1..10_u32, any::<bool>());
@@ -512,8 +513,8 @@ fn layouts_about_noon() -> impl Strategy<Value = Layout> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
 
-    /// Leases are of seconds and ids of ticks: a tick that a second's border cuts in two belongs to
-    /// nobody, and all others of a lease, within the lifetime, to its holder.
+    /// Leases have seconds and ids have ticks: a tick that the end of a second divides is never used,
+    /// and all others of a lease, within the lifetime, belong to its holder.
     #[test]
     fn a_granted_lease_is_used_for_its_whole_ticks(
         layout in layouts_about_noon(),
@@ -573,7 +574,7 @@ proptest! {
                 last = last.max(Some(begin));
             }
         }
-        // Who takes the node id over begins there.
+        // The next holder of the node id begins there.
         let used_until = flake.close().expect("granted");
         let unused_from = last.map_or(first, |last| last + tick_ms);
         prop_assert_eq!(used_until, -(-unused_from).div_euclid(1000));
@@ -593,7 +594,7 @@ proptest! {
     }
 }
 
-/// A tick has exactly as many ids as it should, whatever its first sequence.
+/// A tick has exactly as many ids as it should, with every initial sequence.
 #[test]
 fn a_tick_has_all_its_ids() {
     for layout in Layout::PRESETS {
@@ -626,7 +627,7 @@ fn a_tick_has_all_its_ids() {
 }
 
 #[test]
-fn a_continuing_sequence_goes_on_and_ends_its_tick_where_it_wraps() {
+fn a_continuing_sequence_ends_its_tick_when_it_wraps() {
     let now = Cell::new(NOON * SECOND);
     let flake = Snowflake::builder(Layout::discord())
         .node_id(1)
@@ -639,7 +640,7 @@ fn a_continuing_sequence_goes_on_and_ends_its_tick_where_it_wraps() {
         assert_eq!(sequence_of(flake.generate().expect("an id")), sequence);
         now.set(now.get() + if sequence < 4090 { MS } else { 0 });
     }
-    // Six ids of this millisecond, and it is over: the next would be smaller.
+    // After six ids this millisecond is over: the next id would be smaller.
     let error = flake.generate().expect_err("wrapped");
     assert_eq!(error.kind(), ErrorKind::SequenceExhausted);
     now.set(now.get() + MS);
@@ -647,7 +648,7 @@ fn a_continuing_sequence_goes_on_and_ends_its_tick_where_it_wraps() {
 }
 
 #[test]
-fn low_traffic_spreads_where_ticks_do_not_begin_with_0() {
+fn low_traffic_spreads_if_ticks_do_not_begin_with_0() {
     for (starts, least) in
         [(Sequence::Zero, 1), (Sequence::Random(100), 90), (Sequence::Continuing, 1000)]
     {
@@ -666,18 +667,18 @@ fn low_traffic_spreads_where_ticks_do_not_begin_with_0() {
     }
 }
 
-/// A glance tells seconds: enough for ticks that long, and too little for shorter ones where there
-/// is no counter.
+/// The coarse clock shows seconds: enough for ticks of seconds, too little for shorter ones without a
+/// counter.
 #[test]
-fn a_glance_decides_no_short_tick() {
+fn the_coarse_clock_decides_no_short_tick() {
     #[derive(Default)]
     struct Glancing {
         now: Cell<i64>,
-        looks: Cell<u32>,
+        readings: Cell<u32>,
     }
     impl Clock for &Glancing {
         fn now(&self) -> Result<i64> {
-            self.looks.set(self.looks.get() + 1);
+            self.readings.set(self.readings.get() + 1);
             Ok(self.now.get())
         }
         fn coarse_time(&self) -> Option<i64> {
@@ -692,7 +693,7 @@ fn a_glance_decides_no_short_tick() {
             .build()
             .expect("valid")
     };
-    for (layout, looks) in [
+    for (layout, readings) in [
         (Layout::twitter(), 400),
         (Layout::sonyflake(), 400),
         (custom(2000, 0), 2),
@@ -703,25 +704,25 @@ fn a_glance_decides_no_short_tick() {
         let clock = Glancing::default();
         clock.now.set(NOON * SECOND);
         let flake = Snowflake::builder(layout).node_id(1).clock(&clock).build().expect("valid");
-        clock.looks.set(0);
+        clock.readings.set(0);
         for _ in 0..400 {
             let id = flake.generate().expect("an id");
             let tick_ms = i64::from(layout.tick_ms());
             let expected = layout.pack(clock.now.get() / MS, 1, 0).expect("in range");
             let unix_ms = |raw| layout.inspect(raw).expect("an id").unix_ms;
             assert_eq!(unix_ms(id), unix_ms(expected), "{tick_ms}");
-            clock.now.set(clock.now.get() + 7 * MS); // 2.8 seconds in all
+            clock.now.set(clock.now.get() + 7 * MS); // 2.8 seconds in total
         }
-        assert_eq!(clock.looks.get(), looks, "{layout:?}");
+        assert_eq!(clock.readings.get(), readings, "{layout:?}");
     }
 }
 
-/// A counter tells ticks that begin and end within a second.
+/// A counter finds the end of ticks that begin and end within a second.
 #[test]
-fn a_counter_saves_looks_at_short_ticks() {
+fn a_counter_saves_readings_of_the_clock() {
     for layout in [Layout::twitter(), Layout::sonyflake()] {
         let now = AtomicI64::new(NOON * SECOND);
-        let clock = Counting { now: &now, has_counter: true, looks: AtomicU32::new(0) };
+        let clock = Counting { now: &now, has_counter: true, readings: AtomicU32::new(0) };
         let flake = Snowflake::builder(layout).node_id(1).clock(clock).build().expect("valid");
         let generate = || {
             let ms = now.load(Ordering::Relaxed) / MS;
@@ -733,13 +734,13 @@ fn a_counter_saves_looks_at_short_ticks() {
             generate();
             now.fetch_add(MS, Ordering::Relaxed);
         }
-        let known = flake.clock().looks.load(Ordering::Relaxed);
+        let known = flake.clock().readings.load(Ordering::Relaxed);
         for _ in 0..2500 {
             generate();
-            now.fetch_add(MS / 25, Ordering::Relaxed); // 100 ms in all
+            now.fetch_add(MS / 25, Ordering::Relaxed); // 100 ms in total
         }
-        let looks = flake.clock().looks.load(Ordering::Relaxed) - known;
-        assert!(looks <= 200, "{looks} for {layout:?}");
+        let readings = flake.clock().readings.load(Ordering::Relaxed) - known;
+        assert!(readings <= 200, "{readings} for {layout:?}");
     }
 }
 
@@ -762,9 +763,9 @@ fn a_lease_with_drift_lends_coming_ticks() {
     assert_eq!(flake.lease(), Lease::new(NOON, NOON + 10).ok());
 }
 
-/// Whoever takes a lease over may begin with the second that was given back.
+/// The next holder of a lease may begin with the second in which it was released.
 #[test]
-fn a_granted_lease_is_given_back_at_a_second_without_ids() {
+fn a_granted_lease_is_released_at_a_second_without_ids() {
     let now = Cell::new(NOON * SECOND);
     let lease = Lease::new(NOON, NOON + 10).expect("a lease");
     let flake = Snowflake::builder(Layout::sonyflake())
@@ -790,7 +791,7 @@ fn a_granted_lease_is_given_back_at_a_second_without_ids() {
 }
 
 #[test]
-fn generators_by_hand_share_their_node_ids() {
+fn manual_generators_share_their_node_ids() {
     let flake = |layout: Layout, node_ids: &[u32]| {
         Snowflake::builder(layout).node_ids(node_ids.iter().copied()).build()
     };
@@ -805,7 +806,7 @@ fn generators_by_hand_share_their_node_ids() {
     drop(one);
     for (layout, node_ids) in [
         (Layout::twitter(), &[501_u32][..]),
-        // The same ids by another name, begun with other sequences.
+        // The same ids under another name, with another initial sequence.
         (Layout::leaf(), &[500, 501]),
         (Layout::twitter().with_sequence(Sequence::Continuing).expect("valid"), &[500, 501]),
     ] {
@@ -816,7 +817,7 @@ fn generators_by_hand_share_their_node_ids() {
 }
 
 #[test]
-fn generators_by_hand_begin_after_the_tick_in_which_they_are_made() {
+fn manual_generators_begin_after_the_tick_in_which_they_are_made() {
     let now = || SystemClock.now().expect("a time") / MS;
     for _ in 0..20 {
         let before = now();
@@ -828,7 +829,7 @@ fn generators_by_hand_begin_after_the_tick_in_which_they_are_made() {
 }
 
 #[test]
-fn the_last_tick_is_over_for_who_is_made_in_it() {
+fn a_generator_made_in_the_last_tick_is_refused() {
     const DAY: u32 = 86_400_000;
     // Of two ticks, each a day, the second began a second ago.
     let epoch = SystemClock.now().expect("a time") / MS - i64::from(DAY) - 1000;
@@ -836,26 +837,26 @@ fn the_last_tick_is_over_for_who_is_made_in_it() {
     let layout = layout.tick_ms(DAY).epoch_ms(epoch).build().expect("valid");
     assert_eq!(kind(Snowflake::new(1, layout)), Err(ErrorKind::LifetimeOver));
     let hasty = Snowflake::builder(layout).node_id(1).restart_safe(false).build();
-    hasty.expect("nobody had it").generate().expect("an id of the last tick");
+    hasty.expect("no process had it").generate().expect("an id of the last tick");
 }
 
 #[test]
-fn nobody_is_made_by_a_clock_before_the_epoch() {
+fn no_generator_is_made_before_the_epoch() {
     const DAY: u32 = 86_400_000;
-    // As a machine sees it that has no clock yet: which day it is, and who had it, is not known.
+    // A machine whose clock is not set yet: an earlier process may have used any tick.
     let epoch = SystemClock.now().expect("a time") / MS + i64::from(DAY);
     let layout = Layout::custom([(Field::Time, 20), (Field::Node, 10), (Field::Sequence, 12)]);
     let layout = layout.tick_ms(DAY).epoch_ms(epoch).build().expect("valid");
     assert_eq!(kind(Snowflake::new(1, layout)), Err(ErrorKind::ClockBeforeEpoch));
     let hasty = Snowflake::builder(layout).node_id(1).restart_safe(false).build();
-    let hasty = hasty.expect("nobody had it");
+    let hasty = hasty.expect("no process had it");
     assert_eq!(kind(hasty.generate()), Err(ErrorKind::ClockBeforeEpoch));
 }
 
 #[test]
 fn a_lease_that_is_replaced_after_the_last_tick_is_over() {
     const EPOCH: i64 = 1_730_000_000;
-    // Stamp and slots take all bits of the state but the seal.
+    // Stamp and slots use all bits of the state except the seal.
     let layout = Layout::custom([(Field::Time, 39), (Field::Node, 12), (Field::Sequence, 12)]);
     let layout = layout.epoch_ms(EPOCH * 1000).build().expect("valid");
     let lease = Lease::new(EPOCH, EPOCH + (1 << 39) / 1000 + 1).expect("a lease");
@@ -886,11 +887,11 @@ fn a_worker_may_have_all_bits_of_a_node_id() {
     assert!(layout.join_node(1, 0).is_err());
 }
 
-/// Eight threads on one node by one and by many, on the machine's clock.
+/// Eight threads on one node, with single calls and batches, on the machine's clock.
 #[test]
 fn eight_threads_repeat_nothing() {
     const EACH: usize = 20_000;
-    // Those of Twitter and Leaf are the same ids, so their nodes are others.
+    // Twitter's and Leaf's ids are the same, so they need different nodes.
     for (layout, node_id) in
         [(Layout::twitter(), 1023), (Layout::instagram(), 1022), (Layout::leaf(), 1022)]
     {
@@ -932,7 +933,7 @@ fn a_batch_that_fails_leaves_zeros() {
 }
 
 #[test]
-fn nothing_of_a_clock_that_fails_is_lost() {
+fn the_error_of_a_clock_is_kept() {
     struct Broken;
     impl Clock for Broken {
         fn now(&self) -> Result<i64> {

@@ -1,5 +1,5 @@
-//! Random scripts: the core does what the reference model does, call by call, with the same
-//! readings, sleeps, ids and errors.
+//! Random scripts: the core and the reference model agree, call by call, on readings, sleeps, ids and
+//! errors.
 
 mod common;
 
@@ -17,12 +17,12 @@ struct Plan {
     can_sleep: bool,
     calls: Vec<Call>,
     start: i64,
-    /// How far the clock goes from each reading to the next, again and again.
+    /// How far the clock advances from each reading to the next; repeated.
     steps: Vec<i64>,
 }
 
 fn plans() -> impl Strategy<Value = Plan> {
-    // Where the arithmetic has borders, and a day between them.
+    // Near the limits of the arithmetic, and a day between them.
     let origins = prop_oneof![
         Just(1_763_640_000_i64),
         Just(EPOCH),

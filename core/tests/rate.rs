@@ -1,5 +1,5 @@
-//! How many ids a second has: exactly 131 072 for each node on one thread, however they are asked
-//! for; with several threads never more, never one twice, and almost all of them.
+//! How many ids a second has: exactly 131 072 for each node on one thread, in any mixture of single
+//! calls and batches; with several threads never more, never one twice, and almost all of them.
 
 use std::{
     cell::Cell,
@@ -21,13 +21,13 @@ use randflake::{
 const SECOND: i64 = 1_763_640_000;
 const IDS: usize = 131_072;
 
-/// A buffered group: what one slot may leave unused.
+/// A buffered group: what one buffer may leave unused.
 const GROUP: usize = 32;
 
-/// A clock that stands still until it is moved, with or without a cheap glance.
+/// A clock that stands still until it is moved, with or without a coarse clock.
 struct Still {
     second: AtomicI64,
-    glances: bool,
+    has_coarse_clock: bool,
 }
 
 impl Clock for &Still {
@@ -36,7 +36,7 @@ impl Clock for &Still {
     }
 
     fn coarse_time(&self) -> Option<i64> {
-        self.glances.then(|| self.second.load(Ordering::Relaxed))
+        self.has_coarse_clock.then(|| self.second.load(Ordering::Relaxed))
     }
 }
 
@@ -49,7 +49,7 @@ fn flake(nodes: u32, clock: &Still) -> Randflake<&Still> {
         .expect("a generator")
 }
 
-/// Takes ids one by one, or in batches of the sizes that come, until the second is used up.
+/// Takes ids one by one, or in batches of the given sizes, until the second is used up.
 fn drain(flake: &Randflake<&Still>, sizes: impl Iterator<Item = usize>) -> Vec<Id> {
     let mut ids = Vec::new();
     for size in sizes {
@@ -61,7 +61,7 @@ fn drain(flake: &Randflake<&Still>, sizes: impl Iterator<Item = usize>) -> Vec<I
         };
         match taken {
             Ok(()) => {}
-            // The batch did not fit any more; singles take the rest.
+            // The batch did not fit any more; single calls take the rest.
             Err(error) if size > 1 => assert_exhausted(&error),
             Err(error) => {
                 assert_exhausted(&error);
@@ -87,10 +87,10 @@ proptest! {
     #[test]
     fn one_thread_gets_exactly_all(
         nodes in 1_u32..=3,
-        glances: bool,
+        has_coarse_clock: bool,
         sizes in prop::collection::vec(prop_oneof![Just(1_usize), 2_usize..40, 1000_usize..5000], 1..50),
     ) {
-        let clock = Still { second: AtomicI64::new(SECOND), glances };
+        let clock = Still { second: AtomicI64::new(SECOND), has_coarse_clock };
         let flake = flake(nodes, &clock);
         for _ in 0..2 {
             let sizes = sizes.iter().copied().chain([1; 3]).cycle();
@@ -104,8 +104,8 @@ proptest! {
 
 #[test]
 fn several_threads_get_almost_all_and_never_more() {
-    for (threads, glances) in [(2_usize, true), (3, false), (8, true), (20, true)] {
-        let clock = Still { second: AtomicI64::new(SECOND), glances };
+    for (threads, has_coarse_clock) in [(2_usize, true), (3, false), (8, true), (20, true)] {
+        let clock = Still { second: AtomicI64::new(SECOND), has_coarse_clock };
         let flake = flake(1, &clock);
         for _ in 0..3 {
             let ids: Vec<Id> = thread::scope(|scope| {
@@ -138,11 +138,12 @@ fn leased<C: Clock>(max_drift: u32, clock: C) -> Randflake<C> {
         .expect("a generator")
 }
 
-/// Threads that ended leave ids behind; who uses up a second gets them, borrowed seconds too.
+/// Threads that ended leave ids in buffers. The thread that uses up a second gets them, of borrowed
+/// seconds too.
 #[test]
-fn what_ended_threads_leave_is_found() {
+fn ids_in_buffers_of_ended_threads_are_used() {
     for max_drift in [0, 2] {
-        let clock = Still { second: AtomicI64::new(SECOND), glances: true };
+        let clock = Still { second: AtomicI64::new(SECOND), has_coarse_clock: true };
         let flake = leased(max_drift, &clock);
         let mut ids = Vec::new();
         for _ in 0..8 {
@@ -155,7 +156,7 @@ fn what_ended_threads_leave_is_found() {
     }
 }
 
-/// A clock that stops one thread in the middle of a call, where it has a magazine.
+/// A clock that stops one thread in the middle of a call, while it has taken an id buffer.
 struct Stopping<'a>(&'a Barrier);
 
 thread_local! { static STOPS: Cell<bool> = const { Cell::new(false) }; }
@@ -163,8 +164,8 @@ thread_local! { static STOPS: Cell<bool> = const { Cell::new(false) }; }
 impl Clock for Stopping<'_> {
     fn now(&self) -> Result<i64> {
         if STOPS.take() {
-            self.0.wait(); // here it is
-            self.0.wait(); // it may go on
+            self.0.wait(); // the thread is here
+            self.0.wait(); // it may continue
         }
         Ok(SECOND * 1_000_000_000)
     }
@@ -174,7 +175,7 @@ impl Clock for Stopping<'_> {
     }
 }
 
-/// A clock whose glance is a second late, as `time()` is for some milliseconds.
+/// A clock whose coarse time is a second late, as `time()` is for some milliseconds.
 struct Late<'a>(&'a AtomicI64);
 
 impl Clock for Late<'_> {
@@ -187,8 +188,8 @@ impl Clock for Late<'_> {
     }
 }
 
-/// A thread that was given an id of a borrowed second, or waited for one, is not given what its
-/// magazine has left of an earlier one.
+/// A thread that got an id of a borrowed second, or waited for one, does not get what its buffer has
+/// left of an earlier second.
 #[test]
 fn a_borrowed_second_is_never_followed_by_an_older_one() {
     for max_drift in [0, 1] {
@@ -215,7 +216,7 @@ fn a_borrowed_second_is_never_followed_by_an_older_one() {
     }
 }
 
-/// A thread that finds its magazine taken goes to another, in which older ids may be left.
+/// A thread that finds its buffer busy uses another one, in which older ids may be left.
 #[test]
 fn time_never_runs_backwards_on_one_thread() {
     let barrier = Barrier::new(2);
@@ -224,8 +225,8 @@ fn time_never_runs_backwards_on_one_thread() {
     flake.generate().expect("an id");
     thread::scope(|scope| {
         for _ in 0..7 {
-            let fills_a_magazine = || [0; 2].map(|_| flake.generate().expect("an id"));
-            scope.spawn(fills_a_magazine).join().expect("no panic");
+            let fills_a_buffer = || [0; 2].map(|_| flake.generate().expect("an id"));
+            scope.spawn(fills_a_buffer).join().expect("no panic");
         }
         flake.fill(&mut vec![Id::default(); IDS]).expect("ids, the last ones borrowed");
         let stopped = scope.spawn(|| {
@@ -247,7 +248,7 @@ fn time_never_runs_backwards_on_one_thread() {
 }
 
 /// A clock whose every wait has the lease of [`RENEWED`] extended up to a second, as another thread
-/// would do meanwhile.
+/// would do in the meantime.
 struct Renewing;
 
 static RENEWED: OnceLock<Randflake<Renewing>> = OnceLock::new();
@@ -285,13 +286,13 @@ fn a_batch_may_reach_beyond_a_lease_that_is_renewed() {
     assert_eq!((parts[0].timestamp, parts[0].sequence), (SECOND, 0), "a refusal claims nothing");
     assert_eq!(parts[4 * IDS - 1].timestamp, SECOND + 3, "I2");
 
-    // What meets the end is burnt.
+    // A batch that meets the end is lost.
     RENEWED_UP_TO.store(SECOND + 6, Ordering::Relaxed);
     flake.extend_lease(SECOND + 5).expect("longer");
     let failed = flake.fill_to(&mut ids, Reach::Renewals).expect_err("renewed for two more only");
     assert_eq!(failed.kind(), ErrorKind::LeaseExpired);
     assert!(ids.iter().all(|id| *id == Id::default()));
-    // But nothing is claimed where the end is near already.
+    // But nothing is claimed if the end is already too near.
     flake.extend_lease(SECOND + 7).expect("longer");
     RENEWING_NOW.store(SECOND + 7, Ordering::Relaxed);
     let refused = flake.fill_to(&mut ids, Reach::Renewals).expect_err("over");
@@ -299,7 +300,7 @@ fn a_batch_may_reach_beyond_a_lease_that_is_renewed() {
 }
 
 #[test]
-fn a_batch_is_checked_before_there_is_memory_for_it() {
+fn a_batch_is_checked_before_memory_is_allocated() {
     let now = SystemClock.now().expect("a time").div_euclid(1_000_000_000);
     let made = |lease: Option<Lease>, max_wait| {
         let builder = Randflake::builder(&Secret::random()).node_ids([1]).max_wait(max_wait);
@@ -307,13 +308,13 @@ fn a_batch_is_checked_before_there_is_memory_for_it() {
         builder.build().expect("valid")
     };
     let kind = |checked: Result<()>| checked.map_err(|error| error.kind());
-    let by_hand = made(None, Duration::from_secs(1));
-    // An hour and no more, counted in whole seconds.
-    assert_eq!(kind(by_hand.check_fill(3600 * IDS, Reach::Lease)), Ok(()));
-    let longer = by_hand.check_fill(3601 * IDS, Reach::Lease).expect_err("too long");
+    let manual = made(None, Duration::from_secs(1));
+    // At most an hour, counted in whole seconds.
+    assert_eq!(kind(manual.check_fill(3600 * IDS, Reach::Lease)), Ok(()));
+    let longer = manual.check_fill(3601 * IDS, Reach::Lease).expect_err("too long");
     assert_eq!(longer.kind(), ErrorKind::InvalidArgument);
     assert!(longer.to_string().contains("3601 seconds, and may take 3600"), "{longer}");
-    assert_eq!(by_hand.time_for(3601 * IDS - 1), Duration::from_secs(3600));
+    assert_eq!(manual.time_for(3601 * IDS - 1), Duration::from_secs(3600));
     assert_eq!(
         kind(made(None, Duration::ZERO).check_fill(IDS + 1, Reach::Lease)),
         Err(ErrorKind::InvalidArgument)
@@ -341,7 +342,7 @@ impl Clock for Sleepless {
     }
 
     fn sleep(&self, _: Duration) -> Result<Option<Duration>> {
-        panic!("nobody may wait here");
+        panic!("no call may wait here");
     }
 
     fn is_system(&self) -> bool {

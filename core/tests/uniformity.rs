@@ -1,5 +1,5 @@
-//! Ids spread evenly over shards, however they are cut: by their low bits, their high bits, or
-//! their remainder. The secrets and the clock are fixed, so this either always holds or never.
+//! Ids spread evenly over shards: by their low bits, by their high bits, or by a remainder. The
+//! secrets and the clock are fixed, so the test always passes or always fails.
 
 #![allow(clippy::cast_precision_loss, reason = "counts of shards")]
 
@@ -72,7 +72,7 @@ fn ids_spread_as_random_numbers_do() {
 }
 
 #[test]
-fn counters_would_be_found_out() {
+fn counters_would_be_detected() {
     let (_, raws) = ids(SECRETS[0]);
     for (name, shards, cut) in CUTS {
         let of_raws = chi_square(shards, raws.iter().map(|&raw| cut(raw)));

@@ -35,7 +35,7 @@ ROOM_FOR_COMPILERS = 1.2
 """The same with another compiler than the recorded one: each has its own way."""
 
 ROOM_FOR_A_LEASE = 1.03
-"""By which factor an id of a leased generator may take more instructions than one by hand."""
+"""By which factor an id of a leased generator may take more instructions than a manual one."""
 
 
 def build() -> Path:
@@ -128,11 +128,11 @@ def test_an_id_takes_no_more_instructions_than_recorded(program: Path, case: str
 def test_a_lease_costs_next_to_nothing(program: Path) -> None:
     bounds = json.loads(BOUNDS.read_text(encoding="utf-8"))
     same_compiler = bounds["rustc"] == compiler().split()[1]
-    by_hand, leased = (
-        per_id(program.with_name(name), "generate") for name in ("by_hand", "leased")
+    manual, leased = (
+        per_id(program.with_name(name), "generate") for name in ("manual", "leased")
     )
-    print(f"{leased} instructions with a lease, {by_hand} by hand")
-    assert not too_many(leased, by_hand, ROOM_FOR_A_LEASE if same_compiler else ROOM_FOR_COMPILERS)
+    print(f"{leased} instructions with a lease, {manual} with manual node ids")
+    assert not too_many(leased, manual, ROOM_FOR_A_LEASE if same_compiler else ROOM_FOR_COMPILERS)
 
 
 def test_a_growth_of_a_tenth_is_too_many() -> None:

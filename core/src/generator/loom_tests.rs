@@ -22,7 +22,7 @@ use crate::{
 /// Second 0 of every model.
 const T: i64 = 1_763_640_000;
 
-/// A clock whose second another thread moves.
+/// A clock whose second another thread sets.
 struct StepClock(Arc<AtomicI64>);
 
 impl Clock for StepClock {
@@ -116,7 +116,7 @@ fn three_threads_claim() {
 }
 
 #[test]
-fn threads_that_share_a_buffer_slot() {
+fn threads_that_share_an_id_buffer() {
     model(|| {
         let (flake, _) = flake(&[1], T..T + 10);
         let mut parts = generate(&flake, 2); // the second call leaves an id of its group
@@ -140,7 +140,7 @@ fn a_second_that_is_used_up_by_two_threads() {
         let state = &flake.current_term.get().expect("open").state;
         let Snapshot::Open(seen) = state.load() else { panic!("an open state") };
         assert!(state.claim(seen, seen, state.slots() - seen.slot));
-        // One id is left, in the slot of this thread: one of the two gets it.
+        // One id is left, in the buffer of this thread: one of the two gets it.
         let other = thread::spawn({
             let flake = Arc::clone(&flake);
             move || generate(&flake, 1)
@@ -291,7 +291,7 @@ fn claims_and_two_replacements() {
     });
 }
 
-/// Ids that nobody claims ahead, two to a tick. A glance tells ticks of a second, none shorter ones.
+/// Ids that are not buffered, two in a tick. The coarse clock shows ticks of a second, not shorter ones.
 #[test]
 fn snowflakes_and_a_clock_that_steps() {
     let cases = [(500, Sequence::Zero), (500, Sequence::Continuing), (1000, Sequence::Continuing)];

@@ -26,9 +26,9 @@ pub(crate) fn raw_clone() -> libc::pid_t {
 /// Runs a check in a forked child, and fails if it fails.
 pub(crate) fn in_child(fork: Fork, check: impl FnOnce()) {
     let child = fork();
-    assert!(child >= 0, "no fork to be had");
+    assert!(child >= 0, "fork failed");
     if child == 0 {
-        // SAFETY: has no precondition. Whoever hangs is killed.
+        // SAFETY: has no precondition. A child that hangs is killed.
         unsafe { libc::alarm(20) };
         let outcome = catch_unwind(AssertUnwindSafe(check));
         // SAFETY: has no precondition. The rest of the process belongs to the parent.

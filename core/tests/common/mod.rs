@@ -284,7 +284,7 @@ impl Pair {
 
         let mut count = 0;
         for run in outcome.result.unwrap_or_default() {
-            let latest = readings.iter().max().expect("whoever claims reads") / unit;
+            let latest = readings.iter().max().expect("a call that claims reads the clock") / unit;
             let drift = self.max_drift * (SECOND / unit);
             assert!(run.0 <= latest + drift, "{run:?} is early: {readings:?}");
             if let Some(window) = &window {

@@ -1,7 +1,7 @@
 //! Makes ids with a leased generator, for callgrind to count its instructions: see
 //! `test_instructions.py`.
 //!
-//! `leased generate IDS`. A program of its own, as `by_hand` is.
+//! `leased generate IDS`. A program of its own, as `manual` is.
 
 use std::{env, error::Error, hint::black_box};
 
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let secret: Secret = "dffd6021bb2bd5b0af676290809ec3a5".parse()?;
     let memory = Location::new(|namespace| Ok(Box::new(MemoryStore::new(namespace))));
-    // As many node ids as the generator by hand has.
+    // As many node ids as `manual` has.
     let flake = Leased::builder(memory, &secret).node_count(64).open()?;
     generate(&flake, ids.parse()?)
 }

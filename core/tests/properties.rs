@@ -1,5 +1,4 @@
-//! What holds for every id and every generator, and what two generators and many threads owe to
-//! each other.
+//! Properties of every id and every generator, also with several generators and many threads.
 
 use std::{
     collections::HashSet,
@@ -39,7 +38,7 @@ proptest! {
     }
 
     #[test]
-    fn a_generated_id_says_when_and_where(
+    fn a_generated_id_has_its_time_and_node_id(
         key: [u8; 16],
         second in EPOCH..LIFETIME_END,
         nanos in 0..NANOS,
@@ -58,7 +57,7 @@ proptest! {
     }
 
     #[test]
-    fn columns_are_inspected_as_one_by_one(ids in prop::collection::vec(any::<i64>(), 0..70)) {
+    fn inspect_many_agrees_with_inspect(ids in prop::collection::vec(any::<i64>(), 0..70)) {
         let inspector = Inspector::new(&"dffd6021bb2bd5b0af676290809ec3a5".parse()?);
         let mut times = vec![0; ids.len()];
         let (mut nodes, mut sequences) = (vec![0; ids.len()], vec![0; ids.len()]);
@@ -79,7 +78,7 @@ proptest! {
     }
 
     #[test]
-    fn text_that_is_accepted_is_what_is_written(text in "[0-9a-w]{0,14}|[ -~]{0,14}|.{0,14}") {
+    fn only_the_canonical_text_is_accepted(text in "[0-9a-w]{0,14}|[ -~]{0,14}|.{0,14}") {
         match text.parse::<Id>() {
             Ok(id) => prop_assert_eq!(id.to_string(), text),
             Err(error) => prop_assert_eq!(error.kind(), ErrorKind::InvalidId),
@@ -94,9 +93,9 @@ proptest! {
         prop_assert_eq!(hex.to_uppercase().parse::<Secret>()?.to_hex(), hex);
     }
 
-    /// `ready_in` says what a call that does not wait would come to.
+    /// `ready_in` gives the result of a call that does not wait.
     #[test]
-    fn ready_in_foretells_the_next_call(
+    fn ready_in_predicts_the_next_call(
         max_drift in 0..3_u32,
         script in prop::collection::vec((0..400_i64, 0..4_usize), 1..12),
     ) {
@@ -118,7 +117,7 @@ proptest! {
                 Ok(_) => prop_assert_eq!(foretold, Ok(Duration::ZERO)),
                 Err(error) => match (error.retry_after(), foretold) {
                     (Some(retry_after), Ok(ready_in)) => prop_assert_eq!(retry_after, ready_in),
-                    // Of the last second nothing is left: that no waiting helps may show at once.
+                    // The last second is used up: it may be known at once that waiting does not help.
                     (Some(_), Err(kind)) => prop_assert_eq!(kind, ErrorKind::LeaseExpired),
                     (None, foretold) => prop_assert_eq!(foretold, Err(error.kind())),
                 },
@@ -150,7 +149,7 @@ mod serde_form {
     }
 
     #[test]
-    fn what_is_no_id_is_refused() {
+    fn other_values_are_refused_as_ids() {
         for json in ["4594531474933654033", "\"\"", "\"01\"", "\"-1\"", "null", "[\"1\"]"] {
             assert!(serde_json::from_str::<Id>(json).is_err(), "{json}");
         }
@@ -169,13 +168,13 @@ mod serde_form {
     }
 }
 
-/// Eight threads on two objects that share their nodes, by one and by many.
+/// Eight threads on two generators that share their nodes, with single calls and batches.
 #[test]
 fn eight_threads_repeat_nothing() {
     const THREADS: usize = 8;
     const EACH: usize = 1_000_000;
     let secret = Secret::random();
-    // Listed differently, they are the same nodes.
+    // The same nodes in another order.
     let one = builder(&secret).node_ids(0..64).build().expect("free nodes");
     let other = builder(&secret).node_ids((0..64).rev()).build().expect("the same nodes");
     let mut ids = vec![0_i64; THREADS * EACH];
@@ -196,11 +195,11 @@ fn eight_threads_repeat_nothing() {
     assert_eq!(distinct(&mut ids), THREADS * EACH);
 }
 
-/// Eight threads on one node, whose clock goes back and forth. They meet at its steps, at full
-/// seconds and in batches over their borders.
+/// Eight threads on one node, whose clock goes back and forth. They meet at its steps, in full
+/// seconds and in batches over the end of a second.
 #[test]
 fn eight_threads_on_an_unsteady_clock_repeat_nothing() {
-    /// Goes on by 3 µs a reading; every 50 000 readings it falls back by 100 ms.
+    /// Advances by 3 µs a reading; every 50 000 readings it steps back by 100 ms.
     struct Unsteady(AtomicI64);
 
     impl Clock for Unsteady {
@@ -248,7 +247,7 @@ fn two_objects_with_one_node_id_share_it() {
     let other = builder(&secret).node_id(7).build().expect("the same node");
     let mut ids: Vec<i64> =
         (0..20_000).flat_map(|_| [&one, &other]).map(|flake| id_of(flake).into()).collect();
-    // What one has issued is issued, also when it is gone.
+    // What one has issued stays issued after it is dropped.
     drop(one);
     ids.extend((0..1000).map(|_| i64::from(id_of(&other))));
     drop(other);
@@ -268,7 +267,7 @@ fn overlapping_node_lists_are_refused() {
         assert_eq!(error.kind(), ErrorKind::NodeInUse, "{overlapping:?}");
         assert_eq!(error.retry_after(), None);
     }
-    // The record is for the life of the process.
+    // The record lasts as long as the process.
     drop(held);
     let error = builder(&secret).node_id(3).build().expect_err("refused");
     assert_eq!(error.kind(), ErrorKind::NodeInUse);
@@ -276,7 +275,7 @@ fn overlapping_node_lists_are_refused() {
     builder(&secret).node_ids([4, 3]).build().expect("the same nodes");
     builder(&secret).node_ids([2, 5]).build().expect("other nodes");
     builder(&Secret::random()).node_id(3).build().expect("another secret");
-    // An injected clock has a record of its own.
+    // A generator with an injected clock shares no record.
     builder(&secret).node_id(3).clock(|| 1_763_640_000 * NANOS).build().expect("another record");
 }
 
@@ -311,44 +310,41 @@ fn overlapping_node_lists_of_threads_are_refused() {
 }
 
 #[test]
-fn a_node_id_is_leased_or_by_hand() {
+fn a_node_id_is_leased_or_manual() {
     let secret = Secret::random();
     let lease = Lease::new(now(), now() + 100).expect("a lease");
     let granted = |node_ids: &[u32]| {
         builder(&secret).node_ids(node_ids.iter().copied()).granted_lease(lease).build()
     };
-    let by_hand = |node_ids: &[u32]| builder(&secret).node_ids(node_ids.iter().copied()).build();
+    let manual = |node_ids: &[u32]| builder(&secret).node_ids(node_ids.iter().copied()).build();
     let in_use = |result: Result<Randflake>, case: &str| {
         assert_eq!(result.expect_err(case).kind(), ErrorKind::NodeInUse, "{case}");
     };
 
     let leased = granted(&[1, 2]).expect("free nodes");
-    in_use(by_hand(&[1]), "leased");
-    in_use(by_hand(&[0, 2]), "one of them leased");
+    in_use(manual(&[1]), "leased");
+    in_use(manual(&[0, 2]), "one of them leased");
     in_use(builder(&secret).node_id(2).lease(lease).build(), "a lease of one's own");
-    by_hand(&[3, 4]).expect("free nodes");
-    in_use(granted(&[3]), "by hand, and closed");
-    in_use(granted(&[4, 5]), "one of them by hand");
-    assert_eq!(
-        leased.replace_lease(&[3], lease).expect_err("by hand").kind(),
-        ErrorKind::NodeInUse
-    );
-    id_of(&leased); // goes on with what it has
+    manual(&[3, 4]).expect("free nodes");
+    in_use(granted(&[3]), "manual, and closed");
+    in_use(granted(&[4, 5]), "one of them manual");
+    assert_eq!(leased.replace_lease(&[3], lease).expect_err("manual").kind(), ErrorKind::NodeInUse);
+    id_of(&leased); // keeps its own lease
     leased.replace_lease(&[6], lease).expect("a free node");
-    in_use(by_hand(&[6]), "leased since");
+    in_use(manual(&[6]), "leased since");
     leased.close();
-    in_use(by_hand(&[1]), "leased once: somebody else may have it now");
+    in_use(manual(&[1]), "leased before: another process may have it now");
     granted(&[1, 2]).expect("granted again");
     assert_eq!(NodeIds::of_secret(&secret).grant(&[1, 3, 4, 7]), [3, 4]);
-    in_use(by_hand(&[7]), "granted to a coordinator");
-    // An injected clock has a record of its own.
+    in_use(manual(&[7]), "granted to a coordinator");
+    // A generator with an injected clock shares no record.
     builder(&secret).node_id(1).clock(|| 1_763_640_000 * NANOS).build().expect("another record");
     let injected = builder(&secret).node_id(3).granted_lease(lease).clock(|| 0).build();
     injected.expect("another record");
 }
 
 #[test]
-fn generators_by_hand_begin_after_the_second_in_which_they_are_made() {
+fn manual_generators_begin_after_the_second_in_which_they_are_made() {
     let secret = Secret::random();
     let safe = || Randflake::new(1, &secret).expect("a free node");
     let first_of = |flake: &Randflake| flake.inspect(id_of(flake)).timestamp;
@@ -366,7 +362,7 @@ fn generators_by_hand_begin_after_the_second_in_which_they_are_made() {
     drop(same_second);
     assert_eq!(safe().ready_in().expect("open"), Duration::ZERO);
 
-    // Without one it may have been elsewhere.
+    // Without one another process may have had it.
     drop(other);
     for how in ["drop", "close"] {
         let made = now();
@@ -381,13 +377,13 @@ fn generators_by_hand_begin_after_the_second_in_which_they_are_made() {
         }
     }
 
-    // A lease is no reason to have had it before.
+    // A generator with a lease does not count.
     let lease = Lease::new(now() - 10, now() + 100).expect("a lease");
     let leased = builder(&secret).node_id(1).lease(lease).build().expect("the same node");
     let made = now();
     assert!(first_of(&leased) >= made);
     assert!(first_of(&safe()) > made);
-    // Who says that nobody had it begins at once.
+    // Without restart safety it begins at once.
     let hasty = builder(&secret).node_id(1).build().expect("the same node");
     assert_eq!(hasty.ready_in().expect("open"), Duration::ZERO);
     let made = now();
@@ -397,9 +393,9 @@ fn generators_by_hand_begin_after_the_second_in_which_they_are_made() {
 }
 
 /// A generator that closes while another is being made: each either shares an open record or
-/// begins in a second of its own.
+/// begins in a later second.
 #[test]
-fn generators_that_come_and_go_in_threads_begin_after_all_were_closed() {
+fn generators_of_many_threads_begin_after_all_were_closed() {
     let secret = Secret::random();
     for _ in 0..5 {
         thread::scope(|scope| {
@@ -437,14 +433,14 @@ fn a_closed_generator_still_reads() {
     assert_eq!(flake.ready_in().expect_err("refused").kind(), ErrorKind::Closed);
 }
 
-/// Once `close` has returned, another process may be given the node id. A call that began before
-/// and reads the clock after that must hand out nothing, though nothing seals a word that
-/// generators by hand share.
+/// Once `close` has returned, another process may get the node id. A call that began earlier and
+/// reads the clock later must hand out nothing, although a state that generators with manual node
+/// ids share is never sealed.
 #[test]
-fn a_call_that_reads_the_clock_after_a_close_hands_nothing_out() {
+fn a_call_that_reads_the_clock_after_a_close_hands_out_nothing() {
     type Close = Box<dyn FnOnce() + Send>;
 
-    /// Closes its generator at the reading after it was told to.
+    /// Closes its generator at the first reading after the flag is set.
     #[derive(Clone, Default)]
     struct Closing(Arc<Mutex<Option<Close>>>);
 

@@ -1,11 +1,11 @@
-//! A node id by hand that goes to and fro between two processes, searched exhaustively: every state
-//! that they can reach within a few seconds by making generators, also two at a time, by closing
-//! them and making new ones, by dying and starting again. In none of them is an id repeated, and for
-//! every rule that is broken the search finds how one is.
+//! An exhaustive search over hand-overs of a manual node id between two processes: every state that
+//! they can reach within a few seconds by making generators, also two at a time, by closing them and
+//! making new ones, by dying and starting again. No state repeats an id, and for every broken rule
+//! the search finds one that does.
 //!
-//! What users owe: a process makes a generator only while no other one has any, made or being made.
-//! What is searched: with which tick a generator begins (`registry.rs`, `Record`). Claims are taken
-//! for one step, which loom and `fork.rs` look into.
+//! The users' duty: a process makes a generator only while no other one has any, made or being made.
+//! The search covers the first tick of a generator (`registry.rs`, `Record`). A claim is one step
+//! here; loom and `fork.rs` test its parts.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -24,11 +24,11 @@ enum Mutant {
     InTheSecond,
     /// A generator that shares a record begins at once.
     SharesWithoutBeginning,
-    /// A record is shared whose generators are all closed.
+    /// A record is shared although all its generators are closed.
     SharesWhatIsClosed,
     /// A generator that is closed still counts as open.
     CountsForEver,
-    /// How many are open is stored, whatever it is by now.
+    /// The number of open generators is stored, even if it has changed since.
     StoresTheCount,
 }
 
@@ -48,10 +48,10 @@ enum Thread {
     /// Is making a generator: has read the record.
     Read(Held),
     /// Has read the clock, too.
-    Looked(Held, u8),
+    HasTime(Held, u8),
     /// Has a generator that begins with this second.
     Open(u8),
-    /// Has ended its generator, but not told the record.
+    /// Has closed its generator, but not released the record yet.
     Closed,
 }
 
@@ -62,12 +62,12 @@ struct Held {
     from: u8,
 }
 
-/// What one life of a process has in memory.
+/// The memory of a process between two restarts.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 struct Process {
     loaded: u8,
     held: Held,
-    /// The word: last stamp and next slot.
+    /// The packed state: last stamp and next slot.
     stamp: u8,
     slot: u8,
     threads: [Thread; THREADS],
@@ -86,7 +86,7 @@ enum Step {
     Tick,
     Restart(usize),
     Make(usize, usize),
-    Look(usize, usize),
+    ReadClock(usize, usize),
     Exchange(usize, usize),
     Generate(usize, usize),
     Close(usize, usize),
@@ -108,8 +108,8 @@ impl State {
                         steps.push(Step::Make(p, t));
                     }
                     Thread::Idle => {}
-                    Thread::Read(_) => steps.push(Step::Look(p, t)),
-                    Thread::Looked(..) => steps.push(Step::Exchange(p, t)),
+                    Thread::Read(_) => steps.push(Step::ReadClock(p, t)),
+                    Thread::HasTime(..) => steps.push(Step::Exchange(p, t)),
                     Thread::Open(_) => {
                         steps.extend([Step::Generate(p, t), Step::Close(p, t)]);
                     }
@@ -133,15 +133,15 @@ impl State {
                 let process = &mut next.processes[p];
                 process.threads[t] = Thread::Read(process.held);
             }
-            Step::Look(p, t) => {
+            Step::ReadClock(p, t) => {
                 let process = &mut next.processes[p];
                 if let Thread::Read(seen) = process.threads[t] {
-                    process.threads[t] = Thread::Looked(seen, self.now);
+                    process.threads[t] = Thread::HasTime(seen, self.now);
                 }
             }
             Step::Exchange(p, t) => {
                 let process = &mut next.processes[p];
-                let Thread::Looked(seen, now) = process.threads[t] else { return Some(next) };
+                let Thread::HasTime(seen, now) = process.threads[t] else { return Some(next) };
                 if seen != process.held && !breaks(Mutant::StoresTheCount) {
                     process.threads[t] = Thread::Read(process.held); // once more
                     return Some(next);
@@ -214,7 +214,7 @@ fn search(mutant: Option<Mutant>) -> Result<usize, Vec<Step>> {
 #[test]
 fn no_id_is_repeated_wherever_a_node_id_goes() {
     let states = search(None).expect("no id is repeated");
-    // A search that looks at less finds less.
+    // Fewer states would mean that the search covers less.
     assert_eq!(states, 158_384);
 }
 

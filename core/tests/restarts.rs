@@ -1,7 +1,7 @@
-//! Lives of one node id in several processes: one after the other they repeat nothing, also
-//! within one second and wherever the node id goes; at the same time they do, which is the named
-//! non-guarantee.
-#![allow(clippy::print_stdout, reason = "how a life tells its parent its ids")]
+//! One manual node id in several processes. One after the other they repeat nothing, even within one
+//! second, and also if the node id goes back to an earlier process. At the same time they do: that is
+//! the documented limit.
+#![allow(clippy::print_stdout, reason = "how a child process reports its ids")]
 
 use std::{
     env,
@@ -14,13 +14,13 @@ use std::{
 use randflake::{Clock, Parts, Randflake, Secret, SystemClock};
 
 const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
-/// Set in a process that is to be a life: how it starts.
-const LIFE: &str = "RANDFLAKE_TEST_LIFE";
+/// Set in a child process: how it starts.
+const START: &str = "RANDFLAKE_TEST_START";
 const TRIES: usize = 5;
 
 fn main() {
-    if let Ok(how) = env::var(LIFE) {
-        return live(&how);
+    if let Ok(how) = env::var(START) {
+        return generate(&how);
     }
     one_after_the_other();
     handed_over();
@@ -30,10 +30,10 @@ fn main() {
 }
 
 /// Makes a generator and prints the parts of its first ids.
-fn live(how: &str) {
+fn generate(how: &str) {
     let secret: Secret = SECRET.parse().expect("hex");
     if how == "standby" {
-        // The library is in use, and waits for its turn.
+        // The library is loaded and in use while the process waits for the node id.
         Randflake::new(2, &secret).expect("a free node").generate().expect("an id");
         println!("ready");
         io::stdin().read_line(&mut String::new()).expect("a line");
@@ -56,13 +56,13 @@ fn live(how: &str) {
 fn begin(how: &str) -> Child {
     let this = env::current_exe().expect("a path");
     let mut command = Command::new(this);
-    command.env(LIFE, how).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.env(START, how).stdin(Stdio::piped()).stdout(Stdio::piped());
     command.spawn().expect("a process")
 }
 
-/// Returns the parts of the ids of a life, at its end.
-fn end(life: Child) -> Vec<(i64, u32, u32)> {
-    let output = life.wait_with_output().expect("an end");
+/// Waits for the end of a process, and returns the parts of its ids.
+fn end(process: Child) -> Vec<(i64, u32, u32)> {
+    let output = process.wait_with_output().expect("an end");
     assert!(output.status.success(), "{output:?}");
     parts_in(&String::from_utf8(output.stdout).expect("text"))
 }
@@ -80,12 +80,12 @@ fn now() -> i64 {
     SystemClock.now().expect("a time")
 }
 
-/// Tries until `attempt` succeeds in being quick enough.
+/// Repeats `attempt` until it is quick enough.
 fn quickly<T>(attempt: impl FnMut() -> Option<T>) -> T {
     std::iter::repeat_with(attempt).take(TRIES).flatten().next().expect("a machine with some rest")
 }
 
-/// The second life begins in the second of the ids of the first.
+/// The second process starts in the second of the first one's ids.
 fn one_after_the_other() {
     let (first, second) = quickly(|| {
         let first = end(begin("safe"));
@@ -118,7 +118,7 @@ fn handed_over() {
     assert!(first[2].0 < second[0].0, "{first:?} then {second:?}");
 }
 
-/// A process gives the node id away and gets it back: in between it has no open generator.
+/// A process hands the node id over and gets it back; in between it has no open generator.
 fn there_and_back() {
     let secret: Secret = SECRET.parse().expect("hex");
     let first = |how: &str| {
@@ -141,7 +141,7 @@ fn there_and_back() {
     }
 }
 
-/// What the rule is for: the same two lives without it issue the same ids.
+/// Shows why the rule is needed: without it two such processes issue the same ids.
 fn without_restart_safety() {
     let (first, second) = quickly(|| {
         let (first, second) = (end(begin("unsafe")), end(begin("unsafe")));
@@ -150,7 +150,7 @@ fn without_restart_safety() {
     assert_eq!(first, second);
 }
 
-/// Nothing but a lease keeps two live processes with one node id apart.
+/// Only a lease prevents two live processes with one node id.
 fn at_the_same_time() {
     let (one, other) = quickly(|| {
         let second = now() / 1_000_000_000 + 2;
