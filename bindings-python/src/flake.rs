@@ -7,7 +7,7 @@ use randflake::{Builder, Clock as _, Error, ErrorKind, Format, Generator, Reach,
 use randflake_leases::{Leased, LeasedBuilder, LeasedFormat};
 
 use crate::{
-    buffer::{Batch, LARGE_BATCH},
+    buffer::{Batch, Int64Buffer, LARGE_BATCH},
     clock::Clock,
     errors::{call, caught, raise},
     exit,
@@ -67,6 +67,21 @@ impl<F: LeasedFormat> AnyFlake<F> {
         caught(generate).ok().flatten()
     }
 
+    pub(crate) fn generate_many(&self, py: Python<'_>, count: usize) -> PyResult<Batch<i64>> {
+        let mut ids = self.batch(py, count)?;
+        self.fill(py, &mut ids)?;
+        Ok(ids)
+    }
+
+    pub(crate) fn fill_buffer(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
+        let buffer = Int64Buffer::writable(buffer)?;
+        let mut ids = Batch::of(buffer.len())?;
+        let filled = self.fill(py, &mut ids);
+        // After a failure these are zeros.
+        buffer.write(py, &ids)?;
+        filled
+    }
+
     /// Calls the generator; again, once what its error says has been done about.
     #[inline]
     fn retry<T>(&self, py: Python<'_>, mut call: impl FnMut(&Self) -> Result<T>) -> PyResult<T> {
@@ -113,7 +128,7 @@ impl<F: Format> Clone for AnyFlake<F> {
     }
 }
 
-/// What does not depend on the type of an id.
+/// What a [`Generator`](crate::generator::Generator) needs, whatever the type of an id.
 pub(crate) trait Shared: Send + Sync {
     /// Takes memory for a batch, unless it would be refused.
     fn batch(&self, py: Python<'_>, count: usize) -> PyResult<Batch<i64>>;

@@ -1,44 +1,24 @@
-use pyo3::{
-    prelude::*,
-    types::{PyList, PyTuple},
-};
+use pyo3::{prelude::*, types::PyTuple};
 
 use crate::{
-    arguments::Count,
-    buffer::{Batch, Int64Buffer},
-    errors::not_to_be_copied,
-    flake::Shared,
-    lease::UnixSecond,
-    numpy,
+    arguments::Count, buffer::Int64Buffer, errors::not_to_be_copied, flake::Shared,
+    lease::UnixSecond, numpy,
 };
 
 #[doc = doc!("Generator")]
 #[pyclass(frozen, subclass, module = "randflake._randflake")]
 pub(crate) struct Generator {
     flake: Box<dyn Shared>,
-    /// Whether its ids are unsigned numbers.
-    unsigned: bool,
 }
 
 impl Generator {
-    pub(crate) fn new(flake: impl Shared + 'static, unsigned: bool) -> Self {
-        Self { flake: Box::new(flake), unsigned }
+    pub(crate) fn new(flake: impl Shared + 'static) -> Self {
+        Self { flake: Box::new(flake) }
     }
 }
 
 #[pymethods]
 impl Generator {
-    #[doc = doc!("Generator.generate_many")]
-    fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
-        let mut ids = self.flake.batch(py, n.0)?;
-        self.flake.fill(py, &mut ids)?;
-        if self.unsigned {
-            PyList::new(py, ids.iter().map(|id| id.cast_unsigned()))
-        } else {
-            PyList::new(py, ids.iter())
-        }
-    }
-
     #[doc = doc!("Generator.generate_array")]
     fn generate_array<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyAny>> {
         let mut ids = self.flake.batch(py, n.0)?;
@@ -47,16 +27,6 @@ impl Generator {
         self.flake.fill(py, &mut ids)?;
         Int64Buffer::writable(&array)?.write(py, &ids)?;
         Ok(array)
-    }
-
-    #[doc = doc!("Generator.fill")]
-    fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
-        let buffer = Int64Buffer::writable(buffer)?;
-        let mut ids = Batch::of(buffer.len())?;
-        let filled = self.flake.fill(py, &mut ids);
-        // After a failure these are zeros.
-        buffer.write(py, &ids)?;
-        filled
     }
 
     #[doc = doc!("Generator.extend_lease")]

@@ -1,8 +1,11 @@
-use pyo3::{prelude::*, types::PyString};
+use pyo3::{
+    prelude::*,
+    types::{PyList, PyString},
+};
 use randflake::Encrypted;
 
 use crate::{
-    arguments::{AnyId, AnySecret, NodeIds, Raw, Store},
+    arguments::{AnyId, AnySecret, Count, NodeIds, Raw, Store},
     flake::{AnyFlake, Shared as _},
     generator::Generator,
     options::{self, Options},
@@ -19,7 +22,7 @@ pub(crate) struct Randflake {
 impl Randflake {
     fn with_base(flake: AnyFlake<Encrypted>) -> PyClassInitializer<Self> {
         let this = Self { flake: flake.clone() };
-        PyClassInitializer::from(Generator::new(flake, false)).add_subclass(this)
+        PyClassInitializer::from(Generator::new(flake)).add_subclass(this)
     }
 }
 
@@ -65,6 +68,17 @@ impl Randflake {
     #[doc = doc!("Randflake.generate_string")]
     fn generate_string<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         self.flake.generate(py).and_then(|id| text_of(py, id))
+    }
+
+    #[doc = doc!("Randflake.generate_many")]
+    fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
+        let ids = self.flake.generate_many(py, n.0)?;
+        PyList::new(py, ids.iter())
+    }
+
+    #[doc = doc!("Randflake.fill")]
+    fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.flake.fill_buffer(py, buffer)
     }
 
     #[doc = doc!("Randflake.inspect")]

@@ -1,10 +1,10 @@
 use std::ffi::CString;
 
-use pyo3::prelude::*;
+use pyo3::{prelude::*, types::PyList};
 use randflake::Plain;
 
 use crate::{
-    arguments::{Raw, Store, node_ids},
+    arguments::{Count, Raw, Store, node_ids},
     errors::{LifetimeWarning, raise},
     flake::{AnyFlake, Shared as _},
     generator::Generator,
@@ -29,7 +29,7 @@ impl Snowflake {
     ) -> PyResult<PyClassInitializer<Self>> {
         let warning = layout.warning().filter(|_| flake.is_on_system_clock());
         let this = Self { layout, flake: flake.clone() };
-        let base = Generator::new(flake, true); // which stops if the warning is an exception
+        let base = Generator::new(flake); // which stops if the warning is an exception
         if let Some(warning) = warning {
             let message = CString::new(warning).expect("the message has no zero byte");
             PyErr::warn(py, &py.get_type::<LifetimeWarning>(), &message, 1)?;
@@ -78,6 +78,17 @@ impl Snowflake {
     #[doc = doc!("Snowflake.generate")]
     fn generate(&self, py: Python<'_>) -> PyResult<u64> {
         self.flake.generate(py)
+    }
+
+    #[doc = doc!("Snowflake.generate_many")]
+    fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
+        let ids = self.flake.generate_many(py, n.0)?;
+        PyList::new(py, ids.iter().map(|id| id.cast_unsigned()))
+    }
+
+    #[doc = doc!("Snowflake.fill")]
+    fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.flake.fill_buffer(py, buffer)
     }
 
     #[doc = doc!("Snowflake.inspect")]

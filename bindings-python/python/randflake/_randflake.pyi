@@ -101,41 +101,10 @@ class Generator:
     def node_ids(self) -> tuple[int, ...]:
         """The node ids, sorted; none after close, and in a forked child that has not leased yet."""
 
-    def generate_many(self, n: SupportsIndex) -> list[int]:
-        """Generates n ids, in the order in which they are claimed.
-
-        Raises what generate raises, and INVALID_ARGUMENT for an n that is negative, that takes more
-        than an hour, that does not fit in memory, or that no tick can hold if max_wait is 0. A tick
-        of Randflake is a second. A batch that would need longer than the ticks for its size and
-        max_wait is refused before any id is claimed. A batch may take longer than a lease from a
-        store, which is renewed meanwhile.
-
-        >>> from randflake import Snowflake
-        >>> ids = Snowflake(8).generate_many(1000)
-        >>> ids == sorted(set(ids))
-        True
-        """
-
     def generate_array(self, n: SupportsIndex) -> NDArray[np.int64]:
         """Generates n ids as a numpy array of int64, as a signed column holds them.
 
         Raises what generate_many raises, and ImportError where numpy is not installed.
-        """
-
-    def fill(self, buffer: _Int64Buffer) -> None:
-        """Fills a writable buffer with ids, in the order in which they are claimed.
-
-        buffer: native signed 64-bit integers without gaps, such as array.array("q") or a numpy
-        array of int64. If the call fails, it is zeroed.
-
-        Raises what generate_many raises, and INVALID_ARGUMENT for another kind of buffer.
-
-        >>> from array import array
-        >>> from randflake import Randflake, generate_secret
-        >>> ids = array("q", bytes(8 * 1000))
-        >>> Randflake(9, generate_secret()).fill(ids)
-        >>> len(set(ids))
-        1000
         """
 
     def extend_lease(self, end_exclusive: SupportsIndex) -> None:
@@ -290,6 +259,36 @@ class Randflake(Generator):
 
         Raises what generate raises.
         """
+    def generate_many(self, n: SupportsIndex) -> list[int]:
+        """Generates n ids, in the order in which they are claimed.
+
+        Raises what generate raises, and INVALID_ARGUMENT for an n that is negative, that takes more
+        than an hour, that does not fit in memory, or that no second can hold if max_wait is 0. A
+        batch that would need longer than the seconds for its size and max_wait is refused before
+        any id is claimed. A batch may take longer than a lease from a store, which is renewed
+        meanwhile.
+
+        >>> from randflake import Randflake, generate_secret
+        >>> len(set(Randflake(8, generate_secret()).generate_many(1000)))
+        1000
+        """
+
+    def fill(self, buffer: _Int64Buffer) -> None:
+        """Fills a writable buffer with ids, in the order in which they are claimed.
+
+        buffer: native signed 64-bit integers without gaps, such as array.array("q") or a numpy
+        array of int64. If the call fails, it is zeroed.
+
+        Raises what generate_many raises, and INVALID_ARGUMENT for another kind of buffer.
+
+        >>> from array import array
+        >>> from randflake import Randflake, generate_secret
+        >>> ids = array("q", bytes(8 * 1000))
+        >>> Randflake(9, generate_secret()).fill(ids)
+        >>> len(set(ids))
+        1000
+        """
+
     def inspect(self, id: SupportsIndex | str) -> Parts:
         """Reads an id back: its time, node id and sequence.
 
@@ -790,6 +789,36 @@ class Snowflake(Generator):
         (LEASE_EXPIRED, LIFETIME_OVER, CLOCK_BEFORE_EPOCH, FORKED, CLOSED). In a forked child the
         first call of a leased generator waits up to acquire_timeout.
         """
+    def generate_many(self, n: SupportsIndex) -> list[int]:
+        """Generates n ids, in the order in which they are claimed.
+
+        Raises what generate raises, and INVALID_ARGUMENT for an n that is negative, that takes more
+        than an hour, that does not fit in memory, or that no tick can hold if max_wait is 0. A batch
+        that would need longer than the ticks for its size and max_wait is refused before any id is
+        claimed. A batch may take longer than a lease from a store, which is renewed meanwhile.
+
+        >>> from randflake import Snowflake
+        >>> ids = Snowflake(8).generate_many(1000)
+        >>> ids == sorted(set(ids))
+        True
+        """
+
+    def fill(self, buffer: _Int64Buffer) -> None:
+        """Fills a writable buffer with ids, in the order in which they are claimed.
+
+        buffer: native signed 64-bit integers without gaps, such as array.array("q") or a numpy
+        array of int64. If the call fails, it is zeroed.
+
+        Raises what generate_many raises, and INVALID_ARGUMENT for another kind of buffer.
+
+        >>> from array import array
+        >>> from randflake import Snowflake
+        >>> ids = array("q", bytes(8 * 1000))
+        >>> Snowflake(9).fill(ids)
+        >>> len(set(ids))
+        1000
+        """
+
     def inspect(self, raw: SupportsIndex) -> RawParts:
         """Reads an id back: its time, node id and sequence.
 
