@@ -94,9 +94,9 @@ pub(crate) fn list_leases(
         counts.held,
         counts.waiting,
         counts.free,
-        counts.far,
+        counts.implausible,
         listed.floor,
-        listed.is_floor_far(),
+        listed.is_floor_implausible(),
         listed.incarnation_changed,
         STORE_LIMITS.import(py, "randflake.leases", "StoreLimits")?.call1((
             listed.limits.max_ttl,
@@ -220,7 +220,7 @@ fn node_status<'py>(py: Python<'py>, listed: &Listed, node: &Node) -> PyResult<B
         node.lease.start,
         node.lease.end_exclusive,
         listed.seconds_left(node),
-        listed.is_far(node.lease.end_exclusive),
+        listed.is_implausible(node.lease.end_exclusive),
         node.note.as_str(),
     ))
 }

@@ -1,5 +1,4 @@
-use clap::{Parser, Subcommand, builder::RangedI64ValueParser};
-use randflake::Layout;
+use clap::{Parser, Subcommand};
 
 use crate::{generate::Generate, inspect::Inspect, lease::Lease};
 
@@ -19,9 +18,9 @@ Examples:
   randflake generate -n 3 --store ids.db | randflake inspect
   randflake lease list --store ids.db
 
-Results go to standard output, all else to standard error. Exit codes: 0 done;
-1 failed, and standard error says `randflake: CODE: message`; 2 wrong use; 130,
-in a shell, interrupted by Ctrl-C."
+Results go to standard output, everything else to standard error. Exit codes: 0
+success; 1 failure, with `randflake: CODE: message` on standard error; 2 wrong
+usage; 130, in a shell, interrupted by Ctrl-C."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -32,7 +31,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Verb {
     /// Prints a new secret: 32 hex digits
     #[command(after_help = "\
-It is for the life of an id column: ids of two secrets may collide.
+Keep it for as long as the id column exists: ids made with two secrets may
+collide.
 
 Examples:
   (umask 077 && randflake secret > secret.hex)")]
@@ -41,9 +41,4 @@ Examples:
     Inspect(Inspect),
     #[command(subcommand)]
     Lease(Lease),
-}
-
-/// Takes a node id.
-pub(crate) fn node_id() -> RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(0..=i64::from(Layout::randflake().max_node_id()))
 }

@@ -4,24 +4,24 @@ use randflake::Error;
 
 use crate::output;
 
-/// Why the command did not do what it was asked to.
+/// Why the command failed.
 pub(crate) enum Failure {
-    /// It was used in a wrong way, or asked how it is used.
+    /// Wrong usage, or a request for help.
     Usage(clap::Error),
-    /// What it was asked for cannot be done.
+    /// The operation failed.
     Error(Error),
-    /// Some of it could not be done, which was said.
+    /// Part of it failed, which was reported.
     Reported,
-    /// Nobody takes what it prints.
+    /// The output cannot be written.
     Output(io::Error),
 }
 
 impl Failure {
-    /// Says it, and returns the exit code.
+    /// Reports it, and returns the exit code.
     pub(crate) fn report(self) -> i32 {
         match self {
             Self::Usage(error) => {
-                // Nowhere to complain if it cannot be shown.
+                // A failure to print it cannot be reported.
                 let _ = if error.use_stderr() {
                     write!(io::stderr(), "{}", error.render())
                 } else {
@@ -30,14 +30,14 @@ impl Failure {
                 error.exit_code()
             }
             Self::Error(error) => {
-                output::complain(error.code(), &error);
+                output::report(error.code(), &error);
                 1
             }
             Self::Reported => 1,
-            // Whoever reads has seen enough, as `head` does.
+            // The reader has closed the pipe, as `head` does.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
             Self::Output(error) => {
-                output::complain("OUTPUT", &format_args!("cannot write the output: {error}"));
+                output::report("OUTPUT", &format_args!("cannot write the output: {error}"));
                 1
             }
         }
@@ -56,7 +56,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Only writing the output fails so: what else may fail makes its own error.
+/// Only writing the output returns this error; everything else makes an error of its own.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::Output(error)

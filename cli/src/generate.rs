@@ -5,21 +5,21 @@ use randflake::{Id, Randflake, Result};
 use randflake_leases::Leased;
 
 use crate::{
-    Failure, OpenServer, arguments, output, progress::Progress, secret::SecretPlace,
+    Failure, OpenServer, node_id::node_id, output, progress::Progress, secret::SecretPlace,
     store::StorePlace, usage,
 };
 
-/// Ids that are made at a time: enough for the cipher's fast path, few enough for a pipe to flow.
+/// Ids of one batch: enough for the cipher's fast path, few enough for a steady pipe.
 const BATCH: u64 = 1 << 15;
 
-/// Makes ids, one a line
+/// Generates ids, one per line
 #[derive(clap::Args)]
 #[command(after_help = "\
-The node id is leased from the store and given back at the end; after Ctrl-C it
-is idle for the rest of its lease. --node is for those who know that nobody else
-has this node id: it waits for the next full second, and makes 131072 ids a
-second. Half of all ids are negative. --format json prints id, a string, and
-text: readers of JSON lose digits of such numbers.
+The node id is leased from the store and released at the end; after Ctrl-C it
+stays reserved until its lease expires. Use --node only if no other process has
+this node id: it waits for the next full second, and generates 131072 ids a
+second. Half of all ids are negative. --format json prints id, as a string, and
+text, because many JSON parsers lose digits of such numbers.
 
 Examples:
   randflake generate --store ids.db
@@ -27,11 +27,11 @@ Examples:
   randflake generate --store ids.db -n 1000000 > ids
   randflake generate --node 7 --format json")]
 pub(crate) struct Generate {
-    /// How many
+    /// Number of ids
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
     count: u64,
 
-    /// How each is written: as a number, in the text form, or both as JSON
+    /// How to write each id: as a number, in the text form, or both as JSON
     #[arg(long, value_enum, default_value_t = Format::Int)]
     format: Format,
 
@@ -42,12 +42,12 @@ pub(crate) struct Generate {
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     acquire_timeout: u32,
 
-    /// Node id, or several with commas, that no other live process has
+    /// Node id that no other live process has, or several, separated by commas
     #[arg(
         long,
         value_name = "ID",
         value_delimiter = ',',
-        value_parser = arguments::node_id(),
+        value_parser = node_id(),
         conflicts_with = "store"
     )]
     node: Vec<u32>,
@@ -74,8 +74,8 @@ impl Generate {
         let Some(location) = self.store.location(open_server) else {
             return Err(usage(
                 Wrong::MissingRequiredArgument,
-                "where does the node id come from? From a store that leases it: --store ids.db; \
-                 or, if\nyou know that no other process has it, from you: --node ID",
+                "a node id is required: lease it from a store with --store ids.db, or, if no other \
+                 process\nhas it, assign it with --node ID",
             ));
         };
         let secret = self.secret.read()?;
@@ -117,7 +117,7 @@ impl Format {
                 out.write_all(id.encode(&mut [0; Id::MAX_TEXT_LENGTH]))?;
                 out.write_all(b"\n")
             }
-            // A text: readers of JSON lose digits of such numbers.
+            // A string, because many JSON parsers lose digits of such numbers.
             Self::Json => writeln!(out, r#"{{"id":"{number}","text":"{id}"}}"#),
         }
     }

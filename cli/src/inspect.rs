@@ -11,14 +11,14 @@ use crate::{
     usage,
 };
 
-/// Reads ids back: when, where and as which one each was made
+/// Reads ids: when each was made, by which node id, and its sequence
 #[derive(clap::Args)]
 #[command(
     allow_negative_numbers = true,
     after_help = "\
-Every number has such parts: they mean something only for ids of this secret.
-Most others tell of a time in the future. Times of good ids may lie ahead of the
-clock, too: up to 10 seconds, or what max_drift the generator had.
+Every number can be read, but the result is meaningful only for ids made with
+this secret. Most others show a time in the future. The time of a valid id may
+also be ahead of the clock, by up to 10 seconds or the generator's max_drift.
 
 --json prints id, a string, text, timestamp, utc, local, node_id, sequence and
 plausible; with --layout it has unix_ms in place of text and timestamp.
@@ -30,19 +30,19 @@ Examples:
   randflake inspect --layout twitter 1541815603606036480"
 )]
 pub(crate) struct Inspect {
-    /// Ids, as numbers or in the text form; none: one in each line of the input
+    /// Ids, as numbers or in the text form [default: one per line of the input]
     #[arg(value_name = "ID")]
     ids: Vec<String>,
 
-    /// How the ids are written, where it does not show: digits may be both
+    /// How the ids are written; needed where digits may be either
     #[arg(long, value_enum)]
     format: Option<Format>,
 
-    /// Prints JSON, one line for each id, instead of a table
+    /// Prints JSON, one line per id, instead of a table
     #[arg(long)]
     json: bool,
 
-    /// Reads sortable ids of the Snowflake family, without any secret
+    /// Reads sortable ids of the Snowflake family, without a secret
     #[arg(long, value_name = "NAME", conflicts_with_all = ["secret_file", "format"])]
     layout: Option<String>,
 
@@ -56,18 +56,18 @@ enum Format {
     String,
 }
 
-/// How ids are read.
-#[allow(clippy::large_enum_variant, reason = "there is one of it")]
+/// How to read ids.
+#[allow(clippy::large_enum_variant, reason = "there is only one")]
 enum Reader {
     Encrypted { inspector: Inspector, format: Option<Format> },
     Layout(Layout),
 }
 
-/// What was read.
-struct Reading {
+/// An id and its parts.
+struct InspectedId {
     /// As a decimal number.
     id: String,
-    /// There where ids have one.
+    /// Only for encrypted ids.
     text: Option<String>,
     unix_ms: i64,
     node_id: u32,
@@ -90,7 +90,7 @@ impl Inspect {
         }
         let stdin = io::stdin();
         if stdin.is_terminal() {
-            output::tell(&"reads ids from the keyboard, one a line, until Ctrl-D");
+            output::notify(&"reading ids from the keyboard, one per line, until Ctrl-D");
         }
         let lines = stdin.lock().split(b'\n').filter_map(|line| match line {
             Ok(line) => {
@@ -104,12 +104,12 @@ impl Inspect {
 }
 
 impl Reader {
-    fn read(&self, id: &str) -> Result<Reading> {
+    fn read(&self, id: &str) -> Result<InspectedId> {
         match self {
             Self::Encrypted { inspector, format } => {
                 let id = parse(id, *format)?;
                 let parts = inspector.inspect(id);
-                Ok(Reading {
+                Ok(InspectedId {
                     id: i64::from(id).to_string(),
                     text: Some(id.to_string()),
                     unix_ms: parts.timestamp * 1000,
@@ -118,11 +118,11 @@ impl Reader {
                 })
             }
             Self::Layout(layout) => {
-                // Some programs show those of 64 bits as signed numbers.
+                // Some programs show ids of 64 bits as signed numbers.
                 let signed = || id.parse().map(i64::cast_unsigned);
-                let raw = id.parse().or_else(|_| signed()).map_err(|_| no_number(id))?;
+                let raw = id.parse().or_else(|_| signed()).map_err(|_| not_an_id(id))?;
                 let parts = layout.inspect(raw)?;
-                Ok(Reading {
+                Ok(InspectedId {
                     id: id.to_owned(),
                     text: None,
                     unix_ms: parts.unix_ms,
@@ -134,9 +134,9 @@ impl Reader {
     }
 }
 
-/// Reads an id as a number or in the text form; in which, is to be said where both mean something.
+/// Reads an id as a number or in the text form. Digits that could be either need a format.
 fn parse(id: &str, format: Option<Format>) -> Result<Id> {
-    let number = || id.parse::<i64>().map(Id::from).map_err(|_| no_number(id));
+    let number = || id.parse::<i64>().map(Id::from).map_err(|_| not_an_id(id));
     match format {
         Some(Format::Int) => return number(),
         Some(Format::String) => return id.parse(),
@@ -149,14 +149,14 @@ fn parse(id: &str, format: Option<Format>) -> Result<Id> {
     match (number(), id.parse::<Id>()) {
         (Ok(number), Ok(text)) if number != text => Err(Error::new(
             ErrorKind::InvalidId,
-            "this may be a number or the text form, which are other ids; say --format int or \
+            "this is a different id as a number and in the text form; pass --format int or \
              --format string",
         )),
         (number, _) => number,
     }
 }
 
-fn no_number(got: &str) -> Error {
+fn not_an_id(got: &str) -> Error {
     let what = if got.len() > 20 { "more digits" } else { "something else" };
     Error::new(
         ErrorKind::InvalidId,
@@ -183,19 +183,19 @@ impl Printer {
                 usage(Wrong::Io, format_args!("cannot read the ids from standard input: {error}"))
             })?;
             match reader.read(&id) {
-                Ok(reading) => {
+                Ok(inspected) => {
                     if std::mem::take(&mut first) && !self.json {
                         head(out)?;
                     }
                     let now_ms = SystemClock.now()? / 1_000_000;
-                    out.write_all(self.line(&reading, now_ms).as_bytes())?;
+                    out.write_all(self.line(&inspected, now_ms).as_bytes())?;
                 }
                 Err(error) => {
-                    // In the order of the lines, where both are seen together.
+                    // Keeps the order of the lines where both streams are shown together.
                     out.flush()?;
                     failed = true;
                     let id: String = id.chars().take(40).collect();
-                    output::complain(error.code(), &format_args!("{id:?}: {error}"));
+                    output::report(error.code(), &format_args!("{id:?}: {error}"));
                 }
             }
         }
@@ -203,9 +203,9 @@ impl Printer {
         if failed { Err(Failure::Reported) } else { Ok(()) }
     }
 
-    fn line(&self, reading: &Reading, now_ms: i64) -> String {
-        let Reading { id, text, unix_ms, node_id, sequence } = reading;
-        // All layouts end long before the last year that has a name.
+    fn line(&self, inspected: &InspectedId, now_ms: i64) -> String {
+        let InspectedId { id, text, unix_ms, node_id, sequence } = inspected;
+        // Every layout ends long before the end of the calendar.
         let time = Timestamp::from_millisecond(*unix_ms).unwrap_or(Timestamp::MAX);
         let offset = self.zone.to_offset(time);
         let ahead_ms = unix_ms - now_ms;
@@ -228,12 +228,12 @@ impl Printer {
         let note = if plausible && ahead_ms <= 0 {
             String::new()
         } else if plausible {
-            format!("  {} s ahead of this clock: as far as max_drift may go\n", ahead_ms / 1000)
+            format!("  {} s ahead of this clock, which max_drift may explain\n", ahead_ms / 1000)
         } else {
             let hours = ahead_ms.unsigned_abs().div_ceil(3_600_000);
             let span =
                 if hours < 48 { format!("{hours} hours") } else { format!("{} days", hours / 24) };
-            format!("  {span} in the future: of another secret, or no such id\n")
+            format!("  {span} in the future: made with another secret, or not an id\n")
         };
         format!("{id:>20}  {utc}  {local}  {node_id:>6}  {sequence:>8}\n{note}")
     }
@@ -255,8 +255,8 @@ mod tests {
         Printer { json, zone: TimeZone::fixed(jiff::tz::offset(2)) }
     }
 
-    fn reading() -> Reading {
-        Reading {
+    fn inspected() -> InspectedId {
+        InspectedId {
             id: "4594531474933654033".into(),
             text: Some("3vgoe12ccb8gh".into()),
             unix_ms: 1_733_706_297_000,
@@ -268,27 +268,31 @@ mod tests {
     #[test]
     fn times_ahead_of_the_clock_are_explained() {
         let hour = i64::from(Lease::MAX_DRIFT) * 1000;
-        let stamp = reading().unix_ms;
+        let stamp = inspected().unix_ms;
         let row =
             " 4594531474933654033  2024-12-09 01:04:57  2024-12-09 03:04:57      42         1\n";
         let cases = [
             (stamp, String::new()),
-            (stamp - 7_000, "  7 s ahead of this clock: as far as max_drift may go\n".into()),
-            (stamp - hour, "  3600 s ahead of this clock: as far as max_drift may go\n".into()),
+            (stamp - 7_000, "  7 s ahead of this clock, which max_drift may explain\n".into()),
+            (stamp - hour, "  3600 s ahead of this clock, which max_drift may explain\n".into()),
             (
                 stamp - hour - 1,
-                "  2 hours in the future: of another secret, or no such id\n".into(),
+                "  2 hours in the future: made with another secret, or not an id\n".into(),
             ),
             (
                 stamp - 86_400_000 * 365,
-                "  365 days in the future: of another secret, or no such id\n".into(),
+                "  365 days in the future: made with another secret, or not an id\n".into(),
             ),
         ];
         for (now_ms, note) in cases {
-            assert_eq!(printer(false).line(&reading(), now_ms), format!("{row}{note}"), "{now_ms}");
+            assert_eq!(
+                printer(false).line(&inspected(), now_ms),
+                format!("{row}{note}"),
+                "{now_ms}"
+            );
             let plausible = now_ms >= stamp - hour;
             let json: serde_json::Value =
-                serde_json::from_str(&printer(true).line(&reading(), now_ms)).expect("JSON");
+                serde_json::from_str(&printer(true).line(&inspected(), now_ms)).expect("JSON");
             assert_eq!(json["plausible"], plausible, "{now_ms}");
             assert_eq!(json["local"], "2024-12-09T03:04:57+02:00");
             assert_eq!(json["utc"], "2024-12-09T01:04:57Z");
@@ -297,7 +301,7 @@ mod tests {
 
     #[test]
     fn rows_have_80_columns() {
-        let widest = Reading {
+        let widest = InspectedId {
             id: i64::MIN.to_string(),
             text: Some("8000000000000".into()),
             unix_ms: 2_803_741_823_000,

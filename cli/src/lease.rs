@@ -13,7 +13,7 @@ use randflake_leases::{
 
 use crate::{
     Failure, OpenServer,
-    arguments::node_id,
+    node_id::node_id,
     output::{self, Style, json, utc},
     secret::SecretPlace,
     store::StorePlace,
@@ -23,7 +23,7 @@ use crate::{
 /// Columns of a terminal.
 const COLUMNS: usize = 80;
 
-/// Looks after the leases in a store; all but init do without the secret
+/// Manages the leases in a store; only init needs the secret
 #[derive(Subcommand)]
 #[command(after_help = "\
 Examples:
@@ -37,15 +37,15 @@ pub(crate) enum Lease {
     Release(Release),
 }
 
-/// Makes a namespace in a store, once, before its first lease
+/// Creates a namespace in a store, once, before its first lease
 #[derive(clap::Args)]
 #[command(
     override_usage = "randflake lease init [OPTIONS] <--new|--quarantine>",
     after_help = "\
-Once, when the store is set up, and not with each start or deploy: after the
-store has lost its data, --new would repeat ids. A namespace that is there is
-checked, and stays as it is. In PostgreSQL this makes the tables, too. A SQLite
-file needs no init: its first lease makes it, too, as --new does.
+Run it once, when the store is set up, and not with each start or deploy: after
+the store has lost its data, --new repeats ids. A namespace that exists is
+checked and not changed. In PostgreSQL this also creates the tables. A SQLite
+file needs no init: its first lease creates it, as with --new.
 
 Examples:
   randflake lease init --new --store etcd://localhost:2379
@@ -58,31 +58,31 @@ pub(crate) struct Init {
     #[command(flatten)]
     secret: SecretPlace,
 
-    /// How long the longest lease is, at least six times --max-skew
+    /// Longest lease, at least six times --max-skew
     #[arg(long, value_name = "SECONDS", default_value_t = Namespace::MAX_TTL)]
     max_ttl: u32,
 
-    /// By how much clocks may differ
+    /// Largest difference between two clocks
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     max_skew: u32,
 
-    /// Grants at once: for a store that has never had this namespace
+    /// Grant at once: for a store that has never had this namespace
     #[arg(long)]
     new: bool,
 
-    /// Grants nothing for --max-ttl and --max-skew if it has to be made: for a
-    /// store that may have had this namespace and lost it, or if you cannot tell
+    /// If it is missing, grant nothing for --max-ttl plus --max-skew: for a store
+    /// that may have had this namespace and lost it, or if you cannot tell
     #[arg(long, conflicts_with = "new")]
     quarantine: bool,
 }
 
-/// Lists the node ids whose lease is not over, and how many there are
+/// Lists the node ids with a current lease, and counts them
 #[derive(clap::Args)]
 #[command(after_help = "\
-held: somebody has it. expired: its lease is over, and was not given back. free:
-it was given back, and can be had again from its end on. Headroom is what can be
-leased now. The holder's note is its own word, host and process: never trust it.
---json prints one object, with all node ids.
+held: it has a holder. expired: its lease is over and was not released. free: it
+was released, and can be leased again after its end. Headroom is what can be
+leased now. The note is what the holder says of itself, host and process: do not
+trust it. --json prints one object, with all node ids.
 
 Examples:
   randflake lease list --store ids.db
@@ -92,7 +92,7 @@ pub(crate) struct List {
     #[command(flatten)]
     store: StorePlace,
 
-    /// Lists those that were ever leased, too
+    /// Also lists those whose lease is over
     #[arg(long)]
     all: bool,
 
@@ -107,6 +107,7 @@ pub(crate) struct List {
 Examples:
   randflake lease inspect 42 --store ids.db")]
 pub(crate) struct Inspect {
+    /// Node id
     #[arg(value_name = "ID", value_parser = node_id())]
     node: u32,
 
@@ -118,12 +119,12 @@ pub(crate) struct Inspect {
     json: bool,
 }
 
-/// Notes that the store may have forgotten leases: after restoring a backup
+/// Says that the store may have lost leases, as after restoring a backup
 #[derive(clap::Args)]
 #[command(after_help = "\
-Run it after a backup was restored, before anything that leases is started. For
-the longest lease and the largest skew nothing is granted then, and only leases
-that clearly run are renewed.
+Run it after restoring a backup, before starting anything that leases. Until the
+longest lease plus the largest skew has passed, the store grants nothing, and
+renews only leases that are clearly running.
 
 Examples:
   randflake lease fence --store ids.db --yes")]
@@ -135,13 +136,12 @@ pub(crate) struct Fence {
     consent: Consent,
 }
 
-/// Sets an end back that only a wrong clock can have set
+/// Lowers an implausible end, which only a wrong clock can have set
 #[derive(clap::Args)]
 #[command(after_help = "\
-`randflake lease list` tells of such ends. You state that no id with that node id
-(with --floor: with any) carries a time at or after the new end, and that no
-process runs that was given the far one. Ends that a right clock can have set are
-refused.
+`randflake lease list` shows such ends. You confirm that no id with that node id
+(with --floor: with any) has a time at or after the new end, and that no process
+runs that was granted the implausible one. Plausible ends are refused.
 
 Examples:
   randflake lease repair --node 42 --store ids.db
@@ -150,8 +150,8 @@ pub(crate) struct Repair {
     #[command(flatten)]
     which: Which,
 
-    /// The new end, a unix second [default: the lowest: where the longest lease
-    /// of now could end]
+    /// The new end, a unix second [default: the lowest, which is the end of the
+    /// longest lease that could be granted now]
     #[arg(long, value_name = "SECOND")]
     end: Option<i64>,
 
@@ -175,20 +175,21 @@ struct Which {
     floor: bool,
 }
 
-/// Releases a node id whose holder is dead for sure
+/// Releases a node id whose holder is dead
 #[derive(clap::Args)]
 #[command(after_help = "\
-You state that the process that holds it has ended, and with it every copy of its
-memory: if it runs on, ids repeat. It saves waiting for the end of the lease, no
-more; there are other node ids meanwhile.
+You confirm that the process that holds it has ended, and with it every copy of
+its memory: if it still runs, ids repeat. Waiting for the lease to expire is
+always safe, and other node ids are available meanwhile.
 
 Examples:
   randflake lease release 42 --holder web-3:4711 --store ids.db")]
 pub(crate) struct Release {
+    /// Node id
     #[arg(value_name = "ID", value_parser = node_id())]
     node: u32,
 
-    /// Who holds it, as `lease list` shows; another one is left alone
+    /// The holder, as `lease list` shows it; refuses any other holder
     #[arg(long, value_name = "NOTE")]
     holder: String,
 
@@ -199,10 +200,10 @@ pub(crate) struct Release {
     consent: Consent,
 }
 
-/// Whether to go on with what cannot be undone.
+/// Whether to continue with what cannot be undone.
 #[derive(clap::Args)]
 struct Consent {
-    /// Does it without asking
+    /// Do it without asking
     #[arg(long)]
     yes: bool,
 }
@@ -228,7 +229,7 @@ impl Init {
             _ => {
                 return Err(usage(
                     Wrong::MissingRequiredArgument,
-                    "--new if this store has never had the namespace, or --quarantine if it may \
+                    "pass --new if this store has never had the namespace, or --quarantine if it may \
                      have lost it, or if you cannot tell",
                 ));
             }
@@ -237,7 +238,7 @@ impl Init {
         let namespace = Namespace::new(&self.store.namespace, &secret)?
             .max_ttl_and_skew(self.max_ttl, self.max_skew)?;
         self.store.init(namespace, mode, open_server)?;
-        say(&format_args!("namespace {:?} is ready", self.store.namespace))
+        print(&format_args!("namespace {:?} is ready", self.store.namespace))
     }
 }
 
@@ -245,11 +246,11 @@ impl List {
     fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         let listed = operator::list(&mut *self.store.open(open_server)?)?;
         if self.json {
-            return say(&Json { listed: &listed, counted: true });
+            return print(&Json { listed: &listed, counted: true });
         }
         let counts = listed.counts();
         let mut text = format!(
-            "{} node ids: {} held, {} given back and not yet over; headroom {}\n",
+            "{} node ids: {} held, {} released and not yet over; headroom {}\n",
             counts.all, counts.held, counts.waiting, counts.free
         );
         let limits = listed.limits;
@@ -258,11 +259,11 @@ impl List {
             "leases of at most {} s, clocks within {} s, layout {}, format {}",
             limits.max_ttl, limits.max_skew, listed.layout, listed.format
         );
-        if listed.is_floor_far() {
+        if listed.is_floor_implausible() {
             let _ = writeln!(
                 text,
-                "nothing is granted until {}: only a wrong clock can have set that,\nand `randflake \
-                 lease repair --floor` sets it back",
+                "nothing is granted until {}: only a wrong clock can have set that;\n`randflake \
+                 lease repair --floor` lowers it",
                 utc(listed.floor)
             );
         } else if listed.floor > listed.now {
@@ -275,14 +276,14 @@ impl List {
         }
         if listed.incarnation_changed {
             text +=
-                "the server is another one, or has gone back in time: the next lease fences it\n";
+                "the server is another one, or was set back in time: the next lease fences it\n";
         }
         let doubtful = listed.is_clock_doubtful();
         if doubtful {
             let _ = writeln!(
                 text,
-                "most held ends look as if only wrong clocks could have set them: rather this one\n\
-                 is wrong, which shows {}",
+                "most held ends look implausible, so the clock that shows {}\n\
+                 is probably wrong",
                 utc(listed.now)
             );
         }
@@ -296,7 +297,7 @@ impl List {
         if over > 0 {
             let _ = writeln!(text, "\n{over} more whose lease is over: --all lists them");
         }
-        say(&text.trim_end())
+        print(&text.trim_end())
     }
 }
 
@@ -304,31 +305,31 @@ impl Inspect {
     fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         let listed = operator::inspect(&mut *self.store.open(open_server)?, self.node)?;
         if self.json {
-            return say(&Json { listed: &listed, counted: false });
+            return print(&Json { listed: &listed, counted: false });
         }
         let nodes: Vec<_> = listed.nodes.iter().collect();
         if nodes.is_empty() {
-            return say(&format_args!("node id {} was never leased", self.node));
+            return print(&format_args!("node id {} was never leased", self.node));
         }
-        say(&table(&listed, &nodes, true).trim_end())
+        print(&table(&listed, &nodes, true).trim_end())
     }
 }
 
 impl Fence {
     fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         let mut store = self.store.open(open_server)?;
-        // For the limits; any node id has them.
+        // For the limits, which every listing has.
         let listed = operator::inspect(&mut *store, 0)?;
         let limits = listed.limits;
         self.consent.ask(&format_args!(
-            "fences namespace {:?}: for {} s nothing is granted, and leases that end within {} s \
-             are not renewed; generators that run go on to the end of theirs",
+            "fences namespace {:?}: nothing is granted for {} s, and leases that end within {} s \
+             are not renewed; running generators work until their lease ends",
             self.store.namespace,
             listed.furthest_floor() - listed.now,
             limits.max_skew + listed.last_grant
         ))?;
         let fenced = operator::fence(&mut *store)?;
-        say(&format_args!("nothing is granted until {}", utc(fenced.floor)))
+        print(&format_args!("nothing is granted until {}", utc(fenced.floor)))
     }
 }
 
@@ -349,21 +350,21 @@ impl Repair {
                 listed.furthest_floor(),
             ),
         };
-        // Nobody is asked about what is refused anyway.
+        // A request that would be refused needs no confirmation.
         if end <= furthest {
             let end = utc(end);
             return Err(Error::invalid_argument(format!(
-                "{what} is {end}, which a right clock can have set: it stays"
+                "{what} is {end}, which is plausible, and needs no repair"
             ))
             .into());
         }
         self.consent.ask(&format_args!(
-            "sets {what} back from {} to {}; if an id has a time from there on, ids repeat",
+            "lowers {what} from {} to {}; if an id has a time at or after that, ids repeat",
             utc(end),
             utc(self.end.unwrap_or(furthest))
         ))?;
-        let cut = operator::repair(&mut *store, target, self.end)?;
-        say_shortened(&what, &cut)
+        let shortened = operator::repair(&mut *store, target, self.end)?;
+        print_shortened(&what, &shortened)
     }
 }
 
@@ -372,14 +373,14 @@ impl Release {
         let mut store = self.store.open(open_server)?;
         let seen = self.held(&mut *store)?;
         self.consent.ask(&format_args!(
-            "releases node id {}, of {:?}, whose lease ends at {}; if that process, or a copy of \
-             it, still runs, ids repeat",
+            "releases node id {}, held by {:?}, whose lease ends at {}; if that process, or a copy \
+             of it, still runs, ids repeat",
             self.node,
             self.holder,
             utc(seen.end_exclusive)
         ))?;
-        let cut = operator::release_dead(&mut *store, seen)?;
-        say_shortened(&format!("the end of node id {}", self.node), &cut)
+        let shortened = operator::release_dead(&mut *store, seen)?;
+        print_shortened(&format!("the end of node id {}", self.node), &shortened)
     }
 
     /// Returns the lease of the holder that was named.
@@ -387,14 +388,14 @@ impl Release {
         let listed = operator::inspect(store, self.node)?;
         let Some(node) = listed.nodes.first().filter(|node| node.held) else {
             return Err(Error::invalid_argument(format!(
-                "nobody holds node id {}: there is nothing to release",
+                "node id {} has no holder: there is nothing to release",
                 self.node
             ))
             .into());
         };
         if node.note.as_str() != self.holder {
             return Err(Error::invalid_argument(format!(
-                "node id {} is held by {:?}, not by {:?}: nothing was done",
+                "node id {} is held by {:?}, not by {:?}; nothing was done",
                 self.node,
                 node.note.as_str(),
                 self.holder
@@ -406,44 +407,44 @@ impl Release {
 }
 
 impl Consent {
-    /// Says what is about to be done, and asks whether to, unless that was said before.
+    /// Says what is about to be done, and asks for confirmation unless --yes was passed.
     fn ask(&self, what: &dyn std::fmt::Display) -> Result<(), Failure> {
-        output::tell(&what);
+        output::notify(&what);
         if self.yes {
             return Ok(());
         }
         if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return Err(usage(
                 Wrong::MissingRequiredArgument,
-                "nothing was done: with --yes it would be",
+                "nothing was done: confirm it with --yes",
             ));
         }
-        let _ = write!(io::stderr(), "go on? [y/N] ");
+        let _ = write!(io::stderr(), "continue? [y/N] ");
         let mut answer = String::new();
         let read = io::stdin().read_line(&mut answer);
         if read.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
             return Ok(());
         }
-        output::tell(&"nothing was done");
+        output::notify(&"nothing was done");
         Err(Failure::Reported)
     }
 }
 
-fn say(what: &dyn std::fmt::Display) -> Result<(), Failure> {
+fn print(what: &dyn std::fmt::Display) -> Result<(), Failure> {
     let mut out = output::stdout();
     writeln!(out, "{what}")?;
     out.flush()?;
     Ok(())
 }
 
-fn say_shortened(what: &str, cut: &Shortened) -> Result<(), Failure> {
-    if cut.from == cut.to {
-        return say(&format_args!("{what} stays at {}", utc(cut.to)));
+fn print_shortened(what: &str, shortened: &Shortened) -> Result<(), Failure> {
+    if shortened.from == shortened.to {
+        return print(&format_args!("{what} stays at {}", utc(shortened.to)));
     }
-    say(&format_args!("{what} was {}, and is {}", utc(cut.from), utc(cut.to)))
+    print(&format_args!("{what} was {}, and is now {}", utc(shortened.from), utc(shortened.to)))
 }
 
-/// Returns one row for each node id, of the columns of a terminal, and which ends to repair.
+/// Returns a row for each node id, cut to the width of a terminal, and which ends to repair.
 fn table(listed: &Listed, nodes: &[&Node], repairs: bool) -> String {
     let head =
         format!("{:>6}  {:7}  {:>12}  {:23}  holder", "node", "state", "seconds left", "end");
@@ -461,7 +462,7 @@ fn table(listed: &Listed, nodes: &[&Node], repairs: bool) -> String {
         let shown: String = row.trim_end().chars().take(COLUMNS).collect();
         text += &shown;
         text += "\n";
-        if repairs && listed.is_far(node.lease.end_exclusive) {
+        if repairs && listed.is_implausible(node.lease.end_exclusive) {
             let note = format!(
                 "only a wrong clock can have set that end: randflake lease repair --node {}",
                 node.lease.node_id
@@ -475,7 +476,7 @@ fn table(listed: &Listed, nodes: &[&Node], repairs: bool) -> String {
 /// A listing as JSON.
 struct Json<'a> {
     listed: &'a Listed,
-    /// Whether it is one of all node ids.
+    /// Whether it lists all node ids.
     counted: bool,
 }
 
@@ -488,7 +489,7 @@ impl std::fmt::Display for Json<'_> {
             write!(
                 f,
                 r#""counts":{{"all":{},"held":{},"waiting":{},"free":{},"far":{}}},"#,
-                counts.all, counts.held, counts.waiting, counts.free, counts.far
+                counts.all, counts.held, counts.waiting, counts.free, counts.implausible
             )?;
         }
         let limits = listed.limits;
@@ -516,7 +517,7 @@ impl std::fmt::Display for Json<'_> {
                 r#""seconds_left":{},"held":{},"far":{},"note":{}}}"#,
                 listed.seconds_left(node),
                 node.held,
-                listed.is_far(lease.end_exclusive),
+                listed.is_implausible(lease.end_exclusive),
                 json(node.note.as_str())
             )?;
         }

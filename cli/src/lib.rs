@@ -1,5 +1,5 @@
-//! The command `randflake`: one for the three programs that cargo, pip and npm install. They
-//! differ in whose clients talk to stores with a server.
+//! The command `randflake`, which cargo, pip and npm install. The three programs differ only in the
+//! clients that they use for stores with a server.
 //!
 //! What it prints, its exit codes and its examples are described in the
 //! [README](https://github.com/randflake/randflake/blob/main/cli/README.md).
@@ -10,6 +10,7 @@ mod failure;
 mod generate;
 mod inspect;
 mod lease;
+mod node_id;
 mod output;
 mod progress;
 mod secret;
@@ -32,10 +33,10 @@ use crate::{
 pub(crate) type OpenServer =
     dyn Fn(&str, Namespace) -> Result<RemoteStore<Box<dyn Client>>> + Send + Sync;
 
-/// Does what the arguments, without the name of the program, ask for, and returns the exit code:
-/// 0, 1 for an error whose code and message are on standard error, 2 for wrong use.
+/// Runs the command with these arguments, without the name of the program, and returns the exit code:
+/// 0, 1 for an error whose code and message are on standard error, 2 for wrong usage.
 ///
-/// `open_server` opens the store of a URL, and is asked for nothing else.
+/// `open_server` opens the store of a URL, and no other.
 ///
 /// ```
 /// use randflake_leases::remote::RemoteStore;
@@ -51,13 +52,13 @@ pub fn run(
     + 'static,
 ) -> i32 {
     let arguments: Vec<_> = arguments.into_iter().collect();
-    match follow(&arguments, Arc::new(open_server)) {
+    match execute(&arguments, Arc::new(open_server)) {
         Ok(()) => 0,
         Err(failure) => failure.report(),
     }
 }
 
-fn follow(arguments: &[OsString], open_server: Arc<OpenServer>) -> Result<(), Failure> {
+fn execute(arguments: &[OsString], open_server: Arc<OpenServer>) -> Result<(), Failure> {
     secret::refuse_argument(arguments)?;
     match Arguments::try_parse_from(arguments)?.verb {
         Verb::Secret => secret::print(),
@@ -67,7 +68,7 @@ fn follow(arguments: &[OsString], open_server: Arc<OpenServer>) -> Result<(), Fa
     }
 }
 
-/// Makes the error of a wrong use.
+/// Makes the error of wrong usage.
 fn usage(kind: clap::error::ErrorKind, message: impl std::fmt::Display) -> Failure {
     clap::Error::raw(kind, format_args!("{message}\n")).into()
 }

@@ -1,4 +1,4 @@
-//! How things are said.
+//! Writing to the standard streams.
 
 use std::{
     env,
@@ -11,31 +11,31 @@ use jiff::Timestamp;
 /// Enough for the writes to cost nothing beside the ids.
 const BUFFER: usize = 1 << 16;
 
-/// Returns standard output, for much at a time.
+/// Returns standard output with a large buffer.
 pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::with_capacity(BUFFER, io::stdout().lock())
 }
 
-/// Says on standard error what went wrong, in one line: `randflake: CODE: message`.
-pub(crate) fn complain(code: &str, message: &dyn Display) {
+/// Writes an error to standard error, in one line: `randflake: CODE: message`.
+pub(crate) fn report(code: &str, message: &dyn Display) {
     let code = Style::RED.paint(code, &io::stderr());
-    // Nowhere to complain if that fails.
+    // A failure to write it cannot be reported.
     let _ = writeln!(io::stderr(), "randflake: {code}: {}", one_line(&message.to_string()));
 }
 
-/// Servers and their clients say more, and may say what a terminal would do.
+/// Messages of servers may have several lines, and characters that control a terminal.
 fn one_line(message: &str) -> String {
     let words =
         message.split(|character: char| character.is_whitespace() || character.is_control());
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Says on standard error what the user should know.
-pub(crate) fn tell(message: &dyn Display) {
+/// Writes a message to standard error.
+pub(crate) fn notify(message: &dyn Display) {
     let _ = writeln!(io::stderr(), "randflake: {message}");
 }
 
-/// How a word looks on a terminal; elsewhere it is the word.
+/// The style of a word on a terminal; elsewhere the word is plain.
 #[derive(Clone, Copy)]
 pub(crate) struct Style(&'static str);
 
@@ -53,12 +53,12 @@ impl Style {
     }
 }
 
-/// Returns a text as JSON has it.
+/// Returns a text as a JSON string.
 pub(crate) fn json(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Returns a unix second as a date and a time, or as it is where no calendar goes.
+/// Returns a unix second as a date and a time, or as a number if it is beyond the calendar.
 pub(crate) fn utc(unix_second: i64) -> String {
     match Timestamp::from_second(unix_second) {
         Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn far_seconds_are_shown_as_they_are() {
+    fn seconds_beyond_the_calendar_are_shown_as_numbers() {
         assert_eq!(utc(0), "1970-01-01 00:00:00 UTC");
         assert_eq!(utc(i64::MAX), "second 9223372036854775807");
     }

@@ -14,7 +14,7 @@ use crate::{Failure, output, usage};
 
 const VARIABLE: &str = "RANDFLAKE_SECRET";
 
-/// Where the secret is. Never an argument: everybody on a machine sees those.
+/// Where the secret is. It is never an argument, which every user of the machine can see.
 #[derive(clap::Args)]
 pub(crate) struct SecretPlace {
     /// File with the secret, 32 hex digits [default: the variable RANDFLAKE_SECRET]
@@ -23,7 +23,7 @@ pub(crate) struct SecretPlace {
 }
 
 impl SecretPlace {
-    /// Reads the secret, and warns of what is wrong with it.
+    /// Reads the secret, and warns if it is weak.
     pub(crate) fn read(&self) -> Result<Secret, Failure> {
         let secret: Secret = match &self.secret_file {
             Some(path) => read_file(path)?.trim_ascii().parse()?,
@@ -34,8 +34,8 @@ impl SecretPlace {
                     None => {
                         return Err(usage(
                             Wrong::MissingRequiredArgument,
-                            "there is no secret: put its 32 hex digits into the variable \
-                         RANDFLAKE_SECRET,\nor name a file that has them with --secret-file; \
+                            "a secret is required: put its 32 hex digits into the variable \
+                         RANDFLAKE_SECRET,\nor into a file, and pass --secret-file; \
                          `randflake secret` makes one",
                         ));
                     }
@@ -43,7 +43,7 @@ impl SecretPlace {
             }
         };
         if let Some(weakness) = secret.weakness() {
-            output::tell(&format_args!("warning: {weakness}"));
+            output::notify(&format_args!("warning: {weakness}"));
         }
         Ok(secret)
     }
@@ -53,7 +53,7 @@ fn read_file(path: &Path) -> Result<Zeroizing<String>, Error> {
     let text = fs::read_to_string(path).map(Zeroizing::new).map_err(|error| {
         Error::new(
             ErrorKind::InvalidSecret,
-            format!("cannot read the secret's file {}: {error}", path.display()),
+            format!("cannot read the secret file {}: {error}", path.display()),
         )
     })?;
     #[cfg(unix)]
@@ -63,7 +63,7 @@ fn read_file(path: &Path) -> Result<Zeroizing<String>, Error> {
         file.is_file() && mode & OTHERS_MAY_READ != 0
     }) {
         let path = path.display();
-        output::tell(&format_args!(
+        output::notify(&format_args!(
             "warning: every user of this machine can read the secret in {path}; run: chmod 600 \
              {path}"
         ));
@@ -80,7 +80,7 @@ pub(crate) fn print() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a secret among the arguments, without looking at it.
+/// Refuses a secret among the arguments, without reading it.
 pub(crate) fn refuse_argument(arguments: &[OsString]) -> Result<(), Failure> {
     let is_secret = |argument: &OsString| {
         let argument = argument.as_encoded_bytes();
@@ -91,7 +91,7 @@ pub(crate) fn refuse_argument(arguments: &[OsString]) -> Result<(), Failure> {
     }
     Err(usage(
         Wrong::UnknownArgument,
-        "a secret is never an argument: every user of this machine sees those, and shells \
-         keep\nthem; put it into the variable RANDFLAKE_SECRET, or name its file with --secret-file",
+        "a secret must not be an argument: every user of this machine can see those, and shells \
+         save\nthem; put it into the variable RANDFLAKE_SECRET, or pass its file with --secret-file",
     ))
 }

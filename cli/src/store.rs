@@ -11,22 +11,22 @@ const VARIABLE: &str = "RANDFLAKE_STORE";
 /// Which store.
 #[derive(clap::Args)]
 pub(crate) struct StorePlace {
-    /// Path of a SQLite file, or URL of PostgreSQL, Redis or etcd; a URL with a
-    /// password belongs into RANDFLAKE_STORE [default: that variable]
+    /// Path of a SQLite file, or URL of PostgreSQL, Redis or etcd; put a URL with a
+    /// password into RANDFLAKE_STORE [default: that variable]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
 
-    /// Which leases in the store: those of one id column and its secret
+    /// Namespace in the store, of one id column and its secret
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) namespace: String,
 
-    /// Takes a server that may lose what it has acknowledged
+    /// Allows a server that may lose acknowledged writes
     #[arg(long)]
     allow_weak_store: bool,
 }
 
 impl StorePlace {
-    /// Returns where leases come from; none if that was not said.
+    /// Returns the location of the store, if one was given.
     pub(crate) fn location(&self, open_server: Arc<OpenServer>) -> Option<Location> {
         let store = self.name()?;
         if !is_url(&store) {
@@ -38,7 +38,7 @@ impl StorePlace {
         }))
     }
 
-    /// Opens it for an operator.
+    /// Opens the store for an operator.
     pub(crate) fn open(
         &self,
         open_server: Arc<OpenServer>,
@@ -48,7 +48,7 @@ impl StorePlace {
         Ok(location.open(&namespace)?)
     }
 
-    /// Makes a namespace, with a secret.
+    /// Creates a namespace, with a secret.
     pub(crate) fn init(
         &self,
         namespace: Namespace,
@@ -75,6 +75,6 @@ fn is_url(store: &str) -> bool {
 fn missing() -> Failure {
     usage(
         Wrong::MissingRequiredArgument,
-        "which store? Name it with --store, or put its URL into the variable RANDFLAKE_STORE",
+        "a store is required: pass --store, or put its URL into the variable RANDFLAKE_STORE",
     )
 }

@@ -212,7 +212,7 @@ fn node_ids(leases: &[NodeLease]) -> Vec<u32> {
 }
 
 /// A grant has the number of node ids that was asked for, each once and in range, sorted, usable
-/// at once by a client whose clock is as far behind as it may be, and lasts as long as asked for.
+/// at once by a client whose clock is behind by the whole skew, and lasts as long as asked for.
 pub fn grants_what_was_asked_for(subject: &dyn Subject) {
     for (want, max_node_id) in [(1, 0), (1, layout::MAX_NODE_ID), (5, 4), (100, 1000)] {
         let mut client = Client::new(subject, max_node_id);
@@ -680,7 +680,7 @@ pub fn an_operator_sees_every_node_id(subject: &dyn Subject) {
     assert_eq!(listed.state(&listed.nodes[0]), NodeState::Free);
     assert_eq!(listed.state(&listed.nodes[1]), NodeState::Held);
     assert!((1..=i64::from(TTL)).contains(&listed.seconds_left(&listed.nodes[1])), "{listed:?}");
-    let counts = Counts { all: 10, held: 2, waiting: 0, free: 8, far: 0 };
+    let counts = Counts { all: 10, held: 2, waiting: 0, free: 8, implausible: 0 };
     assert_eq!(listed.counts(), counts, "{listed:?}");
     client.extended(token, &leases[1..]);
 
@@ -700,7 +700,7 @@ pub fn an_operator_sees_every_node_id(subject: &dyn Subject) {
     let listed = operator.list(None);
     assert_eq!(listed.state(&listed.nodes[1]), NodeState::Expired);
     assert_eq!(listed.seconds_left(&listed.nodes[1]), 0);
-    assert_eq!(listed.counts(), Counts { all: 10, held: 0, waiting: 0, free: 10, far: 0 });
+    assert_eq!(listed.counts(), Counts { all: 10, held: 0, waiting: 0, free: 10, implausible: 0 });
 }
 
 /// Of a holder that is dead, the end is cut to the first second that it cannot have stamped, and

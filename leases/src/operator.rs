@@ -1,7 +1,7 @@
-//! What an operator sees of a store, and does to it: for a command line, a script, a dashboard.
+//! Operations for an operator: for a command line, a script or a dashboard.
 //!
-//! Nothing here needs the secret of a namespace: open the store with [`Namespace::for_operator`].
-//! The functions ask a store, under a token of their own, and check that the answer is to them.
+//! They need no secret: open the store with [`Namespace::for_operator`]. Each function sends its request
+//! under a new token, and checks that the answer is to that request.
 //!
 //! ```
 //! use randflake::Secret;
@@ -34,67 +34,65 @@ use crate::{
 #[cfg(doc)]
 use crate::{Namespace, Release};
 
-/// Asks what is known of node ids.
+/// Asks what the store knows of node ids.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct List {
-    /// A fresh token, by which the reply is known.
+    /// A new token, which binds the reply to this request.
     pub token: Token,
-    /// Of which one; none for all that were ever leased.
+    /// The node id; `None` for all that were ever leased.
     pub node_id: Option<u32>,
 }
 
-/// Sets an end back that only a wrong clock can have set.
+/// Lowers an implausible end.
 ///
-/// No right clock sets an end after the store's clock, the longest lease and the largest skew: see
-/// [`Listed::furthest`], and [`Listed::furthest_floor`] for the floor. An end beyond that keeps a
-/// node id idle until then, a floor the whole namespace. Only such an end is lowered, and not below that bound, so that no lease of a right
-/// clock is cut.
+/// A right clock sets no end after the store's clock plus the longest lease and the largest skew: see
+/// [`Listed::furthest`], and [`Listed::furthest_floor`] for the floor. A later end is implausible. It
+/// keeps a node id unused until then, and a later floor the whole namespace. Only such an end is
+/// lowered, and not below that bound, so that no lease granted by a right clock is shortened.
 ///
-/// Whoever asks states that no id with that node id (with a floor: with any) carries a second at
-/// or after the bound, and that no process that was given the far end still runs.
+/// You confirm that no id with that node id (for a floor: with any node id) carries a second at or
+/// after the bound, and that no process that was granted the implausible end still runs.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Repair {
-    /// A fresh token, by which the reply is known.
+    /// A new token, which binds the reply to this request.
     pub token: Token,
-    /// Whose end.
+    /// Which end.
     pub target: Target,
-    /// The end to set, a unix second; none for the lowest, [`Listed::furthest`] or
+    /// The end to set, a unix second; `None` for the lowest, [`Listed::furthest`] or
     /// [`Listed::furthest_floor`].
     pub bound: Option<i64>,
-    /// The unix second on another clock: that of the machine that asks.
+    /// The unix second on another clock, that of this machine.
     pub client_now: i64,
 }
 
-/// What a [`Repair`] is of.
+/// Which end a [`Repair`] lowers.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Target {
-    /// A node id: its end. It belongs to nobody then.
+    /// The end of a node id, which is released.
     Node(u32),
-    /// The namespace: the end of its quarantine, as if it had been fenced now.
+    /// The end of the namespace's quarantine, as if it were fenced now.
     Floor,
 }
 
-/// Releases a node id for a holder that cannot any more.
+/// Releases a node id whose holder is dead.
 ///
-/// Whoever asks states that the process that holds it has ended, and with it every copy of its
-/// memory. Which second it stamped last is not known: the end is cut to the first one that it cannot
-/// have stamped, by a clock that differed by no more than the largest skew and with ids a third of
-/// the lease ahead of it, which is the most that
+/// You confirm that the process that holds it has ended, and with it every copy of its memory. Its last
+/// stamp is unknown, so the lease is shortened to the first second that it cannot have stamped, with a
+/// clock ahead by the largest skew and ids ahead of that clock by a third of the lease, the most that
 /// [`LeasedBuilder::max_drift`](crate::LeasedBuilder::max_drift) allows. Of the usual 300 seconds
-/// 107 are left. An end is never raised: a lease that ends sooner is only given back.
+/// 107 are left. An end is never raised: a lease that ends sooner is only released.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ReleaseDead {
-    /// A fresh token, by which the reply is known.
+    /// A new token, which binds the reply to this request.
     pub token: Token,
-    /// The lease that was looked at. Who has been granted the node id since has another one, and
-    /// keeps it.
+    /// The lease, as it was listed. If the node id has been granted again since, the request is refused.
     pub lease: NodeLease,
-    /// The unix second on another clock: that of the machine that asks.
+    /// The unix second on another clock, that of this machine.
     pub client_now: i64,
 }
 
-/// What came of a [`Repair`] or a [`ReleaseDead`]: an end before and after. They are the same
-/// where there was nothing to cut.
+/// The outcome of a [`Repair`] or a [`ReleaseDead`]: an end before and after. They are the same if the
+/// lease was short enough.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Shortened {
     /// The store's clock.
@@ -105,13 +103,14 @@ pub struct Shortened {
     pub to: i64,
 }
 
-/// What a store knows, at one moment.
+/// What a store knows at one moment.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Listed {
     /// The store's clock.
     pub now: i64,
-    /// Whether the store has shown its clock. Otherwise `now` is that of this machine, which may be
-    /// wrong: no end is called far by it. Only an etcd whose client passes no `Date` on has none.
+    /// Whether the store has reported its clock. Otherwise `now` is that of this machine, which may be
+    /// wrong, so that no end is called implausible. That happens only with an etcd whose client does
+    /// not pass the `Date` header on.
     pub has_clock: bool,
     /// The bounds of the namespace.
     pub limits: Limits,
@@ -119,41 +118,41 @@ pub struct Listed {
     pub layout: String,
     /// Version of what the store keeps of the namespace.
     pub format: u32,
-    /// No lease starts before this second: until then the namespace is in quarantine. 0 if it
-    /// never was.
+    /// No lease starts before this second: until then the namespace is in quarantine. 0 if it never
+    /// was.
     pub floor: i64,
     /// Leases that end at this second or before are not renewed.
     pub renew_above: i64,
-    /// So many seconds after another server was promoted a master may still grant, and so much longer
-    /// a quarantine is: 12 in Redis, 0 elsewhere.
+    /// For so many seconds after a promotion the old master may still grant, and a quarantine is longer
+    /// by as much: 12 in Redis, 0 elsewhere.
     pub last_grant: u32,
-    /// Whether the server is no longer the one that granted these leases, or has gone back in its
-    /// history. The next request of a holder fences the namespace.
+    /// Whether the server is not the one that granted these leases, or was set back in time. The next
+    /// request of a holder fences the namespace.
     pub incarnation_changed: bool,
-    /// What was asked for, sorted by node id. One that was never leased is not in it.
+    /// The node ids that were asked for, sorted, without those that were never leased.
     pub nodes: Vec<Node>,
 }
 
 /// What a store knows of one node id.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Node {
-    /// The seconds of the last lease, cut where it was given back.
+    /// The last lease; if it was released, shortened to what was used.
     pub lease: NodeLease,
-    /// Whether it was not given back: a token holds it.
+    /// Whether a token holds it: it was not released.
     pub held: bool,
-    /// What its last holder says of itself.
+    /// What the last holder says of itself.
     pub note: Note,
 }
 
-/// How a node id is doing.
+/// The state of a node id.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum NodeState {
-    /// Somebody holds it.
+    /// It has a holder.
     Held,
-    /// Its lease is over, and was not given back: the holder is gone, or has no connection.
-    /// Anybody can have it.
+    /// Its lease is over and was not released: the holder has ended, or cannot reach the store. It can
+    /// be leased.
     Expired,
-    /// It was given back; anybody can have it from its end on, which may still be to come.
+    /// It was released, and can be leased after its end.
     Free,
 }
 
@@ -169,30 +168,30 @@ impl NodeState {
     }
 }
 
-/// How many node ids.
+/// Numbers of node ids.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Counts {
-    /// That the namespace has.
+    /// In the namespace.
     pub all: u32,
-    /// That somebody holds.
+    /// With a holder.
     pub held: u32,
-    /// That were given back and have an end that is still to come.
+    /// Released, with an end in the future.
     pub waiting: u32,
-    /// That can be leased now, were it not for a quarantine: the headroom.
+    /// That can be leased now, unless the namespace is in quarantine: the headroom.
     pub free: u32,
-    /// Whose end only a wrong clock can have set; these are counted above, too.
-    pub far: u32,
+    /// With an implausible end; also counted above.
+    pub implausible: u32,
 }
 
 impl Listed {
-    /// Returns the last second at which a lease of a right clock may end: by the store's clock,
-    /// the longest lease and the largest skew.
+    /// Returns the last plausible end of a lease: the store's clock plus the longest lease and the
+    /// largest skew.
     #[must_use]
     pub fn furthest(&self) -> i64 {
         rules::furthest(self.limits, self.now)
     }
 
-    /// Returns the last second at which the floor of a right clock may lie.
+    /// Returns the last plausible floor.
     #[must_use]
     pub fn furthest_floor(&self) -> i64 {
         self.furthest().saturating_add(self.last_grant.into())
@@ -200,11 +199,11 @@ impl Listed {
 
     /// Returns whether only a wrong clock can have set the floor; see [`Repair`].
     #[must_use]
-    pub fn is_floor_far(&self) -> bool {
+    pub fn is_floor_implausible(&self) -> bool {
         self.floor > self.furthest_floor()
     }
 
-    /// Returns how a node id of this listing is doing.
+    /// Returns the state of a node id of this listing.
     #[must_use]
     pub fn state(&self, node: &Node) -> NodeState {
         match (node.held, node.lease.end_exclusive > self.now) {
@@ -214,7 +213,7 @@ impl Listed {
         }
     }
 
-    /// Returns how many seconds are left until the end; 0 if it has passed.
+    /// Returns the number of seconds until the end; 0 if it has passed.
     #[must_use]
     pub fn seconds_left(&self, node: &Node) -> i64 {
         node.lease.end_exclusive.saturating_sub(self.now).max(0)
@@ -222,18 +221,19 @@ impl Listed {
 
     /// Returns whether only a wrong clock can have set this end; see [`Repair`].
     #[must_use]
-    pub fn is_far(&self, end_exclusive: i64) -> bool {
+    pub fn is_implausible(&self, end_exclusive: i64) -> bool {
         self.has_clock && end_exclusive > self.furthest()
     }
 
-    /// Returns whether most of the node ids that somebody holds have such an end, in a listing of
-    /// all: that is how live leases look to a clock that is behind.
+    /// Returns whether most held node ids have an implausible end, in a listing of all: so do current
+    /// leases look to a clock that is behind.
     #[must_use]
     pub fn is_clock_doubtful(&self) -> bool {
         let held: Vec<_> =
             self.nodes.iter().filter(|node| self.state(node) == NodeState::Held).collect();
-        let far = held.iter().filter(|node| self.is_far(node.lease.end_exclusive)).count();
-        2 * far > held.len()
+        let implausible =
+            held.iter().filter(|node| self.is_implausible(node.lease.end_exclusive)).count();
+        2 * implausible > held.len()
     }
 
     /// Counts the node ids, in a listing of all of them.
@@ -250,7 +250,7 @@ impl Listed {
             held: count(&|node| node.held && taken(node)),
             waiting: count(&|node| !node.held && taken(node)),
             free: all.saturating_sub(count(&taken)),
-            far: count(&|node| self.is_far(node.lease.end_exclusive)),
+            implausible: count(&|node| self.is_implausible(node.lease.end_exclusive)),
         }
     }
 }
@@ -283,15 +283,14 @@ pub fn fence(store: &mut dyn LeaseStore) -> Result<Fenced> {
     ask(|token| store.fence(&Fence { token }), Operation::Fence)
 }
 
-/// Sets an end back that only a wrong clock can have set; see [`Repair`]. `INVALID_ARGUMENT` also
-/// where [most held ends are such](Listed::is_clock_doubtful) and no bound is given.
+/// Lowers an implausible end; see [`Repair`]. Also `INVALID_ARGUMENT` if
+/// [most held ends are implausible](Listed::is_clock_doubtful) and no bound is given.
 pub fn repair(store: &mut dyn LeaseStore, target: Target, bound: Option<i64>) -> Result<Shortened> {
     let listed = list(store)?;
     if bound.is_none() && listed.is_clock_doubtful() {
         return Err(Error::invalid_argument(format!(
-            "most of the node ids that are held have an end after {}, as if only wrong clocks could \
-             have set it; so rather the clock that shows {} is wrong: set it right; if it is, say \
-             which end to set",
+            "most held node ids have an end after {}, so the clock that shows {} is probably wrong: \
+             correct it; if it is right, say which end to set",
             listed.furthest(),
             listed.now
         )));
@@ -301,8 +300,7 @@ pub fn repair(store: &mut dyn LeaseStore, target: Target, bound: Option<i64>) ->
     ask(|token| store.repair(&request(token)), Operation::Repair)
 }
 
-/// Releases a node id, whose lease was looked at, for a holder that is dead for sure; see
-/// [`ReleaseDead`].
+/// Releases a node id whose holder is dead, with its lease as it was listed; see [`ReleaseDead`].
 pub fn release_dead(store: &mut dyn LeaseStore, lease: NodeLease) -> Result<Shortened> {
     let client_now = SystemClock.unix_seconds()?;
     let request = |token| ReleaseDead { token, lease, client_now };

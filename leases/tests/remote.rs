@@ -521,7 +521,7 @@ fn what_a_wrong_clock_has_set_is_seen_and_repaired() {
 
         let listed = operator::list(store).expect("the server answers");
         let end = listed.nodes[0].lease.end_exclusive;
-        assert!(listed.is_far(end) && listed.is_floor_far(), "{listed:?}");
+        assert!(listed.is_implausible(end) && listed.is_floor_implausible(), "{listed:?}");
         assert_eq!(listed.counts().far, 1);
         assert_eq!(listed.nodes[0].note.as_str(), "a test");
         let error = operator::release_dead(store, listed.nodes[0].lease)

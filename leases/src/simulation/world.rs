@@ -1348,7 +1348,8 @@ impl<F: Ids> World<F> {
         });
         let floor = (Target::Floor, listed.floor, (0..self.weather.nodes).map(latest).max());
         let floor = (floor.0, floor.1, floor.2.unwrap_or(0));
-        let far: Vec<_> = nodes.chain([floor]).filter(|(_, end, _)| listed.is_far(*end)).collect();
+        let far: Vec<_> =
+            nodes.chain([floor]).filter(|(_, end, _)| listed.is_implausible(*end)).collect();
         let mut repaired = 0;
         for (target, end, unused) in far {
             let bound = (unused > furthest).then_some(unused);
@@ -1409,7 +1410,7 @@ impl<F: Ids> World<F> {
         let listed = self.servers[self.master].store.list(&List { token, node_id: None });
         let (far, blocked) = listed.map_or((0, false), |reply| {
             let listed = reply.outcome;
-            (listed.counts().far, listed.is_far(listed.floor))
+            (listed.counts().implausible, listed.is_implausible(listed.floor))
         });
         let none = far + u32::from(self.weather.by_hand);
         let free = if blocked { 0 } else { self.weather.nodes.saturating_sub(none) };
