@@ -16,17 +16,33 @@ STORES ?= sqlite postgres redis etcd
 # name the target and builds that do not.
 HOST = $(shell rustc --print host-tuple)
 
-# Where what is built is used once, and nothing is measured.
+# How cargo builds what is used once, and nothing is measured: see tests/packages.
 QUICK_BUILD = CARGO_BUILD_TARGET=$(HOST) CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
 
 # With `-j`, make offers its children job slots that it closes to them: cargo would take for those
 # whatever else it finds open.
 unexport MAKEFLAGS MFLAGS
 
+# Runs the tests with this in their names alone: make test-rust ONLY=second
+ONLY ?=
+# What takes long or needs a server is a part of `make test-all`. A new test is a part of `make test`
+# unless it is named here.
+SLOW_RUST_TESTS = model remote remote_faults scale
+SLOW_PYTHON_TESTS = test_gevent test_operators test_server test_store_faults test_stores
+SLOW_NODE_TESTS = operators server store-faults stores
+
+RUST_TESTS = $(filter-out $(SLOW_RUST_TESTS),$(basename $(notdir $(wildcard */tests/*.rs tests/generate/tests/*.rs))))
+NODE_TESTS = $(filter-out $(SLOW_NODE_TESTS:%=test/%.test.js),$(shell cd bindings-node && find test -name '*.test.*js' | sort))
+PYTEST = $(PYTHON_ENV)/python -m pytest $(if $(ONLY),-k '$(ONLY)')
+NODE_TEST = cd bindings-node && node --test $(if $(ONLY),--test-name-pattern='$(ONLY)')
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-stores fuzz simulate soak setup fmt vectors clean check-tools \
-	python node test-core test-loom test-python test-node test-stores test-cross test-fuzz \
-	test-packages test-instructions instructions-bounds test-soak test-readme lint-rust lint-python lint-node lint-scripts lint-platforms
+.PHONY: help demo check test test-all lint bench bench-stores fuzz simulate soak setup fmt vectors clean check-tools \
+	python node python-for-tests node-for-tests \
+	test-rust test-python test-node test-cross test-soak \
+	test-docs test-model test-loom test-simulation test-servers test-fuzz test-packages test-instructions \
+	test-soak-stores test-readme instructions-bounds \
+	lint-rust lint-python lint-node lint-scripts lint-platforms
 
 help: ## lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,9 +50,19 @@ help: ## lists the targets
 demo: check-tools python node ## makes ids in Python and in Node, and has each read the other's
 	@scripts/demo
 
-# With `-j2`, what compiles goes on beside what waits. The README tests stay last: they run the
-# commands a newcomer would, and pytest's summary closes the log.
-test: test-core test-loom test-packages test-python test-fuzz test-node test-stores test-cross test-instructions test-soak test-readme ## runs every test, in all three languages
+check: setup ## what to run before each commit: the compiler, the units of the core, formats
+	cargo check --locked --quiet --workspace --all-targets --all-features
+	cargo test --locked --quiet -p randflake --all-features --lib
+	cargo fmt --all --check
+	$(PYTHON_ENV)/ruff format --quiet --check .
+	$(PYTHON_ENV)/ruff check --quiet .
+	$(NODE_BIN)/biome ci --error-on-warnings .
+
+# With `-j2`, what compiles goes on beside what waits.
+test: test-rust test-python test-node test-cross test-soak ## runs the tests of all three languages that need no server
+
+# The README tests stay last: they run the commands a newcomer would.
+test-all: test test-loom test-packages test-servers test-model test-fuzz test-simulation test-instructions test-docs test-soak-stores test-readme ## runs every test there is
 
 lint: lint-rust lint-python lint-node lint-scripts lint-platforms ## runs every linter, format check and type check
 
@@ -54,8 +80,8 @@ simulate: check-tools ## runs SEEDS seeds (100000 unless set) of the simulation 
 		--ignored --exact --nocapture simulation::many_seeds
 
 soak: python node ## runs fleets of holders of leases under faults, on each of STORES, for MINUTES minutes (10 unless set)
-	cargo build --locked --release --target $(HOST) --quiet -p randflake-soak
-	scripts/soak $(MINUTES) $(STORES)
+	cargo build --locked --release --quiet -p randflake-soak
+	PROFILE=release scripts/soak $(MINUTES) $(STORES)
 
 setup: check-tools target/setup/python target/setup/node ## creates .venv and installs the pinned development tools
 
@@ -75,9 +101,9 @@ clean: ## removes everything that was built or installed
 
 # --- set-up -----------------------------------------------------------------
 
-# Asked for by name, `lint` and `test` need a little more than `demo`.
+# Asked for by name, `check`, `lint` and `test` need a little more than `demo`.
 check-tools:
-	@scripts/check-tools $(if $(filter lint%,$(MAKECMDGOALS)),lint,$(if $(filter test%,$(MAKECMDGOALS)),test))
+	@scripts/check-tools $(if $(filter check lint%,$(MAKECMDGOALS)),lint,$(if $(filter test%,$(MAKECMDGOALS)),test))
 
 .venv/pyvenv.cfg: | check-tools
 	python=$$(scripts/check-tools --python) && "$$python" -m venv --clear .venv
@@ -111,31 +137,61 @@ python: target/setup/python ## builds the Python package and installs it into .v
 node: target/setup/node ## builds the Node package in bindings-node
 	cd bindings-node && npm run build
 
-# --- tests ------------------------------------------------------------------
+# Built as the Rust tests are, with all assertions, from what cargo has built for them already.
+python-for-tests: target/setup/python
+	rm -rf target/dist/tests
+	$(PYTHON_ENV)/maturin build --locked --profile dev --quiet \
+		--interpreter $(PYTHON_ENV)/python --manifest-path bindings-python/Cargo.toml --out target/dist/tests
+	$(PYTHON_ENV)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
+		--force-reinstall target/dist/tests/*.whl
 
-test-core: check-tools ## the core, its examples, and the freshness of the vectors
-	cargo test --locked --all-features
+node-for-tests: target/setup/node
+	cd bindings-node && npm run --silent build:debug
+
+# --- tests, those that `make test` runs first -------------------------------
+
+test-rust: check-tools ## the Rust crates: units, properties, vectors, processes
+	cargo test --locked --all-features --lib --bins --examples $(RUST_TESTS:%=--test %) -- $(ONLY)
+
+test-python: python-for-tests ## the Python package
+	$(PYTEST) bindings-python/tests $(SLOW_PYTHON_TESTS:%=--ignore=bindings-python/tests/%.py)
+
+test-node: node-for-tests ## the Node package
+	$(NODE_TEST) $(NODE_TESTS)
+
+test-cross: python-for-tests node-for-tests ## ids made in each language, read in the others, and the command of all three
+	$(PYTEST) tests/cross_language
+
+test-soak: MINUTES = 0.5
+test-soak: STORES = sqlite
+test-soak: python-for-tests node-for-tests ## half a minute of the soak on a file, and that it would find what it looks for
+	cargo build --locked --quiet -p randflake-soak
+	PROFILE=debug scripts/soak $(MINUTES) $(STORES)
+	$(PYTEST) tests/soak
+
+test-docs: check-tools ## the examples in the documentation of the Rust crates
+	cargo test --locked --all-features --doc
+
+test-model: check-tools ## the protocol of leases in a model that tries every order of events
+	cargo test --locked --all-features --test model
 
 test-loom: check-tools ## the core under every interleaving of its threads, and mutants that it must catch
 	scripts/loom-mutants
 
-test-python: python ## the Python package
-	$(PYTHON_ENV)/python -m pytest bindings-python/tests
+test-simulation: check-tools ## mutants that the simulation of the whole system must catch
+	scripts/simulation-mutants
 
-test-node: node ## the Node package
-	cd bindings-node && node --test $$(find test -name '*.test.*js' | sort)
-
-test-stores: python node ## the conformance tests of stores with a server, through the clients of Python and of Node
+test-servers: python-for-tests node-for-tests ## stores with a server, in all three languages
+	cargo test --locked --all-features --test remote --test remote_faults
 	cargo test --locked --all-features --test remote languages -- --ignored
-
-test-cross: python node ## ids made in each language, read in the others, and the command of all three
-	$(PYTHON_ENV)/python -m pytest tests/cross_language
+	$(PYTEST) $(SLOW_PYTHON_TESTS:%=bindings-python/tests/%.py)
+	$(NODE_TEST) $(SLOW_NODE_TESTS:%=test/%.test.js)
 
 test-fuzz: check-tools ## each fuzz target, for a quarter of a minute
 	scripts/fuzz 15
 
-test-packages: python node ## the wheel, the sdist and the npm packages, installed where there is nothing
-	$(QUICK_BUILD) $(PYTHON_ENV)/python -m pytest tests/packages
+test-packages: python-for-tests node-for-tests ## the wheel, the sdist and the npm packages, installed where there is nothing
+	$(QUICK_BUILD) $(PYTEST) tests/packages
 
 test-instructions: target/setup/python ## that an id takes no more instructions than before (needs valgrind)
 	$(PYTHON_ENV)/python -m pytest -rs tests/instructions
@@ -143,12 +199,13 @@ test-instructions: target/setup/python ## that an id takes no more instructions 
 instructions-bounds: target/setup/python ## records how many instructions an id takes
 	$(PYTHON_ENV)/python tests/instructions/test_instructions.py
 
-test-soak: MINUTES = 2
-test-soak: soak ## two minutes of the soak, and that it would find what it looks for
-	$(PYTHON_ENV)/python -m pytest tests/soak
+test-soak-stores: MINUTES = 2
+test-soak-stores: python-for-tests node-for-tests ## two minutes of the soak, on all stores
+	cargo build --locked --quiet -p randflake-soak
+	PROFILE=debug scripts/soak $(MINUTES) $(STORES)
 
-test-readme: python node ## every code block of every README, and rules about the repository
-	$(QUICK_BUILD) $(PYTHON_ENV)/python -m pytest tests/readme
+test-readme: python-for-tests node-for-tests ## every code block of every README and guide, and rules about the repository
+	$(QUICK_BUILD) $(PYTEST) tests/readme
 
 # --- linters ----------------------------------------------------------------
 
@@ -164,13 +221,13 @@ lint-rust: check-tools ## clippy, rustfmt and rustdoc
 		--target-dir target -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --workspace --all-features
 
-lint-python: python ## ruff, mypy, and the stubs against the binary
+lint-python: python-for-tests ## ruff, mypy, and the stubs against the binary
 	$(PYTHON_ENV)/ruff format --check .
 	$(PYTHON_ENV)/ruff check .
 	$(PYTHON_ENV)/mypy
 	$(PYTHON_ENV)/python -m mypy.stubtest randflake
 
-lint-node: node ## biome, tsc, and the declared exports
+lint-node: node-for-tests ## biome, tsc, and the declared exports
 	$(NODE_BIN)/biome ci --error-on-warnings .
 	cd bindings-node && npm run typecheck
 

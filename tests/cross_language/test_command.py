@@ -57,7 +57,7 @@ class Done(NamedTuple):
 
 @pytest.fixture(scope="module")
 def built() -> None:
-    # For its own tests, as `make test-core` does: `cargo build` would compile all it needs anew.
+    # For its own tests, as `make test-rust` does: `cargo build` would compile all it needs anew.
     build = ["cargo", "test", "--quiet", "--locked", "--all-features", "--no-run"]
     subprocess.run([*build, "--test", "command"], cwd=ROOT, check=True)
 

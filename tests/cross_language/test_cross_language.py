@@ -12,7 +12,7 @@ import pytest
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 
-# As `make test-core` builds it: only the first of the two has to compile.
+# As `make test-rust` builds it: only the first of the two has to compile.
 CARGO = ["cargo", "run", "--quiet", "--locked", "--profile", "test", "--all-features"]
 LANGUAGES = {
     "python": [sys.executable, str(HERE / "exchange.py")],

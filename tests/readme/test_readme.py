@@ -45,15 +45,16 @@ RUN_ELSEWHERE = {
     r"git clone \S+( \S+)?": "the copy of the repository is the clone",
     r"cd randflake": "the copy of the repository is the clone",
     r"make test": "these tests are part of it",
-    r"make test-[a-z]+": "a part of `make test`",
-    r"make lint": "checked before the tests by .ci/run",
+    r"make test-[a-z]+( ONLY=\S+)?": "a part of `make test-all`",
+    r"make (check|lint)": "checked before the tests by .ci/run",
+    r"pre-commit install": "changes the clone",
     r"make bench": "takes minutes, and judges a machine, not the code",
-    r"make fuzz( SECONDS=\d+)?": "`make test` runs the same script for seconds",
+    r"make fuzz( SECONDS=\d+)?": "`make test-all` runs the same script for seconds",
 }
 
 BLOCKS = [block for document in documents() for block in blocks_of(document)]
 
-# The crates whose documentation tests `make test-core` runs; core's own source folder.
+# The crates whose documentation tests `make test-docs` runs; core's own source folder.
 WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
 TESTED_CRATES = WORKSPACE["default-members"]
 LEASES = Path("leases/src")

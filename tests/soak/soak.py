@@ -37,8 +37,7 @@ from servers import free_port
 from stores import Store, copy_of_the_node_package, open_store
 
 HERE = Path(__file__).resolve().parent
-HOST = subprocess.check_output(["rustc", "--print", "host-tuple"], text=True).strip()
-RUST = HERE.parents[1] / "target" / HOST / "release" / "randflake-soak"
+RUST = HERE.parents[1] / "target" / os.environ.get("PROFILE", "debug") / "randflake-soak"
 HOLDERS: dict[str, list[str | Path]] = {
     "rust": [RUST, "hold"],
     "python": [sys.executable, HERE / "holder.py"],

@@ -55,7 +55,7 @@ impl Host {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("both packages were built: make test-stores");
+            .expect("both packages were built: make test-servers");
         let mut port = String::new();
         let mut printed = BufReader::new(process.stdout.take().expect("piped"));
         printed.read_line(&mut port).expect("it starts");
@@ -173,7 +173,7 @@ fn check_all(hosts: &[Host], protocol: fn(Namespace) -> Protocol, dial: Option<&
 }
 
 #[test]
-#[ignore = "needs both packages: make test-stores"]
+#[ignore = "needs both packages: make test-servers"]
 fn postgres_passes_the_conformance_tests() {
     let Some(server) = Server::postgres(&["-c", "max_connections=300"]) else { return };
     let python = ["psycopg", "psycopg_pool", "pg8000"].map(|client| Host::python(client, &server));
@@ -183,7 +183,7 @@ fn postgres_passes_the_conformance_tests() {
 }
 
 #[test]
-#[ignore = "needs both packages: make test-stores"]
+#[ignore = "needs both packages: make test-servers"]
 fn redis_passes_the_conformance_tests() {
     let Some(server) = Server::redis(&["--appendonly", "yes"]) else { return };
     let python = ["url", "redis"].map(|client| Host::python(client, &server));
@@ -194,7 +194,7 @@ fn redis_passes_the_conformance_tests() {
 
 /// What the replica has not confirmed does not count, through whichever client.
 #[test]
-#[ignore = "needs both packages: make test-stores"]
+#[ignore = "needs both packages: make test-servers"]
 fn redis_grants_what_its_replica_confirms() {
     let Some(master) = Server::redis_with_replicas() else { return };
     let replica = master.replica(master.port);
@@ -217,7 +217,7 @@ fn redis_grants_what_its_replica_confirms() {
 }
 
 #[test]
-#[ignore = "needs both packages: make test-stores"]
+#[ignore = "needs both packages: make test-servers"]
 fn etcd_passes_the_conformance_tests() {
     let Some(server) = Server::etcd() else { return };
     for host in [Host::python("url", &server), Host::node("etcd", &server)] {
