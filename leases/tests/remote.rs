@@ -522,7 +522,7 @@ fn what_a_wrong_clock_has_set_is_seen_and_repaired() {
         let listed = operator::list(store).expect("the server answers");
         let end = listed.nodes[0].lease.end_exclusive;
         assert!(listed.is_implausible(end) && listed.is_floor_implausible(), "{listed:?}");
-        assert_eq!(listed.counts().far, 1);
+        assert_eq!(listed.counts().implausible, 1);
         assert_eq!(listed.nodes[0].note.as_str(), "a test");
         let error = operator::release_dead(store, listed.nodes[0].lease)
             .expect_err("may have stamped more");
@@ -546,7 +546,7 @@ fn what_a_wrong_clock_has_set_is_seen_and_repaired() {
         assert_eq!(listed.nodes[0].lease.end_exclusive, cut.to);
         assert!(listed.nodes[0].lease.start <= cut.to, "{listed:?}");
         assert_eq!((listed.floor, listed.renew_above), (floor.to, floor.now + 5 + last_grant));
-        assert_eq!(listed.counts().far, 0);
+        assert_eq!(listed.counts().implausible, 0);
     });
 }
 

@@ -699,7 +699,7 @@ fn an_operator_of_etcd_with_a_wrong_clock_changes_nothing() {
         let listed = operator::list(&mut store).expect("the server answers");
         assert!(listed.now.abs_diff(now()) < 60, "{listed:?}");
         assert!(listed.has_clock && !listed.is_implausible(lease.end_exclusive), "{listed:?}");
-        assert_eq!((listed.counts().held, listed.counts().far), (1, 0), "{listed:?}");
+        assert_eq!((listed.counts().held, listed.counts().implausible), (1, 0), "{listed:?}");
         for error in operates_in_vain(&mut store, lease, off) {
             assert_eq!(error.kind(), ErrorKind::ClockSkew, "{off}: {error}");
         }
@@ -829,7 +829,7 @@ fn an_etcd_that_shows_no_clock_is_leased_from_and_not_operated() {
     let slow = dateless(Namespace::for_operator("orders").expect("a name"), &server.url());
     let listed = operator::list(&mut slow.clock(|| (now() - FAR_OFF) * SECOND)).expect("answers");
     assert!(!listed.has_clock && !listed.is_implausible(lease.end_exclusive), "{listed:?}");
-    assert_eq!((listed.counts().far, listed.nodes[0].lease), (0, lease), "{listed:?}");
+    assert_eq!((listed.counts().implausible, listed.nodes[0].lease), (0, lease), "{listed:?}");
     assert_eq!(release(&mut store, token, lease.node_id, lease.start), Ok(1));
 
     let Some(snapshot) = server.snapshot() else { return };
