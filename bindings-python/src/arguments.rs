@@ -33,8 +33,8 @@ argument!(
     /// An id as a number.
     IdNumber(Id),
     |object| {
-        let error = must(ErrorKind::InvalidId, "an id must be a signed 64-bit integer here");
-        integer::<i64>(object, error).map(Id::from)
+        const RULE: &str = "an id must be a signed 64-bit integer here";
+        integer::<i64>(object, |got| must(ErrorKind::InvalidId, RULE)(got)).map(Id::from)
     }
 );
 
@@ -63,8 +63,8 @@ argument!(
     /// How many ids.
     Count(usize),
     |object| {
-        let rule = "the number of ids must be an integer, 0 or more";
-        integer(object, must(ErrorKind::InvalidArgument, rule))
+        const RULE: &str = "the number of ids must be an integer, 0 or more";
+        integer(object, |got| must(ErrorKind::InvalidArgument, RULE)(got))
     }
 );
 
