@@ -128,9 +128,7 @@ def test_an_id_takes_no_more_instructions_than_recorded(program: Path, case: str
 def test_a_lease_costs_next_to_nothing(program: Path) -> None:
     bounds = json.loads(BOUNDS.read_text(encoding="utf-8"))
     same_compiler = bounds["rustc"] == compiler().split()[1]
-    manual, leased = (
-        per_id(program.with_name(name), "generate") for name in ("manual", "leased")
-    )
+    manual, leased = (per_id(program.with_name(name), "generate") for name in ("manual", "leased"))
     print(f"{leased} instructions with a lease, {manual} with manual node ids")
     assert not too_many(leased, manual, ROOM_FOR_A_LEASE if same_compiler else ROOM_FOR_COMPILERS)
 
