@@ -386,6 +386,42 @@ test('what the replica of a Redis has not confirmed does not count', async (t) =
   }
 })
 
+test('the replicas of a Redis are asked on the connection that has written', async (t) => {
+  const running = await redisWithReplica()
+  if (running === undefined) return t.skip('the server is missing')
+  const { master, replica } = running
+  t.after(() => Promise.all([master.stop(), replica.stop()]))
+  await initStore(master.url, SECRET, 'new')
+  const observer = new Redis(master.url)
+  const monitor = await observer.monitor()
+  const said = []
+  monitor.on('monitor', (_time, [name], source) => {
+    if (source !== 'lua') said.push({ name: name.toUpperCase(), source })
+  })
+  try {
+    for (const [what, make] of Object.entries(clients.redis)) {
+      const [store, end] = await make(master.url)
+      try {
+        await release(await Randflake.leased(store, SECRET))
+        await observer.echo('end')
+        await until('all of it is seen', () => said.at(-1)?.name === 'ECHO')
+      } finally {
+        end()
+      }
+      // On another one it may be about what was written before.
+      const asked = [...said.keys()].filter((at) => said[at].name === 'WAIT')
+      const written = asked.map((at) => said[at - 1])
+      assert.deepEqual(new Set(written.map(({ name }) => name)), new Set(['TIME', 'EVAL']), what)
+      for (const [number, at] of asked.entries()) {
+        assert.equal(said[at].source, written[number].source, what)
+      }
+      said.length = 0
+    }
+  } finally {
+    for (const client of [monitor, observer]) client.disconnect()
+  }
+})
+
 suite('a server that refuses', { concurrency: 4 }, () => {
   const running = {}
   before(async () => {

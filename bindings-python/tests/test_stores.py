@@ -457,6 +457,39 @@ def test_what_the_replica_of_a_redis_has_not_confirmed_does_not_count(tmp_path: 
                 assert flake.generate()
 
 
+class InTurn(redis_client.ConnectionPool):
+    """Lends its connections in turn, as others make it do that share it."""
+
+    def release(self, connection: Any) -> None:
+        super().release(connection)
+        self._available_connections.insert(0, self._available_connections.pop())
+
+
+def test_the_replicas_of_a_redis_are_asked_on_the_connection_that_has_written(
+    tmp_path: Path,
+) -> None:
+    """On another one it may be about what was written before."""
+    with servers.redis_with_replica(tmp_path) as (master, _):
+        init_store(master.url(), SECRET, "new")
+        pool = InTurn.from_url(master.url())
+        for connection in [pool.get_connection() for _ in range(3)]:  # one for the monitor
+            pool.release(connection)
+        with redis_client.Redis(connection_pool=pool) as client, client.monitor() as monitor:
+            for store in (master.url(), client):
+                Randflake.leased(store, SECRET).close()
+                with redis_client.Redis.from_url(master.url()) as other:
+                    other.echo("end")
+                said = []
+                while not said or said[-1][1][0] != "ECHO":
+                    seen = monitor.next_command()
+                    if seen["client_type"] != "lua":
+                        said.append((seen["client_port"], seen["command"].split(" ", 1)))
+                asked = [at for at, (_, command) in enumerate(said) if command[0] == "WAIT"]
+                assert {said[at - 1][1][0] for at in asked} == {"TIME", "EVAL"}, said
+                assert all(said[at][0] == said[at - 1][0] for at in asked), said
+        pool.disconnect()
+
+
 def test_redis_is_made_by_init_alone(redis: Server, namespace: str) -> None:
     with pytest.raises(InvalidArgumentError, match="init"):
         Randflake.leased(redis.url(), SECRET, namespace=namespace, create=True)
