@@ -5,6 +5,7 @@ import contextlib
 import gc
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -355,6 +356,35 @@ def test_a_client_that_hangs_is_asked_once() -> None:
     hangs.set()
     assert error.code == "STORE_UNAVAILABLE"
     assert len(asked) == 1
+
+
+def test_a_redis_that_answers_without_end_is_given_up() -> None:
+    """Each byte comes in time, and the answer never ends."""
+    over = threading.Event()
+
+    def answer(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            client, _ = listener.accept()
+            threading.Thread(target=answer, args=[listener], daemon=True).start()
+            with client:
+                client.sendall(b"$1000000\r\n")
+                while not over.wait(0.1):
+                    client.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(2) as pool:
+        threading.Thread(target=answer, args=[listener], daemon=True).start()
+        url = f"redis://127.0.0.1:{listener.getsockname()[1]}"
+        client = redis_client.Redis.from_url(url, socket_timeout=3)
+        try:
+            leasing = [
+                pool.submit(raised, partial(Randflake.leased, store, SECRET, acquire_timeout=0))
+                for store in (url, client)
+            ]
+            for error in [asked.result(120) for asked in leasing]:
+                assert error.code == "STORE_UNAVAILABLE"
+                assert "it does not answer" in str(error)
+        finally:
+            over.set()
 
 
 @pytest.mark.parametrize("engine", ["postgres", "redis"])
