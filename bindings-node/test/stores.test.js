@@ -7,6 +7,7 @@ const assert = require('node:assert/strict')
 const { once } = require('node:events')
 const { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } = require('node:fs')
 const { createServer } = require('node:http')
+const { createServer: createNetServer } = require('node:net')
 const { tmpdir } = require('node:os')
 const { dirname, join } = require('node:path')
 const { after, before, suite, test } = require('node:test')
@@ -255,6 +256,36 @@ suite('a store that cannot be used', { concurrency: 4 }, () => {
     const said = await new Promise((fail) => run({ ...statement, answer: fail, fail }))
     assert.equal(said, 'the answer is longer than 1048576 bytes')
   })
+
+  // Each byte comes in time.
+  for (const client of ['url', 'ioredis', 'redis']) {
+    test(`a Redis whose answer to a script does not end: ${client}`, async (t) => {
+      const listener = createNetServer((socket) => {
+        socket
+          .on('error', () => {})
+          .on('data', (data) => {
+            for (const name of String(data).match(/(?<=^\*\d+\r\n\$\d+\r\n)\w+/gm) ?? []) {
+              if (!/^eval$/i.test(name)) socket.write('+OK\r\n')
+              else {
+                socket.write('$1000000\r\n')
+                const trickle = setInterval(() => socket.write('x'), 100)
+                socket.once('close', () => clearInterval(trickle))
+              }
+            }
+          })
+      }).listen(0, '127.0.0.1')
+      await once(listener, 'listening')
+      t.after(() => listener.close())
+      const [store, end] = await clients.redis[client](
+        `redis://127.0.0.1:${listener.address().port}`,
+      )
+      try {
+        await refused(Randflake.leased(store, SECRET, HASTY), 'STORE_UNAVAILABLE')
+      } finally {
+        end()
+      }
+    })
+  }
 
   const adapters = {
     'that throws': () => Promise.reject(new Error('mine')),
