@@ -259,7 +259,9 @@ suite('a store that cannot be used', { concurrency: 4 }, () => {
 
   // Each byte comes in time.
   for (const client of ['url', 'ioredis', 'redis']) {
-    test(`a Redis whose answer to a script does not end: ${client}`, async (t) => {
+    test(`a Redis whose answer to a script does not end: ${client}`, {
+      timeout: 120_000,
+    }, async (t) => {
       const listener = createNetServer((socket) => {
         socket
           .on('error', () => {})
