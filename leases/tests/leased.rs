@@ -37,6 +37,7 @@ struct Shared {
     store: Arc<Mutex<Option<MemoryStore>>>,
     down: Arc<AtomicBool>,
     releases: Arc<AtomicU32>,
+    refusals: Arc<AtomicU32>,
     nodes: u32,
 }
 
@@ -59,6 +60,7 @@ impl Shared {
 
     fn ask<T>(&self, ask: impl FnOnce(&mut MemoryStore) -> Result<T>) -> Result<T> {
         if self.down.load(Ordering::Relaxed) {
+            self.refusals.fetch_add(1, Ordering::Relaxed);
             return Err(Error::new(ErrorKind::StoreUnavailable, "cut off"));
         }
         ask(self.store.lock().expect("no panic").as_mut().expect("opened"))
@@ -181,10 +183,12 @@ fn a_silent_store_is_given_up_in_time_and_what_it_grants_then_goes_back() {
             .ttl(300)
             .max_skew(50);
         let opening = scope.spawn(|| builder.open());
-        until("the store is opened", || shared.store.lock().expect("no panic").is_some());
+        // The first try has no limit.
+        until("it is refused once", || shared.refusals.load(Ordering::Relaxed) > 0);
         // From here on a request takes as long as this is held.
         let silence = shared.store.lock().expect("no panic");
         shared.down.store(false, Ordering::Relaxed);
+        until("it is given up", || opening.is_finished());
         assert_eq!(kind(opening.join().expect("no panic")), Err(ErrorKind::StoreUnavailable));
         drop(silence);
     });
@@ -336,7 +340,13 @@ fn a_batch_goes_on_over_renewals() {
         let refused = flake.try_fill_i64(&mut vec![7; ids], Reach::Lease);
         assert_eq!(kind(refused), Err(ErrorKind::InvalidArgument));
     }
-    assert_eq!(kind(flake.check_fill(1_000_000_000)), Err(ErrorKind::InvalidArgument), "two hours");
+    for refused in
+        [flake.check_fill(1_000_000_000), flake.try_check_fill(1_000_000_000, Reach::Lease)]
+    {
+        let error = refused.expect_err("two hours");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.to_string().contains("may take 3600; ask for fewer"), "{error}");
+    }
 }
 
 #[test]

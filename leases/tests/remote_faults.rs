@@ -8,9 +8,9 @@ mod servers;
 
 use std::{
     cell::RefCell,
-    collections::BTreeSet,
+    collections::{BTreeSet, HashSet},
     fs,
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
     path::PathBuf,
     sync::{
@@ -564,6 +564,40 @@ fn a_client_that_cannot_confirm_is_refused_before_anything_is_granted() {
     let fields = master.redis_cli(&["hkeys", "randflake:{orders}"]);
     let leased = fields.lines().filter(|it| it.bytes().all(|byte| byte.is_ascii_digit()));
     assert_eq!(leased.count(), 0, "{fields}");
+}
+
+/// On another connection `WAIT` may be about what was written before.
+#[test]
+fn the_replicas_of_a_redis_are_asked_on_the_connection_that_has_written() {
+    let Some(master) = Server::redis_with_replicas() else { return };
+    let _replica = master.replica(master.port);
+    new_redis(&master.url());
+    let mut store = redis(&master.url());
+    let mut monitor = TcpStream::connect(("127.0.0.1", master.port)).expect("it listens");
+    monitor.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    write!(monitor, "AUTH {PASSWORD}\r\nMONITOR\r\n").expect("it listens");
+    let mut seen = BufReader::new(monitor).lines().map(|line| line.expect("it goes on"));
+    assert!((0..2).all(|_| seen.next().as_deref() == Some("+OK")));
+    granted(&mut store, Token::random(), now());
+    master.redis_cli(&["echo", "end"]);
+    // As in: +1763640000.123456 [0 127.0.0.1:50000] "WAIT" "1" "1000"
+    let said: Vec<_> = seen
+        .map(|line| {
+            let mut words = line.split(' ').skip(2).map(ToOwned::to_owned);
+            let mut word = || words.next().expect("a command of somebody");
+            (word(), word())
+        })
+        .take_while(|(_, command)| command != "\"echo\"")
+        .filter(|(from, _)| from != "lua]")
+        .collect();
+    let mut asked = HashSet::new();
+    for ((written_by, what), (asked_by, command)) in said.iter().zip(&said[1..]) {
+        if command == "\"WAIT\"" {
+            asked.insert(what.as_str());
+            assert_eq!(written_by, asked_by, "{said:?}");
+        }
+    }
+    assert_eq!(asked, HashSet::from(["\"TIME\"", "\"EVAL\""]), "{said:?}");
 }
 
 /// Each byte comes in time, and the answer never ends.
