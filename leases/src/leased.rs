@@ -353,7 +353,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         if takes < u64::from(ttl) {
             return Ok(());
         }
-        self.flake.check_fill(count, Reach::Renewals)?; // no thread may make more
+        self.generator.check_fill(count, Reach::Renewals)?; // no thread may make more
         Err(Error::invalid_argument(format!(
             "a batch of {count} ids takes {takes} seconds, and meanwhile this thread cannot renew \
              the lease, of {ttl} seconds; have another thread make it (generateManyAsync), or ask \
