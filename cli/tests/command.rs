@@ -114,7 +114,10 @@ fn help_is_as_it_was_and_fits_on_a_terminal() {
         fs::write(&golden, &all).expect("the file can be written");
     }
     let expected = fs::read_to_string(&golden).expect("the file can be read");
-    assert!(all == expected, "RANDFLAKE_WRITE_HELP=1 writes tests/help.txt again; the help is\n{all}");
+    assert!(
+        all == expected,
+        "RANDFLAKE_WRITE_HELP=1 writes tests/help.txt again; the help is\n{all}"
+    );
 }
 
 #[cfg(unix)]

@@ -82,7 +82,7 @@ pub(super) fn never_mind() {
     MEANWHILE.take();
 }
 
-/// What a clock shows, until the world sets it anew.
+/// What a clock shows, until the world sets it again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dial(Arc<Face>);
 

@@ -5,8 +5,8 @@
 //!
 //! Inside a seed there is no real time, no thread and no order that differs from run to run.
 
-mod hand;
 mod machine;
+mod manual;
 mod oracle;
 mod world;
 
@@ -34,7 +34,7 @@ fn the_same_seed_takes_the_same_way() {
 }
 
 #[test]
-fn no_id_is_repeated_whatever_befalls() {
+fn no_id_is_repeated_under_any_fault() {
     let total = simulate(0, 1000, 2);
     for fault in FAULTS {
         assert!(total.faults[fault as usize] > 0, "there was no {fault:?}");
@@ -44,7 +44,7 @@ fn no_id_is_repeated_whatever_befalls() {
 
 /// `make simulate`.
 #[test]
-#[ignore = "takes as long as it is told to"]
+#[ignore = "takes as long as requested"]
 fn many_seeds() {
     let number = |name| env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
     if let Some(seed) = number("SEED") {
@@ -60,11 +60,11 @@ fn many_seeds() {
     let (seconds, many) = ((now() - began) as f64 / 1e9, seeds as f64);
     say(&format!(
         "{seeds} seeds in {seconds:.0} s, {:.0} a second: {} ids under leases from {} grants, \
-         {} by hand, {} events",
+         {} of manually assigned node ids, {} events",
         many / seconds,
         total.ids,
         total.grants,
-        total.by_hand,
+        total.manual,
         total.events
     ));
     let faults = FAULTS.map(|fault| format!("{fault:?} {}", total.faults[fault as usize]));
@@ -107,7 +107,7 @@ impl Outcome {
         self.ids += other.ids;
         self.events += other.events;
         self.grants += other.grants;
-        self.by_hand += other.by_hand;
+        self.manual += other.manual;
         for (sum, count) in self.faults.iter_mut().zip(other.faults) {
             *sum += count;
         }

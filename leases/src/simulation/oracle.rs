@@ -45,8 +45,8 @@ type Mixed = BuildHasherDefault<Mix>;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) raw: u64,
-    /// The life of the process, a number that no other has.
-    pub(super) life: u32,
+    /// The generation of the process, a number that no other has.
+    pub(super) generation: u32,
     /// The earliest and the latest reading of the clock in this call.
     pub(super) readings: (i64, i64),
     /// In seconds.
@@ -56,13 +56,13 @@ pub(super) struct Seen {
 #[derive(Default)]
 pub(super) struct Oracle {
     issued: HashSet<u64, Mixed>,
-    /// Which life stamped a tick of a node id.
+    /// Which generation stamped a tick of a node id.
     stamped: HashMap<(u32, i64), u32, Mixed>,
     /// Latest second of a node id in any id.
     latest: HashMap<u32, i64, Mixed>,
     /// Who asked under a token.
-    lives: HashMap<[u8; 16], u32, Mixed>,
-    /// What the store said that a life may stamp.
+    generations: HashMap<[u8; 16], u32, Mixed>,
+    /// What the store said that a generation may stamp.
     granted: HashMap<(u32, u32), Vec<Grant>, Mixed>,
     pub(super) ids: u64,
 }
@@ -77,16 +77,16 @@ pub(super) struct Grant {
 
 impl Oracle {
     /// Learns that a process asks for leases under a token.
-    pub(super) fn asks(&mut self, token: Token, life: u32) {
-        let asker = *self.lives.entry(*token.as_bytes()).or_insert(life);
-        assert_eq!(asker, life, "two lives use one token");
+    pub(super) fn asks(&mut self, token: Token, generation: u32) {
+        let asker = *self.generations.entry(*token.as_bytes()).or_insert(generation);
+        assert_eq!(asker, generation, "two generations use one token");
     }
 
     /// Learns that the store has written and is about to say this.
     pub(super) fn is_granted(&mut self, token: Token, leases: &[NodeLease]) {
-        let Some(&life) = self.lives.get(token.as_bytes()) else { return };
+        let Some(&generation) = self.generations.get(token.as_bytes()) else { return };
         for &NodeLease { node_id, start, end_exclusive } in leases {
-            let grants = self.granted.entry((life, node_id)).or_default();
+            let grants = self.granted.entry((generation, node_id)).or_default();
             match grants.iter_mut().find(|grant| (grant.token, grant.start) == (token, start)) {
                 Some(grant) => grant.end_exclusive = grant.end_exclusive.max(end_exclusive),
                 None => grants.push(Grant { token, start, end_exclusive }),
@@ -94,15 +94,15 @@ impl Oracle {
         }
     }
 
-    /// Returns the latest end that a life was ever granted of any node id.
-    pub(super) fn furthest_of(&self, life: u32, nodes: u32) -> i64 {
-        let grants = (0..nodes).filter_map(|node_id| self.granted.get(&(life, node_id)));
+    /// Returns the latest end that a generation was ever granted of any node id.
+    pub(super) fn furthest_of(&self, generation: u32, nodes: u32) -> i64 {
+        let grants = (0..nodes).filter_map(|node_id| self.granted.get(&(generation, node_id)));
         grants.flatten().map(|grant| grant.end_exclusive).max().unwrap_or(0)
     }
 
-    /// Returns whose lease this is, if a life asked for it.
+    /// Returns whose lease this is, if a generation asked for it.
     pub(super) fn holder(&self, token: Token) -> Option<u32> {
-        self.lives.get(token.as_bytes()).copied()
+        self.generations.get(token.as_bytes()).copied()
     }
 
     /// Returns the latest second in any id of a node id.
@@ -112,7 +112,7 @@ impl Oracle {
 
     /// Learns of an id; says what is wrong with it.
     pub(super) fn sees(&mut self, layout: &Layout, seen: Seen) -> Result<(), String> {
-        let Seen { raw, life, readings: (low, high), max_drift } = seen;
+        let Seen { raw, generation, readings: (low, high), max_drift } = seen;
         let parts = layout.inspect(raw).map_err(|error| error.to_string())?;
         let node_id = parts.node_id;
         let tick_end_ms = parts.unix_ms + i64::from(layout.tick_ms());
@@ -121,19 +121,21 @@ impl Oracle {
         if !self.issued.insert(raw) {
             return Err(format!("the same id twice: {parts:?}"));
         }
-        let by = *self.stamped.entry((node_id, parts.unix_ms)).or_insert(life);
-        if by != life {
-            return Err(format!("lives {by} and {life} stamped one tick: {parts:?}"));
+        let by = *self.stamped.entry((node_id, parts.unix_ms)).or_insert(generation);
+        if by != generation {
+            return Err(format!("generations {by} and {generation} stamped one tick: {parts:?}"));
         }
         let latest = self.latest.entry(node_id).or_default();
         *latest = (*latest).max(parts.unix_ms.div_euclid(1000));
         // I2, by what the store has said rather than by what the generator believes.
-        let grants = self.granted.get(&(life, node_id)).map_or(&[][..], Vec::as_slice);
+        let grants = self.granted.get(&(generation, node_id)).map_or(&[][..], Vec::as_slice);
         let is_granted = grants.iter().any(|grant| {
             grant.start * 1000 <= parts.unix_ms && tick_end_ms <= grant.end_exclusive * 1000
         });
         if !is_granted {
-            return Err(format!("{parts:?} lies in none of the leases of {life}: {grants:?}"));
+            return Err(format!(
+                "{parts:?} lies in none of the leases of {generation}: {grants:?}"
+            ));
         }
         // I4, and no stamp that is over.
         let drift_ms = i64::from(max_drift) * 1000;

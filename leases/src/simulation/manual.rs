@@ -1,4 +1,4 @@
-//! A node id that is given by hand, and handed over from process to process within a second: by a
+//! A manually assigned node id, handed over from process to process within a second: by a
 //! restart, to a standby, and back. Their machine's clock never goes back, as the documentation
 //! demands of such node ids.
 
@@ -40,7 +40,7 @@ struct Process {
 }
 
 /// One node id, on one machine.
-pub(super) struct Hand {
+pub(super) struct ManualNode {
     /// Those that run, of which one has the node id.
     processes: Vec<Process>,
     holder: usize,
@@ -69,8 +69,8 @@ impl Process {
     }
 }
 
-impl Hand {
-    /// In some seeds, since what a real process has had by hand is never forgotten.
+impl ManualNode {
+    /// In some seeds, since a real process never forgets its manually assigned node ids.
     pub(super) fn new(random: &mut Random) -> Self {
         let processes = if random.happens(150) { random.below(3) + 1 } else { 0 };
         Self {
@@ -109,7 +109,7 @@ impl Hand {
                 }
                 self.holder = random.index(self.processes.len());
                 self.since = now;
-                log.push(format!("node id by hand goes to process {}", self.holder));
+                log.push(format!("manually assigned node id goes to process {}", self.holder));
             }
             2 => {
                 // The others of the process go on; if there are none, nobody has the node id.
@@ -136,7 +136,11 @@ impl Hand {
                     Ok(id) => {
                         let raw = flake.decrypt(id);
                         let new = self.issued.insert(raw);
-                        assert!(new, "the same id by hand twice: {:?}", flake.inspect(id));
+                        assert!(
+                            new,
+                            "the same id twice from a manually assigned node id: {:?}",
+                            flake.inspect(id)
+                        );
                     }
                     Err(error) => {
                         assert_eq!(error.kind(), ErrorKind::LeaseNotStarted, "{error}");

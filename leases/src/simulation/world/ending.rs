@@ -1,0 +1,80 @@
+//! The end, when all faults stop and everything must recover.
+
+use super::*;
+
+impl<F: Ids> World<F> {
+    /// Returns how long it may take until everybody has ids again: until all that was granted and
+    /// every quarantine is over, and somebody has looked.
+    pub(super) fn end(&self) -> i64 {
+        let limits = self.namespace.limits();
+        let over = i64::from(limits.max_ttl + limits.max_skew) + MAX_LAG;
+        self.scenario.until + (over + i64::from(self.scenario.options.ttl) / 10 + 40) * SECOND
+    }
+
+    /// All faults end.
+    pub(super) fn all_is_well(&mut self) {
+        self.calm = true;
+        (self.scenario.step_in_call, self.scenario.burst, self.scenario.swapped) = (0, 0, 0);
+        let now = self.now;
+        for machine in 0..self.machines.len() {
+            let offset = self.tame_offset();
+            self.machines[machine].step_to(now, offset, 0);
+            self.machines[machine].wake(now);
+        }
+        for server in 0..self.servers.len() {
+            let offset = self.tame_offset();
+            self.servers[server].clock.step_to(now, offset, 0);
+            self.servers[server].paused = (0, 0);
+        }
+        // What was on its way is lost; what comes back, comes back now.
+        let under_way = mem::take(&mut self.events);
+        for (at, event) in under_way {
+            match event {
+                Event::Arrive(_) | Event::Answer(..) | Event::Use { .. } => {}
+                Event::TimeOut { .. } => self.at(at.0.min(now + 10 * SECOND), event),
+                Event::Up { .. } | Event::Demote { .. } => self.happens(event),
+                event => drop(self.events.insert(at, event)),
+            }
+        }
+        if self.scenario.replicated {
+            self.demote(self.line);
+        }
+        self.outcome.faults[Fault::Repair as usize] += self.repair_far();
+        self.set_clock_of(self.master);
+        let token = self.token();
+        let listed = self.servers[self.master].store.list(&List { token, node_id: None });
+        let (far, blocked) = listed.map_or((0, false), |reply| {
+            let listed = reply.outcome;
+            (listed.counts().implausible, listed.is_implausible(listed.floor))
+        });
+        let none = far + u32::from(self.scenario.manual);
+        let free = if blocked { 0 } else { self.scenario.nodes.saturating_sub(none) };
+        self.kept = (free / self.scenario.options.node_count.min(free.max(1))) as usize;
+        for index in 0..self.processes.len() {
+            let process = &mut self.processes[index];
+            (process.paused_until, process.cut_until) = (now, 0);
+            let Process { alive, generation, .. } = *process;
+            self.after(0, Event::Use { process: index, generation });
+            if index >= self.kept && alive {
+                self.ends(index);
+            } else if alive && self.processes[index].call.is_none() {
+                self.wake(index, 0);
+            }
+        }
+        self.say(|| format!("--- all is well; {} processes are to work", self.kept));
+    }
+
+    pub(super) fn check_liveness(&self) {
+        for (index, process) in self.processes.iter().enumerate().take(self.kept) {
+            let idle = self.end() - process.made.max(0);
+            assert!(
+                process.made > 0 && idle < 15 * SECOND,
+                "process {index} (generation {}) has made no id for {} s: {:?}; {}",
+                process.generation,
+                idle / SECOND,
+                process.last,
+                self.error_of(index)
+            );
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The network between processes and servers.
+
+use super::*;
+
+impl<F: Ids> World<F> {
+    pub(super) fn send(&mut self, index: usize, step: Step) {
+        let call = self.number();
+        if let Step::Acquire(request) = &step {
+            self.oracle.asks(request.token, self.processes[index].generation);
+        }
+        let process = &mut self.processes[index];
+        process.call = Some((call, step.clone()));
+        let packet = Packet {
+            process: index,
+            generation: process.generation,
+            connection: process.connection,
+            server: process.server,
+            step,
+        };
+        self.trace(5, call);
+        let patience =
+            PATIENCE + self.random.below(if self.scenario.dirty { 1 } else { 7 }) * SECOND;
+        let generation = packet.generation;
+        self.after(patience, Event::TimeOut { process: index, generation, call });
+        self.carry(packet.process, |after, world| {
+            let packet = packet.clone();
+            world.after(after, Event::Arrive(packet));
+        });
+    }
+
+    /// Carries a message, or not, or twice.
+    pub(super) fn carry(&mut self, process: usize, deliver: impl Fn(i64, &mut Self)) {
+        let Scenario { lost, doubled, late, .. } = self.scenario;
+        if !self.calm {
+            if self.processes[process].cut_until > self.now || self.random.happens(lost) {
+                self.count(Fault::Lost);
+                return;
+            }
+            if self.random.happens(doubled) {
+                self.count(Fault::Doubled);
+                let after = self.random.below(20 * SECOND);
+                deliver(after, self);
+            }
+            if self.random.happens(late) {
+                self.count(Fault::Late);
+                let longest = i64::from(3 * self.scenario.options.ttl) * SECOND;
+                let after = self.random.below(longest);
+                return deliver(after, self);
+            }
+        }
+        let after = self.random.between(MS / 10, 20 * MS);
+        deliver(after, self);
+    }
+
+    pub(super) fn arrives(&mut self, packet: Packet) {
+        let server = &self.servers[packet.server];
+        if server.paused.1 > self.now {
+            // Waits in the server's socket.
+            let after = server.paused.1 - self.now + self.random.below(MS);
+            return self.after(after, Event::Arrive(packet));
+        }
+        if !server.up {
+            if self.random.happens(500) {
+                let answer = failure(&packet.step, unavailable("the server is down"));
+                self.after(MS, Event::Answer(packet, answer));
+            }
+            return;
+        }
+        let answer = self.execute(packet.server, &packet.step);
+        let (step, answer) = (packet.step.clone(), answer);
+        self.say(|| format!("server {}: {step:?} -> {answer:?}", packet.server));
+        if self.random.happens(self.scenario.swapped) && !self.calm {
+            // Somebody else's connection.
+            let other = self.random.index(self.processes.len());
+            let to = &self.processes[other];
+            if to.call.is_some() {
+                let (generation, connection) = (to.generation, to.connection);
+                let packet = Packet { process: other, generation, connection, ..packet };
+                self.count(Fault::Swapped);
+                return self.after(MS, Event::Answer(packet, answer));
+            }
+        }
+        self.carry(packet.process, |after, world| {
+            let copy = copy(&answer);
+            world.after(after, Event::Answer(packet.clone(), copy));
+        });
+    }
+
+    pub(super) fn answers(&mut self, packet: Packet, answer: Answer) {
+        let process = &self.processes[packet.process];
+        if !process.alive
+            || process.generation != packet.generation
+            || process.connection != packet.connection
+        {
+            return;
+        }
+        if process.paused_until > self.now {
+            let after = process.paused_until - self.now + self.random.below(MS);
+            return self.after(after, Event::Answer(packet, answer));
+        }
+        if process.call.is_some() {
+            // Even if it is the answer to an earlier call: of those the keeper must take care.
+            self.give(packet.process, answer);
+        }
+    }
+
+    pub(super) fn times_out(&mut self, index: usize, generation: u32, call: u64) {
+        let process = &self.processes[index];
+        if !process.alive || process.generation != generation {
+            return;
+        }
+        if process.paused_until > self.now {
+            let after = process.paused_until - self.now + self.random.below(MS);
+            return self.after(after, Event::TimeOut { process: index, generation, call });
+        }
+        let Some((waits_for, step)) = &process.call else { return };
+        if *waits_for != call {
+            return;
+        }
+        let answer = failure(step, unavailable("no answer in time"));
+        let (connection, master) = (self.number(), self.master);
+        if !self.scenario.dirty {
+            self.processes[index].connection = connection;
+        }
+        if self.random.happens(700) {
+            self.processes[index].server = master;
+        }
+        self.give(index, answer);
+    }
+
+    /// Gives an answer to the keeper.
+    pub(super) fn give(&mut self, index: usize, answer: Answer) {
+        if matches!(answer, Answer::Acquired(Ok(_))) && !self.calm && self.random.happens(200) {
+            self.exhaust(index); // before it goes over to another lease
+        }
+        let (connection, master) = (self.number(), self.master);
+        let process = &mut self.processes[index];
+        process.call = None;
+        let failed = matches!(
+            &answer,
+            Answer::Acquired(Err(_)) | Answer::Renewed(Err(_)) | Answer::Released(Err(_))
+        );
+        let reading = self.machines[process.machine].reading(self.now);
+        let mut state = process.state.borrow_mut();
+        let keeper = state.keeper.as_mut().expect("made with it");
+        let foreign = keeper.answer(answer, reading).is_err();
+        drop(state);
+        if foreign {
+            process.connection = connection;
+        }
+        if failed && self.random.happens(700) {
+            self.processes[index].server = master;
+        }
+        self.trace(6, u64::from(foreign));
+        self.drive(index);
+    }
+}

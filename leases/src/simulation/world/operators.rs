@@ -1,0 +1,139 @@
+//! Operators, who state the truth.
+
+use super::*;
+
+impl<F: Ids> World<F> {
+    pub(super) fn operator_second(&mut self) -> i64 {
+        let offset = self.tame_offset();
+        Machine::new(offset, 0).second(self.now)
+    }
+
+    pub(super) fn is_alive(&self, generation: u32) -> bool {
+        self.processes.iter().any(|process| process.alive && process.generation == generation)
+    }
+
+    pub(super) fn look(&mut self) {
+        self.set_clock_of(self.master);
+        let token = self.token();
+        let store = &mut self.servers[self.master].store;
+        let Ok(reply) = store.list(&List { token, node_id: None }) else { return };
+        let held = reply.outcome.nodes.iter().filter(|node| node.held);
+        let leases: Vec<NodeLease> = held.map(|node| node.lease).collect();
+        self.listed = leases
+            .into_iter()
+            .filter_map(|lease| {
+                let token = self.servers[self.master].store.holder(lease.node_id)?;
+                Some((lease, self.oracle.holder(token)?))
+            })
+            .collect();
+    }
+
+    /// Releases a node id for a holder that is dead, and had a clock that was right.
+    pub(super) fn release_dead(&mut self) -> bool {
+        if !self.servers[self.master].up {
+            return false;
+        }
+        self.note_wrong_clocks();
+        let killed = self.random.happens(600).then(|| self.kill_at_its_limit()).flatten();
+        if killed.is_some() || self.random.happens(700) {
+            self.look();
+        }
+        let dead = self.listed.iter().copied().filter(|(_, generation)| {
+            let (machine, born) = self.born_on[*generation as usize];
+            !self.is_alive(*generation)
+                && self.machines[machine].wrong_until < born
+                && killed.is_none_or(|killed| killed == *generation)
+        });
+        let dead: Vec<_> = dead.collect();
+        if dead.is_empty() {
+            return false;
+        }
+        let (lease, generation) = dead[self.random.index(dead.len())];
+        self.set_clock_of(self.master);
+        if self.is_ready(self.master).is_err() {
+            return false;
+        }
+        let (token, mut client_now) = (self.token(), self.operator_second());
+        let wrong = self.random.happens(200);
+        if wrong {
+            client_now += self.random.pick(&[-600, 600]);
+        }
+        let store = &mut self.servers[self.master].store;
+        let done = store.release_dead(&ReleaseDead { token, lease, client_now });
+        assert!(!wrong || done.is_err(), "by a clock that is wrong: {done:?}");
+        self.say(|| format!("releases {lease:?} of generation {generation}: {done:?}"));
+        if self.scenario.replicated {
+            self.write(self.master);
+        }
+        done.is_ok()
+    }
+
+    /// Kills a process when it has stamped all seconds that it may. Returns its generation.
+    pub(super) fn kill_at_its_limit(&mut self) -> Option<u32> {
+        let index = self.random.index(self.processes.len());
+        let process = &self.processes[index];
+        if !process.alive || process.paused_until > self.now {
+            return None;
+        }
+        let generation = process.generation;
+        let is_open = self.exhaust(index);
+        self.ends(index);
+        is_open.then_some(generation)
+    }
+
+    /// Has a process stamp all seconds that it may, as far ahead as it may.
+    pub(super) fn exhaust(&mut self, index: usize) -> bool {
+        let process = &self.processes[index];
+        let Some(flake) = process.flake.clone() else { return false };
+        if !process.alive || process.paused_until > self.now {
+            return false;
+        }
+        for _ in 0..700 {
+            self.call(index, &*flake);
+            if self.processes[index].last.is_some() {
+                break;
+            }
+        }
+        true
+    }
+
+    /// Sets far ends back, once nobody generations who was given one. Returns how many.
+    pub(super) fn repair_far(&mut self) -> u64 {
+        let server = self.master;
+        self.set_clock_of(server);
+        let token = self.token();
+        let Ok(reply) = self.servers[server].store.list(&List { token, node_id: None }) else {
+            return 0; // nothing was ever asked for
+        };
+        let listed = reply.outcome;
+        let furthest = listed.furthest();
+        for index in 0..self.processes.len() {
+            let Process { generation, alive, .. } = self.processes[index];
+            if alive && self.oracle.furthest_of(generation, self.scenario.nodes) > furthest {
+                self.ends(index);
+            }
+        }
+        let latest = |node_id| self.oracle.latest(node_id) + 1;
+        let nodes = listed.nodes.iter().map(|node| {
+            (Target::Node(node.lease.node_id), node.lease.end_exclusive, latest(node.lease.node_id))
+        });
+        let floor = (Target::Floor, listed.floor, (0..self.scenario.nodes).map(latest).max());
+        let floor = (floor.0, floor.1, floor.2.unwrap_or(0));
+        let far: Vec<_> =
+            nodes.chain([floor]).filter(|(_, end, _)| listed.is_implausible(*end)).collect();
+        let mut repaired = 0;
+        for (target, end, unused) in far {
+            let bound = (unused > furthest).then_some(unused);
+            if unused >= end {
+                continue; // those seconds are used
+            }
+            let (token, client_now) = (self.token(), self.operator_second());
+            let request = Repair { token, target, bound, client_now };
+            let cut = self.servers[server].store.repair(&request);
+            self.say(|| format!("repairs {target:?}: {cut:?}"));
+            assert!(cut.is_ok(), "{request:?}: {cut:?}");
+            repaired += 1;
+        }
+        repaired
+    }
+}

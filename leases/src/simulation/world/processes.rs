@@ -1,0 +1,131 @@
+//! Processes: how they begin, drive their keeper and end.
+
+use super::*;
+
+impl<F: Ids> World<F> {
+    pub(super) fn born(&mut self) -> Process<F> {
+        self.generations += 1;
+        let mut random = Random::new(self.random.next());
+        let machine = self.random.index(self.machines.len());
+        self.born_on.push((machine, self.now));
+        let keeper = Keeper::with_random(self.scenario.options, move || random.next());
+        let manual = self.scenario.manual;
+        let is_manual = move |node: &u32| manual && *node == 0;
+        let keeper = keeper
+            .expect("within the limits")
+            .manual(move |granted| granted.iter().copied().filter(is_manual).collect());
+        let mut state = SharedState::default();
+        state.keeper = Some(keeper);
+        let wake = self.number();
+        let connection = self.number();
+        Process {
+            generation: self.generations,
+            machine,
+            alive: false,
+            dial: Dial::default(),
+            state: Rc::new(RefCell::new(state)),
+            flake: None,
+            max_drift: 0,
+            paused_until: self.machines[machine].asleep_until,
+            server: self.master,
+            call: None,
+            connection,
+            wake,
+            cut_until: 0,
+            made: i64::MIN,
+            last: None,
+        }
+    }
+
+    pub(super) fn begin(&mut self, process: usize) {
+        if self.processes[process].alive || process >= self.kept {
+            return;
+        }
+        self.processes[process] = self.born();
+        self.processes[process].alive = true;
+        let generation = self.processes[process].generation;
+        self.trace(1, generation.into());
+        self.say(|| format!("process {process} begins as generation {generation}"));
+        self.wake(process, 0);
+        self.after(0, Event::Use { process, generation });
+    }
+
+    pub(super) fn ends(&mut self, process: usize) {
+        self.processes[process].alive = false;
+        self.processes[process].wake = 0;
+        let soon = if self.random.happens(500) { 0 } else { self.random.below(3 * SECOND) };
+        self.after(soon, Event::Born { process });
+    }
+
+    pub(super) fn wake(&mut self, process: usize, after: i64) {
+        let wake = self.number();
+        self.processes[process].wake = wake;
+        self.after(after, Event::Keeper { process, wake });
+    }
+
+    /// Does what the thread of a leased generator does, until it waits.
+    pub(super) fn drive(&mut self, index: usize) {
+        for _ in 0..100 {
+            let process = &mut self.processes[index];
+            if !process.alive || process.call.is_some() {
+                return;
+            }
+            if process.paused_until > self.now {
+                let after = process.paused_until - self.now;
+                return self.wake(index, after);
+            }
+            let reading = self.machines[process.machine].reading(self.now);
+            process.dial.begin(reading.wall, 0);
+            let mut state = process.state.borrow_mut();
+            let turn = match &process.flake {
+                Some(flake) => state.advance(flake, reading),
+                None => match state.keeper.as_mut().expect("made with it").step(reading) {
+                    Step::Stopped => Next::End,
+                    Step::Sleep(pause) => Next::Sleep(pause),
+                    step => Next::Ask(step),
+                },
+            };
+            drop(state);
+            match turn {
+                Next::Continue => {}
+                Next::End => {
+                    let error = self.error_of(index);
+                    self.say(|| format!("process {index} ends: {error}"));
+                    return self.ends(index);
+                }
+                Next::Sleep(pause) => {
+                    let pause = i64::try_from(pause.as_nanos()).expect("short");
+                    // A timer is late, never early.
+                    let late = self.random.below(2 * MS);
+                    return self.wake(index, pause + late);
+                }
+                Next::Ask(Step::Open { node_ids, lease }) => self.open(index, &node_ids, lease),
+                Next::Ask(step) => return self.send(index, step),
+            }
+        }
+        panic!("the keeper of process {index} does not come to rest");
+    }
+
+    pub(super) fn open(&mut self, index: usize, node_ids: &[u32], lease: randflake::Lease) {
+        let process = &mut self.processes[index];
+        process.max_drift = self.scenario.max_drift.min(most_drift(lease));
+        let (wait, dial) = (Duration::ZERO, process.dial.clone());
+        let made =
+            generator_over(self.format.clone(), node_ids, lease, wait, process.max_drift, dial);
+        let made = made.map(|made| process.flake = Some(Arc::new(made)));
+        let reading = self.machines[process.machine].reading(self.now);
+        let mut state = process.state.borrow_mut();
+        let keeper = state.keeper.as_mut().expect("made with it");
+        keeper.answer(Answer::Opened(made), reading).expect("the answer to this step");
+        drop(state);
+        let generation = self.processes[index].generation;
+        self.trace(2, lease.start().cast_unsigned() ^ u64::from(generation));
+        self.say(|| format!("process {index} opens {node_ids:?} {}", shown(lease)));
+    }
+
+    pub(super) fn error_of(&self, index: usize) -> String {
+        let state = self.processes[index].state.borrow();
+        let keeper = state.keeper.as_ref().expect("made with it");
+        keeper.last_error().map_or_else(String::new, |error| format!("{error} ({})", error.code()))
+    }
+}
