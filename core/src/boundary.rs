@@ -130,7 +130,7 @@ impl FromStr for BoundaryFlake {
     }
 }
 
-/// Makes the error of what is neither the text nor the bytes of a [`BoundaryFlake`].
+/// Makes the error of a value that is neither the text nor the bytes of a [`BoundaryFlake`].
 #[cold]
 #[must_use]
 pub fn invalid_boundary_flake(got: impl fmt::Display) -> Error {

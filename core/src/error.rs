@@ -57,7 +57,7 @@ error_kinds! {
         InvalidArgument = "INVALID_ARGUMENT",
         /// Another generator of this process has some of these node ids in another way.
         NodeInUse = "NODE_IN_USE",
-        /// The first tick of the generator is still to come.
+        /// The first tick of the generator is in the future.
         LeaseNotStarted = "LEASE_NOT_STARTED",
         /// The last tick of a lease that the user set is over.
         LeaseExpired = "LEASE_EXPIRED",

@@ -88,8 +88,8 @@ impl Term {
 fn forked() -> Error {
     Error::new(
         ErrorKind::Forked,
-        "this generator was made before this process was forked, and its parent goes on with it; \
-         make a generator with node ids of its own in the child",
+        "this generator was made before this process was forked, and the parent uses it; make a \
+         generator with other node ids in the child",
     )
 }
 

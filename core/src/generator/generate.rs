@@ -45,7 +45,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
         if !self.clock.is_system() {
             return None;
         }
-        self.usual().or_else(|| self.generate_otherwise(Duration::ZERO).ok()).map(F::id)
+        self.fast_path().or_else(|| self.slow_path(Duration::ZERO).ok()).map(F::id)
     }
 
     /// Fills a slice with ids, in the order in which they are claimed.
@@ -99,7 +99,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
     ///
     /// As [`fill_to`](Self::fill_to).
     pub fn fill_i64_to(&self, ids: &mut [i64], reach: Reach) -> Result<()> {
-        self.fill_or_burn(ids, reach).inspect_err(|_| ids.fill(0))
+        self.try_fill(ids, reach).inspect_err(|_| ids.fill(0))
     }
 
     /// Checks whether a batch of `count` ids would be refused before any id is claimed. Call it
@@ -143,8 +143,8 @@ impl<F: Format, C: Clock> Generator<F, C> {
         Ok(())
     }
 
-    /// Returns how many whole ticks so many ids take, as a duration; what is left of the current tick
-    /// does not count.
+    /// Returns how many whole ticks so many ids take, as a duration. The rest of the current tick does
+    /// not count.
     #[must_use]
     pub fn time_for(&self, count: usize) -> Duration {
         let slots = self.current_term.peek().map_or(u64::MAX, |term| term.state.slots());
@@ -180,13 +180,12 @@ impl<F: Format, C: Clock> Generator<F, C> {
     #[allow(clippy::inline_always, reason = "left to the compiler, an id takes a fifth longer")]
     #[inline(always)]
     fn generate_i64(&self) -> Result<i64> {
-        let usual = self.usual();
-        if let Some(id) = usual { Ok(id) } else { self.generate_otherwise(self.max_wait) }
+        if let Some(id) = self.fast_path() { Ok(id) } else { self.slow_path(self.max_wait) }
     }
 
     #[allow(clippy::inline_always, reason = "as above")]
     #[inline(always)]
-    fn usual(&self) -> Option<i64> {
+    fn fast_path(&self) -> Option<i64> {
         match self.format.buffers() {
             Some(buffers) => self.pop_from(buffers),
             None => self.claim_next(),
@@ -225,13 +224,13 @@ impl<F: Format, C: Clock> Generator<F, C> {
 
     #[cold]
     #[inline(never)]
-    fn generate_otherwise(&self, max_wait: Duration) -> Result<i64> {
+    fn slow_path(&self, max_wait: Duration) -> Result<i64> {
         let mut id = [0];
         self.fill_some(&mut id, true, &mut WaitBudget::new(max_wait, 1, None, Reach::Lease))?;
         Ok(id[0])
     }
 
-    fn fill_or_burn(&self, ids: &mut [i64], reach: Reach) -> Result<()> {
+    fn try_fill(&self, ids: &mut [i64], reach: Reach) -> Result<()> {
         let mut budget = self.wait_budget_for(ids.len() as u64, reach)?;
         let mut filled = 0;
         while filled < ids.len() {
@@ -383,12 +382,12 @@ impl<F: Format, C: Clock> Generator<F, C> {
             if let Some(buffer) = buffer.as_mut().filter(|_| single) {
                 let mut group = [0; GROUP];
                 let group = &mut group[..to_usize(claimed)];
-                self.make(term, claimed_from, group);
+                self.pack_claimed(term, claimed_from, group);
                 buffer.put(term, claimed_from.stamp, group);
                 ids[0] = buffer.pop()?;
                 return Some(1);
             }
-            self.make(term, claimed_from, &mut ids[left..]);
+            self.pack_claimed(term, claimed_from, &mut ids[left..]);
         }
         if let Some(buffer) = buffer {
             for (id, popped) in ids[..left].iter_mut().zip(std::iter::from_fn(|| buffer.pop())) {
@@ -416,7 +415,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
     }
 
     /// Fills `ids` with the ids of claimed slots.
-    fn make(&self, term: &Term, first: Position, ids: &mut [i64]) {
+    fn pack_claimed(&self, term: &Term, first: Position, ids: &mut [i64]) {
         let layout = self.format.layout();
         let mut position = first;
         let mut rest = &mut *ids;

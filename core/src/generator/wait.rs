@@ -55,9 +55,9 @@ impl<'a> WaitBudget<'a> {
 #[cold]
 pub(super) fn refused(kind: ErrorKind, retry_after: Duration) -> Error {
     let why = match kind {
-        ErrorKind::LeaseNotStarted => "the first tick of this generator is still to come",
+        ErrorKind::LeaseNotStarted => "the first tick of this generator is in the future",
         ErrorKind::ClockMovedBack => "the clock is behind the last id",
-        _ => "the ids of the ticks that may be used now do not suffice",
+        _ => "the ticks that may be used now have too few ids left",
     };
     let seconds = retry_after.as_secs_f64();
     let message = format!("{why}; try again in {seconds:.3} s, or allow a longer wait");
