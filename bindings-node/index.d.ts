@@ -62,8 +62,8 @@ declare abstract class IdGenerator {
   /** See {@link close}. */
   [Symbol.dispose](): void
   /**
-   * Closes, and resolves once the store has what was leased, or does not answer within 5 seconds;
-   * its node ids are free at the end of the lease then. `await using` calls it.
+   * Closes, and resolves once the store has what was leased, or after 5 seconds without an answer;
+   * then its node ids are free at the end of the lease. `await using` calls it.
    */
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -73,8 +73,8 @@ declare abstract class IdGenerator {
  *
  * {@link Randflake.leased} takes a node id of its own from a store, and is what most programs want.
  *
- * **A node id given by hand, to the constructor, is safe for one live process at a time, on a
- * machine whose clock has not stepped back over the last id.** Two live processes with one node id
+ * **A manually assigned node id, the constructor's, is safe for one live process at a time, on a
+ * machine whose clock has not stepped back past the last id.** Two live processes with one node id
  * and one secret repeat each other's ids: `cluster` and `pm2` start such processes. Worker threads
  * of one process may share a node id.
  *
@@ -86,21 +86,21 @@ declare abstract class IdGenerator {
  */
 export class Randflake extends IdGenerator {
   /**
-   * Leases node ids from a store and resolves to the generator over them: nobody else has them
-   * meanwhile. Each call takes a lease of its own.
+   * Leases node ids from a store and resolves to a generator that uses them. No other generator has
+   * them meanwhile. Each call takes a lease of its own.
    *
-   * A thread of its own renews the lease, at a third of its length, and replaces one that is lost
-   * by another one, with other node ids; {@link LeasedRandflake.lease} tells how it is doing. When
-   * the store is out of reach, the generator goes on to the end of the lease, then throws
+   * A background thread renews the lease, at a third of its length. It replaces a lost lease by
+   * another one, with other node ids; {@link LeasedRandflake.lease} shows the status. When the store
+   * is unreachable, the generator continues to the end of the lease, then throws
    * `LEASE_UNAVAILABLE`, and recovers by itself. The JavaScript thread never waits for the store,
    * and for a lease only with a batch where the store is a file: up to `maxWaitMs`.
    *
    * Until it settles the promise keeps the process alive; a lease does not. It is given back, and
    * the generator closed, when the process ends by itself, by `process.exit()` or by an uncaught
-   * exception: at the event `exit`, which waits some seconds at most. What is killed, also by a
-   * signal without a handler, gives nothing back: its node id is free once the lease is over. The
-   * lease of a worker ends with the worker, however that ends; others go on. A generator that is
-   * no longer reachable is closed some time after.
+   * exception: at the event `exit`, which waits some seconds at most. A process that is killed, also
+   * by a signal without a handler, gives nothing back: its node id is free once the lease is over.
+   * The lease of a worker ends with the worker, however that ends; others continue. A generator that
+   * is no longer reachable is closed some time later.
    *
    * A lease from a store with a server goes through its client, on the JavaScript thread: one that
    * is blocked for long cannot renew it, and at the exit of the process, or the end of a worker,
@@ -116,7 +116,7 @@ export class Randflake extends IdGenerator {
    *   not kept in the store.
    * @returns a `Randflake`, also when called on a class that extends it.
    * @throws {RandflakeError} as a rejection, always: `NODES_EXHAUSTED`, `STORE_UNAVAILABLE`,
-   *   `CLOCK_SKEW`, `STORE_QUARANTINED` if there is no lease to be had within
+   *   `CLOCK_SKEW`, `STORE_QUARANTINED` if no lease is available within
    *   `acquireTimeoutMs`; `SECRET_MISMATCH`, `STORE_REPLACED`, `STORE_NOT_INITIALIZED`,
    *   `WEAK_STORE`, `DRIVER_MISSING`, `INVALID_SECRET`, `INVALID_ARGUMENT` at once; `CLOSED` if the
    *   process, or the worker, is ending.
@@ -157,8 +157,8 @@ export class Randflake extends IdGenerator {
   generateString(): string
 
   /**
-   * Reads an id of this secret back. Every 64-bit number has such parts: reading does not tell
-   * whether an id was ever issued.
+   * Reads an id of this secret back. Every 64-bit number has such parts: reading does not
+   * show whether an id was ever issued.
    *
    * @param id a signed 64-bit bigint, or its text; never a number, which would lose digits.
    * @throws {RandflakeError} `INVALID_ID`
@@ -211,7 +211,7 @@ export interface LeaseStatus extends Readonly<Lease> {
   readonly secondsLeft: number
   /** How many renewals the store has granted. */
   readonly renewals: number
-  /** How many node ids went to somebody else before they were given back. */
+  /** How many node ids another holder got before they were given back. */
   readonly losses: number
   /** Why the store did not grant what it was last asked; `null` while all is well. */
   readonly lastError: RandflakeError | null
@@ -229,8 +229,8 @@ export interface LeaseOptions {
   nodeCount?: number | undefined
   /**
    * For how many whole seconds a lease is asked, 1 to 86400 and at least six times
-   * `maxSkewSeconds`; 300 unless set. The generator rides out an outage of the store of two thirds
-   * of it, and the node id of a process that was killed is idle for up to that long.
+   * `maxSkewSeconds`; 300 unless set. The generator survives a store outage of up to two thirds of
+   * it. The node id of a killed process stays reserved for up to that long.
    */
   ttlSeconds?: number | undefined
   /**
@@ -259,8 +259,9 @@ export interface LeaseOptions {
   maxDriftSeconds?: number | undefined
   /**
    * Makes the namespace, and for PostgreSQL its tables, with the first lease if it is not there.
-   * Unless set, that is done in a file, which is made, too, and not in a server. Who finds an empty
-   * store cannot tell a new one from one that has lost everything: {@link initStore} once is safer.
+   * Unless set, that is done in a file, which is made, too, and not in a server. A process that
+   * finds an empty store cannot distinguish a new one from one that has lost everything: call
+   * {@link initStore} once instead, which is safer.
    * With `false` a file that was lost is `STORE_NOT_INITIALIZED`. `true` is not for Redis.
    */
   create?: boolean | undefined
@@ -291,7 +292,7 @@ export interface SnowflakeLeaseOptions extends LeaseOptions {
  * of `redis`: a WAIT follows each request for a lease on its connection.
  *
  * A client stays its owner's: nothing here closes it. It must not be inside a transaction, where a
- * grant could be rolled back, and those of `pg` must be able to tell: from version 8.18 on they are.
+ * grant could be rolled back. A client of `pg` must report that: version 8.18 and later do.
  * A `Pool` has 3 seconds to lend a client, which goes back after 3 seconds at most, or is destroyed.
  */
 export type StoreClient =
@@ -335,8 +336,8 @@ export interface InitOptions {
 
 /**
  * How a namespace is made: `new` if the store has never had it; `quarantine` if it may have had it
- * and lost it, as after a restart without its data or where the file was removed, or if you cannot
- * tell. Then it grants nothing for the longest lease and the largest skew, until every earlier
+ * and lost it, as after a restart without its data or where the file was removed, or if you do not
+ * know. Then it grants nothing for the longest lease and the largest skew, until every earlier
  * lease is over.
  */
 export type InitMode = 'new' | 'quarantine'
@@ -389,15 +390,15 @@ export interface NodeStatus extends Readonly<Lease> {
   /** The node id. */
   readonly nodeId: number
   /**
-   * `held`: somebody holds it. `expired`: its lease is over and was not given back; anybody can
-   * have it. `free`: it was given back, and anybody can have it from `endExclusive` on.
+   * `held`: a generator holds it. `expired`: its lease is over and was not given back; it can be
+   * leased. `free`: it was given back, and can be leased from `endExclusive` on.
    */
   readonly state: 'held' | 'expired' | 'free'
   /** Whole seconds to the end by the store's clock; 0 if it has passed. */
   readonly secondsLeft: number
-  /** Whether only a wrong clock can have set that end: see {@link repairLease}. */
+  /** Whether the end is implausible: only a wrong clock can have set it. See {@link repairLease}. */
   readonly isFar: boolean
-  /** What the last holder says of itself: its host name and process id. Not to be trusted. */
+  /** What the last holder reported: its host name and process id. Do not trust it. */
   readonly note: string
 }
 
@@ -407,17 +408,17 @@ export interface StoreStatus {
   readonly now: number
   /** Every node id that was ever leased, sorted. */
   readonly leases: readonly NodeStatus[]
-  /** How many node ids somebody holds. */
+  /** How many node ids are held. */
   readonly held: number
   /** How many were given back, with an end that is still to come. */
   readonly waiting: number
   /** How many can be leased now, were it not for a quarantine: the headroom. */
   readonly free: number
-  /** How many have an end that only a wrong clock can have set. */
+  /** How many have an implausible end. */
   readonly far: number
   /** No lease starts before this unix second: until then the store is in quarantine. */
   readonly floor: number
-  /** Whether only a wrong clock can have set it: see {@link repairStore}. */
+  /** Whether the floor is implausible: see {@link repairStore}. */
   readonly floorIsFar: boolean
   /**
    * Whether the server is no longer the one that granted these leases. The next request of a
@@ -443,7 +444,7 @@ export interface StoreLimits {
 }
 
 /**
- * Tells what a store knows of the node ids of a namespace. Nobody's secret is needed.
+ * Lists what a store knows of the node ids of a namespace. No secret is needed.
  *
  * @param store the path of a SQLite file, the URL of a server, or a {@link StoreClient}.
  * @throws {RandflakeError} as a rejection, always: `STORE_NOT_INITIALIZED` if there is no such
@@ -457,7 +458,7 @@ export function listLeases(
 ): Promise<StoreStatus>
 
 /**
- * Tells what a store knows of one node id; null if it was never leased.
+ * Returns what a store knows of one node id; null if it was never leased.
  *
  * @param store as in {@link listLeases}, with its errors.
  * @param nodeId 0 to the largest node id of the namespace.
@@ -469,8 +470,8 @@ export function inspectLease(
 ): Promise<NodeStatus | null>
 
 /**
- * Tells a store that it may have forgotten leases: to be called after a backup was restored,
- * before anything starts. Leases that clearly run are renewed meanwhile.
+ * Quarantines a namespace whose store may have forgotten leases: call it after a backup was
+ * restored, before anything starts. Leases that clearly run are renewed meanwhile.
  *
  * @param store as in {@link listLeases}, with its errors.
  * @returns the unix second from which on it grants leases again.
@@ -481,12 +482,12 @@ export function fenceStore(
 ): Promise<number>
 
 /**
- * Sets the end of a node id back that only a wrong clock can have set.
+ * Shortens the lease of a node id whose end is implausible: only a wrong clock can have set it.
  *
- * No right clock sets an end beyond the store's clock, the longest lease and the largest skew. One
- * that is keeps the node id idle until then. Whoever calls this states that no id with that node id
- * carries a second at or after the new end, and that no process that was given the far end still
- * runs.
+ * No right clock sets an end beyond the store's clock, the longest lease and the largest skew. Such
+ * an end keeps the node id reserved until then. By calling this you state that no id with that node
+ * id carries a second at or after the new end, and that no process that was given the implausible
+ * end still runs. If one does, ids will repeat.
  *
  * @param store as in {@link listLeases}, with its errors.
  * @param nodeId one whose status has `isFar`.
@@ -501,9 +502,9 @@ export function repairLease(
 ): Promise<number>
 
 /**
- * Sets the end of a quarantine back that only a wrong clock can have set: as {@link repairLease},
- * for a whole namespace, as if it had been fenced now. Whoever calls this states that no id at all
- * carries a second at or after the new floor.
+ * Shortens a quarantine whose end is implausible: as {@link repairLease}, for a whole namespace, as
+ * if it had been fenced now. By calling this you state that no id at all carries a second at or
+ * after the new floor.
  *
  * @param store as in {@link listLeases}, with the errors of {@link repairLease}.
  * @returns the floor that it has now.
@@ -514,18 +515,19 @@ export function repairStore(
 ): Promise<number>
 
 /**
- * Gives a node id back for a process that has ended for sure.
+ * Gives a node id back for a process that has certainly ended.
  *
- * Whoever calls this states that the holder, and every copy of its memory, has ended. Which second
- * it stamped last is not known: the end is cut to the first one it cannot have stamped, which of
- * the usual 300 seconds leaves 107, and never raised. For one that still runs, ids may repeat.
+ * By calling this you state that the holder, and every copy of its memory, has ended. If it still
+ * runs, ids will repeat. The last second that it stamped is not known: the lease is shortened to
+ * the first second it cannot have stamped, which of the usual 300 seconds leaves 107, and never
+ * extended.
  *
  * @param store as in {@link listLeases}, with its errors.
- * @param lease what {@link listLeases} or {@link inspectLease} told of the node id. Who has leased
- *   it since keeps it.
+ * @param lease what {@link listLeases} or {@link inspectLease} returned of the node id. A holder
+ *   that has leased it since keeps it.
  * @returns the end that it has now.
- * @throws {RandflakeError} as a rejection, always: `INVALID_ARGUMENT` if nobody holds it, it has
- *   another lease by now or its end comes from a wrong clock, `CLOCK_SKEW` if one of the clocks is wrong now.
+ * @throws {RandflakeError} as a rejection, always: `INVALID_ARGUMENT` if it is not held, it has
+ *   another lease by now or its end is implausible, `CLOCK_SKEW` if one of the clocks is wrong now.
  */
 export function releaseLease(
   store: string | URL | StoreClient,
@@ -533,7 +535,7 @@ export function releaseLease(
   options?: OperatorOptions,
 ): Promise<number>
 
-/** How a generator with node ids by hand is made. */
+/** How a generator with manually assigned node ids is made. */
 export interface Options {
   /** The seconds that may be used; without it, all from the one after the generator was made. */
   lease?: Lease | undefined
@@ -549,7 +551,7 @@ export interface Options {
   maxDriftSeconds?: number | undefined
   /**
    * Whether to skip, without a lease, the rest of the second (the tick, for a Snowflake) in which
-   * the generator is made, in which whoever had the node id before may have ended; true unless set.
+   * the generator is made, in which an earlier holder of the node id may have ended; true unless set.
    * Nothing is skipped while another generator of this process with the same node ids, made
    * earlier, is open.
    */
@@ -560,7 +562,7 @@ export interface Options {
 
 /**
  * The unix seconds from `start` up to, but not including, `endExclusive`. One lease serves one
- * process life.
+ * process; a fork is another one.
  */
 export interface Lease {
   start: number
@@ -568,21 +570,21 @@ export interface Lease {
 }
 
 /**
- * Tells unix seconds, with or without a fraction. One that can `sleep` is slept on when a call has
- * to wait; a bare function cannot, so that the call asks once more and then throws.
+ * Returns unix seconds, with or without a fraction. A call that has to wait calls `sleep`. Where
+ * there is none, as for a bare function, the call reads the clock once more and then throws.
  *
  * A number is rounded down: for the tick of a millisecond return `(unixMs + 0.5) / 1000`, since
  * `unixMs / 1000` may be a bit before it.
  */
 export type Clock = (() => number) | { now(): number; sleep?(seconds: number): void }
 
-/** What an id says to a holder of the secret. */
+/** The parts of an id, for a holder of the secret. */
 export interface Parts {
   /** Unix seconds; up to `maxDriftSeconds` ahead of the clock that it was made by. */
   timestamp: number
   /** 0 to 131071. */
   nodeId: number
-  /** 0 to 131071: which one of this node in this second, counted from 0. */
+  /** 0 to 131071: the zero-based index of the id within its node and second. */
   sequence: number
   /** The timestamp as a date. */
   date: Date
@@ -640,7 +642,7 @@ export type LayoutName =
   | 'simpleflake'
 
 /**
- * With which sequence a tick begins. Whatever it is, one thread is given rising ids of a node.
+ * The initial sequence of each tick. With any of them, one thread gets rising ids of a node.
  *
  * `zero`: with 0. Where a node makes few ids, most of them end alike, and shards by the low bits of
  * an id are uneven; the other two spread them. `continuing`: with the one after the last; a tick
@@ -660,7 +662,7 @@ export interface LayoutFields {
   tickMs?: number | undefined
   /** The unix milliseconds, in UTC and from 1970 on, at which tick 0 begins; 0 unless set. */
   epochMs?: number | undefined
-  /** With which sequence a tick begins; `zero` unless set. */
+  /** The initial sequence of each tick; `zero` unless set. */
   sequence?: Sequence | undefined
   /** Whether the fields may have 64 bits, so that ids are or become negative in a BIGINT column. */
   unsigned?: boolean | undefined
@@ -704,7 +706,7 @@ export class Layout {
   readonly tickMs: number
   /** The unix milliseconds at which tick 0 begins. */
   readonly epochMs: number
-  /** With which sequence a tick begins. */
+  /** The initial sequence of each tick. */
   readonly sequence: Sequence
   /** Whether ids use all 64 bits; otherwise they are positive in every BIGINT column. */
   readonly unsigned: boolean
@@ -724,8 +726,8 @@ export class Layout {
   readonly negativeFrom: number | null
 
   /**
-   * Reads an id. Whatever has no bits above the fields has parts: reading does not tell whether it
-   * is an id.
+   * Reads an id. Every number without bits above the fields has parts: reading does not show
+   * whether it is an id.
    *
    * @param id an unsigned 64-bit bigint, or the signed one of a BIGINT column; never a number,
    *   which would lose digits. Text goes through `BigInt(…)`.
@@ -735,7 +737,7 @@ export class Layout {
 
   /**
    * Packs an id of a time, which is rounded down to its tick, a node id and a sequence. For tests
-   * and conversions: nobody knows whether the id is unique.
+   * and conversions: nothing ensures that the id is unique.
    *
    * @throws {RandflakeError} `INVALID_ARGUMENT` if the time or the sequence is out of range;
    *   `INVALID_NODE`.
@@ -779,7 +781,7 @@ export class Layout {
   withSequence(sequence: Sequence): Layout
 }
 
-/** What an id of a layout says to everyone. */
+/** The parts of an id of a layout, for everyone. */
 export interface RawParts {
   /** The unix milliseconds at which the id's tick begins. */
   unixMs: number
@@ -801,7 +803,7 @@ export interface SnowflakeOptions extends Options {
  * A generator of unique 64-bit ids that sort by time, of any {@link Layout} of the Snowflake family.
  *
  * What holds for {@link Randflake} holds here, under the same names. But ids are not encrypted:
- * whoever sees one can read and predict others. {@link Cloak} hides them.
+ * anyone who sees one can read and predict others. {@link Cloak} hides them.
  *
  * **A node id is safe for one live process at a time, on a machine whose clock has not stepped back
  * over the last id**; a lease bounds the seconds that may be used. A layout without node ids,
@@ -813,7 +815,7 @@ export interface SnowflakeOptions extends Options {
  */
 export class Snowflake extends IdGenerator {
   /**
-   * Resolves to a generator with leased node ids, which nobody else has meanwhile: from the stores,
+   * Resolves to a generator with leased node ids, which no other generator has: from the stores,
    * and with the renewals, replacements and ends, of {@link Randflake.leased}.
    *
    * @throws {RandflakeError} as a rejection, always: what {@link Randflake.leased} rejects with.
@@ -1000,7 +1002,7 @@ export type RandflakeErrorCode =
   | 'NODES_EXHAUSTED'
   /** This machine's clock and the store's differ by more than the store allows. */
   | 'CLOCK_SKEW'
-  /** The lease has gone to somebody else, or was given back. */
+  /** Another holder has the lease, or it was given back. */
   | 'LEASE_LOST'
   /** The store may have lost what it had acknowledged and grants nothing for a while. */
   | 'STORE_QUARANTINED'

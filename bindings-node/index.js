@@ -423,6 +423,7 @@ let snowflakeOf
 class Snowflake extends IdGenerator {
   #index
   #layout
+  #nativeLayout
 
   static {
     snowflakeOf = (self) => {
@@ -440,6 +441,7 @@ class Snowflake extends IdGenerator {
     super(made, 'Snowflake')
     this.#index = native.generatorIndex(made)
     this.#layout = layout
+    this.#nativeLayout = layoutOf(layout)
     if (!isLeased) warnIfEnding(layout)
   }
 
@@ -458,7 +460,7 @@ class Snowflake extends IdGenerator {
   }
 
   inspect(id) {
-    return inspectRawWith(layoutOf(snowflakeOf(this).#layout), id)
+    return inspectRawWith(snowflakeOf(this).#nativeLayout, id)
   }
 
   get layout() {

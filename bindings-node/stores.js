@@ -1,10 +1,10 @@
 'use strict'
 
 // Runs statements of the native half on the client of a server: the caller's, or one of its own
-// for a URL. The native half says them, and reads the rows.
+// for a URL. The native half writes them, and reads the rows.
 
 /** How long to wait for a connection, and for an answer; for tests to change. */
-const patience = { ms: 3000 }
+const timeout = { ms: 3000 }
 
 /** How long the server has to take note that a statement is to be cancelled. */
 const CANCELLING_MS = 500
@@ -12,10 +12,10 @@ const CANCELLING_MS = 500
 /** The longest answer of etcd, in bytes: a thousand node ids, twice over. */
 const LONGEST_ANSWER = 2 ** 20
 
-/** What PostgreSQL says to a statement in a transaction that has failed. */
+/** PostgreSQL's answer to a statement in a transaction that has failed. */
 const IN_TRANSACTION = '25P02'
 
-/** What poolers say to an option of a connection: protocol violation, feature not supported. */
+/** The answers of poolers to an option of a connection: protocol violation, feature not supported. */
 const REFUSES_OPTIONS = ['08P01', '0A000']
 
 const ignore = () => {}
@@ -33,9 +33,9 @@ async function inTime(promise, why, giveUp) {
   let timer
   const late = new Promise((_, reject) => {
     timer = setTimeout(() => {
-      reject(new Error(`${why} within ${patience.ms / 1000} seconds`))
+      reject(new Error(`${why} within ${timeout.ms / 1000} seconds`))
       giveUp().catch(ignore)
-    }, patience.ms).unref()
+    }, timeout.ms).unref()
   })
   try {
     return await Promise.race([promise, late])
@@ -50,8 +50,8 @@ function runPostgres(client, text, values) {
   return new Promise((resolve, reject) => {
     client.query({ text, values, rowMode: 'array', types }, (error, result) => {
       // Asked afterwards: a BEGIN may have been waiting before the statement. Asked in here: after a
-      // promise another statement may have been answered, such as a ROLLBACK. A client that cannot
-      // tell is one of a pool of our own, in which nobody begins a transaction.
+      // promise another statement may have been answered, such as a ROLLBACK. A client that
+      // does not report it is one of a pool of our own, in which nothing begins a transaction.
       if (error) reject(error)
       else if ((client.getTransactionStatus?.() ?? 'I') === 'I') resolve(result.rows)
       else reject(new Refusal(IN_TRANSACTION, ''))
@@ -64,7 +64,7 @@ async function runPostgresPool(pool, text, values) {
   const lending = pool.connect()
   const giveBack = async () => (await lending).release()
   const client = await inTime(lending, 'the pool lent no connection', giveBack)
-  // The pool listens while nobody has borrowed it. What nobody listens to would end the process.
+  // The pool listens to an idle client only. An error event without a listener ends the process.
   client.on('error', ignore)
   let failed = true
   let cancelled
@@ -112,7 +112,7 @@ function rowsOfReply(reply) {
 
 /**
  * Runs a command of Redis. With `wait`, the parameters of a WAIT, that is sent behind it on the same
- * connection, and what it said is told, too: the native half judges it. `pipe` sends several commands;
+ * connection, and its answer is returned, too: the native half judges it. `pipe` sends several commands;
  * a client that cannot do that is refused there, where a WAIT is needed.
  */
 async function runRedis(send, pipe, command, wait) {
@@ -185,15 +185,15 @@ function driver(RandflakeError, ...names) {
 
 function postgresOf(url, RandflakeError) {
   const [, { Pool }] = driver(RandflakeError, 'pg')
-  // The server ends what nobody waits for any more, as where somebody locks the tables. As an
+  // The server ends a statement that no client waits for any more, as where the tables are locked. As an
   // option of the connection: SET through a pooler would stay with one that others are given later.
-  let limit = { statement_timeout: Math.trunc((patience.ms * 5) / 6) }
+  let limit = { statement_timeout: Math.trunc((timeout.ms * 5) / 6) }
   const open = async () =>
     new Pool({
       connectionString: url,
       max: 1,
       allowExitOnIdle: true,
-      connectionTimeoutMillis: patience.ms,
+      connectionTimeoutMillis: timeout.ms,
       ...limit,
     }).on('error', ignore)
   const { run, discard } = reconnecting(open, runPostgresPool, (pool) => pool.end())
@@ -204,7 +204,7 @@ function postgresOf(url, RandflakeError) {
       try {
         return await run(text, values)
       } catch (error) {
-        // A pooler that lets nobody set anything for a connection: statements are cancelled.
+        // A pooler that accepts no options of a connection: statements are cancelled.
         if (limit === undefined || !REFUSES_OPTIONS.includes(error.code)) throw error
         limit = undefined
         return run(text, values)
@@ -223,13 +223,13 @@ function ioredisOf(url, { Redis }) {
     let cause
     const client = new Redis(url, {
       lazyConnect: true,
-      connectTimeout: patience.ms,
-      commandTimeout: patience.ms,
+      connectTimeout: timeout.ms,
+      commandTimeout: timeout.ms,
       retryStrategy: null,
     }).on('error', (error) => {
       cause = error
     })
-    // Itself it only says that the connection is closed.
+    // Its own error only says that the connection is closed.
     await client.connect().catch((error) => Promise.reject(cause ?? error))
     client.stream.unref()
     return client
@@ -239,7 +239,7 @@ function ioredisOf(url, { Redis }) {
 
 function nodeRedisOf(url, { createClient }) {
   const open = async () => {
-    const socket = { connectTimeout: patience.ms, reconnectStrategy: false }
+    const socket = { connectTimeout: timeout.ms, reconnectStrategy: false }
     const client = createClient({ url, socket }).on('error', ignore)
     await client.connect()
     client.unref()
@@ -275,7 +275,7 @@ function etcdOf(url, RandflakeError) {
     let failure
     for (const [turn, member] of members.entries()) {
       try {
-        const signal = AbortSignal.timeout(patience.ms)
+        const signal = AbortSignal.timeout(timeout.ms)
         const request = { method: 'POST', body, headers, redirect: 'error', signal }
         const answer = await fetch(member + path, request)
         const text = await textOf(answer)
@@ -355,7 +355,7 @@ function clientOf(store, RandflakeError) {
   if (has('query') && has('connect')) {
     const isPool = 'totalCount' in store
     const client = isPool ? store.Client?.prototype : store
-    // A grant in a transaction that somebody else has begun may be rolled back: others get it, too.
+    // A grant in a transaction of the caller's may be rolled back: then others get it, too.
     if (typeof client?.getTransactionStatus === 'function') {
       return bind('postgresql', isPool ? runPostgresPool : runPostgres)
     }
@@ -421,4 +421,4 @@ function serverOf(store, RandflakeError) {
   return { engine, run: (statement) => (statement === null ? discard?.() : void ask(statement)) }
 }
 
-module.exports = { patience, serverOf }
+module.exports = { timeout, serverOf }

@@ -16,10 +16,6 @@ use crate::{
 
 pub(crate) struct Environment {
     pub(crate) leases: Arc<Leases>,
-    table: Rc<Table>,
-}
-
-struct Table {
     /// Where `index.js` leaves the index of a generator before it calls, and finds the id.
     buffer: CallBuffer,
     /// A call holds it while it runs; generators that come or go meanwhile change a copy.
@@ -63,30 +59,28 @@ pub(crate) struct Handle {
     pub(crate) batches: Option<Arc<dyn Batches>>,
     pub(crate) threads: Arc<Threads>,
     pub(crate) index: usize,
-    table: Rc<Table>,
+    environment: Rc<Environment>,
     /// V8 sees a small object. Without this it would collect the dropped ones late.
     _weight: Weight,
 }
 
 impl Environment {
     pub(crate) fn new(leases: Arc<Leases>, buffer: Value<'_>) -> Result<Self> {
-        let table = Table { buffer: CallBuffer::new(buffer)?, generators: RefCell::default() };
-        Ok(Self { leases, table: Rc::new(table) })
+        Ok(Self { leases, buffer: CallBuffer::new(buffer)?, generators: RefCell::default() })
     }
 
     pub(crate) fn buffer<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
-        self.table.buffer.array(js)
+        self.buffer.array(js)
     }
 
     /// Makes an id of the generator whose index JavaScript has left.
     #[inline]
     fn generate(&self) -> Result<i64> {
-        let Table { buffer, generators } = &*self.table;
-        let generators = Rc::clone(&generators.borrow());
-        let index = buffer.generator();
+        let generators = Rc::clone(&self.generators.borrow());
+        let index = self.buffer.generator();
         let id = generators.get(index as usize).ok_or_else(unknown)?.generate()?;
         // Not before: a clock written in JavaScript may have had others generate.
-        buffer.set_owner(index);
+        self.buffer.set_owner(index);
         Ok(id)
     }
 }
@@ -104,8 +98,8 @@ pub(crate) fn generate<'call>(
     js: Js<'call>,
     []: [Value<'call>; 0],
 ) -> Result<Value<'call>> {
-    environment.table.buffer.put(environment.generate()?);
-    js.convert(true)
+    environment.buffer.put(environment.generate()?);
+    js.boolean(true)
 }
 
 pub(crate) fn generate_string<'call>(
@@ -123,19 +117,19 @@ impl Handle {
         generator: Arc<dyn Generator>,
         batches: Option<Arc<dyn Batches>>,
     ) -> Result<Value<'_>> {
-        let table = Rc::clone(&js.state::<Environment>()?.table);
+        let environment = js.shared_state::<Environment>()?;
         let weight = js.weigh(generator.weight());
-        let mut generators = table.generators.borrow_mut();
+        let mut generators = environment.generators.borrow_mut();
         let index = Rc::make_mut(&mut generators).insert(Arc::clone(&generator));
         drop(generators);
         let threads = Arc::default();
-        js.own(Self { generator, batches, threads, index, table, _weight: weight })
+        js.own(Self { generator, batches, threads, index, environment, _weight: weight })
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        let mut generators = self.table.generators.borrow_mut();
+        let mut generators = self.environment.generators.borrow_mut();
         let generator = Rc::make_mut(&mut generators).try_remove(self.index);
         drop(generators);
         drop(generator); // which may take long

@@ -178,7 +178,7 @@ pub(crate) fn fill<'call>(
 ) -> Result<Value<'call>> {
     let filled = flake.owned::<Handle>()?.generator.fill(ids);
     filled.unwrap_or_else(|| Err(arguments::not_ids(ids)))?;
-    js.convert(true)
+    js.boolean(true)
 }
 
 #[napi]

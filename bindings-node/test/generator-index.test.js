@@ -162,7 +162,7 @@ test('environments that end leave the others their generators', () => {
     const { Worker } = require('node:worker_threads')
     const clock = () => ${NOW}
     const flake = new Randflake(1, SECRET, { clock })
-    const life = (nodeId, end) => new Promise((resolve, reject) => {
+    const runWorker = (nodeId, end) => new Promise((resolve, reject) => {
       const worker = new Worker(\`
         const { parentPort } = require('node:worker_threads')
         const { Randflake, Snowflake } = require('./index.js')
@@ -182,7 +182,7 @@ test('environments that end leave the others their generators', () => {
     const own = []
     const tick = setInterval(() => own.push(flake.inspect(flake.generate()).nodeId), 1)
     for (let round = 0; round < 4; round++) {
-      await Promise.all([life(10, ''), life(11, 'for (;;) for (const flake of flakes) try { flake.generate() } catch {}')])
+      await Promise.all([runWorker(10, ''), runWorker(11, 'for (;;) for (const flake of flakes) try { flake.generate() } catch {}')])
     }
     clearInterval(tick)
     gc()

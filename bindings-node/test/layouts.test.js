@@ -84,7 +84,7 @@ suite('layouts.json and peers.json', () => {
 })
 
 suite('layout', () => {
-  test('tells what it is', () => {
+  test('shows what it is', () => {
     const leaf = new Layout('leaf')
     assert.deepEqual(
       { ...leaf },
@@ -140,7 +140,7 @@ suite('layout', () => {
     assert.throws(() => new Layout('twitter').inspect(-1n), { code: 'INVALID_ID' })
   })
 
-  test('is the same for whoever is asked again', () => {
+  test('is the same when asked again', () => {
     const spread = new Layout('twitter').withSequence('continuing')
     assert.equal(spread.sequence, 'continuing')
     assert(spread instanceof Layout)

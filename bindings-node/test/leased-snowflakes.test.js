@@ -66,7 +66,7 @@ for (const [name, layout] of Object.entries(LAYOUTS)) {
   })
 }
 
-test('twitter unless told otherwise', async (t) => {
+test('twitter unless another layout is set', async (t) => {
   const flake = await Snowflake.leased(newStore(t))
   assert.equal(flake.layout.name, 'twitter')
   assert.deepEqual(JSON.parse(JSON.stringify(flake)), { layout: 'twitter', nodeIds: flake.nodeIds })
@@ -121,7 +121,7 @@ suite('what is refused', () => {
   })
 })
 
-test('a burst borrows only when it is told to', async (t) => {
+test('a burst borrows only where a drift is set', async (t) => {
   const options = { layout: CUT, maxWaitMs: 0 }
   const never = await Snowflake.leased(newStore(t), options)
   assert.throws(() => never.generateMany(257), /at most 256 ids, got 257/)

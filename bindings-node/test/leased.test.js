@@ -194,7 +194,7 @@ suite('leased generators', () => {
     assert.deepEqual(heldIn(odd), [])
   })
 
-  test('renew their lease, and tell how it is doing', async (t) => {
+  test('renew their lease, and show its status', async (t) => {
     const flake = await Randflake.leased(newStore(t), SECRET, SHORT)
     const first = flake.lease
     const { state, nodeIds, start, endExclusive, secondsLeft, renewals, losses } = first
@@ -219,7 +219,7 @@ suite('leased generators', () => {
     flake.close()
   })
 
-  test('borrow coming seconds, and are told not to wait', async (t) => {
+  test('borrow coming seconds, and are set not to wait', async (t) => {
     const store = newStore(t)
     const flake = await Randflake.leased(store, SECRET, { maxWaitMs: 0 })
     assert.equal(new Set(flake.generateMany(5 * 131_072)).size, 5 * 131_072)

@@ -46,7 +46,7 @@ for (const [name, make] of Object.entries({
   })
 }
 
-test('V8 is told what a generator weighs, and collects those that were dropped', () => {
+test('V8 knows the weight of a generator, and collects those that were dropped', () => {
   const script = `
     const { Randflake } = require('./index.js')
     const turn = () => new Promise((resolve) => setImmediate(resolve))

@@ -18,11 +18,11 @@ const { join } = require('node:path')
 const { suite, test } = require('node:test')
 const { setTimeout: delay } = require('node:timers/promises')
 const { initStore } = require('../index.js')
-const { patience } = require('../stores.js')
+const { timeout } = require('../stores.js')
 const { servers } = require('./servers.js')
 const { SECRET, until } = require('./store.js')
 
-patience.ms = 20_000 // of this process, which only makes the namespaces
+timeout.ms = 20_000 // of this process, which only makes the namespaces
 
 const CLIENTS = 50
 const OUTAGE_MS = 12_000
@@ -94,7 +94,7 @@ sys.stdin.read()`
   redis: async () => {
     const server = await servers.redis()
     const signal = (name) => async () => server.signal(name)
-    // Started anew it would be in quarantine.
+    // Started again it would be in quarantine.
     return server && { server, leave: signal('SIGSTOP'), comeBack: signal('SIGCONT') }
   },
   etcd: async () => {

@@ -12,12 +12,12 @@ const { Pool } = require('pg')
 const postgres = require('postgres')
 const { createClient } = require('redis')
 const { RandflakeError } = require('../index.js')
-const { patience, serverOf } = require('../stores.js')
+const { timeout, serverOf } = require('../stores.js')
 const { adapterOf } = require('./store.js')
 
 const [, , client, url] = process.argv
 
-patience.ms = 20_000 // for a machine that has other things to do
+timeout.ms = 20_000 // for a machine that has other things to do
 
 const stores = {
   pg: () => new Pool({ connectionString: url }),

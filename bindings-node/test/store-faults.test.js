@@ -50,12 +50,12 @@ const live = (what, engine, body, options) =>
 const silence = {
   postgresql: (server) => server.end('SIGINT'),
   etcd: (server) => server.end('SIGKILL'),
-  redis: (server) => server.signal('SIGSTOP'), // anew it is in quarantine, see below
+  redis: (server) => server.signal('SIGSTOP'), // started again it is in quarantine, see below
 }
 
 suite('a store that fails', { concurrency: 16 }, () => {
   for (const engine of Object.keys(silence)) {
-    live(`${engine}: an outage and a kill are ridden out`, engine, async (server) => {
+    live(`${engine}: survives an outage and a kill`, engine, async (server) => {
       await initStore(server.url, SECRET, 'new', NAMESPACE)
       const flake = await leased(server.url)
       await until('the lease is fresh', () => flake.lease.secondsLeft > 0.8 * TTL)
@@ -69,7 +69,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
       await silenced
       await until('it is over', () => outcome(flake, ids) === 'LEASE_UNAVAILABLE')
       assert(flake.inspect(ids.at(-1)).timestamp < flake.lease.endExclusive)
-      await until('it is told why', () => flake.lease.lastError !== null)
+      await until('it reports why', () => flake.lease.lastError !== null)
       assert.equal(flake.lease.lastError.code, 'STORE_UNAVAILABLE')
       assert(!flake.lease.lastError.message.includes(PASSWORD))
       if (engine === 'redis') server.signal('SIGCONT')
@@ -117,7 +117,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
       assert.equal((await refusal(server.url)).code, 'STORE_NOT_INITIALIZED')
       await initStore(server.url, SECRET, 'quarantine', NAMESPACE)
       assert.equal((await refusal(server.url)).code, 'STORE_QUARANTINED')
-      await until('it is told why', () => flake.lease.lastError?.code === 'STORE_REPLACED')
+      await until('it reports why', () => flake.lease.lastError?.code === 'STORE_REPLACED')
       await until('it is over', () => outcome(flake) === 'LEASE_UNAVAILABLE')
       const { endExclusive } = flake.lease
       const other = await leased(server.url, { acquireTimeoutMs: 60_000 })
@@ -180,7 +180,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
     const error = await refusal(pool)
     assert.equal(error.code, 'STORE_UNAVAILABLE')
     assert.match(error.message, /the pool lent no connection/)
-    await until('it is told', () => flake.lease.lastError !== null)
+    await until('it reports why', () => flake.lease.lastError !== null)
     assert.equal(flake.lease.lastError.code, 'STORE_UNAVAILABLE')
     assert.equal(outcome(flake), 'made')
     taken.release()

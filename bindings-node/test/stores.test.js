@@ -502,7 +502,7 @@ suite('a server that refuses', { concurrency: 4 }, () => {
     await client.query('rollback')
     const flake = await Randflake.leased(client, SECRET, options)
     await client.query('begin')
-    await until('it is told', () => flake.lease.lastError !== null)
+    await until('it reports why', () => flake.lease.lastError !== null)
     assert.deepEqual([flake.lease.lastError.code, flake.lease.renewals], ['INVALID_ARGUMENT', 0])
     await client.query('rollback')
     await until('it is renewed', () => flake.lease.renewals > 0)

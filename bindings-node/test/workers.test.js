@@ -51,7 +51,7 @@ test('a library loaded only in workers, one after the other, goes on with its se
         return timestamp * 131072 + sequence
       }))\`
     const seen = []
-    for (let life = 0; life < 12; life++) seen.push(...(await work(code)))
+    for (let round = 0; round < 12; round++) seen.push(...(await work(code)))
     console.log(JSON.stringify(seen))`)
   assert.equal(seen.length, 24)
   const goesOn = seen.every((position, index) => index === 0 || seen[index - 1] < position)

@@ -7,6 +7,7 @@ use std::{
     marker::PhantomData,
     panic::{self, AssertUnwindSafe},
     ptr,
+    rc::Rc,
     time::Duration,
 };
 
@@ -23,7 +24,7 @@ use super::value::{Js, Reference, Thrown, Value, drop_box, refused_by_napi};
 /// What one environment, the main thread or a worker, has once.
 struct Environment {
     error_class: Reference,
-    state: Box<dyn Any>,
+    state: Rc<dyn Any>,
 }
 
 /// Runs `call` and turns a panic into an error.
@@ -37,6 +38,11 @@ fn guarded<R>(call: impl FnOnce() -> Result<R>) -> Result<R> {
             format!("a defect of randflake, please report it: {}", message.unwrap_or("a panic")),
         ))
     })
+}
+
+#[cold]
+fn not_loaded() -> Error {
+    Error::new(ErrorKind::Internal, "this environment did not load the native half")
 }
 
 /// Returns the fewest whole milliseconds that are not shorter than `duration`.
@@ -131,10 +137,8 @@ impl<'call> Js<'call> {
         state: impl FnOnce() -> Result<S>,
     ) -> Result<&'call S> {
         if self.environment()?.is_none() {
-            let environment = Environment {
-                error_class: Reference::new(error_class)?,
-                state: Box::new(state()?),
-            };
+            let environment =
+                Environment { error_class: Reference::new(error_class)?, state: Rc::new(state()?) };
             let data = Box::into_raw(Box::new(environment)).cast::<c_void>();
             let drop: sys::napi_finalize = Some(drop_box::<Environment>);
             // SAFETY: env is good; the finalizer takes data back, once.
@@ -149,13 +153,19 @@ impl<'call> Js<'call> {
     pub(crate) fn state<S: 'static>(self) -> Result<&'call S> {
         let environment = self.environment()?;
         let state = environment.and_then(|environment| environment.state.downcast_ref());
-        state.ok_or_else(|| Error::new(ErrorKind::Internal, "this environment did not load it"))
+        state.ok_or_else(not_loaded)
+    }
+
+    /// The same, for what outlives this call.
+    pub(crate) fn shared_state<S: 'static>(self) -> Result<Rc<S>> {
+        let state = self.environment()?.map(|environment| Rc::clone(&environment.state));
+        state.and_then(|state| state.downcast().ok()).ok_or_else(not_loaded)
     }
 
     pub(crate) fn error_class(self) -> Result<Value<'call>> {
         match self.environment()? {
             Some(environment) => environment.error_class.value(self),
-            None => Err(Error::new(ErrorKind::Internal, "this environment did not load it")),
+            None => Err(not_loaded()),
         }
     }
 

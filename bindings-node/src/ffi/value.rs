@@ -10,7 +10,7 @@ use std::{
 
 use napi::{
     JsString, JsStringUtf8, JsValue, Unknown, ValueType,
-    bindgen_prelude::{FromNapiValue, Null, ToNapiValue, i64n},
+    bindgen_prelude::{FromNapiValue, Null, ToNapiValue},
     sys,
 };
 use randflake::{Error, ErrorKind, Result};
@@ -95,12 +95,19 @@ impl<'call> Js<'call> {
         self.convert(Null)
     }
 
+    pub(crate) fn boolean(self, boolean: bool) -> Result<Value<'call>> {
+        // SAFETY: as `make` says.
+        self.make(|env, made| unsafe { sys::napi_get_boolean(env, boolean, made) })
+    }
+
     pub(crate) fn bigint(self, number: i64) -> Result<Value<'call>> {
-        self.convert(i64n(number))
+        // SAFETY: as `make` says.
+        self.make(|env, made| unsafe { sys::napi_create_bigint_int64(env, number, made) })
     }
 
     pub(crate) fn unsigned_bigint(self, number: u64) -> Result<Value<'call>> {
-        self.convert(number)
+        // SAFETY: as `make` says.
+        self.make(|env, made| unsafe { sys::napi_create_bigint_uint64(env, number, made) })
     }
 
     /// Makes a string of characters of one byte each.

@@ -194,7 +194,7 @@ new Randflake('1', secret)
 new Randflake(1, secret, { maxWait: 1 })
 // @ts-expect-error another unit
 Randflake.leased('ids.db', secret, { ttl: 300 })
-// @ts-expect-error a generator by hand has no status
+// @ts-expect-error a generator with its own node ids has no status
 flake.lease?.state
 // @ts-expect-error frozen
 if (status) status.renewals = 1
