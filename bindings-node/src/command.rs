@@ -53,7 +53,7 @@ fn open_server(
     }
     match wait_for(&answered, leases)? {
         Some(server) => server.open(namespace),
-        None => RemoteStore::open(url, namespace), // says what a URL is
+        None => RemoteStore::open(url, namespace), // its error says how a URL looks
     }
 }
 

@@ -111,7 +111,7 @@ impl Leases {
         Ok(leased)
     }
 
-    /// A list of leases is good whatever has panicked.
+    /// A panic leaves a list of leases valid.
     fn lock(&self) -> MutexGuard<'_, Shared> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -110,7 +110,7 @@ fn stored_node(value: Value<'_>) -> Result<u32> {
 fn stored_lease(value: Value<'_>) -> Result<NodeLease> {
     let status = Options::required(value, "the lease", &STATUS, ErrorKind::InvalidArgument)?;
     let field = |name| {
-        let missing = || invalid("the lease", "what listLeases or inspectLease told", value);
+        let missing = || invalid("the lease", "what listLeases or inspectLease returned", value);
         status.get(name)?.ok_or_else(missing)
     };
     Ok(NodeLease {

@@ -65,7 +65,7 @@ impl Threads {
         job
     }
 
-    /// A list of jobs is good whatever has panicked.
+    /// A panic leaves a list of jobs valid.
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

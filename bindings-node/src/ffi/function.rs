@@ -22,7 +22,7 @@ use randflake::{Error, ErrorKind, Result};
 use super::value::{Js, Reference, Thrown, Value, drop_box, refused_by_napi};
 
 /// What one environment, the main thread or a worker, has once.
-struct Environment {
+struct InstanceData {
     error_class: Reference,
     state: Rc<dyn Any>,
 }
@@ -79,7 +79,7 @@ pub(crate) fn outcome<T, R: From<T>>(body: impl FnOnce() -> Result<T>) -> Outcom
 impl<T: ToNapiValue> ToNapiValue for Outcome<T> {
     unsafe fn to_napi_value(env: sys::napi_env, made: Self) -> napi::Result<sys::napi_value> {
         match made.0 {
-            // SAFETY: env is good.
+            // SAFETY: env is valid.
             Ok(value) => unsafe { T::to_napi_value(env, value) },
             Err(error) => {
                 Js { env, call: PhantomData }.throw(error);
@@ -104,7 +104,7 @@ where
         0 => (ptr::null_mut(), ptr::null_mut()), // not to be returned
         _ => (&raw mut count, arguments.as_mut_ptr()),
     };
-    // SAFETY: Node called, so env and info are good; there is room for N arguments and one data.
+    // SAFETY: Node called, so env and info are valid; there is room for N arguments and one data.
     let status =
         unsafe { sys::napi_get_cb_info(env, info, count, room, ptr::null_mut(), &raw mut data) };
     let returned = js.check(status).and_then(|()| {
@@ -136,12 +136,14 @@ impl<'call> Js<'call> {
         error_class: Value<'_>,
         state: impl FnOnce() -> Result<S>,
     ) -> Result<&'call S> {
-        if self.environment()?.is_none() {
-            let environment =
-                Environment { error_class: Reference::new(error_class)?, state: Rc::new(state()?) };
-            let data = Box::into_raw(Box::new(environment)).cast::<c_void>();
-            let drop: sys::napi_finalize = Some(drop_box::<Environment>);
-            // SAFETY: env is good; the finalizer takes data back, once.
+        if self.instance_data()?.is_none() {
+            let data = InstanceData {
+                error_class: Reference::new(error_class)?,
+                state: Rc::new(state()?),
+            };
+            let data = Box::into_raw(Box::new(data)).cast::<c_void>();
+            let drop: sys::napi_finalize = Some(drop_box::<InstanceData>);
+            // SAFETY: env is valid; the finalizer takes data back, once.
             let status =
                 unsafe { sys::napi_set_instance_data(self.env, data, drop, ptr::null_mut()) };
             self.check(status)?;
@@ -151,32 +153,32 @@ impl<'call> Js<'call> {
 
     /// Returns the state that `enter` keeps.
     pub(crate) fn state<S: 'static>(self) -> Result<&'call S> {
-        let environment = self.environment()?;
-        let state = environment.and_then(|environment| environment.state.downcast_ref());
+        let data = self.instance_data()?;
+        let state = data.and_then(|data| data.state.downcast_ref());
         state.ok_or_else(not_loaded)
     }
 
     /// The same, for what outlives this call.
     pub(crate) fn shared_state<S: 'static>(self) -> Result<Rc<S>> {
-        let state = self.environment()?.map(|environment| Rc::clone(&environment.state));
+        let state = self.instance_data()?.map(|data| Rc::clone(&data.state));
         state.and_then(|state| state.downcast().ok()).ok_or_else(not_loaded)
     }
 
     pub(crate) fn error_class(self) -> Result<Value<'call>> {
-        match self.environment()? {
-            Some(environment) => environment.error_class.value(self),
+        match self.instance_data()? {
+            Some(data) => data.error_class.value(self),
             None => Err(not_loaded()),
         }
     }
 
-    fn environment(self) -> Result<Option<&'call Environment>> {
+    fn instance_data(self) -> Result<Option<&'call InstanceData>> {
         let mut data = ptr::null_mut();
-        // SAFETY: env is good, and data has room for one pointer.
+        // SAFETY: env is valid, and data has room for one pointer.
         let status = unsafe { sys::napi_get_instance_data(self.env, &raw mut data) };
         self.check(status)?;
         // SAFETY: null, or what `enter` stored, which lives as long as the environment and is
         // never replaced.
-        Ok(unsafe { data.cast::<Environment>().as_ref() })
+        Ok(unsafe { data.cast::<InstanceData>().as_ref() })
     }
 
     /// Makes a function that calls `call` with the state of this environment. For calls that must
@@ -234,7 +236,7 @@ impl<'call> Js<'call> {
         };
         let (code, message) = (self.convert(error.code())?, self.convert(error.to_string())?);
         let arguments = [code.raw, message.raw, retry_after.raw, options.raw];
-        // SAFETY: env and class are good, and there are as many arguments as it says.
+        // SAFETY: env and class are valid, and there are as many arguments as it says.
         self.make(|env, made| unsafe {
             sys::napi_new_instance(env, class.raw, arguments.len(), arguments.as_ptr(), made)
         })
@@ -256,7 +258,7 @@ impl<'call> Js<'call> {
         };
         // Where making the error threw, as with a full stack, that is thrown.
         if let Ok(made) = self.error(&error) {
-            // SAFETY: env and value are good.
+            // SAFETY: env and value are valid.
             unsafe { sys::napi_throw(self.env, made.raw) };
         }
     }
@@ -302,7 +304,7 @@ type MakeArgument = dyn for<'a> FnOnce(Js<'a>) -> Result<Value<'a>> + Send;
 
 impl Callback {
     pub(crate) fn new(function: Value<'_>) -> Result<Self> {
-        // SAFETY: env and value are good.
+        // SAFETY: env and value are valid.
         let callback = unsafe { FromNapiValue::from_napi_value(function.js.env, function.raw) };
         callback.map(Self).map_err(refused_by_napi)
     }

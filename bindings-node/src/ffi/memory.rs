@@ -58,7 +58,7 @@ fn elements<T: Element>(array: Value<'_>) -> Option<(NonNull<T>, usize)> {
     let (buffer, start, length) = typed_array::<T>(array)?;
     let env = array.js.env;
     let mut detached = true;
-    // SAFETY: env and buffer are good, and there is room for one bool.
+    // SAFETY: env and buffer are valid, and there is room for one bool.
     let status = unsafe { sys::napi_is_detached_arraybuffer(env, buffer, &raw mut detached) };
     if status != sys::Status::napi_ok || detached || !is_array_buffer(array, buffer) {
         return None;
@@ -75,7 +75,7 @@ fn typed_array<T: Element>(array: Value<'_>) -> Option<(sys::napi_value, *mut T,
     let (mut kind, mut length) = (0, 0);
     let (mut start, mut buffer) = (ptr::null_mut(), ptr::null_mut());
     let (env, raw) = (array.js.env, array.raw);
-    // SAFETY: env and value are good, and there is room for each answer.
+    // SAFETY: env and value are valid, and there is room for each answer.
     let status = unsafe {
         let (kind, length, offset) = (&raw mut kind, &raw mut length, ptr::null_mut());
         let (start, buffer) = (&raw mut start, &raw mut buffer);
@@ -88,7 +88,7 @@ fn typed_array<T: Element>(array: Value<'_>) -> Option<(sys::napi_value, *mut T,
 fn is_array_buffer(array: Value<'_>, buffer: sys::napi_value) -> bool {
     let env = array.js.env;
     let mut is = false;
-    // SAFETY: env and buffer are good, and there is room for one bool.
+    // SAFETY: env and buffer are valid, and there is room for one bool.
     let status = unsafe { sys::napi_is_arraybuffer(env, buffer, &raw mut is) };
     status == sys::Status::napi_ok && is
 }

@@ -57,7 +57,7 @@ pub(super) unsafe extern "C" fn drop_box<T>(_: sys::napi_env, data: *mut c_void,
 impl<'call> Js<'call> {
     /// Makes a value of what napi-rs can convert.
     pub(crate) fn convert(self, native: impl ToNapiValue) -> Result<Value<'call>> {
-        // SAFETY: env is good.
+        // SAFETY: env is valid.
         match unsafe { ToNapiValue::to_napi_value(self.env, native) } {
             Ok(raw) => Ok(Value { js: self, raw }),
             Err(error) => Err(refused_by_napi(error)),
@@ -121,7 +121,7 @@ impl<'call> Js<'call> {
         // SAFETY: as `make` says.
         let object = self.make(|env, made| unsafe { sys::napi_create_object(env, made) })?;
         for (name, value) in properties {
-            // SAFETY: env and both values are good, and the name ends with a zero.
+            // SAFETY: env and both values are valid, and the name ends with a zero.
             let status = unsafe {
                 sys::napi_set_named_property(self.env, object.raw, name.as_ptr(), value.raw)
             };
@@ -130,7 +130,7 @@ impl<'call> Js<'call> {
         Ok(object)
     }
 
-    /// Has Node-API make a value; `make` may use its arguments, a good environment and room for
+    /// Has Node-API make a value; `make` may use its arguments, a valid environment and room for
     /// one value, in one call of Node-API.
     #[inline]
     pub(super) fn make(
@@ -150,7 +150,7 @@ impl<'call> Js<'call> {
     #[cold]
     fn refused(self, status: sys::napi_status) -> Error {
         let mut thrown = false;
-        // SAFETY: env is good, and there is room for one bool.
+        // SAFETY: env is valid, and there is room for one bool.
         unsafe { sys::napi_is_exception_pending(self.env, &raw mut thrown) };
         // A worker that is being terminated refuses with this status, and has nothing pending.
         if thrown || status == sys::Status::napi_pending_exception {
@@ -167,7 +167,7 @@ impl<'call> Value<'call> {
 
     /// Converts this as napi-rs does; `None` if it is of another type.
     pub(crate) fn to<T: FromNapiValue>(self) -> Option<T> {
-        // SAFETY: env and value are good.
+        // SAFETY: env and value are valid.
         unsafe { T::from_napi_value(self.js.env, self.raw) }.ok()
     }
 
@@ -188,7 +188,7 @@ impl<'call> Value<'call> {
     }
 
     fn type_of(self) -> ValueType {
-        // It cannot fail, as env and value are good.
+        // It cannot fail, as env and value are valid.
         Unknown::from(self).get_type().unwrap_or(ValueType::Unknown)
     }
 
@@ -308,7 +308,7 @@ impl<'call> Value<'call> {
             return Ok(None);
         }
         let mut length = 0;
-        // SAFETY: env is good, this is an array, and there is room for one length.
+        // SAFETY: env is valid, this is an array, and there is room for one length.
         let status = unsafe { sys::napi_get_array_length(self.js.env, self.raw, &raw mut length) };
         self.js.check(status)?;
         if length as usize > most {
@@ -344,13 +344,13 @@ impl<'call> Value<'call> {
 
     /// Makes an object, or an array, one that cannot be changed.
     pub(crate) fn freeze(self) -> Result<Self> {
-        // SAFETY: env and object are good.
+        // SAFETY: env and object are valid.
         let status = unsafe { sys::napi_object_freeze(self.js.env, self.raw) };
         self.js.check(status).map(|()| self)
     }
 
     /// Has Node-API read something of the value, if it is of the right type; `read` may use its
-    /// arguments, a good environment, this value and room for one `R`, in one call of Node-API.
+    /// arguments, a valid environment, this value and room for one `R`, in one call of Node-API.
     #[inline]
     fn read<R>(
         self,
@@ -363,7 +363,7 @@ impl<'call> Value<'call> {
 
 impl<'call> From<Value<'call>> for Unknown<'call> {
     fn from(value: Value<'call>) -> Self {
-        // SAFETY: env and value are good.
+        // SAFETY: env and value are valid.
         unsafe { Self::from_raw_unchecked(value.js.env, value.raw) }
     }
 }
@@ -396,7 +396,7 @@ pub(crate) struct Weight {
 impl Weight {
     fn add(&self, bytes: i64) {
         let mut now = 0;
-        // SAFETY: env is good, as in `Reference`, and there is room for one number. V8 only counts.
+        // SAFETY: env is valid, as in `Reference`, and there is room for one number. V8 only counts.
         unsafe { sys::napi_adjust_external_memory(self.env, bytes, &raw mut now) };
     }
 }
@@ -417,7 +417,7 @@ pub(crate) struct Reference {
 impl Reference {
     pub(crate) fn new(value: Value<'_>) -> Result<Self> {
         let (env, mut raw) = (value.js.env, ptr::null_mut());
-        // SAFETY: env and value are good, and there is room for one reference.
+        // SAFETY: env and value are valid, and there is room for one reference.
         let status = unsafe { sys::napi_create_reference(env, value.raw, 1, &raw mut raw) };
         value.js.check(status).map(|()| Self { env, raw })
     }
@@ -441,7 +441,7 @@ impl Reference {
         let argument = argument.map(|number| js.convert(number)).transpose()?;
         let arguments = argument.map(|argument| argument.raw);
         let arguments = arguments.as_slice();
-        // SAFETY: as `make` says; function, receiver and arguments are good values.
+        // SAFETY: as `make` says; function, receiver and arguments are valid.
         let returned = js.make(|env, made| unsafe {
             let (count, first) = (arguments.len(), arguments.as_ptr());
             sys::napi_call_function(env, this.raw, function.raw, count, first, made)
