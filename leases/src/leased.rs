@@ -2,10 +2,11 @@
 #![allow(clippy::doc_markdown, reason = "SQLite is a name")]
 
 mod builder;
+mod recovery;
 mod source;
 mod thread;
 
-use std::{fmt, mem, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use randflake::{
     Clock, Encrypted, Error, ErrorKind, Format, Generator, Id, Layout, Parts, Plain, RawParts,
@@ -22,12 +23,12 @@ pub(crate) use self::{
 };
 use self::{
     source::{Granted, Source, no_thread},
-    thread::{Handle, Shared, run},
+    thread::{Handle, run},
 };
 use crate::{
     Location,
     clocks::reading,
-    keeper::{Answer, Keeper, State},
+    keeper::{Answer, State},
 };
 
 /// How long [`Leased::close`] waits for the store.
@@ -44,14 +45,14 @@ const LONGEST_RETRY: Duration = Duration::from_secs(5);
 
 /// Leases node ids from a store and returns the generator over them.
 ///
-/// `store` is the path of a SQLite file, which is made if it is missing, or another [`Location`].
+/// `store` is the path of a SQLite file, which is created if it is missing, or another [`Location`].
 /// Each call takes a lease of its own. For more options see [`Leased::builder`].
 ///
 /// # Errors
 ///
-/// `NODES_EXHAUSTED`, `STORE_UNAVAILABLE`, `CLOCK_SKEW`, `STORE_QUARANTINED`: not to be had within
-/// 10 seconds. `SECRET_MISMATCH`, `STORE_REPLACED`, `STORE_NOT_INITIALIZED`, `WEAK_STORE`,
-/// `INVALID_ARGUMENT`: not by waiting.
+/// `NODES_EXHAUSTED`, `STORE_UNAVAILABLE`, `CLOCK_SKEW`, `STORE_QUARANTINED`: no lease within 10
+/// seconds. `SECRET_MISMATCH`, `STORE_REPLACED`, `STORE_NOT_INITIALIZED`, `WEAK_STORE`,
+/// `INVALID_ARGUMENT`: waiting does not help.
 ///
 /// ```
 /// use randflake::Secret;
@@ -70,8 +71,8 @@ pub fn leased(store: impl Into<Location>, secret: &Secret) -> Result<Leased> {
     Leased::builder(store, secret).open()
 }
 
-/// Leases node ids from a store and returns the generator of a layout's ids over them: sortable,
-/// not encrypted.
+/// Leases node ids from a store and returns a generator of a layout's ids, which are sortable and not
+/// encrypted.
 ///
 /// `store` is as in [`leased`]. The namespace belongs to the layout, whose node ids it leases (the
 /// lowest 131 072, where it has more). For more options see [`Leased::for_layout`].
@@ -199,9 +200,9 @@ impl Leased<Plain> {
 }
 
 impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
-    /// Ends the generator for good and gives its node ids back, which takes one operation of the
-    /// store; waits up to 5 seconds for it. What the store does not learn in time is free at the
-    /// end of the lease. In a forked child it leaves alone what is its parent's.
+    /// Closes the generator for good and releases its node ids, which takes one operation of the store;
+    /// waits up to 5 seconds for it. If the store cannot be reached in time, the lease expires. In a
+    /// forked child this does not affect the parent's lease.
     pub fn close(&self) {
         self.stop();
         let shared = &self.handle.of_or_new(ForkId::current()).shared;
@@ -209,7 +210,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         drop(shared.changed.wait_timeout_while(state, CLOSE_TIMEOUT, |state| !state.ended));
     }
 
-    /// Does as [`close`](Leased::close), but leaves it to the thread to give the node ids back.
+    /// As [`close`](Leased::close), but does not wait: the thread releases the node ids.
     pub fn stop(&self) {
         let shared = &self.handle.of_or_new(ForkId::current()).shared;
         let mut state = shared.lock();
@@ -220,8 +221,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         shared.wake(state);
     }
 
-    /// Returns whether it was closed or stopped and the node ids are given back, as far as that
-    /// was possible.
+    /// Returns whether it was closed or stopped, and the node ids are released as far as possible.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.handle.of(ForkId::current()).is_some_and(|handle| {
@@ -230,8 +230,8 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         })
     }
 
-    /// Returns whether it was closed, or [stopped](Leased::stop), and the store knows or will not
-    /// be told any more.
+    /// Returns whether no thread keeps the lease any more: it was closed or [stopped](Leased::stop), and
+    /// no further request to the store follows.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         let handle = self.handle.of(ForkId::current());
@@ -251,8 +251,8 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         self.try_generate().or_else(|error| self.generate_again(error))
     }
 
-    /// As a batch of one, because the compiler merges the quick way of a single id into its caller
-    /// only where it is written once.
+    /// Makes a batch of one: the compiler inlines the fast path of a single id only if it is called in
+    /// one place.
     #[cold]
     fn generate_again(&self, error: Error) -> Result<F::Id> {
         self.recover(error)?;
@@ -261,8 +261,8 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         Ok(id[0])
     }
 
-    /// Fills a slice with ids; see [`Randflake::fill`]. A batch may take longer than the lease, which
-    /// is renewed meanwhile.
+    /// Fills a slice with ids; see [`Randflake::fill`]. A batch may take longer than the lease, because
+    /// the thread renews it.
     ///
     /// # Errors
     ///
@@ -286,8 +286,8 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         })
     }
 
-    /// Checks whether a batch of `count` ids would be refused before anything is claimed, for who
-    /// wants to know that before there is memory for it; see [`Randflake::check_fill`].
+    /// Checks whether a batch of `count` ids would be refused, before memory is allocated for it; see
+    /// [`Randflake::check_fill`].
     ///
     /// # Errors
     ///
@@ -300,14 +300,13 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         })
     }
 
-    /// Does as [`Leased::generate`], but leaves [`Leased::recover`] to the caller, who may hold
-    /// something that must not be held while a store is asked. For adapters of this crate to other
-    /// languages.
+    /// As [`Leased::generate`], but leaves [`Leased::recover`] to the caller, which may hold something
+    /// that it must release before a request to the store. For the bindings to other languages.
     ///
     /// # Errors
     ///
     /// As [`Leased::generate`]; `LEASE_EXPIRED` and, in a child that has no lease yet, `FORKED`
-    /// without having tried anything.
+    /// without any attempt.
     #[inline]
     pub fn try_generate(&self) -> Result<F::Id> {
         self.generator.generate()
@@ -320,9 +319,9 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         self.generator.generate_at_once()
     }
 
-    /// Does as [`Leased::fill_i64`], but leaves [`Leased::recover`] to the caller, as
-    /// [`Leased::try_generate`] does. On a thread that the keeper needs, nothing is renewed
-    /// meanwhile: there `reach` must be [`Reach::Lease`].
+    /// As [`Leased::fill_i64`], but leaves [`Leased::recover`] to the caller, as
+    /// [`Leased::try_generate`] does. A call on a thread that the keeper needs blocks the renewal: there
+    /// `reach` must be [`Reach::Lease`].
     ///
     /// # Errors
     ///
@@ -334,7 +333,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         self.generator.fill_i64_to(ids, reach)
     }
 
-    /// Does as [`Leased::check_fill`], for [`Leased::try_fill_i64`].
+    /// As [`Leased::check_fill`], for [`Leased::try_fill_i64`].
     ///
     /// # Errors
     ///
@@ -355,59 +354,14 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         }
         self.generator.check_fill(count, Reach::Renewals)?; // no thread may make more
         Err(Error::invalid_argument(format!(
-            "a batch of {count} ids takes {takes} seconds, and meanwhile this thread cannot renew \
-             the lease, of {ttl} seconds; have another thread make it (generateManyAsync), or ask \
-             for fewer at a time"
+            "a batch of {count} ids takes {takes} seconds, and blocks this thread, which has to \
+             renew the lease of {ttl} seconds; use generateManyAsync, or ask for fewer ids at a \
+             time"
         )))
     }
 
-    /// Does what can be done about a call that failed: leases anew in a forked child, and waits up
-    /// to `max_wait` for the keeper where a lease is over. After that the call is worth another
-    /// try.
-    ///
-    /// # Errors
-    ///
-    /// The error itself where nothing can be done about it; `LEASE_UNAVAILABLE`.
-    #[cold]
-    pub fn recover(&self, error: Error) -> Result<()> {
-        match error.kind() {
-            ErrorKind::Forked => self.begin_in_child(),
-            ErrorKind::LeaseExpired => self.outlast(error),
-            _ => Err(error),
-        }
-    }
-
-    /// Returns what a call is to fail with that does not [recover](Leased::recover), or has: the
-    /// error itself, but `LEASE_UNAVAILABLE` where the lease is over. Has the keeper look after it.
-    #[cold]
-    #[must_use]
-    pub fn explain(&self, error: Error) -> Error {
-        if error.kind() != ErrorKind::LeaseExpired {
-            return error;
-        }
-        let (Some(handle), Ok(now)) = (self.handle.of(ForkId::current()), reading()) else {
-            return error;
-        };
-        let end = self.generator.lease().map_or(0, |lease| lease.end_exclusive());
-        let why = if end > now.second() {
-            format!("this needs seconds after the lease, which ends at the unix second {end}")
-        } else {
-            format!("the lease of this generator ended at the unix second {end}")
-        };
-        let state = handle.shared.lock();
-        let cause = state.keeper.as_ref().and_then(Keeper::last_error).cloned();
-        if state.ended {
-            let why = format!("{why}, and what renews it has stopped; make a new generator");
-            let ended = Error::new(ErrorKind::Internal, why);
-            return if let Some(cause) = cause { ended.caused_by(cause) } else { ended };
-        }
-        let next = state.keeper.as_ref().map(|keeper| keeper.next_attempt_in(now));
-        handle.shared.wake(state);
-        unavailable(&why, next.unwrap_or_default(), cause)
-    }
-
-    /// Returns how long to wait until an id can be had; see [`Randflake::ready_in`]. While the
-    /// lease is over and the keeper tries to get another one, a moment after which to ask again.
+    /// Returns how long to wait until an id is available; see [`Randflake::ready_in`]. While the keeper
+    /// tries to replace a lease that is over, returns a short time after which to ask again.
     ///
     /// # Errors
     ///
@@ -427,14 +381,14 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         })
     }
 
-    /// Returns the node ids of the moment, sorted; none after [`close`](Leased::close) and in a
+    /// Returns the current node ids, sorted; none after [`close`](Leased::close) and in a
     /// child that has no lease yet.
     #[must_use]
     pub fn node_ids(&self) -> Vec<u32> {
         self.lease().map(|lease| lease.node_ids).unwrap_or_default()
     }
 
-    /// Returns how the lease is doing; `None` after [`close`](Leased::close) and in a child that
+    /// Returns the state of the lease; `None` after [`close`](Leased::close) and in a child that
     /// has no lease yet.
     #[must_use]
     pub fn lease(&self) -> Option<LeaseStatus> {
@@ -454,74 +408,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         })
     }
 
-    /// Leases anew in a forked child, or waits for the thread that does.
-    fn begin_in_child(&self) -> Result<()> {
-        let no_lease = "this process was forked and has no lease of its own yet";
-        let handle = self.handle.of_or_new(ForkId::current());
-        let mut waited = Duration::ZERO;
-        loop {
-            let mut state = handle.shared.lock();
-            if state.closed {
-                return Err(closed());
-            }
-            if state.keeper.is_some() {
-                return Ok(());
-            }
-            if !mem::replace(&mut state.acquiring, true) {
-                drop(state);
-                let _acquiring = Acquiring(&handle.shared);
-                let begun = self.source.acquire(self.generator.clock()).and_then(|granted| {
-                    match self.generator.begin_in_child(&granted.node_ids, granted.lease) {
-                        Err(error) => Err(self.source.give_back(granted, error)),
-                        Ok(()) => self.keep(handle, granted),
-                    }
-                });
-                return begun.map_err(|error| {
-                    if !error.kind().is_of_store() {
-                        return error; // waiting does not help
-                    }
-                    let next = error.retry_after().unwrap_or(Duration::from_secs(1));
-                    unavailable(no_lease, next, Some(error))
-                });
-            }
-            drop(state);
-            if waited >= self.source.options.acquire_timeout {
-                return Err(unavailable(no_lease, Duration::ZERO, None));
-            }
-            waited += self
-                .generator
-                .clock()
-                .sleep(POLL_INTERVAL)?
-                .unwrap_or(POLL_INTERVAL)
-                .max(POLL_INTERVAL);
-        }
-    }
-
-    /// Waits until the keeper has got more time: another lease, as after a long sleep of the
-    /// machine, or, where a burst has borrowed all seconds of this one, a later end.
-    fn outlast(&self, expired: Error) -> Result<()> {
-        let Some(handle) = self.handle.of(ForkId::current()) else { return Err(expired) };
-        handle.shared.wake(handle.shared.lock());
-        let end = || self.generator.lease().map_or(i64::MIN, |lease| lease.end_exclusive());
-        let first_end = end();
-        let mut waited = Duration::ZERO;
-        while end() == first_end {
-            if handle.shared.lock().ended || waited >= self.max_wait {
-                // Unless it is not over: then the end may have risen before it was looked at.
-                let is_over = first_end <= reading()?.second();
-                return if is_over { Err(self.explain(expired)) } else { Ok(()) };
-            }
-            waited += self
-                .generator
-                .clock()
-                .sleep(POLL_INTERVAL)?
-                .unwrap_or(self.max_wait)
-                .max(POLL_INTERVAL);
-        }
-        Ok(())
-    }
-
-    /// Starts the thread that keeps what was granted to the generator.
+    /// Starts the thread that keeps the granted lease.
     fn keep(&self, handle: &Handle, granted: Granted) -> Result<()> {
         let Granted { mut keeper, store, .. } = granted;
         keeper.answer(Answer::Opened(Ok(())), reading()?)?;
@@ -585,15 +472,6 @@ impl<C: Clock + Send + Sync + 'static> Leased<Plain, C> {
     }
 }
 
-/// The turn of a thread of a child to get its first lease: over also when that panics.
-struct Acquiring<'a>(&'a Shared);
-
-impl Drop for Acquiring<'_> {
-    fn drop(&mut self) {
-        self.0.lock().acquiring = false;
-    }
-}
-
 /// As [`Leased::close`]; does not wait again after [`Leased::stop`].
 impl<F: Format, C: Clock + Send + Sync + 'static> Drop for Leased<F, C> {
     fn drop(&mut self) {
@@ -602,27 +480,6 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Drop for Leased<F, C> {
             self.close();
         }
     }
-}
-
-/// Makes the error of a generator without a lease; `next` is the time to the next attempt.
-#[cold]
-fn unavailable(why: &str, next: Duration, cause: Option<Error>) -> Error {
-    let again = if next.is_zero() {
-        "just now".to_owned()
-    } else {
-        format!("in {:.3} s", next.as_secs_f64())
-    };
-    let failure = cause.as_ref().map(|cause| format!(", after this failure: {cause}"));
-    let failure = failure.unwrap_or_default();
-    let message = format!("{why}; the store is asked again {again}{failure}");
-    let error = Error::new(ErrorKind::LeaseUnavailable, message)
-        .with_retry_after(next.clamp(SHORTEST_RETRY, LONGEST_RETRY));
-    if let Some(cause) = cause { error.caused_by(cause) } else { error }
-}
-
-#[cold]
-fn closed() -> Error {
-    Error::new(ErrorKind::Closed, "this generator was closed; make a new one")
 }
 
 impl<F: Format, C: Clock + Send + Sync + 'static> fmt::Debug for Leased<F, C> {

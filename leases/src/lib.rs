@@ -1,10 +1,10 @@
-//! Leases of [randflake](https://docs.rs/randflake) node ids: a generator's node id is its own for
-//! the lease, and nobody has to invent one.
+//! Leases of [randflake](https://docs.rs/randflake) node ids: each generator has a node id of its own
+//! for the time of a lease, and no user has to assign one.
 //!
-//! A [store](LeaseStore) keeps one number per node id, `end_exclusive`: no holder ever stamps that
+//! A [store](LeaseStore) saves one number per node id, `end_exclusive`: no holder ever stamps that
 //! second or a later one, and a new lease starts there or later. So the seconds of any two leases
-//! of a node id are disjoint, whatever any clock said and whichever message was late, repeated or
-//! lost. Clocks decide only when a lease is of use.
+//! of a node id are disjoint, regardless of clock errors and of messages that are late, repeated or
+//! lost. Clocks affect availability, not uniqueness.
 //!
 //! [`MemoryStore`] is for one process, [`SqliteStore`] for one machine, and [`remote`] for many:
 //! with `PostgreSQL`, Redis or etcd.
@@ -16,6 +16,7 @@ mod fork;
 mod format;
 pub mod keeper;
 mod leased;
+mod listing;
 mod local;
 mod location;
 mod memory;

@@ -3,7 +3,7 @@
 use crate::{
     Acquire, Acquired, Error, Fence, Fenced, LeaseStore, Namespace, Release, Released, Renew,
     Renewed, Reply, Result,
-    operator::{List, Listed, ReleaseDead, Repair, Shortened},
+    listing::{List, Listed, ReleaseDead, Repair, Shortened},
     rules::{self, Transaction},
 };
 

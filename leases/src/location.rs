@@ -11,14 +11,14 @@ use randflake::{Error, Result};
 use crate::SqliteStore;
 use crate::{InitMode, LeaseStore, Namespace, remote::RemoteStore};
 
-/// The keeper asks again, with the time of then: a long wait would be a skewed clock.
+/// The keeper asks again with a new reading of the clock; after a long wait the old one would be skewed.
 #[cfg(feature = "sqlite")]
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where a store is, and how to open it: once in each process that leases from it.
+/// Where a store is, and how each process opens it.
 ///
-/// A path is that of a [`SqliteStore`](crate::SqliteStore). Every other store is opened by a
-/// function:
+/// A path is that of a [`SqliteStore`](crate::SqliteStore), a URL that of a
+/// [`RemoteStore`](crate::remote::RemoteStore). A function opens any other store:
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -37,29 +37,29 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// # Ok::<(), randflake::Error>(())
 /// ```
 pub struct Location {
-    place: Place,
-    /// Whether to make what is missing; as the store does unless set.
+    target: Target,
+    /// Whether to create what is missing; `None` for the store's default.
     create: Option<bool>,
 }
 
-enum Place {
+enum Target {
     #[cfg(feature = "sqlite")]
     File(PathBuf),
     Url(String),
     Function(Box<Open>),
-    /// None, and why.
-    Nowhere(String),
+    /// Not a store, for this reason.
+    Invalid(String),
 }
 
 type Open = dyn Fn(Namespace) -> Result<Box<dyn LeaseStore>> + Send + Sync;
 
 impl Location {
-    /// Opens stores with this function. In a forked child it is called anew: what it returns must
-    /// not use a connection of the parent.
+    /// Opens the store with this function. In a forked child the function is called again, and must not
+    /// return a store with a connection of the parent.
     pub fn new(
         open: impl Fn(Namespace) -> Result<Box<dyn LeaseStore>> + Send + Sync + 'static,
     ) -> Self {
-        Place::Function(Box::new(open)).into()
+        Target::Function(Box::new(open)).into()
     }
 
     pub(crate) fn create(mut self, create: bool) -> Self {
@@ -71,35 +71,34 @@ impl Location {
     ///
     /// # Errors
     ///
-    /// As the function that opens it: `INVALID_ARGUMENT` for what is no place of a store.
+    /// As the function that opens it; `INVALID_ARGUMENT` if this is not the location of a store.
     pub fn open(&self, namespace: &Namespace) -> Result<Box<dyn LeaseStore>> {
         let namespace = namespace.clone();
-        match &self.place {
+        match &self.target {
             #[cfg(feature = "sqlite")]
-            Place::File(path) => {
-                let store = SqliteStore::new(path, namespace)?.patience(PATIENCE);
+            Target::File(path) => {
+                let store = SqliteStore::new(path, namespace)?.patience(TIMEOUT);
                 Ok(Box::new(store.create(self.create.unwrap_or(true))))
             }
-            Place::Url(url) => {
+            Target::Url(url) => {
                 let store = RemoteStore::open(url, namespace)?;
                 Ok(Box::new(store.create(self.create.unwrap_or(false))?))
             }
-            Place::Function(_) if self.create.is_some() => Err(Error::invalid_argument(
-                "the function that opens this store decides whether to make what is missing: say \
-                 it there",
+            Target::Function(_) if self.create.is_some() => Err(Error::invalid_argument(
+                "create does not apply to a store that a function opens: set it in that function",
             )),
-            Place::Function(open) => open(namespace),
-            Place::Nowhere(why) => Err(Error::invalid_argument(why.clone())),
+            Target::Function(open) => open(namespace),
+            Target::Invalid(why) => Err(Error::invalid_argument(why.clone())),
         }
     }
 
-    /// Makes the namespace if it is not there, and checks it if it is, as
-    /// [`RemoteStore::init`] does and `SqliteStore::init`.
+    /// Creates the namespace if it is missing, and checks it if it exists, as [`RemoteStore::init`] and
+    /// `SqliteStore::init` do.
     ///
     /// # Errors
     ///
-    /// As [`LeaseStore::acquire`]. `INVALID_ARGUMENT` also for a store that a function opens, which
-    /// alone knows how to make it.
+    /// As [`LeaseStore::acquire`]. `INVALID_ARGUMENT` also for a store that a function opens: only its
+    /// author knows how to create it.
     ///
     /// ```
     /// use randflake::Secret;
@@ -116,21 +115,21 @@ impl Location {
     /// ```
     pub fn init(&self, namespace: &Namespace, mode: InitMode) -> Result<()> {
         let namespace = namespace.clone();
-        match &self.place {
+        match &self.target {
             #[cfg(feature = "sqlite")]
-            Place::File(path) => SqliteStore::new(path, namespace)?.init(mode),
-            Place::Url(url) => RemoteStore::open(url, namespace)?.init(mode),
-            Place::Function(_) => Err(Error::invalid_argument(
-                "a store that a function opens is made by a call of its own init",
+            Target::File(path) => SqliteStore::new(path, namespace)?.init(mode),
+            Target::Url(url) => RemoteStore::open(url, namespace)?.init(mode),
+            Target::Function(_) => Err(Error::invalid_argument(
+                "a store that a function opens cannot be created from here: call the init of that store",
             )),
-            Place::Nowhere(why) => Err(Error::invalid_argument(why.clone())),
+            Target::Invalid(why) => Err(Error::invalid_argument(why.clone())),
         }
     }
 }
 
-impl From<Place> for Location {
-    fn from(place: Place) -> Self {
-        Self { place, create: None }
+impl From<Target> for Location {
+    fn from(target: Target) -> Self {
+        Self { target, create: None }
     }
 }
 
@@ -139,12 +138,12 @@ impl From<&str> for Location {
     fn from(location: &str) -> Self {
         match location.split_once("://") {
             Some(("postgresql" | "postgres" | "redis" | "rediss" | "etcd" | "etcds", _)) => {
-                Place::Url(location.to_owned()).into()
+                Target::Url(location.to_owned()).into()
             }
-            // What follows may hold a password.
-            Some((scheme, _)) => Place::Nowhere(format!(
-                "there is no store for {scheme}:// here; a store is the path of a SQLite \
-                 file, or the URL of PostgreSQL, Redis or etcd"
+            // The rest may contain a password.
+            Some((scheme, _)) => Target::Invalid(format!(
+                "{scheme}:// is not a supported store; use the path of a SQLite file, or the URL \
+                 of PostgreSQL, Redis or etcd"
             ))
             .into(),
             None => Path::new(location).into(),
@@ -167,21 +166,24 @@ impl From<&Path> for Location {
 #[cfg(feature = "sqlite")]
 impl From<PathBuf> for Location {
     fn from(path: PathBuf) -> Self {
-        // Not the directory of the moment in which a child opens it.
-        Place::File(std::path::absolute(&path).unwrap_or(path)).into()
+        // A child may have another current directory when it opens the store.
+        Target::File(std::path::absolute(&path).unwrap_or(path)).into()
     }
 }
 
 #[cfg(not(feature = "sqlite"))]
 impl From<PathBuf> for Location {
     fn from(path: PathBuf) -> Self {
-        let why = format!("{} is a SQLite file, and this was built without", path.display());
-        Place::Nowhere(why).into()
+        let why = format!(
+            "{} is a SQLite file, and this program was built without the feature sqlite",
+            path.display()
+        );
+        Target::Invalid(why).into()
     }
 }
 
 impl fmt::Debug for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Location(..)") // a URL has a password
+        f.write_str("Location(..)") // a URL may contain a password
     }
 }

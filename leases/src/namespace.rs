@@ -388,6 +388,11 @@ impl Owner {
 }
 
 impl Limits {
+    /// Returns the last second at which a lease granted by a right clock may end.
+    pub(crate) fn furthest(self, now: i64) -> i64 {
+        now.saturating_add((self.max_ttl + self.max_skew).into())
+    }
+
     fn check(self, layout: &Layout) -> Result<()> {
         let Self { max_ttl, max_skew, max_node_id } = self;
         if !(1..=86_400).contains(&max_ttl) || max_skew > max_ttl / 6 {

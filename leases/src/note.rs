@@ -1,7 +1,7 @@
 use std::fmt;
 
-/// By what an operator may know the holder of a lease: a short line of text that the holder gives,
-/// such as `web-3:4711`. It is shown, never compared and never trusted; it must hold no secret.
+/// What the holder of a lease says of itself to operators: a short line of text, such as `web-3:4711`.
+/// It is only shown, never compared and never trusted. It must not contain a secret.
 ///
 /// ```
 /// use randflake_leases::Note;
@@ -25,14 +25,14 @@ impl Note {
     /// Longest host name of [`Note::of_process`]: it leaves room for any process id.
     const MAX_HOST: usize = 64;
 
-    /// Takes the first 80 characters, and puts `?` for each that is not printable ASCII: a terminal
-    /// shows it, and whoever writes to the store may have written it.
+    /// Takes the first 80 characters, and replaces each that is not printable ASCII by `?`: terminals
+    /// show it, and any user of the store may have written it.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let mut note = Self::NONE;
-        for (place, character) in note.ascii.iter_mut().zip(text.chars()) {
+        for (byte, character) in note.ascii.iter_mut().zip(text.chars()) {
             let printable = matches!(character, ' '..='~');
-            *place = if printable { character as u8 } else { b'?' };
+            *byte = if printable { character as u8 } else { b'?' };
             note.length += 1;
         }
         note
@@ -45,7 +45,7 @@ impl Note {
         Self::new(&format!("{host}:{}", std::process::id()))
     }
 
-    /// Returns the text; empty if the holder gave none.
+    /// Returns the text; empty if the holder has none.
     ///
     /// # Panics
     ///
@@ -57,7 +57,7 @@ impl Note {
     }
 }
 
-/// None.
+/// Empty.
 impl Default for Note {
     fn default() -> Self {
         Self::NONE

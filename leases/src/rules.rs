@@ -23,7 +23,7 @@ use randflake::{ErrorKind, layout};
 use crate::{
     Acquire, Acquired, Error, Fenced, Limits, NamespaceMetadata, NodeLease, Note, Release,
     Released, Renew, Renewed, Result, Token,
-    operator::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
+    listing::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
 };
 
 /// How many candidates are tried one by one before all rows are read. With nine in ten of 131 072 node
@@ -273,7 +273,7 @@ pub(crate) fn repair_target<R: Transaction + ?Sized>(
 pub(crate) fn repair(limits: Limits, now: i64, request: &Repair, node: &Node) -> Result<NodeLease> {
     let NodeLease { node_id, start, end_exclusive } = node.lease;
     let what = format!("the end of node id {node_id}");
-    let furthest = furthest(limits, now);
+    let furthest = limits.furthest(now);
     let end_exclusive = lowered(limits, now, furthest, request, &what, end_exclusive)?;
     Ok(NodeLease { node_id, start: start.min(end_exclusive), end_exclusive })
 }
@@ -287,7 +287,7 @@ pub(crate) fn repair_floor(
     request: &Repair,
     quarantine: Quarantine,
 ) -> Result<(Quarantine, Shortened)> {
-    let furthest = furthest(limits, now).saturating_add(last_grant.into());
+    let furthest = limits.furthest(now).saturating_add(last_grant.into());
     let floor = lowered(limits, now, furthest, request, "the floor", quarantine.floor)?;
     let renew_above = quarantine.renew_above.min(floor - i64::from(limits.max_ttl));
     let shortened = Shortened { now, from: quarantine.floor, to: floor };
@@ -341,10 +341,10 @@ pub(crate) fn release_dead(
              holder may be alive; list it again"
         )));
     }
-    if end_exclusive > furthest(limits, now) {
+    if end_exclusive > limits.furthest(now) {
         return Err(Error::invalid_argument(format!(
             "the end of node id {node_id}, {end_exclusive}, is implausible: only a wrong clock can have \
-             set it, and what its holder has stamped is unknown; repair it instead"
+             set it, and what its holder has stamped is unknown: repair it"
         )));
     }
     // Its clock may have been ahead by the skew, and its stamps ahead of its clock by the drift.
@@ -358,11 +358,6 @@ pub(crate) fn release_dead(
 /// lease, and may begin earlier by the skew.
 pub(crate) fn max_drift(limits: Limits) -> u32 {
     (limits.max_ttl + limits.max_skew) / 3
-}
-
-/// Returns the last second at which a lease granted by a right clock may end.
-pub(crate) fn furthest(limits: Limits, now: i64) -> i64 {
-    now.saturating_add((limits.max_ttl + limits.max_skew).into())
 }
 
 pub(crate) fn never_leased(node_id: u32) -> Error {

@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use super::{Engine, Protocol, Response, Statement, etcd, exchange::Channel};
+use super::{Engine, Protocol, Response, Statement, etcd::row::Row, exchange::Channel};
 use crate::{
     Error, ErrorKind, InitMode, Limits, Namespace, NamespaceMetadata, Result, rules::Quarantine,
 };
@@ -26,7 +26,7 @@ pub(super) struct Memory {
     /// The limits of a replaced namespace, whose leases may still run.
     replaced: Option<Limits>,
     /// etcd: the rows that this client has written.
-    pub(super) etcd_rows: BTreeMap<u32, etcd::Row>,
+    pub(super) etcd_rows: BTreeMap<u32, Row>,
 }
 
 /// The namespace, as of the last check.

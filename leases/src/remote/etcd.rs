@@ -14,6 +14,7 @@ mod acquire;
 mod encoding;
 mod namespace;
 mod nodes;
+pub(super) mod row;
 mod transaction;
 
 use std::future::Future;
@@ -21,13 +22,14 @@ use std::future::Future;
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use serde_json::json;
 
+pub(super) use self::namespace::check;
 #[cfg(test)]
 pub(super) use self::transaction::unix_second_of;
-pub(super) use self::{encoding::Row, namespace::check};
 use self::{
-    encoding::{directory, lease, meta_key, node_key, parse_meta},
+    encoding::{directory, meta_key, node_key, parse_meta},
     namespace::{confirmed, known, put_fence, put_quarantine},
     nodes::{Selection, read, rewrite, write},
+    row::{Row, lease},
     transaction::{get, transact},
 };
 use super::{
@@ -37,7 +39,7 @@ use super::{
 use crate::{
     Acquire, Acquired, Fence, Fenced, Limits, NodeLease, Release, Released, Renew, Renewed,
     Request, Result,
-    operator::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
+    listing::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
     rules,
 };
 

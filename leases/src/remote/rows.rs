@@ -26,7 +26,7 @@ use super::{
 use crate::{
     Acquire, Acquired, Fence, Fenced, Limits, NodeLease, Release, Released, Renew, Renewed,
     Request, Result, Token,
-    operator::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
+    listing::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
     rules::{self, Quarantine},
 };
 

@@ -15,7 +15,7 @@ use crate::{
     Acquire, Acquired, Error, ErrorKind, Fence, Fenced, InitMode, LeaseStore, Namespace, Release,
     Released, Renew, Renewed, Reply, Result,
     fork::Process,
-    operator::{List, Listed, ReleaseDead, Repair, Shortened},
+    listing::{List, Listed, ReleaseDead, Repair, Shortened},
 };
 
 /// A store with a server, over a blocking [`Client`].

@@ -313,7 +313,7 @@ impl<F: Ids> World<F> {
             Event::Arrive(packet) => self.arrives(packet),
             Event::Answer(packet, answer) => self.answers(packet, answer),
             Event::TimeOut { process, generation, call } => {
-                self.times_out(process, generation, call)
+                self.times_out(process, generation, call);
             }
             Event::Born { process } => self.begin(process),
             Event::Strike => self.strike(),

@@ -8,9 +8,9 @@ use super::{
         candidates::{blocks, candidates},
         context::{Context, Known},
     },
-    encoding::{NEVER, Row, lease},
     namespace::{check, known},
     nodes::{Selection, WRITES, read, write},
+    row::{NEVER, Row, lease},
 };
 use crate::{Acquire, Acquired, NodeLease, Result, rules};
 

@@ -11,8 +11,9 @@ use super::{
         TRIES,
         context::{Context, Known},
     },
-    encoding::{NEVER, Row, directory, meta_key, node_key},
+    encoding::{directory, meta_key, node_key},
     namespace::{check, known},
+    row::{NEVER, Row},
     transaction::{Body, get, is_at, transact},
 };
 use crate::{Result, Token};

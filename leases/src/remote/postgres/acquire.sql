@@ -1,5 +1,5 @@
--- `any` takes the node ids apart by functions that are immutable, which a cast of text to an array
--- is not: only then the planner counts them, and hashes thousands.
+-- `any` splits the node ids with immutable functions, which a cast of text to an array is not: only
+-- then the planner knows their number, and hashes thousands of them.
 known as materialized (
     select
         node.node_id,
@@ -29,7 +29,7 @@ granted as (
         state.status = 'READY'
         and state.clocks_agree
         and state.floor <= state.now
-        -- The same request once more gets the same answer.
+        -- A repeated request gets the same answer.
         and not exists (select from known where known.held)
     order by picked.node_id
     on conflict (namespace, node_id) do update

@@ -1,6 +1,6 @@
--- At first, and whenever the server turns out to be another one: then what it had acknowledged may
--- be gone, and a fence keeps everybody out until that is over. It is set only by a clock that is right:
--- $3 is the client's.
+-- Runs first, and whenever the server turns out to be another one: then it may have lost acknowledged
+-- writes, and a fence refuses new leases until all of those are over. Only a right clock may set the
+-- fence: $3 is the client's clock.
 fenced as (
     update randflake_namespace as namespace
     set
@@ -20,22 +20,22 @@ select
     $2::text as token,
     case
         when session.in_transaction then 'TRANSACTION'
-        when namespace.id is null then 'NOT_INITIALIZED'
+        when not metadata.exists then 'NOT_INITIALIZED'
         when
-            namespace.incarnation <> session.incarnation
-            and abs(session.now - $3::text::numeric) > namespace.max_skew
+            metadata.incarnation <> session.incarnation
+            and abs(session.now - $3::text::numeric) > metadata.skew
         then 'CLOCK_SKEW'
         else 'OK'
     end as status,
     session.now::text as now,
     session.incarnation,
-    coalesce(namespace.format::text, '') as format,
-    coalesce(namespace.max_ttl::text, '') as max_ttl,
-    coalesce(namespace.max_skew::text, '') as max_skew,
-    coalesce(namespace.max_node_id::text, '') as max_node_id,
-    coalesce(namespace.layout, '') as layout,
-    coalesce(namespace.salt, '') as salt,
-    coalesce(namespace.key_check, '') as key_check,
-    -- Whether what it acknowledges is on a disk.
+    metadata.format,
+    metadata.max_ttl,
+    metadata.max_skew,
+    metadata.max_node_id,
+    metadata.layout,
+    metadata.salt,
+    metadata.key_check,
+    -- Whether the server waits for its disk before it acknowledges a write.
     current_setting('fsync') as fsync
-from session left join randflake_namespace as namespace on namespace.name = $1::text
+from session cross join metadata

@@ -1,5 +1,5 @@
--- $3 a node id, or nothing for all of them. They come as one text, a line for each: a row for each
--- would repeat all the rest a hundred thousand times.
+-- $3 is a node id, or empty for all. The node ids are one text with a line for each: a row for each
+-- would repeat all other columns a hundred thousand times.
 nodes as (
     select
         string_agg(
@@ -18,21 +18,19 @@ select
     $2::text as token,
     case
         when session.in_transaction then 'TRANSACTION'
-        when namespace.id is null then 'NOT_INITIALIZED'
+        when not metadata.exists then 'NOT_INITIALIZED'
         else 'OK'
     end as status,
     session.now::text as now,
-    (namespace.incarnation is distinct from session.incarnation)::text as incarnation_changed,
-    coalesce(namespace.format::text, '') as format,
-    coalesce(namespace.max_ttl::text, '') as max_ttl,
-    coalesce(namespace.max_skew::text, '') as max_skew,
-    coalesce(namespace.max_node_id::text, '') as max_node_id,
-    coalesce(namespace.layout, '') as layout,
-    coalesce(namespace.salt, '') as salt,
-    coalesce(namespace.key_check, '') as key_check,
-    coalesce(namespace.floor::text, '') as floor,
-    coalesce(namespace.renew_above::text, '') as renew_above,
+    (metadata.incarnation is distinct from session.incarnation)::text as incarnation_changed,
+    metadata.format,
+    metadata.max_ttl,
+    metadata.max_skew,
+    metadata.max_node_id,
+    metadata.layout,
+    metadata.salt,
+    metadata.key_check,
+    metadata.floor,
+    metadata.renew_above,
     coalesce(nodes.lines, '') as nodes
-from session
-cross join nodes
-left join randflake_namespace as namespace on namespace.name = $1::text
+from session cross join metadata cross join nodes

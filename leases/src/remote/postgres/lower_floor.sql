@@ -1,4 +1,4 @@
--- $3 the floor when it was decided to change it, $4 the new one, $5 which leases are not renewed.
+-- $3 is the floor when the change was decided, $4 the new floor, $5 the new renew_above.
 lowered as (
     update randflake_namespace as namespace
     set floor = $4::text::bigint, renew_above = $5::text::bigint

@@ -1,4 +1,4 @@
--- Rows are never deleted: an end must not be forgotten.
+-- Rows are never deleted: an end must not be lost.
 released as (
     update randflake_node as node
     set

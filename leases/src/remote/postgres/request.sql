@@ -1,7 +1,7 @@
 -- $1 namespace, $2 token, $3 its salt, $4 the incarnation that is known, $5 the client's time,
 -- $6 ttl, $7 and $8 first second and end of all seconds, $9 node ids, $10 of an acquire
--- how many are wanted, and of a release the first second that was not used; $11 of an acquire
--- what the holder says of itself.
+-- how many are wanted, and of a release the first unused second; $11 of an acquire the note of
+-- the holder.
 state as materialized (
     select
         session.now,
@@ -9,7 +9,7 @@ state as materialized (
         namespace.floor,
         namespace.renew_above,
         abs(session.now - $5::text::numeric) <= namespace.max_skew as clocks_agree,
-        -- A client whose clock is behind begins at once.
+        -- A client whose clock is behind can use it at once.
         greatest(namespace.floor, session.now - namespace.max_skew, $7::text::bigint) as start,
         least(session.now + least($6::text::bigint, namespace.max_ttl), $8::text::bigint)
         as end_exclusive,

@@ -1,8 +1,8 @@
 -- Every statement begins with this. One statement, in a transaction of its own, for one round trip.
 --
 -- `incarnation`: which server this is, and which line of history; another one after a promotion, a
--- recovery to a point in time and a restored dump. `in_transaction`: whoever asks inside a
--- transaction could be told of a grant that is rolled back later. A transaction that has written
+-- recovery to a point in time and a restored dump. `in_transaction`: a grant inside a transaction
+-- could be rolled back after it was answered. A transaction that has written
 -- has a number; one in which only these statements ran has the setting, which ends with it.
 with session as materialized (
     select

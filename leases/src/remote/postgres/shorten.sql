@@ -1,4 +1,5 @@
--- $3 a node id, $4 and $5 its start and end when it was decided to change it, $6 and $7 the new ones.
+-- $3 is a node id, $4 and $5 are its start and end when the change was decided, $6 and $7 the new
+-- ones.
 shortened as (
     update randflake_node as node
     set start = $6::text::bigint, end_exclusive = $7::text::bigint, token = null

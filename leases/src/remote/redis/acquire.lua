@@ -23,7 +23,7 @@ for _, node_id in ipairs(node_ids) do
   end
   local last = known[node_id] and known[node_id].end_exclusive or 0
   if last <= now then
-    -- A client whose clock is behind begins at once.
+    -- A client whose clock is behind can use it at once.
     local start = math.max(last, floor, now - max_skew, first_second)
     put(node_id, start, end_exclusive, token, ARGV[11])
     rows[#rows + 1] = lease('OK', node_id, start, end_exclusive)

@@ -1,5 +1,5 @@
--- At first, and whenever the server turns out to be another one: then it is fenced, but only by a clock
--- that is right. ARGV[3] is the client's.
+-- Runs first, and whenever the server turns out to be another one, which is then fenced, but only by
+-- a right clock. ARGV[3] is the client's.
 local is_wrong = false
 if is_another then
   is_wrong = math.abs(now - tonumber(ARGV[3])) > read('max_skew')
@@ -7,9 +7,10 @@ if is_another then
     fence()
   end
 end
-local made = redis.call('HMGET', KEYS[1], 'format', 'max_ttl', 'max_skew', 'max_node_id', 'layout',
-                        'salt', 'key_check')
-local status = not made[1] and 'NOT_INITIALIZED' or is_wrong and 'CLOCK_SKEW' or 'OK'
-return {{operation, token, status, string.format('%d', now), known_as,
-         made[1] or '', made[2] or '', made[3] or '', made[4] or '', made[5] or '', made[6] or '',
-         made[7] or '', role == 'master' and replicas or role}}
+local status = not noticed and 'NOT_INITIALIZED' or is_wrong and 'CLOCK_SKEW' or 'OK'
+local answer = {operation, token, status, string.format('%d', now), known_as}
+for i = 1, 7 do
+  answer[#answer + 1] = metadata[i]
+end
+answer[#answer + 1] = role == 'master' and replicas or role
+return {answer}

@@ -1,13 +1,11 @@
--- ARGV[3] a node id, or nothing for all of them.
-local meta = redis.call('HMGET', KEYS[1], 'incarnation', 'format', 'max_ttl', 'max_skew',
-                        'max_node_id', 'layout', 'salt', 'key_check', 'floor', 'renew_above')
-local answer = {operation, token, meta[1] and 'OK' or 'NOT_INITIALIZED',
-                string.format('%d', now), tostring(meta[1] ~= incarnation)}
-for i = 2, 10 do
-  answer[#answer + 1] = meta[i] or ''
+-- ARGV[3] is a node id, or empty for all.
+local answer = {operation, token, noticed and 'OK' or 'NOT_INITIALIZED',
+                string.format('%d', now), tostring(noticed ~= incarnation)}
+for i = 1, 9 do
+  answer[#answer + 1] = metadata[i]
 end
 
--- As they are, in a row of their own: all other clients wait for this script.
+-- Node ids as they are, in a row of their own: all other clients wait for this script.
 answer[#answer + 1] = ''
 if ARGV[3] == '' then
   return {answer, redis.call('HGETALL', KEYS[1])}

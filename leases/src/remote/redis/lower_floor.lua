@@ -1,5 +1,4 @@
--- ARGV[3] the floor when it was decided to change it, ARGV[4] the new one, ARGV[5] which leases are
--- not renewed.
+-- ARGV[3] is the floor when the change was decided, ARGV[4] the new floor, ARGV[5] renew_above.
 if is_another then
   fence() -- the operator has compared the clocks
   return {row('CHANGED')}

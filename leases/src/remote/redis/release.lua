@@ -1,4 +1,4 @@
--- Fields are never deleted: an end must not be forgotten.
+-- Fields are never deleted: an end must not be lost.
 local used_until, count = tonumber(ARGV[10]), 0
 for _, node_id in ipairs(node_ids) do
   local held = known[node_id]

@@ -16,8 +16,7 @@ if now < first_second or now >= end_of_seconds then
 end
 
 local max_skew = read('max_skew')
--- Nor is anything granted to a request that has waited longer, as in the socket of a server that was
--- stopped and goes on.
+-- This also refuses a request that has waited too long, as in the socket of a stopped server.
 local clocks_agree = math.abs(now - client_now) <= max_skew
 local end_exclusive = math.min(now + math.min(ttl, read('max_ttl')), end_of_seconds)
 

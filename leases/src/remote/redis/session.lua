@@ -1,6 +1,6 @@
--- Every script begins with this. KEYS[1] is all there is of a namespace, in one hash, so that
--- nothing of it can be lost alone: the fields of `create.lua`, and for each node id that was ever
--- leased a field 'start end_exclusive token note'; '-' for a token that was given back.
+-- Every script begins with this. KEYS[1] is one hash with everything of a namespace, so that no
+-- part of it can be lost alone: the fields of `create.lua`, and for each node id that was ever
+-- leased a field 'start end_exclusive token note'; '-' for a released token.
 local operation, token = ARGV[1], ARGV[2]
 local now = tonumber(redis.call('TIME')[1])
 local replication = redis.call('INFO', 'replication')
@@ -10,15 +10,15 @@ local replication = redis.call('INFO', 'replication')
 local incarnation = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') .. '/' ..
                     string.match(replication, 'master_replid:(%x+)')
 
--- As a client must know it: a replica, and a master that has got its first one, is looked at anew.
+-- What a client must know: it checks a replica again, and a master with its first replica.
 local role = string.match(replication, 'role:(%a+)')
 local replicas = string.match(replication, 'connected_slaves:(%d+)')
 local known_as = incarnation .. ' ' .. role .. (replicas == '0' and '' or ' with replicas')
 
--- So many seconds after another server was promoted a master may still grant: rows.rs says why.
+-- For so many seconds after a promotion, the old master may still grant: rows/settings.rs says why.
 local last_grant = 12
 
--- What is answered: rows of text.
+-- An answer: rows of text.
 local function row(status, detail, node_id, start, end_exclusive)
   return {operation, token, status, string.format('%d', now), tostring(detail or ''),
           tostring(node_id or ''), tostring(start or ''), tostring(end_exclusive or '')}
@@ -28,8 +28,8 @@ local function read(field)
   return tonumber(redis.call('HGET', KEYS[1], field))
 end
 
--- The store may have forgotten leases. Neither number ever falls: the clock may have been set back
--- since the last fence.
+-- The store may have lost leases. Neither number ever falls: the clock may have been set back since
+-- the last fence.
 local function fence()
   local last = now + read('max_skew') + last_grant
   local floor = math.max(read('floor'), last + read('max_ttl'))

@@ -43,14 +43,14 @@ impl Kind {
 
     const fn sql(self) -> &'static str {
         match self {
-            Self::Check => sql!("session", "check"),
+            Self::Check => sql!("session", "metadata", "check"),
             Self::CreateTables => sql!("create_tables"),
             Self::Create => sql!("session", "create_namespace"),
             Self::Acquire => sql!("session", "request", "acquire"),
             Self::Renew => sql!("session", "request", "renew"),
             Self::Release => sql!("session", "request", "release"),
             Self::Fence => sql!("session", "fence"),
-            Self::List => sql!("session", "list"),
+            Self::List => sql!("session", "metadata", "list"),
             Self::Shorten => sql!("session", "shorten"),
             Self::LowerFloor => sql!("session", "lower_floor"),
         }
@@ -58,13 +58,13 @@ impl Kind {
 
     const fn lua(self) -> &'static str {
         match self {
-            Self::Check => lua!("session", "notice", "check"),
+            Self::Check => lua!("session", "notice", "metadata", "check"),
             Self::CreateTables | Self::Create => lua!("session", "notice", "create"),
             Self::Acquire => lua!("session", "notice", "request", "acquire"),
             Self::Renew => lua!("session", "notice", "request", "renew"),
             Self::Release => lua!("session", "notice", "request", "release"),
             Self::Fence => lua!("session", "notice", "fence"),
-            Self::List => lua!("session", "list"),
+            Self::List => lua!("session", "notice", "metadata", "list"),
             Self::Shorten => lua!("session", "shorten"),
             Self::LowerFloor => lua!("session", "notice", "lower_floor"),
         }
