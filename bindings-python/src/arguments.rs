@@ -169,16 +169,21 @@ impl Default for NamespaceName {
     }
 }
 
+// What a number beyond 32 bits is told; what fits, core checks.
+pub(crate) const NODE_COUNT: &str = "1 to 16384 for Randflake";
+pub(crate) const TTL: &str = "1 to 86400 and at least six times max_skew";
+pub(crate) const MAX_SKEW: &str = "0 to a sixth of the ttl";
+
 argument!(
     /// For how many seconds to lease.
     Ttl(u32),
-    |object| whole_number(object, "ttl")
+    |object| whole_number(object, "ttl", TTL)
 );
 
 argument!(
     /// By how many seconds clocks may differ.
     MaxSkew(u32),
-    |object| whole_number(object, "max_skew")
+    |object| whole_number(object, "max_skew", MAX_SKEW)
 );
 
 argument!(

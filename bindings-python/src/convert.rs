@@ -65,12 +65,10 @@ where
     })
 }
 
-/// Takes an option that is a whole number.
-pub(crate) fn whole_number(object: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
+/// Takes an option that is a whole number. `range` names its bounds, which core checks.
+pub(crate) fn whole_number(object: &Bound<'_, PyAny>, name: &str, range: &str) -> PyResult<u32> {
     integer(object, |got| {
-        Error::invalid_argument(format!(
-            "{name} must be a whole number, 0 to 4294967295, got {got}"
-        ))
+        Error::invalid_argument(format!("{name} must be a whole number, {range}, got {got}"))
     })
 }
 

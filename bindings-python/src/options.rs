@@ -7,7 +7,7 @@ use randflake::{Builder, Error, ErrorKind, Format, bindings};
 use randflake_leases::{LeasedBuilder, LeasedFormat};
 
 use crate::{
-    arguments::Store,
+    arguments::{MAX_SKEW, NODE_COUNT, Store, TTL},
     client::StoreOptions,
     clock::Clock,
     convert::{boolean, integer, must, number, text, whole_number},
@@ -64,16 +64,16 @@ pub(crate) fn leased<F: LeasedFormat>(
     }
     for (name, value) in options.into_iter().flatten() {
         builder = match &*name.extract::<String>()? {
-            name @ "node_count" => builder.node_count(whole_number(&value, name)?),
+            name @ "node_count" => builder.node_count(whole_number(&value, name, NODE_COUNT)?),
             "ttl" if value.is_none() => builder,
-            name @ "ttl" => builder.ttl(whole_number(&value, name)?),
+            name @ "ttl" => builder.ttl(whole_number(&value, name, TTL)?),
             name @ "namespace" => builder.namespace(text(&value, name)?),
             "acquire_timeout" => builder.acquire_timeout(acquire_timeout(&value)?),
             "max_wait" => builder.max_wait(max_wait(&value)?),
             // Where the default is no number: at most a third of the ttl.
             "max_drift" if value.is_none() && F::MAX_DRIFT > 0 => builder,
             "max_drift" => builder.max_drift(max_drift(&value)?),
-            name @ "max_skew" => builder.max_skew(whole_number(&value, name)?),
+            name @ "max_skew" => builder.max_skew(whole_number(&value, name, MAX_SKEW)?),
             name => return Err(unexpected(name)),
         };
     }

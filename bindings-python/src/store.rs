@@ -245,7 +245,7 @@ fn missing_mode() -> PyErr {
 argument!(
     /// A node id of a store.
     StoredNode(u32),
-    |object| whole_number(object, "node_id")
+    |object| whole_number(object, "node_id", "0 to 131071")
 );
 
 argument!(

@@ -112,6 +112,17 @@ def test_options_out_of_range(store: Path, option: str, values: list[Any]) -> No
         assert "got" in refused(lambda value=value: leased(store, **{option: value}))
 
 
+@pytest.mark.parametrize(
+    ("option", "bound"), [("node_count", "16384"), ("ttl", "86400"), ("max_skew", "sixth")]
+)
+def test_the_bound_is_named(store: Path, option: str, bound: str) -> None:
+    for value in (-1, 2**32, 2**70, "1"):
+        said = refused(
+            lambda value=value: leased(store, **{option: value}), type_is_wrong=value == "1"
+        )
+        assert bound in said
+
+
 def test_options_at_the_ends_of_their_ranges(store: Path) -> None:
     class Two:
         def __index__(self) -> int:
