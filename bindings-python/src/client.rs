@@ -7,10 +7,11 @@ use std::{
 };
 
 use pyo3::{
+    exceptions::PyTypeError,
     intern,
     prelude::*,
     sync::PyOnceLock,
-    types::{PyCFunction, PyDict, PyTuple},
+    types::{PyBool, PyCFunction, PyDict, PyTuple},
 };
 use randflake::{Error, ErrorKind, Result, bindings::ForkId};
 use randflake_leases::{
@@ -267,10 +268,21 @@ impl remote::Client for Client {
 
 /// Reads rows, or rows and the answer of `WAIT`.
 fn read(answer: &Bound<'_, PyAny>) -> PyResult<Response> {
-    if let Ok((rows, replicas)) = answer.extract() {
+    if let Ok((rows, replicas)) = answer.extract::<(_, Bound<'_, PyAny>)>()
+        && !replicas.is_instance_of::<PyBool>()
+        && let Ok(replicas) = replicas.extract()
+    {
         return Ok(Response::Confirmed { rows, replicas });
     }
-    answer.extract().map(Response::Rows)
+    answer.extract().map(Response::Rows).map_err(|raised| {
+        if !raised.is_instance_of::<PyTypeError>(answer.py()) {
+            return raised;
+        }
+        Unavailable::new_err(
+            "its adapter must return rows of str and None, and from run_and_wait a tuple of rows \
+             and the int that WAIT said",
+        )
+    })
 }
 
 /// Has the adapter close its connection. A forked child forgets its store, so this is not called

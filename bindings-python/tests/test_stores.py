@@ -457,6 +457,10 @@ class PlainRedis:
 
 
 class AskingRedis(PlainRedis):
+    def __init__(self, client: Any, tell: Callable[[int], Any] = int) -> None:
+        super().__init__(client)
+        self.tell = tell
+
     def run_and_wait(
         self, text: str, parameters: list[str], replicas: int, milliseconds: int
     ) -> Any:
@@ -464,7 +468,7 @@ class AskingRedis(PlainRedis):
             pipeline.execute_command(text, *parameters)
             pipeline.execute_command("WAIT", replicas, milliseconds)
             answer, confirmed = pipeline.execute()
-        return self.rows(answer), confirmed
+        return self.rows(answer), self.tell(confirmed)
 
 
 def test_what_the_replica_of_a_redis_has_not_confirmed_does_not_count(tmp_path: Path) -> None:
@@ -480,6 +484,11 @@ def test_what_the_replica_of_a_redis_has_not_confirmed_does_not_count(tmp_path: 
                 replica.send(signal.SIGCONT)
                 assert error.code == "STORE_UNAVAILABLE"
                 assert "0 of its replicas have confirmed" in str(error)
+            for says in (True, "1", 1.0, -1, 2**40, None):
+                lies = AskingRedis(client, lambda _, says=says: says)
+                error = raised(partial(Randflake.leased, lies, SECRET, acquire_timeout=0))
+                assert error.code == "STORE_UNAVAILABLE"
+                assert "the int that WAIT said" in str(error)
             error = raised(lambda: Randflake.leased(PlainRedis(client), SECRET))
             assert error.code == "WEAK_STORE"
             assert "WAIT" in str(error)
@@ -669,9 +678,9 @@ def raiser(error: BaseException) -> Callable[[], Any]:
     ("answer", "shown"),
     [
         (list, "no rows"),
-        (lambda: None, "TypeError"),
-        (lambda: "rows", "TypeError"),
-        (lambda: [[1]], "TypeError"),
+        (lambda: None, "rows of str and None"),
+        (lambda: "rows", "rows of str and None"),
+        (lambda: [[1]], "rows of str and None"),
         (raiser(RuntimeError("hush-hush")), "RuntimeError"),
         (raiser(KeyboardInterrupt("hush-hush")), "KeyboardInterrupt"),
         (raiser(Unavailable("asleep")), "asleep"),
