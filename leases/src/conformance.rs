@@ -34,6 +34,9 @@
 //! names, and do not remove them.
 #![allow(clippy::missing_panics_doc, reason = "the page says it for all of them")]
 
+mod namespaces;
+mod operators;
+
 use std::{collections::BTreeSet, thread};
 
 use randflake::{ErrorKind, Layout, Secret, layout};
@@ -43,6 +46,17 @@ use crate::{
     Released, Renew, Renewed, Result, Token,
     operator::{Counts, List, Listed, NodeState, ReleaseDead, Repair, Shortened, Target},
     window,
+};
+
+pub use self::{
+    namespaces::{
+        a_second_secret_is_refused, invalid_requests_are_refused, namespaces_are_independent,
+        the_saved_limits_apply,
+    },
+    operators::{
+        a_dead_holder_has_stamped_nothing_after_its_shortened_lease,
+        an_operator_sees_every_node_id, only_an_implausible_end_is_repaired,
+    },
 };
 
 /// A store under test.
@@ -526,112 +540,6 @@ pub fn a_client_with_a_wrong_clock_is_refused(subject: &dyn Subject) {
     client.extended(token, &leases);
 }
 
-/// A namespace keeps to its first secret, layout and largest node id, and says so without showing
-/// either secret.
-pub fn a_second_secret_is_refused(subject: &dyn Subject) {
-    let ours = namespace(9);
-    let (token, leases) = Client::of(subject, &ours).granted(1);
-    let secret = Secret::random();
-    let theirs = Namespace::new(ours.name(), &secret)
-        .and_then(|namespace| namespace.max_skew(SKEW)?.max_node_id(9))
-        .expect("within the limits");
-    let mut client = Client::of(subject, &theirs);
-    let refusals = [
-        client.store.acquire(&client.request(1)).map(drop),
-        client.store.renew(&client.renewal(token, &leases)).map(drop),
-        client
-            .store
-            .release(&Release { token, node_ids: node_ids(&leases), used_until: 0 })
-            .map(drop),
-    ];
-    for refusal in refusals {
-        let error = refusal.expect_err("another secret");
-        assert_eq!(error.kind(), ErrorKind::SecretMismatch, "{error}");
-        assert!(error.to_string().contains("namespace="), "names the way out: {error}");
-        assert!(!error.to_string().contains(&secret.to_hex()), "shows a secret");
-    }
-
-    let wider = ours.clone().max_node_id(10).expect("in range");
-    let other_layout = Namespace::for_layout(ours.name(), Layout::twitter())
-        .and_then(|namespace| namespace.max_skew(SKEW)?.max_node_id(9))
-        .expect("within the limits");
-    for (theirs, why) in [(wider, "node ids up to 9"), (other_layout, "layout 1730000000:30:17:17")]
-    {
-        let client = &mut Client::of(subject, &theirs);
-        let request = client.request(1);
-        let error = client.store.acquire(&request).expect_err(why);
-        assert_eq!(error.code(), "INVALID_ARGUMENT", "{error}");
-        assert!(error.to_string().contains(why), "{error}");
-    }
-    Client::of(subject, &ours).extended(token, &leases);
-}
-
-/// The node ids of two namespaces have nothing to do with each other.
-pub fn namespaces_are_independent(subject: &dyn Subject) {
-    let mut one = Client::new(subject, 0);
-    let mut other = Client::new(subject, 0);
-    let (token, leases) = one.granted(1);
-    other.granted(1);
-    let renewal = other.renewal(token, &leases);
-    assert!(matches!(other.renew(&renewal), Renewed::Lost { .. }));
-    assert_eq!(other.give_back(token, &leases, 0), 0);
-    other.fence();
-    one.extended(token, &leases);
-    assert_eq!(one.give_back(token, &leases, 0), 1);
-    one.granted(1);
-
-    // As many as there are, so that every row is looked at.
-    for mut client in [Client::new(subject, 99), Client::new(subject, 99)] {
-        assert_eq!(client.granted(100).1.len(), 100);
-    }
-}
-
-/// No lease is longer than the namespace allows since it was made, whatever a later client has in
-/// mind.
-pub fn the_saved_limits_apply(subject: &dyn Subject) {
-    let short = namespace(9).max_ttl(TTL).expect("six times the skew");
-    Client::of(subject, &short).granted(1);
-    let long = short.max_ttl(600).expect("in range");
-    let mut client = Client::of(subject, &long);
-    let mut request = client.request(1);
-    request.ttl = 600;
-    let Acquired::Granted { leases, .. } = client.acquire(&request) else {
-        panic!("node ids are free");
-    };
-    assert!(leases[0].end_exclusive <= subject.now() + i64::from(TTL), "{leases:?}");
-    let mut renewal = client.renewal(request.token, &leases);
-    renewal.ttl = 600;
-    let Renewed::Extended { leases, .. } = client.renew(&renewal) else {
-        panic!("the lease is the token's");
-    };
-    assert!(leases[0].end_exclusive <= subject.now() + i64::from(TTL), "{leases:?}");
-}
-
-/// Requests that no store can grant are errors that name the bound.
-pub fn invalid_requests_are_refused(subject: &dyn Subject) {
-    let mut client = Client::new(subject, layout::MAX_NODE_ID);
-    let good = client.request(1);
-    for (want, ttl, bound) in [
-        (0, TTL, "16384"),
-        (16_385, TTL, "16384"),
-        (u32::MAX, TTL, "16384"),
-        (1, 0, "6"),
-        (1, TTL - 1, "6"),
-    ] {
-        let request = Acquire { want, ttl, ..good };
-        let error = client.store.acquire(&request).expect_err("nonsense");
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{want} for {ttl} s: {error}");
-        assert!(error.to_string().contains(bound), "{error}");
-    }
-    let (token, leases) = client.granted(1);
-    let mut renewal = client.renewal(token, &leases);
-    renewal.ttl = TTL - 1;
-    let error = client.store.renew(&renewal).expect_err("too short");
-    assert_eq!(error.code(), "INVALID_ARGUMENT");
-    renewal.ttl = u32::MAX;
-    assert!(matches!(client.renew(&renewal), Renewed::Extended { .. }));
-}
-
 /// Every reply carries the token and the operation of its request.
 pub fn replies_are_bound_to_their_requests(subject: &dyn Subject) {
     let mut client = Client::new(subject, layout::MAX_NODE_ID);
@@ -650,132 +558,4 @@ pub fn replies_are_bound_to_their_requests(subject: &dyn Subject) {
     let fence = Fence { token: Token::random() };
     let reply = client.store.fence(&fence).expect("the store can fence");
     assert_eq!((reply.token, reply.operation), (fence.token, Operation::Fence));
-}
-
-/// An operator needs no secret to see each node id that was ever leased, who had it last and how
-/// it is doing; makes and leases nothing; and takes nothing from anybody by looking.
-pub fn an_operator_sees_every_node_id(subject: &dyn Subject) {
-    let namespace = namespace(9);
-    let name = Namespace::for_operator(namespace.name()).expect("a name");
-    let mut operator = Client::of(subject, &name);
-    let token = Token::random();
-    let error = operator.store.list(&List { token, node_id: None }).expect_err("not there");
-    assert_eq!(error.kind(), ErrorKind::StoreNotInitialized, "{error}");
-
-    let mut client = Client::of(subject, &namespace);
-    let (token, leases) = client.granted(3);
-    assert_eq!(client.give_back(token, &leases[..1], leases[0].start + 1), 1);
-    let before = subject.now();
-    let listed = operator.list(None);
-    assert_eq!(client.list(None).nodes, listed.nodes, "a holder sees the same");
-    let known: Vec<_> = listed.nodes.iter().map(|node| (node.lease, node.held)).collect();
-    let cut = NodeLease { end_exclusive: leases[0].start + 1, ..leases[0] };
-    assert_eq!(known, [(cut, false), (leases[1], true), (leases[2], true)]);
-    assert!(listed.nodes.iter().all(|node| node.note.as_str() == NOTE), "{listed:?}");
-    assert_eq!((listed.limits, listed.layout.as_str()), (namespace.limits(), &*namespace.layout()));
-    assert_eq!((listed.format, listed.floor, listed.incarnation_changed), (1, 0, false));
-    assert!((before - 1..=subject.now() + 1).contains(&listed.now), "{listed:?}");
-    // As of this moment: on a busy machine the others may be over by now.
-    let listed = Listed { now: leases[1].start + i64::from(SKEW), ..listed };
-    assert_eq!(listed.state(&listed.nodes[0]), NodeState::Free);
-    assert_eq!(listed.state(&listed.nodes[1]), NodeState::Held);
-    assert!((1..=i64::from(TTL)).contains(&listed.seconds_left(&listed.nodes[1])), "{listed:?}");
-    let counts = Counts { all: 10, held: 2, waiting: 0, free: 8, implausible: 0 };
-    assert_eq!(listed.counts(), counts, "{listed:?}");
-    client.extended(token, &leases[1..]);
-
-    let one = operator.list(Some(leases[1].node_id));
-    assert_eq!(one.nodes.len(), 1, "{one:?}");
-    assert_eq!(one.nodes[0].lease.node_id, leases[1].node_id);
-    let never = (0..10).find(|node_id| !node_ids(&leases).contains(node_id)).expect("seven");
-    assert_eq!(operator.list(Some(never)).nodes, []);
-
-    let request = operator.request(1);
-    let refused = operator.store.acquire(&request).expect_err("has no secret");
-    assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
-    let floor = operator.fence().floor;
-    assert_eq!(operator.list(None).floor, floor);
-
-    subject.pass(TTL + 1);
-    let listed = operator.list(None);
-    assert_eq!(listed.state(&listed.nodes[1]), NodeState::Expired);
-    assert_eq!(listed.seconds_left(&listed.nodes[1]), 0);
-    assert_eq!(listed.counts(), Counts { all: 10, held: 0, waiting: 0, free: 10, implausible: 0 });
-}
-
-/// Of a holder that is dead, the end is cut to the first second that it cannot have stamped, and
-/// never raised; then others may have the node id, from there on. What came late from the dead one
-/// does nothing.
-pub fn a_dead_holder_has_stamped_nothing_after_its_shortened_lease(subject: &dyn Subject) {
-    const LONG: u32 = 2 * TTL;
-    // The clock of the holder was ahead by the skew, and its stamps by a third of its window.
-    const LATEST: u32 = SKEW + (LONG + SKEW) / 3;
-    let namespace = namespace(0).max_ttl(LONG).expect("six times the skew");
-    let mut client = Client::of(subject, &namespace);
-    let never = NodeLease { node_id: 0, start: 0, end_exclusive: 0 };
-    let error = client.release_dead(never, 0).expect_err("nothing is known of it");
-    assert!(error.to_string().contains("never leased"), "{error}");
-
-    let mut request = client.request(1);
-    request.ttl = LONG;
-    let Acquired::Granted { leases, .. } = client.acquire(&request) else {
-        panic!("everything is free");
-    };
-    let name = Namespace::for_operator(namespace.name()).expect("a name");
-    let mut operator = Client::of(subject, &name);
-    for off in [3600, -3600] {
-        let error = operator.release_dead(leases[0], off).expect_err("one of the clocks is wrong");
-        assert_eq!(error.kind(), ErrorKind::ClockSkew, "{error}");
-    }
-    let cut = operator.release_dead(leases[0], 0).expect("it is held");
-    assert_eq!(cut.from, leases[0].end_exclusive);
-    assert_eq!(cut.to, cut.from.min(cut.now + i64::from(LATEST) + 1), "{cut:?}");
-    let listed = operator.list(Some(0));
-    let lease = NodeLease { end_exclusive: cut.to, ..leases[0] };
-    assert_eq!((listed.nodes[0].lease, listed.nodes[0].held), (lease, false));
-    let late = client.renewal(request.token, &leases);
-    assert!(matches!(client.renew(&late), Renewed::Lost { .. }), "its token is gone");
-    assert_eq!(client.give_back(request.token, &leases, 0), 0, "its token is gone");
-    let error = operator.release_dead(leases[0], 0).expect_err("twice");
-    assert!(error.to_string().contains("no holder"), "{error}");
-
-    let next = loop {
-        let request = client.request(1);
-        match client.acquire(&request) {
-            Acquired::Busy { now, .. } => assert!(now < cut.to, "{cut:?}, and busy at {now}"),
-            Acquired::Granted { leases, .. } => break leases,
-            other => panic!("there is no reason for {other:?}"),
-        }
-        subject.pass(1);
-    };
-    assert!(next[0].start >= cut.to, "{cut:?}, then {next:?}");
-    let error = operator.release_dead(leases[0], 0).expect_err("that one lives");
-    assert!(error.to_string().contains("another lease"), "{error}");
-    // What ends sooner is only given back.
-    let short = operator.release_dead(next[0], 0).expect("it is held");
-    assert_eq!((short.from, short.to), (next[0].end_exclusive, next[0].end_exclusive));
-}
-
-/// An end and a floor that a right clock can have set are left as they are.
-pub fn only_an_implausible_end_is_repaired(subject: &dyn Subject) {
-    let mut client = Client::new(subject, 9);
-    let (token, leases) = client.granted(1);
-    let node_id = leases[0].node_id;
-    let fenced = client.fence();
-    for bound in [None, Some(0), Some(fenced.now), Some(fenced.floor), Some(i64::MAX)] {
-        for target in [Target::Node(node_id), Target::Floor] {
-            let error = client.repair(target, bound).expect_err("nothing is wrong");
-            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
-            assert!(error.to_string().contains("needs no repair"), "{error}");
-        }
-    }
-    let never = Target::Node((node_id + 1) % 10);
-    let error = client.repair(never, None).expect_err("nothing is known of it");
-    assert!(error.to_string().contains("never leased"), "{error}");
-    let listed = client.list(None);
-    assert_eq!(
-        (listed.floor, listed.nodes[0].lease, listed.nodes[0].held),
-        (fenced.floor, leases[0], true)
-    );
-    assert_eq!(client.give_back(token, &leases, 0), 1, "it is still the token's");
 }
