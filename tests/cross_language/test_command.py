@@ -216,7 +216,7 @@ def test_a_terminal_is_asked(tmp_path: Path) -> None:
         ("yes\n", 0, "nothing is granted until "),
     ]:
         seen = on_a_terminal("lease fence --store ids.db", tmp_path, typed)
-        assert (seen[0], says in seen[1], "go on? [y/N]" in seen[1]) == (code, True, True), seen
+        assert (seen[0], says in seen[1], "continue? [y/N]" in seen[1]) == (code, True, True), seen
 
 
 @pytest.fixture(scope="module", params=servers.STARTERS)
