@@ -42,10 +42,10 @@ NOT_CODE = {"text", "json", "toml", "yaml", "sql", "diff"}
 
 # Lines of `sh` blocks that are not run again, and what runs them or stands for them.
 RUN_ELSEWHERE = {
-    r"git clone \S+( \S+)?": "the copy of the repository is the clone",
+    r"git clone \S+( \S+)?( && cd randflake)?": "the copy of the repository is the clone",
     r"cd randflake": "the copy of the repository is the clone",
     r"make test": "these tests are part of it",
-    r"make test-[a-z]+( ONLY=\S+)?": "a part of `make test-all`",
+    r"make test-[a-z-]+( ONLY=\S+)?": "a part of `make test-all`",
     r"make (check|lint)": "checked before the tests by .ci/run",
     r"pre-commit install": "changes the clone",
     r"make bench": "takes minutes, and judges a machine, not the code",
