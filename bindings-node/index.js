@@ -493,9 +493,6 @@ class Cloak {
   }
 
   constructor(secret, label) {
-    if (typeof label === 'string' && !label.isWellFormed()) {
-      throw invalidArgument('the label must be whole text; it has half a surrogate pair')
-    }
     this.#cloak = native.createCloak(secret, label)
     warnIfWeak(secret)
   }

@@ -62,8 +62,9 @@ impl<'call> Options<'call> {
         self.read(name, "a boolean", Value::as_boolean)
     }
 
-    pub(crate) fn whole(self, name: &CStr, unit: &str) -> Result<Option<u32>> {
-        self.read(name, &format!("a whole number of {unit}, at least 0"), as_u32)
+    /// Takes a whole number of 32 bits; core checks its bounds, of which `least` is one.
+    pub(crate) fn whole(self, name: &CStr, unit: &str, least: u32) -> Result<Option<u32>> {
+        self.read(name, &format!("a whole number of {unit}, at least {least}"), as_u32)
     }
 
     pub(crate) fn unix_second(self, name: &CStr) -> Result<Option<i64>> {
@@ -78,7 +79,7 @@ impl<'call> Options<'call> {
 
     /// Takes the name of a namespace.
     pub(crate) fn namespace(self) -> Result<String> {
-        let name = self.read(c"namespace", "a string", text)?;
+        let name = self.read(c"namespace", "a string of Unicode text", Value::as_unicode)?;
         Ok(name.unwrap_or_else(|| "default".into()))
     }
 

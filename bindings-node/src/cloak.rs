@@ -13,10 +13,10 @@ use crate::{
 pub fn create_cloak(secret: Value<'_>, label: Value<'_>) -> Outcome<Returned> {
     outcome(|| {
         let secret = arguments::secret(secret)?;
-        let cloak = label
-            .read_text(|label| Cloak::new(&secret, label))
-            .ok_or_else(|| arguments::invalid("the label", "a string", label))?;
-        label.js().own(cloak)
+        let text = label.as_unicode();
+        let text =
+            text.ok_or_else(|| arguments::invalid("the label", "a string of Unicode text", label))?;
+        label.js().own(Cloak::new(&secret, &text))
     })
 }
 

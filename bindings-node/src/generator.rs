@@ -154,7 +154,7 @@ fn build<'call, F: Format<Id: Number>>(
         builder,
         lease: options.lease()?,
         max_wait: options.milliseconds(c"maxWaitMs")?,
-        max_drift: options.whole(c"maxDriftSeconds", "seconds")?,
+        max_drift: options.whole(c"maxDriftSeconds", "seconds", 0)?,
         restart_safe: options.boolean(c"restartSafe")?,
     );
     match options.get(c"clock")? {

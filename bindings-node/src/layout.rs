@@ -72,7 +72,7 @@ fn layout(value: Value<'_>) -> Result<Layout> {
     let options = Options::required(value, "a layout", &NAMES, ErrorKind::InvalidArgument)?;
     let mut custom = set!(
         Layout::custom(options.get(c"fields")?.map(fields).transpose()?.unwrap_or_default()),
-        tick_ms: options.whole(c"tickMs", "milliseconds")?,
+        tick_ms: options.whole(c"tickMs", "milliseconds", 1)?,
         epoch_ms: options.read(c"epochMs", "whole unix milliseconds", arguments::integer)?,
         sequence: options.get(c"sequence")?.map(sequence).transpose()?,
         unsigned: options.boolean(c"unsigned")?,

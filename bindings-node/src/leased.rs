@@ -181,13 +181,13 @@ where
     let pending = leases.begin()?;
     let builder = set!(
         builder(store.location()).clock(EnvironmentClock::new(&leases)),
-        node_count: options.whole(c"nodeCount", "node ids")?,
-        ttl: options.whole(c"ttlSeconds", "seconds")?,
-        max_skew: options.whole(c"maxSkewSeconds", "seconds")?,
+        node_count: options.whole(c"nodeCount", "node ids", 1)?,
+        ttl: options.whole(c"ttlSeconds", "seconds", 1)?,
+        max_skew: options.whole(c"maxSkewSeconds", "seconds", 0)?,
         namespace: options.get(c"namespace")?.map(|_| options.namespace()).transpose()?,
         acquire_timeout: options.milliseconds(c"acquireTimeoutMs")?,
         max_wait: options.milliseconds(c"maxWaitMs")?,
-        max_drift: options.whole(c"maxDriftSeconds", "seconds")?,
+        max_drift: options.whole(c"maxDriftSeconds", "seconds", 0)?,
         create: create.filter(|_| !leases_here),
     );
     let work = move || {

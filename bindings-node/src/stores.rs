@@ -70,7 +70,7 @@ impl Store {
                 "allowWeakStore is for servers; a SQLite file keeps what it has granted",
             ));
         }
-        arguments::text(value).map(Self::Path).ok_or_else(|| not_a_store(value))
+        value.as_unicode().map(Self::Path).ok_or_else(|| not_a_store(value))
     }
 
     pub(crate) fn is_server(&self) -> bool {
@@ -282,8 +282,8 @@ pub fn init_store(
         let mode: InitMode = mode.read_text(str::parse).unwrap_or_else(|| "".parse())?;
         let options = Options::new(options, &INIT_OPTIONS)?;
         let namespace = named(options.namespace()?)?;
-        let max_ttl = options.whole(c"maxTtlSeconds", "seconds")?;
-        let max_skew = options.whole(c"maxSkewSeconds", "seconds")?;
+        let max_ttl = options.whole(c"maxTtlSeconds", "seconds", 1)?;
+        let max_skew = options.whole(c"maxSkewSeconds", "seconds", 0)?;
         let limits = namespace.limits();
         let namespace = namespace.max_ttl_and_skew(
             max_ttl.unwrap_or(limits.max_ttl),

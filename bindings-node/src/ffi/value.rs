@@ -285,6 +285,25 @@ impl<'call> Value<'call> {
         Some(read(&String::from_utf8_lossy(&long[..written])))
     }
 
+    /// Returns the text of a string; `None` if this is none, or if it has a lone surrogate, which is
+    /// no Unicode text.
+    pub(crate) fn as_unicode(self) -> Option<String> {
+        let text = self.read_text(str::to_owned)?;
+        if !text.contains(char::REPLACEMENT_CHARACTER) {
+            return Some(text);
+        }
+        let copy = |start, room| {
+            // SAFETY: as `read` says, and `start` is null or has so much room.
+            self.read(0, |env, raw, read| unsafe {
+                sys::napi_get_value_string_utf16(env, raw, start, room, read)
+            })
+        };
+        let length = copy(ptr::null_mut(), 0)?;
+        let mut units = vec![0; length + 1]; // a zero comes last
+        let written = copy(units.as_mut_ptr(), units.len())?;
+        String::from_utf16(&units[..written]).ok()
+    }
+
     /// Copies as much text as there is room for besides the zero at its end.
     fn copy_text(self, buffer: &mut [u8]) -> Option<usize> {
         let (start, room) = (buffer.as_mut_ptr().cast(), buffer.len());
