@@ -4,6 +4,8 @@
 //! Functions of `#[napi]` are exported as they are. `load` returns those that are called for every
 //! id, which are quicker (see `ffi`).
 #![allow(unreachable_pub, reason = "#[napi] takes pub functions only")]
+// It exports nothing to a test binary, which has no JavaScript engine.
+#![cfg_attr(test, allow(dead_code))]
 
 mod arguments;
 mod boundary;
