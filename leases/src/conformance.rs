@@ -264,7 +264,7 @@ pub fn intervals_are_disjoint_under_contention(subject: &dyn Subject) {
         }
         stamped
     };
-    // What somebody may have stamped, node id by node id.
+    // What the clients may have stamped, node id by node id.
     let mut stamped: Vec<NodeLease> = thread::scope(|scope| {
         let clients = [(); CLIENTS].map(|()| scope.spawn(client));
         let stamped = clients.map(|client| client.join().expect("the client conforms"));
@@ -304,7 +304,7 @@ fn a_life(client: &mut Client<'_>) -> Vec<NodeLease> {
     if gives_back {
         let used_until = leases[0].start + i64::from(chance / 4 % 3);
         client.give_back(token, &leases, used_until);
-        client.give_back(token, &leases, 0); // late and twice: nobody may mind
+        client.give_back(token, &leases, 0); // late and twice: it must change nothing
         for lease in &mut leases {
             lease.end_exclusive = used_until.clamp(lease.start, lease.end_exclusive);
         }
@@ -336,7 +336,7 @@ pub fn a_repeated_request_has_the_same_answer(subject: &dyn Subject) {
         );
     }
 
-    // Of as few node ids as there are: whoever comes second must not get the first one's.
+    // With as few node ids as there are, the second client must not get the first one's.
     let mut client = Client::new(subject, 0);
     let first = client.request(1);
     assert!(matches!(client.acquire(&first), Acquired::Granted { .. }));
@@ -365,7 +365,7 @@ pub fn renewal_raises_the_end_for_the_token_alone(subject: &dyn Subject) {
     assert!(matches!(client.renew(&stranger), Renewed::Lost { .. }));
 }
 
-/// After its end a lease is renewed as long as nobody else took the node id, and never again after
+/// After its end a lease is renewed until another holder takes the node id, and never again after
 /// that.
 pub fn a_late_renewal_counts_until_another_took_the_node(subject: &dyn Subject) {
     let mut client = Client::new(subject, 0);
@@ -400,8 +400,8 @@ pub fn a_renewal_reports_lost_nodes(subject: &dyn Subject) {
 }
 
 /// A release frees the node id at once, from the first second that was not stamped, which lies
-/// within the lease whatever the request says; it does nothing to a lease that has gone to
-/// somebody else.
+/// within the lease whatever the request says; it does nothing to a lease that another holder has
+/// by now.
 pub fn a_release_keeps_every_stamped_second(subject: &dyn Subject) {
     let mut client = Client::new(subject, 0);
     let (mut token, mut leases) = client.granted(1);

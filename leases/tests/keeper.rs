@@ -34,7 +34,7 @@ fn millis(millis: i64) -> Duration {
     Duration::from_millis(millis.max(0).unsigned_abs())
 }
 
-/// A keeper whose every step is expected and answered by hand.
+/// A keeper of which a test expects and answers every step.
 struct Script {
     keeper: Keeper,
     /// Since [`START`], on both clocks.
@@ -78,7 +78,7 @@ impl Script {
         self.keeper.answer(answer, self.now()).expect("the answer to this step");
     }
 
-    /// Sleeps as told until something is to be done; returns it and how long that took.
+    /// Sleeps as the keeper says until it has a step; returns the step and how long that took.
     fn wakes(&mut self) -> (Step, Duration) {
         let began = self.millis;
         loop {
@@ -120,7 +120,7 @@ impl Script {
         request.token
     }
 
-    fn is_told(&mut self, outcome: Acquired) {
+    fn is_answered(&mut self, outcome: Acquired) {
         let request = self.asks();
         self.answer(Answer::Acquired(Ok(request.reply(outcome))));
     }
@@ -324,12 +324,15 @@ fn a_failure_has_a_time_and_passes_with_a_success() {
         script.answer(Answer::Renewed(Err(unavailable())));
         assert_eq!(script.fails_with(), Some("STORE_UNAVAILABLE"));
         assert_eq!(script.keeper.last_error_at(), Some(script.second()));
-        let told = script.keeper.next_attempt_in(script.now());
+        let announced = script.keeper.next_attempt_in(script.now());
         let began = script.millis;
         let (step, _) = script.wakes();
         assert!(matches!(step, Step::Renew(_)), "{step:?}");
         let waited = millis(script.millis - began);
-        assert!(waited.abs_diff(told) < Duration::from_millis(20), "{told:?}, {waited:?}");
+        assert!(
+            waited.abs_diff(announced) < Duration::from_millis(20),
+            "{announced:?}, {waited:?}"
+        );
     }
     script.is_extended(&[lease(7, 0, 600)]);
     assert_eq!((script.fails_with(), script.keeper.last_error_at()), (None, None));
@@ -412,7 +415,7 @@ fn missing_nodes_come_under_a_further_token() {
     let request = script.asks();
     assert_eq!(request.want, 2);
     assert_ne!(request.token, first);
-    script.is_told(Acquired::Busy { now: START, free_at: None });
+    script.is_answered(Acquired::Busy { now: START, free_at: None });
     assert_eq!(script.opens(), [7], "begins with what there is");
 
     // The next round asks again, and the Term's window is what all rows share.
@@ -432,7 +435,7 @@ fn missing_nodes_come_under_a_further_token() {
     let request = script.asks();
     assert_eq!(request.want, 1);
     assert!(request.token != first && request.token != second);
-    script.is_told(Acquired::Busy { now: START, free_at: None });
+    script.is_answered(Acquired::Busy { now: START, free_at: None });
     let used_until = START + 181;
     assert_eq!(script.releases(), Release { token: second, node_ids: vec![5], used_until });
 }
@@ -459,7 +462,7 @@ fn near_the_end_another_lease_is_tried_in_turns() {
 }
 
 #[test]
-fn a_step_of_the_clock_leases_anew() {
+fn a_step_of_the_clock_takes_a_new_lease() {
     for (stepped, is_noticed) in [(5, false), (-5, false), (6, true), (-6, true), (200, true)] {
         let (mut script, old) = Script::holding(1, &[lease(7, 0, 300)]);
         script.pass(20);
@@ -475,7 +478,7 @@ fn a_step_of_the_clock_leases_anew() {
         // As long as there is none, no renewal either.
         for _ in 0..3 {
             let store_now = START + 20;
-            script.is_told(Acquired::ClockSkew { store_now, max_skew: 5 });
+            script.is_answered(Acquired::ClockSkew { store_now, max_skew: 5 });
         }
         let start = 20 + stepped;
         script.is_granted(&[lease(9, start, start + 300)]);
@@ -494,7 +497,7 @@ fn skew_and_quarantine_do_not_end_what_is_held() {
     assert_eq!(script.fails_with(), Some("CLOCK_SKEW"));
     let request = script.renews();
     script.answer(Answer::Renewed(Ok(request.reply(Renewed::Lost { now: START + 100 }))));
-    script.is_told(Acquired::Quarantined { now: START + 100, until: START + 405 });
+    script.is_answered(Acquired::Quarantined { now: START + 100, until: START + 405 });
     assert_eq!(script.fails_with(), Some("STORE_QUARANTINED"));
     assert_eq!((script.keeper.state(), script.keeper.node_ids()), (State::Retrying, vec![7]));
     assert!(matches!(script.wakes().0, Step::Acquire(_)));
@@ -522,7 +525,7 @@ fn stop_closes_first_and_releases_what_was_not_used() {
     script.answer(Answer::Released(Err(unavailable())));
     assert_eq!(script.step(), Step::Stopped);
 
-    // Nobody knows what a generator stamped that was closed by somebody else.
+    // The keeper cannot know what a generator stamped that another caller has closed.
     let (mut script, _) = Script::holding(1, &[lease(7, 0, 300)]);
     script.keeper.stop();
     assert_eq!(script.step(), Step::Close);
@@ -647,7 +650,7 @@ fn manually_assigned_node_ids_are_released() {
     let start = script.second() - START;
     let fifth = script.is_granted(&[lease(4, start, start + 300), lease(9, start, start + 300)]);
     assert_eq!(script.replaces(START + start + 1).0, [9]);
-    script.is_told(Acquired::Busy { now: script.second(), free_at: None });
+    script.is_answered(Acquired::Busy { now: script.second(), free_at: None });
     let released: Vec<_> =
         std::iter::from_fn(|| matches!(script.step(), Step::Release(_)).then(|| script.releases()))
             .collect();
@@ -895,7 +898,7 @@ impl World {
         assert_eq!(by, process.life, "two lives stamped one second: {parts:?}");
     }
 
-    /// Something happens to somebody.
+    /// Lets a random fault happen to a random process.
     fn strike(&mut self) {
         let index = usize::try_from(self.below(3)).expect("small") % self.processes.len();
         let (millis, long) = (self.millis, self.below(50_000));

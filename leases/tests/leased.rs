@@ -239,7 +239,7 @@ fn an_outage_of_the_store_ends_in_an_error_and_passes() {
     });
 }
 
-/// A store that panics once it is told to.
+/// A store that panics once its flag is set.
 struct Brittle(Shared, Arc<AtomicBool>);
 
 impl LeaseStore for Brittle {
@@ -268,12 +268,12 @@ impl LeaseStore for Brittle {
 }
 
 #[test]
-fn a_thread_that_panics_is_told_of() {
+fn a_thread_that_panics_is_reported() {
     let (shared, breaks) = (Shared::of(1), Arc::new(AtomicBool::new(false)));
-    let (location, told) = (shared.location(), Arc::clone(&breaks));
+    let (location, flag) = (shared.location(), Arc::clone(&breaks));
     let brittle = Location::new(move |namespace| {
         location.open(&namespace)?;
-        Ok(Box::new(Brittle(shared.clone(), Arc::clone(&told))))
+        Ok(Box::new(Brittle(shared.clone(), Arc::clone(&flag))))
     });
     let flake = short(brittle, &Secret::random()).max_wait(Duration::ZERO).open().expect("free");
     breaks.store(true, Ordering::Relaxed);
@@ -371,24 +371,23 @@ fn a_lost_lease_is_replaced() {
 #[test]
 fn manually_assigned_node_ids_of_this_process_are_not_leased() {
     let (shared, secret) = (Shared::of(4), Secret::random());
-    let by_hand =
-        |node_id| Randflake::builder(&secret).node_id(node_id).restart_safe(false).build();
+    let manual = |node_id| Randflake::builder(&secret).node_id(node_id).restart_safe(false).build();
     // Closed or not, its seconds were this process's.
-    let open = by_hand(0).expect("free");
-    by_hand(2).expect("free");
+    let open = manual(0).expect("free");
+    manual(2).expect("free");
     let flakes = [0; 2].map(|_| short(shared.location(), &secret).open().expect("two are free"));
     let mut node_ids = flakes.each_ref().map(|flake| flake.node_ids()[0]);
     node_ids.sort_unstable();
     assert_eq!(node_ids, [1, 3]);
     for node_id in node_ids {
-        assert_eq!(kind(by_hand(node_id)), Err(ErrorKind::NodeInUse));
+        assert_eq!(kind(manual(node_id)), Err(ErrorKind::NodeInUse));
     }
     open.generate().expect("goes on");
     for flake in &flakes {
         flake.generate().expect("goes on");
     }
 
-    // All of them by hand: the store has something, but not for this process.
+    // This process has assigned all of them manually: the store has one, but not for this process.
     let (shared, secret) = (Shared::of(1), Secret::random());
     Randflake::builder(&secret).node_id(0).build().expect("free");
     let flake = short(shared.location(), &secret).acquire_timeout(Duration::from_millis(300));
@@ -399,7 +398,7 @@ fn manually_assigned_node_ids_of_this_process_are_not_leased() {
 }
 
 #[test]
-fn what_is_wrong_is_told_at_once() {
+fn invalid_options_are_refused_at_once() {
     let scratch = Scratch::new();
     let secret = Secret::random();
     let began = Instant::now();
@@ -600,7 +599,7 @@ fn the_successor_of_a_snowflake_begins_after_it() {
 }
 
 #[test]
-fn a_snowflake_borrows_only_when_it_is_told_to() {
+fn a_snowflake_borrows_only_with_max_drift() {
     let twitter = |max_drift: Option<u32>| {
         let builder = short_snowflake(Shared::of(1).location(), Layout::twitter()).ttl(60);
         let builder = builder.max_wait(Duration::ZERO);
@@ -673,7 +672,7 @@ fn a_layout_that_ends_takes_its_lease_along() {
 }
 
 #[test]
-fn what_a_layout_has_no_room_for_is_told_at_once() {
+fn what_a_layout_has_no_room_for_is_refused_at_once() {
     let nowhere = || Location::new(|_| panic!("the store is not asked"));
     let refused = |builder: LeasedBuilder<Plain>| {
         let error = builder.open().expect_err("refused");

@@ -80,9 +80,9 @@ mod linux {
         ("one_that_sleeps_past_its_end_stops", one_that_sleeps_past_its_end_stops),
         ("one_that_sleeps_past_its_end_moves", one_that_sleeps_past_its_end_moves),
         ("steps_of_the_clock_repeat_nothing", steps_of_the_clock_repeat_nothing),
-        ("a_clock_that_is_off_is_told", a_clock_that_is_off_is_told),
-        ("forks_lease_anew", forks_lease_anew),
-        ("forked_snowflakes_lease_anew", forked_snowflakes_lease_anew),
+        ("a_clock_that_is_off_is_reported", a_clock_that_is_off_is_reported),
+        ("forks_lease_again", forks_lease_again),
+        ("forked_snowflakes_lease_again", forked_snowflakes_lease_again),
         ("a_child_leaves_its_parents_lease_alone", a_child_leaves_its_parents_lease_alone),
         ("a_storm_of_restarts_shares_few_node_ids", a_storm_of_restarts_shares_few_node_ids),
         ("snowflakes_of_many_processes_share_few_node_ids", snowflakes_share_few_node_ids),
@@ -128,7 +128,7 @@ mod linux {
             .expect("valid")
     }
 
-    /// Does what a role does with the generator that it is told to.
+    /// Does what a role does with the generator that the environment names.
     macro_rules! with_generator {
         ($role:ident) => {
             if env::var_os("SNOWFLAKE").is_some() {
@@ -212,10 +212,10 @@ mod linux {
             Err(error) => return say(&format!("{} 0 0 0 none {error}", error.code())),
         };
         let enough = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&enough);
+        let ends = Arc::clone(&enough);
         thread::spawn(move || {
             let _ended = std::io::stdin().read(&mut [0]);
-            told.store(true, Ordering::Relaxed);
+            ends.store(true, Ordering::Relaxed);
         });
         let (mut log, mut said, mut rounds) = (log(0), String::new(), number::<u32>("ROUNDS"));
         while !enough.load(Ordering::Relaxed) && rounds > 0 {
@@ -279,7 +279,7 @@ mod linux {
     struct Holder {
         process: Child,
         said: Receiver<Said>,
-        /// Closed, it is told to end.
+        /// Closing it ends the process.
         input: Option<ChildStdin>,
     }
 
@@ -638,7 +638,7 @@ mod linux {
         assert!(verdict.leases >= 5, "{verdict:?}");
     }
 
-    fn a_clock_that_is_off_is_told() {
+    fn a_clock_that_is_off_is_reported() {
         for behind in [-3600, 3600] {
             let trial = Trial::new(8);
             let start = |behind: i64, timeout: &str| {
@@ -649,8 +649,8 @@ mod linux {
             let right = start(0, "20");
             right.until("an id", Said::holds);
             let mut off = start(behind, "1");
-            let told = off.until("a refusal", |said| said.outcome == "CLOCK_SKEW");
-            assert!(told.error.contains("and the store's"), "{told:?}");
+            let refusal = off.until("a refusal", |said| said.outcome == "CLOCK_SKEW");
+            assert!(refusal.error.contains("and the store's"), "{refusal:?}");
             off.finish();
             right.end();
             assert_eq!(trial.verdict().lives, 1);
@@ -659,11 +659,11 @@ mod linux {
 
     // Forked.
 
-    fn forks_lease_anew() {
+    fn forks_lease_again() {
         forks_lease(&Trial::new(131_072));
     }
 
-    fn forked_snowflakes_lease_anew() {
+    fn forked_snowflakes_lease_again() {
         forks_lease(&Trial::of_snowflakes(1 << 16));
     }
 
@@ -865,7 +865,7 @@ mod linux {
 
         fn make(&self, access: &str) {
             let options = format!("remount,{access}");
-            // Refused while somebody has a file open for writing, as holders have for an instant.
+            // Refused while a process has a file open for writing, as holders have for an instant.
             let deadline = Instant::now() + PATIENCE;
             while !Self::mount_with(&["-o", &options], &self.0) {
                 assert!(Instant::now() < deadline, "no {options}");
@@ -900,8 +900,8 @@ mod linux {
         let mut refused = Trial::run(trial.command("hold").env("ACQUIRE_TIMEOUT", "0"));
         // A disk may get room again; what may not be written is refused at once.
         let codes = ["STORE_UNAVAILABLE", "INVALID_ARGUMENT"];
-        let told = refused.until("a refusal", |said| codes.contains(&said.outcome.as_str()));
-        assert!(told.error.contains(reason), "{told:?}");
+        let refusal = refused.until("a refusal", |said| codes.contains(&said.outcome.as_str()));
+        assert!(refusal.error.contains(reason), "{refusal:?}");
         refused.finish();
         mend(&disk);
         holder.until("ids again, by itself", Said::holds);

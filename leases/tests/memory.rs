@@ -100,7 +100,7 @@ fn a_store_whose_clock_steps_back_grants_no_second_twice() {
 }
 
 #[test]
-fn a_fence_on_a_clock_that_steps_back_lets_nobody_in_earlier() {
+fn a_fence_on_a_clock_that_steps_back_ends_no_earlier() {
     let mut memory = memory(common::START);
     let mut fence = || {
         let token = Token::random();

@@ -42,7 +42,7 @@ const FORK: World = World { fork: true, ..FULL };
 const RESTORE: World = World { loss: Loss::Restore, ..FULL };
 const FAILOVER: World = failover(FULL, 1, 1, 2);
 
-/// Whoever is left of a master is not believed.
+/// What is left of a master is not believed.
 const ALONE: World = split(REDUCED, Confirmed::ByThePromoted, 1, 1, 2);
 /// It is, for a while.
 const BESIDE: World = split(REDUCED, Confirmed::ByAnother { lag: 1 }, 1, 1, 3);

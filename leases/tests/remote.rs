@@ -49,7 +49,7 @@ enum Subject<'a> {
 /// Makes the namespace, and the connection, before the time of the first request is read.
 fn store<C: Client + 'static>(client: C, protocol: Protocol) -> Box<dyn LeaseStore> {
     let mut store = RemoteStore::new(client, protocol);
-    // Whose namespace it is, the first operation tells.
+    // The first operation finds out whose namespace it is.
     let _theirs = store.init(InitMode::New);
     Box::new(Patient(store))
 }
@@ -212,7 +212,7 @@ fn on_each(test: impl Fn(&Subject<'_>) + Sync) {
 /// Sixteen clients and twenty node ids, with leases so short that some are over before they are
 /// given back.
 #[test]
-fn nobody_meets_anybody_under_contention() {
+fn no_two_clients_share_a_node_id_under_contention() {
     on_each(|subject| {
         let namespace = Namespace::new("crowd", &secret())
             .and_then(|namespace| namespace.max_skew(0)?.max_ttl(1)?.max_node_id(19))
@@ -397,7 +397,7 @@ fn an_operation_is_one_round_trip() {
 }
 
 /// By nothing but a URL: two generators and a plain holder have all node ids of the layout among
-/// them, each one once, and whoever has a secret or another layout has none.
+/// them, each one once, and a holder with a secret or another layout gets none.
 #[test]
 fn a_layout_is_leased_for_in_every_store() {
     on_each(|subject| {
@@ -464,8 +464,8 @@ fn a_layout_is_leased_for_in_every_store() {
     });
 }
 
-/// Runs a statement past the store, as somebody with a shell could.
-fn by_hand(subject: &Subject<'_>, text: &'static str, parameters: &[&str]) {
+/// Runs a statement past the store, as an operator with a shell could.
+fn run_directly(subject: &Subject<'_>, text: &'static str, parameters: &[&str]) {
     let statement = Statement {
         text,
         parameters: parameters.iter().map(ToString::to_string).collect(),
@@ -502,11 +502,11 @@ fn poison(subject: &Subject<'_>, store: &mut dyn LeaseStore) -> u32 {
             update randflake_node set start = start + 315360000,
             end_exclusive = end_exclusive + 315360000
             where namespace in (select id from ours)";
-        by_hand(subject, shift, &["orders", &floor, &renew_above]);
+        run_directly(subject, shift, &["orders", &floor, &renew_above]);
     } else {
         let row = format!("{} {} ab12 a test", start + YEARS, end_exclusive + YEARS);
         let parameters = ["floor", &floor, "renew_above", &renew_above, &node_id.to_string(), &row];
-        by_hand(subject, "HSET", &[&["randflake:{orders}"][..], &parameters].concat());
+        run_directly(subject, "HSET", &[&["randflake:{orders}"][..], &parameters].concat());
     }
     node_id
 }
@@ -613,7 +613,7 @@ fn all_node_ids_are_listed() {
         let mut holder = subject.client(&namespace);
         let mut count = 131_072;
         match subject {
-            Subject::Postgres(_) => by_hand(
+            Subject::Postgres(_) => run_directly(
                 subject,
                 "insert into randflake_node (namespace, node_id, start, end_exclusive, note)
                 select id, node_id, 1763640000, 1763640300, 'host-' || node_id || ':4711'
@@ -623,7 +623,7 @@ fn all_node_ids_are_listed() {
             Subject::Redis(_) => {
                 let fill = "for id = 0, 131071 do redis.call('HSET', KEYS[1], id, \
                             '1763640000 1763640300 - host-' .. id .. ':4711') end return 'OK'";
-                by_hand(subject, "EVAL", &[fill, "1", "randflake:{orders}"]);
+                run_directly(subject, "EVAL", &[fill, "1", "randflake:{orders}"]);
             }
             Subject::Etcd(..) => {
                 count = 1100; // on three pages

@@ -181,7 +181,7 @@ fn a_server_that_stops_or_dies_has_forgotten_nothing() {
             fails(error, ErrorKind::StoreUnavailable);
             server.start();
             extended(renew(&mut store, token, lease.node_id, now()), lease);
-            // Which of its writes Redis has kept, nobody can tell.
+            // Redis may have lost any of its latest writes.
             if fences {
                 is_quarantined(&mut store, lease);
             } else {
@@ -262,9 +262,9 @@ fn an_emptied_redis_grants_nothing() {
         let gone = renew(&mut holder, token, lease.node_id, now());
         fails(gone, ErrorKind::StoreReplaced);
 
-        let mut anew = redis(&server.url());
-        anew.init(InitMode::Quarantine).expect("it is empty");
-        is_quarantined(&mut anew, lease);
+        let mut fresh = redis(&server.url());
+        fresh.init(InitMode::Quarantine).expect("it is empty");
+        is_quarantined(&mut fresh, lease);
         let gone = acquire(&mut holder, Token::random(), 1, now());
         fails(gone, ErrorKind::StoreReplaced);
     }
@@ -410,15 +410,15 @@ fn an_old_redis_master_grants_nothing_without_its_replica() {
 
 /// The same for a lease that was granted before, and repeated over another connection.
 #[test]
-fn a_repeated_grant_of_redis_is_confirmed_anew() {
+fn a_repeated_grant_of_redis_is_confirmed_again() {
     let Some(master) = Server::redis_with_replicas() else { return };
     let replica = master.replica(master.port);
     let store = one_node_id(&master, &replica);
     // The look at the server comes before.
     let (mut one, mut other) = (store(master.port), store(master.port));
     for store in [&mut one, &mut other] {
-        let nobody = renew(store, Token::random(), 0, now());
-        assert!(matches!(nobody, Ok(Renewed::Lost { .. })), "{nobody:?}");
+        let lost = renew(store, Token::random(), 0, now());
+        assert!(matches!(lost, Ok(Renewed::Lost { .. })), "{lost:?}");
     }
     replica.signal("STOP");
     let token = Token::random();
@@ -458,8 +458,8 @@ fn a_redis_master_that_was_stopped_grants_nothing_that_waited() {
     let (mut early, mut late, mut promoted) =
         (store(master.port), store(master.port), store(replica.port));
     for store in [&mut early, &mut late] {
-        let nobody = renew(store, Token::random(), 0, now());
-        assert!(matches!(nobody, Ok(Renewed::Lost { .. })), "{nobody:?}");
+        let lost = renew(store, Token::random(), 0, now());
+        assert!(matches!(lost, Ok(Renewed::Lost { .. })), "{lost:?}");
     }
     link.set(SILENCE);
     master.signal("STOP");
@@ -533,7 +533,7 @@ fn a_redis_replica_that_can_be_written_to_is_refused() {
     assert!(error.to_string().contains("replica"), "{error}");
     fails(redis(&replica.url()).init(InitMode::New), ErrorKind::WeakStore);
 
-    // One that was a master a moment ago, and follows nobody yet: that passes.
+    // A replica that was a master a moment ago and follows no server yet: that passes.
     master.redis_cli(&["replicaof", "127.0.0.1", "1"]);
     let mut store = redis(&master.url());
     fails(acquire(&mut store, Token::random(), 1, now()), ErrorKind::StoreUnavailable);
@@ -689,7 +689,7 @@ fn an_etcd_restored_from_a_snapshot_keeps_everybody_out() {
         let lost = granted(&mut other, forgotten, now());
         let Some(restored) = server.restored(&snapshot, same_cluster) else { return };
 
-        // By the same name, only who has seen newer versions can tell.
+        // Under the same name, only a client that has seen newer versions notices.
         let renewed = renew(&mut other, forgotten, lost.node_id, now());
         assert!(matches!(renewed, Ok(Renewed::Lost { .. })), "it was to be lost: {renewed:?}");
         is_quarantined(&mut etcd(&restored.url()), lost);
@@ -1083,7 +1083,7 @@ fn generators_ride_out_an_outage() {
         };
         let away = now();
         proxy.set(SILENCE);
-        // A Redis that is started anew would be in quarantine: this one is only deaf.
+        // A restarted Redis would be in quarantine: this one only does not answer.
         if fences {
             server.signal("STOP");
         } else {
@@ -1115,8 +1115,8 @@ fn generators_ride_out_an_outage() {
     });
 }
 
-/// More clients than node ids, all at once: who finds none is told from when on there is one, and
-/// gets it without asking by hand.
+/// More clients than node ids, all at once: a client that finds none learns when one will be free,
+/// and gets it then without another call.
 #[test]
 fn a_storm_on_few_node_ids_passes() {
     const NODE_IDS: u32 = 64;
@@ -1173,7 +1173,7 @@ fn a_storm_on_few_node_ids_passes() {
     });
 }
 
-/// What was granted by most of the members is there whoever leads them.
+/// What most of the members have granted survives a change of the leader.
 #[test]
 fn an_etcd_that_loses_its_leader_has_forgotten_nothing() {
     let Some(mut members) = Server::etcd_of_three() else { return };
@@ -1308,7 +1308,7 @@ fn a_postgres_that_does_not_wait_for_its_disk_is_refused() {
     }
 }
 
-/// Whoever waits for a lock waits on the server, too, and takes one of its connections.
+/// A client that waits for a lock waits on the server, too, and takes one of its connections.
 #[test]
 fn a_locked_table_takes_one_connection_of_each_holder() {
     const HOLDERS: usize = 20;
@@ -1376,7 +1376,7 @@ fn connections(port: u16) -> usize {
 }
 
 #[test]
-fn no_connection_is_open_that_nobody_needs_for_a_minute() {
+fn no_connection_stays_open_that_is_not_needed_for_a_minute() {
     on_each(|server, client, _| {
         drop(client(&server.url()));
         let _made = made(server, "rests", 5, 300, layout::MAX_NODE_ID);
@@ -1412,7 +1412,7 @@ const HOLD: u8 = 2;
 const REPEAT: u8 = 3;
 /// Of two connections each gets the answer to the other.
 const SWAP: u8 = 4;
-/// Nothing comes through, either way, and nobody is told.
+/// Nothing comes through, either way, and neither side gets an error.
 const SILENCE: u8 = 5;
 
 /// Stands between clients and a server.
@@ -1425,7 +1425,7 @@ struct Wires {
     mode: AtomicU8,
     /// In the order in which they came: of two that follow each other the answers are swapped.
     clients: Mutex<Vec<TcpStream>>,
-    /// Who is answered has asked: then nobody gets the answer to something else.
+    /// Holds an answer back until both clients are due one: each then has a request open.
     both_answered: Barrier,
 }
 
@@ -1505,7 +1505,7 @@ impl Wires {
 }
 
 #[test]
-fn lost_late_and_repeated_answers_harm_nobody() {
+fn lost_late_and_repeated_answers_do_no_harm() {
     on_each(|server, client, _| {
         drop(client(&server.url()));
         let proxy = Proxy::before(server.port);
@@ -1551,7 +1551,7 @@ fn lost_late_and_repeated_answers_harm_nobody() {
     });
 }
 
-/// A pool that mixes its connections up delivers somebody else's answer.
+/// A pool that mixes its connections up delivers the answer to another client.
 #[test]
 fn swapped_answers_are_rejected() {
     on_each(|server, _, _| {

@@ -1,4 +1,4 @@
-//! What each store bears. `make bench-stores` runs this and writes `docs/stores.md`; with `QUICK=1`
+//! The throughput of each store. `make bench-stores` runs this and writes `docs/stores.md`; with `QUICK=1`
 //! it takes a few seconds and only prints.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "a stopwatch")]
@@ -184,7 +184,7 @@ impl Place {
         };
         match server.url().split(':').next() {
             Some("postgresql") => {
-                thread::sleep(Duration::from_secs(2)); // until sessions have told their numbers
+                thread::sleep(Duration::from_secs(2)); // until sessions have reported their numbers
                 let sizes = "select pg_relation_size('randflake_node'), \
                              pg_indexes_size('randflake_node')";
                 let updates = "select n_dead_tup, n_tup_upd - n_tup_hot_upd \
@@ -567,7 +567,7 @@ fn report(operations: &str, all: &str, months: &str, load: &str) -> String {
 #[test]
 #[ignore = "a measurement"]
 #[allow(clippy::print_stdout, reason = "what was measured")]
-fn what_stores_bear() {
+fn throughput_of_stores() {
     let quick = env::var_os("QUICK").is_some_and(|it| !it.is_empty());
     let extent = if quick { QUICK } else { FULL };
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();

@@ -133,7 +133,7 @@ fn a_removed_file_is_noticed_and_not_made_again() {
         refused(freed, ErrorKind::StoreReplaced, "removed");
         assert!(!path.exists());
     }
-    // Somebody new makes a new store, which the holder does not take for its own.
+    // Another client makes a new store, which the holder does not take for its own.
     granted(&mut store(&path), Token::random(), START);
     let renewed = renew(&mut holder, token, lease.node_id, START);
     refused(renewed, ErrorKind::StoreReplaced, "replaced");
@@ -304,7 +304,7 @@ fn a_lock_file_that_is_removed_in_the_middle_is_noticed() {
 }
 
 #[test]
-fn whoever_may_use_the_file_may_lock_it() {
+fn every_user_of_the_file_may_lock_it() {
     let scratch = Scratch::new();
     let path = scratch.path("ids.db");
     granted(&mut store(&path), Token::random(), START);
@@ -318,7 +318,8 @@ fn whoever_may_use_the_file_may_lock_it() {
     granted(&mut store(&path), Token::random(), START);
 }
 
-/// The breaker that the documentation names. Whoever changes this changes the documentation.
+/// The case that the documentation says breaks the guarantee. If it changes, change the
+/// documentation.
 #[test]
 fn a_copy_cannot_be_told_from_its_original() {
     let scratch = Scratch::new();
@@ -469,7 +470,7 @@ fn a_clock_that_went_on_while_the_file_was_waited_for_is_no_skew() {
     let dial = Dial::new(START);
     let clock = dial.clock();
     let mut store = store(&path).clock(move || {
-        let _nobody_listens = was_read.send(());
+        let _receiver_may_be_gone = was_read.send(());
         clock()
     });
     let outcome = thread::scope(|scope| {
@@ -485,7 +486,7 @@ fn a_clock_that_went_on_while_the_file_was_waited_for_is_no_skew() {
 }
 
 #[test]
-fn a_file_that_somebody_gave_a_write_ahead_log_works_on() {
+fn a_file_that_was_given_a_write_ahead_log_works_on() {
     let scratch = Scratch::new();
     let path = scratch.path("ids.db");
     let token = Token::random();
@@ -534,7 +535,7 @@ fn two_secrets_on_one_file_need_two_namespaces() {
     assert_ne!(secret().to_hex(), other.to_hex());
 }
 
-/// A small disk of its own; `None`, loudly, where nobody may mount one.
+/// A small disk of its own; `None`, loudly, where this user may not mount one.
 struct Disk(Scratch);
 
 impl Disk {

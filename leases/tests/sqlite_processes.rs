@@ -79,7 +79,7 @@ mod linux {
             "a_clone_in_the_middle_of_an_operation_is_refused",
             a_clone_in_the_middle_of_an_operation_is_refused,
         ),
-        ("forks_during_operations_harm_nobody", forks_during_operations_harm_nobody),
+        ("forks_during_operations_do_no_harm", forks_during_operations_do_no_harm),
     ];
 
     pub(crate) const TESTS: &[(&str, fn())] = &[
@@ -167,7 +167,7 @@ mod linux {
 
     fn many_processes_share_one_file() {
         let scratch = Scratch::new();
-        // Nobody has made the file: all of them try.
+        // The file does not exist yet: all of them try to create it.
         let path = scratch.path("ids.db");
         let fleet: Vec<_> = (0..PROCESSES).map(|_| start("fleet", &path, 39, 0)).collect();
         let mut stamped = Vec::new();
@@ -243,7 +243,7 @@ mod linux {
         }
     }
 
-    /// Reads the file without the lock beside it, as somebody with the `sqlite3` command would. Where
+    /// Reads the file without the lock beside it, as a user with the `sqlite3` command would. Where
     /// it sees a journal and no lock, it takes the journal's writer for dead, and undoes what that one
     /// is writing.
     pub(crate) fn other_sqlite() {
@@ -471,7 +471,7 @@ mod linux {
         granted(&mut open(), Token::random(), real_second());
     }
 
-    fn forks_during_operations_harm_nobody() {
+    fn forks_during_operations_do_no_harm() {
         const FORKS: u32 = 100;
         let scratch = Scratch::in_memory();
         let (path, log) = (scratch.path("ids.db"), scratch.path("log"));

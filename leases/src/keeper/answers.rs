@@ -280,7 +280,7 @@ impl Keeper {
         }
     }
 
-    /// Takes a refusal of the generator, which somebody else has closed, or which was forked.
+    /// Handles a refusal by the generator: the user has closed it, or the process was forked.
     fn refused(&mut self, error: Error, now: Reading) {
         if error.kind() == ErrorKind::Forked {
             self.forget();

@@ -91,7 +91,7 @@ impl Source {
             Ok(opened) => opened,
             Err(error) => return Some(Err(error)),
         };
-        // A channel without a buffer: if nobody receives any more, the thread gives the lease back.
+        // A channel without a buffer: if the receiver is gone, the thread gives the lease back.
         let (sender, receiver) = mpsc::sync_channel(0);
         let request = request.clone();
         let work = move || {

@@ -215,7 +215,7 @@ fn answers_of_etcd_that_make_no_sense_are_failures() {
         answer(json!([pair("meta", &meta), pair(node, "1 2")])),
         answer(json!([pair("meta", &meta), pair(node, "1 2 - x note")])),
         answer(json!([pair("meta", &meta), pair(node, "1 2 abc 3")])),
-        // A success that reads back what somebody else wrote.
+        // A success that reads back what another client wrote.
         json!({
             "header": {"cluster_id": "1", "revision": "7"}, "succeeded": true,
             "responses": [{"response_put": {}}, {"response_range": {"kvs": [pair(node, "1 2 - 3")]}}],

@@ -20,8 +20,8 @@ pub(super) const SECOND: i64 = 1_000_000_000;
 /// The true unix second at which every seed begins.
 pub(super) const START: i64 = 1_763_640_000;
 
-/// By how much a glance at the clock is late.
-const GLANCE_LATE: i64 = 4 * MS;
+/// By how much the coarse clock is late.
+const COARSE_LATE: i64 = 4 * MS;
 
 /// All chance of a seed: `SplitMix64`.
 #[derive(Clone)]
@@ -133,7 +133,7 @@ impl Clock for Dial {
     }
 
     fn coarse_time(&self) -> Option<i64> {
-        let wall = self.0.wall.load(Relaxed) - GLANCE_LATE;
+        let wall = self.0.wall.load(Relaxed) - COARSE_LATE;
         self.0.low.fetch_min(wall, Relaxed);
         self.0.high.fetch_max(wall, Relaxed);
         Some(wall.div_euclid(SECOND))

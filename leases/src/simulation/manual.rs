@@ -112,7 +112,7 @@ impl ManualNode {
                 log.push(format!("manually assigned node id goes to process {}", self.holder));
             }
             2 => {
-                // The others of the process go on; if there are none, nobody has the node id.
+                // The process's other generators go on; if it has none, the node id is free.
                 if let Some(flake) = holder.flakes.pop() {
                     flake.close();
                     holder.closed.push(flake);

@@ -233,7 +233,7 @@ impl<F: Ids> World<F> {
             manual_node: ManualNode::new(&mut random),
             oracle: Oracle::default(),
             generations: 0,
-            born_on: vec![(0, 0)], // of nobody: generations count from 1
+            born_on: vec![(0, 0)], // of no process: generations count from 1
             kept: usize::MAX,
             numbers: 0,
             tracing,

@@ -2,7 +2,7 @@
 //!
 //! POSIX locks belong to a process: whatever closes the database anywhere in it, a backup or a
 //! second copy of this library, drops those that SQLite holds. A lock of an open file does not:
-//! `flock`, or `LockFileEx` on Windows, on a file that nobody else has a reason to open.
+//! `flock`, or `LockFileEx` on Windows, on a file that no other program has a reason to open.
 
 use std::{
     ffi::OsString,
@@ -27,8 +27,8 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock of a [resolved](resolve) database; `None` while somebody else has it.
-    /// Whoever may use the database may take the lock: `like` says who owns the database.
+    /// Takes the lock of a [resolved](resolve) database; `None` while another process has it.
+    /// Every user who may use the database may take the lock: `like` says who owns the database.
     pub(super) fn try_take(database: &Path, like: Option<&Metadata>) -> io::Result<Option<Self>> {
         let path = path_of(database);
         let file = open(&path)?;

@@ -87,7 +87,7 @@ pub(crate) enum Operator {
     RepairsEnds,
     /// Sets a floor back. The clock of a fence may be wrong.
     RepairsFloor,
-    /// Sets every end back that looks too far ahead, whoever holds it. No lease's clock is wrong.
+    /// Sets back every end that looks too far ahead, of any holder. No lease's clock is wrong.
     TrustsTheList,
 }
 
@@ -184,7 +184,7 @@ pub(crate) struct State {
     pub(crate) promoted: u8,
     /// That master is asked: it is in the place of the store for one step, and the store in its.
     pub(crate) beside: bool,
-    /// The store came back and is not fenced yet: it serves nobody.
+    /// The store came back and is not fenced yet: it serves no request.
     pub(crate) lost: bool,
     /// The time, under [`Clock::Skewed`].
     pub(crate) time: u8,
@@ -225,7 +225,7 @@ pub(crate) enum Step {
     Fork { process: usize },
 }
 
-/// Is told of a possible step, and of the state after it.
+/// Receives a possible step, and the state after it.
 type Next<'a> = &'a mut dyn FnMut(Step, State);
 
 impl World {
@@ -237,7 +237,7 @@ impl World {
         first
     }
 
-    /// Tells `next` of every step that is possible in `at`.
+    /// Calls `next` with every step that is possible in `at`.
     pub(crate) fn steps(&self, at: &State, next: Next<'_>) {
         let next: Next<'_> = &mut |step, mut to| {
             to.forget_stale_replies(self);
@@ -286,7 +286,7 @@ impl World {
             let Store { start, end, .. } = store;
             let step = Step::Acquire { token, start, end };
             if self.breaks(Mutant::RepeatsUnconfirmed) {
-                next(step, told(*at, token, start, end));
+                next(step, with_grant(*at, token, start, end));
             }
             return self.reply(at, step, token, store, start, next);
         }
@@ -301,7 +301,7 @@ impl World {
             let step = Step::Acquire { token, start, end };
             self.reply(at, step, token, Store { start, end, token, ..store }, start, next);
             if self.breaks(Mutant::AnswersBeforeCommit) {
-                next(step, told(*at, token, start, end));
+                next(step, with_grant(*at, token, start, end));
             }
         };
         match self.clock {
@@ -396,7 +396,7 @@ impl World {
         if self.loss == Loss::Restore {
             written.highest = at.highest.max(store.end);
         }
-        let counts = told(written, token, start, store.end);
+        let counts = with_grant(written, token, start, store.end);
         let must_be_confirmed = self.loss == Loss::Split(Confirmed::ByThePromoted);
         if !must_be_confirmed || at.promoted > 0 && !at.beside {
             return next(step, counts);
@@ -461,11 +461,11 @@ impl World {
             return self.split(at, next);
         }
         if at.lost && self.breaks(Mutant::IncarnationIsTheProcess) {
-            // Another server took over, nobody asked it, and this one is promoted again.
+            // Another server took over, no process asked it, and this one is promoted again.
             next(Step::Return, State { lost: false, ..*at });
         }
         if self.loss == Loss::Emptied {
-            // Who makes it as new states that it was never there: nobody was granted anything.
+            // An operator who creates it as `new` states that it never existed: nothing was granted.
             let was_never_there = at.grants.iter().all(|grants| *grants == 0)
                 && at.processes.iter().all(|process| process.phase == Phase::Waiting);
             if !at.lost {
@@ -537,8 +537,8 @@ impl World {
     }
 
     /// An operator changes the row or the floor, by a right clock, and states what must be true:
-    /// that the holder is dead, or that nobody who was given a far end lives and no id has a second
-    /// beyond the new one.
+    /// that the holder is dead, or that every process that was granted an implausible end is dead
+    /// and no id has a second beyond the new one.
     fn operate(&self, at: &State, next: Next<'_>) {
         let Clock::Skewed { skew, duration, .. } = self.clock else { return };
         let Store { start, end, token, floor, renew_above } = at.store;
@@ -571,9 +571,9 @@ impl World {
                     let no_ids =
                         at.processes.iter().all(|process| u32::from(process.used) >> bound == 0);
                     let harmless = at.processes.iter().zip(at.grants).all(|(process, grants)| {
-                        let told = (furthest + 1..=self.seconds)
+                        let was_granted = (furthest + 1..=self.seconds)
                             .any(|end| (0..end).any(|start| grants & grant_bit(start, end) != 0));
-                        is_dead(process) || process.end <= furthest && !told
+                        is_dead(process) || process.end <= furthest && !was_granted
                     });
                     if end > furthest
                         && (no_ids || self.breaks(Mutant::RepairIgnoresIds))
@@ -608,7 +608,7 @@ impl World {
     }
 
     /// A process reads a reply. Replies are bound to their token and operation. One Term per token:
-    /// the first grant opens it, later replies can only raise its end, and only those that tell of
+    /// the first grant opens it, later replies can only raise its end, and only those with
     /// the same start. (An acquire that arrives late is granted a second lease; if it starts later,
     /// another holder may have had one between the two.)
     fn read(&self, at: &State, index: usize, next: Next<'_>) {
@@ -686,7 +686,7 @@ impl World {
                 // It goes on with the seconds that renewals grant from now on.
                 Some(Mutant::ChildRenews) => Process { used_until: process.end, ..inherited },
                 Some(Mutant::ChildReleases) => Process { phase: Phase::Closed, ..inherited },
-                // If it leases anew, it does so under a token of its own, as any other holder.
+                // If it leases again, it does so under a token of its own, as any other holder.
                 _ => Process { phase: Phase::Forgotten, ..Process::default() },
             };
             next(Step::Fork { process: index }, at.with(CHILD, child));
@@ -701,7 +701,7 @@ impl State {
         to
     }
 
-    /// Forgets the replies that nobody reads any more: those to a sealed Term. A reduced world also
+    /// Forgets the replies that no process reads any more: those to a sealed Term. A reduced world also
     /// forgets those that an open Term rejects or has no use for: those about another grant, and
     /// those that do not raise its end.
     fn forget_stale_replies(&mut self, world: &World) {
@@ -718,7 +718,7 @@ impl State {
 }
 
 /// The state after the reply "yours from start to end" was sent, too.
-fn told(mut to: State, token: u8, start: u8, end: u8) -> State {
+fn with_grant(mut to: State, token: u8, start: u8, end: u8) -> State {
     to.grants[usize::from(token) - 1] |= grant_bit(start, end);
     to
 }

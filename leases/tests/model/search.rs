@@ -14,7 +14,7 @@ pub(crate) enum Invariant {
     /// No second of the node is stamped by two Terms: no id is repeated.
     Unique,
     /// An open Term's end is at most the row's, or the floor: the next lease starts after it.
-    /// (Whoever the row's token belongs to, which is more than the protocol promises.)
+    /// (No matter whose token the row has, which is more than the protocol promises.)
     Covered,
     /// The row's end falls only by a release of its own token, by a loss, or by an operator; a Term's
     /// never does.

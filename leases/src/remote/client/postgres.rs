@@ -30,10 +30,10 @@ const CANCEL_PATIENCE: Duration = Duration::from_millis(500);
 
 /// One connection to PostgreSQL, opened when it is needed.
 ///
-/// A statement that takes too long, as where somebody has locked the tables, is ended on the server
-/// as well: by its `statement_timeout`, which connections of this client set to five sixths of the
-/// [`timeout`](PostgresClient::timeout); unless the URL has `options` of its own that set it. A
-/// pooler that refuses such options, as PgBouncer does, goes without: give the role such a limit.
+/// The server ends a statement that takes too long, for example because another session has locked
+/// the tables: connections of this client set `statement_timeout` to five sixths of the
+/// [`timeout`](PostgresClient::timeout), unless the URL has `options` of its own that set it. A
+/// pooler that refuses such options, as PgBouncer does, sets no limit: give the role such a limit.
 ///
 /// ```no_run
 /// use randflake::Secret;
@@ -143,8 +143,9 @@ impl PostgresClient {
         Ok(Connection { runtime, session, tls })
     }
 
-    /// Has the server end what nobody waits for any more. As an option of the connection: `SET`
-    /// through a pooler would stay with a connection that others are given later.
+    /// Has the server end a statement that this client no longer waits for. It is an option of the
+    /// connection, because `SET` through a pooler would stay with a connection that others are
+    /// given later.
     fn with_statement_timeout(&self) -> Config {
         let mut config = self.config.clone();
         let milliseconds = (self.timeout * 5 / 6).as_millis().max(1);
@@ -191,13 +192,13 @@ impl PostgresClient {
     }
 }
 
-/// Tells whether it is a pooler that lets nobody set anything for a connection.
+/// Returns whether the error is that of a pooler that refuses all options of a connection.
 fn refuses_options(error: &PostgresError) -> bool {
     let refused = [SqlState::PROTOCOL_VIOLATION, SqlState::FEATURE_NOT_SUPPORTED];
     error.code().is_some_and(|code| refused.contains(code))
 }
 
-/// Says the cause, too: "db error" alone helps nobody.
+/// Returns the error's text with its cause: "db error" alone says too little.
 fn explain(error: &PostgresError) -> String {
     let cause = std::error::Error::source(error);
     cause.map_or_else(|| error.to_string(), ToString::to_string)

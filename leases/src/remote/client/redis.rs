@@ -124,7 +124,7 @@ impl Reconnect for RedisClient {
         let (timeout, statement) = (self.timeout, statement.clone());
         let (sender, receiver) = mpsc::sync_channel(1);
         // A connection has a limit for each read only, and an answer can take any number of them.
-        // Whoever gives up leaves it to this thread, which ends with its read.
+        // A caller that gives up leaves the connection to this thread, which ends with its read.
         let work = move || {
             let connected = taken.map_or_else(|| connect(&client, timeout), Ok);
             let connected = connected.map_err(|error| Failed::Closed(explain(&error)));

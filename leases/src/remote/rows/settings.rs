@@ -17,7 +17,7 @@ const SETTINGS: [&str; 5] =
 const MAX_LAG: u32 = 10;
 /// For so many seconds after a replica was promoted, the old master may still grant: the lag, one
 /// second until it next checks its replicas, and one for rounded clocks. It is a constant because
-/// nobody can ask the old master for its settings any more. `session.lua` repeats it.
+/// the old master can no longer be asked for its settings. `session.lua` repeats it.
 pub(in super::super) const LAST_GRANT: u32 = MAX_LAG + 2;
 /// How long replicas have to confirm a grant, in milliseconds. They take as long as a round trip.
 const CONFIRM_TIMEOUT: u32 = 1000;

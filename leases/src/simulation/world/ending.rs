@@ -3,8 +3,8 @@
 use super::*;
 
 impl<F: Ids> World<F> {
-    /// Returns how long it may take until everybody has ids again: until all that was granted and
-    /// every quarantine is over, and somebody has looked.
+    /// Returns how long it may take until every process has ids again: until all that was granted
+    /// and every quarantine is over, and a process has asked the store.
     pub(super) fn end(&self) -> i64 {
         let limits = self.namespace.limits();
         let over = i64::from(limits.max_ttl + limits.max_skew) + MAX_LAG;
@@ -39,7 +39,7 @@ impl<F: Ids> World<F> {
         if self.scenario.replicated {
             self.demote(self.line);
         }
-        self.outcome.faults[Fault::Repair as usize] += self.repair_far();
+        self.outcome.faults[Fault::Repair as usize] += self.repair_implausible();
         self.set_clock_of(self.master);
         let token = self.token();
         let listed = self.servers[self.master].store.list(&List { token, node_id: None });

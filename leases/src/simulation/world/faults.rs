@@ -133,7 +133,7 @@ impl<F: Ids> World<F> {
             Fault::Repair => {
                 let offset = self.tame_offset();
                 self.servers[self.master].clock.step_to(now, offset, 0);
-                return self.repair_far() > 0;
+                return self.repair_implausible() > 0;
             }
             _ => unreachable!("{fault:?} is of single messages"),
         }

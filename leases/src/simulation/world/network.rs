@@ -70,7 +70,7 @@ impl<F: Ids> World<F> {
         let (step, answer) = (packet.step.clone(), answer);
         self.say(|| format!("server {}: {step:?} -> {answer:?}", packet.server));
         if self.random.happens(self.scenario.swapped) && !self.calm {
-            // Somebody else's connection.
+            // The connection of another process.
             let other = self.random.index(self.processes.len());
             let to = &self.processes[other];
             if to.call.is_some() {

@@ -97,8 +97,9 @@ impl<F: Ids> World<F> {
         true
     }
 
-    /// Sets far ends back, once nobody generations who was given one. Returns how many.
-    pub(super) fn repair_far(&mut self) -> u64 {
+    /// Ends each process that was granted an implausible end, then shortens those ends. Returns how
+    /// many.
+    pub(super) fn repair_implausible(&mut self) -> u64 {
         let server = self.master;
         self.set_clock_of(server);
         let token = self.token();
@@ -119,10 +120,10 @@ impl<F: Ids> World<F> {
         });
         let floor = (Target::Floor, listed.floor, (0..self.scenario.nodes).map(latest).max());
         let floor = (floor.0, floor.1, floor.2.unwrap_or(0));
-        let far: Vec<_> =
+        let implausible: Vec<_> =
             nodes.chain([floor]).filter(|(_, end, _)| listed.is_implausible(*end)).collect();
         let mut repaired = 0;
-        for (target, end, unused) in far {
+        for (target, end, unused) in implausible {
             let bound = (unused > furthest).then_some(unused);
             if unused >= end {
                 continue; // those seconds are used
