@@ -126,7 +126,7 @@ class Worker:
 
 
 def others_cpu_seconds(workers: list[Worker]) -> float:
-    """Returns how long the processors have worked for others than us; 0 where nobody tells."""
+    """Returns how long the processors have worked for other processes; 0 without /proc/stat."""
     try:
         # user nice system idle iowait irq softirq steal; the two guest columns are in user.
         ticks = [int(n) for n in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]

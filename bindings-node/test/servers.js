@@ -125,7 +125,7 @@ class Server {
     rmSync(this.#fields.folder, { recursive: true })
   }
 
-  /** Returns of each node id that was leased the end, and whether somebody has it. */
+  /** Returns the end of each node id that was ever leased, and whether it is held. */
   async leases(namespace) {
     const rows = await leasesIn[new URL(this.url).protocol](this.url, namespace)
     return Object.fromEntries(rows.map(([nodeId, end, held]) => [nodeId, [Number(end), held]]))

@@ -263,7 +263,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
       )
       return rows[0].waiting === flakes.length
     })
-    // An error of a client that nobody listens to would end this process.
+    // An error event of a client without a listener would end this process.
     await server.end('SIGKILL')
     await server.start()
     const { renewals } = flakes[0].lease

@@ -49,7 +49,7 @@ def store(tmp_path: Path) -> Path:
 
 
 def cases(file: str, key: str = "cases") -> list[Any]:
-    """Returns the cases of a vector file as parameters that bear their names."""
+    """Returns the cases of a vector file as parameters that have their names."""
     vectors = json.loads((VECTORS / file).read_text(encoding="utf-8"))[key]
     return [pytest.param(case, id=case["name"]) for case in vectors]
 

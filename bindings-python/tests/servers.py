@@ -64,7 +64,7 @@ class Server:
             time.sleep(0.02)
 
     def leases(self, namespace: str) -> dict[int, tuple[int, bool]]:
-        """Returns of each node id that was leased the end, and whether somebody has it."""
+        """Returns the end of each node id that was ever leased, and whether it is held."""
         if self.scheme == "postgresql":
             with psycopg.connect(self.url()) as connection:
                 rows = connection.execute(

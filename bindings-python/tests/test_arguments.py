@@ -185,7 +185,7 @@ def test_secret(secret: Any, type_is_wrong: bool) -> None:
         refused(use, "INVALID_SECRET", type_is_wrong=type_is_wrong)
 
 
-def test_secret_that_is_refused_is_not_told() -> None:
+def test_error_does_not_show_the_refused_secret() -> None:
     for secret in (SECRET[:31], SECRET + "0", SECRET[:31] + "x", bytes.fromhex(SECRET)[:15]):
         with pytest.raises(InvalidArgumentError) as raised:
             Inspector(secret)

@@ -17,7 +17,7 @@ READER = Inspector(SECRET)
 
 
 def is_given_back(store: Path, node_ids: tuple[int, ...]) -> bool:
-    """Tells whether the leases, of 300 seconds, are over."""
+    """Returns whether the leases, of 300 seconds, are over."""
     ends = ends_in(store)
     return all(ends[node_id] <= time.time() + 2 for node_id in node_ids)
 
@@ -96,7 +96,7 @@ def test_a_child_of_a_child_leases_again_too(store: Path) -> None:
 
 
 @pytest.mark.parametrize("acquire_timeout", [0, 0.5])
-def test_a_child_is_told_why_it_gets_no_lease(store: Path, acquire_timeout: float) -> None:
+def test_a_child_learns_why_it_gets_no_lease(store: Path, acquire_timeout: float) -> None:
     flake = Randflake.leased(store, SECRET, acquire_timeout=acquire_timeout)
 
     def refusal(call: Callable[[], object]) -> tuple[str, str, bool]:

@@ -48,7 +48,7 @@ def until(what: str, is_so: Callable[[], object]) -> None:
 
 
 def is_given_back(store: Path, node_ids: tuple[int, ...]) -> bool:
-    """Tells whether the leases, of 300 seconds, are over."""
+    """Returns whether the leases, of 300 seconds, are over."""
     ends = ends_in(store)
     return all(ends[node_id] <= time.time() + 2 for node_id in node_ids)
 
@@ -75,7 +75,7 @@ def test_ids_rise_and_lie_in_the_lease(store: Path, layout: Any) -> None:
             assert parts.unix_ms + expected.tick_ms <= status.end_exclusive * 1000
 
 
-def test_twitter_unless_told_otherwise(store: Path) -> None:
+def test_twitter_is_the_default_layout(store: Path) -> None:
     with Snowflake.leased(store) as flake:
         assert flake.layout == Layout("twitter")
         assert flake.node_ids[0] <= 1023
@@ -149,7 +149,7 @@ def test_the_end_of_a_layout(store: Path) -> None:
         assert flake.generate()
 
 
-def test_a_burst_borrows_only_when_it_is_told_to(store: Path) -> None:
+def test_a_burst_borrows_only_with_max_drift(store: Path) -> None:
     with leased(store.with_name("other.db"), max_wait=0) as never:
         with pytest.raises(InvalidArgumentError, match="at most 4096 ids, got 4097"):
             never.generate_many(4097)

@@ -24,8 +24,8 @@ CLIENTS = 50
 OUTAGE = 12.0
 """In seconds."""
 
-# The one option that is not the library's default: with its ttl of 300 seconds nobody would notice
-# an outage of twelve, and with six the lease is over in the midst of it.
+# The one option that is not the library's default: with its ttl of 300 seconds an outage of twelve
+# would go unnoticed; with six the lease ends in the midst of it.
 BEFORE = """
 import functools, types
 import randflake

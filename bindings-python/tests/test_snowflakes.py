@@ -126,7 +126,7 @@ def test_ids_rise_and_say_where_and_when_they_were_made(name: str) -> None:
         assert isinstance(parts.datetime, datetime)
 
 
-def test_twitter_unless_told_otherwise() -> None:
+def test_twitter_is_the_default_layout() -> None:
     assert generator().layout == Layout("twitter")
     assert generator(layout="discord").layout == Layout("discord")
     assert generator(layout=Layout("leaf", sequence="zero")).layout.sequence == "zero"

@@ -324,7 +324,7 @@ def test_a_locked_table_takes_one_connection_of_each(
             adapter.discard()
 
 
-def test_what_no_synchronous_standby_has_is_not_told(
+def test_what_no_synchronous_standby_has_is_not_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A commit that is cancelled while it waits for a standby is reported as one all the same."""
@@ -457,9 +457,9 @@ class PlainRedis:
 
 
 class AskingRedis(PlainRedis):
-    def __init__(self, client: Any, tell: Callable[[int], Any] = int) -> None:
+    def __init__(self, client: Any, confirmed_as: Callable[[int], Any] = int) -> None:
         super().__init__(client)
-        self.tell = tell
+        self.confirmed_as = confirmed_as
 
     def run_and_wait(
         self, text: str, parameters: list[str], replicas: int, milliseconds: int
@@ -468,7 +468,7 @@ class AskingRedis(PlainRedis):
             pipeline.execute_command(text, *parameters)
             pipeline.execute_command("WAIT", replicas, milliseconds)
             answer, confirmed = pipeline.execute()
-        return self.rows(answer), self.tell(confirmed)
+        return self.rows(answer), self.confirmed_as(confirmed)
 
 
 def test_what_the_replica_of_a_redis_has_not_confirmed_does_not_count(tmp_path: Path) -> None:

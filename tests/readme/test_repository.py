@@ -86,7 +86,7 @@ def test_every_package_names_the_same_licence() -> None:
     assert (WORKSPACE["package"]["license"], python, node) == ("MIT OR Apache-2.0",) * 3
 
 
-# How long a document may be, in lines: a page that somebody reads from its begin to its end.
+# How long a document may be, in lines: a page that one reads from beginning to end.
 LENGTHS = {
     "README.md": 200,
     "bindings-node/README.md": 150,

@@ -54,8 +54,8 @@ class Verdict:
     leases: int = 0
     handed_over: int = 0
     """How often a node id went from one holder to another."""
-    by_hand: int = 0
-    """How often one did that was given by hand."""
+    manual: int = 0
+    """How often a manually assigned one did."""
     repeated_ids: int = 0
     """Ids that one holder made again."""
     shared_seconds: int = 0
@@ -75,7 +75,7 @@ class Checker:
     def __init__(self, stamps: Callable[[NDArray[np.int64]], Stamps]) -> None:
         self._stamps = stamps
         self._holders: dict[tuple[int, int], int] = {}
-        """Who has stamped which node id and second."""
+        """The holder that has stamped a node id and second."""
         self._verdict = Verdict()
 
     def add(self, holder: int, ids: NDArray[np.int64]) -> None:
@@ -90,9 +90,9 @@ class Checker:
             first = self._holders.setdefault(second, holder)
             self._verdict.shared_seconds += first != holder
 
-    def judge(self, history: Iterable[Change] | None, by_hand: Set[int] = frozenset()) -> Verdict:
+    def judge(self, history: Iterable[Change] | None, manual: Set[int] = frozenset()) -> Verdict:
         """Compares all that was stamped with the leases that were granted, where those are known,
-        but for what was stamped with node ids given by hand.
+        but for what was stamped with manually assigned node ids.
         """
         verdict = self._verdict
         leases = self._leases(history or ())
@@ -101,8 +101,8 @@ class Checker:
         for (node_id, second), holder in sorted(self._holders.items()):
             before = last.setdefault(node_id, holder)
             last[node_id] = holder
-            if node_id in by_hand:
-                verdict.by_hand += before != holder
+            if node_id in manual:
+                verdict.manual += before != holder
                 continue
             if history is None:
                 verdict.handed_over += before != holder

@@ -74,7 +74,7 @@ async function generatorsAtLast(...options) {
   }
 }
 
-// Listens on a port as soon as nobody else does.
+// Listens on a port as soon as no other process does.
 async function waitFor(port) {
   for (;;) {
     if (ending) process.exit()

@@ -48,10 +48,10 @@ def name(log: str, kind: str) -> Path:
     return Path(f"{log}.{os.getpid()}.{kind}")
 
 
-def generator(store: str, ttl: str, node_count: str, *by_hand: str) -> Randflake | Snowflake:
+def generator(store: str, ttl: str, node_count: str, *manual: str) -> Randflake | Snowflake:
     secret = os.environ["RANDFLAKE_SECRET"]
-    if by_hand:
-        node_id, port = map(int, by_hand)
+    if manual:
+        node_id, port = map(int, manual)
         wait_for(port)
         return Randflake(node_id, secret)
     if "://" in store:
@@ -73,7 +73,7 @@ def generator(store: str, ttl: str, node_count: str, *by_hand: str) -> Randflake
 
 
 def generator_at_last(*options: str) -> Randflake | Snowflake:
-    """Asks again for what cannot be had yet."""
+    """Tries again until a generator is available."""
     while not ending:
         try:
             return generator(*options)
@@ -84,10 +84,10 @@ def generator_at_last(*options: str) -> Randflake | Snowflake:
 
 
 def wait_for(port: int) -> None:
-    """Listens on a port as soon as nobody else does; at once on any, if it is 0."""
+    """Listens on a port as soon as no other process does; at once on any, if it is 0."""
     while not ending:
         try:
-            # Let go of by the system alone, when this process has ended.
+            # Only the system closes it, when this process has ended.
             socket.create_server(("127.0.0.1", port)).detach()
         except OSError:
             time.sleep(0.001)
@@ -127,7 +127,7 @@ def hold(flake: Randflake | Snowflake, log: str) -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, hear)
     signal.signal(signal.SIGUSR1, hear)
-    # Nobody waits for children, so the system is told to forget them.
+    # This process does not wait for its children, so the system must forget them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     store, log, *options = sys.argv[1:]
     hold(generator_at_last(store, *options), log)

@@ -5,16 +5,16 @@ ids and repeats.
 
 It ends with one line, and fails on any repeat, on a holder that fails, and, if it runs for five
 minutes or longer, if a kind of fault did not happen. With --sabotage no fault is needed: two of the
-holders have the same node id by hand, which must be reported.
+holders have the same manually assigned node id, which must be reported.
 The Rust holder must have been built: `make soak` does.
 
 On a SQLite file there is more: the holders in Python open and close the file all the time, those in
-Node.js have two copies of the package and lease from both, and beside the fleet a node id given by
-hand goes from process to process. Who waits for it has loaded the library long before, and takes
-over at once when the one before it ends or is killed.
+Node.js have two copies of the package and lease from both, and beside the fleet a manually
+assigned node id goes from process to process. The next process has loaded the library long before,
+and takes over at once when the one before it ends or is killed.
 
 Every process has a log of its ids, LIFE.PID.ids. It is read, checked and removed when the process
-has ended; who was not killed leaves LIFE.PID.end behind. A fork is noticed by its log.
+has ended; a process that was not killed leaves LIFE.PID.end behind. A fork is noticed by its log.
 """
 
 import argparse
@@ -57,10 +57,10 @@ LAST_WORDS = 300
 """How many seconds the fleet may take to end."""
 ENOUGH = 5
 """In so many minutes every kind of fault must have happened."""
-BY_HAND = 7
+MANUAL = 7
 """The node id of the saboteurs."""
 HANDED_OVER = 8
-"""The node id that goes from hand to hand."""
+"""The node id that goes from process to process."""
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Life:
     """A descriptor of the process."""
     log: Path
     is_fork: bool
-    is_by_hand: bool
+    is_manual: bool
     paused_until: float | None = None
     leaving: bool = False
     killed: bool = False
@@ -93,7 +93,7 @@ class Start:
     language: str
     ttl: int
     process: subprocess.Popen[bytes]
-    is_by_hand: bool
+    is_manual: bool
 
 
 class Fleet:
@@ -109,7 +109,7 @@ class Fleet:
         self.hands_over = kind == "sqlite"
         if kind == "sqlite":
             self.environment["RANDFLAKE_COPY"] = str(copy_of_the_node_package(directory))
-        # Whoever listens on it has the node id: the system takes it from those that are killed.
+        # The process that listens on it has the node id: the system frees the port of a killed one.
         self.hand_over_port = str(free_port())
         self.checker = Checker(self.store.stamps)
         self.starts: list[Start] = []
@@ -119,11 +119,11 @@ class Fleet:
         self.faults: Counter[str] = Counter(dict.fromkeys([*FAULTS, *self.store.faults], 0))
         self.failures: list[str] = []
 
-    def start(self, language: str, *by_hand: str) -> None:
+    def start(self, language: str, *manual: str) -> None:
         ttl = self.random.choice(self.store.ttls)
         node_count = self.random.choice([1, 1, 1, 2])
         log = self.logs / str(len(self.starts))
-        options = [str(ttl), str(node_count), *by_hand]
+        options = [str(ttl), str(node_count), *manual]
         process = subprocess.Popen(
             [*HOLDERS[language], self.store.address, log, *options],
             env=self.environment,
@@ -132,17 +132,17 @@ class Fleet:
             # paused fork when the one that it was forked from ends.
             start_new_session=True,
         )
-        self.starts.append(Start(language, ttl, process, bool(by_hand)))
+        self.starts.append(Start(language, ttl, process, bool(manual)))
 
     def watch(self) -> None:
-        """Sees who has begun and who has ended, and does what is due."""
+        """Finds the processes that have begun or ended, and does what is due."""
         for log in self.logs.glob("*.ids"):
             if log not in self.lives:
                 self._begin(log)
         for life in [life for life in self.lives.values() if life.has_ended()]:
             self._end(life)
         for start in self.starts:
-            # Who had a log is judged by what is left of it; others may not have heard signals yet.
+            # A process with a log is judged by its log; others may not handle signals yet.
             if start.process.poll() not in (None, 0, -signal.SIGKILL, -signal.SIGTERM):
                 self._fail(f"a holder in {start.language} ended with {start.process.returncode}")
                 start.process.returncode = 0
@@ -156,16 +156,16 @@ class Fleet:
         """Starts new ones for those that have ended."""
         alive = [start for start in self.starts if start.process.poll() is None]
         if self.hands_over:
-            for language in HOLDERS.keys() - {it.language for it in alive if it.is_by_hand}:
+            for language in HOLDERS.keys() - {it.language for it in alive if it.is_manual}:
                 self.start(language, str(HANDED_OVER), self.hand_over_port)
-        running = Counter(start.language for start in alive if not start.is_by_hand)
+        running = Counter(start.language for start in alive if not start.is_manual)
         while running.total() < FLEET:
             language = min(HOLDERS, key=lambda language: running[language])
             self.start(language)
             running[language] += 1
 
     def harm(self) -> None:
-        """Does something to somebody."""
+        """Lets a random fault happen to a random process, or to the store."""
         fault = self.random.choice([*FAULTS, *self.store.faults])
         if fault in self.store.faults:
             self.faults[fault] += self.store.harm(fault)
@@ -174,7 +174,7 @@ class Fleet:
         if fault == "fork":
             # An interpreter that ends hears no more signals, and dies of them.
             awake = [life for life in awake if life.language in FORKING and not life.leaving]
-            awake = [life for life in awake if not life.is_by_hand]
+            awake = [life for life in awake if not life.is_manual]
         if not awake or (fault == "fork" and len(self.lives) >= CROWD):
             return
         life = self.random.choice(sorted(awake, key=lambda life: life.number))
@@ -217,15 +217,15 @@ class Fleet:
             time.sleep(0.1)
 
     def kill(self) -> None:
-        """Leaves nobody behind, not even a fork that has no log yet."""
+        """Leaves no process behind, not even a fork that has no log yet."""
         for start in self.starts:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(start.process.pid, signal.SIGKILL)
             start.process.wait()
 
     def verdict(self) -> Verdict:
-        by_hand = {BY_HAND, HANDED_OVER} if self.hands_over else set()
-        return self.checker.judge(self.store.history(), by_hand)
+        manual = {MANUAL, HANDED_OVER} if self.hands_over else set()
+        return self.checker.judge(self.store.history(), manual)
 
     def _begin(self, log: Path) -> None:
         number, pid = (int(part) for part in log.name.split(".")[:2])
@@ -238,7 +238,7 @@ class Fleet:
         life = len(self.lives) + self.made.total()
         is_fork = pid != start.process.pid
         self.lives[log] = Life(
-            life, start.language, start.ttl, handle, log, is_fork, start.is_by_hand
+            life, start.language, start.ttl, handle, log, is_fork, start.is_manual
         )
 
     def _end(self, life: Life) -> None:
@@ -275,7 +275,7 @@ def soak(kind: str, minutes: float, seed: int, sabotage: bool) -> bool:
         fleet = Fleet(kind, Path(directory), seed)
         try:
             for _ in range(2 if sabotage else 0):
-                fleet.start("python", str(BY_HAND), "0")
+                fleet.start("python", str(MANUAL), "0")
             end = time.monotonic() + 60 * minutes
             next_fault = time.monotonic() + 2
             while time.monotonic() < end:
@@ -297,7 +297,7 @@ def soak(kind: str, minutes: float, seed: int, sabotage: bool) -> bool:
     print(
         f"soak of {kind}: {minutes:g} minutes, seed {seed}: {verdict.ids} ids of"
         f" {fleet.made.total()} lives ({languages}) under {verdict.leases} leases; node ids went"
-        f" from one to another {verdict.handed_over} times, and {verdict.by_hand} times by hand;"
+        f" from one to another {verdict.handed_over} times, and {verdict.manual} times by hand;"
         f" faults: {faults}; {verdict.repeated_ids} repeated ids,"
         f" {verdict.shared_seconds} shared seconds, {verdict.overlaps} overlaps,"
         f" {verdict.uncovered} uncovered seconds, {len(fleet.failures)} failures"
@@ -305,7 +305,7 @@ def soak(kind: str, minutes: float, seed: int, sabotage: bool) -> bool:
     happened = [*fleet.faults.values(), *(fleet.made[language] for language in HOLDERS)]
     happened.append(verdict.handed_over)
     if fleet.hands_over:
-        happened.append(verdict.by_hand)
+        happened.append(verdict.manual)
     # Servers rest after each of their faults: in a few minutes not every kind has its turn.
     missing = minutes >= ENOUGH and not all(happened)
     if missing:

@@ -45,7 +45,7 @@ class Store(Protocol):
     """What holders lease from."""
 
     address: str
-    """What they are told."""
+    """The path or URL that they get."""
     faults: ClassVar[list[str]]
     """The kinds of fault that `harm` knows."""
     ttls: ClassVar[list[int]]
@@ -115,7 +115,7 @@ class File:
         try:
             store.execute("begin exclusive")
         except sqlite3.OperationalError:
-            store.close()  # somebody has it, or is paused with it
+            store.close()  # a process has the lock, or is paused with it
             return False
         self._later.add(self._random.uniform(0.1, 3), store.close)
         return True

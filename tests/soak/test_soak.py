@@ -29,7 +29,7 @@ def ids(*stamps: tuple[int, int, int]) -> Sequence[int]:
 
 
 def verdict(
-    holders: list[Sequence[int]], history: list[Change], by_hand: Set[int] = frozenset()
+    holders: list[Sequence[int]], history: list[Change], manual: Set[int] = frozenset()
 ) -> Verdict:
     inspector = Inspector(SECRET)
 
@@ -41,7 +41,7 @@ def verdict(
     for number, made in enumerate(holders):
         checker.add(number, np.array(made, np.int64))
     absolute = [(node, SECOND + start, SECOND + end, token) for node, start, end, token in history]
-    return checker.judge(absolute, by_hand)
+    return checker.judge(absolute, manual)
 
 
 def test_good_holders_are_good() -> None:
@@ -64,9 +64,9 @@ def test_good_holders_are_good() -> None:
     assert verdict([first, third], history) == Verdict(ids=4, leases=2, handed_over=1)
 
 
-def test_a_node_id_by_hand_needs_no_lease() -> None:
+def test_a_manually_assigned_node_id_needs_no_lease() -> None:
     holders = [ids((7, 0, 0), (7, 1, 0)), ids((7, 2, 0)), ids((7, 3, 0), (7, 5, 0))]
-    assert verdict(holders, [], {7}) == Verdict(ids=5, by_hand=2)
+    assert verdict(holders, [], {7}) == Verdict(ids=5, manual=2)
     found = verdict([*holders, ids((7, 5, 1))], [], {7})
     assert (found.is_good(), found.shared_seconds) == (False, 1)
 
@@ -109,7 +109,7 @@ def test_it_finds(what: str) -> None:
     assert not found.is_good()
 
 
-def test_two_holders_with_a_node_id_by_hand_are_found() -> None:
+def test_two_holders_with_one_manually_assigned_node_id_are_found() -> None:
     soak = str(Path(__file__).with_name("soak.py"))
     command = [sys.executable, soak, "--sabotage", "--minutes", "0.1"]
     tests = str(Path(__file__).parents[2] / "bindings-python" / "tests")

@@ -20,7 +20,7 @@ pub struct Scale {
     pub ids_per_node: u64,
     /// Whether a tick begins with the sequence after the last one, and not with 0.
     pub continuing: bool,
-    /// Nanoseconds of the unit in which ids tell their time.
+    /// Nanoseconds of the unit in which ids carry their time.
     pub unit: i64,
 }
 

@@ -81,11 +81,11 @@ fn few_nodes() -> Result<Layout> {
         .build()
 }
 
-/// Listens on a port as soon as nobody else does; false if this process is to end.
+/// Listens on a port as soon as no other process does; false if this process is to end.
 fn listens(port: u16) -> bool {
     while !ENDING.load(Ordering::Relaxed) {
         if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {
-            // Let go of by the system alone, when this process has ended.
+            // Only the system closes it, when this process has ended.
             mem::forget(listener);
             return true;
         }
@@ -180,7 +180,7 @@ fn hear_signals() {
         heard.store(true, Ordering::Relaxed);
     }
     let hear = hear as extern "C" fn(libc::c_int) as libc::sighandler_t;
-    // Nobody waits for children, so the system is told to forget them.
+    // This process does not wait for its children, so the system must forget them.
     for (signal, action) in
         [(libc::SIGTERM, hear), (libc::SIGUSR1, hear), (libc::SIGCHLD, libc::SIG_IGN)]
     {
