@@ -46,7 +46,7 @@ BY_EXTENSION = {
     "fill": {"AVX-512": 0.9, "AVX2": 3.0, "SSE2": 6.5},
     "inspect_many": {"AVX-512": 1.0, "AVX2": 3.3, "SSE2": 8.0},
 }
-"""What cases of Rust may take with the instructions that the cipher uses, the best ones first."""
+"""The limits of the Rust cases by the instructions that the cipher uses, the best ones first."""
 
 GOALS = [
     ratio("rust", "generate", "ferroid_atomic", 2),

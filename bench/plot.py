@@ -29,7 +29,7 @@ STYLE = """
 
 
 def shown(cases: list[Case]) -> list[Case]:
-    """What one thread needs to make an id, the fastest first."""
+    """The time that one thread needs for an id, the fastest first."""
     hidden = ("inspect", "sparx", "_2")
     return sorted(
         (c for c in cases if c.kind != "part" and not any(word in c.name for word in hidden)),

@@ -14,7 +14,7 @@ BENCH = Path(__file__).resolve().parent
 LANGUAGES = {"rust": "Rust", "python": "Python", "node": "Node.js"}
 CAP = "131 072 ids per node id and second"
 
-# What the cipher is also held to, on machines that offer more.
+# The extensions that are also measured, on machines that offer more.
 EXTENSIONS = ("AVX2", "SSE2")
 
 
@@ -131,7 +131,7 @@ def table(rows: list[list[str]], numbers: range) -> str:
 
 
 def warning(results: Results) -> str:
-    """Says that figures are disturbed, or nothing."""
+    """Returns a warning if figures are disturbed, otherwise nothing."""
     disturbed = results.rounds["disturbed"]
     if not disturbed:
         return ""

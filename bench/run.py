@@ -32,7 +32,7 @@ RUNS = 8
 # More than this share of one processor, used by others, disturbs a round.
 DISTURBING = 0.12
 
-# What builds the Rust cases for processors that have no more than this.
+# How to build the Rust cases for processors that have no more than this.
 LEFT_OUT = {
     "AVX2": "--cfg randflake_no_avx512",
     "SSE2": "--cfg randflake_no_avx512 --cfg randflake_no_avx2",
@@ -164,7 +164,7 @@ def measure(workers: dict[str, Worker], wanted: int) -> tuple[list[Sample], dict
             f"round {len(rounds):2}: {took:.1f} s, others used {disturbed:.0%} of a processor",
             file=sys.stderr,
         )
-    # If too few were undisturbed, those that were disturbed least have to do; the report says so.
+    # If too few were undisturbed, the least disturbed ones are used; the report says so.
     rounds.sort(key=lambda it: it[0])
     kept = [sample for _, sample in rounds[:wanted]]
     disturbed = sum(it[0] > DISTURBING for it in rounds[:wanted])
@@ -194,7 +194,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a few rounds; writes nothing")
     quick = parser.parse_args().quick
     started = {language: Worker(command) for language, command in build().items()}
-    # A processor that has less than an extension has nothing to be held to.
+    # A processor without the extension has no goal for it.
     workers = {
         language: worker
         for language, worker in started.items()

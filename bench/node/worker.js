@@ -103,10 +103,10 @@ function run(it) {
     it.times = 1
     while (timed(it, it.times) < RUN / 2) it.times *= 2
   }
-  // What ran before has emptied the caches.
+  // Earlier cases have evicted this one from the caches.
   timed(it, Math.ceil(it.times / 4))
   const each = timed(it, it.times) / it.times
-  // What disturbed the first runs does not decide on the others.
+  // A disturbance of the first runs must not decide how long the others are.
   it.times = Math.max(1, Math.floor(RUN / each))
   return (each / it.ids) * 1e6
 }

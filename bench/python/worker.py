@@ -25,9 +25,9 @@ class Case:
     kind: str
     """`us`, `peer` or `floor`."""
     call: Any
-    """What the loop calls, a local variable of it."""
+    """The function that the loop calls, as its local variable."""
     argument: Any = None
-    """What it is called with, if anything."""
+    """The arguments of the call, if any."""
     ids: int = 1
     """How many ids a call makes."""
     times: int = 0
@@ -44,10 +44,10 @@ class Case:
             self.times = 1
             while timer.timeit(self.times) < RUN / 2:
                 self.times *= 2
-        # What ran before has emptied the caches.
+        # Earlier cases have evicted this one from the caches.
         timer.timeit(self.times // 4 + 1)
         each = timer.timeit(self.times) / self.times
-        # What disturbed the first runs does not decide on the others.
+        # A disturbance of the first runs must not decide how long the others are.
         self.times = max(1, int(RUN / each))
         return each / self.ids * 1e9
 

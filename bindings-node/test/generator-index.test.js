@@ -20,7 +20,7 @@ function run(script, ...flags) {
     const { native } = require('./native.js')
     const SECRET = '${SECRET}'
     const turn = () => new Promise((resolve) => setImmediate(resolve))
-    /** Has what is unreachable given up: finalizers run in a later turn. */
+    /** Collects unreachable objects; their finalizers run in a later turn. */
     async function collect() { for (let round = 0; round < 5; round++) { gc(); await turn() } }
     async function main() { ${script} }
     main().catch((error) => { console.error(error); process.exitCode = 1 })`

@@ -11,7 +11,7 @@ const { heldIn, newStore, run, SECRET, until } = require('./store.js')
 /** A lease of two seconds, which is renewed after less than one. */
 const SHORT = { ttlSeconds: 2, maxSkewSeconds: 0 }
 
-/** Ticks that the borders of seconds cut in two. */
+/** Ticks that the borders of seconds split. */
 const CUT = {
   fields: [
     ['time', 39],

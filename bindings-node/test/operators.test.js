@@ -40,7 +40,7 @@ connection.executescript(sys.argv[2])`
   execFileSync('python3', ['-c', program, store, sql])
 }
 
-/** What every store does. `make` has a namespace made, where that is needed. */
+/** The tests of every store. `make` creates the namespace, if the store needs that. */
 function operations(storeOf, live) {
   const make = async (t, namespace) => {
     const store = storeOf(t)

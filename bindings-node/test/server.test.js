@@ -94,7 +94,7 @@ sys.stdin.read()`
   redis: async () => {
     const server = await servers.redis()
     const signal = (name) => async () => server.signal(name)
-    // Started again it would be in quarantine.
+    // After a restart it would be in quarantine.
     return server && { server, leave: signal('SIGSTOP'), comeBack: signal('SIGCONT') }
   },
   etcd: async () => {

@@ -25,7 +25,7 @@ const Redis = require('ioredis')
 const postgres = require('postgres')
 const { until } = require('./store.js')
 
-/** Of all servers that have one. */
+/** The password of every server that has one. */
 const PASSWORD = 'open-sesame-4711'
 /** The user `nobody`: not every server runs as root. */
 const NOBODY = 65534
@@ -188,7 +188,7 @@ async function makeCertificate(folder) {
   }
 }
 
-/** Makes a folder with what a server is to have, all of it its user's. */
+/** Makes a folder with the files of a server, all owned by its user. */
 async function newFolder(tls, files = {}, uid = undefined) {
   const folder = mkdtempSync(join(tmpdir(), 'randflake-server-'))
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
@@ -199,7 +199,7 @@ async function newFolder(tls, files = {}, uid = undefined) {
   return folder
 }
 
-/** A Redis that keeps what it says. */
+/** A Redis that keeps every acknowledged write. */
 const DURABLE = ['--appendonly', 'yes', '--save', '']
 
 /** Each starts a server; undefined if there is none. With `tls` it speaks nothing else. */

@@ -27,7 +27,7 @@ const stores = {
   etcd: () => url,
 }
 
-/** Returns what came of a statement. */
+/** Returns the outcome of a statement. */
 const outcomeOf = (run, statement) =>
   new Promise((resolve) =>
     run({

@@ -80,10 +80,10 @@ suite('a store that fails', { concurrency: 16 }, () => {
       const { renewals } = flake.lease
       await server.start()
       if (engine === 'redis') {
-        // It may have forgotten something, and knows.
+        // The store knows that it may have lost something.
         const { code, retryAfterMs } = await refusal(server.url)
         assert.equal(code, 'STORE_QUARANTINED')
-        // The skew, and what a replica may be behind.
+        // The skew, and the largest lag of a replica.
         const longest = 1000 * (TTL + 1 + 12)
         assert(retryAfterMs > 0 && retryAfterMs <= longest, String(retryAfterMs))
       } else {
@@ -93,7 +93,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
       }
       await until('it is renewed', () => flake.lease.renewals > renewals)
       ids.push(...flake.generateMany(1000))
-      // Of so short a lease Redis cannot know any more whether it was granted before it was killed.
+      // After a kill, Redis cannot know whether it granted so short a lease before.
       if (engine !== 'redis') assert.equal(flake.lease.losses, 0)
       assert.equal(new Set(ids).size, ids.length)
       await flake[Symbol.asyncDispose]()
@@ -140,7 +140,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
       const thaw = () => other.disconnect()`,
   }
   for (const [engine, freeze] of Object.entries(freezing)) {
-    // Where each call waited on the JavaScript thread, which alone can renew, it never recovered.
+    // If each call waited on the JavaScript thread, which alone can renew, it would never recover.
     live(`many generators of a process recover: ${engine}`, engine, async (server) => {
       await initStore(server.url, SECRET, 'new', { maxTtlSeconds: 6, maxSkewSeconds: 1 })
       const { stdout, stderr, code } = await run(
@@ -324,7 +324,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
       await ask('auth/role/add', { name })
       await ask('auth/user/grant', { user: name, role: name })
     }
-    // What the README names is enough: all keys that begin with randflake/.
+    // The permission that the README names is enough: all keys that begin with randflake/.
     const [key, range_end] = ['randflake/', 'randflake0'].map(btoa)
     const perm = { permType: 'READWRITE', key, range_end }
     await ask('auth/role/grant', { name: 'app', perm })

@@ -79,7 +79,7 @@ const adapterOf = (sql) => ({
   run: async (text, parameters) => sql.unsafe(text, parameters).values(),
 })
 
-/** Resolves once it is so, or fails with `what`. */
+/** Resolves once the condition holds, or fails with `what`. */
 async function until(what, isSo) {
   for (const begun = performance.now(); !(await isSo()); await delay(20)) {
     if (performance.now() - begun > 60_000) throw new Error(`not within a minute: ${what}`)

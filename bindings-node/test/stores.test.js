@@ -47,7 +47,7 @@ async function refused(leasing, code, pattern = /./) {
   })
 }
 
-/** What a store is made of for each client, and how to end that. */
+/** The argument that selects the store, for each client, and how to close it. */
 const clients = {
   postgresql: {
     url: (url) => [url, () => {}],
@@ -413,7 +413,7 @@ test('what the replica of a Redis has not confirmed does not count', async (t) =
       const plain = { sendCommand: (command) => store.sendCommand(command) }
       await refused(Randflake.leased(plain, SECRET, HASTY), 'WEAK_STORE', /WAIT/)
     } finally {
-      // Before the server ends: it would be an error of the client.
+      // Before the server ends: otherwise the client would emit an error.
       end()
     }
   }
@@ -441,7 +441,7 @@ test('the replicas of a Redis are asked on the connection that has written', asy
       } finally {
         end()
       }
-      // On another one it may be about what was written before.
+      // On another connection, `WAIT` may be about earlier writes.
       const asked = [...said.keys()].filter((at) => said[at].name === 'WAIT')
       const written = asked.map((at) => said[at - 1])
       assert.deepEqual(new Set(written.map(({ name }) => name)), new Set(['TIME', 'EVAL']), what)

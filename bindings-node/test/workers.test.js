@@ -81,7 +81,7 @@ test('workers can be terminated while they are busy or wait', () => {
   assert.deepEqual([ids, distinct], [1000, 1000])
 })
 
-/** More ids than can be had in the time that `run` gives its process. */
+/** More ids than a process can make in the time that `run` gives it. */
 const LONG = '131072 * 150'
 
 test('a process that exits does not wait for batches, nor do files', () => {

@@ -1,4 +1,4 @@
-"""What the tests share."""
+"""Helpers that the tests share."""
 
 import json
 import os
@@ -22,7 +22,7 @@ SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
 OTHER_SECRET = "51f0c2b7684e9ad3e01b7c5538d26f94"
 
 NOW = 1_763_640_000
-"""What injected clocks show."""
+"""The time that injected clocks show."""
 
 VECTORS = Path(__file__).resolve().parents[2] / "tests" / "vectors"
 
@@ -150,7 +150,7 @@ def status(flake: Randflake) -> LeaseStatus:
 
 
 def eventually(is_so: Callable[[], bool]) -> None:
-    """Waits until it is so."""
+    """Waits until the condition holds."""
     deadline = time.monotonic() + 60
     while not is_so():
         assert time.monotonic() < deadline, "it never came"
@@ -173,7 +173,7 @@ print(json.dumps(dict(rows.fetchall())))
 
 @contextmanager
 def locked(store: Path) -> Iterator[None]:
-    """Has another process keep the file to itself."""
+    """Lets another process lock the file."""
     code = """
 import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=10)

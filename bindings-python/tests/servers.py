@@ -34,7 +34,7 @@ class Server:
     folder: Path
     command: list[str]
     ready: str
-    """What its log says once it is."""
+    """The text in its log once it is ready."""
     end: signal.Signals
     """Ends it at once, with all of its processes."""
     port: int
@@ -42,7 +42,7 @@ class Server:
     user: str = ""
     path: str = ""
     owner: str | None = None
-    """As whom it runs."""
+    """The user that it runs as."""
     process: subprocess.Popen[bytes] | None = None
 
     def url(self, password: str = PASSWORD) -> str:
@@ -129,7 +129,7 @@ def program(name: str, package: str) -> str:
 
 @contextmanager
 def running(server: Server) -> Iterator[Server]:
-    """Starts a server, and ends it in the end."""
+    """Starts a server, and stops it afterwards."""
     try:
         server.start()
         yield server
@@ -259,7 +259,7 @@ def etcd(folder: Path, *, tls: bool = False) -> Iterator[Server]:
 
 
 DURABLE = ("--appendonly", "yes", "--save", "")
-"""A Redis that keeps what it says."""
+"""A Redis that keeps every acknowledged write."""
 
 STARTERS: dict[str, Callable[..., AbstractContextManager[Server]]] = {
     "postgres": postgres,

@@ -1,4 +1,4 @@
-"""A generator's life, what it shows of itself, and threads."""
+"""A generator from its construction to its end, its properties, and threads."""
 
 import copy
 import pickle

@@ -23,7 +23,7 @@ def is_given_back(store: Path, node_ids: tuple[int, ...]) -> bool:
 
 
 def begin_with(code: str) -> str:
-    """Puts before code what it needs: sys.argv has the store and the secret."""
+    """Returns code with what it needs before it: sys.argv has the store and the secret."""
     return f"""
 import atexit, os, sys, threading, time, warnings
 from randflake import Randflake, RandflakeError

@@ -234,7 +234,7 @@ print(path in open("/proc/self/maps").read())
 
 
 def test_a_second_interpreter_is_refused() -> None:
-    """Its end would close what the first one has leased."""
+    """The end of a second interpreter would close what the first one has leased."""
     code = """
 import sys
 import randflake

@@ -86,7 +86,7 @@ def start(service: tuple[str, str, str], folder: Path, store: str) -> subprocess
 
 
 class Client(threading.Thread):
-    """Asks again and again."""
+    """Sends one request after the other."""
 
     def __init__(self, port: int, done: threading.Event) -> None:
         super().__init__()
@@ -209,7 +209,7 @@ def serves_all_since(clients: list[Client], back: float) -> bool:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[None]]]:
-    """All of them at once: most of it they wait."""
+    """All of them at once: they mostly wait."""
     with ThreadPoolExecutor(len(CASES)) as pool:
         yield {
             case: pool.submit(outlives_an_outage, tmp_path_factory.mktemp("case"), *what, case)

@@ -118,7 +118,7 @@ def test_the_handler_of_a_signal_generates_during_a_wait() -> None:
 
 
 def test_it_generates_and_waits_while_the_interpreter_ends() -> None:
-    """Then pyo3 does not attach a thread any more that it does not know to be attached."""
+    """At that time pyo3 no longer attaches a thread that it does not know to be attached."""
     code = """
 import builtins, os
 from randflake import Layout, Randflake, RandflakeError, Snowflake

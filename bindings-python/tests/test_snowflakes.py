@@ -1,4 +1,4 @@
-"""`Snowflake`: the manners of `Randflake`, over any layout."""
+"""`Snowflake`: the behaviour of `Randflake`, over any layout."""
 
 import copy
 import multiprocessing
@@ -412,7 +412,7 @@ def test_the_timelines_of_randflake_hold_for_its_layout(case: dict[str, Any]) ->
 
 
 class ConstructionClock:
-    """Has a reading for the construction, which looks whether the layout has ended."""
+    """Has a reading for the construction, which checks whether the layout has ended."""
 
     def __init__(self, clock: TimelineClock, can_sleep: bool) -> None:
         self.clock = clock

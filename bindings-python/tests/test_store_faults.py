@@ -79,7 +79,7 @@ def an_outage_and_a_kill(server: Server) -> None:
             quarantined = refusal(server.url())
             assert quarantined.code == "STORE_QUARANTINED"
             assert quarantined.retry_after is not None
-            # The skew, and for how long a master of before may still grant.
+            # The skew, and the time for which an old master may still grant.
             assert 0 < quarantined.retry_after <= TTL + 1 + 12
         else:
             with leased(server.url()) as other:
@@ -136,7 +136,7 @@ def waits_for_its_pool(server: Server) -> None:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[None]]]:
-    """All of them at once: most of it they wait."""
+    """All of them at once: they mostly wait."""
 
     def on(engine: str, check: Callable[..., None], *arguments: object) -> Future[None]:
         folder = tmp_path_factory.mktemp(engine)
@@ -197,7 +197,7 @@ def test_etcd_with_users(tmp_path: Path) -> None:
             server.etcd("auth/user/add", {"name": user, "password": PASSWORD})
             server.etcd("auth/role/add", {"name": user})
             server.etcd("auth/user/grant", {"user": user, "role": user})
-        # What the README names is enough: all keys that begin with randflake/.
+        # The permission that the README names is enough: all keys that begin with randflake/.
         keys = {"key": "cmFuZGZsYWtlLw==", "range_end": "cmFuZGZsYWtlMA=="}
         permission = {"name": "app", "perm": {"permType": "READWRITE", **keys}}
         server.etcd("auth/role/grant", permission)

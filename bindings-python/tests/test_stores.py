@@ -266,7 +266,7 @@ def adapter_of(store: object) -> stores.Adapter:
 
 
 def refusals(adapter: stores.Adapter, times: int) -> list[str]:
-    """Returns with what statements fail."""
+    """Returns the error codes that statements fail with."""
     codes = []
     for _ in range(times):
         try:
@@ -314,7 +314,7 @@ def test_a_locked_table_takes_one_connection_of_each(
         # Each may have one that is about to end.
         assert 1 <= most <= 2 * len(codes), f"{most} waited at once"
         assert codes[-1] == [CANCELLED]
-        # What is borrowed goes back, as it was if the server has heard of it in time.
+        # A borrowed connection goes back, unchanged if the server was informed in time.
         for _ in range(10):
             with pool.connection(timeout=30) as connection:
                 connection.execute("select 1")
@@ -327,7 +327,7 @@ def test_a_locked_table_takes_one_connection_of_each(
 def test_what_no_synchronous_standby_has_is_not_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A commit that is cancelled while it waits for a standby is reported as one all the same."""
+    """The server reports a commit even if it is cancelled while it waits for a standby."""
     with servers.postgres(tmp_path) as server:
         with psycopg.connect(server.url(), autocommit=True) as owner:
             owner.execute("create table written (number int)")
@@ -359,7 +359,7 @@ def test_a_client_that_hangs_is_asked_once() -> None:
 
 
 def test_a_redis_that_answers_without_end_is_given_up() -> None:
-    """Each byte comes in time, and the answer never ends."""
+    """Each byte comes in time, but the answer never ends."""
     over = threading.Event()
 
     def answer(listener: socket.socket) -> None:
@@ -507,7 +507,7 @@ class InTurn(redis_client.ConnectionPool):
 def test_the_replicas_of_a_redis_are_asked_on_the_connection_that_has_written(
     tmp_path: Path,
 ) -> None:
-    """On another one it may be about what was written before."""
+    """On another connection, `WAIT` may be about earlier writes."""
     with servers.redis_with_replica(tmp_path) as (master, _):
         init_store(master.url(), SECRET, "new")
         pool = InTurn.from_url(master.url())
@@ -650,7 +650,7 @@ def test_an_adapter_for_another_driver(postgres: Server, namespace: str) -> None
 
 
 class Scripted:
-    """Answers what it is given."""
+    """Returns the answers that it is given."""
 
     server = "postgresql"
 
@@ -729,7 +729,7 @@ print(*flake.node_ids, flake.inspect(flake.generate()).timestamp)
 
 
 def test_an_interpreter_ends_while_threads_of_daemons_lease() -> None:
-    """Each in another moment: Python ends its threads where they stand."""
+    """Each process ends at another moment: Python stops its threads where they are."""
     code = """
 import sys, threading, time
 from randflake import Randflake

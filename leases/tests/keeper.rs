@@ -1,4 +1,4 @@
-//! The keeper, driven by scripts and by a simulation of bad weather; all time is injected.
+//! The keeper, driven by scripts and by a simulation with random faults; all time is injected.
 
 mod common;
 
@@ -224,7 +224,8 @@ fn first_acquire_gives_up_after_its_time() {
             }
         }
         assert!((10_000..10_100).contains(&script.millis), "{} ms", script.millis);
-        // Other candidates after each busy round, the same request after all else.
+        // Each busy round ends with a new token, and so with other candidates; every other failure
+        // repeats the request.
         assert_eq!(tokens.len() > 1, code == "NODES_EXHAUSTED");
         assert_eq!(script.fails_with(), Some(code));
         assert_eq!(script.keeper.state(), State::Stopped);
@@ -267,7 +268,7 @@ fn another_store_is_accepted_once_the_lease_is_over() {
         assert_eq!(accepts, script.second() >= START + 300, "{}", script.second() - START);
     }
     assert!(!script.keeper.accepts_another_store(), "once");
-    // Nothing is renewed that the other store might know by chance, and soon.
+    // The keeper renews nothing that the other store might know by chance, and soon.
     let (step, slept) = script.wakes();
     assert!(slept <= Duration::from_secs(4), "{slept:?}");
     let Step::Acquire(request) = step else { panic!("expected an acquire: {step:?}") };
@@ -393,12 +394,12 @@ fn replies_to_other_requests_are_refused() {
         assert_eq!(error.kind(), ErrorKind::StoreUnavailable);
         assert_eq!(script.keeper.state(), State::Retrying);
     }
-    // Of another kind: the call is still under way.
+    // An answer of another kind: the call is still in progress.
     script.renews();
     let now = script.now();
     script.keeper.answer(Answer::Closed(None), now).expect_err("not to this");
     script.renews();
-    // The right one, and once more when nothing was asked.
+    // The right answer, and the same again when nothing was asked.
     let reply = Reply::new(token, Operation::Renew, outcome);
     script.answer(Answer::Renewed(Ok(reply.clone())));
     assert_eq!(script.step(), Step::Extend { end_exclusive: START + 900 });
@@ -475,7 +476,7 @@ fn a_step_of_the_clock_takes_a_new_lease() {
         assert_eq!(request.client_now, START + 20 + stepped);
         assert_eq!(script.fails_with(), Some("CLOCK_SKEW"));
         assert_ne!(request.token, old);
-        // As long as there is none, no renewal either.
+        // As long as there is no new lease, the keeper does not renew the old one either.
         for _ in 0..3 {
             let store_now = START + 20;
             script.is_answered(Acquired::ClockSkew { store_now, max_skew: 5 });
@@ -514,7 +515,7 @@ fn stop_closes_first_and_releases_what_was_not_used() {
     assert_eq!(script.step(), Step::Stopped);
     assert_eq!(script.fails_with(), None);
 
-    // A lost row that the generator still uses, and a release that fails: one try.
+    // The generator still uses a lost row, and a release fails: the keeper tries once.
     let (mut script, _) = Script::holding(1, &[lease(7, 0, 300)]);
     let request = script.renews();
     script.answer(Answer::Renewed(Ok(request.reply(Renewed::Lost { now: START }))));
@@ -591,7 +592,8 @@ fn a_forgotten_keeper_does_nothing_any_more() {
 
 #[test]
 fn a_grant_that_is_of_no_use_goes_back() {
-    // Over, as the reply to a request that was repeated for long; and without a common second.
+    // A lease that is over, because its request was repeated for long; and two without a common
+    // second.
     for leases in [vec![lease(9, -60, 0)], vec![lease(8, 0, 10), lease(9, 10, 300)]] {
         let mut script = Script::new(Options::default());
         let token = script.is_granted(&leases);
@@ -617,20 +619,20 @@ fn manually_assigned_node_ids_are_released() {
         used_until: START + start,
     };
 
-    // All of a first grant, then some of it.
+    // All node ids of a first grant are assigned manually, then some of them.
     let mut script = Script::new(Options { node_count: 2, ..Options::default() });
     script.keeper = script.keeper.manual(manual);
     let first = script.is_granted(&[lease(3, 0, 300), lease(4, 0, 300)]);
     assert_eq!(script.fails_with(), Some("NODES_EXHAUSTED"));
     let second = script.is_granted(&[lease(2, 0, 300), lease(7, 0, 300)]);
-    // All of what was still missing.
+    // All that were still missing.
     let third = script.is_granted(&[lease(1, 0, 300)]);
     assert_eq!(script.opens(), [7], "begins with what there is");
     for (token, node_id) in [(first, 3), (first, 4), (second, 2), (third, 1)] {
         assert_eq!(script.releases(), release(token, node_id, 0));
     }
 
-    // Some of what the next round brings.
+    // Some that the next round grants.
     script.is_extended(&[lease(7, 0, 390)]);
     assert!(matches!(script.step(), Step::Extend { .. }));
     script.answer(Answer::Extended(Ok(())));
@@ -638,7 +640,7 @@ fn manually_assigned_node_ids_are_released() {
     assert_eq!(script.replaces(START + 91).0, [7, 8]);
     assert_eq!(script.releases(), release(fourth, 0, 90));
 
-    // And of a lease in the place of a lost one.
+    // Some of a lease that replaces a lost one.
     script.pass(90);
     while let (Step::Renew(request), _) = script.wakes() {
         let lost = request.reply(Renewed::Lost { now: script.second() });
@@ -679,15 +681,15 @@ struct Process {
     /// When the answer to the call that is under way arrives.
     under_way: Option<(i64, Answer)>,
     wakes_at: i64,
-    /// Stopped by a signal until then.
+    /// A signal has stopped the process until then.
     stopped_until: i64,
 }
 
-/// What may go wrong with one call: the request is lost, or its reply; it is done again later;
-/// the reply comes late.
+/// What can go wrong with one call: the request or its reply is lost, the store does it again
+/// later, or the reply comes late.
 #[derive(Clone, Copy)]
 struct Weather {
-    /// Of 100 calls, how many something happens to.
+    /// In how many of 100 calls something goes wrong.
     bad: u64,
     down: bool,
 }
@@ -704,7 +706,7 @@ struct World {
     weather: Weather,
     processes: Vec<Process>,
     lives: u64,
-    /// Requests that will be done again.
+    /// Requests that the store will do again.
     late: Vec<(i64, Step)>,
     issued: HashSet<(i64, u32, u32)>,
     /// Which life stamped a second with a node id.
@@ -795,7 +797,7 @@ impl World {
                 (failed(), later / 20)
             }
             2 => {
-                // Given up here, and done there, or done twice.
+                // The process gives up; the store does the request, or does it twice.
                 self.late.push((self.millis + later, step.clone()));
                 if later % 2 == 0 { (failed(), 0) } else { (self.call(step), 0) }
             }
@@ -803,7 +805,7 @@ impl World {
         }
     }
 
-    /// Lets time pass, then lets everybody do what is due.
+    /// Lets time pass, then lets every process do what is due.
     fn tick(&mut self, millis: i64) {
         self.millis += millis;
         let wall = START * SECOND + (self.millis + self.store_off) * 1_000_000;
@@ -887,7 +889,7 @@ impl World {
         panic!("the keeper does not come to rest: {:?}", process.keeper);
     }
 
-    /// Takes an id and holds it against all others; the oracle.
+    /// Takes an id and compares it with all others: the oracle.
     fn use_ids(&mut self, process: &Process) {
         let Some(flake) = &process.flake else { return };
         let Ok(id) = flake.generate() else { return };
@@ -959,7 +961,7 @@ fn nothing_is_stamped_twice_in_any_weather() {
                 world.strike();
             }
         }
-        // Fine weather: it recovers alone.
+        // No faults any longer: it recovers by itself.
         (world.store_off, world.weather) = (0, Weather { bad: 0, down: false });
         for process in &mut world.processes {
             process.off = 0;

@@ -333,7 +333,7 @@ fn a_batch_goes_on_over_renewals() {
     assert!(first.end_exclusive <= last, "{first:?} {last}");
     assert!(last < flake.lease().expect("open").end_exclusive);
 
-    // On a thread that the keeper needs.
+    // The call comes from a thread that the keeper needs.
     for ids in [2 * 131_072, 4 * 131_072] {
         let refused = flake.try_check_fill(ids, Reach::Lease);
         assert_eq!(kind(refused), Err(ErrorKind::InvalidArgument));
@@ -372,7 +372,7 @@ fn a_lost_lease_is_replaced() {
 fn manually_assigned_node_ids_of_this_process_are_not_leased() {
     let (shared, secret) = (Shared::of(4), Secret::random());
     let manual = |node_id| Randflake::builder(&secret).node_id(node_id).restart_safe(false).build();
-    // Closed or not, its seconds were this process's.
+    // Closed or not, this process may have stamped its seconds.
     let open = manual(0).expect("free");
     manual(2).expect("free");
     let flakes = [0; 2].map(|_| short(shared.location(), &secret).open().expect("two are free"));
@@ -718,8 +718,8 @@ fn a_namespace_has_one_layout() {
     assert_eq!(kind(plain), Err(ErrorKind::SecretMismatch));
 }
 
-/// Who was given less than asked for must not stamp further ahead than a third of that: the release
-/// of a dead holder's lease counts on it.
+/// A holder with a shorter lease than requested must not stamp further ahead than a third of that
+/// lease: the release of a dead holder's lease relies on it.
 #[test]
 fn the_drift_is_a_third_of_what_is_granted() {
     let store = MemoryStore::new(Namespace::new("any", &Secret::random()).expect("a name"));

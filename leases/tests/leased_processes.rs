@@ -96,7 +96,7 @@ mod linux {
         ("a_file_that_cannot_be_written_loses_nothing", a_file_that_cannot_be_written),
     ];
 
-    /// On a busy machine; what is waited for takes a few seconds at most.
+    /// The longest wait, for a busy machine; most waits take a few seconds.
     const PATIENCE: Duration = Duration::from_secs(40);
 
     /// Seconds of a lease, renewed after one or less.
@@ -170,7 +170,7 @@ mod linux {
             .acquire_timeout(Duration::from_secs(number("ACQUIRE_TIMEOUT")))
     }
 
-    /// What is generated, as it is logged.
+    /// The ids that were generated, as the log has them.
     trait Logged: Copy + Default {
         fn bytes(self) -> [u8; 8];
     }
@@ -242,7 +242,7 @@ mod linux {
         flake.close();
     }
 
-    /// What a holder has said.
+    /// A message of a holder.
     #[derive(Clone, Debug)]
     struct Said {
         outcome: String,
@@ -336,7 +336,7 @@ mod linux {
         }
     }
 
-    /// Nothing outlives a test that fails.
+    /// No process outlives a test that fails.
     impl Drop for Holder {
         fn drop(&mut self) {
             let _gone = self.process.kill();
@@ -349,7 +349,7 @@ mod linux {
         scratch: Scratch,
         path: PathBuf,
         max_node_id: u32,
-        /// Instead of Randflake.
+        /// The layout of the holders' snowflakes; `None` for Randflake.
         snowflake: Option<Layout>,
         lives: AtomicU32,
     }
@@ -438,7 +438,7 @@ mod linux {
             self.judged(Oracle::of(file))
         }
 
-        /// As if what two files granted came from one.
+        /// Judges two files as if one had granted all their leases.
         fn verdict_by_both(&self, file: &Path, other: &Path) -> Verdict {
             let other = Oracle::of(other);
             self.judged(Oracle::of(file).and_then(|oracle| oracle.with(other?)))
@@ -760,7 +760,7 @@ mod linux {
         storm(&Trial::new(16), 64);
     }
 
-    /// None of them begins with the rest of a second in which another one has ended.
+    /// No holder begins with the rest of a second in which another one has ended.
     fn snowflakes_share_few_node_ids() {
         storm(&Trial::of_snowflakes(4), 12);
     }

@@ -42,13 +42,13 @@ const FORK: World = World { fork: true, ..FULL };
 const RESTORE: World = World { loss: Loss::Restore, ..FULL };
 const FAILOVER: World = failover(FULL, 1, 1, 2);
 
-/// What is left of a master is not believed.
+/// A master that was left behind is not trusted.
 const ALONE: World = split(REDUCED, Confirmed::ByThePromoted, 1, 1, 2);
-/// It is, for a while.
+/// It is trusted, for a while.
 const BESIDE: World = split(REDUCED, Confirmed::ByAnother { lag: 1 }, 1, 1, 3);
 
 const RELEASES: World = releases(FULL, 1, 2, 2, 1);
-/// Leases so long that a release at once cuts them.
+/// Leases so long that an immediate release shortens them.
 const LONG: World = releases(REDUCED, 0, 3, 2, 0);
 const REPAIRS: World = repairs(REDUCED, 1, 1, 2, 6);
 const REPAIRS_FLOOR: World =
@@ -220,7 +220,7 @@ const MUTANTS: [(Mutant, World, Invariant); 50] = [
     (Mutant::ChildRenews, FORK, Invariant::Unique),
     (Mutant::ChildReleases, FORK, Invariant::Unique),
     (Mutant::ReplyOpensSecondTerm, FULL, Invariant::Unique),
-    // A Term that ends early repeats nothing.
+    // A Term that ends early repeats no id.
     (Mutant::ReplyLowersEnd, FULL, Invariant::Monotone),
     (Mutant::ReplyForAnotherGrant, FULL, Invariant::Unique),
     (Mutant::ReplyForAnotherToken, FULL, Invariant::Unique),

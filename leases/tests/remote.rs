@@ -54,7 +54,7 @@ fn store<C: Client + 'static>(client: C, protocol: Protocol) -> Box<dyn LeaseSto
     Box::new(Patient(store))
 }
 
-/// Asks once more where the machine was so busy that a request became too old on its way.
+/// A store that repeats a request that became too old on its way, on a busy machine.
 struct Patient<S>(S);
 
 impl<S: LeaseStore> LeaseStore for Patient<S> {
@@ -245,7 +245,7 @@ fn no_two_clients_share_a_node_id_under_contention() {
     });
 }
 
-/// Leases, repeats the request, renews or does not, gives back or is gone.
+/// Leases, repeats the request, renews or does not, and releases or disappears.
 fn a_life(store: &mut dyn LeaseStore) -> Option<NodeLease> {
     let token = Token::random();
     let [renews, gives_back, used, ..] = *token.as_bytes();
@@ -298,12 +298,12 @@ fn thousands_at_once_get_a_node_id_each() {
     });
 }
 
-/// Of thousands of node ids the last few are free: they are found, and then it is said until when
-/// there are no more. The thousands are renewed at once.
+/// The last few of thousands of node ids are free: an acquire finds them, and then reports until
+/// when there are no more. One request renews the thousands.
 #[test]
 fn the_last_node_ids_are_found() {
     on_each(|subject| {
-        // More than are looked at by one statement.
+        // More node ids than one statement tries.
         let count: u32 = if matches!(subject, Subject::Etcd(..)) { 1500 } else { 5000 };
         let namespace = Namespace::new("full", &secret())
             .and_then(|namespace| namespace.max_ttl(600)?.max_node_id(count - 1))
@@ -403,7 +403,7 @@ fn a_layout_is_leased_for_in_every_store() {
     on_each(|subject| {
         let layout = Layout::twitter();
         let namespace = Namespace::for_layout("posts", layout).expect("a name");
-        // More than once, on a machine that has other things to do.
+        // Repeatedly, on a busy machine.
         let init = |_| Location::from(subject.server().url()).init(&namespace, InitMode::New);
         let made: Vec<_> = (0..5).map(init).skip_while(Result::is_err).take(1).collect();
         assert_eq!(made, [Ok(())]);
@@ -564,7 +564,7 @@ impl<C: Client> Client for Twice<C> {
     }
 }
 
-/// What was done is not reported as refused because it was asked twice.
+/// An operation that was done is not reported as refused because it was requested twice.
 #[test]
 fn an_operator_whose_client_repeats_itself_hears_what_was_done() {
     on_each(|subject| {

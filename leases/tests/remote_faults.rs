@@ -62,7 +62,7 @@ fn made(server: &Server, name: &str, max_skew: u32, ttl: u32, max_node_id: u32) 
     namespace
 }
 
-/// Returns a store of any kind that waits so long for an answer.
+/// Returns a store of any kind, with this limit for each answer.
 fn remote(url: &str, namespace: Namespace, timeout: Duration) -> RemoteStore<Box<dyn Client>> {
     let (client, protocol): (Box<dyn Client>, _) = match url.split_once(':').expect("a scheme").0 {
         "postgresql" => {
@@ -89,7 +89,7 @@ fn postgres(url: &str) -> RemoteStore<PostgresClient> {
     RemoteStore::new(client, protocol)
 }
 
-/// Of a namespace that must have been made.
+/// Returns a store on a namespace that exists.
 fn redis(url: &str) -> RemoteStore<RedisClient> {
     let client = RedisClient::new(url).expect("a URL").timeout(PATIENCE);
     RemoteStore::new(client, Protocol::redis(namespace(9)))
@@ -126,7 +126,7 @@ fn extended(outcome: Result<Renewed>, lease: NodeLease) -> NodeLease {
     }
 }
 
-/// Nothing is granted before a lease that was forgotten is over.
+/// Checks that the store grants nothing before a forgotten lease is over.
 #[track_caller]
 fn is_quarantined(store: &mut dyn LeaseStore, forgotten: NodeLease) {
     let outcome = acquire(store, Token::random(), 1, now());
@@ -290,7 +290,7 @@ fn tables_that_are_dropped_are_missed() {
     fails(renew(&mut holder, token, lease.node_id, now()), ErrorKind::StoreReplaced);
     holder.accept_another();
     is_quarantined(&mut holder, lease);
-    // What it makes itself is in quarantine, too.
+    // A namespace that it creates itself is in quarantine, too.
     server.psql("drop table randflake_namespace, randflake_node");
     fails(renew(&mut holder, token, lease.node_id, now()), ErrorKind::StoreReplaced);
     holder.accept_another();
@@ -447,8 +447,8 @@ fn an_old_redis_master_with_another_replica_is_outlived() {
     is_outlived(&mut old, &mut promoted).expect("the other replica has it");
 }
 
-/// What waits in the socket of a master that is stopped is done when it goes on, before it looks at
-/// its replicas.
+/// A stopped master does the requests that wait in its socket once it goes on, before it checks its
+/// replicas.
 #[test]
 fn a_redis_master_that_was_stopped_grants_nothing_that_waited() {
     let Some(master) = Server::redis_with_replicas() else { return };
@@ -479,7 +479,7 @@ fn a_redis_master_that_was_stopped_grants_nothing_that_waited() {
                 assert!(leases[0].end_exclusive <= until, "{leases:?}, and others from {until} on");
                 panic!("its replica follows it no more, so nobody has confirmed {leases:?}");
             }
-            // On a machine that is busy it, too, has waited for too long.
+            // On a busy machine this one, too, has waited for too long.
             Ok(Acquired::ClockSkew { .. }) => {}
             outcome => {
                 fails(outcome, ErrorKind::StoreUnavailable);
@@ -600,7 +600,7 @@ fn the_replicas_of_a_redis_are_asked_on_the_connection_that_has_written() {
     assert_eq!(asked, HashSet::from(["\"TIME\"", "\"EVAL\""]), "{said:?}");
 }
 
-/// Each byte comes in time, and the answer never ends.
+/// Each byte comes in time, but the answer never ends.
 #[test]
 fn a_redis_that_answers_without_end_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -655,8 +655,8 @@ fn a_postgres_standby_that_missed_a_grant_keeps_everybody_out() {
     extended(renew(&mut store, survives, survivor.node_id, now()), survivor);
 }
 
-/// What is cancelled while it waits for a standby is committed, on the primary alone: it counts
-/// neither then, nor where the same request comes again.
+/// A grant that is cancelled while it waits for a standby is committed, on the primary alone: it
+/// does not count, neither then nor when the same request is repeated.
 #[test]
 fn what_no_synchronous_standby_has_is_not_granted() {
     let Some(primary) = Server::postgres(&[]) else { return };
@@ -721,7 +721,7 @@ fn operates_in_vain(store: &mut dyn LeaseStore, lease: NodeLease, off: i64) -> V
     outcomes.map(|outcome| outcome.expect_err("it hangs on a clock")).into()
 }
 
-/// Live leases are no prey of an operator whose clock is wrong.
+/// An operator whose clock is wrong cannot end live leases.
 #[test]
 fn an_operator_of_etcd_with_a_wrong_clock_changes_nothing() {
     let Some(server) = Server::etcd() else { return };
@@ -759,7 +759,8 @@ fn made_up(name: &str) -> Namespace {
     Namespace::new(name, &secret()).expect("a name")
 }
 
-/// Who has a slow clock must not fence into the past, so that a right one leases at once.
+/// A client with a slow clock must not fence into the past: a client with a right clock would then
+/// lease at once.
 #[test]
 fn a_first_client_of_a_restored_etcd_with_a_slow_clock_fences_nothing() {
     let Some(mut server) = Server::etcd() else { return };
@@ -822,7 +823,7 @@ fn a_clock_that_steps_beside_etcd_is_noticed() {
     assert!(matches!(outcome, Ok(Renewed::ClockSkew { .. })), "{outcome:?}");
 }
 
-/// Passes no header on, as an adapter of long ago.
+/// A client that passes no header on, as adapters once did.
 struct Dateless<C>(C);
 
 impl<C: Client> Client for Dateless<C> {
@@ -839,7 +840,7 @@ impl<C: Client> Client for Dateless<C> {
     }
 }
 
-/// With one clock alone leases are kept, and nothing that ids depend on is decided.
+/// With one clock only, leases work, and every decision that ids depend on is refused.
 #[test]
 fn an_etcd_that_shows_no_clock_is_leased_from_and_not_operated() {
     let Some(mut server) = Server::etcd() else { return };
@@ -873,7 +874,7 @@ fn an_etcd_that_shows_no_clock_is_leased_from_and_not_operated() {
     is_quarantined(&mut etcd(&restored.url()), lease);
 }
 
-/// Does not hear the next answers.
+/// A client that loses the next answers.
 struct Deaf<C>(C, Arc<AtomicBool>);
 
 impl<C: Client> Client for Deaf<C> {
@@ -940,7 +941,7 @@ impl<C: Client> Client for Meanwhile<C> {
     }
 }
 
-/// Nor an acquire.
+/// The same for an acquire.
 #[test]
 fn an_unheard_grant_of_a_restored_etcd_does_not_count() {
     let Some(mut server) = Server::etcd() else { return };
@@ -1197,14 +1198,14 @@ fn an_etcd_that_loses_its_leader_has_forgotten_nothing() {
         let (mut store, mut stamped) = (store(), Vec::new());
         while at_work.load(Ordering::Relaxed) || stamped.len() < 3 {
             let token = Token::random();
-            // Whose request is not answered stamps nothing.
+            // A process without an answer stamps nothing.
             let Ok(Acquired::Granted { leases, .. }) = acquire(&mut store, token, 1, now()) else {
                 continue;
             };
             let NodeLease { node_id, start, .. } = leases[0];
             let end_exclusive = start + 1;
             stamped.push(NodeLease { node_id, start, end_exclusive });
-            // In vain where there is no leader.
+            // This fails while there is no leader.
             let _unheard = release(&mut store, token, node_id, end_exclusive);
         }
         stamped
@@ -1228,7 +1229,7 @@ fn an_etcd_that_loses_its_leader_has_forgotten_nothing() {
     members[leader].start();
 }
 
-/// What the README names is enough.
+/// The privileges that the README names are enough.
 #[test]
 fn a_plain_role_suffices() {
     if let Some(server) = Server::postgres(&[]) {
@@ -1410,7 +1411,7 @@ const DROP: u8 = 1;
 const HOLD: u8 = 2;
 /// Answers come twice, so that the second is taken for the answer to the next request.
 const REPEAT: u8 = 3;
-/// Of two connections each gets the answer to the other.
+/// Two connections each get the answer to the other.
 const SWAP: u8 = 4;
 /// Nothing comes through, either way, and neither side gets an error.
 const SILENCE: u8 = 5;
@@ -1585,13 +1586,13 @@ fn swapped_answers_are_rejected() {
         });
         assert_eq!(granted_both(&mut stores, tokens).map(|it| it.start), leases.map(|it| it.start));
         swapped(&mut stores, &|number, store| acquire(store, next[number], 1, now()).map(drop));
-        // What was granted, and not heard of.
+        // Leases that were granted, but whose answer was lost.
         let unheard = granted_both(&mut stores, next);
         swapped(&mut stores, &|number, store| {
             release(store, next[number], unheard[number].node_id, 0).map(drop)
         });
         for (number, store) in stores.iter_mut().enumerate() {
-            // Whether it was done before, only etcd has not been asked.
+            // Except in etcd, which was not asked, it may have been done before.
             let mut again = || release(store, next[number], unheard[number].node_id, 0);
             again().expect("the answer is its own");
             assert_eq!(again(), Ok(0), "it is done");

@@ -1,5 +1,5 @@
-//! The throughput of each store. `make bench-stores` runs this and writes `docs/stores.md`; with `QUICK=1`
-//! it takes a few seconds and only prints.
+//! The throughput of each store. `make bench-stores` runs this and writes `docs/stores.md`; with
+//! `QUICK=1` it takes a few seconds and only prints.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "a stopwatch")]
 #![allow(clippy::cast_precision_loss, reason = "what is measured is not that precise")]
@@ -41,7 +41,7 @@ const TTL: u32 = 3600;
 /// A lease unless set otherwise, and how often it is renewed: what the load is computed from.
 const USUAL_TTL: u32 = 300;
 
-/// How long and how much.
+/// How long to measure, and how much.
 struct Extent {
     time: Duration,
     acquires: usize,
@@ -128,7 +128,7 @@ fn etcd(more: &[&str]) -> Option<Place> {
     Server::etcd_with(&[&compacting, more].concat()).map(Place::Server)
 }
 
-/// Where leases are.
+/// The store to measure.
 enum Place {
     File(Scratch),
     Server(Server),
@@ -282,7 +282,7 @@ fn renew(store: &mut dyn LeaseStore, token: Token, node_ids: &[u32], dial: Optio
     assert!(matches!(outcome, Renewed::Extended { .. }), "{outcome:?}");
 }
 
-/// What clients did, all at once.
+/// What concurrent clients did.
 struct Measured {
     took: Duration,
     /// Sorted.
@@ -410,7 +410,7 @@ fn live(place: &Place, days: u32) {
     }
 }
 
-/// Does a part of the whole, and says how long it took.
+/// Runs one part, and reports how long it took.
 #[allow(clippy::print_stdout, reason = "what was measured")]
 fn timed<T>(store: &str, part: &str, work: impl FnOnce() -> T) -> T {
     let began = Instant::now();

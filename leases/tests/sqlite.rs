@@ -171,7 +171,7 @@ fn a_replaced_file_is_noticed() {
     }
 }
 
-/// Others may still hold leases of the old file: what takes its place waits for them.
+/// Other processes may still hold leases of the old file: what replaces it waits for them.
 #[test]
 fn another_file_is_accepted_on_demand_and_made_in_quarantine() {
     let scratch = Scratch::new();
@@ -254,7 +254,7 @@ fn all_names_of_a_file_share_one_lock() {
     assert!(!scratch.path("link.db-lock").exists());
 }
 
-/// Beside each name others would lock another file.
+/// With a lock file beside each name, other processes would lock another file.
 #[test]
 fn a_file_with_two_names_is_refused() {
     let scratch = Scratch::new();
@@ -475,7 +475,7 @@ fn a_clock_that_went_on_while_the_file_was_waited_for_is_no_skew() {
     });
     let outcome = thread::scope(|scope| {
         scope.spawn(move || {
-            // It need not be read before there is the file.
+            // The store may wait for the file before it reads its clock.
             let _was_read = reads.recv_timeout(Duration::from_secs(5));
             dial.pass(60);
             other.execute_batch("rollback").expect("ends");

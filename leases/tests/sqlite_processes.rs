@@ -72,7 +72,7 @@ mod linux {
         },
     };
 
-    /// They fork this very process: one by one.
+    /// These tests fork this very process, so they run one by one.
     pub(crate) const FORKING_TESTS: &[(&str, fn())] = &[
         ("children_never_use_what_they_inherit", children_never_use_what_they_inherit),
         (
@@ -273,7 +273,7 @@ mod linux {
 
     // Killed.
 
-    /// Says what it may stamp from when on it may, and what it stamped before it gives it back.
+    /// Reports each lease before it stamps, and the stamps before it releases the lease.
     pub(crate) fn crashing_holder() {
         let dial = Dial::new(second_of_the_role());
         let mut store = store_of_the_role().clock(dial.clock());
@@ -299,7 +299,7 @@ mod linux {
         for (max_node_id, holders) in [(0, 1), (131_071, 3)] {
             let scratch = Scratch::new();
             let path = scratch.path("ids.db");
-            // By node id and start: the last word on what was stamped.
+            // By node id and start: the last report of the stamps.
             let mut stamped = HashMap::new();
             let mut hot_journals = 0;
             for round in 0..ROUNDS {
@@ -397,7 +397,8 @@ mod linux {
         granted(&mut store, Token::random(), real_second());
     }
 
-    /// A clock that does something in the middle of its first operation, which reads it before, too.
+    /// A clock that does something in the middle of the first operation. The operation also reads
+    /// it before.
     fn in_the_middle(act: impl Fn() + Send + Sync + 'static) -> impl Clock {
         let readings = AtomicU32::new(0);
         move || {
@@ -448,7 +449,7 @@ mod linux {
         }
     }
 
-    /// Whatever the library had taken, its child would wait for without end.
+    /// A child would wait for ever for a lock that the library had taken.
     fn a_clone_in_the_middle_of_an_operation_is_refused() {
         let scratch = Scratch::new();
         let path = scratch.path("ids.db");

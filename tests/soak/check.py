@@ -1,4 +1,4 @@
-"""What the logs of the holders and the history of their leases must have in common.
+"""The rules that the logs of the holders and the history of their leases must follow together.
 
 Each id is unique if each holder makes an id once, and no two holders stamp the same second with the
 same node id. So the ids themselves need not be kept: what is kept grows with the seconds.
@@ -48,7 +48,7 @@ class Lease:
 
 @dataclass
 class Verdict:
-    """How much there was, and what was wrong with it."""
+    """The number of ids and leases, and the number of each kind of fault in them."""
 
     ids: int = 0
     leases: int = 0

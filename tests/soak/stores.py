@@ -38,11 +38,11 @@ LAYOUT = Layout(
 """Of the ids from a store with a server; holder.py, holder.cjs and main.rs have it, too."""
 LONGEST_LEASE = 8
 MAX_LAG = 5
-"""For how many seconds a Redis believes in a replica that is silent."""
+"""For how many seconds a Redis counts a silent replica."""
 
 
 class Store(Protocol):
-    """What holders lease from."""
+    """A store that holders lease from."""
 
     address: str
     """The path or URL that they get."""
@@ -70,7 +70,7 @@ class Store(Protocol):
 
 
 class Later:
-    """What is to be done at some later time, in order of that time."""
+    """Calls to make at some later time, in order of that time."""
 
     def __init__(self) -> None:
         self._due: list[tuple[float, Callable[[], object]]] = []
@@ -143,7 +143,7 @@ class File:
 
 
 class Remote:
-    """What stores with a server share."""
+    """The common part of stores with a server."""
 
     # Clocks of one machine do not differ, but one that is read twice does.
     ttls: ClassVar[list[int]] = [6, LONGEST_LEASE]
@@ -273,7 +273,7 @@ class RedisPair(Remote):
                 self.restart(self._servers[old])
                 self._rest()
             case "failover":
-                # What is acknowledged while the link is silent, the replica never hears of.
+                # The replica never receives what is acknowledged while the link is silent.
                 self._links[old].frozen = True
                 self.later.add(self.random.uniform(0, MAX_LAG), lambda: self._fail_over(old, new))
                 self._rest()

@@ -152,7 +152,7 @@ fn pin(thread: usize) {
     unsafe { libc::sched_setaffinity(0, SIZE, &raw const own) };
 }
 
-/// Elsewhere the system has to do.
+/// Elsewhere the system chooses the processor.
 #[cfg(not(target_os = "linux"))]
 fn pin(_: usize) {}
 
@@ -182,7 +182,7 @@ pub fn all() -> Vec<Case> {
 }
 
 fn ours() -> Vec<Case> {
-    // One generator for all cases: every by-hand generator of a process keeps its node ids.
+    // One generator for all cases: a process never forgets its manually assigned node ids.
     let flake: &'static Randflake = Box::leak(Box::new(generator(NODES, 2)));
     let own = [generator(NODES, 3), generator(NODES, 4)];
     let cipher: &'static Sparx = Box::leak(Box::new(Sparx::new(&crate::Secret([2; 16]))));
@@ -264,7 +264,7 @@ fn ours() -> Vec<Case> {
     ]
 }
 
-/// What an id is made of that no library makes faster.
+/// The parts of an id that no library makes faster.
 fn parts() -> Vec<Case> {
     let (taken, word) = (AtomicBool::new(false), AtomicU64::new(0));
     vec![

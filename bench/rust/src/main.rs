@@ -27,7 +27,7 @@ impl Secret {
     }
 }
 
-/// What it looks for beside that; here the secret is no secret.
+/// The other name that it looks for; the secret here is not secret.
 mod secret {
     pub(crate) fn erasing_the_stack<T>(work: impl FnOnce() -> T) -> T {
         work()
@@ -41,7 +41,7 @@ const RUN: Duration = Duration::from_millis(5);
 pub struct Case {
     /// Its name in `../goals.py`.
     pub name: &'static str,
-    /// What tables and plots call it.
+    /// Its name in tables and plots.
     pub label: &'static str,
     /// `us`, `peer` or `part` (of us).
     pub kind: &'static str,
@@ -60,10 +60,10 @@ impl Case {
                 self.times *= 2;
             }
         }
-        // What ran before has emptied the caches.
+        // Earlier cases have evicted this one from the caches.
         (self.run)(self.times / 4 + 1);
         let (took, ids) = (self.run)(self.times);
-        // What disturbed the first runs does not decide on the others.
+        // A disturbance of the first runs must not decide how long the others are.
         let factor = RUN.as_secs_f64() / took.as_secs_f64();
         self.times = ((self.times as f64 * factor) as u64).max(1);
         took.as_secs_f64() * 1e9 / ids as f64

@@ -1,4 +1,4 @@
-//! What a simulated process has of the world: chance, clocks and a machine.
+//! The parts of the world that a simulated process sees: chance, clocks and a machine.
 
 use std::{
     cell::RefCell,
@@ -13,17 +13,17 @@ use randflake::{Clock, Result};
 
 use crate::keeper::Reading;
 
-/// Nanoseconds of a millisecond and of a second.
+/// Nanoseconds in a millisecond and in a second.
 pub(super) const MS: i64 = 1_000_000;
 pub(super) const SECOND: i64 = 1_000_000_000;
 
 /// The true unix second at which every seed begins.
 pub(super) const START: i64 = 1_763_640_000;
 
-/// By how much the coarse clock is late.
+/// The nanoseconds by which the coarse clock is behind.
 const COARSE_LATE: i64 = 4 * MS;
 
-/// All chance of a seed: `SplitMix64`.
+/// The random numbers of a seed: `SplitMix64`.
 #[derive(Clone)]
 pub(super) struct Random(u64);
 
@@ -39,12 +39,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to `end - 1`.
+    /// Returns a number from 0 to `end - 1`.
     pub(super) fn below(&mut self, end: i64) -> i64 {
         (self.next() % end.unsigned_abs()).cast_signed()
     }
 
-    /// From `first` to `last`.
+    /// Returns a number from `first` to `last`.
     pub(super) fn between(&mut self, first: i64, last: i64) -> i64 {
         first + self.below(last - first + 1)
     }
@@ -57,7 +57,7 @@ impl Random {
         choices[self.index(choices.len())]
     }
 
-    /// In so many of a thousand cases.
+    /// Returns true in so many of a thousand cases.
     pub(super) fn happens(&mut self, per_mille: i64) -> bool {
         self.below(1000) < per_mille
     }
@@ -77,7 +77,7 @@ pub(super) fn meanwhile(happens: impl FnOnce() + 'static) {
     MEANWHILE.with_borrow_mut(|meanwhile| *meanwhile = Some(Box::new(happens)));
 }
 
-/// Takes back what has not happened.
+/// Cancels what has not happened.
 pub(super) fn never_mind() {
     MEANWHILE.take();
 }
@@ -89,9 +89,9 @@ pub(super) struct Dial(Arc<Face>);
 #[derive(Debug, Default)]
 struct Face {
     wall: AtomicI64,
-    /// How far it goes on, or back, after the next reading.
+    /// How far the clock advances, or steps back, after the next reading.
     step: AtomicI64,
-    /// What the readings of a call lay between.
+    /// The earliest and the latest reading of a call.
     low: AtomicI64,
     high: AtomicI64,
 }
@@ -101,7 +101,7 @@ impl Dial {
         self.0.wall.store(wall, Relaxed);
     }
 
-    /// Begins a call, in whose middle the clock goes on or back.
+    /// Begins a call. In its middle the clock advances or steps back.
     pub(super) fn begin(&self, wall: i64, step: i64) {
         self.set(wall);
         self.0.step.store(step, Relaxed);
@@ -147,9 +147,9 @@ pub(super) struct Machine {
     /// What the wall clock showed at `since`.
     shown: i64,
     since: i64,
-    /// By how many millionths it goes too fast.
+    /// By how many millionths the wall clock runs too fast.
     ppm: i64,
-    /// When it began to count for the boot clock.
+    /// When the boot clock showed zero.
     booted: i64,
     /// When its clock last was what it must not be where clocks count.
     pub(super) wrong_until: i64,

@@ -29,22 +29,22 @@ impl Clock for OfMachine {
     }
 }
 
-/// A process. All of them make ids of one column; but what a process knows of its ids, it knows by
-/// their secret, and all simulated ones are in one: so each has a secret of its own, and their ids
-/// are compared decrypted.
+/// A process. All of them make ids of one column. The registry knows ids by their secret, and all
+/// simulated processes share one registry; so each has a secret of its own, and the ids are
+/// compared decrypted.
 struct Process {
     secret: Secret,
     flakes: Vec<Randflake<OfMachine>>,
-    /// Not dropped yet.
+    /// Closed generators that are not dropped yet.
     closed: Vec<Randflake<OfMachine>>,
 }
 
 /// One node id, on one machine.
 pub(super) struct ManualNode {
-    /// Those that run, of which one has the node id.
+    /// The processes that run, of which one has the node id.
     processes: Vec<Process>,
     holder: usize,
-    /// Since when.
+    /// Since when `holder` has it.
     since: i64,
     clock: OfMachine,
     ahead: i64,
@@ -52,7 +52,8 @@ pub(super) struct ManualNode {
 }
 
 impl Process {
-    /// With a secret that no other run of this seed had; nothing that is compared depends on it.
+    /// Makes a process with a secret that no other run of this seed had; nothing that is compared
+    /// depends on it.
     fn new() -> Self {
         Self { secret: Secret::random(), flakes: Vec::new(), closed: Vec::new() }
     }
@@ -70,7 +71,8 @@ impl Process {
 }
 
 impl ManualNode {
-    /// In some seeds, since a real process never forgets its manually assigned node ids.
+    /// Some seeds have one; not all do, since a real process never forgets its manually assigned
+    /// node ids.
     pub(super) fn new(random: &mut Random) -> Self {
         let processes = if random.happens(150) { random.below(3) + 1 } else { 0 };
         Self {

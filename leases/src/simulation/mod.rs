@@ -42,7 +42,7 @@ fn no_id_is_repeated_under_any_fault() {
     assert!(total.ids > 100_000 && total.grants > 10_000, "{total:?}");
 }
 
-/// `make simulate`.
+/// Runs what `make simulate` asks for.
 #[test]
 #[ignore = "takes as long as requested"]
 fn many_seeds() {
@@ -114,7 +114,7 @@ impl Outcome {
     }
 }
 
-/// Past the capture of the test harness.
+/// Prints past the capture of the test harness.
 fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

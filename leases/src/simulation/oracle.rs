@@ -1,4 +1,4 @@
-//! What must be so, whatever happens. It has seen every id and every grant.
+//! The oracle: what must always hold. It has seen every id and every grant.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,7 +10,8 @@ use randflake::Layout;
 use super::machine::MS;
 use crate::{NodeLease, Token};
 
-/// For numbers, a tenth of the cost of the standard library's; nothing is ever iterated over.
+/// A hasher for numbers, at a tenth of the cost of the standard library's; nothing ever iterates
+/// over the maps.
 #[derive(Default)]
 pub(super) struct Mix(u64);
 
@@ -41,7 +42,7 @@ impl Hasher for Mix {
 
 type Mixed = BuildHasherDefault<Mix>;
 
-/// An id of one call, and what the one who made it knew.
+/// An id of one call, and what the process that made it knew.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) raw: u64,
@@ -49,7 +50,7 @@ pub(super) struct Seen {
     pub(super) generation: u32,
     /// The earliest and the latest reading of the clock in this call.
     pub(super) readings: (i64, i64),
-    /// In seconds.
+    /// The largest drift, in seconds.
     pub(super) max_drift: u32,
 }
 
@@ -60,7 +61,7 @@ pub(super) struct Oracle {
     stamped: HashMap<(u32, i64), u32, Mixed>,
     /// Latest second of a node id in any id.
     latest: HashMap<u32, i64, Mixed>,
-    /// Who asked under a token.
+    /// The generation that asked under a token.
     generations: HashMap<[u8; 16], u32, Mixed>,
     /// What the store said that a generation may stamp.
     granted: HashMap<(u32, u32), Vec<Grant>, Mixed>,
@@ -82,7 +83,7 @@ impl Oracle {
         assert_eq!(asker, generation, "two generations use one token");
     }
 
-    /// Learns that the store has written and is about to say this.
+    /// Learns that the store has written and is about to send this answer.
     pub(super) fn is_granted(&mut self, token: Token, leases: &[NodeLease]) {
         let Some(&generation) = self.generations.get(token.as_bytes()) else { return };
         for &NodeLease { node_id, start, end_exclusive } in leases {
@@ -137,7 +138,7 @@ impl Oracle {
                 "{parts:?} lies in none of the leases of {generation}: {grants:?}"
             ));
         }
-        // I4, and no stamp that is over.
+        // I4: no stamp lies beyond the drift, and none in the past.
         let drift_ms = i64::from(max_drift) * 1000;
         if parts.unix_ms * MS > high + drift_ms * MS {
             return Err(format!("{parts:?} is later than {high} and {max_drift} s"));

@@ -35,17 +35,17 @@ use crate::{
     operator::{List, ReleaseDead, Repair, Target},
 };
 
-/// For how long a master grants that has not heard from its replica, at the longest: as
-/// `min-replicas-max-lag` bounds it.
+/// The longest that a master grants without hearing from its replica: `min-replicas-max-lag` bounds
+/// it.
 const MAX_LAG: i64 = 11;
 
-/// How long a client waits for an answer, at the least.
+/// The shortest time that a client waits for an answer.
 const PATIENCE: i64 = 3 * SECOND;
 
-/// What a seed came to.
+/// The outcome of a seed.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Outcome {
-    /// Of everything that happened.
+    /// A hash of everything that happened.
     pub(super) trace: u64,
     pub(super) ids: u64,
     pub(super) events: u64,
@@ -105,7 +105,7 @@ pub(super) fn run(seed: u64, tracing: bool) -> Outcome {
 }
 
 struct Process<F: Format> {
-    /// Different for each process that ever was.
+    /// A number that no other process has, in the whole seed.
     generation: u32,
     machine: usize,
     alive: bool,
@@ -114,12 +114,12 @@ struct Process<F: Format> {
     flake: Option<Arc<Generator<F, Dial>>>,
     max_drift: u32,
     paused_until: i64,
-    /// Which server it takes for the master.
+    /// The server that it takes for the master.
     server: usize,
     /// The request that it waits for, and the answers it would take for it.
     call: Option<(u64, Step)>,
     connection: u64,
-    /// The event that it waits for, if it is none of the network.
+    /// The event that it waits for, unless that comes from the network.
     wake: u64,
     /// The connection to the store is cut until then.
     cut_until: i64,
@@ -131,7 +131,7 @@ struct Process<F: Format> {
 /// A server, and the store as it has it.
 struct Server {
     store: MemoryStore,
-    /// Which server the store believes to be on.
+    /// The incarnation that the store believes to be on.
     known: u32,
     incarnation: u32,
     dial: Dial,
@@ -194,7 +194,7 @@ struct World<F: Ids> {
     generations: u32,
     /// On which machine, and when, each generation began.
     born_on: Vec<(usize, i64)>,
-    /// So many processes are to work in the end.
+    /// The number of processes that must work in the end.
     kept: usize,
     numbers: u64,
     tracing: bool,
@@ -288,7 +288,7 @@ impl<F: Ids> World<F> {
                 self.now = self.scenario.until;
                 self.all_is_well();
             }
-            // What is left of the bad times does not count for the end of the good ones.
+            // Events that the faults left behind do not prolong the calm end.
             if self.calm && at >= self.end() {
                 break;
             }

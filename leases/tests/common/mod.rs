@@ -118,7 +118,8 @@ impl Scratch {
         Self::under(&std::env::temp_dir())
     }
 
-    /// For a test that writes again and again, and would wait for the disk most of its time.
+    /// A directory in memory, for a test that writes so often that it would mostly wait for the
+    /// disk.
     pub(crate) fn in_memory() -> Self {
         let memory = Path::new("/dev/shm");
         if memory.is_dir() { Self::under(memory) } else { Self::new() }
@@ -166,8 +167,8 @@ pub(crate) fn acquire(
     store.acquire(&request)?.answer_to(token, Operation::Acquire)
 }
 
-/// Acquires one node id, and insists: on a busy machine a request may wait for the file longer
-/// than clocks may differ, and is asked again.
+/// Acquires one node id. Tries again if a busy machine let the request wait for the file longer
+/// than clocks may differ.
 pub(crate) fn granted(store: &mut dyn LeaseStore, token: Token, now: i64) -> NodeLease {
     let mut now = now;
     for _ in 0..10 {
@@ -201,7 +202,7 @@ pub(crate) fn release(
     Ok(reply.answer_to(token, Operation::Release)?.count)
 }
 
-/// Fails if two may have stamped the same second with the same node id.
+/// Fails if two leases may have stamped the same second with the same node id.
 pub(crate) fn assert_disjoint(mut stamped: Vec<NodeLease>) {
     stamped.retain(|lease| lease.start < lease.end_exclusive);
     stamped.sort_unstable();

@@ -1,4 +1,4 @@
-//! What a file of leases and the logs of their holders must have in common.
+//! The oracle: what must hold between a file of leases and the logs of their holders.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -39,7 +39,7 @@ pub(crate) struct Verdict {
     pub(crate) lives: usize,
     /// Leases that were granted; some may have made no id.
     pub(crate) leases: usize,
-    /// How often one of them was made longer.
+    /// How many renewals there were.
     pub(crate) renewals: usize,
     /// Distinct ids.
     pub(crate) ids: usize,

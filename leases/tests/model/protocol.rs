@@ -12,7 +12,7 @@ pub(crate) const MAX_HOLDERS: usize = 3;
 /// The index of the child among the processes.
 pub(crate) const CHILD: usize = MAX_HOLDERS;
 
-/// What is searched: how many holders and seconds, and what may go wrong.
+/// The world to search: how many holders and seconds, and what may go wrong.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct World {
     pub(crate) holders: usize,
@@ -54,7 +54,7 @@ pub(crate) enum Loss {
     Emptied,
 }
 
-/// What a master goes by that is left behind.
+/// What limits a master that was left behind.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Confirmed {
     /// A grant counts if the replica that may be promoted has it. The master may go on for ever.
@@ -64,14 +64,14 @@ pub(crate) enum Confirmed {
     ByAnother { lag: u8 },
 }
 
-/// By which clock fences and operators decide.
+/// The clock by which fences and operators decide.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Decides {
-    /// By the store's, which is right.
+    /// The store's, which is right.
     Store,
-    /// By two clocks, of which one may show any second: a store that keeps no time, as etcd, has
-    /// that of whichever member answers, and an operator that of their machine. Where they agree,
-    /// the later one counts.
+    /// Two clocks, of which one may show any second. A store that keeps no time, as etcd, has the
+    /// clock of the member that answers, and an operator has that of their machine. Where they
+    /// agree, the later one counts.
     Two,
 }
 
@@ -465,7 +465,8 @@ impl World {
             next(Step::Return, State { lost: false, ..*at });
         }
         if self.loss == Loss::Emptied {
-            // An operator who creates it as `new` states that it never existed: nothing was granted.
+            // An operator who creates it as `new` states that it never existed, and so granted
+            // nothing.
             let was_never_there = at.grants.iter().all(|grants| *grants == 0)
                 && at.processes.iter().all(|process| process.phase == Phase::Waiting);
             if !at.lost {
@@ -701,9 +702,9 @@ impl State {
         to
     }
 
-    /// Forgets the replies that no process reads any more: those to a sealed Term. A reduced world also
-    /// forgets those that an open Term rejects or has no use for: those about another grant, and
-    /// those that do not raise its end.
+    /// Forgets the replies that no process reads any longer: those to a sealed Term. A reduced
+    /// world also forgets those that an open Term rejects or has no use for: those about another
+    /// grant, and those that do not raise its end.
     fn forget_stale_replies(&mut self, world: &World) {
         let [holders @ .., child] = &self.processes;
         for (grants, process) in self.grants.iter_mut().zip(holders) {

@@ -8,13 +8,13 @@ use std::{
 
 use crate::protocol::{CHILD, Loss, MAX_HOLDERS, Mutant, Phase, Process, State, Step, World};
 
-/// What must hold, as in ARCHITECTURE.md.
+/// The invariants of ARCHITECTURE.md.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Invariant {
     /// No second of the node is stamped by two Terms: no id is repeated.
     Unique,
-    /// An open Term's end is at most the row's, or the floor: the next lease starts after it.
-    /// (No matter whose token the row has, which is more than the protocol promises.)
+    /// An open Term's end is at most the row's, or the floor: the next lease starts after it. (This
+    /// holds for a row of any token, which is more than the protocol promises.)
     Covered,
     /// The row's end falls only by a release of its own token, by a loss, or by an operator; a Term's
     /// never does.
@@ -26,7 +26,7 @@ pub(crate) enum Invariant {
 pub(crate) const INVARIANTS: [Invariant; 4] =
     [Invariant::Unique, Invariant::Covered, Invariant::Monotone, Invariant::Single];
 
-/// What a search has seen.
+/// The result of a search.
 #[derive(Debug)]
 pub(crate) struct Search {
     pub(crate) states: usize,

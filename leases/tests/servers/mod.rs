@@ -15,7 +15,7 @@ use std::{
 
 use crate::common::Scratch;
 
-/// Of all servers that have one.
+/// The password of every server that has one.
 pub(crate) const PASSWORD: &str = "open-sesame-4711";
 /// The user `nobody`: not every server runs as root.
 const NOBODY: u32 = 65_534;
@@ -164,7 +164,7 @@ impl Server {
         Self::redis(&[&["--appendonly", "yes", "--save", ""], &careful[..]].concat())
     }
 
-    /// Returns a replica of this Redis, that is heard of, by way of another port.
+    /// Returns a replica that reaches this Redis by another port, once this Redis knows it.
     pub(crate) fn replica(&self, port: u16) -> Self {
         let count = |what: &str| {
             let said = self.redis_cli(&["info", "replication"]);
@@ -369,7 +369,7 @@ impl Server {
         self.end(if self.kind == Kind::Postgres { "INT" } else { "TERM" });
     }
 
-    /// Lets it die as a machine that loses power.
+    /// Kills it, as when the machine loses power.
     pub(crate) fn kill(&mut self) {
         self.end("KILL");
         // PostgreSQL's other processes go on answering until they notice that they are alone.

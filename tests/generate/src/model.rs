@@ -34,7 +34,7 @@ pub const RANDFLAKE: Scale = Scale {
     unit: SECOND,
 };
 
-/// What a generator is made with.
+/// The options of a generator.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// In any order.

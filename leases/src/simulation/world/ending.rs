@@ -26,7 +26,7 @@ impl<F: Ids> World<F> {
             self.servers[server].clock.step_to(now, offset, 0);
             self.servers[server].paused = (0, 0);
         }
-        // What was on its way is lost; what comes back, comes back now.
+        // Messages on their way are lost; what would come back later comes back now.
         let under_way = mem::take(&mut self.events);
         for (at, event) in under_way {
             match event {

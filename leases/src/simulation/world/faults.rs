@@ -21,7 +21,7 @@ impl<F: Ids> World<F> {
         }
     }
 
-    /// Returns whether it was possible.
+    /// Makes a fault happen; returns whether that was possible.
     #[allow(clippy::too_many_lines, reason = "a list")]
     pub(super) fn inject(&mut self, fault: Fault) -> bool {
         let ttl = i64::from(self.scenario.options.ttl) * SECOND;

@@ -67,7 +67,7 @@ impl<F: Ids> World<F> {
         never_mind();
         let (generation, max_drift, readings) =
             (process.generation, process.max_drift, process.dial.readings());
-        // The world's clock is where it was: only the call took long, or saw another time.
+        // The world's clock has not moved: only the call took long, or saw another time.
         let failure = match &outcome {
             Ok(()) => {
                 self.processes[index].made = self.now;

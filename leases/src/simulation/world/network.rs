@@ -99,7 +99,7 @@ impl<F: Ids> World<F> {
             return self.after(after, Event::Answer(packet, answer));
         }
         if process.call.is_some() {
-            // Even if it is the answer to an earlier call: of those the keeper must take care.
+            // The keeper gets it even if it answers an earlier call: it must detect that.
             self.give(packet.process, answer);
         }
     }

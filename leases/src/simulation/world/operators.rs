@@ -1,4 +1,4 @@
-//! Operators, who state the truth.
+//! Operators. What they confirm is true.
 
 use super::*;
 
@@ -28,7 +28,7 @@ impl<F: Ids> World<F> {
             .collect();
     }
 
-    /// Releases a node id for a holder that is dead, and had a clock that was right.
+    /// Releases a node id whose holder is dead and had a right clock.
     pub(super) fn release_dead(&mut self) -> bool {
         if !self.servers[self.master].up {
             return false;

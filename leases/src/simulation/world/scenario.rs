@@ -1,4 +1,4 @@
-//! Which faults a seed has, and how often.
+//! The faults of a seed, and how often they happen.
 
 use super::*;
 
@@ -26,7 +26,7 @@ pub(in super::super) enum Fault {
     Fence,
     ReleaseDead,
     Repair,
-    // Of single messages and calls.
+    // Faults of single messages and calls.
     Lost,
     Doubled,
     Late,
@@ -68,7 +68,7 @@ pub(in super::super) const FAULTS: [Fault; 28] = [
     Fault::Burst,
 ];
 
-/// What a seed is like: which faults there are, and how often.
+/// The character of a seed: which faults there are, and how often.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(super) struct Scenario {
@@ -77,7 +77,7 @@ pub(super) struct Scenario {
     pub(super) nodes: u32,
     /// Clients' clocks may show anything; else they keep within the largest skew.
     pub(super) wild_clients: bool,
-    /// So may the store's. Then nothing may be lost, and operators state nothing.
+    /// The store's clock may, too. Then nothing may be lost, and operators confirm nothing.
     pub(super) wild_store: bool,
     pub(super) replicated: bool,
     /// Whether a grant counts only once the replica has it.
@@ -85,16 +85,16 @@ pub(super) struct Scenario {
     pub(super) faults: Vec<Fault>,
     /// Mean time between two of them.
     pub(super) every: i64,
-    /// Of a thousand messages.
+    /// In how many of a thousand messages each happens.
     pub(super) lost: i64,
     pub(super) doubled: i64,
     pub(super) late: i64,
     pub(super) swapped: i64,
-    /// Of a thousand calls.
+    /// In how many of a thousand calls each happens.
     pub(super) step_in_call: i64,
     pub(super) turn_in_call: i64,
     pub(super) burst: i64,
-    /// Connections deliver what is late to the next request.
+    /// Connections deliver a late answer to the next request.
     pub(super) dirty: bool,
     /// Every process has node id 0 manually assigned.
     pub(super) manual: bool,

@@ -42,7 +42,7 @@ impl<F: Ids> World<F> {
                 let copy = self.servers[server].store.copy(self.servers[server].dial.clone());
                 self.backups.push(copy);
             }
-            // What is lost hurts most when it is new.
+            // Losing new data does the most harm.
             if self.random.happens(10) && !self.calm {
                 let soon = self.random.below(30 * MS);
                 self.after(soon, Event::Loses);
@@ -51,7 +51,7 @@ impl<F: Ids> World<F> {
         answer
     }
 
-    /// What a server with a replica looks at before anything else.
+    /// A server with a replica checks this before anything else.
     pub(super) fn is_ready(&mut self, server: usize) -> Result<()> {
         if !self.scenario.replicated {
             return Ok(());
@@ -61,7 +61,7 @@ impl<F: Ids> World<F> {
         if !is_master && !is_old_master {
             return Err(unavailable("a replica writes nothing"));
         }
-        // Who comes out of a pause counts its replicas as before it, for a second.
+        // For a second after a pause, a master counts its replicas as before the pause.
         let (paused_at, resumed_at) = self.servers[server].paused;
         let counted_at = if self.now - resumed_at < SECOND { paused_at } else { self.now };
         if let Some(frozen_since) = self.frozen_since
@@ -121,7 +121,7 @@ impl<F: Ids> World<F> {
         self.after(later, Event::Demote { line });
     }
 
-    /// The old master follows the new one, and has what that has.
+    /// The old master follows the new one, and takes over its data.
     pub(super) fn demote(&mut self, line: u32) {
         if line != self.line {
             return;
