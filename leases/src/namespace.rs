@@ -96,9 +96,10 @@ impl Namespace {
         Self::named(name.into(), Owner::Layout(layout))
     }
 
-    /// Names an existing namespace of any secret or layout: enough to [list](LeaseStore::list),
-    /// [fence](LeaseStore::fence), [repair](LeaseStore::repair) and
-    /// [release](LeaseStore::release_dead), but not to lease from it or to create it.
+    /// Names an existing namespace of any secret or layout: enough to
+    /// [list](crate::LeaseStore::list), [fence](crate::LeaseStore::fence),
+    /// [repair](crate::LeaseStore::repair) and [release](crate::LeaseStore::release_dead), but not
+    /// to lease from it or to create it.
     ///
     /// # Errors
     ///
@@ -135,7 +136,7 @@ impl Namespace {
     }
 
     /// Sets the longest lease, 1 to 86 400 seconds and at least six times the largest skew. After
-    /// a [fence](LeaseStore::fence) nothing is granted for that long.
+    /// a [fence](crate::LeaseStore::fence) nothing is granted for that long.
     ///
     /// # Errors
     ///

@@ -225,6 +225,7 @@ class Fleet:
 
     def verdict(self) -> Verdict:
         manual = {HANDED_OVER} if self.hands_over else set()
+        return self.checker.judge(self.store.history(), manual)
 
     def _begin(self, log: Path) -> None:
         number, pid = (int(part) for part in log.name.split(".")[:2])
