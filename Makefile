@@ -139,11 +139,11 @@ node: target/setup/node ## builds the Node package in bindings-node
 
 # Built as the Rust tests are, with all assertions, from what cargo has built for them already.
 python-for-tests: target/setup/python
-	rm -rf target/dist/tests
+	rm -rf target/dist/python
 	$(PYTHON_ENV)/maturin build --locked --profile dev --quiet \
-		--interpreter $(PYTHON_ENV)/python --manifest-path bindings-python/Cargo.toml --out target/dist/tests
+		--interpreter $(PYTHON_ENV)/python --manifest-path bindings-python/Cargo.toml --out target/dist/python
 	$(PYTHON_ENV)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
-		--force-reinstall target/dist/tests/*.whl
+		--force-reinstall target/dist/python/*.whl
 
 node-for-tests: target/setup/node
 	cd bindings-node && npm run --silent build:debug
