@@ -276,7 +276,9 @@ impl SqliteStore {
         let Some(after) = after.filter(|after| file.is_none_or(|before| before == *after)) else {
             return Err(self.replaced().into());
         };
-        self.check_written(&database, &written)?;
+        if let Some(written) = written {
+            self.check_written(&database, &written)?;
+        }
         drop(lock);
         let took = boot().saturating_sub(begun);
         if took >= LONG_OPERATION {

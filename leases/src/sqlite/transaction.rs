@@ -21,7 +21,9 @@ pub(super) struct OpenNamespace<'a> {
     quarantine: Quarantine,
     /// Whether this transaction has created it.
     pub(super) is_new: bool,
-    written: BTreeMap<u32, Row>,
+    /// Whether it has written anything.
+    has_written: bool,
+    nodes_written: BTreeMap<u32, Row>,
 }
 
 /// What the file must contain after a commit.
@@ -103,7 +105,8 @@ impl SqliteStore {
             metadata,
             quarantine,
             is_new,
-            written: BTreeMap::new(),
+            has_written: is_new,
+            nodes_written: BTreeMap::new(),
         };
         if let Some((id, metadata, quarantine)) = found {
             namespace.check(&metadata)?;
@@ -131,9 +134,10 @@ impl SqliteStore {
 }
 
 impl OpenNamespace<'_> {
-    /// Returns what a commit must make permanent.
-    pub(super) fn written(self) -> Written {
-        Written { quarantine: Some(self.quarantine), nodes: self.written }
+    /// Returns what a commit must make permanent, if there is anything.
+    pub(super) fn written(self) -> Option<Written> {
+        let Self { quarantine, nodes_written: nodes, .. } = self;
+        self.has_written.then_some(Written { quarantine: Some(quarantine), nodes })
     }
 }
 
@@ -180,6 +184,7 @@ impl Transaction for OpenNamespace<'_> {
             params![self.id, quarantine.floor, quarantine.renew_above],
         )?;
         self.quarantine = quarantine;
+        self.has_written = true;
         Ok(())
     }
 
@@ -210,7 +215,8 @@ impl Transaction for OpenNamespace<'_> {
                 row.note.as_str()
             ],
         )?;
-        self.written.insert(node_id, row);
+        self.nodes_written.insert(node_id, row);
+        self.has_written = true;
         Ok(())
     }
 
