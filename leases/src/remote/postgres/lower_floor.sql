@@ -8,18 +8,5 @@ lowered as (
         and namespace.name = $1::text
         and namespace.floor = $3::text::bigint
     returning namespace.id
-)
-select
-    'lower_floor' as operation,
-    $2::text as token,
-    case
-        when session.in_transaction then 'TRANSACTION'
-        when exists (select from lowered) then 'OK'
-        else 'CHANGED'
-    end as status,
-    session.now::text as now,
-    '' as detail,
-    '' as node_id,
-    '' as start,
-    '' as end_exclusive
-from session
+),
+changed as (select 'lower_floor' as operation, exists (select from lowered) as is_done)

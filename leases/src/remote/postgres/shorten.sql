@@ -12,18 +12,5 @@ shortened as (
         and node.start = $4::text::bigint
         and node.end_exclusive = $5::text::bigint
     returning node.node_id
-)
-select
-    'shorten' as operation,
-    $2::text as token,
-    case
-        when session.in_transaction then 'TRANSACTION'
-        when exists (select from shortened) then 'OK'
-        else 'CHANGED'
-    end as status,
-    session.now::text as now,
-    '' as detail,
-    '' as node_id,
-    '' as start,
-    '' as end_exclusive
-from session
+),
+changed as (select 'shorten' as operation, exists (select from shortened) as is_done)

@@ -51,8 +51,8 @@ impl Kind {
             Self::Release => sql!("session", "request", "release"),
             Self::Fence => sql!("session", "fence"),
             Self::List => sql!("session", "metadata", "list"),
-            Self::Shorten => sql!("session", "shorten"),
-            Self::LowerFloor => sql!("session", "lower_floor"),
+            Self::Shorten => sql!("session", "shorten", "changed"),
+            Self::LowerFloor => sql!("session", "lower_floor", "changed"),
         }
     }
 
