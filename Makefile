@@ -126,24 +126,20 @@ endif
 
 # --- packages ---------------------------------------------------------------
 
-# The wheel is installed as a user would, so the tests see what is shipped.
-python: target/setup/python ## builds the Python package and installs it into .venv
+# Tests are run with packages built as the Rust tests are, with all assertions, from what cargo has
+# built for those already.
+python: WHEEL = --release --target $(HOST)
+python-for-tests: WHEEL = --profile dev
+python: ## builds the Python package and installs it into .venv
+python python-for-tests: target/setup/python
 	rm -rf target/dist/python
-	$(PYTHON_ENV)/maturin build --locked --release --target $(HOST) --quiet \
+	$(PYTHON_ENV)/maturin build --locked --quiet $(WHEEL) \
 		--interpreter $(PYTHON_ENV)/python --manifest-path bindings-python/Cargo.toml --out target/dist/python
 	$(PYTHON_ENV)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
 		--force-reinstall target/dist/python/*.whl
 
 node: target/setup/node ## builds the Node package in bindings-node
 	cd bindings-node && npm run build
-
-# Built as the Rust tests are, with all assertions, from what cargo has built for them already.
-python-for-tests: target/setup/python
-	rm -rf target/dist/python
-	$(PYTHON_ENV)/maturin build --locked --profile dev --quiet \
-		--interpreter $(PYTHON_ENV)/python --manifest-path bindings-python/Cargo.toml --out target/dist/python
-	$(PYTHON_ENV)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
-		--force-reinstall target/dist/python/*.whl
 
 node-for-tests: target/setup/node
 	cd bindings-node && npm run --silent build:debug
@@ -166,7 +162,7 @@ test-soak: MINUTES = 0.5
 test-soak: STORES = sqlite
 test-soak: python-for-tests node-for-tests ## half a minute of the soak on a file, and that it would find what it looks for
 	cargo build --locked --quiet -p randflake-soak
-	PROFILE=debug scripts/soak $(MINUTES) $(STORES)
+	scripts/soak $(MINUTES) $(STORES)
 	$(PYTEST) tests/soak
 
 test-docs: check-tools ## the examples in the documentation of the Rust crates
@@ -202,7 +198,7 @@ instructions-bounds: target/setup/python ## records how many instructions an id 
 test-soak-stores: MINUTES = 2
 test-soak-stores: python-for-tests node-for-tests ## two minutes of the soak, on all stores
 	cargo build --locked --quiet -p randflake-soak
-	PROFILE=debug scripts/soak $(MINUTES) $(STORES)
+	scripts/soak $(MINUTES) $(STORES)
 
 test-readme: python-for-tests node-for-tests ## every code block of every README and guide, and rules about the repository
 	$(QUICK_BUILD) $(PYTEST) tests/readme
