@@ -1,23 +1,22 @@
-//! Detects forks: which process generation this is.
+//! Detects forks, by a number that differs in every forked child: the fork id.
 //!
-//! A process generation lasts from the start of a process, or the fork that made it, to the next
-//! fork. Its number, the epoch, is in a page that the kernel wipes in every child
-//! (`MADV_WIPEONFORK`); it is never zero and never that of an ancestor. What carries another epoch
-//! was made before a fork. The page also notices a raw `clone`, which a `pthread_atfork` handler
-//! does not. The handler is registered as well, and works alone where the kernel wipes no pages.
+//! It is in a page that the kernel wipes in every child (`MADV_WIPEONFORK`), is never zero and never
+//! that of an ancestor. What carries another fork id was made before a fork. The page also notices a
+//! raw `clone`, which a `pthread_atfork` handler does not. The handler is registered as well, and
+//! works alone where the kernel wipes no pages.
 #![allow(unsafe_code, reason = "mmap, madvise and pthread_atfork")]
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// The number of a process generation: it differs in every forked child.
+/// A number of this process that differs in every forked child.
 ///
-/// For what must not be used in a child: keep the number it was made in, and compare.
+/// For what must not be used in a child: keep the fork id it was made with, and compare.
 ///
 /// ```
 /// use randflake::bindings::ForkId;
 ///
-/// let made_in = ForkId::current();
-/// assert_eq!(made_in, ForkId::current()); // false in a forked child
+/// let made_with = ForkId::current();
+/// assert_eq!(made_with, ForkId::current()); // false in a forked child
 /// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct ForkId(u64);
@@ -26,7 +25,7 @@ impl ForkId {
     /// Returns that of this process.
     #[must_use]
     pub fn current() -> Self {
-        Self(page().epoch())
+        page().fork_id()
     }
 
     /// Returns the number itself: small, never zero, never that of an ancestor.
@@ -40,7 +39,7 @@ impl ForkId {
 #[derive(Debug)]
 pub(crate) struct ForkPage {
     /// Zero in a child that has not read it yet.
-    epoch: AtomicU64,
+    fork_id: AtomicU64,
     /// Drawn at random on first use, so that two children of one parent differ; zero: not yet.
     seed: AtomicU64,
 }
@@ -48,10 +47,10 @@ pub(crate) struct ForkPage {
 static PAGE: AtomicPtr<ForkPage> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Used where the kernel wipes no pages.
-static ORDINARY: ForkPage = ForkPage { epoch: AtomicU64::new(0), seed: AtomicU64::new(0) };
+static ORDINARY: ForkPage = ForkPage { fork_id: AtomicU64::new(0), seed: AtomicU64::new(0) };
 
-/// The newest epoch of this process and its ancestors; ordinary memory, so a child inherits it.
-static NEWEST_EPOCH: AtomicU64 = AtomicU64::new(0);
+/// The newest fork id of this process and its ancestors; ordinary memory, so a child inherits it.
+static NEWEST_FORK_ID: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the page of this process.
 pub(crate) fn page() -> &'static ForkPage {
@@ -65,30 +64,30 @@ pub(crate) fn page() -> &'static ForkPage {
 }
 
 impl ForkPage {
-    /// Returns the epoch of this process: never zero, never that of an ancestor.
-    pub(crate) fn epoch(&self) -> u64 {
+    /// Returns the fork id of this process.
+    fn fork_id(&self) -> ForkId {
         // Relaxed, here and below: fork happens between two instructions of one thread, which
-        // needs no ordering, and the epoch publishes no other memory.
-        let epoch = self.epoch.load(Ordering::Relaxed);
-        if epoch != 0 {
-            return epoch;
+        // needs no ordering, and the fork id publishes no other memory.
+        let known = self.fork_id.load(Ordering::Relaxed);
+        if known != 0 {
+            return ForkId(known);
         }
         // Raised before it is used: a child forked between the two lines raises it further.
-        let next = NEWEST_EPOCH.fetch_add(1, Ordering::Relaxed) + 1;
-        match self.epoch.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => next,
-            Err(other_thread) => other_thread,
+        let next = NEWEST_FORK_ID.fetch_add(1, Ordering::Relaxed) + 1;
+        match self.fork_id.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => ForkId(next),
+            Err(other_thread) => ForkId(other_thread),
         }
     }
 
-    /// Returns whether `epoch` is that of this process. Called for every id: one load.
+    /// Returns whether `fork_id` is that of this process. Called for every id: one load.
     #[inline]
-    pub(crate) fn is_current(&self, epoch: u64) -> bool {
-        self.epoch.load(Ordering::Relaxed) == epoch
+    pub(crate) fn is_current(&self, fork_id: ForkId) -> bool {
+        self.fork_id.load(Ordering::Relaxed) == fork_id.0
     }
 
-    /// Returns the random number of this process generation: never zero, and different from that of
-    /// any other process.
+    /// Returns the random number of this process: never zero, and different from that of any other
+    /// process, of a forked child as well.
     ///
     /// # Panics
     ///
@@ -111,7 +110,7 @@ impl ForkPage {
 /// Maps the page, or falls back, once in the oldest ancestor.
 #[cold]
 fn install() -> &'static ForkPage {
-    // Before the first epoch: a child forked after that has the handler. Twice does no harm.
+    // Before the first fork id: a child forked after that has the handler. Twice does no harm.
     watch_forks();
     let page = wiped_page();
     let candidate = page.unwrap_or_else(|| std::ptr::from_ref(&ORDINARY).cast_mut());
@@ -179,7 +178,7 @@ fn watch_forks() {
         // may be in use again, by another library's handler.
         let page = PAGE.load(Ordering::Acquire);
         if std::ptr::eq(page, &raw const ORDINARY) {
-            ORDINARY.epoch.store(0, Ordering::Relaxed);
+            ORDINARY.fork_id.store(0, Ordering::Relaxed);
             ORDINARY.seed.store(0, Ordering::Relaxed);
         }
     }
@@ -200,7 +199,7 @@ mod tests {
     fn the_page_is_wiped_on_this_machine() {
         let page = page();
         assert!(!std::ptr::eq(page, &raw const ORDINARY), "MADV_WIPEONFORK is available");
-        assert!(page.is_current(page.epoch()));
-        assert!(!page.is_current(0));
+        assert!(page.is_current(page.fork_id()));
+        assert!(!page.is_current(ForkId(0)));
     }
 }

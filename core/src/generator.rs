@@ -12,8 +12,8 @@ use std::{fmt, ops::Range, time::Duration};
 
 use self::ownership::{Ownership, grant};
 use crate::{
-    Clock, Error, ErrorKind, Format, Layout, Lease, NodeIds, Result, SystemClock, fork, layout,
-    registry::Held, term::CurrentTerm,
+    Clock, Error, ErrorKind, Format, Layout, Lease, NodeIds, Result, SystemClock, fork::ForkId,
+    layout, registry::Held, term::CurrentTerm,
 };
 
 pub use self::{
@@ -142,9 +142,9 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// [`InvalidNode`](crate::ErrorKind::InvalidNode): as for [`Builder::build`].
     /// [`Closed`](crate::ErrorKind::Closed): the generator was closed before the fork.
     pub fn begin_in_child(&self, node_ids: &[u32], lease: Lease) -> Result<()> {
-        let epoch = fork::page().epoch();
+        let fork_id = ForkId::current();
         let (nodes, slots) = self.granted(node_ids)?;
-        self.current_term.begin_in_child(epoch, &nodes, slots, self.window_of(lease)?)
+        self.current_term.begin_in_child(fork_id, &nodes, slots, self.window_of(lease)?)
     }
 
     /// Ends the generator for good: every later call that needs it open fails with

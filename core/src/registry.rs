@@ -17,7 +17,7 @@ use std::{
 
 use once_cell::race::OnceBox;
 
-use crate::{Error, ErrorKind, Layout, Result, Secret, fork, state::PackedState};
+use crate::{Error, ErrorKind, Layout, Result, Secret, fork::ForkId, state::PackedState};
 
 /// The node ids that this process uses with one secret, or with one layout of unencrypted ids. For
 /// coordinators: in one process a node id is either manually assigned or granted, never both.
@@ -72,19 +72,24 @@ impl NodeIds {
     /// was forked from: release them without using them.
     #[must_use = "the node ids that are returned must not be used"]
     pub fn grant(&self, node_ids: &[u32]) -> Vec<u32> {
-        REGISTRY.grant(&self.0, node_ids, fork::page().epoch())
+        REGISTRY.grant(&self.0, node_ids, ForkId::current())
     }
 
     /// Returns the record that all generators with exactly these manual node ids share, whose state
-    /// has so many slots. `epoch` is the process generation in which the generator is made.
+    /// has so many slots. `fork_id` is that of the process in which the generator is made.
     ///
     /// # Errors
     ///
     /// `NODE_IN_USE` if a generator of this process has some of these nodes in another list, uses
     /// another initial sequence, or was granted them; `FORKED` if an ancestor of this process had
     /// some of them.
-    pub(crate) fn manual(&self, nodes: &[u32], slots: u64, epoch: u64) -> Result<&'static Record> {
-        REGISTRY.manual(&self.0, nodes, slots, epoch)
+    pub(crate) fn manual(
+        &self,
+        nodes: &[u32],
+        slots: u64,
+        fork_id: ForkId,
+    ) -> Result<&'static Record> {
+        REGISTRY.manual(&self.0, nodes, slots, fork_id)
     }
 }
 
@@ -188,7 +193,7 @@ impl Drop for Held {
 
 /// Node ids with an owner. No two entries have a node id in common.
 struct Entry {
-    epoch: u64,
+    fork_id: ForkId,
     scope: Scope,
     nodes: Box<[u32]>,
     /// `None` if they were granted.
@@ -223,19 +228,19 @@ impl Registry {
         }
     }
 
-    fn manual(&self, scope: &Scope, nodes: &[u32], slots: u64, epoch: u64) -> Result<&Record> {
+    fn manual(&self, scope: &Scope, nodes: &[u32], slots: u64, fork_id: ForkId) -> Result<&Record> {
         let mut new = None;
         loop {
             let end = self.bring_index_up_to_date();
             let found = nodes.iter().find_map(|&node| Some((self.find(scope, node)?, node)));
             if let Some((entry, node)) = found {
-                return entry.shared_with(epoch, scope, nodes, node);
+                return entry.shared_with(fork_id, scope, nodes, node);
             }
             let record =
                 || Record { state: Arc::new(PackedState::new(slots, 0)), held: AtomicU64::new(0) };
             let entry = new
                 .take()
-                .unwrap_or_else(|| Box::new(Entry::new(epoch, scope, nodes, Some(record()))));
+                .unwrap_or_else(|| Box::new(Entry::new(fork_id, scope, nodes, Some(record()))));
             match self.append(end, entry) {
                 Ok(entry) => return Ok(entry.record.as_ref().expect("made with one")),
                 // Another thread added an entry first, which has to be checked.
@@ -244,7 +249,7 @@ impl Registry {
         }
     }
 
-    fn grant(&self, scope: &Scope, nodes: &[u32], epoch: u64) -> Vec<u32> {
+    fn grant(&self, scope: &Scope, nodes: &[u32], fork_id: ForkId) -> Vec<u32> {
         loop {
             let end = self.bring_index_up_to_date();
             let (mut free, mut manual) = (Vec::new(), Vec::new());
@@ -255,7 +260,7 @@ impl Registry {
                     Some(_) => {} // granted before
                 }
             }
-            let entry = || Box::new(Entry::new(epoch, scope, &free, None));
+            let entry = || Box::new(Entry::new(fork_id, scope, &free, None));
             if free.is_empty() || self.append(end, entry()).is_ok() {
                 return manual;
             }
@@ -325,13 +330,19 @@ impl Registry {
 }
 
 impl Entry {
-    fn new(epoch: u64, scope: &Scope, nodes: &[u32], record: Option<Record>) -> Self {
-        Self { epoch, scope: scope.clone(), nodes: nodes.into(), record }
+    fn new(fork_id: ForkId, scope: &Scope, nodes: &[u32], record: Option<Record>) -> Self {
+        Self { fork_id, scope: scope.clone(), nodes: nodes.into(), record }
     }
 
     /// Returns the record for generators with these nodes, of which this entry has one.
-    fn shared_with(&self, epoch: u64, scope: &Scope, nodes: &[u32], node: u32) -> Result<&Record> {
-        if self.epoch != epoch {
+    fn shared_with(
+        &self,
+        fork_id: ForkId,
+        scope: &Scope,
+        nodes: &[u32],
+        node: u32,
+    ) -> Result<&Record> {
+        if self.fork_id != fork_id {
             let message = match scope {
                 Scope::Layout(layout) if layout.node_bits() == 0 => format!(
                     "the process this one was forked from makes ids of the layout {}, which has \
@@ -385,15 +396,15 @@ mod tests {
     #[test]
     fn many_entries_make_no_build_slow() {
         const MANY: u32 = 20_000;
-        let registry = Registry::new();
+        let (registry, fork_id) = (Registry::new(), ForkId::current());
         let secrets = |number: u32| {
             let mut hash = [0; 32];
             hash[..4].copy_from_slice(&number.to_le_bytes());
             Scope::Secret(hash)
         };
         for number in 0..MANY {
-            registry.manual(&secrets(number), &[1], 4, 1).expect("a secret of its own");
-            registry.manual(&secrets(MANY), &[number], 4, 1).expect("a node of its own");
+            registry.manual(&secrets(number), &[1], 4, fork_id).expect("a secret of its own");
+            registry.manual(&secrets(MANY), &[number], 4, fork_id).expect("a node of its own");
         }
         let entries = 2 * MANY as usize;
         assert_eq!(registry.indexed.load(Ordering::Relaxed), entries);
@@ -403,13 +414,13 @@ mod tests {
         // All of them are found.
         for number in 0..MANY {
             let twice = [0; 2].map(|_| {
-                registry.manual(&secrets(number), &[1], 4, 1).expect("shared with itself")
+                registry.manual(&secrets(number), &[1], 4, fork_id).expect("shared with itself")
             });
             assert!(std::ptr::eq(twice[0], twice[1]));
-            assert!(registry.manual(&secrets(MANY), &[number, MANY], 4, 1).is_err());
+            assert!(registry.manual(&secrets(MANY), &[number, MANY], 4, fork_id).is_err());
         }
         assert_eq!(registry.bring_index_up_to_date(), entries);
-        assert_eq!(registry.grant(&secrets(MANY), &[3, MANY, 4], 1), [3, 4]);
+        assert_eq!(registry.grant(&secrets(MANY), &[3, MANY, 4], fork_id), [3, 4]);
     }
 
     #[test]

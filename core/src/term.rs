@@ -1,12 +1,12 @@
-//! A Term: the nodes, the window, the process generation and the packed state that belong
-//! together. And the atomic pointer to the current one.
+//! A Term: the nodes, the window, the fork id and the packed state that belong together. And the
+//! atomic pointer to the current one.
 #![allow(unsafe_code, reason = "the atomic pointer to the current Term")]
 
 use std::{ops::Range, ptr, sync::Arc};
 
 use crate::{
     Error, ErrorKind, Result,
-    fork::{self, ForkPage},
+    fork::{self, ForkId, ForkPage},
     state::PackedState,
     sync::{AtomicPtr, AtomicU64, Ordering},
 };
@@ -25,20 +25,20 @@ pub(crate) struct Term {
     /// The Term that was current before this one, or null.
     before: *mut Self,
     fork_page: &'static ForkPage,
-    pub(crate) epoch: u64,
+    fork_id: ForkId,
 }
 
 impl Term {
-    /// Makes a Term of the process generation `epoch`: the one in which its nodes were found to be
-    /// free. After a fork since then it belongs to the parent.
+    /// Makes a Term of the process in which its nodes were found to be free, which had this fork id.
+    /// After a fork since then it belongs to the parent.
     pub(crate) fn new(
-        epoch: u64,
+        fork_id: ForkId,
         nodes: Arc<[u32]>,
         window: Range<u64>,
         state: Arc<PackedState>,
     ) -> Self {
         Self {
-            epoch,
+            fork_id,
             nodes,
             start: window.start,
             end_exclusive: AtomicU64::new(window.end),
@@ -80,7 +80,7 @@ impl Term {
 
     #[inline]
     pub(crate) fn is_of_this_process(&self) -> bool {
-        self.fork_page.is_current(self.epoch)
+        self.fork_page.is_current(self.fork_id)
     }
 }
 
@@ -118,7 +118,7 @@ pub(crate) struct CurrentTerm {
     pointer: AtomicPtr<Term>,
     /// The Term that was current when the generator was closed.
     closed: AtomicPtr<Term>,
-    epoch: u64,
+    fork_id: ForkId,
 }
 
 // SAFETY: the pointers stand for boxes that this value owns; a Term itself is Send and Sync but
@@ -130,9 +130,9 @@ unsafe impl Sync for CurrentTerm {}
 
 impl CurrentTerm {
     pub(crate) fn new(first: Term) -> Self {
-        let epoch = first.epoch;
+        let fork_id = first.fork_id;
         let first = Box::into_raw(Box::new(first));
-        Self { pointer: AtomicPtr::new(first), closed: AtomicPtr::new(ptr::null_mut()), epoch }
+        Self { pointer: AtomicPtr::new(first), closed: AtomicPtr::new(ptr::null_mut()), fork_id }
     }
 
     /// Returns the current Term of an open generator in the process that made it.
@@ -166,7 +166,7 @@ impl CurrentTerm {
             old.open();
             let state = Arc::new(PackedState::pending(slots));
             let nodes = if *old.nodes == *nodes { Arc::clone(&old.nodes) } else { nodes.into() };
-            let mut new = Term::new(old.epoch, nodes, window.clone(), state);
+            let mut new = Term::new(old.fork_id, nodes, window.clone(), state);
             new.predecessor = Some(Arc::clone(&old.state));
             // Published before the old state is sealed, so that a caller that meets the seal finds
             // the new Term.
@@ -176,10 +176,10 @@ impl CurrentTerm {
         }
     }
 
-    /// Publishes the first Term of a forked child, of the process generation `epoch`.
+    /// Publishes the first Term of a forked child, which has this fork id.
     pub(crate) fn begin_in_child(
         &self,
-        epoch: u64,
+        fork_id: ForkId,
         nodes: &[u32],
         slots: u64,
         window: Range<u64>,
@@ -189,7 +189,7 @@ impl CurrentTerm {
             return Err(not_forked());
         }
         let state = Arc::new(PackedState::new(slots, window.start));
-        let new = Term::new(epoch, nodes.into(), window, state);
+        let new = Term::new(fork_id, nodes.into(), window, state);
         self.publish(parents, new).map(drop).ok_or_else(not_forked)
     }
 
@@ -228,7 +228,7 @@ impl CurrentTerm {
 
 impl Drop for CurrentTerm {
     fn drop(&mut self) {
-        if !fork::page().is_current(self.epoch) {
+        if !fork::page().is_current(self.fork_id) {
             return; // the fork may have caught another thread in the middle of publishing
         }
         let current = self.pointer.load(Ordering::Relaxed);

@@ -8,7 +8,8 @@ use super::{
     plan::before_epoch,
 };
 use crate::{
-    Clock, Error, ErrorKind, Format, Lease, Result, SystemClock, fork,
+    Clock, Error, ErrorKind, Format, Lease, Result, SystemClock,
+    fork::ForkId,
     layout::lifetime::lifetime_over,
     state::PackedState,
     term::{CurrentTerm, Term},
@@ -155,7 +156,7 @@ impl<F: Format, C: Clock> Builder<F, C> {
     /// [`Forked`](crate::ErrorKind::Forked): see [`Snowflake::new`](crate::Snowflake::new).
     pub fn build(mut self) -> Result<Generator<F, C>> {
         // After a fork from here on, by a signal handler, the generator belongs to the parent.
-        let epoch = fork::page().epoch();
+        let fork_id = ForkId::current();
         let format = F::new(&self.config);
         format.check(&self.clock)?;
         let layout = *format.layout();
@@ -187,7 +188,7 @@ impl<F: Format, C: Clock> Builder<F, C> {
                 grant(node_ids, &nodes)?;
                 None
             }
-            Some(node_ids) => Some(node_ids.manual(&nodes, slots, epoch)?),
+            Some(node_ids) => Some(node_ids.manual(&nodes, slots, fork_id)?),
             None => None,
         };
         let tick_after_now = || {
@@ -215,7 +216,7 @@ impl<F: Format, C: Clock> Builder<F, C> {
             || Arc::new(PackedState::new(slots, window.start)),
             |record| Arc::clone(&record.state),
         );
-        let first = Term::new(epoch, nodes.into(), window, state);
+        let first = Term::new(fork_id, nodes.into(), window, state);
         first.check_process()?;
         Ok(Generator {
             format,
