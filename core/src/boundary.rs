@@ -1,3 +1,5 @@
+//! Ids of Boundary's flake, which this library reads and never makes.
+
 use std::{fmt, str::FromStr};
 
 use crate::{Error, ErrorKind, Result};

@@ -1,3 +1,5 @@
+//! Hides ids of any origin by a second use of the cipher, with a key of its own.
+
 use std::fmt;
 
 use hkdf::Hkdf;

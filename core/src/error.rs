@@ -1,3 +1,5 @@
+//! The one error type of all crates and packages, and the table of its codes.
+
 use std::{borrow::Cow, error, fmt, sync::Arc, time::Duration};
 
 /// Makes [`ErrorKind`] from one table: the meaning, the name in Rust and the code of each kind.

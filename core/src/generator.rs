@@ -13,7 +13,7 @@ use std::{fmt, ops::Range, time::Duration};
 use self::ownership::{Ownership, grant};
 use crate::{
     Clock, Error, ErrorKind, Format, Layout, Lease, NodeIds, Result, SystemClock, fork::ForkId,
-    layout, registry::Held, term::CurrentTerm,
+    layout, registry::OpenGuard, term::CurrentTerm,
 };
 
 pub use self::{
@@ -46,7 +46,7 @@ pub struct Generator<F: Format, C = SystemClock> {
     /// The register of this process's node ids. `None` with an injected clock.
     registered: Option<NodeIds>,
     /// `None` with a lease or with an injected clock.
-    held: Option<Held>,
+    open_guard: Option<OpenGuard>,
     max_wait: Duration,
     /// In ticks.
     max_drift: u64,
@@ -164,8 +164,8 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// ```
     pub fn close(&self) -> Option<i64> {
         // First: as soon as another thread finds the generator closed, it may hand the node ids over.
-        if let Some(held) = &self.held {
-            held.release();
+        if let Some(open) = &self.open_guard {
+            open.close();
         }
         let term = self.current_term.close()?;
         // A state shared with other generators stays open.

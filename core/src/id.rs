@@ -1,3 +1,5 @@
+//! The type of an encrypted id, and the forms in which it leaves the program.
+
 use std::{fmt, str::FromStr};
 
 use crate::{Error, base32hex};

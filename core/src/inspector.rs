@@ -1,3 +1,5 @@
+//! Reads ids in a program that makes none.
+
 use std::fmt;
 
 use crate::{Id, Parts, Secret, sparx::Sparx};

@@ -44,7 +44,8 @@ pub enum Field {
     Sequence,
 }
 
-/// The initial sequence of each tick. With all of them, the ids of a node that one thread gets rise.
+/// The initial sequence of each tick. Whichever you choose, the ids that one thread gets with one
+/// node id rise.
 ///
 /// A node that makes few ids makes most of them with the initial sequence of a tick. If that is
 /// always 0, sharding by the low bits of the ids puts most of them into one shard; the other two

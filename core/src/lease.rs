@@ -1,3 +1,5 @@
+//! A lease as the generator sees it: the seconds, without the store that granted them.
+
 use crate::{Error, ErrorKind, layout};
 
 /// The seconds that a generator may stamp: `start` up to, but not including, `end_exclusive`.

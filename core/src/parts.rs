@@ -1,3 +1,5 @@
+//! What an encrypted id says to a holder of the secret.
+
 use std::time::{Duration, SystemTime};
 
 use crate::layout::{EPOCH, RANDFLAKE};

@@ -1,3 +1,5 @@
+//! The format of encrypted ids, and the functions that only `Randflake` has.
+
 use std::fmt;
 
 use crate::{

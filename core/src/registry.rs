@@ -17,7 +17,7 @@ use std::{
 
 use once_cell::race::OnceBox;
 
-use crate::{Error, ErrorKind, Layout, Result, Secret, fork::ForkId, state::PackedState};
+use crate::{Error, ErrorKind, Layout, Result, Secret, fork::ForkId, packed_state::PackedState};
 
 /// The node ids that this process uses with one secret, or with one layout of unencrypted ids. For
 /// coordinators: in one process a node id is either manually assigned or granted, never both.
@@ -133,7 +133,7 @@ pub(crate) struct Record {
     pub(crate) state: Arc<PackedState>,
     /// In the low bits, how many generators without a lease are open; above them, the tick after the
     /// one in which the first of them was made.
-    held: AtomicU64,
+    open: AtomicU64,
 }
 
 /// Leaves enough bits for every millisecond that a clock of 64-bit nanoseconds can show.
@@ -141,53 +141,56 @@ const OPEN_BITS: u32 = 20;
 const MOST_OPEN: u64 = (1 << OPEN_BITS) - 1;
 
 impl Record {
-    /// Counts a generator without a lease as open until it is [released](Held::release).
+    /// Counts a generator without a lease as open until it is [closed](OpenGuard::close).
     ///
     /// A process that had the node ids earlier ended before the first of the open generators was
     /// made, so the first free tick is the one after that. `tick_after_now` reads the clock, and its
     /// last reading counts: one generator may close while another is being made, and another process
     /// may have had the node ids in between.
-    pub(crate) fn hold(&'static self, tick_after_now: impl Fn() -> Result<u64>) -> Result<Held> {
+    pub(crate) fn open(
+        &'static self,
+        tick_after_now: impl Fn() -> Result<u64>,
+    ) -> Result<OpenGuard> {
         loop {
             // Relaxed: an exchange sees the newest value, which publishes nothing else.
-            let seen = self.held.load(Ordering::Relaxed);
-            let (open, from) = match seen & MOST_OPEN {
+            let seen = self.open.load(Ordering::Relaxed);
+            let (count, from) = match seen & MOST_OPEN {
                 0 => (0, tick_after_now()?),
-                open => (open, seen >> OPEN_BITS),
+                count => (count, seen >> OPEN_BITS),
             };
-            if open == MOST_OPEN {
+            if count == MOST_OPEN {
                 // Not counted: at worst, the next generator skips a tick that it could have used.
-                return Ok(Held { record: self, from, open: AtomicBool::new(false) });
+                return Ok(OpenGuard { record: self, from, is_counted: AtomicBool::new(false) });
             }
-            let held = from << OPEN_BITS | (open + 1);
+            let new = from << OPEN_BITS | (count + 1);
             let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
-            if self.held.compare_exchange(seen, held, success, failure).is_ok() {
-                return Ok(Held { record: self, from, open: AtomicBool::new(true) });
+            if self.open.compare_exchange(seen, new, success, failure).is_ok() {
+                return Ok(OpenGuard { record: self, from, is_counted: AtomicBool::new(true) });
             }
         }
     }
 }
 
-/// Counts a generator without a lease as open.
-pub(crate) struct Held {
+/// Counts a generator without a lease as open while it exists.
+pub(crate) struct OpenGuard {
     record: &'static Record,
     /// The first tick that belongs to this process.
     pub(crate) from: u64,
-    open: AtomicBool,
+    is_counted: AtomicBool,
 }
 
-impl Held {
+impl OpenGuard {
     /// Counts the generator as closed: from now on another process may have the node ids.
-    pub(crate) fn release(&self) {
-        if self.open.swap(false, Ordering::Relaxed) {
-            self.record.held.fetch_sub(1, Ordering::Relaxed);
+    pub(crate) fn close(&self) {
+        if self.is_counted.swap(false, Ordering::Relaxed) {
+            self.record.open.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
-impl Drop for Held {
+impl Drop for OpenGuard {
     fn drop(&mut self) {
-        self.release();
+        self.close();
     }
 }
 
@@ -237,7 +240,7 @@ impl Registry {
                 return entry.shared_with(fork_id, scope, nodes, node);
             }
             let record =
-                || Record { state: Arc::new(PackedState::new(slots, 0)), held: AtomicU64::new(0) };
+                || Record { state: Arc::new(PackedState::new(slots, 0)), open: AtomicU64::new(0) };
             let entry = new
                 .take()
                 .unwrap_or_else(|| Box::new(Entry::new(fork_id, scope, nodes, Some(record()))));
@@ -437,16 +440,16 @@ mod tests {
     fn a_generator_beyond_the_largest_count_changes_no_count() {
         static RECORD: OnceBox<Record> = OnceBox::new();
         let record = RECORD.get_or_init(|| {
-            let held = AtomicU64::new(7 << OPEN_BITS | (MOST_OPEN - 1));
-            Box::new(Record { state: Arc::new(PackedState::new(4, 0)), held })
+            let open = AtomicU64::new(7 << OPEN_BITS | (MOST_OPEN - 1));
+            Box::new(Record { state: Arc::new(PackedState::new(4, 0)), open })
         });
         let (counted, not) =
-            (record.hold(|| Ok(9)).expect("held"), record.hold(|| Ok(9)).expect("held"));
+            (record.open(|| Ok(9)).expect("a tick"), record.open(|| Ok(9)).expect("a tick"));
         assert_eq!((counted.from, not.from), (7, 7));
         drop(not);
-        assert_eq!(record.held.load(Ordering::Relaxed), 7 << OPEN_BITS | MOST_OPEN);
-        counted.release();
+        assert_eq!(record.open.load(Ordering::Relaxed), 7 << OPEN_BITS | MOST_OPEN);
+        counted.close();
         drop(counted);
-        assert_eq!(record.held.load(Ordering::Relaxed), 7 << OPEN_BITS | (MOST_OPEN - 1));
+        assert_eq!(record.open.load(Ordering::Relaxed), 7 << OPEN_BITS | (MOST_OPEN - 1));
     }
 }

@@ -1,3 +1,5 @@
+//! The key of the cipher, and how its bytes are erased.
+
 use std::{fmt, hint, str::FromStr};
 
 use hkdf::hmac::{Hmac, KeyInit, Mac};

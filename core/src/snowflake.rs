@@ -1,3 +1,5 @@
+//! The format of sortable ids, and the functions that only `Snowflake` has.
+
 use crate::{
     Builder, Clock, Format, Generator, Id, Layout, NodeIds, RawParts, Result, SystemClock,
     buffer::Buffers, clock, fork, format::Codec, layout::lifetime::lifetime_over,

@@ -7,7 +7,7 @@ use std::{ops::Range, ptr, sync::Arc};
 use crate::{
     Error, ErrorKind, Result,
     fork::{self, ForkId, ForkPage},
-    state::PackedState,
+    packed_state::PackedState,
     sync::{AtomicPtr, AtomicU64, Ordering},
 };
 

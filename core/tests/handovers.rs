@@ -46,9 +46,9 @@ enum Thread {
     #[default]
     Idle,
     /// Is making a generator: has read the record.
-    Read(Held),
+    Read(Record),
     /// Has read the clock, too.
-    HasTime(Held, u8),
+    HasTime(Record, u8),
     /// Has a generator that begins with this second.
     Open(u8),
     /// Has closed its generator, but not released the record yet.
@@ -57,7 +57,7 @@ enum Thread {
 
 /// How many generators are open, and where the first of them begins.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-struct Held {
+struct Record {
     open: u8,
     from: u8,
 }
@@ -66,7 +66,7 @@ struct Held {
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 struct Process {
     loaded: u8,
-    held: Held,
+    record: Record,
     /// The packed state: last stamp and next slot.
     stamp: u8,
     slot: u8,
@@ -131,7 +131,7 @@ impl State {
             }
             Step::Make(p, t) => {
                 let process = &mut next.processes[p];
-                process.threads[t] = Thread::Read(process.held);
+                process.threads[t] = Thread::Read(process.record);
             }
             Step::ReadClock(p, t) => {
                 let process = &mut next.processes[p];
@@ -142,8 +142,8 @@ impl State {
             Step::Exchange(p, t) => {
                 let process = &mut next.processes[p];
                 let Thread::HasTime(seen, now) = process.threads[t] else { return Some(next) };
-                if seen != process.held && !breaks(Mutant::StoresTheCount) {
-                    process.threads[t] = Thread::Read(process.held); // once more
+                if seen != process.record && !breaks(Mutant::StoresTheCount) {
+                    process.threads[t] = Thread::Read(process.record); // once more
                     return Some(next);
                 }
                 let was_shared = seen.from > 0 && breaks(Mutant::SharesWhatIsClosed);
@@ -154,7 +154,7 @@ impl State {
                     (false, Some(Mutant::InTheSecond)) => now,
                     (false, _) => now + 1,
                 };
-                process.held = Held { open: seen.open + 1, from };
+                process.record = Record { open: seen.open + 1, from };
                 let at_once = shares && breaks(Mutant::SharesWithoutBeginning);
                 process.threads[t] = Thread::Open(if at_once { 0 } else { from });
             }
@@ -177,7 +177,7 @@ impl State {
                 let process = &mut next.processes[p];
                 process.threads[t] = Thread::Idle;
                 if !breaks(Mutant::CountsForEver) {
-                    process.held.open = process.held.open.saturating_sub(1);
+                    process.record.open = process.record.open.saturating_sub(1);
                 }
             }
         }

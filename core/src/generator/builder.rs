@@ -11,7 +11,7 @@ use crate::{
     Clock, Error, ErrorKind, Format, Lease, Result, SystemClock,
     fork::ForkId,
     layout::lifetime::lifetime_over,
-    state::PackedState,
+    packed_state::PackedState,
     term::{CurrentTerm, Term},
 };
 
@@ -201,12 +201,13 @@ impl<F: Format, C: Clock> Builder<F, C> {
                 None => Ok(0),
             }
         };
-        let held = record
+        let open_guard = record
             .filter(|_| ownership == Ownership::Manual)
-            .map(|record| record.hold(tick_after_now))
+            .map(|record| record.open(tick_after_now))
             .transpose()?;
         let window = window.unwrap_or_else(|| {
-            let start = held.as_ref().filter(|_| self.restart_safe).map_or(0, |held| held.from);
+            let start =
+                open_guard.as_ref().filter(|_| self.restart_safe).map_or(0, |open| open.from);
             start..layout.lifetime()
         });
         if window.is_empty() {
@@ -223,7 +224,7 @@ impl<F: Format, C: Clock> Builder<F, C> {
             current_term: CurrentTerm::new(first),
             ownership,
             registered,
-            held,
+            open_guard,
             max_wait: self.max_wait,
             max_drift: layout.ticks_in(self.max_drift),
             clock: self.clock,

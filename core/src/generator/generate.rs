@@ -10,7 +10,7 @@ use super::{
 use crate::{
     Clock, Error, ErrorKind, Format, Result,
     buffer::{BufferGuard, Buffers, GROUP},
-    state::{Position, Snapshot},
+    packed_state::{Position, Snapshot},
     term::Term,
 };
 

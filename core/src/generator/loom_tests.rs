@@ -16,7 +16,7 @@ use loom::{
 
 use crate::{
     Clock, ErrorKind, Field, Layout, Lease, Parts, Randflake, Result, Secret, Sequence, Snowflake,
-    state::Snapshot,
+    packed_state::Snapshot,
 };
 
 /// Second 0 of every model.

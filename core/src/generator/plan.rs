@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::{
-    Error, ErrorKind, Layout, Result, clock, layout::lifetime::lifetime_over, state::Position,
-    term::Term,
+    Error, ErrorKind, Layout, Result, clock, layout::lifetime::lifetime_over,
+    packed_state::Position, term::Term,
 };
 
 /// How far a batch may reach.

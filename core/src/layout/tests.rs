@@ -1,3 +1,5 @@
+//! How the presets pack, and which custom layouts are refused.
+
 use super::*;
 use crate::Lease;
 
