@@ -109,7 +109,7 @@ const TTL: u32 = 6;
 const NOTE: &str = "conformance:1";
 
 /// A holder of leases, which checks every reply it gets.
-struct Client<'a> {
+struct Holder<'a> {
     store: Box<dyn LeaseStore>,
     subject: &'a dyn Subject,
 }
@@ -122,7 +122,7 @@ fn namespace(max_node_id: u32) -> Namespace {
         .expect("within the limits")
 }
 
-impl<'a> Client<'a> {
+impl<'a> Holder<'a> {
     fn of(subject: &'a dyn Subject, namespace: &Namespace) -> Self {
         let store = subject.client(namespace);
         Self { store, subject }
@@ -229,7 +229,7 @@ fn node_ids(leases: &[NodeLease]) -> Vec<u32> {
 /// at once by a client whose clock is behind by the whole skew, and lasts as long as asked for.
 pub fn grants_what_was_asked_for(subject: &dyn Subject) {
     for (want, max_node_id) in [(1, 0), (1, layout::MAX_NODE_ID), (5, 4), (100, 1000)] {
-        let mut client = Client::new(subject, max_node_id);
+        let mut client = Holder::new(subject, max_node_id);
         let before = subject.now();
         let (_, leases) = client.granted(want);
         let after = subject.now();
@@ -250,7 +250,7 @@ pub fn intervals_are_disjoint_under_contention(subject: &dyn Subject) {
     const LIVES: usize = 8;
     let namespace = namespace(11);
     let client = || {
-        let mut client = Client::of(subject, &namespace);
+        let mut client = Holder::of(subject, &namespace);
         let mut stamped = Vec::new();
         let mut lives = 0;
         while lives < LIVES {
@@ -280,7 +280,7 @@ pub fn intervals_are_disjoint_under_contention(subject: &dyn Subject) {
 
 /// Leases, renews or does not, repeats requests, and gives back or is gone. Returns the seconds
 /// it may have stamped, as seen from its end.
-fn a_life(client: &mut Client<'_>) -> Vec<NodeLease> {
+fn a_life(client: &mut Holder<'_>) -> Vec<NodeLease> {
     let [chance, renews, gives_back, ..] = *Token::random().as_bytes();
     // Each that does not give back stays in the way for a whole lease.
     let (renews, gives_back) = (renews < 128, gives_back < 224);
@@ -315,7 +315,7 @@ fn a_life(client: &mut Client<'_>) -> Vec<NodeLease> {
 /// A request that comes twice is answered as if it had come once; one that comes after the lease
 /// was given back takes nothing from anybody.
 pub fn a_repeated_request_has_the_same_answer(subject: &dyn Subject) {
-    let mut client = Client::new(subject, layout::MAX_NODE_ID);
+    let mut client = Holder::new(subject, layout::MAX_NODE_ID);
     for want in [1, 3] {
         let request = client.request(want);
         let Acquired::Granted { leases, .. } = client.acquire(&request) else {
@@ -337,7 +337,7 @@ pub fn a_repeated_request_has_the_same_answer(subject: &dyn Subject) {
     }
 
     // With as few node ids as there are, the second client must not get the first one's.
-    let mut client = Client::new(subject, 0);
+    let mut client = Holder::new(subject, 0);
     let first = client.request(1);
     assert!(matches!(client.acquire(&first), Acquired::Granted { .. }));
     let (second, repeat) = (client.request(1), client.acquire(&first));
@@ -347,7 +347,7 @@ pub fn a_repeated_request_has_the_same_answer(subject: &dyn Subject) {
 
 /// Only the token that holds a node id renews it; an end never falls.
 pub fn renewal_raises_the_end_for_the_token_alone(subject: &dyn Subject) {
-    let mut client = Client::new(subject, 0);
+    let mut client = Holder::new(subject, 0);
     let (token, leases) = client.granted(1);
     subject.pass(2);
     let longer = client.extended(token, &leases);
@@ -368,7 +368,7 @@ pub fn renewal_raises_the_end_for_the_token_alone(subject: &dyn Subject) {
 /// After its end a lease is renewed until another holder takes the node id, and never again after
 /// that.
 pub fn a_late_renewal_counts_until_another_took_the_node(subject: &dyn Subject) {
-    let mut client = Client::new(subject, 0);
+    let mut client = Holder::new(subject, 0);
     let (token, leases) = client.granted(1);
     subject.pass(TTL + 1);
     let late = client.extended(token, &leases);
@@ -386,7 +386,7 @@ pub fn a_late_renewal_counts_until_another_took_the_node(subject: &dyn Subject) 
 /// Of several node ids those are renewed that still belong to the token, and only those that the
 /// request names.
 pub fn a_renewal_reports_lost_nodes(subject: &dyn Subject) {
-    let mut client = Client::new(subject, layout::MAX_NODE_ID);
+    let mut client = Holder::new(subject, layout::MAX_NODE_ID);
     let (token, leases) = client.granted(3);
     assert_eq!(client.give_back(token, &leases[1..2], leases[1].start), 1);
     let left = client.extended(token, &leases);
@@ -403,7 +403,7 @@ pub fn a_renewal_reports_lost_nodes(subject: &dyn Subject) {
 /// within the lease whatever the request says; it does nothing to a lease that another holder has
 /// by now.
 pub fn a_release_keeps_every_stamped_second(subject: &dyn Subject) {
-    let mut client = Client::new(subject, 0);
+    let mut client = Holder::new(subject, 0);
     let (mut token, mut leases) = client.granted(1);
     for (used_until, what) in [(1, "inside"), (-1000, "before"), (1000, "after")] {
         let lease = leases[0];
@@ -434,7 +434,7 @@ pub fn a_release_keeps_every_stamped_second(subject: &dyn Subject) {
 /// that clearly run are renewed, others are not.
 pub fn a_fence_refuses_new_leases(subject: &dyn Subject) {
     let namespace = namespace(9).max_ttl(TTL).expect("six times the skew");
-    let mut client = Client::of(subject, &namespace);
+    let mut client = Holder::of(subject, &namespace);
     let (over, over_leases) = client.granted(1);
     subject.pass(TTL - SKEW); // clearly over is what ends within the skew
     let (running, running_leases) = client.granted(1);
@@ -467,7 +467,7 @@ pub fn a_fence_refuses_new_leases(subject: &dyn Subject) {
 /// With every node id taken nothing is granted, and the answer says until when.
 pub fn exhaustion_reports_the_next_free_time(subject: &dyn Subject) {
     let namespace = namespace(3);
-    let mut clients = [(); 4].map(|()| Client::of(subject, &namespace));
+    let mut clients = [(); 4].map(|()| Holder::of(subject, &namespace));
     let mut leases = Vec::new();
     for (number, client) in clients.iter_mut().enumerate() {
         subject.pass(u32::from(number == 3));
@@ -500,7 +500,7 @@ pub fn exhaustion_reports_the_next_free_time(subject: &dyn Subject) {
 
 /// Where fewer node ids are free than wanted, those are granted; a repeat gets no more.
 pub fn grants_what_is_left(subject: &dyn Subject) {
-    let mut client = Client::new(subject, 3);
+    let mut client = Holder::new(subject, 3);
     let (_, three) = client.granted(3);
     let request = client.request(3);
     let Acquired::Granted { leases: rest, .. } = client.acquire(&request) else {
@@ -518,7 +518,7 @@ pub fn grants_what_is_left(subject: &dyn Subject) {
 /// A client whose clock differs by more than the largest skew gets nothing, and learns the time;
 /// one within it does.
 pub fn a_client_with_a_wrong_clock_is_refused(subject: &dyn Subject) {
-    let mut client = Client::new(subject, layout::MAX_NODE_ID);
+    let mut client = Holder::new(subject, layout::MAX_NODE_ID);
     let (token, leases) = client.granted(1);
     for off in [i64::from(SKEW) + 2, 3600, -i64::from(SKEW) - 2, -3600, i64::MIN / 2, i64::MAX / 2]
     {
@@ -542,7 +542,7 @@ pub fn a_client_with_a_wrong_clock_is_refused(subject: &dyn Subject) {
 
 /// Every reply carries the token and the operation of its request.
 pub fn replies_are_bound_to_their_requests(subject: &dyn Subject) {
-    let mut client = Client::new(subject, layout::MAX_NODE_ID);
+    let mut client = Holder::new(subject, layout::MAX_NODE_ID);
     let request = client.request(1);
     let reply = client.store.acquire(&request).expect("the store can acquire");
     assert_eq!((reply.token, reply.operation), (request.token, Operation::Acquire));

@@ -1,37 +1,27 @@
-//! Which process opened a store, and the one lock that a fork respects.
+//! The check that a store was opened in this process, and the one lock that a fork respects.
 #![allow(clippy::doc_markdown, reason = "SQLite is a name")]
 
 use randflake::{ErrorKind, bindings::ForkId};
 
 use crate::{Error, Result};
 
-/// The process that opened a store. A forked child is another one.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Process(ForkId);
-
-impl Process {
-    pub(crate) fn current() -> Self {
-        Self(ForkId::current())
+/// Fails in a forked child of the process that opened a store.
+pub(crate) fn check_opened_in(process: ForkId) -> Result<()> {
+    if process == ForkId::current() {
+        return Ok(());
     }
-
-    /// Fails in a forked child.
-    pub(crate) fn check(self) -> Result<()> {
-        if self == Self::current() {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::Forked,
-            "this store was opened before this process was forked, and belongs to the parent; open \
-             it again in the child",
-        ))
-    }
+    Err(Error::new(
+        ErrorKind::Forked,
+        "this store was opened before this process was forked, and belongs to the parent; open it \
+         again in the child",
+    ))
 }
 
 #[cfg(feature = "sqlite")]
-pub(crate) use exclusive::Exclusive;
+pub(crate) use process_lock::ProcessLock;
 
 #[cfg(feature = "sqlite")]
-mod exclusive {
+mod process_lock {
     #![cfg_attr(unix, allow(unsafe_code, reason = "pthread_atfork"))]
 
     use std::{
@@ -40,7 +30,7 @@ mod exclusive {
         time::Duration,
     };
 
-    use super::{Error, ErrorKind, Process, Result};
+    use super::{Error, ErrorKind, ForkId, Result};
 
     /// Zero, or the process that holds the lock, with `FORKING` set if a fork holds it.
     ///
@@ -56,12 +46,12 @@ mod exclusive {
     /// The right to have SQLite open, for one thread of the process at a time. A fork waits for the
     /// holder, so that a child never inherits an open connection, a locked file or a locked mutex.
     #[derive(Debug)]
-    pub(crate) struct Exclusive(());
+    pub(crate) struct ProcessLock(());
 
-    impl Exclusive {
+    impl ProcessLock {
         /// Waits for the lock.
         pub(crate) fn take() -> Result<Self> {
-            let process = Process::current().0.number();
+            let process = ForkId::current().number();
             let mut pause = PAUSE;
             while let Err(holder) = try_take(process) {
                 if holder & !FORKING != process {
@@ -80,7 +70,7 @@ mod exclusive {
         }
     }
 
-    impl Drop for Exclusive {
+    impl Drop for ProcessLock {
         fn drop(&mut self) {
             // Release: the next holder sees everything that this one did.
             HOLDER.store(0, Ordering::Release);
@@ -98,7 +88,7 @@ mod exclusive {
     #[cfg(unix)]
     fn watch_forks() -> Result<()> {
         extern "C" fn before() {
-            let process = Process::current().0.number();
+            let process = ForkId::current().number();
             while let Err(holder) = try_take(process | FORKING) {
                 if holder & !FORKING != process {
                     return; // no operation of this process can be in progress

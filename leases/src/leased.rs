@@ -22,8 +22,8 @@ pub(crate) use self::{
     thread::{Next, SharedState},
 };
 use self::{
-    source::{Granted, Source, no_thread},
-    thread::{Handle, run},
+    source::{Granted, LeaseSource, no_thread},
+    thread::{ProcessLease, run},
 };
 use crate::{
     Location,
@@ -114,10 +114,10 @@ pub fn leased_snowflake(store: impl Into<Location>, layout: Layout) -> Result<Le
 /// [`LeasedBuilder::max_drift`].
 pub struct Leased<F: Format = Encrypted, C: Clock + Send + Sync + 'static = SystemClock> {
     generator: Arc<Generator<F, C>>,
-    source: Arc<Source>,
+    source: Arc<LeaseSource>,
     max_wait: Duration,
     /// That of the process that made it, followed by those of its children.
-    handle: Handle,
+    handle: ProcessLease,
 }
 
 /// The state of a generator's lease.
@@ -409,7 +409,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     }
 
     /// Starts the thread that keeps the granted lease.
-    fn keep(&self, handle: &Handle, granted: Granted) -> Result<()> {
+    fn keep(&self, handle: &ProcessLease, granted: Granted) -> Result<()> {
         let Granted { mut keeper, store, .. } = granted;
         keeper.answer(Answer::Opened(Ok(())), reading()?)?;
         let mut state = handle.shared.lock();

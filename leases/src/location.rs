@@ -1,3 +1,5 @@
+//! From a path, a URL or a function to an open store, in each process again.
+
 #[cfg(feature = "sqlite")]
 use std::time::Duration;
 use std::{
@@ -37,12 +39,12 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// # Ok::<(), randflake::Error>(())
 /// ```
 pub struct Location {
-    target: Target,
+    target: LocationKind,
     /// Whether to create what is missing; `None` for the store's default.
     create: Option<bool>,
 }
 
-enum Target {
+enum LocationKind {
     #[cfg(feature = "sqlite")]
     File(PathBuf),
     Url(String),
@@ -59,7 +61,7 @@ impl Location {
     pub fn new(
         open: impl Fn(Namespace) -> Result<Box<dyn LeaseStore>> + Send + Sync + 'static,
     ) -> Self {
-        Target::Function(Box::new(open)).into()
+        LocationKind::Function(Box::new(open)).into()
     }
 
     pub(crate) fn create(mut self, create: bool) -> Self {
@@ -76,19 +78,19 @@ impl Location {
         let namespace = namespace.clone();
         match &self.target {
             #[cfg(feature = "sqlite")]
-            Target::File(path) => {
+            LocationKind::File(path) => {
                 let store = SqliteStore::new(path, namespace)?.patience(TIMEOUT);
                 Ok(Box::new(store.create(self.create.unwrap_or(true))))
             }
-            Target::Url(url) => {
+            LocationKind::Url(url) => {
                 let store = RemoteStore::open(url, namespace)?;
                 Ok(Box::new(store.create(self.create.unwrap_or(false))?))
             }
-            Target::Function(_) if self.create.is_some() => Err(Error::invalid_argument(
+            LocationKind::Function(_) if self.create.is_some() => Err(Error::invalid_argument(
                 "create does not apply to a store that a function opens: set it in that function",
             )),
-            Target::Function(open) => open(namespace),
-            Target::Invalid(why) => Err(Error::invalid_argument(why.clone())),
+            LocationKind::Function(open) => open(namespace),
+            LocationKind::Invalid(why) => Err(Error::invalid_argument(why.clone())),
         }
     }
 
@@ -117,18 +119,18 @@ impl Location {
         let namespace = namespace.clone();
         match &self.target {
             #[cfg(feature = "sqlite")]
-            Target::File(path) => SqliteStore::new(path, namespace)?.init(mode),
-            Target::Url(url) => RemoteStore::open(url, namespace)?.init(mode),
-            Target::Function(_) => Err(Error::invalid_argument(
+            LocationKind::File(path) => SqliteStore::new(path, namespace)?.init(mode),
+            LocationKind::Url(url) => RemoteStore::open(url, namespace)?.init(mode),
+            LocationKind::Function(_) => Err(Error::invalid_argument(
                 "a store that a function opens cannot be created from here: call the init of that store",
             )),
-            Target::Invalid(why) => Err(Error::invalid_argument(why.clone())),
+            LocationKind::Invalid(why) => Err(Error::invalid_argument(why.clone())),
         }
     }
 }
 
-impl From<Target> for Location {
-    fn from(target: Target) -> Self {
+impl From<LocationKind> for Location {
+    fn from(target: LocationKind) -> Self {
         Self { target, create: None }
     }
 }
@@ -138,10 +140,10 @@ impl From<&str> for Location {
     fn from(location: &str) -> Self {
         match location.split_once("://") {
             Some(("postgresql" | "postgres" | "redis" | "rediss" | "etcd" | "etcds", _)) => {
-                Target::Url(location.to_owned()).into()
+                LocationKind::Url(location.to_owned()).into()
             }
             // The rest may contain a password.
-            Some((scheme, _)) => Target::Invalid(format!(
+            Some((scheme, _)) => LocationKind::Invalid(format!(
                 "{scheme}:// is not a supported store; use the path of a SQLite file, or the URL \
                  of PostgreSQL, Redis or etcd"
             ))
@@ -167,7 +169,7 @@ impl From<&Path> for Location {
 impl From<PathBuf> for Location {
     fn from(path: PathBuf) -> Self {
         // A child may have another current directory when it opens the store.
-        Target::File(std::path::absolute(&path).unwrap_or(path)).into()
+        LocationKind::File(std::path::absolute(&path).unwrap_or(path)).into()
     }
 }
 
@@ -178,7 +180,7 @@ impl From<PathBuf> for Location {
             "{} is a SQLite file, and this program was built without the feature sqlite",
             path.display()
         );
-        Target::Invalid(why).into()
+        LocationKind::Invalid(why).into()
     }
 }
 

@@ -1,14 +1,16 @@
+//! A store in the memory of one process, which also serves as the reference of the rules.
+
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use randflake::{Clock, SystemClock};
+use randflake::{Clock, SystemClock, bindings::ForkId};
 
 use crate::{
     Error, Namespace, NamespaceMetadata, Result, Token,
-    fork::Process,
+    fork::check_opened_in,
     local::LocalStore,
     rules::{Quarantine, Row, Transaction},
 };
@@ -35,14 +37,14 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct MemoryStore {
-    spaces: Arc<Mutex<HashMap<String, Space>>>,
+    namespaces: Arc<Mutex<HashMap<String, StoredNamespace>>>,
     namespace: Namespace,
     clock: Arc<dyn Clock + Send + Sync>,
-    opened_in: Process,
+    opened_in: ForkId,
 }
 
 #[derive(Clone)]
-struct Space {
+struct StoredNamespace {
     metadata: NamespaceMetadata,
     quarantine: Quarantine,
     rows: BTreeMap<u32, Row>,
@@ -59,10 +61,10 @@ impl MemoryStore {
     #[must_use]
     pub fn with_clock(namespace: Namespace, clock: impl Clock + Send + Sync + 'static) -> Self {
         Self {
-            spaces: Arc::default(),
+            namespaces: Arc::default(),
             namespace,
             clock: Arc::new(clock),
-            opened_in: Process::current(),
+            opened_in: ForkId::current(),
         }
     }
 
@@ -72,9 +74,9 @@ impl MemoryStore {
         Self { namespace, ..self.clone() }
     }
 
-    fn spaces(&self) -> MutexGuard<'_, HashMap<String, Space>> {
+    fn namespaces(&self) -> MutexGuard<'_, HashMap<String, StoredNamespace>> {
         // A clock that panics does so before anything is written.
-        self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
+        self.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -83,20 +85,20 @@ impl MemoryStore {
 impl MemoryStore {
     /// Returns another store that has what this one has now: a backup, or a replica.
     pub(crate) fn copy(&self, clock: impl Clock + Send + Sync + 'static) -> Self {
-        let spaces = Arc::new(Mutex::new(self.spaces().clone()));
-        Self { spaces, clock: Arc::new(clock), ..self.clone() }
+        let namespaces = Arc::new(Mutex::new(self.namespaces().clone()));
+        Self { namespaces, clock: Arc::new(clock), ..self.clone() }
     }
 
     /// Returns who holds a node id.
     pub(crate) fn holder(&self, node_id: u32) -> Option<Token> {
-        self.spaces().get(self.namespace.name())?.rows.get(&node_id)?.token
+        self.namespaces().get(self.namespace.name())?.rows.get(&node_id)?.token
     }
 
     /// Raises both bounds of a quarantine, for a store whose old master goes on for so long.
     pub(crate) fn fence_further(&self, seconds: i64) {
-        for space in self.spaces().values_mut() {
-            space.quarantine.floor += seconds;
-            space.quarantine.renew_above += seconds;
+        for stored in self.namespaces().values_mut() {
+            stored.quarantine.floor += seconds;
+            stored.quarantine.renew_above += seconds;
         }
     }
 }
@@ -113,32 +115,32 @@ impl LocalStore for MemoryStore {
         operation: impl Fn(&mut dyn Transaction<Error = Error>) -> Result<T>,
     ) -> Result<T> {
         // First: in a child the lock may be held by a thread that does not exist there.
-        self.opened_in.check()?;
-        let mut spaces = self.spaces();
+        check_opened_in(self.opened_in)?;
+        let mut namespaces = self.namespaces();
         let now = self.clock.unix_seconds()?;
-        if let Some(space) = spaces.get_mut(self.namespace.name()) {
-            self.namespace.check(&space.metadata)?;
-            return operation(&mut Access { space, now });
+        if let Some(stored) = namespaces.get_mut(self.namespace.name()) {
+            self.namespace.check(&stored.metadata)?;
+            return operation(&mut MemoryTransaction { stored, now });
         }
         self.namespace.may_create()?;
-        let mut space = Space {
+        let mut stored = StoredNamespace {
             metadata: NamespaceMetadata::new(&self.namespace),
             quarantine: Quarantine::default(),
             rows: BTreeMap::new(),
         };
-        let outcome = operation(&mut Access { space: &mut space, now })?;
-        spaces.insert(self.namespace.name().into(), space);
+        let outcome = operation(&mut MemoryTransaction { stored: &mut stored, now })?;
+        namespaces.insert(self.namespace.name().into(), stored);
         Ok(outcome)
     }
 }
 
-/// Access to a namespace while the store is locked.
-struct Access<'a> {
-    space: &'a mut Space,
+/// A namespace while the store is locked.
+struct MemoryTransaction<'a> {
+    stored: &'a mut StoredNamespace,
     now: i64,
 }
 
-impl Transaction for Access<'_> {
+impl Transaction for MemoryTransaction<'_> {
     type Error = Error;
 
     fn now(&self) -> i64 {
@@ -150,28 +152,28 @@ impl Transaction for Access<'_> {
     }
 
     fn metadata(&self) -> &NamespaceMetadata {
-        &self.space.metadata
+        &self.stored.metadata
     }
 
     fn quarantine(&self) -> Quarantine {
-        self.space.quarantine
+        self.stored.quarantine
     }
 
     fn put_quarantine(&mut self, quarantine: Quarantine) -> Result<()> {
-        self.space.quarantine = quarantine;
+        self.stored.quarantine = quarantine;
         Ok(())
     }
 
     fn row(&mut self, node_id: u32) -> Result<Option<Row>> {
-        Ok(self.space.rows.get(&node_id).copied())
+        Ok(self.stored.rows.get(&node_id).copied())
     }
 
     fn rows(&mut self) -> Result<Vec<(u32, Row)>> {
-        Ok(self.space.rows.iter().map(|(node_id, row)| (*node_id, *row)).collect())
+        Ok(self.stored.rows.iter().map(|(node_id, row)| (*node_id, *row)).collect())
     }
 
     fn put(&mut self, node_id: u32, row: Row) -> Result<()> {
-        self.space.rows.insert(node_id, row);
+        self.stored.rows.insert(node_id, row);
         Ok(())
     }
 
@@ -182,7 +184,7 @@ impl Transaction for Access<'_> {
     }
 
     fn taken(&mut self, now: i64) -> Result<Vec<(u32, i64)>> {
-        let ends = self.space.rows.iter().map(|(node_id, row)| (*node_id, row.end_exclusive));
+        let ends = self.stored.rows.iter().map(|(node_id, row)| (*node_id, row.end_exclusive));
         Ok(ends.filter(|(_, end)| *end > now).collect())
     }
 }

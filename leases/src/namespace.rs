@@ -7,7 +7,7 @@ use randflake::{Layout, Secret};
 use crate::{Error, ErrorKind, Result, token::random_bytes};
 
 /// Version of what a store keeps of a namespace.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const STORED_FORMAT: u32 = 1;
 
 /// The leases of one secret or one layout in a store. A store can hold several namespaces, whose
 /// node ids are independent of each other.
@@ -250,10 +250,10 @@ impl Namespace {
     /// another version.
     pub fn check(&self, metadata: &NamespaceMetadata) -> Result<()> {
         let name = &self.name;
-        if metadata.format != FORMAT {
+        if metadata.format != STORED_FORMAT {
             return Err(Error::invalid_argument(format!(
                 "namespace {name:?} of this store has the format {}, and this version supports \
-                 {FORMAT}; use the version that created it",
+                 {STORED_FORMAT}; use the version that created it",
                 metadata.format
             )));
         }
@@ -439,7 +439,7 @@ impl NamespaceMetadata {
     pub fn new(namespace: &Namespace) -> Self {
         let salt = random_bytes();
         Self {
-            format: FORMAT,
+            format: STORED_FORMAT,
             limits: namespace.limits,
             layout: namespace.layout(),
             salt,

@@ -1,3 +1,5 @@
+//! The text by which an operator recognises the holder of a lease.
+
 use std::fmt;
 
 /// What the holder of a lease says of itself to operators: a short line of text, such as `web-3:4711`.

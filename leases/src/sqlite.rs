@@ -15,20 +15,20 @@ use std::{
     time::Duration,
 };
 
-use randflake::{Clock, SystemClock};
+use randflake::{Clock, SystemClock, bindings::ForkId};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use self::{
     file::{FileId, file_id},
-    lock::Lock,
-    transaction::{OpenNamespace, Written},
+    lock::FileLock,
+    transaction::{Committed, SqliteTransaction},
 };
 #[cfg(doc)]
 use crate::ErrorKind;
 use crate::{
     Error, InitMode, Limits, Namespace, Result,
     clocks::boot,
-    fork::{Exclusive, Process},
+    fork::{ProcessLock, check_opened_in},
     local::LocalStore,
     namespace,
     rules::{self, Transaction},
@@ -38,7 +38,7 @@ use crate::{
 /// Marks a SQLite file as a store of leases: "RFLK".
 const APPLICATION_ID: i32 = 0x5246_4c4b;
 /// Version of the tables.
-const FORMAT: i32 = namespace::FORMAT.cast_signed();
+const STORED_FORMAT: i32 = namespace::STORED_FORMAT.cast_signed();
 
 /// Longest pause before the file is tried again, in microseconds.
 const LONGEST_PAUSE: u64 = 4_096;
@@ -98,15 +98,15 @@ pub struct SqliteStore {
     patience: Duration,
     allow_network: bool,
     create: bool,
-    opened_in: Process,
-    known: Option<Known>,
+    opened_in: ForkId,
+    known: Option<KnownFile>,
     /// Whether this file replaces another one, whose leases may still run.
     replaces_another: bool,
 }
 
 /// By what a store recognises its file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Known {
+struct KnownFile {
     store_id: [u8; 16],
     file: FileId,
     limits: Limits,
@@ -138,7 +138,7 @@ impl SqliteStore {
             patience: Duration::from_secs(10),
             allow_network: false,
             create: true,
-            opened_in: Process::current(),
+            opened_in: ForkId::current(),
             known: None,
             replaces_another: false,
         })
@@ -205,9 +205,9 @@ impl SqliteStore {
     /// Runs an operation in one transaction, and repeats it while other processes use the file.
     fn repeat<T>(
         &mut self,
-        operation: impl Fn(&mut OpenNamespace<'_>) -> Result<T, Failure>,
+        operation: impl Fn(&mut SqliteTransaction<'_>) -> Result<T, Failure>,
     ) -> Result<T> {
-        self.opened_in.check()?;
+        check_opened_in(self.opened_in)?;
         let asked = self.clock.unix_seconds()?;
         let mut waited = Duration::ZERO;
         for tries in 0_u32.. {
@@ -237,12 +237,12 @@ impl SqliteStore {
     fn attempt<T>(
         &mut self,
         asked: i64,
-        operation: impl Fn(&mut OpenNamespace<'_>) -> Result<T, Failure>,
+        operation: impl Fn(&mut SqliteTransaction<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let exclusive = Exclusive::take()?;
+        let process_lock = ProcessLock::take()?;
         let database = self.resolve()?;
         self.check_file_system(&database)?;
-        let lock = Lock::try_take(&database, self.known_file(&database)?.as_ref());
+        let lock = FileLock::try_take(&database, self.known_file(&database)?.as_ref());
         let lock = lock.map_err(|error| self.cannot_lock(&database, &error))?;
         let lock = lock.ok_or(Failure::Locked)?;
         let begun = boot();
@@ -284,8 +284,8 @@ impl SqliteStore {
         if took >= LONG_OPERATION {
             thread::sleep(LONGEST_GAP.min(took / 8));
         }
-        drop(exclusive);
-        self.known = Some(Known { store_id, file: after, limits });
+        drop(process_lock);
+        self.known = Some(KnownFile { store_id, file: after, limits });
         Ok(outcome)
     }
 
@@ -293,9 +293,9 @@ impl SqliteStore {
     /// opens it sees no lock of this process, takes the journal for that of a dead process, and undoes
     /// the current write. It keeps readers out while it does so. After the commit there is no journal
     /// left to undo, so what a new connection finds is permanent.
-    fn check_written(&self, database: &Path, written: &Written) -> Result<(), Failure> {
+    fn check_written(&self, database: &Path, written: &Committed) -> Result<(), Failure> {
         let found = open(database, false, LONGEST_UNDOING).and_then(|connection| {
-            Written::find(&connection, self.namespace.name(), &written.nodes)
+            Committed::find(&connection, self.namespace.name(), &written.nodes)
         });
         match found {
             Ok(found) if found == *written => return Ok(()),
@@ -316,7 +316,7 @@ impl SqliteStore {
         let pragma = |name| connection.query_row(&format!("pragma {name}"), [], |row| row.get(0));
         let (application_id, format): (i32, i32) =
             (pragma("application_id")?, pragma("user_version")?);
-        if (application_id, format) == (APPLICATION_ID, FORMAT) {
+        if (application_id, format) == (APPLICATION_ID, STORED_FORMAT) {
             let find = "select store_id from store";
             return Ok(connection.query_row(find, [], |row| row.get(0))?);
         }
@@ -335,7 +335,7 @@ impl SqliteStore {
         connection.execute_batch(include_str!("sqlite.sql"))?;
         connection.execute("insert into store (store_id) values (?1)", [store_id])?;
         connection.execute_batch(&format!(
-            "pragma application_id = {APPLICATION_ID}; pragma user_version = {FORMAT}"
+            "pragma application_id = {APPLICATION_ID}; pragma user_version = {STORED_FORMAT}"
         ))?;
         Ok(store_id)
     }
@@ -356,7 +356,7 @@ impl LocalStore for SqliteStore {
     }
 
     fn accept_another(&mut self) {
-        if let Some(Known { limits, .. }) = self.known.take() {
+        if let Some(KnownFile { limits, .. }) = self.known.take() {
             self.namespace.replace(limits);
             self.replaces_another = true;
         }

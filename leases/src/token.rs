@@ -1,3 +1,5 @@
+//! The number that stands for a holder, and the node ids that it asks for first.
+
 use std::fmt;
 
 use sha2::{Digest, Sha256};

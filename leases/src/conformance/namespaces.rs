@@ -7,12 +7,12 @@ use super::*;
 /// either secret.
 pub fn a_second_secret_is_refused(subject: &dyn Subject) {
     let ours = namespace(9);
-    let (token, leases) = Client::of(subject, &ours).granted(1);
+    let (token, leases) = Holder::of(subject, &ours).granted(1);
     let secret = Secret::random();
     let theirs = Namespace::new(ours.name(), &secret)
         .and_then(|namespace| namespace.max_skew(SKEW)?.max_node_id(9))
         .expect("within the limits");
-    let mut client = Client::of(subject, &theirs);
+    let mut client = Holder::of(subject, &theirs);
     let refusals = [
         client.store.acquire(&client.request(1)).map(drop),
         client.store.renew(&client.renewal(token, &leases)).map(drop),
@@ -34,19 +34,19 @@ pub fn a_second_secret_is_refused(subject: &dyn Subject) {
         .expect("within the limits");
     for (theirs, why) in [(wider, "node ids up to 9"), (other_layout, "layout 1730000000:30:17:17")]
     {
-        let client = &mut Client::of(subject, &theirs);
+        let client = &mut Holder::of(subject, &theirs);
         let request = client.request(1);
         let error = client.store.acquire(&request).expect_err(why);
         assert_eq!(error.code(), "INVALID_ARGUMENT", "{error}");
         assert!(error.to_string().contains(why), "{error}");
     }
-    Client::of(subject, &ours).extended(token, &leases);
+    Holder::of(subject, &ours).extended(token, &leases);
 }
 
 /// The node ids of two namespaces have nothing to do with each other.
 pub fn namespaces_are_independent(subject: &dyn Subject) {
-    let mut one = Client::new(subject, 0);
-    let mut other = Client::new(subject, 0);
+    let mut one = Holder::new(subject, 0);
+    let mut other = Holder::new(subject, 0);
     let (token, leases) = one.granted(1);
     other.granted(1);
     let renewal = other.renewal(token, &leases);
@@ -58,7 +58,7 @@ pub fn namespaces_are_independent(subject: &dyn Subject) {
     one.granted(1);
 
     // As many as there are, so that every row is looked at.
-    for mut client in [Client::new(subject, 99), Client::new(subject, 99)] {
+    for mut client in [Holder::new(subject, 99), Holder::new(subject, 99)] {
         assert_eq!(client.granted(100).1.len(), 100);
     }
 }
@@ -67,9 +67,9 @@ pub fn namespaces_are_independent(subject: &dyn Subject) {
 /// mind.
 pub fn the_saved_limits_apply(subject: &dyn Subject) {
     let short = namespace(9).max_ttl(TTL).expect("six times the skew");
-    Client::of(subject, &short).granted(1);
+    Holder::of(subject, &short).granted(1);
     let long = short.max_ttl(600).expect("in range");
-    let mut client = Client::of(subject, &long);
+    let mut client = Holder::of(subject, &long);
     let mut request = client.request(1);
     request.ttl = 600;
     let Acquired::Granted { leases, .. } = client.acquire(&request) else {
@@ -86,7 +86,7 @@ pub fn the_saved_limits_apply(subject: &dyn Subject) {
 
 /// Requests that no store can grant are errors that name the bound.
 pub fn invalid_requests_are_refused(subject: &dyn Subject) {
-    let mut client = Client::new(subject, layout::MAX_NODE_ID);
+    let mut client = Holder::new(subject, layout::MAX_NODE_ID);
     let good = client.request(1);
     for (want, ttl, bound) in [
         (0, TTL, "16384"),

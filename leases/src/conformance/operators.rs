@@ -8,12 +8,12 @@ use super::*;
 pub fn an_operator_sees_every_node_id(subject: &dyn Subject) {
     let namespace = namespace(9);
     let name = Namespace::for_operator(namespace.name()).expect("a name");
-    let mut operator = Client::of(subject, &name);
+    let mut operator = Holder::of(subject, &name);
     let token = Token::random();
     let error = operator.store.list(&List { token, node_id: None }).expect_err("not there");
     assert_eq!(error.kind(), ErrorKind::StoreNotInitialized, "{error}");
 
-    let mut client = Client::of(subject, &namespace);
+    let mut client = Holder::of(subject, &namespace);
     let (token, leases) = client.granted(3);
     assert_eq!(client.give_back(token, &leases[..1], leases[0].start + 1), 1);
     let before = subject.now();
@@ -62,7 +62,7 @@ pub fn a_dead_holder_has_stamped_nothing_after_its_shortened_lease(subject: &dyn
     // The clock of the holder was ahead by the skew, and its stamps by a third of its window.
     const LATEST: u32 = SKEW + (LONG + SKEW) / 3;
     let namespace = namespace(0).max_ttl(LONG).expect("six times the skew");
-    let mut client = Client::of(subject, &namespace);
+    let mut client = Holder::of(subject, &namespace);
     let never = NodeLease { node_id: 0, start: 0, end_exclusive: 0 };
     let error = client.release_dead(never, 0).expect_err("nothing is known of it");
     assert!(error.to_string().contains("never leased"), "{error}");
@@ -73,7 +73,7 @@ pub fn a_dead_holder_has_stamped_nothing_after_its_shortened_lease(subject: &dyn
         panic!("everything is free");
     };
     let name = Namespace::for_operator(namespace.name()).expect("a name");
-    let mut operator = Client::of(subject, &name);
+    let mut operator = Holder::of(subject, &name);
     for off in [3600, -3600] {
         let error = operator.release_dead(leases[0], off).expect_err("one of the clocks is wrong");
         assert_eq!(error.kind(), ErrorKind::ClockSkew, "{error}");
@@ -109,7 +109,7 @@ pub fn a_dead_holder_has_stamped_nothing_after_its_shortened_lease(subject: &dyn
 
 /// An end and a floor that a right clock can have set are left as they are.
 pub fn only_an_implausible_end_is_repaired(subject: &dyn Subject) {
-    let mut client = Client::new(subject, 9);
+    let mut client = Holder::new(subject, 9);
     let (token, leases) = client.granted(1);
     let node_id = leases[0].node_id;
     let fenced = client.fence();

@@ -9,8 +9,8 @@ use randflake::{
 
 use super::{
     Leased,
-    source::{Granted, Source},
-    thread::Handle,
+    source::{Granted, LeaseSource},
+    thread::ProcessLease,
 };
 use crate::{LeasedFormat, Location, Namespace, keeper::Options};
 
@@ -153,8 +153,8 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
         }
         let node_ids = F::node_ids_of(&self.config);
         let (location, options) = (self.location, self.options);
-        let source = Source { location, namespace, options, node_ids };
-        let handle = Handle::new(ForkId::current());
+        let source = LeaseSource { location, namespace, options, node_ids };
+        let handle = ProcessLease::new(ForkId::current());
         let granted = source.acquire(&self.clock)?;
         let Granted { node_ids, lease, .. } = &granted;
         let max_drift = max_drift.min(most_drift(*lease));

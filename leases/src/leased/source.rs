@@ -18,7 +18,7 @@ use crate::{
 /// How long the last attempt at a first lease may take.
 const LAST_ATTEMPT: Duration = Duration::from_millis(250);
 
-pub(super) struct Source {
+pub(super) struct LeaseSource {
     pub(super) location: Location,
     pub(super) namespace: Namespace,
     pub(super) options: Options,
@@ -37,7 +37,7 @@ pub(super) struct Granted {
 /// A store; `None` if it has to be opened again.
 pub(super) type OpenStore = Option<Box<dyn LeaseStore>>;
 
-impl Source {
+impl LeaseSource {
     /// Drives a new keeper until it has a first lease.
     pub(super) fn acquire(&self, clock: &impl Clock) -> Result<Granted> {
         let node_ids = self.node_ids.clone();

@@ -9,7 +9,7 @@ use std::{
 use once_cell::race::OnceBox;
 use randflake::{Clock, Error, ErrorKind, Format, Generator, Result, bindings::ForkId};
 
-use super::source::{OpenStore, Source};
+use super::source::{LeaseSource, OpenStore};
 use crate::{
     clocks::reading,
     keeper::{Answer, Keeper, Reading, Step},
@@ -19,7 +19,7 @@ use crate::{
 const LONG_REST: Duration = Duration::from_secs(60);
 
 /// A generator's lease in one process. Each forked child appends a handle of its own.
-pub(super) struct Handle {
+pub(super) struct ProcessLease {
     process: ForkId,
     pub(super) shared: Arc<Shared>,
     child: OnceBox<Self>,
@@ -65,7 +65,7 @@ pub(crate) enum Next {
 pub(super) fn run<F: Format, C: Clock>(
     shared: &Shared,
     generator: &Generator<F, C>,
-    source: &Source,
+    source: &LeaseSource,
     store: OpenStore,
 ) {
     // The keeper is consistent after a panic, since it repeats what was not answered. But it would
@@ -90,7 +90,7 @@ pub(super) fn run<F: Format, C: Clock>(
 fn keep<F: Format, C: Clock>(
     shared: &Shared,
     generator: &Generator<F, C>,
-    source: &Source,
+    source: &LeaseSource,
     mut store: OpenStore,
 ) -> Result<()> {
     let mut rests = false;
@@ -191,7 +191,7 @@ impl Shared {
     }
 }
 
-impl Handle {
+impl ProcessLease {
     pub(super) fn new(process: ForkId) -> Self {
         Self { process, shared: Arc::default(), child: OnceBox::new() }
     }

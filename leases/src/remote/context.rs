@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use super::{Engine, Protocol, Response, Statement, etcd::row::Row, exchange::Channel};
+use super::{Engine, Protocol, Response, Statement, etcd::row::EtcdRow, exchange::Channel};
 use crate::{
     Error, ErrorKind, InitMode, Limits, Namespace, NamespaceMetadata, Result, rules::Quarantine,
 };
@@ -22,16 +22,16 @@ pub struct Context {
 /// What the clones of a protocol remember of the server.
 #[derive(Default)]
 pub(super) struct Memory {
-    known: Option<Known>,
+    known: Option<KnownNamespace>,
     /// The limits of a replaced namespace, whose leases may still run.
     replaced: Option<Limits>,
     /// etcd: the rows that this client has written.
-    pub(super) etcd_rows: BTreeMap<u32, Row>,
+    pub(super) etcd_rows: BTreeMap<u32, EtcdRow>,
 }
 
 /// The namespace, as of the last check.
 #[derive(Clone, Debug)]
-pub(super) struct Known {
+pub(super) struct KnownNamespace {
     pub(super) metadata: NamespaceMetadata,
     /// Which server, in which line of its history.
     pub(super) incarnation: String,
@@ -86,19 +86,19 @@ impl Context {
         lock(&self.protocol.memory)
     }
 
-    pub(super) fn known(&self) -> Option<Known> {
+    pub(super) fn known(&self) -> Option<KnownNamespace> {
         self.memory().known.clone()
     }
 
     /// Changes what is remembered of the namespace, if anything is.
-    pub(super) fn update_known(&self, change: impl FnOnce(&mut Known)) {
+    pub(super) fn update_known(&self, change: impl FnOnce(&mut KnownNamespace)) {
         if let Some(known) = &mut self.memory().known {
             change(known);
         }
     }
 
     /// Remembers the namespace if it is ours, and still the one that was remembered.
-    pub(super) fn remember(&self, known: &Known) -> Result<()> {
+    pub(super) fn remember(&self, known: &KnownNamespace) -> Result<()> {
         self.namespace().check(&known.metadata)?;
         let mut memory = self.memory();
         let before = memory.known.as_ref();
@@ -169,7 +169,7 @@ impl Memory {
     /// Forgets the namespace; see [`LeaseStore::accept_another`](crate::LeaseStore::accept_another).
     pub(super) fn accept_another(memory: &Mutex<Self>) {
         let mut memory = lock(memory);
-        if let Some(Known { metadata, .. }) = memory.known.take() {
+        if let Some(KnownNamespace { metadata, .. }) = memory.known.take() {
             *memory = Self { replaced: Some(metadata.limits), ..Self::default() };
         }
     }

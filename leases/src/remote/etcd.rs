@@ -28,13 +28,13 @@ pub(super) use self::transaction::unix_second_of;
 use self::{
     encoding::{directory, meta_key, node_key, parse_meta},
     namespace::{confirmed, known, put_fence, put_quarantine},
-    nodes::{Selection, read, rewrite, write},
-    row::{Row, lease},
+    nodes::{NodeSelection, read, rewrite, write},
+    row::{EtcdRow, lease},
     transaction::{get, transact},
 };
 use super::{
     TRIES,
-    context::{Context, Known},
+    context::{Context, KnownNamespace},
 };
 use crate::{
     Acquire, Acquired, Fence, Fenced, Limits, NodeLease, Release, Released, Renew, Renewed,
@@ -60,7 +60,7 @@ impl Operation for Acquire {
 
 impl Operation for Renew {
     async fn run(&self, context: &Context) -> Result<Renewed> {
-        let skew = |known: &Known| {
+        let skew = |known: &KnownNamespace| {
             let store_now = known.store_now(context.now);
             let max_skew = known.metadata.limits.max_skew;
             let skewed = store_now.abs_diff(self.client_now) > max_skew.into();
@@ -72,10 +72,10 @@ impl Operation for Renew {
         if let Some(skewed) = skew(&before) {
             return Ok(skewed);
         }
-        let change = |known: &Known, row: Row| {
+        let change = |known: &KnownNamespace, row: EtcdRow| {
             let written_before_the_fence = row.revision < known.meta_revision;
             let certain = if written_before_the_fence { row.before } else { row.end_exclusive };
-            (certain > known.quarantine.renew_above).then(|| Row {
+            (certain > known.quarantine.renew_above).then(|| EtcdRow {
                 before: row.end_exclusive,
                 end_exclusive: row.end_exclusive.max(end_exclusive),
                 ..row
@@ -102,9 +102,9 @@ impl Operation for Release {
     async fn run(&self, context: &Context) -> Result<Released> {
         known(context).await?;
         // Keys are never deleted: an end must not be lost.
-        let change = |_: &Known, row: Row| {
+        let change = |_: &KnownNamespace, row: EtcdRow| {
             let end_exclusive = self.used_until.clamp(row.start, row.end_exclusive);
-            Some(Row { end_exclusive, token: None, before: end_exclusive, ..row })
+            Some(EtcdRow { end_exclusive, token: None, before: end_exclusive, ..row })
         };
         let rows = rewrite(context, self.token, &self.node_ids, change).await?;
         let mut memory = context.memory();
@@ -162,7 +162,7 @@ impl Operation for List {
             let before = nodes.len();
             for (found, value, at) in body.found.iter().filter(|(found, ..)| *found != key) {
                 let node_id = found.rsplit_once("/node/").and_then(|(_, id)| id.parse().ok());
-                let row = Row::parse(value, *at).zip(node_id);
+                let row = EtcdRow::parse(value, *at).zip(node_id);
                 let (row, node_id) = row.ok_or_else(|| context.malformed("a node id"))?;
                 nodes.push(row.node(node_id));
                 from = format!("{found}\0");
@@ -212,7 +212,7 @@ async fn shorten(
     node_id: u32,
     change: impl Fn(Limits, i64, &Node) -> Result<NodeLease>,
 ) -> Result<Shortened> {
-    let selection = Selection::Each(vec![node_id]);
+    let selection = NodeSelection::Each(vec![node_id]);
     let mut rows = read(context, &selection).await?;
     let mut wanted = None;
     for _ in 0..TRIES {
@@ -222,19 +222,19 @@ async fn shorten(
         let row = rows.get(&node_id).copied().filter(|row| row.revision > 0);
         let row = row.ok_or_else(|| rules::never_leased(node_id))?;
         if let Some((done, shortened)) = wanted
-            && done == (Row { revision: 0, ..row })
+            && done == (EtcdRow { revision: 0, ..row })
         {
             return Ok(shortened);
         }
         let NodeLease { start, end_exclusive, .. } = change(limits, now, &row.node(node_id))?;
-        let free = Row { start, end_exclusive, token: None, before: end_exclusive, ..row };
+        let free = EtcdRow { start, end_exclusive, token: None, before: end_exclusive, ..row };
         let after = write(context, &[(node_id, free)], &selection).await?;
         let shortened = Shortened { now, from: row.end_exclusive, to: end_exclusive };
         if after.done {
             context.memory().etcd_rows.remove(&node_id);
             return Ok(shortened);
         }
-        wanted = Some((Row { revision: 0, ..free }, shortened));
+        wanted = Some((EtcdRow { revision: 0, ..free }, shortened));
         rows = after.rows;
     }
     Err(context.contended())

@@ -139,7 +139,7 @@ impl<T> Exchange<T> {
                 outcome.map(Progress::Done)
             }
             Poll::Pending => {
-                let statement = self.channel.slot().statement.take();
+                let statement = self.channel.in_flight().statement.take();
                 statement.map(Progress::Run).ok_or_else(|| {
                     Error::new(
                         ErrorKind::StoreUnavailable,
@@ -156,7 +156,7 @@ impl<T> Exchange<T> {
     ///
     /// As [`Exchange::start`].
     pub fn resume(&mut self, response: Response) -> Result<Progress<T>> {
-        self.channel.slot().response = Some(response);
+        self.channel.in_flight().response = Some(response);
         self.start()
     }
 }
@@ -169,21 +169,21 @@ impl<T> fmt::Debug for Exchange<T> {
 
 /// Carries statements from an operation to the caller of [`Exchange`], and responses back.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Channel(Arc<Mutex<Slot>>);
+pub(crate) struct Channel(Arc<Mutex<InFlight>>);
 
 #[derive(Debug, Default)]
-struct Slot {
+struct InFlight {
     statement: Option<Statement>,
     response: Option<Response>,
 }
 
 impl Channel {
     pub(crate) async fn run(&self, statement: Statement) -> Response {
-        *self.slot() = Slot { statement: Some(statement), response: None };
-        poll_fn(|_| self.slot().response.take().map_or(Poll::Pending, Poll::Ready)).await
+        *self.in_flight() = InFlight { statement: Some(statement), response: None };
+        poll_fn(|_| self.in_flight().response.take().map_or(Poll::Pending, Poll::Ready)).await
     }
 
-    fn slot(&self) -> MutexGuard<'_, Slot> {
+    fn in_flight(&self) -> MutexGuard<'_, InFlight> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

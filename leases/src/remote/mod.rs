@@ -17,7 +17,7 @@ mod context;
 mod etcd;
 mod exchange;
 mod hex;
-mod rows;
+mod server_side;
 mod store;
 
 use std::{
@@ -180,7 +180,9 @@ impl Protocol {
     pub fn init(&self, mode: InitMode, now: i64) -> Exchange<()> {
         self.exchange(now, async move |context| match context.engine() {
             Engine::Etcd => etcd::check(&context, Some(mode)).await.map(drop),
-            Engine::Postgres | Engine::Redis => rows::check(&context, Some(mode)).await.map(drop),
+            Engine::Postgres | Engine::Redis => {
+                server_side::check(&context, Some(mode)).await.map(drop)
+            }
         })
     }
 
@@ -191,7 +193,9 @@ impl Protocol {
         self.exchange(now, async move |context| {
             let outcome = match context.engine() {
                 Engine::Etcd => etcd::Operation::run(&request, &context).await,
-                Engine::Postgres | Engine::Redis => rows::Operation::run(&request, &context).await,
+                Engine::Postgres | Engine::Redis => {
+                    server_side::Operation::run(&request, &context).await
+                }
             };
             outcome.map(|outcome| Reply::new(request.token(), R::OPERATION, outcome))
         })
@@ -212,9 +216,9 @@ impl Protocol {
 }
 
 /// A request that this module can send to every kind of server: each of the seven.
-pub trait RemoteRequest: Request + rows::Operation + etcd::Operation {}
+pub trait RemoteRequest: Request + server_side::Operation + etcd::Operation {}
 
-impl<R: Request + rows::Operation + etcd::Operation> RemoteRequest for R {}
+impl<R: Request + server_side::Operation + etcd::Operation> RemoteRequest for R {}
 
 impl Engine {
     const fn name(self) -> &'static str {

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use randflake::{Clock, SystemClock};
+use randflake::{Clock, SystemClock, bindings::ForkId};
 
 #[cfg(feature = "etcd")]
 use super::EtcdClient;
@@ -14,7 +14,7 @@ use super::{Client, Exchange, Progress, Protocol, RemoteRequest};
 use crate::{
     Acquire, Acquired, Error, ErrorKind, Fence, Fenced, InitMode, LeaseStore, Namespace, Release,
     Released, Renew, Renewed, Reply, Result,
-    fork::Process,
+    fork::check_opened_in,
     listing::{List, Listed, ReleaseDead, Repair, Shortened},
 };
 
@@ -41,7 +41,7 @@ pub struct RemoteStore<C: Client> {
     client: Option<C>,
     protocol: Protocol,
     clock: Box<dyn Clock + Send>,
-    opened_in: Process,
+    opened_in: ForkId,
 }
 
 impl RemoteStore<Box<dyn Client>> {
@@ -102,7 +102,7 @@ impl<C: Client> RemoteStore<C> {
     #[must_use]
     pub fn new(client: C, protocol: Protocol) -> Self {
         let clock = Box::new(SystemClock);
-        Self { client: Some(client), protocol, clock, opened_in: Process::current() }
+        Self { client: Some(client), protocol, clock, opened_in: ForkId::current() }
     }
 
     /// Injects the machine's clock, for tests.
@@ -143,7 +143,7 @@ impl<C: Client> RemoteStore<C> {
     }
 
     fn drive<T>(&mut self, begin: impl FnOnce(&Protocol, i64) -> Exchange<T>) -> Result<T> {
-        self.opened_in.check()?;
+        check_opened_in(self.opened_in)?;
         let mut exchange = begin(&self.protocol, self.clock.unix_seconds()?);
         let client = self.client.as_mut().expect("until it is dropped");
         let outcome = finish(client, &mut exchange);
@@ -196,7 +196,9 @@ impl<C: Client> LeaseStore for RemoteStore<C> {
 
     fn rest(&mut self) {
         // In a child the connection belongs to the parent.
-        if let Some(client) = self.client.as_mut().filter(|_| self.opened_in.check().is_ok()) {
+        if let Some(client) =
+            self.client.as_mut().filter(|_| check_opened_in(self.opened_in).is_ok())
+        {
             client.rest();
         }
     }
@@ -209,7 +211,7 @@ impl<C: Client> LeaseStore for RemoteStore<C> {
 impl<C: Client> Drop for RemoteStore<C> {
     fn drop(&mut self) {
         // In a child the connection belongs to the parent: closing it would end the parent's session.
-        if self.opened_in.check().is_err() {
+        if check_opened_in(self.opened_in).is_err() {
             mem::forget(self.client.take());
         }
     }

@@ -455,7 +455,10 @@ fn a_url_of_no_store_is_refused() {
 #[test]
 fn the_script_knows_how_long_another_master_may_grant() {
     let session = include_str!("redis/session.lua");
-    assert!(session.contains(&format!("local last_grant = {}\n", rows::LAST_GRANT)), "{session}");
+    assert!(
+        session.contains(&format!("local last_grant = {}\n", server_side::LAST_GRANT)),
+        "{session}"
+    );
 }
 
 /// Of an answer that was not confirmed, only a grant is lost.

@@ -84,10 +84,10 @@ pub(super) fn never_mind() {
 
 /// What a clock shows, until the world sets it again.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Dial(Arc<Face>);
+pub(super) struct SimulatedClock(Arc<ClockState>);
 
 #[derive(Debug, Default)]
-struct Face {
+struct ClockState {
     wall: AtomicI64,
     /// How far the clock advances, or steps back, after the next reading.
     step: AtomicI64,
@@ -96,7 +96,7 @@ struct Face {
     high: AtomicI64,
 }
 
-impl Dial {
+impl SimulatedClock {
     pub(super) fn set(&self, wall: i64) {
         self.0.wall.store(wall, Relaxed);
     }
@@ -122,7 +122,7 @@ impl Dial {
     }
 }
 
-impl Clock for Dial {
+impl Clock for SimulatedClock {
     fn now(&self) -> Result<i64> {
         let wall = self.read();
         self.set(wall + self.0.step.swap(0, Relaxed));

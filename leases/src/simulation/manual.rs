@@ -7,15 +7,15 @@ use std::{collections::HashSet, hash::BuildHasherDefault, mem, time::Duration};
 use randflake::{Clock, ErrorKind, Randflake, Result, Secret};
 
 use super::{
-    machine::{Dial, MS, Random, SECOND, START},
-    oracle::Mix,
+    machine::{MS, Random, SECOND, START, SimulatedClock},
+    oracle::NumberHasher,
 };
 
 /// A clock that is the machine's, so that generators on it share what a process has issued.
 #[derive(Clone, Default)]
-struct OfMachine(Dial);
+struct SharedClock(SimulatedClock);
 
-impl Clock for OfMachine {
+impl Clock for SharedClock {
     fn now(&self) -> Result<i64> {
         self.0.now()
     }
@@ -34,9 +34,9 @@ impl Clock for OfMachine {
 /// compared decrypted.
 struct Process {
     secret: Secret,
-    flakes: Vec<Randflake<OfMachine>>,
+    flakes: Vec<Randflake<SharedClock>>,
     /// Closed generators that are not dropped yet.
-    closed: Vec<Randflake<OfMachine>>,
+    closed: Vec<Randflake<SharedClock>>,
 }
 
 /// One node id, on one machine.
@@ -46,9 +46,9 @@ pub(super) struct ManualNode {
     holder: usize,
     /// Since when `holder` has it.
     since: i64,
-    clock: OfMachine,
+    clock: SharedClock,
     ahead: i64,
-    issued: HashSet<u64, BuildHasherDefault<Mix>>,
+    issued: HashSet<u64, BuildHasherDefault<NumberHasher>>,
 }
 
 impl Process {
@@ -79,7 +79,7 @@ impl ManualNode {
             processes: (0..processes).map(|_| Process::new()).collect(),
             holder: 0,
             since: 0,
-            clock: OfMachine::default(),
+            clock: SharedClock::default(),
             ahead: 0,
             issued: HashSet::default(),
         }

@@ -23,7 +23,7 @@ use std::{
 
 use randflake::{Clock, SystemClock};
 
-use world::{FAULTS, Fault, Outcome, run};
+use world::{FAULTS, Fault, Summary, run};
 
 #[test]
 fn the_same_seed_takes_the_same_way() {
@@ -72,8 +72,8 @@ fn many_seeds() {
 }
 
 /// Runs seeds on so many threads, each seed on one of them, until one fails.
-fn simulate(first: u64, seeds: u64, threads: u64) -> Outcome {
-    let (next, total) = (AtomicU64::new(first), Mutex::new(Outcome::default()));
+fn simulate(first: u64, seeds: u64, threads: u64) -> Summary {
+    let (next, total) = (AtomicU64::new(first), Mutex::new(Summary::default()));
     let failed = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..threads {
@@ -102,7 +102,7 @@ fn simulate(first: u64, seeds: u64, threads: u64) -> Outcome {
     total.into_inner().expect("no panic")
 }
 
-impl Outcome {
+impl Summary {
     fn add(&mut self, other: &Self) {
         self.ids += other.ids;
         self.events += other.events;

@@ -13,9 +13,9 @@ use crate::{NodeLease, Token};
 /// A hasher for numbers, at a tenth of the cost of the standard library's; nothing ever iterates
 /// over the maps.
 #[derive(Default)]
-pub(super) struct Mix(u64);
+pub(super) struct NumberHasher(u64);
 
-impl Hasher for Mix {
+impl Hasher for NumberHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -40,14 +40,14 @@ impl Hasher for Mix {
     }
 }
 
-type Mixed = BuildHasherDefault<Mix>;
+type BuildNumberHasher = BuildHasherDefault<NumberHasher>;
 
 /// An id of one call, and what the process that made it knew.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct IssuedId {
     pub(super) raw: u64,
-    /// The generation of the process, a number that no other has.
-    pub(super) generation: u32,
+    /// The process, by a number that no other has.
+    pub(super) pid: u32,
     /// The earliest and the latest reading of the clock in this call.
     pub(super) readings: (i64, i64),
     /// The largest drift, in seconds.
@@ -56,15 +56,15 @@ pub(super) struct Seen {
 
 #[derive(Default)]
 pub(super) struct Oracle {
-    issued: HashSet<u64, Mixed>,
-    /// Which generation stamped a tick of a node id.
-    stamped: HashMap<(u32, i64), u32, Mixed>,
+    issued: HashSet<u64, BuildNumberHasher>,
+    /// Which process stamped a tick of a node id.
+    stamped: HashMap<(u32, i64), u32, BuildNumberHasher>,
     /// Latest second of a node id in any id.
-    latest: HashMap<u32, i64, Mixed>,
-    /// The generation that asked under a token.
-    generations: HashMap<[u8; 16], u32, Mixed>,
-    /// What the store said that a generation may stamp.
-    granted: HashMap<(u32, u32), Vec<Grant>, Mixed>,
+    latest: HashMap<u32, i64, BuildNumberHasher>,
+    /// The process that asked under a token.
+    askers: HashMap<[u8; 16], u32, BuildNumberHasher>,
+    /// What the store said that a process may stamp.
+    granted: HashMap<(u32, u32), Vec<Grant>, BuildNumberHasher>,
     pub(super) ids: u64,
 }
 
@@ -78,16 +78,16 @@ pub(super) struct Grant {
 
 impl Oracle {
     /// Learns that a process asks for leases under a token.
-    pub(super) fn asks(&mut self, token: Token, generation: u32) {
-        let asker = *self.generations.entry(*token.as_bytes()).or_insert(generation);
-        assert_eq!(asker, generation, "two generations use one token");
+    pub(super) fn asks(&mut self, token: Token, pid: u32) {
+        let asker = *self.askers.entry(*token.as_bytes()).or_insert(pid);
+        assert_eq!(asker, pid, "two processes use one token");
     }
 
     /// Learns that the store has written and is about to send this answer.
     pub(super) fn is_granted(&mut self, token: Token, leases: &[NodeLease]) {
-        let Some(&generation) = self.generations.get(token.as_bytes()) else { return };
+        let Some(&pid) = self.askers.get(token.as_bytes()) else { return };
         for &NodeLease { node_id, start, end_exclusive } in leases {
-            let grants = self.granted.entry((generation, node_id)).or_default();
+            let grants = self.granted.entry((pid, node_id)).or_default();
             match grants.iter_mut().find(|grant| (grant.token, grant.start) == (token, start)) {
                 Some(grant) => grant.end_exclusive = grant.end_exclusive.max(end_exclusive),
                 None => grants.push(Grant { token, start, end_exclusive }),
@@ -95,15 +95,15 @@ impl Oracle {
         }
     }
 
-    /// Returns the latest end that a generation was ever granted of any node id.
-    pub(super) fn furthest_of(&self, generation: u32, nodes: u32) -> i64 {
-        let grants = (0..nodes).filter_map(|node_id| self.granted.get(&(generation, node_id)));
+    /// Returns the latest end that a process was ever granted of any node id.
+    pub(super) fn furthest_of(&self, pid: u32, nodes: u32) -> i64 {
+        let grants = (0..nodes).filter_map(|node_id| self.granted.get(&(pid, node_id)));
         grants.flatten().map(|grant| grant.end_exclusive).max().unwrap_or(0)
     }
 
-    /// Returns whose lease this is, if a generation asked for it.
+    /// Returns whose lease this is, if a process asked for it.
     pub(super) fn holder(&self, token: Token) -> Option<u32> {
-        self.generations.get(token.as_bytes()).copied()
+        self.askers.get(token.as_bytes()).copied()
     }
 
     /// Returns the latest second in any id of a node id.
@@ -112,8 +112,8 @@ impl Oracle {
     }
 
     /// Learns of an id; says what is wrong with it.
-    pub(super) fn sees(&mut self, layout: &Layout, seen: Seen) -> Result<(), String> {
-        let Seen { raw, generation, readings: (low, high), max_drift } = seen;
+    pub(super) fn sees(&mut self, layout: &Layout, seen: IssuedId) -> Result<(), String> {
+        let IssuedId { raw, pid, readings: (low, high), max_drift } = seen;
         let parts = layout.inspect(raw).map_err(|error| error.to_string())?;
         let node_id = parts.node_id;
         let tick_end_ms = parts.unix_ms + i64::from(layout.tick_ms());
@@ -122,20 +122,20 @@ impl Oracle {
         if !self.issued.insert(raw) {
             return Err(format!("the same id twice: {parts:?}"));
         }
-        let by = *self.stamped.entry((node_id, parts.unix_ms)).or_insert(generation);
-        if by != generation {
-            return Err(format!("generations {by} and {generation} stamped one tick: {parts:?}"));
+        let by = *self.stamped.entry((node_id, parts.unix_ms)).or_insert(pid);
+        if by != pid {
+            return Err(format!("processes {by} and {pid} stamped one tick: {parts:?}"));
         }
         let latest = self.latest.entry(node_id).or_default();
         *latest = (*latest).max(parts.unix_ms.div_euclid(1000));
         // I2, by what the store has said rather than by what the generator believes.
-        let grants = self.granted.get(&(generation, node_id)).map_or(&[][..], Vec::as_slice);
+        let grants = self.granted.get(&(pid, node_id)).map_or(&[][..], Vec::as_slice);
         let is_granted = grants.iter().any(|grant| {
             grant.start * 1000 <= parts.unix_ms && tick_end_ms <= grant.end_exclusive * 1000
         });
         if !is_granted {
             return Err(format!(
-                "{parts:?} lies in none of the leases of {generation}: {grants:?}"
+                "{parts:?} lies in none of the leases of process {pid}: {grants:?}"
             ));
         }
         // I4: no stamp lies beyond the drift, and none in the past.

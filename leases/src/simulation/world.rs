@@ -23,9 +23,9 @@ use randflake::{
 use self::scenario::Scenario;
 pub(super) use self::scenario::{FAULTS, Fault};
 use super::{
-    machine::{Dial, MS, Machine, Random, SECOND, START, meanwhile, never_mind},
+    machine::{MS, Machine, Random, SECOND, START, SimulatedClock, meanwhile, never_mind},
     manual::ManualNode,
-    oracle::{Mix, Oracle, Seen},
+    oracle::{IssuedId, NumberHasher, Oracle},
 };
 use crate::{
     Acquired, Error, Fence, LeaseStore, LeasedFormat, MemoryStore, Namespace, NodeLease, Renewed,
@@ -44,7 +44,7 @@ const PATIENCE: i64 = 3 * SECOND;
 
 /// The outcome of a seed.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct Outcome {
+pub(super) struct Summary {
     /// A hash of everything that happened.
     pub(super) trace: u64,
     pub(super) ids: u64,
@@ -56,26 +56,26 @@ pub(super) struct Outcome {
 
 /// The generators, each with its ids as raw numbers.
 pub(super) trait Ids: LeasedFormat + Sized {
-    fn one(generator: &Generator<Self, Dial>) -> Result<u64>;
-    fn raw(generator: &Generator<Self, Dial>, id: i64) -> u64;
+    fn one(generator: &Generator<Self, SimulatedClock>) -> Result<u64>;
+    fn raw(generator: &Generator<Self, SimulatedClock>, id: i64) -> u64;
 }
 
 impl Ids for Encrypted {
-    fn one(generator: &Randflake<Dial>) -> Result<u64> {
+    fn one(generator: &Randflake<SimulatedClock>) -> Result<u64> {
         generator.generate().map(|id| generator.decrypt(id))
     }
 
-    fn raw(generator: &Randflake<Dial>, id: i64) -> u64 {
+    fn raw(generator: &Randflake<SimulatedClock>, id: i64) -> u64 {
         generator.decrypt(Id::from(id))
     }
 }
 
 impl Ids for Plain {
-    fn one(generator: &Snowflake<Dial>) -> Result<u64> {
+    fn one(generator: &Snowflake<SimulatedClock>) -> Result<u64> {
         generator.generate()
     }
 
-    fn raw(_: &Snowflake<Dial>, id: i64) -> u64 {
+    fn raw(_: &Snowflake<SimulatedClock>, id: i64) -> u64 {
         id.cast_unsigned()
     }
 }
@@ -85,7 +85,7 @@ impl Ids for Plain {
 /// # Panics
 ///
 /// If anything is as it must not be.
-pub(super) fn run(seed: u64, tracing: bool) -> Outcome {
+pub(super) fn run(seed: u64, tracing: bool) -> Summary {
     never_mind();
     let mut random = Random::new(seed);
     if random.happens(250) {
@@ -106,12 +106,12 @@ pub(super) fn run(seed: u64, tracing: bool) -> Outcome {
 
 struct Process<F: Format> {
     /// A number that no other process has, in the whole seed.
-    generation: u32,
+    pid: u32,
     machine: usize,
     alive: bool,
-    dial: Dial,
+    clock: SimulatedClock,
     state: Rc<RefCell<SharedState>>,
-    flake: Option<Arc<Generator<F, Dial>>>,
+    flake: Option<Arc<Generator<F, SimulatedClock>>>,
     max_drift: u32,
     paused_until: i64,
     /// The server that it takes for the master.
@@ -134,16 +134,16 @@ struct Server {
     /// The incarnation that the store believes to be on.
     known: u32,
     incarnation: u32,
-    dial: Dial,
-    clock: Machine,
+    clock: SimulatedClock,
+    machine: Machine,
     up: bool,
     paused: (i64, i64),
 }
 
 #[derive(Clone, Debug)]
-struct Packet {
+struct Message {
     process: usize,
-    generation: u32,
+    pid: u32,
     connection: u64,
     server: usize,
     step: Step,
@@ -151,10 +151,10 @@ struct Packet {
 
 enum Event {
     Keeper { process: usize, wake: u64 },
-    Use { process: usize, generation: u32 },
-    Arrive(Packet),
-    Answer(Packet, Answer),
-    TimeOut { process: usize, generation: u32, call: u64 },
+    Use { process: usize, pid: u32 },
+    Arrive(Message),
+    Answer(Message, Answer),
+    TimeOut { process: usize, pid: u32, call: u64 },
     Born { process: usize },
     Strike,
     Up { server: usize, fenced: bool },
@@ -191,14 +191,14 @@ struct World<F: Ids> {
     listed: Vec<(NodeLease, u32)>,
     manual_node: ManualNode,
     oracle: Oracle,
-    generations: u32,
-    /// On which machine, and when, each generation began.
+    pids: u32,
+    /// On which machine, and when, each process began.
     born_on: Vec<(usize, i64)>,
     /// The number of processes that must work in the end.
     kept: usize,
     numbers: u64,
     tracing: bool,
-    outcome: Outcome,
+    summary: Summary,
 }
 
 impl<F: Ids> World<F> {
@@ -232,12 +232,12 @@ impl<F: Ids> World<F> {
             listed: Vec::new(),
             manual_node: ManualNode::new(&mut random),
             oracle: Oracle::default(),
-            generations: 0,
-            born_on: vec![(0, 0)], // of no process: generations count from 1
+            pids: 0,
+            born_on: vec![(0, 0)], // of no process: pids count from 1
             kept: usize::MAX,
             numbers: 0,
             tracing,
-            outcome: Outcome::default(),
+            summary: Summary::default(),
             calm: false,
             namespace,
             scenario,
@@ -255,15 +255,15 @@ impl<F: Ids> World<F> {
         }
         for _ in 0..=usize::from(self.scenario.replicated) {
             let offset = self.tame_offset();
-            let dial = Dial::default();
-            let store = MemoryStore::with_clock(self.namespace.clone(), dial.clone());
-            let clock = Machine::new(offset, 0);
+            let clock = SimulatedClock::default();
+            let store = MemoryStore::with_clock(self.namespace.clone(), clock.clone());
+            let machine = Machine::new(offset, 0);
             self.servers.push(Server {
                 store,
                 known: 1,
                 incarnation: 1,
-                dial,
                 clock,
+                machine,
                 up: true,
                 paused: (0, 0),
             });
@@ -282,7 +282,7 @@ impl<F: Ids> World<F> {
         self.say(|| format!("{slots} processes, {scenario:?}"));
     }
 
-    fn run(mut self) -> Outcome {
+    fn run(mut self) -> Summary {
         while let Some(((at, _), event)) = self.events.pop_first() {
             if !self.calm && at >= self.scenario.until {
                 self.now = self.scenario.until;
@@ -293,13 +293,13 @@ impl<F: Ids> World<F> {
                 break;
             }
             self.now = at;
-            self.outcome.events += 1;
+            self.summary.events += 1;
             self.happens(event);
         }
         self.check_liveness();
-        self.outcome.ids = self.oracle.ids;
-        self.outcome.manual = self.manual_node.ids();
-        self.outcome
+        self.summary.ids = self.oracle.ids;
+        self.summary.manual = self.manual_node.ids();
+        self.summary
     }
 
     fn happens(&mut self, event: Event) {
@@ -309,11 +309,11 @@ impl<F: Ids> World<F> {
                     self.drive(process);
                 }
             }
-            Event::Use { process, generation } => self.use_ids(process, generation),
-            Event::Arrive(packet) => self.arrives(packet),
-            Event::Answer(packet, answer) => self.answers(packet, answer),
-            Event::TimeOut { process, generation, call } => {
-                self.times_out(process, generation, call);
+            Event::Use { process, pid } => self.use_ids(process, pid),
+            Event::Arrive(message) => self.arrives(message),
+            Event::Answer(message, answer) => self.answers(message, answer),
+            Event::TimeOut { process, pid, call } => {
+                self.times_out(process, pid, call);
             }
             Event::Born { process } => self.begin(process),
             Event::Strike => self.strike(),
@@ -368,15 +368,15 @@ impl<F: Ids> World<F> {
     /// Notes what happened, so that two runs can be compared.
     fn trace(&mut self, what: u64, more: u64) {
         use std::hash::Hasher;
-        let mut mix = Mix::default();
-        for part in [self.outcome.trace, self.now.cast_unsigned(), what, more] {
-            mix.write_u64(part);
+        let mut hasher = NumberHasher::default();
+        for part in [self.summary.trace, self.now.cast_unsigned(), what, more] {
+            hasher.write_u64(part);
         }
-        self.outcome.trace = mix.finish();
+        self.summary.trace = hasher.finish();
     }
 
     fn count(&mut self, fault: Fault) {
-        self.outcome.faults[fault as usize] += 1;
+        self.summary.faults[fault as usize] += 1;
     }
 }
 

@@ -11,8 +11,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use randflake::bindings::ForkId;
+
 use super::file_id;
-use crate::fork::Process;
+use crate::fork::check_opened_in;
 
 /// As the kernel does when it opens a file.
 const MOST_LINKS: u32 = 40;
@@ -20,13 +22,13 @@ const MOST_LINKS: u32 = 40;
 /// The right to have a database open: one connection at a time, across processes and across
 /// copies of this library in one process.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(super) struct FileLock {
     file: File,
     path: PathBuf,
-    opened_in: Process,
+    opened_in: ForkId,
 }
 
-impl Lock {
+impl FileLock {
     /// Takes the lock of a [resolved](resolve) database; `None` while another process has it.
     /// Every user who may use the database may take the lock: `like` says who owns the database.
     pub(super) fn try_take(database: &Path, like: Option<&Metadata>) -> io::Result<Option<Self>> {
@@ -37,7 +39,7 @@ impl Lock {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        let lock = Self { file, path, opened_in: Process::current() };
+        let lock = Self { file, path, opened_in: ForkId::current() };
         if !lock.is_current()? {
             return Ok(None);
         }
@@ -58,11 +60,11 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for FileLock {
     fn drop(&mut self) {
         // Closing is not enough: a child that was started meanwhile has a copy of the descriptor
         // until it executes its program. In such a child the lock is the parent's.
-        if self.opened_in.check().is_ok() {
+        if check_opened_in(self.opened_in).is_ok() {
             let _closing_unlocks_it_too = self.file.unlock();
         }
     }

@@ -7,12 +7,12 @@ use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
 use super::{Failure, SqliteStore};
 use crate::{
     Limits, NamespaceMetadata, Note, Token,
-    namespace::FORMAT,
+    namespace::STORED_FORMAT,
     rules::{Quarantine, Row, Transaction},
 };
 
 /// A namespace inside a transaction.
-pub(super) struct OpenNamespace<'a> {
+pub(super) struct SqliteTransaction<'a> {
     connection: &'a Connection,
     id: i64,
     now: i64,
@@ -28,12 +28,12 @@ pub(super) struct OpenNamespace<'a> {
 
 /// What the file must contain after a commit.
 #[derive(Eq, PartialEq)]
-pub(super) struct Written {
+pub(super) struct Committed {
     quarantine: Option<Quarantine>,
     pub(super) nodes: BTreeMap<u32, Row>,
 }
 
-impl Written {
+impl Committed {
     /// Reads what the file contains of what was written.
     pub(super) fn find(
         connection: &Connection,
@@ -87,7 +87,7 @@ impl SqliteStore {
         connection: &'a Connection,
         now: i64,
         waited: i64,
-    ) -> Result<OpenNamespace<'a>, Failure> {
+    ) -> Result<SqliteTransaction<'a>, Failure> {
         let namespace = &self.namespace;
         let found = connection
             .query_row(
@@ -97,7 +97,7 @@ impl SqliteStore {
                 |row| Ok((row.get(0)?, metadata(row)?, quarantine(row)?)),
             )
             .optional()?;
-        let namespace_of = |id, metadata, quarantine, is_new| OpenNamespace {
+        let namespace_of = |id, metadata, quarantine, is_new| SqliteTransaction {
             connection,
             id,
             now,
@@ -133,17 +133,17 @@ impl SqliteStore {
     }
 }
 
-impl OpenNamespace<'_> {
+impl SqliteTransaction<'_> {
     /// Returns what a commit must make permanent, if there is anything.
-    pub(super) fn written(self) -> Option<Written> {
+    pub(super) fn written(self) -> Option<Committed> {
         let Self { quarantine, nodes_written: nodes, .. } = self;
-        self.has_written.then_some(Written { quarantine: Some(quarantine), nodes })
+        self.has_written.then_some(Committed { quarantine: Some(quarantine), nodes })
     }
 }
 
 fn metadata(row: &SqlRow<'_>) -> rusqlite::Result<NamespaceMetadata> {
     Ok(NamespaceMetadata {
-        format: FORMAT, // that of the file
+        format: STORED_FORMAT, // that of the file
         limits: Limits {
             max_ttl: row.get("max_ttl")?,
             max_skew: row.get("max_skew")?,
@@ -159,7 +159,7 @@ fn quarantine(row: &SqlRow<'_>) -> rusqlite::Result<Quarantine> {
     Ok(Quarantine { floor: row.get("floor")?, renew_above: row.get("renew_above")? })
 }
 
-impl Transaction for OpenNamespace<'_> {
+impl Transaction for SqliteTransaction<'_> {
     type Error = Failure;
 
     fn now(&self) -> i64 {

@@ -1,3 +1,5 @@
+//! The native client of etcd's JSON gateway.
+
 use std::{fmt, time::Duration};
 
 use serde_json::{Value, json};
@@ -37,7 +39,7 @@ pub struct EtcdClient {
     agent: Option<Agent>,
 }
 
-struct Answer {
+struct HttpResponse {
     status: StatusCode,
     text: String,
     date: Option<String>,
@@ -126,7 +128,7 @@ impl EtcdClient {
 
     /// Posts to the first member that answers. Any of them may have done it: each operation may be
     /// repeated.
-    fn post(&mut self, path: &str, body: &str) -> Result<Answer> {
+    fn post(&mut self, path: &str, body: &str) -> Result<HttpResponse> {
         let agent = self.agent();
         let token = self.login.as_ref().and_then(|login| login.token.clone());
         let mut last = String::new();
@@ -139,7 +141,11 @@ impl EtcdClient {
             let read = answer.and_then(|mut answer| {
                 let text = answer.body_mut().with_config().limit(LONGEST).read_to_string()?;
                 let date = answer.headers().get("Date").and_then(|date| date.to_str().ok());
-                Ok(Answer { date: date.map(ToOwned::to_owned), status: answer.status(), text })
+                Ok(HttpResponse {
+                    date: date.map(ToOwned::to_owned),
+                    status: answer.status(),
+                    text,
+                })
             });
             match read {
                 Ok(answer) => {

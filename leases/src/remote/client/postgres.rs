@@ -1,3 +1,5 @@
+//! The native client of PostgreSQL.
+
 use std::{fmt, sync::Arc, thread, time::Duration};
 
 use rustls::{ClientConfig, RootCertStore, crypto::ring};

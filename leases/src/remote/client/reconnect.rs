@@ -1,3 +1,5 @@
+//! When a client connects again, and runs a statement a second time.
+
 use crate::{
     Error, Result,
     remote::{Response, Statement},

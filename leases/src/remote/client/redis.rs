@@ -1,3 +1,5 @@
+//! The native client of Redis.
+
 use std::{fmt, sync::mpsc, thread, time::Duration};
 
 use redis::{Connection, ErrorKind, RedisError, RedisResult, TlsCertificates, Value, pipe};

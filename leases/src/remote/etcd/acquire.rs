@@ -6,11 +6,11 @@ use super::{
     super::{
         TRIES,
         candidates::{blocks, candidates},
-        context::{Context, Known},
+        context::{Context, KnownNamespace},
     },
     namespace::{check, known},
-    nodes::{Selection, WRITES, read, write},
-    row::{NEVER, Row, lease},
+    nodes::{NodeSelection, WRITES, read, write},
+    row::{EtcdRow, NEVER, lease},
 };
 use crate::{Acquire, Acquired, NodeLease, Result, rules};
 
@@ -29,12 +29,12 @@ pub(super) async fn acquire(context: &Context, request: &Acquire) -> Result<Acqu
     let want = request.want as usize;
     // First assume that none of them was ever leased: if so, one round trip is enough.
     let mut fresh = Some(BTreeMap::new());
-    let (mut taken, mut complete) = (Taken::default(), false);
+    let (mut taken, mut complete) = (AcquireAttempt::default(), false);
     for count in FIRST_READS {
         let node_ids;
         let count = count.max((2 * want).min(FIRST_READS[1]));
         (node_ids, complete) = candidates(request.token, limits, count);
-        let selection = Selection::Each(node_ids.clone());
+        let selection = NodeSelection::Each(node_ids.clone());
         taken = take(context, request, &node_ids, &selection, fresh.take(), want, now).await?;
         if complete || !taken.leases.is_empty() || taken.refusal.is_some() {
             break;
@@ -51,7 +51,7 @@ pub(super) async fn acquire(context: &Context, request: &Acquire) -> Result<Acqu
             leases.sort_unstable();
             let is_new = |id: &u32| leases.binary_search_by_key(id, |lease| lease.node_id).is_err();
             let node_ids: Vec<u32> = (first..=last).filter(is_new).collect();
-            let selection = Selection::Block(first, last);
+            let selection = NodeSelection::Block(first, last);
             let left = want - leases.len();
             let taken = take(context, request, &node_ids, &selection, None, left, now).await?;
             leases.extend(taken.leases);
@@ -70,7 +70,7 @@ pub(super) async fn acquire(context: &Context, request: &Acquire) -> Result<Acqu
 
 /// What an attempt to take some node ids has found.
 #[derive(Default)]
-struct Taken {
+struct AcquireAttempt {
     leases: Vec<NodeLease>,
     /// The token held them before.
     held: bool,
@@ -84,12 +84,12 @@ async fn take(
     context: &Context,
     request: &Acquire,
     node_ids: &[u32],
-    selection: &Selection,
-    mut seen: Option<BTreeMap<u32, Row>>,
+    selection: &NodeSelection,
+    mut seen: Option<BTreeMap<u32, EtcdRow>>,
     want: usize,
     now: i64,
-) -> Result<Taken> {
-    let mut outcome = Taken::default();
+) -> Result<AcquireAttempt> {
+    let mut outcome = AcquireAttempt::default();
     let mut has_read = false;
     for _ in 0..TRIES + want / WRITES {
         let known = known(context).await?;
@@ -121,7 +121,7 @@ async fn take(
         let limits = known.metadata.limits;
         let end_exclusive = rules::end_of(limits, now, request.ttl)?;
         let earliest = known.quarantine.floor.max(rules::earliest(limits, now));
-        let picked: Vec<(u32, Row)> = node_ids
+        let picked: Vec<(u32, EtcdRow)> = node_ids
             .iter()
             .map(|node_id| (*node_id, row(node_id)))
             .filter(|(_, row)| row.end_exclusive <= now)
@@ -131,7 +131,7 @@ async fn take(
                 let before = end_exclusive;
                 let revision = row.revision;
                 let (token, note) = (Some(request.token), request.note);
-                (node_id, Row { start, end_exclusive, token, before, note, revision })
+                (node_id, EtcdRow { start, end_exclusive, token, before, note, revision })
             })
             .collect();
         if picked.is_empty() {
@@ -150,7 +150,7 @@ async fn take(
     Ok(outcome) // other requests were faster each time
 }
 
-fn refusal(known: &Known, request: &Acquire, now: i64) -> Option<Acquired> {
+fn refusal(known: &KnownNamespace, request: &Acquire, now: i64) -> Option<Acquired> {
     let max_skew = known.metadata.limits.max_skew;
     if now.abs_diff(request.client_now) > max_skew.into() {
         return Some(Acquired::ClockSkew { store_now: now, max_skew });

@@ -3,7 +3,7 @@
 use super::{
     super::{
         TRIES,
-        context::{Context, Known},
+        context::{Context, KnownNamespace},
     },
     encoding::{meta, meta_key, parse_meta},
     transaction::{get, is_at, transact},
@@ -13,7 +13,7 @@ use crate::{
     rules::{self, Quarantine},
 };
 
-impl Known {
+impl KnownNamespace {
     /// Returns etcd's clock, if its last answer had a date.
     pub(super) fn date(&self, now: i64) -> Option<i64> {
         self.ahead.map(|ahead| now.saturating_add(ahead))
@@ -41,7 +41,10 @@ pub(super) fn confirmed(context: &Context, limits: Limits, date: Option<i64>) ->
 
 /// Checks that the namespace is ours. Creates a missing one as `init` says, or if the protocol may,
 /// and fences one on another server, or on one that has gone back in its history.
-pub(in super::super) async fn check(context: &Context, init: Option<InitMode>) -> Result<Known> {
+pub(in super::super) async fn check(
+    context: &Context,
+    init: Option<InitMode>,
+) -> Result<KnownNamespace> {
     let key = meta_key(context);
     for _ in 0..TRIES {
         let body = transact(context, vec![], &[], vec![get(&key)]).await?;
@@ -61,7 +64,7 @@ pub(in super::super) async fn check(context: &Context, init: Option<InitMode>) -
             continue;
         };
         let known = parse_meta(value)
-            .map(|(metadata, incarnation, quarantine)| Known {
+            .map(|(metadata, incarnation, quarantine)| KnownNamespace {
                 replicas: 0,
                 metadata,
                 incarnation,
@@ -88,7 +91,7 @@ pub(in super::super) async fn check(context: &Context, init: Option<InitMode>) -
 /// Writes a fence unless the namespace has changed meanwhile.
 pub(super) async fn put_fence(
     context: &Context,
-    known: &Known,
+    known: &KnownNamespace,
     cluster_id: &str,
 ) -> Result<Option<Fenced>> {
     let limits = known.metadata.limits;
@@ -101,7 +104,7 @@ pub(super) async fn put_fence(
 /// Writes a quarantine unless the namespace has changed meanwhile.
 pub(super) async fn put_quarantine(
     context: &Context,
-    known: &Known,
+    known: &KnownNamespace,
     cluster_id: &str,
     quarantine: Quarantine,
 ) -> Result<bool> {
@@ -112,7 +115,7 @@ pub(super) async fn put_quarantine(
 }
 
 /// Returns what is known of the namespace, after a first check.
-pub(super) async fn known(context: &Context) -> Result<Known> {
+pub(super) async fn known(context: &Context) -> Result<KnownNamespace> {
     match context.known() {
         Some(known) => Ok(known),
         None => check(context, None).await,

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::{
     super::{
         TRIES,
-        context::{Context, Known},
+        context::{Context, KnownNamespace},
     },
     encoding::{directory, meta_key, node_key},
     namespace::{check, known},
-    row::{NEVER, Row},
-    transaction::{Body, get, is_at, transact},
+    row::{EtcdRow, NEVER},
+    transaction::{TxnResponse, get, is_at, transact},
 };
 use crate::{Result, Token};
 
@@ -23,21 +23,21 @@ pub(super) const WRITES: usize = 40;
 
 /// Which node ids a transaction reads if it cannot write.
 #[derive(Clone)]
-pub(super) enum Selection {
+pub(super) enum NodeSelection {
     Each(Vec<u32>),
     /// From the first to the last, inclusive.
     Block(u32, u32),
 }
 
 /// The outcome of a [`write`].
-pub(super) struct Written {
+pub(super) struct WriteResult {
     /// Whether all of it was written.
     pub(super) done: bool,
     /// What was written; otherwise what was read instead.
-    pub(super) rows: BTreeMap<u32, Row>,
+    pub(super) rows: BTreeMap<u32, EtcdRow>,
 }
 
-impl Selection {
+impl NodeSelection {
     fn has(&self, node_id: u32) -> bool {
         match self {
             Self::Each(node_ids) => node_ids.contains(&node_id),
@@ -62,9 +62,9 @@ impl Selection {
 /// otherwise. A write to a server that turns out to be another one does not count.
 pub(super) async fn write(
     context: &Context,
-    rows: &[(u32, Row)],
-    selection: &Selection,
-) -> Result<Written> {
+    rows: &[(u32, EtcdRow)],
+    selection: &NodeSelection,
+) -> Result<WriteResult> {
     let known = known(context).await?;
     let mut compares = vec![];
     if !rows.is_empty() {
@@ -78,7 +78,7 @@ pub(super) async fn write(
     let mut otherwise = selection.requests(context);
     otherwise.push(get(&meta_key(context)));
     let mut body = transact(context, compares, &puts, otherwise.clone()).await?;
-    let same = |body: &Body, known: &Known| {
+    let same = |body: &TxnResponse, known: &KnownNamespace| {
         body.cluster_id == known.incarnation && body.revision >= known.revision
     };
     if same(&body, &known) {
@@ -88,10 +88,11 @@ pub(super) async fn write(
         });
         if !rows.is_empty() && body.succeeded {
             let revision = body.revision;
-            let written = rows.iter().map(|(node_id, row)| (*node_id, Row { revision, ..*row }));
-            let rows: BTreeMap<u32, Row> = written.collect();
+            let written =
+                rows.iter().map(|(node_id, row)| (*node_id, EtcdRow { revision, ..*row }));
+            let rows: BTreeMap<u32, EtcdRow> = written.collect();
             context.memory().etcd_rows.extend(&rows);
-            return Ok(Written { done: true, rows });
+            return Ok(WriteResult { done: true, rows });
         }
     }
     let key = meta_key(context);
@@ -109,19 +110,22 @@ pub(super) async fn write(
         // A node id that was not asked for is the answer to another request.
         let node_id = found.strip_prefix(&nodes).and_then(|id| id.parse().ok());
         let node_id = node_id.filter(|id| selection.has(*id)).ok_or_else(|| context.foreign())?;
-        let row = Row::parse(value, *revision).ok_or_else(|| context.malformed("a node id"))?;
+        let row = EtcdRow::parse(value, *revision).ok_or_else(|| context.malformed("a node id"))?;
         rows.insert(node_id, row);
     }
-    if let Selection::Each(node_ids) = selection {
+    if let NodeSelection::Each(node_ids) = selection {
         for node_id in node_ids {
             rows.entry(*node_id).or_insert(NEVER);
         }
     }
-    Ok(Written { done: false, rows })
+    Ok(WriteResult { done: false, rows })
 }
 
 /// Reads the selected node ids.
-pub(super) async fn read(context: &Context, selection: &Selection) -> Result<BTreeMap<u32, Row>> {
+pub(super) async fn read(
+    context: &Context,
+    selection: &NodeSelection,
+) -> Result<BTreeMap<u32, EtcdRow>> {
     Ok(write(context, &[], selection).await?.rows)
 }
 
@@ -130,26 +134,26 @@ pub(super) async fn rewrite(
     context: &Context,
     token: Token,
     node_ids: &[u32],
-    change: impl Fn(&Known, Row) -> Option<Row>,
-) -> Result<Vec<(u32, Row)>> {
+    change: impl Fn(&KnownNamespace, EtcdRow) -> Option<EtcdRow>,
+) -> Result<Vec<(u32, EtcdRow)>> {
     let mut written = Vec::new();
     let mut node_ids: Vec<u32> =
         node_ids.iter().copied().filter(|node_id| *node_id <= layout::MAX_NODE_ID).collect();
     node_ids.sort_unstable();
     node_ids.dedup();
     for node_ids in node_ids.chunks(WRITES) {
-        let selection = Selection::Each(node_ids.to_vec());
+        let selection = NodeSelection::Each(node_ids.to_vec());
         let ours = node_ids.iter().map_while(|node_id| {
             let row = context.memory().etcd_rows.get(node_id).copied()?;
             (row.token == Some(token)).then_some((*node_id, row))
         });
-        let ours: BTreeMap<u32, Row> = ours.collect();
+        let ours: BTreeMap<u32, EtcdRow> = ours.collect();
         let mut seen =
             if ours.len() == node_ids.len() { ours } else { read(context, &selection).await? };
         let mut tries = 0;
         loop {
             let known = known(context).await?;
-            let rows: Vec<(u32, Row)> = seen
+            let rows: Vec<(u32, EtcdRow)> = seen
                 .iter()
                 .filter(|(_, row)| row.token == Some(token))
                 .filter_map(|(node_id, row)| Some((*node_id, change(&known, *row)?)))

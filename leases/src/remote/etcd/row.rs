@@ -5,7 +5,7 @@ use crate::{NodeLease, Note, Token, listing::Node};
 
 /// What etcd knows of one node id.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(in super::super) struct Row {
+pub(in super::super) struct EtcdRow {
     pub(super) start: i64,
     pub(super) end_exclusive: i64,
     pub(super) token: Option<Token>,
@@ -17,10 +17,10 @@ pub(in super::super) struct Row {
 }
 
 /// A node id that was never leased.
-pub(super) const NEVER: Row =
-    Row { start: 0, end_exclusive: 0, token: None, before: 0, note: Note::NONE, revision: 0 };
+pub(super) const NEVER: EtcdRow =
+    EtcdRow { start: 0, end_exclusive: 0, token: None, before: 0, note: Note::NONE, revision: 0 };
 
-impl Row {
+impl EtcdRow {
     pub(super) fn text(&self) -> String {
         let token = self.token.map_or("-".into(), |token| hex(token.as_bytes()));
         format!("{} {} {token} {} {}", self.start, self.end_exclusive, self.before, self.note)
@@ -43,6 +43,6 @@ impl Row {
     }
 }
 
-pub(super) fn lease((node_id, row): (u32, Row)) -> NodeLease {
+pub(super) fn lease((node_id, row): (u32, EtcdRow)) -> NodeLease {
     NodeLease { node_id, start: row.start, end_exclusive: row.end_exclusive }
 }

@@ -24,7 +24,7 @@ pub(super) fn is_at(key: &str, revision: i64) -> Value {
 }
 
 /// An answer to a transaction.
-pub(super) struct Body {
+pub(super) struct TxnResponse {
     /// The server's clock, if the answer had a date.
     pub(super) date: Option<i64>,
     pub(super) cluster_id: String,
@@ -34,7 +34,7 @@ pub(super) struct Body {
     pub(super) found: Vec<(String, String, i64)>,
 }
 
-impl Body {
+impl TxnResponse {
     /// Returns by how many seconds etcd's clock is ahead of this machine's.
     pub(super) fn ahead_of(&self, now: i64) -> Option<i64> {
         self.date.map(|date| date - now)
@@ -50,7 +50,7 @@ pub(super) async fn transact(
     compares: Vec<Value>,
     puts: &[(String, String)],
     otherwise: Vec<Value>,
-) -> Result<Body> {
+) -> Result<TxnResponse> {
     let mut success: Vec<Value> = puts.iter().map(|(key, value)| put(key, value)).collect();
     success.extend(puts.last().map(|(key, _)| get(key)));
     let (success, failure) =
@@ -68,7 +68,7 @@ pub(super) async fn transact(
     Ok(body)
 }
 
-fn read(context: &Context, response: Response) -> Result<Body> {
+fn read(context: &Context, response: Response) -> Result<TxnResponse> {
     let mut cells = match response {
         Response::Rows(rows) | Response::Confirmed { rows, .. } => rows.into_iter().flatten(),
         Response::Refused { code, message } => {
@@ -99,7 +99,7 @@ fn read(context: &Context, response: Response) -> Result<Body> {
             found.push((key, value, revision));
         }
     }
-    Ok(Body {
+    Ok(TxnResponse {
         date: cells.next().flatten().and_then(|date| unix_second_of(&date)),
         cluster_id: cluster_id.into(),
         revision: integer(&header["revision"]).ok_or_else(|| context.malformed("revision"))?,

@@ -23,7 +23,7 @@ impl<F: Ids> World<F> {
         }
         for server in 0..self.servers.len() {
             let offset = self.tame_offset();
-            self.servers[server].clock.step_to(now, offset, 0);
+            self.servers[server].machine.step_to(now, offset, 0);
             self.servers[server].paused = (0, 0);
         }
         // Messages on their way are lost; what would come back later comes back now.
@@ -39,7 +39,7 @@ impl<F: Ids> World<F> {
         if self.scenario.replicated {
             self.demote(self.line);
         }
-        self.outcome.faults[Fault::Repair as usize] += self.repair_implausible();
+        self.summary.faults[Fault::Repair as usize] += self.repair_implausible();
         self.set_clock_of(self.master);
         let token = self.token();
         let listed = self.servers[self.master].store.list(&List { token, node_id: None });
@@ -53,8 +53,8 @@ impl<F: Ids> World<F> {
         for index in 0..self.processes.len() {
             let process = &mut self.processes[index];
             (process.paused_until, process.cut_until) = (now, 0);
-            let Process { alive, generation, .. } = *process;
-            self.after(0, Event::Use { process: index, generation });
+            let Process { alive, pid, .. } = *process;
+            self.after(0, Event::Use { process: index, pid });
             if index >= self.kept && alive {
                 self.ends(index);
             } else if alive && self.processes[index].call.is_none() {
@@ -69,8 +69,8 @@ impl<F: Ids> World<F> {
             let idle = self.end() - process.made.max(0);
             assert!(
                 process.made > 0 && idle < 15 * SECOND,
-                "process {index} (generation {}) has made no id for {} s: {:?}; {}",
-                process.generation,
+                "process {index} (pid {}) has made no id for {} s: {:?}; {}",
+                process.pid,
                 idle / SECOND,
                 process.last,
                 self.error_of(index)

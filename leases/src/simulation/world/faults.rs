@@ -83,7 +83,7 @@ impl<F: Ids> World<F> {
             Fault::StoreClockSteps => {
                 let wild = self.scenario.wild_store && self.random.happens(700);
                 let offset = if wild { self.wild_offset() } else { self.tame_offset() };
-                self.servers[server].clock.step_to(now, offset, 0);
+                self.servers[server].machine.step_to(now, offset, 0);
             }
             Fault::Partition => {
                 for process in self.processes.iter_mut().filter(|it| it.machine == machine) {
@@ -132,7 +132,7 @@ impl<F: Ids> World<F> {
             Fault::ReleaseDead => return self.release_dead(),
             Fault::Repair => {
                 let offset = self.tame_offset();
-                self.servers[self.master].clock.step_to(now, offset, 0);
+                self.servers[self.master].machine.step_to(now, offset, 0);
                 return self.repair_implausible() > 0;
             }
             _ => unreachable!("{fault:?} is of single messages"),
@@ -145,18 +145,18 @@ impl<F: Ids> World<F> {
         if !self.servers[server].up || self.backups.is_empty() {
             return false;
         }
-        let dial = self.servers[server].dial.clone();
+        let clock = self.servers[server].clock.clone();
         let latest = self.backups.len() - 1;
         let backup =
             if self.random.happens(500) { latest } else { self.random.index(self.backups.len()) };
         self.servers[server].store = if everything {
-            MemoryStore::with_clock(self.namespace.clone(), dial)
+            MemoryStore::with_clock(self.namespace.clone(), clock)
         } else {
-            self.backups[backup].copy(dial)
+            self.backups[backup].copy(clock)
         };
         if self.random.happens(500) {
             let offset = self.tame_offset();
-            self.servers[server].clock.step_to(self.now, offset, 0);
+            self.servers[server].machine.step_to(self.now, offset, 0);
         }
         self.servers[server].up = false;
         let longest = self.random.pick(&[MS, 100 * MS, 5 * SECOND]);
@@ -171,7 +171,7 @@ impl<F: Ids> World<F> {
             return false;
         }
         let reading = self.machines[process.machine].reading(self.now);
-        process.dial.begin(reading.wall, 0);
+        process.clock.begin(reading.wall, 0);
         let mut state = process.state.borrow_mut();
         match &process.flake {
             Some(flake) => state.stop(&**flake),

@@ -3,14 +3,14 @@
 use super::*;
 
 impl<F: Ids> World<F> {
-    pub(super) fn use_ids(&mut self, index: usize, generation: u32) {
+    pub(super) fn use_ids(&mut self, index: usize, pid: u32) {
         let process = &self.processes[index];
-        if !process.alive || process.generation != generation {
+        if !process.alive || process.pid != pid {
             return;
         }
         if process.paused_until > self.now {
             let after = process.paused_until - self.now + self.random.below(MS);
-            return self.after(after, Event::Use { process: index, generation });
+            return self.after(after, Event::Use { process: index, pid });
         }
         if let Some(flake) = process.flake.clone() {
             self.call(index, &*flake);
@@ -21,10 +21,10 @@ impl<F: Ids> World<F> {
             4..8 => self.random.below(SECOND),
             _ => self.random.below(4 * SECOND),
         };
-        self.after(after, Event::Use { process: index, generation });
+        self.after(after, Event::Use { process: index, pid });
     }
 
-    pub(super) fn call(&mut self, index: usize, flake: &Generator<F, Dial>) {
+    pub(super) fn call(&mut self, index: usize, flake: &Generator<F, SimulatedClock>) {
         let step = if !self.calm && self.random.happens(self.scenario.step_in_call) {
             self.count(Fault::StepInCall);
             // The thread is stopped in the middle of the call; or the clock steps, if it may.
@@ -44,14 +44,14 @@ impl<F: Ids> World<F> {
         let process = &self.processes[index];
         let reading = self.machines[process.machine].reading(self.now);
         let process = &self.processes[index];
-        process.dial.begin(reading.wall, step);
+        process.clock.begin(reading.wall, step);
         if self.random.happens(self.scenario.turn_in_call)
             && process.call.is_none()
             && let Some(shared) = process.flake.clone()
         {
             let state = Rc::clone(&process.state);
             meanwhile(move || drop(state.borrow_mut().advance(&shared, reading)));
-            self.outcome.faults[Fault::TurnInCall as usize] += 1;
+            self.summary.faults[Fault::TurnInCall as usize] += 1;
         }
         let process = &self.processes[index];
         let mut ids = vec![0; size];
@@ -65,15 +65,14 @@ impl<F: Ids> World<F> {
             })
         };
         never_mind();
-        let (generation, max_drift, readings) =
-            (process.generation, process.max_drift, process.dial.readings());
+        let (pid, max_drift, readings) = (process.pid, process.max_drift, process.clock.readings());
         // The world's clock has not moved: only the call took long, or saw another time.
         let failure = match &outcome {
             Ok(()) => {
                 self.processes[index].made = self.now;
                 self.processes[index].last = None;
                 for raw in &ids {
-                    let seen = Seen { raw: raw.cast_unsigned(), generation, readings, max_drift };
+                    let seen = IssuedId { raw: raw.cast_unsigned(), pid, readings, max_drift };
                     if let Err(wrong) = self.oracle.sees(&self.layout, seen) {
                         panic!("{wrong}");
                     }

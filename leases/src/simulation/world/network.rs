@@ -6,13 +6,13 @@ impl<F: Ids> World<F> {
     pub(super) fn send(&mut self, index: usize, step: Step) {
         let call = self.number();
         if let Step::Acquire(request) = &step {
-            self.oracle.asks(request.token, self.processes[index].generation);
+            self.oracle.asks(request.token, self.processes[index].pid);
         }
         let process = &mut self.processes[index];
         process.call = Some((call, step.clone()));
-        let packet = Packet {
+        let message = Message {
             process: index,
-            generation: process.generation,
+            pid: process.pid,
             connection: process.connection,
             server: process.server,
             step,
@@ -20,11 +20,11 @@ impl<F: Ids> World<F> {
         self.trace(5, call);
         let patience =
             PATIENCE + self.random.below(if self.scenario.dirty { 1 } else { 7 }) * SECOND;
-        let generation = packet.generation;
-        self.after(patience, Event::TimeOut { process: index, generation, call });
-        self.carry(packet.process, |after, world| {
-            let packet = packet.clone();
-            world.after(after, Event::Arrive(packet));
+        let pid = message.pid;
+        self.after(patience, Event::TimeOut { process: index, pid, call });
+        self.carry(message.process, |after, world| {
+            let message = message.clone();
+            world.after(after, Event::Arrive(message));
         });
     }
 
@@ -52,66 +52,64 @@ impl<F: Ids> World<F> {
         deliver(after, self);
     }
 
-    pub(super) fn arrives(&mut self, packet: Packet) {
-        let server = &self.servers[packet.server];
+    pub(super) fn arrives(&mut self, message: Message) {
+        let server = &self.servers[message.server];
         if server.paused.1 > self.now {
             // Waits in the server's socket.
             let after = server.paused.1 - self.now + self.random.below(MS);
-            return self.after(after, Event::Arrive(packet));
+            return self.after(after, Event::Arrive(message));
         }
         if !server.up {
             if self.random.happens(500) {
-                let answer = failure(&packet.step, unavailable("the server is down"));
-                self.after(MS, Event::Answer(packet, answer));
+                let answer = failure(&message.step, unavailable("the server is down"));
+                self.after(MS, Event::Answer(message, answer));
             }
             return;
         }
-        let answer = self.execute(packet.server, &packet.step);
-        let (step, answer) = (packet.step.clone(), answer);
-        self.say(|| format!("server {}: {step:?} -> {answer:?}", packet.server));
+        let answer = self.execute(message.server, &message.step);
+        let (step, answer) = (message.step.clone(), answer);
+        self.say(|| format!("server {}: {step:?} -> {answer:?}", message.server));
         if self.random.happens(self.scenario.swapped) && !self.calm {
             // The connection of another process.
             let other = self.random.index(self.processes.len());
             let to = &self.processes[other];
             if to.call.is_some() {
-                let (generation, connection) = (to.generation, to.connection);
-                let packet = Packet { process: other, generation, connection, ..packet };
+                let (pid, connection) = (to.pid, to.connection);
+                let message = Message { process: other, pid, connection, ..message };
                 self.count(Fault::Swapped);
-                return self.after(MS, Event::Answer(packet, answer));
+                return self.after(MS, Event::Answer(message, answer));
             }
         }
-        self.carry(packet.process, |after, world| {
+        self.carry(message.process, |after, world| {
             let copy = copy(&answer);
-            world.after(after, Event::Answer(packet.clone(), copy));
+            world.after(after, Event::Answer(message.clone(), copy));
         });
     }
 
-    pub(super) fn answers(&mut self, packet: Packet, answer: Answer) {
-        let process = &self.processes[packet.process];
-        if !process.alive
-            || process.generation != packet.generation
-            || process.connection != packet.connection
+    pub(super) fn answers(&mut self, message: Message, answer: Answer) {
+        let process = &self.processes[message.process];
+        if !process.alive || process.pid != message.pid || process.connection != message.connection
         {
             return;
         }
         if process.paused_until > self.now {
             let after = process.paused_until - self.now + self.random.below(MS);
-            return self.after(after, Event::Answer(packet, answer));
+            return self.after(after, Event::Answer(message, answer));
         }
         if process.call.is_some() {
             // The keeper gets it even if it answers an earlier call: it must detect that.
-            self.give(packet.process, answer);
+            self.give(message.process, answer);
         }
     }
 
-    pub(super) fn times_out(&mut self, index: usize, generation: u32, call: u64) {
+    pub(super) fn times_out(&mut self, index: usize, pid: u32, call: u64) {
         let process = &self.processes[index];
-        if !process.alive || process.generation != generation {
+        if !process.alive || process.pid != pid {
             return;
         }
         if process.paused_until > self.now {
             let after = process.paused_until - self.now + self.random.below(MS);
-            return self.after(after, Event::TimeOut { process: index, generation, call });
+            return self.after(after, Event::TimeOut { process: index, pid, call });
         }
         let Some((waits_for, step)) = &process.call else { return };
         if *waits_for != call {

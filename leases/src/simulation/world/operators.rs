@@ -8,8 +8,8 @@ impl<F: Ids> World<F> {
         Machine::new(offset, 0).second(self.now)
     }
 
-    pub(super) fn is_alive(&self, generation: u32) -> bool {
-        self.processes.iter().any(|process| process.alive && process.generation == generation)
+    pub(super) fn is_alive(&self, pid: u32) -> bool {
+        self.processes.iter().any(|process| process.alive && process.pid == pid)
     }
 
     pub(super) fn look(&mut self) {
@@ -38,17 +38,17 @@ impl<F: Ids> World<F> {
         if killed.is_some() || self.random.happens(700) {
             self.look();
         }
-        let dead = self.listed.iter().copied().filter(|(_, generation)| {
-            let (machine, born) = self.born_on[*generation as usize];
-            !self.is_alive(*generation)
+        let dead = self.listed.iter().copied().filter(|(_, pid)| {
+            let (machine, born) = self.born_on[*pid as usize];
+            !self.is_alive(*pid)
                 && self.machines[machine].wrong_until < born
-                && killed.is_none_or(|killed| killed == *generation)
+                && killed.is_none_or(|killed| killed == *pid)
         });
         let dead: Vec<_> = dead.collect();
         if dead.is_empty() {
             return false;
         }
-        let (lease, generation) = dead[self.random.index(dead.len())];
+        let (lease, pid) = dead[self.random.index(dead.len())];
         self.set_clock_of(self.master);
         if self.is_ready(self.master).is_err() {
             return false;
@@ -61,24 +61,24 @@ impl<F: Ids> World<F> {
         let store = &mut self.servers[self.master].store;
         let done = store.release_dead(&ReleaseDead { token, lease, client_now });
         assert!(!wrong || done.is_err(), "by a clock that is wrong: {done:?}");
-        self.say(|| format!("releases {lease:?} of generation {generation}: {done:?}"));
+        self.say(|| format!("releases {lease:?} of process {pid}: {done:?}"));
         if self.scenario.replicated {
             self.write(self.master);
         }
         done.is_ok()
     }
 
-    /// Kills a process when it has stamped all seconds that it may. Returns its generation.
+    /// Kills a process when it has stamped all seconds that it may. Returns its pid.
     pub(super) fn kill_at_its_limit(&mut self) -> Option<u32> {
         let index = self.random.index(self.processes.len());
         let process = &self.processes[index];
         if !process.alive || process.paused_until > self.now {
             return None;
         }
-        let generation = process.generation;
+        let pid = process.pid;
         let is_open = self.exhaust(index);
         self.ends(index);
-        is_open.then_some(generation)
+        is_open.then_some(pid)
     }
 
     /// Has a process stamp all seconds that it may, as far ahead as it may.
@@ -109,8 +109,8 @@ impl<F: Ids> World<F> {
         let listed = reply.outcome;
         let furthest = listed.furthest();
         for index in 0..self.processes.len() {
-            let Process { generation, alive, .. } = self.processes[index];
-            if alive && self.oracle.furthest_of(generation, self.scenario.nodes) > furthest {
+            let Process { pid, alive, .. } = self.processes[index];
+            if alive && self.oracle.furthest_of(pid, self.scenario.nodes) > furthest {
                 self.ends(index);
             }
         }

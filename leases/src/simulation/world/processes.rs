@@ -4,7 +4,7 @@ use super::*;
 
 impl<F: Ids> World<F> {
     pub(super) fn born(&mut self) -> Process<F> {
-        self.generations += 1;
+        self.pids += 1;
         let mut random = Random::new(self.random.next());
         let machine = self.random.index(self.machines.len());
         self.born_on.push((machine, self.now));
@@ -19,10 +19,10 @@ impl<F: Ids> World<F> {
         let wake = self.number();
         let connection = self.number();
         Process {
-            generation: self.generations,
+            pid: self.pids,
             machine,
             alive: false,
-            dial: Dial::default(),
+            clock: SimulatedClock::default(),
             state: Rc::new(RefCell::new(state)),
             flake: None,
             max_drift: 0,
@@ -43,11 +43,11 @@ impl<F: Ids> World<F> {
         }
         self.processes[process] = self.born();
         self.processes[process].alive = true;
-        let generation = self.processes[process].generation;
-        self.trace(1, generation.into());
-        self.say(|| format!("process {process} begins as generation {generation}"));
+        let pid = self.processes[process].pid;
+        self.trace(1, pid.into());
+        self.say(|| format!("process {process} begins, with the pid {pid}"));
         self.wake(process, 0);
-        self.after(0, Event::Use { process, generation });
+        self.after(0, Event::Use { process, pid });
     }
 
     pub(super) fn ends(&mut self, process: usize) {
@@ -75,7 +75,7 @@ impl<F: Ids> World<F> {
                 return self.wake(index, after);
             }
             let reading = self.machines[process.machine].reading(self.now);
-            process.dial.begin(reading.wall, 0);
+            process.clock.begin(reading.wall, 0);
             let mut state = process.state.borrow_mut();
             let turn = match &process.flake {
                 Some(flake) => state.advance(flake, reading),
@@ -109,17 +109,17 @@ impl<F: Ids> World<F> {
     pub(super) fn open(&mut self, index: usize, node_ids: &[u32], lease: randflake::Lease) {
         let process = &mut self.processes[index];
         process.max_drift = self.scenario.max_drift.min(most_drift(lease));
-        let (wait, dial) = (Duration::ZERO, process.dial.clone());
+        let (wait, clock) = (Duration::ZERO, process.clock.clone());
         let made =
-            generator_over(self.format.clone(), node_ids, lease, wait, process.max_drift, dial);
+            generator_over(self.format.clone(), node_ids, lease, wait, process.max_drift, clock);
         let made = made.map(|made| process.flake = Some(Arc::new(made)));
         let reading = self.machines[process.machine].reading(self.now);
         let mut state = process.state.borrow_mut();
         let keeper = state.keeper.as_mut().expect("made with it");
         keeper.answer(Answer::Opened(made), reading).expect("the answer to this step");
         drop(state);
-        let generation = self.processes[index].generation;
-        self.trace(2, lease.start().cast_unsigned() ^ u64::from(generation));
+        let pid = self.processes[index].pid;
+        self.trace(2, lease.start().cast_unsigned() ^ u64::from(pid));
         self.say(|| format!("process {index} opens {node_ids:?} {}", shown(lease)));
     }
 

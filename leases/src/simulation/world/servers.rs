@@ -4,8 +4,8 @@ use super::*;
 
 impl<F: Ids> World<F> {
     pub(super) fn set_clock_of(&self, server: usize) {
-        let Server { dial, clock, .. } = &self.servers[server];
-        dial.begin(clock.wall(self.now), 0);
+        let Server { clock, machine, .. } = &self.servers[server];
+        clock.begin(machine.wall(self.now), 0);
     }
 
     pub(super) fn execute(&mut self, server: usize, step: &Step) -> Answer {
@@ -19,7 +19,7 @@ impl<F: Ids> World<F> {
                 let reply = store.acquire(request);
                 if let Ok(Reply { outcome: Acquired::Granted { leases, .. }, .. }) = &reply {
                     self.oracle.is_granted(request.token, leases);
-                    self.outcome.grants += 1;
+                    self.summary.grants += 1;
                 }
                 Answer::Acquired(reply)
             }
@@ -39,7 +39,7 @@ impl<F: Ids> World<F> {
             }
         } else if self.scenario.loses {
             if self.backups.is_empty() || self.random.happens(300) {
-                let copy = self.servers[server].store.copy(self.servers[server].dial.clone());
+                let copy = self.servers[server].store.copy(self.servers[server].clock.clone());
                 self.backups.push(copy);
             }
             // Losing new data does the most harm.
@@ -89,7 +89,7 @@ impl<F: Ids> World<F> {
             if self.calm || self.random.happens(800) { 0 } else { self.random.below(2 * SECOND) };
         self.replicate_at = self.replicate_at.max(self.now + lag);
         let Server { store, known, .. } = &self.servers[server];
-        let state = Box::new((store.copy(Dial::default()), *known));
+        let state = Box::new((store.copy(SimulatedClock::default()), *known));
         let (line, index, at) = (self.line, self.written, self.replicate_at);
         if at == self.now {
             self.replicates(line, index, &state);
@@ -105,7 +105,7 @@ impl<F: Ids> World<F> {
         }
         self.replicated = index;
         let replica = &mut self.servers[1 - self.master];
-        replica.store = state.0.copy(replica.dial.clone());
+        replica.store = state.0.copy(replica.clock.clone());
         replica.known = state.1;
     }
 
@@ -129,7 +129,7 @@ impl<F: Ids> World<F> {
         let Server { store, known, incarnation, .. } = &self.servers[self.master];
         let (store, known, incarnation) = (store.clone(), *known, *incarnation);
         let replica = &mut self.servers[1 - self.master];
-        replica.store = store.copy(replica.dial.clone());
+        replica.store = store.copy(replica.clock.clone());
         (replica.known, replica.up, replica.paused) = (known, true, (0, 0));
         replica.incarnation = incarnation; // no master's any more
         self.frozen_since = None;

@@ -1,8 +1,8 @@
 //! PostgreSQL and Redis: each operation is one statement or script that decides on the server, by
 //! the server's clock, and answers in rows of text that begin with operation and token.
 
-mod answers;
 mod check;
+mod responses;
 mod settings;
 mod statements;
 
@@ -10,17 +10,17 @@ use std::future::Future;
 
 use randflake::layout;
 
-use self::{
-    answers::{Answer, answer, cells, node, node_in_field, number, status_is_ok, unexpected},
-    check::metadata_of,
-    settings::check_confirmed,
-    statements::{Kind, statement},
-};
 pub(super) use self::{check::check, settings::LAST_GRANT};
+use self::{
+    check::metadata_of,
+    responses::{Decision, cells, decision, node, node_in_field, number, status_is_ok, unexpected},
+    settings::check_confirmed,
+    statements::{StatementKind, statement},
+};
 use super::{
     Engine, Response, Statement, TRIES,
     candidates::{blocks, candidates},
-    context::{Context, Known},
+    context::{Context, KnownNamespace},
     hex::hex,
 };
 use crate::{
@@ -65,41 +65,43 @@ impl Operation for Acquire {
                 node_ids,
                 rest: vec![want.to_string(), self.note.to_string()],
             };
-            perform(&context, Kind::Acquire, self.token, |known| parameters.list(known)).await
+            perform(&context, StatementKind::Acquire, self.token, |known| parameters.list(known))
+                .await
         };
 
         let (node_ids, complete) = candidates(self.token, limits, rules::CANDIDATES + 2 * want);
-        let mut answer = ask(&node_ids, want, 0).await?;
-        let first_now = answer.now;
-        let mut leases = answer.leases;
-        let mut free_at = complete.then(|| answer.detail.parse().ok()).flatten();
+        let mut decision = ask(&node_ids, want, 0).await?;
+        let first_now = decision.now;
+        let mut leases = decision.leases;
+        let mut free_at = complete.then(|| decision.detail.parse().ok()).flatten();
         let is_open = |status: &str| matches!(status, "OK" | "BUSY");
-        if !complete && is_open(&answer.status) && leases.len() < want {
+        if !complete && is_open(&decision.status) && leases.len() < want {
             for (first, last) in blocks(self.token, limits, BLOCK) {
                 leases.sort_unstable();
                 let is_new =
                     |id: &u32| leases.binary_search_by_key(id, |lease| lease.node_id).is_err();
                 let node_ids: Vec<u32> = (first..=last).filter(is_new).collect();
-                let since = answer.now.saturating_sub(first_now);
-                answer = ask(&node_ids, want - leases.len(), since).await?;
-                leases.extend(answer.leases);
-                free_at = free_at.into_iter().chain(answer.detail.parse().ok()).min();
-                if !is_open(&answer.status) || leases.len() >= want {
+                let since = decision.now.saturating_sub(first_now);
+                decision = ask(&node_ids, want - leases.len(), since).await?;
+                leases.extend(decision.leases);
+                free_at = free_at.into_iter().chain(decision.detail.parse().ok()).min();
+                if !is_open(&decision.status) || leases.len() >= want {
                     break;
                 }
             }
         }
-        let now = answer.now;
+        let now = decision.now;
         if !leases.is_empty() {
             leases.sort_unstable();
             return Ok(Acquired::Granted { now, leases });
         }
-        match answer.status.as_str() {
+        match decision.status.as_str() {
             "BUSY" => Ok(Acquired::Busy { now, free_at }),
             "CLOCK_SKEW" => Ok(Acquired::ClockSkew { store_now: now, max_skew: limits.max_skew }),
-            "QUARANTINE" => {
-                Ok(Acquired::Quarantined { now, until: number(context, &answer.detail, "floor")? })
-            }
+            "QUARANTINE" => Ok(Acquired::Quarantined {
+                now,
+                until: number(context, &decision.detail, "floor")?,
+            }),
             status => Err(unexpected(context, status)),
         }
     }
@@ -111,8 +113,8 @@ impl Operation for Renew {
         rules::check_ttl(limits, self.ttl)?;
         let Self { token, ref node_ids, ttl, client_now } = *self;
         let parameters = Parameters { client_now, ttl, node_ids, rest: vec![] };
-        let Answer { status, now, leases, .. } =
-            perform(context, Kind::Renew, token, |known| parameters.list(known)).await?;
+        let Decision { status, now, leases, .. } =
+            perform(context, StatementKind::Renew, token, |known| parameters.list(known)).await?;
         match status.as_str() {
             "OK" if !leases.is_empty() => Ok(Renewed::Extended { now, leases }),
             "LOST" => Ok(Renewed::Lost { now }),
@@ -127,21 +129,22 @@ impl Operation for Release {
         let Self { token, ref node_ids, used_until } = *self;
         let rest = vec![used_until.to_string()];
         let parameters = Parameters { client_now: 0, ttl: 0, node_ids, rest };
-        let answer = perform(context, Kind::Release, token, |known| parameters.list(known)).await?;
-        status_is_ok(context, &answer)?;
-        let count = answer.detail.parse().map_err(|_| context.malformed("a count"))?;
+        let decision =
+            perform(context, StatementKind::Release, token, |known| parameters.list(known)).await?;
+        status_is_ok(context, &decision)?;
+        let count = decision.detail.parse().map_err(|_| context.malformed("a count"))?;
         Ok(Released { count })
     }
 }
 
 impl Operation for Fence {
     async fn run(&self, context: &Context) -> Result<Fenced> {
-        let parameters = |known: &Known| vec![hex(&known.metadata.salt)];
-        let answer = perform(context, Kind::Fence, self.token, parameters).await?;
-        status_is_ok(context, &answer)?;
-        let [renew_above, floor] = &answer.numbers;
+        let parameters = |known: &KnownNamespace| vec![hex(&known.metadata.salt)];
+        let decision = perform(context, StatementKind::Fence, self.token, parameters).await?;
+        status_is_ok(context, &decision)?;
+        let [renew_above, floor] = &decision.numbers;
         Ok(Fenced {
-            now: answer.now,
+            now: decision.now,
             floor: number(context, floor, "floor")?,
             renew_above: number(context, renew_above, "renew_above")?,
         })
@@ -152,13 +155,14 @@ impl Operation for List {
     /// Writes nothing, not even that the server is another one.
     async fn run(&self, context: &Context) -> Result<Listed> {
         let node_id = self.node_id.map(|node_id| node_id.to_string()).unwrap_or_default();
-        let mut response = run_unchecked(context, Kind::List, self.token, vec![node_id]).await?;
+        let mut response =
+            run_unchecked(context, StatementKind::List, self.token, vec![node_id]).await?;
         // Redis returns the node ids in a second row, field by field.
         let fields = match &mut response {
             Response::Rows(rows) if rows.len() == 2 => rows.pop().unwrap_or_default(),
             _ => vec![],
         };
-        let rows: Vec<[String; 15]> = cells(context, response, Kind::List, self.token)?;
+        let rows: Vec<[String; 15]> = cells(context, response, StatementKind::List, self.token)?;
         let [_, _, status, now, changed, metadata_cells @ .., floor, renew_above, nodes] = &rows[0];
         match status.as_str() {
             "OK" => {}
@@ -237,7 +241,7 @@ async fn shorten(
         let seconds = [node.lease.start, from, lease.start, to].map(|second| second.to_string());
         let parameters = [vec![node_id.to_string()], seconds.to_vec()].concat();
         let shortened = Shortened { now: listed.now, from, to };
-        if write_unless_changed(context, Kind::Shorten, token, parameters).await? {
+        if write_unless_changed(context, StatementKind::Shorten, token, parameters).await? {
             return Ok(shortened);
         }
         wanted = Some((Node { lease, held: false, ..*node }, shortened));
@@ -262,7 +266,7 @@ async fn lower_floor(context: &Context, request: &Repair) -> Result<Shortened> {
             rules::repair_floor(limits, now, last_grant(context), request, before)?;
         let parameters = [floor, quarantine.floor, quarantine.renew_above];
         let parameters = parameters.iter().map(ToString::to_string).collect();
-        if write_unless_changed(context, Kind::LowerFloor, token, parameters).await? {
+        if write_unless_changed(context, StatementKind::LowerFloor, token, parameters).await? {
             return Ok(shortened);
         }
         wanted = Some((quarantine, shortened));
@@ -273,13 +277,13 @@ async fn lower_floor(context: &Context, request: &Repair) -> Result<Shortened> {
 /// Runs a statement that writes only if nothing has changed, and returns whether it has written.
 async fn write_unless_changed(
     context: &Context,
-    kind: Kind,
+    kind: StatementKind,
     token: Token,
     parameters: Vec<String>,
 ) -> Result<bool> {
     let response = run_unchecked(context, kind, token, parameters).await?;
-    let answer = answer(context, response, kind, token)?;
-    match answer.status.as_str() {
+    let decision = decision(context, response, kind, token)?;
+    match decision.status.as_str() {
         "OK" => Ok(true),
         "CHANGED" => Ok(false),
         status => Err(unexpected(context, status)),
@@ -289,7 +293,7 @@ async fn write_unless_changed(
 /// Runs a statement that does not depend on what is known of the namespace.
 async fn run_unchecked(
     context: &Context,
-    kind: Kind,
+    kind: StatementKind,
     token: Token,
     parameters: Vec<String>,
 ) -> Result<Response> {
@@ -310,10 +314,10 @@ async fn run_unchecked(
 /// Runs an operation on a known namespace, and checks the namespace again when it has changed.
 async fn perform(
     context: &Context,
-    kind: Kind,
+    kind: StatementKind,
     token: Token,
-    parameters: impl Fn(&Known) -> Vec<String>,
-) -> Result<Answer> {
+    parameters: impl Fn(&KnownNamespace) -> Vec<String>,
+) -> Result<Decision> {
     for _ in 0..TRIES {
         let known = known(context).await?;
         let wait = known.wait(kind);
@@ -333,22 +337,22 @@ async fn perform(
                 continue;
             }
         }
-        let answer = answer(context, response, kind, token)?;
-        check_confirmed(context, wait, confirmed, &answer)?;
-        match answer.status.as_str() {
+        let decision = decision(context, response, kind, token)?;
+        check_confirmed(context, wait, confirmed, &decision)?;
+        match decision.status.as_str() {
             "REPLACED" | "INCARNATION" => drop(check(context, None).await?),
             "LIFETIME" => {
-                rules::check_lifetime(answer.now)?;
+                rules::check_lifetime(decision.now)?;
                 return Err(context.malformed("a status"));
             }
-            _ => return Ok(answer),
+            _ => return Ok(decision),
         }
     }
     Err(context.contended())
 }
 
 /// Returns what is known of the namespace, after a first check.
-async fn known(context: &Context) -> Result<Known> {
+async fn known(context: &Context) -> Result<KnownNamespace> {
     match context.known() {
         Some(known) => Ok(known),
         None => check(context, None).await,
@@ -365,7 +369,7 @@ struct Parameters<'a> {
 }
 
 impl Parameters<'_> {
-    fn list(&self, known: &Known) -> Vec<String> {
+    fn list(&self, known: &KnownNamespace) -> Vec<String> {
         let node_ids: Vec<String> = self.node_ids.iter().map(ToString::to_string).collect();
         let mut parameters = vec![
             hex(&known.metadata.salt),

@@ -3,13 +3,13 @@
 use super::{
     super::{
         Response, Statement, TRIES,
-        context::{Context, Known},
+        context::{Context, KnownNamespace},
         hex::{hex, unhex},
     },
     PAUSE, RETRY, UNDEFINED_TABLE,
-    answers::{answer, cells, number, refused, status_is_ok, unexpected},
+    responses::{cells, decision, number, refused, status_is_ok, unexpected},
     settings::check_settings,
-    statements::{Kind, statement},
+    statements::{StatementKind, statement},
 };
 use crate::{
     InitMode, Limits, NamespaceMetadata, Result, Token,
@@ -18,12 +18,16 @@ use crate::{
 
 /// Checks that the namespace is ours and that the server keeps what it acknowledges. Creates a missing
 /// namespace as `init` says, or if the protocol may.
-pub(in super::super) async fn check(context: &Context, init: Option<InitMode>) -> Result<Known> {
+pub(in super::super) async fn check(
+    context: &Context,
+    init: Option<InitMode>,
+) -> Result<KnownNamespace> {
     let client_now = context.now;
     for _ in 0..TRIES {
         let token = Token::random();
-        let response =
-            context.run(statement(context, Kind::Check, token, vec![client_now.to_string()])).await;
+        let response = context
+            .run(statement(context, StatementKind::Check, token, vec![client_now.to_string()]))
+            .await;
         if let Response::Refused { code, .. } = &response {
             if RETRY.contains(&code.as_str()) {
                 context.run(PAUSE).await;
@@ -31,20 +35,21 @@ pub(in super::super) async fn check(context: &Context, init: Option<InitMode>) -
             }
             if code == UNDEFINED_TABLE {
                 context.may_create(init)?;
-                let response =
-                    context.run(statement(context, Kind::CreateTables, token, vec![])).await;
+                let response = context
+                    .run(statement(context, StatementKind::CreateTables, token, vec![]))
+                    .await;
                 if let Response::Refused { code, message } = response {
                     return Err(refused(context, &code, &message));
                 }
                 continue;
             }
         }
-        let rows: Vec<[String; 13]> = cells(context, response, Kind::Check, token)?;
+        let rows: Vec<[String; 13]> = cells(context, response, StatementKind::Check, token)?;
         let [_, _, status, now, incarnation, metadata_cells @ .., durability] = &rows[0];
         let now = number(context, now, "now")?;
         match status.as_str() {
             "OK" => {
-                let known = Known {
+                let known = KnownNamespace {
                     metadata: metadata_of(context, metadata_cells)?,
                     incarnation: incarnation.clone(),
                     replicas: check_settings(context, durability).await?,
@@ -66,7 +71,10 @@ pub(in super::super) async fn check(context: &Context, init: Option<InitMode>) -
                 let response = context.run(create(context, token, &metadata, init_mode)).await;
                 let retry = matches!(&response, Response::Refused { code, .. } if RETRY.contains(&code.as_str()));
                 if !retry {
-                    status_is_ok(context, &answer(context, response, Kind::Create, token)?)?;
+                    status_is_ok(
+                        context,
+                        &decision(context, response, StatementKind::Create, token)?,
+                    )?;
                 }
             }
             // The server is another one, and must be fenced. With a wrong clock, that fence could end
@@ -94,7 +102,7 @@ fn create(
     rest.extend([metadata.layout.clone(), hex(&metadata.salt), hex(&metadata.key_check)]);
     let quarantine = init_mode == InitMode::Quarantine;
     rest.extend([quarantine.to_string(), metadata.format.to_string()]);
-    statement(context, Kind::Create, token, rest)
+    statement(context, StatementKind::Create, token, rest)
 }
 
 pub(super) fn metadata_of(context: &Context, cells: &[String; 7]) -> Result<NamespaceMetadata> {

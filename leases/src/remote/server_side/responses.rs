@@ -4,15 +4,15 @@ use randflake::layout;
 
 use super::{
     super::{Response, context::Context, hex::hex},
-    statements::Kind,
+    statements::StatementKind,
 };
 use crate::{Error, NodeLease, Note, Result, Token, listing::Node};
 
 /// SQLSTATE: an earlier statement of this transaction has failed.
 const FAILED_TRANSACTION: &str = "25P02";
 
-/// The answer to an operation.
-pub(super) struct Answer {
+/// What the server has decided about an operation.
+pub(super) struct Decision {
     pub(super) status: String,
     pub(super) now: i64,
     pub(super) detail: String,
@@ -23,12 +23,12 @@ pub(super) struct Answer {
 }
 
 /// Reads the rows of an operation.
-pub(super) fn answer(
+pub(super) fn decision(
     context: &Context,
     response: Response,
-    kind: Kind,
+    kind: StatementKind,
     token: Token,
-) -> Result<Answer> {
+) -> Result<Decision> {
     let rows: Vec<[String; 8]> = cells(context, response, kind, token)?;
     let number = |cell: &str, name| number(context, cell, name);
     let [_, _, status, now, detail, _, start, end] = rows[0].clone();
@@ -54,14 +54,14 @@ pub(super) fn answer(
     }
     leases.sort_unstable();
     let now = number(&now, "now")?;
-    Ok(Answer { status, now, detail, leases, numbers: [start, end] })
+    Ok(Decision { status, now, detail, leases, numbers: [start, end] })
 }
 
 /// Reads the cells of a response, and checks that it answers this request.
 pub(super) fn cells<const N: usize>(
     context: &Context,
     response: Response,
-    kind: Kind,
+    kind: StatementKind,
     token: Token,
 ) -> Result<Vec<[String; N]>> {
     let rows = match response {
@@ -101,8 +101,8 @@ fn in_transaction() -> Error {
     )
 }
 
-pub(super) fn status_is_ok(context: &Context, answer: &Answer) -> Result<()> {
-    if answer.status == "OK" { Ok(()) } else { Err(unexpected(context, &answer.status)) }
+pub(super) fn status_is_ok(context: &Context, decision: &Decision) -> Result<()> {
+    if decision.status == "OK" { Ok(()) } else { Err(unexpected(context, &decision.status)) }
 }
 
 pub(super) fn unexpected(context: &Context, status: &str) -> Error {

@@ -3,10 +3,10 @@
 use super::{
     super::{
         Engine, Response, Statement, Wait,
-        context::{Context, Known},
+        context::{Context, KnownNamespace},
     },
-    answers::{Answer, refused},
-    statements::Kind,
+    responses::{Decision, refused},
+    statements::StatementKind,
 };
 use crate::{Error, ErrorKind, Result};
 
@@ -126,11 +126,12 @@ fn weak(context: &Context, why: &str) -> Error {
     )
 }
 
-impl Known {
+impl KnownNamespace {
     /// Returns the confirmation that a grant needs: a replica that is promoted must have it, and a
     /// grant of the old master must not count after that.
-    pub(super) fn wait(&self, kind: Kind) -> Option<Wait> {
-        let grants = matches!(kind, Kind::Acquire | Kind::Renew) && self.replicas > 0;
+    pub(super) fn wait(&self, kind: StatementKind) -> Option<Wait> {
+        let grants =
+            matches!(kind, StatementKind::Acquire | StatementKind::Renew) && self.replicas > 0;
         grants.then_some(Wait { replicas: self.replicas, milliseconds: CONFIRM_TIMEOUT })
     }
 }
@@ -140,11 +141,11 @@ pub(super) fn check_confirmed(
     context: &Context,
     wait: Option<Wait>,
     confirmed: Option<u32>,
-    answer: &Answer,
+    decision: &Decision,
 ) -> Result<()> {
     let Some(Wait { replicas, .. }) = wait else { return Ok(()) };
     let confirmed = confirmed.ok_or_else(unable_to_confirm)?;
-    if answer.leases.is_empty() || confirmed >= replicas {
+    if decision.leases.is_empty() || confirmed >= replicas {
         return Ok(());
     }
     Err(context.unavailable(&format!(

@@ -5,7 +5,7 @@ use crate::Token;
 
 /// Which statement or script.
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum StatementKind {
     Check,
     CreateTables,
     Create,
@@ -26,7 +26,7 @@ macro_rules! lua {
     ($($file:literal),*) => { concat!($(include_str!(concat!("../redis/", $file, ".lua"))),*) };
 }
 
-impl Kind {
+impl StatementKind {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Check => "check",
@@ -74,7 +74,7 @@ impl Kind {
 /// Returns a statement with the parameters that all have, followed by `rest`.
 pub(super) fn statement(
     context: &Context,
-    kind: Kind,
+    kind: StatementKind,
     token: Token,
     rest: Vec<String>,
 ) -> Statement {
@@ -86,7 +86,7 @@ pub(super) fn statement(
             let script = vec![kind.lua().into(), "1".into(), key, kind.name().into(), token];
             ("EVAL", script)
         }
-        _ if matches!(kind, Kind::CreateTables) => (kind.sql(), vec![]),
+        _ if matches!(kind, StatementKind::CreateTables) => (kind.sql(), vec![]),
         _ => (kind.sql(), vec![name.into(), token]),
     };
     parameters.extend(rest);
