@@ -1,3 +1,5 @@
+//! The subcommands.
+
 use clap::{Parser, Subcommand};
 
 use crate::{generate::Generate, inspect::Inspect, lease::Lease};
@@ -24,11 +26,11 @@ usage; 130, in a shell, interrupted by Ctrl-C."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    pub(crate) verb: Verb,
+    pub(crate) command: Command,
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Verb {
+pub(crate) enum Command {
     /// Prints a new secret: 32 hex digits
     #[command(after_help = "\
 Keep it for as long as the id column exists: ids made with two secrets may

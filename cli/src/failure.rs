@@ -1,3 +1,5 @@
+//! How a failure is reported, and its exit code.
+
 use std::io::{self, Write};
 
 use randflake::Error;

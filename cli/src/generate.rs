@@ -1,3 +1,5 @@
+//! `randflake generate`.
+
 use std::{io::Write, sync::Arc, time::Duration};
 
 use clap::{ValueEnum, error::ErrorKind as Wrong};
@@ -5,8 +7,8 @@ use randflake::{Id, Randflake, Result};
 use randflake_leases::Leased;
 
 use crate::{
-    Failure, OpenServer, node_id::node_id, output, progress::Progress, secret::SecretPlace,
-    store::StorePlace, usage,
+    Failure, OpenServer, node_id::node_id, output, progress::Progress, secret::SecretArguments,
+    store::StoreArguments, usage,
 };
 
 /// Ids of one batch: enough for the cipher's fast path, few enough for a steady pipe.
@@ -32,11 +34,11 @@ pub(crate) struct Generate {
     count: u64,
 
     /// How to write each id: as a number, in the text form, or both as JSON
-    #[arg(long, value_enum, default_value_t = Format::Int)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Int)]
+    format: OutputFormat,
 
     #[command(flatten)]
-    store: StorePlace,
+    store: StoreArguments,
 
     /// How long the first lease may take
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
@@ -53,14 +55,14 @@ pub(crate) struct Generate {
     node: Vec<u32>,
 
     #[command(flatten)]
-    secret: SecretPlace,
+    secret: SecretArguments,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Format {
+enum OutputFormat {
     Int,
     String,
-    Json,
+    ListingJson,
 }
 
 impl Generate {
@@ -108,7 +110,7 @@ impl Generate {
     }
 }
 
-impl Format {
+impl OutputFormat {
     fn write(self, id: Id, out: &mut impl Write) -> std::io::Result<()> {
         let number = i64::from(id);
         match self {
@@ -118,7 +120,7 @@ impl Format {
                 out.write_all(b"\n")
             }
             // A string, because many JSON parsers lose digits of such numbers.
-            Self::Json => writeln!(out, r#"{{"id":"{number}","text":"{id}"}}"#),
+            Self::ListingJson => writeln!(out, r#"{{"id":"{number}","text":"{id}"}}"#),
         }
     }
 }

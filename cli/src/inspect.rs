@@ -1,3 +1,5 @@
+//! `randflake inspect`.
+
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use clap::{ValueEnum, error::ErrorKind as Wrong};
@@ -7,7 +9,7 @@ use randflake::{Clock as _, Error, ErrorKind, Id, Inspector, Layout, Lease, Resu
 use crate::{
     Failure,
     output::{self, Style},
-    secret::SecretPlace,
+    secret::SecretArguments,
     usage,
 };
 
@@ -36,7 +38,7 @@ pub(crate) struct Inspect {
 
     /// How the ids are written; needed where digits may be either
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    format: Option<IdFormat>,
 
     /// Prints JSON, one line per id, instead of a table
     #[arg(long)]
@@ -47,11 +49,11 @@ pub(crate) struct Inspect {
     layout: Option<String>,
 
     #[command(flatten)]
-    secret: SecretPlace,
+    secret: SecretArguments,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Format {
+enum IdFormat {
     Int,
     String,
 }
@@ -59,7 +61,7 @@ enum Format {
 /// How to read ids.
 #[allow(clippy::large_enum_variant, reason = "there is only one")]
 enum Reader {
-    Encrypted { inspector: Inspector, format: Option<Format> },
+    Encrypted { inspector: Inspector, format: Option<IdFormat> },
     Layout(Layout),
 }
 
@@ -135,11 +137,11 @@ impl Reader {
 }
 
 /// Reads an id as a number or in the text form. Digits that could be either need a format.
-fn parse(id: &str, format: Option<Format>) -> Result<Id> {
+fn parse(id: &str, format: Option<IdFormat>) -> Result<Id> {
     let number = || id.parse::<i64>().map(Id::from).map_err(|_| not_an_id(id));
     match format {
-        Some(Format::Int) => return number(),
-        Some(Format::String) => return id.parse(),
+        Some(IdFormat::Int) => return number(),
+        Some(IdFormat::String) => return id.parse(),
         None => {}
     }
     let digits = id.strip_prefix(['-', '+']).unwrap_or(id);
@@ -319,8 +321,8 @@ mod tests {
             ("-5", None, number(-5)),
             ("3vgoe12ccb8gh", None, number(4_594_531_474_933_654_033)),
             ("1234567890123", None, None),
-            ("1234567890123", Some(Format::Int), number(1_234_567_890_123)),
-            ("1234567890123", Some(Format::String), "1234567890123".parse().ok()),
+            ("1234567890123", Some(IdFormat::Int), number(1_234_567_890_123)),
+            ("1234567890123", Some(IdFormat::String), "1234567890123".parse().ok()),
             // Both forms mean the same number.
             ("7", None, number(7)),
             ("10", None, None),
@@ -329,7 +331,7 @@ mod tests {
             ("9223372036854775808", None, None),
             ("", None, None),
             ("-", None, None),
-            ("abc", Some(Format::Int), None),
+            ("abc", Some(IdFormat::Int), None),
             ("ABC", None, None),
         ];
         for (text, format, expected) in cases {

@@ -1,3 +1,5 @@
+//! `randflake lease`.
+
 use std::{
     fmt::Write as _,
     io::{self, IsTerminal, Write},
@@ -15,8 +17,8 @@ use crate::{
     Failure, OpenServer,
     node_id::node_id,
     output::{self, Style, json, utc},
-    secret::SecretPlace,
-    store::StorePlace,
+    secret::SecretArguments,
+    store::StoreArguments,
     usage,
 };
 
@@ -53,10 +55,10 @@ Examples:
 )]
 pub(crate) struct Init {
     #[command(flatten)]
-    store: StorePlace,
+    store: StoreArguments,
 
     #[command(flatten)]
-    secret: SecretPlace,
+    secret: SecretArguments,
 
     /// Longest lease, at least six times --max-skew
     #[arg(long, value_name = "SECONDS", default_value_t = Namespace::MAX_TTL)]
@@ -90,7 +92,7 @@ Examples:
   randflake lease list --store ids.db --json")]
 pub(crate) struct List {
     #[command(flatten)]
-    store: StorePlace,
+    store: StoreArguments,
 
     /// Also lists those whose lease is over
     #[arg(long)]
@@ -112,7 +114,7 @@ pub(crate) struct Inspect {
     node: u32,
 
     #[command(flatten)]
-    store: StorePlace,
+    store: StoreArguments,
 
     /// Prints JSON instead of a table
     #[arg(long)]
@@ -130,10 +132,10 @@ Examples:
   randflake lease fence --store ids.db --yes")]
 pub(crate) struct Fence {
     #[command(flatten)]
-    store: StorePlace,
+    store: StoreArguments,
 
     #[command(flatten)]
-    consent: Consent,
+    confirmation: Confirmation,
 }
 
 /// Lowers an implausible end, which only a wrong clock can have set
@@ -156,10 +158,10 @@ pub(crate) struct Repair {
     end: Option<i64>,
 
     #[command(flatten)]
-    store: StorePlace,
+    store: StoreArguments,
 
     #[command(flatten)]
-    consent: Consent,
+    confirmation: Confirmation,
 }
 
 /// Which end.
@@ -194,15 +196,15 @@ pub(crate) struct Release {
     holder: String,
 
     #[command(flatten)]
-    store: StorePlace,
+    store: StoreArguments,
 
     #[command(flatten)]
-    consent: Consent,
+    confirmation: Confirmation,
 }
 
 /// Whether to continue with what cannot be undone.
 #[derive(clap::Args)]
-struct Consent {
+struct Confirmation {
     /// Do it without asking
     #[arg(long)]
     yes: bool,
@@ -246,7 +248,7 @@ impl List {
     fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         let listed = operator::list(&mut *self.store.open(open_server)?)?;
         if self.json {
-            return print(&Json { listed: &listed, counted: true });
+            return print(&ListingJson { listed: &listed, counted: true });
         }
         let counts = listed.counts();
         let mut text = format!(
@@ -305,7 +307,7 @@ impl Inspect {
     fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         let listed = operator::inspect(&mut *self.store.open(open_server)?, self.node)?;
         if self.json {
-            return print(&Json { listed: &listed, counted: false });
+            return print(&ListingJson { listed: &listed, counted: false });
         }
         let nodes: Vec<_> = listed.nodes.iter().collect();
         if nodes.is_empty() {
@@ -321,7 +323,7 @@ impl Fence {
         // For the limits, which every listing has.
         let listed = operator::inspect(&mut *store, 0)?;
         let limits = listed.limits;
-        self.consent.ask(&format_args!(
+        self.confirmation.ask(&format_args!(
             "fences namespace {:?}: nothing is granted for {} s, and leases that end within {} s \
              are not renewed; running generators work until their lease ends",
             self.store.namespace,
@@ -358,7 +360,7 @@ impl Repair {
             ))
             .into());
         }
-        self.consent.ask(&format_args!(
+        self.confirmation.ask(&format_args!(
             "lowers {what} from {} to {}; if an id has a time at or after that, ids repeat",
             utc(end),
             utc(self.end.unwrap_or(furthest))
@@ -372,7 +374,7 @@ impl Release {
     fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         let mut store = self.store.open(open_server)?;
         let seen = self.held(&mut *store)?;
-        self.consent.ask(&format_args!(
+        self.confirmation.ask(&format_args!(
             "releases node id {}, held by {:?}, whose lease ends at {}; if that process, or a copy \
              of it, still runs, ids repeat",
             self.node,
@@ -406,7 +408,7 @@ impl Release {
     }
 }
 
-impl Consent {
+impl Confirmation {
     /// Says what is about to be done, and asks for confirmation unless --yes was passed.
     fn ask(&self, what: &dyn std::fmt::Display) -> Result<(), Failure> {
         output::notify(&what);
@@ -474,13 +476,13 @@ fn table(listed: &Listed, nodes: &[&Node], repairs: bool) -> String {
 }
 
 /// A listing as JSON.
-struct Json<'a> {
+struct ListingJson<'a> {
     listed: &'a Listed,
     /// Whether it lists all node ids.
     counted: bool,
 }
 
-impl std::fmt::Display for Json<'_> {
+impl std::fmt::Display for ListingJson<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { listed, counted } = self;
         write!(f, r#"{{"now":{},"#, listed.now)?;

@@ -25,7 +25,7 @@ use randflake_leases::{
 };
 
 use crate::{
-    arguments::{Arguments, Verb},
+    arguments::{Arguments, Command},
     failure::Failure,
 };
 
@@ -60,11 +60,11 @@ pub fn run(
 
 fn execute(arguments: &[OsString], open_server: Arc<OpenServer>) -> Result<(), Failure> {
     secret::refuse_argument(arguments)?;
-    match Arguments::try_parse_from(arguments)?.verb {
-        Verb::Secret => secret::print(),
-        Verb::Generate(generate) => generate.run(open_server),
-        Verb::Inspect(inspect) => inspect.run(),
-        Verb::Lease(lease) => lease.run(open_server),
+    match Arguments::try_parse_from(arguments)?.command {
+        Command::Secret => secret::print(),
+        Command::Generate(generate) => generate.run(open_server),
+        Command::Inspect(inspect) => inspect.run(),
+        Command::Lease(lease) => lease.run(open_server),
     }
 }
 

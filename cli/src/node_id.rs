@@ -1,3 +1,5 @@
+//! The values of `--node`.
+
 use clap::builder::RangedI64ValueParser;
 use randflake::Layout;
 

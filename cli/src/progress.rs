@@ -1,3 +1,5 @@
+//! The progress of a long run, on a terminal.
+
 use std::io::{self, IsTerminal, Write};
 
 use randflake::{Clock as _, SystemClock};

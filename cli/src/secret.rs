@@ -1,3 +1,5 @@
+//! `randflake secret`, and the option that names the file of a secret.
+
 use std::{
     env,
     ffi::OsString,
@@ -16,13 +18,13 @@ const VARIABLE: &str = "RANDFLAKE_SECRET";
 
 /// Where the secret is. It is never an argument, which every user of the machine can see.
 #[derive(clap::Args)]
-pub(crate) struct SecretPlace {
+pub(crate) struct SecretArguments {
     /// File with the secret, 32 hex digits [default: the variable RANDFLAKE_SECRET]
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,
 }
 
-impl SecretPlace {
+impl SecretArguments {
     /// Reads the secret, and warns if it is weak.
     pub(crate) fn read(&self) -> Result<Secret, Failure> {
         let secret: Secret = match &self.secret_file {

@@ -1,3 +1,5 @@
+//! The options that name a store.
+
 use std::{env, sync::Arc};
 
 use clap::error::ErrorKind as Wrong;
@@ -10,7 +12,7 @@ const VARIABLE: &str = "RANDFLAKE_STORE";
 
 /// Which store.
 #[derive(clap::Args)]
-pub(crate) struct StorePlace {
+pub(crate) struct StoreArguments {
     /// Path of a SQLite file, or URL of PostgreSQL, Redis or etcd; put a URL with a
     /// password into RANDFLAKE_STORE [default: that variable]
     #[arg(long, value_name = "URL")]
@@ -25,7 +27,7 @@ pub(crate) struct StorePlace {
     allow_weak_store: bool,
 }
 
-impl StorePlace {
+impl StoreArguments {
     /// Returns the location of the store, if one was given.
     pub(crate) fn location(&self, open_server: Arc<OpenServer>) -> Option<Location> {
         let store = self.name()?;
