@@ -69,7 +69,7 @@ lint: lint-rust lint-python lint-node lint-scripts lint-platforms ## runs every 
 bench: check-tools python node ## measures Randflake beside its peers; QUICK=1 for a first look
 	$(PYTHON_ENV)/python bench/run.py $(if $(QUICK),--quick)
 
-bench-stores: check-tools ## measures what each store bears, and writes docs/stores.md; QUICK=1 for a first look
+bench-stores: check-tools ## measures what each store sustains, and writes docs/stores.md; QUICK=1 for a first look
 	QUICK=$(QUICK) cargo test --locked --release --all-features -p randflake-leases --test scale -- --ignored --nocapture
 
 fuzz: check-tools ## fuzzes each target for SECONDS seconds (300 unless set)

@@ -22,7 +22,7 @@ COMMENT = (
     "the parts that they were asked for or that they read in them, and ids that Randflake made, "
     "with the parts that others (read_by) read in them. programs tells how each implementation "
     "was run, by bench/peers.py. first_id, last_id and node_parts were computed by the reference "
-    "of tests/generate, which packs each id anew, too."
+    "of tests/generate, which packs each id again, too."
 )
 
 LAYOUTS = ["twitter", "discord", "instagram", "sonyflake", "sonyflake2", "simpleflake"]

@@ -446,7 +446,7 @@ fn print_shortened(what: &str, shortened: &Shortened) -> Result<(), Failure> {
     print(&format_args!("{what} was {}, and is now {}", utc(shortened.from), utc(shortened.to)))
 }
 
-/// Returns a row for each node id, cut to the width of a terminal, and which ends to repair.
+/// Returns a row for each node id, shortened to the width of a terminal, and which ends to repair.
 fn table(listed: &Listed, nodes: &[&Node], repairs: bool) -> String {
     let head =
         format!("{:>6}  {:7}  {:>12}  {:23}  holder", "node", "state", "seconds left", "end");

@@ -233,8 +233,8 @@ fn generated_json_has_both_forms() {
 }
 
 #[test]
-fn ids_of_processes_after_each_other_differ_by_hand_too() {
-    let folder = Folder::new("hand");
+fn ids_of_successive_processes_with_a_manual_node_id_differ() {
+    let folder = Folder::new("manual");
     let mut seen = HashSet::new();
     for _ in 0..2 {
         let made = folder.run(&["generate", "--node", "7,9", "-n", "1000"]);
@@ -562,7 +562,7 @@ fn a_secret_that_all_can_read_is_warned_of() {
 }
 
 #[test]
-fn whoever_stops_reading_is_no_error() {
+fn a_reader_that_stops_is_no_error() {
     let folder = Folder::new("pipe");
     let mut command = folder.command(&["generate", "-n", "100000000", "--store", "ids.db"]);
     let mut child =

@@ -31,7 +31,7 @@ use crate::common::Scratch;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A store that all generators of a test share, and that can be cut off.
+/// A store that all generators of a test share, and that can be disconnected.
 #[derive(Clone, Default)]
 struct Shared {
     store: Arc<Mutex<Option<MemoryStore>>>,
@@ -61,7 +61,7 @@ impl Shared {
     fn ask<T>(&self, ask: impl FnOnce(&mut MemoryStore) -> Result<T>) -> Result<T> {
         if self.down.load(Ordering::Relaxed) {
             self.refusals.fetch_add(1, Ordering::Relaxed);
-            return Err(Error::new(ErrorKind::StoreUnavailable, "cut off"));
+            return Err(Error::new(ErrorKind::StoreUnavailable, "disconnected"));
         }
         ask(self.store.lock().expect("no panic").as_mut().expect("opened"))
     }
@@ -216,9 +216,9 @@ fn an_outage_of_the_store_ends_in_an_error_and_passes() {
             let cause = error.cause().expect("the store's");
             assert_eq!(
                 (cause.kind(), &*cause.to_string()),
-                (ErrorKind::StoreUnavailable, "cut off")
+                (ErrorKind::StoreUnavailable, "disconnected")
             );
-            assert!(error.to_string().contains("cut off"), "{error}");
+            assert!(error.to_string().contains("disconnected"), "{error}");
             assert_eq!(kind(flake.fill(&mut [Id::default()])), Err(ErrorKind::LeaseUnavailable));
             true
         }
@@ -228,7 +228,7 @@ fn an_outage_of_the_store_ends_in_an_error_and_passes() {
     let status = flake.lease().expect("open");
     assert!(flake.inspect(last).timestamp < status.end_exclusive, "{status:?}");
     assert_eq!((status.state, status.time_left), (State::Retrying, Duration::ZERO));
-    assert_eq!(status.last_error.expect("one").to_string(), "cut off");
+    assert_eq!(status.last_error.expect("one").to_string(), "disconnected");
     assert!(status.last_error_at.is_some_and(|at| at > status.start), "{:?}", status.last_error_at);
     shared.down.store(false, Ordering::Relaxed);
     until("it recovers", || flake.ready_in().is_ok_and(|wait| wait.is_zero()));
@@ -247,7 +247,7 @@ impl LeaseStore for Brittle {
         self.0.acquire(request)
     }
     fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>> {
-        assert!(!self.1.load(Ordering::Relaxed), "told to");
+        assert!(!self.1.load(Ordering::Relaxed), "as asked");
         self.0.renew(request)
     }
     fn release(&mut self, request: &Release) -> Result<Reply<Released>> {
@@ -277,7 +277,7 @@ fn a_thread_that_panics_is_reported() {
     });
     let flake = short(brittle, &Secret::random()).max_wait(Duration::ZERO).open().expect("free");
     breaks.store(true, Ordering::Relaxed);
-    until("it is told", || flake.lease().expect("open").state == State::Stopped);
+    until("it notices", || flake.lease().expect("open").state == State::Stopped);
     let status = flake.lease().expect("open");
     assert_eq!(status.last_error.expect("one").kind(), ErrorKind::Internal);
     until("the lease is over", || match flake.generate() {
@@ -520,8 +520,8 @@ fn nothing_shows_the_secret() {
     assert!(!file.windows(16).any(of_secret));
 }
 
-/// Sonyflake with ticks that the borders of seconds cut in two.
-fn cut() -> Layout {
+/// Sonyflake with ticks that the borders of seconds divide.
+fn divided_ticks() -> Layout {
     Layout::custom([(Field::Time, 39), (Field::Sequence, 8), (Field::Node, 16)])
         .tick_ms(7)
         .epoch_ms(1_735_689_600_003)
@@ -537,7 +537,7 @@ fn short_snowflake(location: Location, layout: Layout) -> LeasedBuilder<Plain> {
 fn every_layout_with_node_ids_can_be_leased_for() {
     let scratch = Scratch::new();
     let path = scratch.path("ids.db");
-    for layout in Layout::PRESETS.iter().copied().chain([cut()]) {
+    for layout in Layout::PRESETS.iter().copied().chain([divided_ticks()]) {
         let builder = Leased::for_layout(path.as_path(), layout).namespace(layout.fingerprint());
         let flake = match builder.open() {
             Ok(flake) => flake,
@@ -592,7 +592,9 @@ fn the_successor_of_a_snowflake_begins_after_it() {
         }
     };
     thread::scope(|scope| {
-        for (layout, max_drift) in [(Layout::twitter(), 0), (cut(), 0), (Layout::sonyflake(), 1)] {
+        for (layout, max_drift) in
+            [(Layout::twitter(), 0), (divided_ticks(), 0), (Layout::sonyflake(), 1)]
+        {
             scope.spawn(move || succeed(layout, max_drift));
         }
     });

@@ -118,9 +118,9 @@ mod linux {
         let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     }
 
-    /// Sonyflake with ticks that the borders of seconds cut in two: none of them may be used by
+    /// Sonyflake with ticks that the borders of seconds divide: none of them may be used by
     /// the holders on both sides.
-    pub(crate) fn cut() -> Layout {
+    pub(crate) fn divided_ticks() -> Layout {
         Layout::custom([(Field::Time, 39), (Field::Sequence, 8), (Field::Node, 16)])
             .tick_ms(7)
             .epoch_ms(1_735_689_600_003)
@@ -132,7 +132,7 @@ mod linux {
     macro_rules! with_generator {
         ($role:ident) => {
             if env::var_os("SNOWFLAKE").is_some() {
-                $role(|| configured(Leased::for_layout(location(), cut())));
+                $role(|| configured(Leased::for_layout(location(), divided_ticks())));
             } else {
                 $role(|| configured(Leased::builder(location(), &secret())));
             }
@@ -154,7 +154,7 @@ mod linux {
         let max_node_id: u32 = number("MAX_NODE_ID");
         let (path, behind): (_, i64) = (variable("STORE"), number("STORE_CLOCK_BEHIND"));
         Location::new(move |namespace| {
-            assert!(!PANICS.load(Ordering::Relaxed), "told to");
+            assert!(!PANICS.load(Ordering::Relaxed), "as asked");
             let store = SqliteStore::new(&path, namespace.max_node_id(max_node_id)?)?;
             let clock = move || SystemClock.now().expect("a clock") - behind * SECOND;
             Ok(Box::new(store.patience(Duration::from_millis(500)).clock(clock)))
@@ -364,7 +364,7 @@ mod linux {
         fn of_snowflakes(node_ids: u32) -> Self {
             let scratch = Scratch::new();
             let path = scratch.path("ids.db");
-            Self::on(scratch, path, node_ids, Some(cut()))
+            Self::on(scratch, path, node_ids, Some(divided_ticks()))
         }
 
         fn on(scratch: Scratch, path: PathBuf, node_ids: u32, snowflake: Option<Layout>) -> Self {

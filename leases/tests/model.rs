@@ -4,7 +4,7 @@
 //! broken the search finds how one is.
 //!
 //! A decision that hangs on a clock is searched with two clocks, one of which is wrong; that a repair
-//! is refused where most held ends are far, which takes several node ids, is not.
+//! is refused where most held ends are implausible, which takes several node ids, is not.
 //!
 //! Small worlds are no proof. Not in them: more than two masters at once, a master of before whose
 //! successor follows it again and forgets what it granted, processes that are cloned with

@@ -535,16 +535,18 @@ fn what_a_wrong_clock_has_set_is_seen_and_repaired() {
 
         // A bound of the operator's own, and then the lowest one.
         let high = end - 1000;
-        let cut = operator::repair(store, Target::Node(node_id), Some(high)).expect("it is far");
-        assert_eq!((cut.from, cut.to), (end, high));
-        let floor = operator::repair(store, Target::Floor, None).expect("it is far");
-        let cut = operator::repair(store, Target::Node(node_id), None).expect("it is far");
+        let shortened =
+            operator::repair(store, Target::Node(node_id), Some(high)).expect("it is implausible");
+        assert_eq!((shortened.from, shortened.to), (end, high));
+        let floor = operator::repair(store, Target::Floor, None).expect("it is implausible");
+        let shortened =
+            operator::repair(store, Target::Node(node_id), None).expect("it is implausible");
         let listed = operator::list(store).expect("the server answers");
         let last_grant = i64::from(listed.last_grant);
-        assert_eq!((cut.to, floor.to), (cut.now + 305, floor.now + 305 + last_grant));
+        assert_eq!((shortened.to, floor.to), (shortened.now + 305, floor.now + 305 + last_grant));
         assert!(!listed.nodes[0].held, "{listed:?}");
-        assert_eq!(listed.nodes[0].lease.end_exclusive, cut.to);
-        assert!(listed.nodes[0].lease.start <= cut.to, "{listed:?}");
+        assert_eq!(listed.nodes[0].lease.end_exclusive, shortened.to);
+        assert!(listed.nodes[0].lease.start <= shortened.to, "{listed:?}");
         assert_eq!((listed.floor, listed.renew_above), (floor.to, floor.now + 5 + last_grant));
         assert_eq!(listed.counts().implausible, 0);
     });
@@ -588,16 +590,17 @@ fn an_operator_whose_client_repeats_itself_hears_what_was_done() {
                 Box::new(store.clock(dial.clock()))
             }
         };
-        let cut = operator::release_dead(&mut *store, lease).expect("it is held");
-        assert_eq!((cut.from, cut.to), (lease.end_exclusive, cut.now + 107));
-        let error = operator::release_dead(&mut *store, lease).expect_err("asked anew");
+        let shortened = operator::release_dead(&mut *store, lease).expect("it is held");
+        assert_eq!((shortened.from, shortened.to), (lease.end_exclusive, shortened.now + 107));
+        let error = operator::release_dead(&mut *store, lease).expect_err("asked again");
         assert!(error.to_string().contains("no holder"), "{error}");
 
         let node_id = poison(subject, &mut *holder);
         let bound = now() + 1000;
         for target in [Target::Node(node_id), Target::Floor] {
-            let cut = operator::repair(&mut *store, target, Some(bound)).expect("it is far");
-            assert_eq!(cut.to, bound, "{target:?}");
+            let shortened =
+                operator::repair(&mut *store, target, Some(bound)).expect("it is implausible");
+            assert_eq!(shortened.to, bound, "{target:?}");
         }
         let listed = operator::list(&mut *store).expect("the server answers");
         let node = listed.nodes.iter().find(|node| node.lease.node_id == node_id);

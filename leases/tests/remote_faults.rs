@@ -1,5 +1,5 @@
 //! The stores with a server when something breaks: servers are stopped, killed, emptied, restored
-//! and promoted, connections are cut and shared.
+//! and promoted, connections are closed and shared.
 
 #![cfg(target_os = "linux")]
 
@@ -317,7 +317,7 @@ fn a_generator_survives_that_its_redis_is_emptied() {
         last_error.is_some_and(|error| error.kind() == ErrorKind::StoreReplaced)
     });
     make().expect("no other lease is running");
-    eventually("it leases anew", || {
+    eventually("it leases again", || {
         let lease = flake.lease().expect("open");
         let is_another = lease.end_exclusive > first.end_exclusive;
         assert!(!is_another || lease.start >= first.end_exclusive, "{lease:?} after {first:?}");
@@ -1399,7 +1399,7 @@ fn no_connection_stays_open_that_is_not_needed_for_a_minute() {
             let namespace = Namespace::for_operator("rests").expect("a name");
             let mut store = remote(&server.url(), namespace, PATIENCE);
             let listed = operator::inspect(&mut store, node_id).expect("it was leased");
-            assert!(!listed.nodes[0].held, "it has connected anew, and given back");
+            assert!(!listed.nodes[0].held, "it has connected again, and given back");
         }
     });
 }

@@ -554,7 +554,7 @@ fn report(operations: &str, all: &str, months: &str, load: &str) -> String {
          Twenty node ids whose holders are replaced ten times a day and renew every 100 s: in 30 \
          days 516 000 renewals, 6 000 leases and as many releases, here twenty with a request. This \
          is about growth, not speed, so nothing waits for a disk: SQLite's file is in memory, and \
-         the servers are told not to sync. The requests follow each other without a pause, which \
+         the servers do not sync. The requests follow each other without a pause, which \
          is the worst case: PostgreSQL has little time for autovacuum, and etcd, which keeps 5 s \
          of history (`--auto-compaction-retention`), keeps days of it.\n\n\
          | store | after a day | after a month |\n\

@@ -205,7 +205,7 @@ fn a_file_that_goes_in_the_middle_has_granted_nothing() {
     type Lose = fn(&Path);
     let ways: [(&str, Lose); 2] = [
         ("unlinked", |path| fs::remove_file(path).expect("the file")),
-        ("renamed and made anew", |path| {
+        ("renamed and made again", |path| {
             fs::rename(path, path.with_extension("old")).expect("the file");
             fs::write(path, "").expect("a new file");
         }),

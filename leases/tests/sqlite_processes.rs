@@ -330,7 +330,7 @@ mod linux {
                     assert_eq!(status.code(), None, "it failed before it was killed: {status}");
                     for line in listener.join().expect("it listens") {
                         let [node_id, start, end] = numbers(&line)[..] else {
-                            continue; // cut off
+                            continue; // incomplete
                         };
                         stamped.insert((node_id, start), end);
                     }

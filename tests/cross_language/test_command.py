@@ -57,7 +57,7 @@ class Done(NamedTuple):
 
 @pytest.fixture(scope="module")
 def built() -> None:
-    # For its own tests, as `make test-rust` does: `cargo build` would compile all it needs anew.
+    # For its own tests, as `make test-rust` does: `cargo build` would compile all it needs again.
     build = ["cargo", "test", "--quiet", "--locked", "--all-features", "--no-run"]
     subprocess.run([*build, "--test", "command"], cwd=ROOT, check=True)
 
@@ -156,7 +156,7 @@ def generating(
             process.kill()
 
 
-def test_whoever_stops_reading_is_no_error(command: list[str], tmp_path: Path) -> None:
+def test_a_reader_that_stops_is_no_error(command: list[str], tmp_path: Path) -> None:
     with generating(command, "--store ids.db", tmp_path) as process:
         assert process.stdout is not None
         assert process.stderr is not None

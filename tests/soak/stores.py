@@ -280,10 +280,10 @@ class RedisPair(Remote):
             case "failback":
                 # There and back before a client has seen the other one.
                 self._links[old].frozen = True
-                self._clients.cut()
+                self._clients.disconnect()
                 self._command(new, "REPLICAOF", "NO", "ONE")
                 self._links[old].frozen = False
-                self._links[old].cut()
+                self._links[old].disconnect()
                 self._follow(old, new)
                 self.later.add(MAX_LAG, lambda: self._back(old, new))
                 self._rest()
@@ -311,9 +311,9 @@ class RedisPair(Remote):
         self.later.add(self.random.uniform(0, 2 * MAX_LAG), lambda: self._demote(old, new))
 
     def _demote(self, old: int, new: int) -> None:
-        self._clients.cut()
+        self._clients.disconnect()
         self._links[old].frozen = False
-        self._links[old].cut()
+        self._links[old].disconnect()
         self._follow(old, new)
 
     def _back(self, old: int, new: int) -> None:
@@ -351,14 +351,14 @@ class Forward:
         self._connections: set[socket.socket] = set()
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def cut(self) -> None:
+    def disconnect(self) -> None:
         """Ends all connections."""
         for connection in list(self._connections):
             end(connection)
 
     def close(self) -> None:
         self._listener.close()
-        self.cut()
+        self.disconnect()
 
     def _accept(self) -> None:
         while True:

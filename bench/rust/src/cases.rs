@@ -278,7 +278,7 @@ fn parts() -> Vec<Case> {
                 word.compare_exchange(seen, seen + 1, Ordering::Relaxed, Ordering::Relaxed);
             black_box(claimed).expect("nobody else has it");
         }),
-        one("part_glance", "reading the coarse clock, of seconds", "part", || {
+        one("part_coarse", "reading the coarse clock, of seconds", "part", || {
             black_box(SystemClock.coarse_time());
         }),
         one("part_counter", "a reading of the counter", "part", || {

@@ -20,8 +20,8 @@ pub fn an_operator_sees_every_node_id(subject: &dyn Subject) {
     let listed = operator.list(None);
     assert_eq!(client.list(None).nodes, listed.nodes, "a holder sees the same");
     let known: Vec<_> = listed.nodes.iter().map(|node| (node.lease, node.held)).collect();
-    let cut = NodeLease { end_exclusive: leases[0].start + 1, ..leases[0] };
-    assert_eq!(known, [(cut, false), (leases[1], true), (leases[2], true)]);
+    let released = NodeLease { end_exclusive: leases[0].start + 1, ..leases[0] };
+    assert_eq!(known, [(released, false), (leases[1], true), (leases[2], true)]);
     assert!(listed.nodes.iter().all(|node| node.note.as_str() == NOTE), "{listed:?}");
     assert_eq!((listed.limits, listed.layout.as_str()), (namespace.limits(), &*namespace.layout()));
     assert_eq!((listed.format, listed.floor, listed.incarnation_changed), (1, 0, false));
@@ -54,7 +54,7 @@ pub fn an_operator_sees_every_node_id(subject: &dyn Subject) {
     assert_eq!(listed.counts(), Counts { all: 10, held: 0, waiting: 0, free: 10, implausible: 0 });
 }
 
-/// Of a holder that is dead, the end is cut to the first second that it cannot have stamped, and
+/// Of a holder that is dead, the end is shortened to the first second that it cannot have stamped, and
 /// never raised; then others may have the node id, from there on. What came late from the dead one
 /// does nothing.
 pub fn a_dead_holder_has_stamped_nothing_after_its_shortened_lease(subject: &dyn Subject) {
@@ -78,11 +78,15 @@ pub fn a_dead_holder_has_stamped_nothing_after_its_shortened_lease(subject: &dyn
         let error = operator.release_dead(leases[0], off).expect_err("one of the clocks is wrong");
         assert_eq!(error.kind(), ErrorKind::ClockSkew, "{error}");
     }
-    let cut = operator.release_dead(leases[0], 0).expect("it is held");
-    assert_eq!(cut.from, leases[0].end_exclusive);
-    assert_eq!(cut.to, cut.from.min(cut.now + i64::from(LATEST) + 1), "{cut:?}");
+    let shortened = operator.release_dead(leases[0], 0).expect("it is held");
+    assert_eq!(shortened.from, leases[0].end_exclusive);
+    assert_eq!(
+        shortened.to,
+        shortened.from.min(shortened.now + i64::from(LATEST) + 1),
+        "{shortened:?}"
+    );
     let listed = operator.list(Some(0));
-    let lease = NodeLease { end_exclusive: cut.to, ..leases[0] };
+    let lease = NodeLease { end_exclusive: shortened.to, ..leases[0] };
     assert_eq!((listed.nodes[0].lease, listed.nodes[0].held), (lease, false));
     let late = client.renewal(request.token, &leases);
     assert!(matches!(client.renew(&late), Renewed::Lost { .. }), "its token is gone");
@@ -93,13 +97,15 @@ pub fn a_dead_holder_has_stamped_nothing_after_its_shortened_lease(subject: &dyn
     let next = loop {
         let request = client.request(1);
         match client.acquire(&request) {
-            Acquired::Busy { now, .. } => assert!(now < cut.to, "{cut:?}, and busy at {now}"),
+            Acquired::Busy { now, .. } => {
+                assert!(now < shortened.to, "{shortened:?}, and busy at {now}")
+            }
             Acquired::Granted { leases, .. } => break leases,
             other => panic!("there is no reason for {other:?}"),
         }
         subject.pass(1);
     };
-    assert!(next[0].start >= cut.to, "{cut:?}, then {next:?}");
+    assert!(next[0].start >= shortened.to, "{shortened:?}, then {next:?}");
     let error = operator.release_dead(leases[0], 0).expect_err("that one lives");
     assert!(error.to_string().contains("another lease"), "{error}");
     // What ends sooner is only given back.

@@ -309,9 +309,9 @@ fn an_operator_changes_only_what_was_looked_at() {
                 &nodes,
             ])
         });
-        let cut =
+        let shortened =
             outcome.and_then(|reply| reply.answer_to(request.token, crate::Operation::ReleaseDead));
-        let error = cut.expect_err("the holder lives");
+        let error = shortened.expect_err("the holder lives");
         assert!(error.to_string().contains("another lease by now"), "{error}");
         let (start, end) = (NOW - 5, NOW + 298);
         assert_eq!(written, [format!("77 {start} {end} {start} {}", NOW + 107)], "and refused");

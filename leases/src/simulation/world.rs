@@ -121,7 +121,7 @@ struct Process<F: Format> {
     connection: u64,
     /// The event that it waits for, unless that comes from the network.
     wake: u64,
-    /// The connection to the store is cut until then.
+    /// The connection to the store is down until then.
     cut_until: i64,
     /// When it last made an id.
     made: i64,

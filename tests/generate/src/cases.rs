@@ -346,7 +346,7 @@ pub fn errors() -> String {
         "codes: every error code that all languages share. cases: making a generator with these \
          options fails with this code. Options that are missing: node_ids [1], secret {SECRET}, no \
          lease, max_wait and max_drift (seconds) as they are by default, an injected clock. Chosen \
-         by hand."
+         manually."
     );
     render(&json!({ "_comment": comment, "codes": CODES, "cases": cases }), 2)
 }

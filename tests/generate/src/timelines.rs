@@ -29,7 +29,7 @@ pub fn file() -> String {
          just returns). can_sleep false: the clock cannot sleep (a bare callable). The call returns \
          the ids of `ids` in order, each entry [timestamp, node_id, first sequence, count], or it \
          fails with `error` and `retry_after` (seconds, or null); the buffer of a failed fill is \
-         all zeros. Steps written by hand; results computed by the reference model of \
+         all zeros. Steps written manually; results computed by the reference model of \
          tests/generate from the specification, and compared with the error each step names."
     );
     let cases: Vec<Value> = all().into_iter().map(|case| case.value).collect();
@@ -232,7 +232,7 @@ fn new_seconds() -> Vec<Timeline> {
             .generate(&[1.0])
             .generate(&[1.5]),
         case("seconds without ids are left out", PLAIN).generate(&[0.0]).generate(&[50_000.5]),
-        case("a fraction of a second is cut off, not rounded", PLAIN).generate(&[0.984_375]),
+        case("a fraction of a second is dropped, not rounded", PLAIN).generate(&[0.984_375]),
         case("a burst after a light second repeats nothing", PLAIN)
             .generate(&[0.0])
             .generate(&[0.5])
@@ -607,7 +607,7 @@ fn batches() -> Vec<Timeline> {
             .fill(CAP - 1, &[0.5, 0.5, 1.0]),
         case("a batch takes what the clock gave it meanwhile", PLAIN)
             .fill(2 * CAP + 5, &[0.25, 1.5, 2.5]),
-        case("a second reading is granted anew to each part of a batch", PLAIN)
+        case("a second reading is granted again to each part of a batch", PLAIN)
             .generate(&[5.0])
             .fill(CAP + 5, &[4.0, 5.0, 4.0, 5.5, 6.0]),
         case("a step back inside the drift shortens no batch", drifting(3))

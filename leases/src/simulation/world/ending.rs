@@ -43,11 +43,11 @@ impl<F: Ids> World<F> {
         self.set_clock_of(self.master);
         let token = self.token();
         let listed = self.servers[self.master].store.list(&List { token, node_id: None });
-        let (far, blocked) = listed.map_or((0, false), |reply| {
+        let (implausible, blocked) = listed.map_or((0, false), |reply| {
             let listed = reply.outcome;
             (listed.counts().implausible, listed.is_implausible(listed.floor))
         });
-        let none = far + u32::from(self.scenario.manual);
+        let none = implausible + u32::from(self.scenario.manual);
         let free = if blocked { 0 } else { self.scenario.nodes.saturating_sub(none) };
         self.kept = (free / self.scenario.options.node_count.min(free.max(1))) as usize;
         for index in 0..self.processes.len() {

@@ -130,9 +130,9 @@ impl<F: Ids> World<F> {
             }
             let (token, client_now) = (self.token(), self.operator_second());
             let request = Repair { token, target, bound, client_now };
-            let cut = self.servers[server].store.repair(&request);
-            self.say(|| format!("repairs {target:?}: {cut:?}"));
-            assert!(cut.is_ok(), "{request:?}: {cut:?}");
+            let reply = self.servers[server].store.repair(&request);
+            self.say(|| format!("repairs {target:?}: {reply:?}"));
+            assert!(reply.is_ok(), "{request:?}: {reply:?}");
             repaired += 1;
         }
         repaired
