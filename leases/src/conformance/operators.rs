@@ -98,7 +98,7 @@ pub fn a_dead_holder_has_stamped_nothing_after_its_shortened_lease(subject: &dyn
         let request = client.request(1);
         match client.acquire(&request) {
             Acquired::Busy { now, .. } => {
-                assert!(now < shortened.to, "{shortened:?}, and busy at {now}")
+                assert!(now < shortened.to, "{shortened:?}, and busy at {now}");
             }
             Acquired::Granted { leases, .. } => break leases,
             other => panic!("there is no reason for {other:?}"),
