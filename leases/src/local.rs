@@ -53,16 +53,12 @@ impl<S: LocalStore> LeaseStore for S {
     }
 
     fn repair(&mut self, request: &Repair) -> Result<Reply<Shortened>> {
-        let outcome = self.transact(|rows| rules::repair_target(rows, request));
+        let outcome = self.transact(|rows| rules::lower(rows, request));
         outcome.map(|outcome| request.reply(outcome))
     }
 
     fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>> {
-        let outcome = self.transact(|rows| {
-            rules::shorten(rows, request.lease.node_id, |limits, now, node| {
-                rules::release_dead(limits, now, request, node)
-            })
-        });
+        let outcome = self.transact(|rows| rules::lower(rows, request));
         outcome.map(|outcome| request.reply(outcome))
     }
 

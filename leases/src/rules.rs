@@ -8,7 +8,7 @@
 //! | `renew` | `request.sql`, `renew.sql` | `request.lua`, `renew.lua` | `Renew::run` in `etcd.rs` |
 //! | `release` | `release.sql` | `release.lua` | `Release::run` in `etcd.rs` |
 //! | `fence`, which is also the quarantine of a new namespace | `fence.sql`, `check.sql`, `create_namespace.sql` | `session.lua`, `create.lua`; 12 s more after a promotion | calls it |
-//! | `repair`, `repair_floor`, `release_dead` | calls them; `shorten.sql` and `lower_floor.sql` write only if nothing has changed | calls them; `shorten.lua` and `lower_floor.lua` do the same | calls them |
+//! | `Repair::decide`, `ReleaseDead::decide` | calls them; `shorten.sql` and `lower_floor.sql` write only if nothing has changed | calls them; `shorten.lua` and `lower_floor.lua` do the same | calls them |
 //!
 //! The conformance tests, [`conformance`](crate::conformance), compare them. Every store has to pass them: in
 //! `tests/memory.rs`, `tests/sqlite.rs`, `tests/remote.rs`, and through the clients of other languages
@@ -22,7 +22,7 @@ use randflake::{ErrorKind, layout};
 
 use crate::{
     Acquire, Acquired, Error, Fenced, Limits, NamespaceMetadata, NodeLease, Note, Release,
-    Released, Renew, Renewed, Result, Token,
+    Released, Renew, Renewed, Request, Result, Token,
     listing::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
 };
 
@@ -237,61 +237,88 @@ pub(crate) fn listed(
     }
 }
 
-/// Shortens the lease of a node id for an operator, and releases the node id.
-pub(crate) fn shorten<R: Transaction + ?Sized>(
-    rows: &mut R,
-    node_id: u32,
-    change: impl FnOnce(Limits, i64, &Node) -> Result<NodeLease>,
-) -> Result<Shortened, R::Error> {
-    let (limits, now) = (rows.metadata().limits, rows.now());
-    let row = rows.row(node_id)?.ok_or_else(|| never_leased(node_id))?;
-    let NodeLease { start, end_exclusive, .. } = change(limits, now, &row.node(node_id))?;
-    rows.put(node_id, Row { start, end_exclusive, token: None, ..row })?;
-    Ok(Shortened { now, from: row.end_exclusive, to: end_exclusive })
+/// A request of an operator that lowers an end.
+pub(crate) trait Lowering: Request<Outcome = Shortened> + Sync {
+    fn target(&self) -> Target;
+
+    /// Decides what is to be written in the place of `before`, in a store where a replaced server may
+    /// still grant for `last_grant` seconds.
+    fn decide(
+        &self,
+        limits: Limits,
+        now: i64,
+        last_grant: u32,
+        before: TargetState,
+    ) -> Result<(TargetState, Shortened)>;
 }
 
-/// Repairs a node id or the floor in a transaction.
-pub(crate) fn repair_target<R: Transaction + ?Sized>(
-    rows: &mut R,
-    request: &Repair,
-) -> Result<Shortened, R::Error> {
-    match request.target {
-        Target::Node(node_id) => {
-            shorten(rows, node_id, |limits, now, node| repair(limits, now, request, node))
-        }
-        Target::Floor => {
-            let limits = rows.metadata().limits;
-            let (quarantine, shortened) =
-                repair_floor(limits, rows.now(), 0, request, rows.quarantine())?;
-            rows.put_quarantine(quarantine)?;
-            Ok(shortened)
+/// The state of a [`Target`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum TargetState {
+    Node(Node),
+    Floor(Quarantine),
+}
+
+impl Lowering for Repair {
+    fn target(&self) -> Target {
+        self.target
+    }
+
+    /// Gives the node id a plausible end, or the quarantine one as if the namespace were fenced now.
+    fn decide(
+        &self,
+        limits: Limits,
+        now: i64,
+        last_grant: u32,
+        before: TargetState,
+    ) -> Result<(TargetState, Shortened)> {
+        let furthest = limits.furthest(now);
+        match before {
+            TargetState::Node(node) => {
+                let what = format!("the end of node id {}", node.lease.node_id);
+                let end = lowered(limits, now, furthest, self, &what, node.lease.end_exclusive)?;
+                Ok(shortened(now, node, end))
+            }
+            TargetState::Floor(Quarantine { floor: from, renew_above }) => {
+                let furthest = furthest.saturating_add(last_grant.into());
+                let floor = lowered(limits, now, furthest, self, "the floor", from)?;
+                let renew_above = renew_above.min(floor - i64::from(limits.max_ttl));
+                let after = TargetState::Floor(Quarantine { floor, renew_above });
+                Ok((after, Shortened { now, from, to: floor }))
+            }
         }
     }
 }
 
-/// Returns the lease with a plausible end.
-pub(crate) fn repair(limits: Limits, now: i64, request: &Repair, node: &Node) -> Result<NodeLease> {
-    let NodeLease { node_id, start, end_exclusive } = node.lease;
-    let what = format!("the end of node id {node_id}");
-    let furthest = limits.furthest(now);
-    let end_exclusive = lowered(limits, now, furthest, request, &what, end_exclusive)?;
-    Ok(NodeLease { node_id, start: start.min(end_exclusive), end_exclusive })
+/// Releases a node id, with an earlier end.
+fn shortened(now: i64, node: Node, to: i64) -> (TargetState, Shortened) {
+    let NodeLease { node_id, start, end_exclusive: from } = node.lease;
+    let lease = NodeLease { node_id, start: start.min(to), end_exclusive: to };
+    (TargetState::Node(Node { lease, held: false, ..node }), Shortened { now, from, to })
 }
 
-/// Returns the quarantine as if the namespace were fenced now, in a store where a replaced server may
-/// still grant for `last_grant` seconds.
-pub(crate) fn repair_floor(
-    limits: Limits,
-    now: i64,
-    last_grant: u32,
-    request: &Repair,
-    quarantine: Quarantine,
-) -> Result<(Quarantine, Shortened)> {
-    let furthest = limits.furthest(now).saturating_add(last_grant.into());
-    let floor = lowered(limits, now, furthest, request, "the floor", quarantine.floor)?;
-    let renew_above = quarantine.renew_above.min(floor - i64::from(limits.max_ttl));
-    let shortened = Shortened { now, from: quarantine.floor, to: floor };
-    Ok((Quarantine { floor, renew_above }, shortened))
+/// Lowers an end in a transaction.
+pub(crate) fn lower<R: Transaction + ?Sized>(
+    rows: &mut R,
+    request: &impl Lowering,
+) -> Result<Shortened, R::Error> {
+    let (limits, now) = (rows.metadata().limits, rows.now());
+    let before = match request.target() {
+        Target::Node(node_id) => {
+            let row = rows.row(node_id)?.ok_or_else(|| never_leased(node_id))?;
+            TargetState::Node(row.node(node_id))
+        }
+        Target::Floor => TargetState::Floor(rows.quarantine()),
+    };
+    let (after, shortened) = request.decide(limits, now, 0, before)?;
+    match after {
+        TargetState::Node(Node { lease, note, .. }) => {
+            let NodeLease { node_id, start, end_exclusive } = lease;
+            rows.put(node_id, Row { start, end_exclusive, token: None, note })?;
+        }
+        TargetState::Floor(quarantine) => rows.put_quarantine(quarantine)?,
+    }
+    Ok(shortened)
 }
 
 /// Returns the end that a repair sets, if it is within its bounds.
@@ -321,37 +348,44 @@ fn lowered(
     Ok(to)
 }
 
-/// Returns the lease, shortened to the last second that its dead holder can have stamped.
-pub(crate) fn release_dead(
-    limits: Limits,
-    now: i64,
-    request: &ReleaseDead,
-    node: &Node,
-) -> Result<NodeLease> {
-    check_clocks(limits, now, request.client_now)?;
-    let NodeLease { node_id, start, end_exclusive } = node.lease;
-    if !node.held {
-        return Err(Error::invalid_argument(format!(
-            "node id {node_id} has no holder: it was released"
-        )));
+impl Lowering for ReleaseDead {
+    fn target(&self) -> Target {
+        Target::Node(self.lease.node_id)
     }
-    if node.lease != request.lease {
-        return Err(Error::invalid_argument(format!(
-            "node id {node_id} has another lease by now, from {start} to {end_exclusive}, and that \
-             holder may be alive; list it again"
-        )));
+
+    /// Shortens the lease to the last second that its dead holder can have stamped.
+    fn decide(
+        &self,
+        limits: Limits,
+        now: i64,
+        _last_grant: u32,
+        before: TargetState,
+    ) -> Result<(TargetState, Shortened)> {
+        let TargetState::Node(node) = before else { unreachable!("its target is a node id") };
+        check_clocks(limits, now, self.client_now)?;
+        let NodeLease { node_id, start, end_exclusive } = node.lease;
+        if !node.held {
+            return Err(Error::invalid_argument(format!(
+                "node id {node_id} has no holder: it was released"
+            )));
+        }
+        if node.lease != self.lease {
+            return Err(Error::invalid_argument(format!(
+                "node id {node_id} has another lease by now, from {start} to {end_exclusive}, and \
+                 that holder may be alive; list it again"
+            )));
+        }
+        if end_exclusive > limits.furthest(now) {
+            return Err(Error::invalid_argument(format!(
+                "the end of node id {node_id}, {end_exclusive}, is implausible: only a wrong clock \
+                 can have set it, and what its holder has stamped is unknown: repair it"
+            )));
+        }
+        // Its clock may have been ahead by the skew, and its stamps ahead of its clock by the drift.
+        let unused = now + i64::from(limits.max_skew) + i64::from(max_drift(limits)) + 1;
+        // Never raised, and never below the end of an earlier holder.
+        Ok(shortened(now, node, unused.clamp(start, end_exclusive)))
     }
-    if end_exclusive > limits.furthest(now) {
-        return Err(Error::invalid_argument(format!(
-            "the end of node id {node_id}, {end_exclusive}, is implausible: only a wrong clock can have \
-             set it, and what its holder has stamped is unknown: repair it"
-        )));
-    }
-    // Its clock may have been ahead by the skew, and its stamps ahead of its clock by the drift.
-    let unused = now + i64::from(limits.max_skew) + i64::from(max_drift(limits)) + 1;
-    // Never raised, and never below the end of an earlier holder.
-    let end_exclusive = unused.clamp(start, end_exclusive);
-    Ok(NodeLease { node_id, start, end_exclusive })
 }
 
 /// Largest `max_drift` of a holder, in seconds: a third of its window, which is as long as the

@@ -37,10 +37,10 @@ use super::{
     context::{Context, KnownNamespace},
 };
 use crate::{
-    Acquire, Acquired, Fence, Fenced, Limits, NodeLease, Release, Released, Renew, Renewed,
-    Request, Result,
-    listing::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
-    rules,
+    Acquire, Acquired, Fence, Fenced, NodeLease, Release, Released, Renew, Renewed, Request,
+    Result,
+    listing::{List, Listed, Node, Shortened, Target},
+    rules::{self, Lowering, TargetState},
 };
 
 /// Node ids in one answer to a list: with the longest names and notes less than a megabyte.
@@ -182,83 +182,58 @@ impl Operation for List {
     }
 }
 
-impl Operation for Repair {
+impl<R: Lowering> Operation for R {
+    /// Decides here, and writes only if nothing has changed since. If a client sent the write twice,
+    /// the second one is refused, and the target already is as it should be.
     async fn run(&self, context: &Context) -> Result<Shortened> {
-        match self.target {
-            Target::Node(node_id) => {
-                shorten(context, node_id, |limits, now, node| {
-                    rules::repair(limits, now, self, node)
-                })
-                .await
+        let mut wanted = None;
+        for _ in 0..TRIES {
+            let row = match self.target() {
+                Target::Node(node_id) => Some((node_id, leased_row(context, node_id).await?)),
+                Target::Floor => None,
+            };
+            let known = check(context, None).await?;
+            let limits = known.metadata.limits;
+            let now = confirmed(context, limits, known.date(context.now))?;
+            let before = row.map_or(TargetState::Floor(known.quarantine), |(node_id, row)| {
+                TargetState::Node(row.node(node_id))
+            });
+            if let Some((done, shortened)) = wanted
+                && done == before
+            {
+                return Ok(shortened);
             }
-            Target::Floor => lower_floor(context, self).await,
+            let (after, shortened) = self.decide(limits, now, 0, before)?;
+            let written = match (after, row) {
+                (TargetState::Node(Node { lease, .. }), Some((node_id, row))) => {
+                    let NodeLease { start, end_exclusive, .. } = lease;
+                    let before = end_exclusive;
+                    let free = EtcdRow { start, end_exclusive, token: None, before, ..row };
+                    let selection = NodeSelection::Each(vec![node_id]);
+                    let written = write(context, &[(node_id, free)], &selection).await?.done;
+                    context.memory().etcd_rows.remove(&node_id);
+                    written
+                }
+                (TargetState::Floor(quarantine), None) => {
+                    let cluster_id = &known.incarnation;
+                    let written = put_quarantine(context, &known, cluster_id, quarantine).await?;
+                    check(context, None).await?; // what is known has changed
+                    written
+                }
+                _ => unreachable!("a state of the same target"),
+            };
+            if written {
+                return Ok(shortened);
+            }
+            wanted = Some((after, shortened));
         }
+        Err(context.contended())
     }
 }
 
-impl Operation for ReleaseDead {
-    async fn run(&self, context: &Context) -> Result<Shortened> {
-        shorten(context, self.lease.node_id, |limits, now, node| {
-            rules::release_dead(limits, now, self, node)
-        })
-        .await
-    }
-}
-
-/// Changes one node id, unless it was changed after the decision. If a client sent the write twice,
-/// the second one is refused, and the node id already is as it should be.
-async fn shorten(
-    context: &Context,
-    node_id: u32,
-    change: impl Fn(Limits, i64, &Node) -> Result<NodeLease>,
-) -> Result<Shortened> {
-    let selection = NodeSelection::Each(vec![node_id]);
-    let mut rows = read(context, &selection).await?;
-    let mut wanted = None;
-    for _ in 0..TRIES {
-        let known = check(context, None).await?;
-        let limits = known.metadata.limits;
-        let now = confirmed(context, limits, known.date(context.now))?;
-        let row = rows.get(&node_id).copied().filter(|row| row.revision > 0);
-        let row = row.ok_or_else(|| rules::never_leased(node_id))?;
-        if let Some((done, shortened)) = wanted
-            && done == (EtcdRow { revision: 0, ..row })
-        {
-            return Ok(shortened);
-        }
-        let NodeLease { start, end_exclusive, .. } = change(limits, now, &row.node(node_id))?;
-        let free = EtcdRow { start, end_exclusive, token: None, before: end_exclusive, ..row };
-        let after = write(context, &[(node_id, free)], &selection).await?;
-        let shortened = Shortened { now, from: row.end_exclusive, to: end_exclusive };
-        if after.done {
-            context.memory().etcd_rows.remove(&node_id);
-            return Ok(shortened);
-        }
-        wanted = Some((EtcdRow { revision: 0, ..free }, shortened));
-        rows = after.rows;
-    }
-    Err(context.contended())
-}
-
-/// Lowers the floor, unless it was changed after the decision.
-async fn lower_floor(context: &Context, request: &Repair) -> Result<Shortened> {
-    let mut wanted = None;
-    for _ in 0..TRIES {
-        let known = check(context, None).await?;
-        if let Some((done, shortened)) = wanted
-            && done == known.quarantine
-        {
-            return Ok(shortened);
-        }
-        let limits = known.metadata.limits;
-        let now = confirmed(context, limits, known.date(context.now))?;
-        let (quarantine, shortened) =
-            rules::repair_floor(limits, now, 0, request, known.quarantine)?;
-        if put_quarantine(context, &known, &known.incarnation, quarantine).await? {
-            check(context, None).await?;
-            return Ok(shortened);
-        }
-        wanted = Some((quarantine, shortened));
-    }
-    Err(context.contended())
+/// Reads a node id that was leased before.
+async fn leased_row(context: &Context, node_id: u32) -> Result<EtcdRow> {
+    let rows = read(context, &NodeSelection::Each(vec![node_id])).await?;
+    let row = rows.get(&node_id).copied().filter(|row| row.revision > 0);
+    row.ok_or_else(|| rules::never_leased(node_id))
 }

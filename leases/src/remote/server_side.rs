@@ -24,10 +24,9 @@ use super::{
     hex::hex,
 };
 use crate::{
-    Acquire, Acquired, Fence, Fenced, Limits, NodeLease, Release, Released, Renew, Renewed,
-    Request, Result, Token,
-    listing::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
-    rules::{self, Quarantine},
+    Acquire, Acquired, Fence, Fenced, Release, Released, Renew, Renewed, Request, Result, Token,
+    listing::{List, Listed, Node, Shortened, Target},
+    rules::{self, Lowering, Quarantine, TargetState},
 };
 
 /// SQLSTATE: no such table.
@@ -185,102 +184,63 @@ impl Operation for List {
         };
         Ok(Listed {
             incarnation_changed: changed == "true",
-            last_grant: last_grant(context),
+            last_grant: if context.engine() == Engine::Redis { LAST_GRANT } else { 0 },
             ..rules::listed(&metadata, quarantine, number(context, now, "now")?, nodes)
         })
     }
 }
 
-impl Operation for Repair {
+impl<R: Lowering> Operation for R {
+    /// Decides here, and writes only if nothing has changed since. If a client sent the write twice,
+    /// the second one is refused, and the target already is as it should be.
     async fn run(&self, context: &Context) -> Result<Shortened> {
-        match self.target {
-            Target::Node(node_id) => {
-                shorten(context, self.token, node_id, |limits, now, node| {
-                    rules::repair(limits, now, self, node)
-                })
-                .await
+        let (token, target) = (self.token(), self.target());
+        let node_id = if let Target::Node(node_id) = target { node_id } else { 0 };
+        let mut wanted = None;
+        for _ in 0..TRIES {
+            let listed = Operation::run(&List { token, node_id: Some(node_id) }, context).await?;
+            let Listed { now, limits, floor, renew_above, last_grant, .. } = listed;
+            let before = match target {
+                Target::Node(_) => {
+                    let node = listed.nodes.first().ok_or_else(|| rules::never_leased(node_id))?;
+                    TargetState::Node(*node)
+                }
+                Target::Floor => TargetState::Floor(Quarantine { floor, renew_above }),
+            };
+            if let Some((done, shortened)) = wanted
+                && done == before
+            {
+                return Ok(shortened);
             }
-            Target::Floor => lower_floor(context, self).await,
+            let (after, shortened) = self.decide(limits, now, last_grant, before)?;
+            if write_unless_changed(context, token, before, after).await? {
+                return Ok(shortened);
+            }
+            wanted = Some((after, shortened));
         }
+        Err(context.contended())
     }
 }
 
-impl Operation for ReleaseDead {
-    async fn run(&self, context: &Context) -> Result<Shortened> {
-        shorten(context, self.token, self.lease.node_id, |limits, now, node| {
-            rules::release_dead(limits, now, self, node)
-        })
-        .await
-    }
-}
-
-/// For how many seconds a replaced server may still grant.
-fn last_grant(context: &Context) -> u32 {
-    if context.engine() == Engine::Redis { LAST_GRANT } else { 0 }
-}
-
-/// Changes one node id, unless it was changed after the decision, which is made here. If a client sent
-/// the write twice, the second one is refused, and the node id already is as it should be.
-async fn shorten(
-    context: &Context,
-    token: Token,
-    node_id: u32,
-    change: impl Fn(Limits, i64, &Node) -> Result<NodeLease>,
-) -> Result<Shortened> {
-    let mut wanted = None;
-    for _ in 0..TRIES {
-        let listed = Operation::run(&List { token, node_id: Some(node_id) }, context).await?;
-        let node = listed.nodes.first().ok_or_else(|| rules::never_leased(node_id))?;
-        if let Some((done, shortened)) = wanted
-            && done == *node
-        {
-            return Ok(shortened);
-        }
-        let lease = change(listed.limits, listed.now, node)?;
-        let (from, to) = (node.lease.end_exclusive, lease.end_exclusive);
-        let seconds = [node.lease.start, from, lease.start, to].map(|second| second.to_string());
-        let parameters = [vec![node_id.to_string()], seconds.to_vec()].concat();
-        let shortened = Shortened { now: listed.now, from, to };
-        if write_unless_changed(context, StatementKind::Shorten, token, parameters).await? {
-            return Ok(shortened);
-        }
-        wanted = Some((Node { lease, held: false, ..*node }, shortened));
-    }
-    Err(context.contended())
-}
-
-/// Lowers the floor, unless it was changed after the decision.
-async fn lower_floor(context: &Context, request: &Repair) -> Result<Shortened> {
-    let token = request.token;
-    let mut wanted = None;
-    for _ in 0..TRIES {
-        let listed = Operation::run(&List { token, node_id: Some(0) }, context).await?;
-        let Listed { now, limits, floor, renew_above, .. } = listed;
-        let before = Quarantine { floor, renew_above };
-        if let Some((done, shortened)) = wanted
-            && done == before
-        {
-            return Ok(shortened);
-        }
-        let (quarantine, shortened) =
-            rules::repair_floor(limits, now, last_grant(context), request, before)?;
-        let parameters = [floor, quarantine.floor, quarantine.renew_above];
-        let parameters = parameters.iter().map(ToString::to_string).collect();
-        if write_unless_changed(context, StatementKind::LowerFloor, token, parameters).await? {
-            return Ok(shortened);
-        }
-        wanted = Some((quarantine, shortened));
-    }
-    Err(context.contended())
-}
-
-/// Runs a statement that writes only if nothing has changed, and returns whether it has written.
+/// Writes the state of a target if it still is what it was before. Returns whether it has written.
 async fn write_unless_changed(
     context: &Context,
-    kind: StatementKind,
     token: Token,
-    parameters: Vec<String>,
+    before: TargetState,
+    after: TargetState,
 ) -> Result<bool> {
+    let (kind, parameters) = match (before, after) {
+        (TargetState::Node(before), TargetState::Node(after)) => {
+            let (from, to) = (before.lease, after.lease);
+            let seconds = [from.start, from.end_exclusive, to.start, to.end_exclusive];
+            (StatementKind::Shorten, [&[from.node_id.into()][..], &seconds].concat())
+        }
+        (TargetState::Floor(before), TargetState::Floor(after)) => {
+            (StatementKind::LowerFloor, vec![before.floor, after.floor, after.renew_above])
+        }
+        _ => unreachable!("a state of the same target"),
+    };
+    let parameters = parameters.iter().map(ToString::to_string).collect();
     let response = run_unchecked(context, kind, token, parameters).await?;
     let decision = decision(context, response, kind, token)?;
     match decision.status.as_str() {
