@@ -1,4 +1,4 @@
-//! Links the module so that it is never unloaded, and gives it the docstrings of its stub.
+//! Links the module so that it is never unloaded, and gives it the docstrings of its stubs.
 
 use std::{env, fs, path::Path};
 
@@ -12,14 +12,16 @@ fn main() {
     }
 
     // A source distribution has the Python files beside the crate.
-    let stub = ["python", "../python"]
-        .map(|folder| Path::new(folder).join("randflake/_randflake.pyi"))
+    let package = ["python/randflake", "../python/randflake"]
+        .map(Path::new)
         .into_iter()
-        .find(|stub| stub.exists())
-        .expect("the stub is beside the crate");
-    println!("cargo::rerun-if-changed={}", stub.display());
+        .find(|package| package.exists())
+        .expect("the package is beside the crate");
     let folder = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
-    write_docstrings(&fs::read_to_string(stub).expect("the stub is text"), Path::new(&folder));
+    for stub in ["_randflake.pyi", "snowflake.pyi"].map(|name| package.join(name)) {
+        println!("cargo::rerun-if-changed={}", stub.display());
+        write_docstrings(&fs::read_to_string(stub).expect("it is text"), Path::new(&folder));
+    }
 }
 
 /// Writes each docstring to a file that is named after what it documents, such as

@@ -1,24 +1,52 @@
 //! Arguments of more than one class or function.
 
 use std::{
-    ffi::{CString, OsString},
-    path::PathBuf,
+    ffi::CString,
     sync::atomic::{AtomicBool, Ordering},
 };
 
 use pyo3::{
-    exceptions::{PyTypeError, PyUnicodeError},
     prelude::*,
     types::{PyByteArray, PyBytes, PyString},
 };
-use randflake::{Error, ErrorKind, Id, Layout, Secret, bindings};
-use randflake_leases::Location;
+use randflake::{ErrorKind, Id, Layout, Secret, bindings};
 
 use crate::{
-    client::Source,
-    convert::{argument, boolean, integer, must, text, type_of, whole_number},
+    convert::{argument, boolean, integer, integers, must, text, type_of},
     errors::{WeakSecretWarning, raise, wrong_type},
 };
+
+// A rule names the bounds, also those that core checks.
+integers! {
+    /// An id as a number.
+    IdNumber(i64): InvalidId, "an id must be a signed 64-bit integer here";
+    /// How many ids.
+    Count(usize): InvalidArgument, "the number of ids must be an integer, 0 or more";
+    /// A bound of a lease.
+    UnixSecond(i64): InvalidLease, "a lease starts and ends at unix seconds, which are integers";
+    /// A node id of a store.
+    StoredNode(u32): InvalidArgument, "node_id must be a whole number, 0 to 131071";
+    /// How many node ids to lease.
+    NodeCount(u32): InvalidArgument,
+        "node_count must be a whole number, 1 to 16384 for Randflake";
+    /// For how many seconds to lease.
+    Ttl(u32): InvalidArgument,
+        "ttl must be a whole number, 1 to 86400 and at least six times max_skew";
+    /// By how many seconds clocks may differ.
+    MaxSkew(u32): InvalidArgument, "max_skew must be a whole number, 0 to a sixth of the ttl";
+    /// A datacenter or a worker.
+    NodePart(u32): InvalidNode, "the parts of a node id are integers within their widths";
+    /// The time of an id, in seconds or milliseconds.
+    TimePart(i64): InvalidArgument, PARTS;
+    /// Another part of an id.
+    Part(u32): InvalidArgument, PARTS;
+    /// The length of a tick.
+    TickMs(u32): InvalidArgument, "tick_ms must be an integer between 1 and 86400000";
+    /// When tick 0 begins.
+    EpochMs(i64): InvalidArgument, "epoch_ms must be unix milliseconds, an integer from 0 on";
+}
+
+const PARTS: &str = "the parts of an id are integers within their widths";
 
 argument!(
     /// An id, as a number or as text.
@@ -26,15 +54,6 @@ argument!(
     |object| match object.cast::<PyString>() {
         Ok(text) => id_of_text(text),
         Err(_) => integer::<i64>(object, |got| bindings::invalid_id(got)).map(Id::from),
-    }
-);
-
-argument!(
-    /// An id as a number.
-    IdNumber(Id),
-    |object| {
-        const RULE: &str = "an id must be a signed 64-bit integer here";
-        integer::<i64>(object, |got| must(ErrorKind::InvalidId, RULE)(got)).map(Id::from)
     }
 );
 
@@ -57,15 +76,6 @@ argument!(
     /// The sortable form of an id.
     Raw(u64),
     |object| integer(object, |got| bindings::invalid_raw(got))
-);
-
-argument!(
-    /// How many ids.
-    Count(usize),
-    |object| {
-        const RULE: &str = "the number of ids must be an integer, 0 or more";
-        integer(object, |got| must(ErrorKind::InvalidArgument, RULE)(got))
-    }
 );
 
 argument!(
@@ -92,98 +102,36 @@ pub(crate) fn node_ids(layout: &Layout, object: &Bound<'_, PyAny>) -> PyResult<V
 }
 
 argument!(
-    /// A secret. A weak one raises a warning, once per process.
+    /// A secret.
     AnySecret(Secret),
-    |object| {
-        static WARNED: AtomicBool = AtomicBool::new(false);
-
-        let secret = if let Ok(bytes) = object.cast::<PyBytes>() {
-            Secret::from_bytes(bytes.as_bytes()).map_err(raise)?
-        } else if let Ok(text) = object.cast::<PyString>() {
-            text.to_string_lossy().parse::<Secret>().map_err(raise)?
-        } else {
-            return Err(wrong_type(&bindings::invalid_secret(type_of(object))));
-        };
-        // Relaxed: a second warning in a race does no harm.
-        if let Some(weakness) = secret.weakness().filter(|_| !WARNED.load(Ordering::Relaxed)) {
-            let py = object.py();
-            let message = CString::new(weakness).expect("the message has no zero byte");
-            PyErr::warn(py, &py.get_type::<WeakSecretWarning>(), &message, 1)?;
-            WARNED.store(true, Ordering::Relaxed);
-        }
-        Ok(secret)
-    }
+    |object| secret_of(object, 1)
 );
 
-/// Where leases come from.
-pub(crate) enum Store {
-    /// A file, or what is no store.
-    Local(Location),
-    /// A server.
-    Server(Source),
-}
+/// Takes a secret. A weak one raises a warning, once per process, at that level of Python's stack.
+pub(crate) fn secret_of(object: &Bound<'_, PyAny>, stack_level: i32) -> PyResult<Secret> {
+    static WARNED: AtomicBool = AtomicBool::new(false);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Store {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        if let Some(source) = Source::of(&object)? {
-            return Ok(Self::Server(source));
-        }
-        // Text may be a URL. Everything else, and a str with undecodable bytes, is a path.
-        if let Ok(text) = object.cast::<PyString>()
-            && let Ok(text) = text.to_cow()
-        {
-            return Ok(Self::Local(text.into_owned().into()));
-        }
+    let secret = if let Ok(bytes) = object.cast::<PyBytes>() {
+        Secret::from_bytes(bytes.as_bytes()).map_err(raise)?
+    } else if let Ok(text) = object.cast::<PyString>() {
+        text.to_string_lossy().parse::<Secret>().map_err(raise)?
+    } else {
+        return Err(wrong_type(&bindings::invalid_secret(type_of(object))));
+    };
+    // Relaxed: a second warning in a race does no harm.
+    if let Some(weakness) = secret.weakness().filter(|_| !WARNED.load(Ordering::Relaxed)) {
         let py = object.py();
-        let path = py.import("os")?.call_method1("fsdecode", (object,));
-        match path.and_then(|path| path.extract::<OsString>()) {
-            Ok(path) => Ok(Self::Local(PathBuf::from(path).into())),
-            Err(failure) if failure.is_instance_of::<PyTypeError>(py) => {
-                Err(wrong_type(&Error::invalid_argument(format!(
-                    "store must be the path of a SQLite file, a str or an os.PathLike, or the URL \
-                     or a client of a server, got {}",
-                    type_of(&object)
-                ))))
-            }
-            Err(failure) if failure.is_instance_of::<PyUnicodeError>(py) => {
-                Err(raise(Error::invalid_argument(
-                    "store must be the path of a SQLite file, got text that no path can have",
-                )))
-            }
-            Err(failure) => Err(failure), // of a foreign `__fspath__`
-        }
+        let message = CString::new(weakness).expect("the message has no zero byte");
+        PyErr::warn(py, &py.get_type::<WeakSecretWarning>(), &message, stack_level)?;
+        WARNED.store(true, Ordering::Relaxed);
     }
+    Ok(secret)
 }
 
 argument!(
     /// The name of a namespace.
     NamespaceName(String),
     |object| text(object, "namespace")
-);
-
-impl Default for NamespaceName {
-    fn default() -> Self {
-        Self("default".to_owned())
-    }
-}
-
-// What a number beyond 32 bits is told; what fits, core checks.
-pub(crate) const NODE_COUNT: &str = "1 to 16384 for Randflake";
-pub(crate) const TTL: &str = "1 to 86400 and at least six times max_skew";
-pub(crate) const MAX_SKEW: &str = "0 to a sixth of the ttl";
-
-argument!(
-    /// For how many seconds to lease.
-    Ttl(u32),
-    |object| whole_number(object, "ttl", TTL)
-);
-
-argument!(
-    /// By how many seconds clocks may differ.
-    MaxSkew(u32),
-    |object| whole_number(object, "max_skew", MAX_SKEW)
 );
 
 argument!(

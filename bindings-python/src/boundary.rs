@@ -10,7 +10,7 @@ use crate::{
     errors::{raise, wrong_type},
 };
 
-#[doc = doc!("BoundaryFlake")]
+#[doc = doc!(BoundaryFlake)]
 #[pyclass(frozen, eq, ord, hash, module = "randflake")]
 #[derive(Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(crate) struct BoundaryFlake {
@@ -24,25 +24,25 @@ impl BoundaryFlake {
         Self { flake: flake.0 }
     }
 
-    #[doc = doc!("BoundaryFlake.unix_ms")]
+    #[doc = doc!(BoundaryFlake.unix_ms)]
     #[getter]
     fn unix_ms(&self) -> u64 {
         self.flake.unix_ms()
     }
 
-    #[doc = doc!("BoundaryFlake.worker")]
+    #[doc = doc!(BoundaryFlake.worker)]
     #[getter]
     fn worker<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.flake.worker())
     }
 
-    #[doc = doc!("BoundaryFlake.sequence")]
+    #[doc = doc!(BoundaryFlake.sequence)]
     #[getter]
     fn sequence(&self) -> u16 {
         self.flake.sequence()
     }
 
-    #[doc = doc!("BoundaryFlake.datetime")]
+    #[doc = doc!(BoundaryFlake.datetime)]
     #[getter]
     fn datetime<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         datetime_of(py, self.flake.unix_ms())

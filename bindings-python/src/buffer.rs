@@ -11,8 +11,9 @@ use pyo3::{
     buffer::{Element, ElementType, PyBuffer, PyUntypedBuffer},
     exceptions::{PyBufferError, PyTypeError, PyValueError},
     prelude::*,
+    sync::PyOnceLock,
 };
-use randflake::{Error, ErrorKind};
+use randflake::Error;
 
 use crate::{
     convert::type_of,
@@ -97,8 +98,14 @@ pub(crate) struct Batch<T: Integer> {
     length: usize,
 }
 
-/// What batches consist of.
+/// What batches and arrays consist of.
 pub(crate) trait Integer: Element + Default + 'static {
+    /// What numpy calls it.
+    const DTYPE: &str;
+
+    /// What makes an array of numpy.
+    const EMPTY: &PyOnceLock<Py<PyAny>>;
+
     /// Where a thread keeps the memory of its last batches for the next ones. A batch takes its
     /// memory out, so a batch that a clock in Python makes during another one has its own.
     const KEPT: &LocalKey<RefCell<Vec<Vec<Self>>>>;
@@ -110,10 +117,14 @@ thread_local! {
 }
 
 impl Integer for i64 {
+    const DTYPE: &str = "int64";
+    const EMPTY: &PyOnceLock<Py<PyAny>> = once!();
     const KEPT: &LocalKey<RefCell<Vec<Vec<Self>>>> = &KEPT_I64;
 }
 
 impl Integer for u32 {
+    const DTYPE: &str = "uint32";
+    const EMPTY: &PyOnceLock<Py<PyAny>> = once!();
     const KEPT: &LocalKey<RefCell<Vec<Vec<Self>>>> = &KEPT_U32;
 }
 
@@ -125,10 +136,9 @@ impl<T: Integer> Batch<T> {
         let mut memory = kept.ok().flatten().unwrap_or_default();
         if let Some(missing) = length.checked_sub(memory.len()) {
             memory.try_reserve_exact(missing).map_err(|_| {
-                raise(Error::new(
-                    ErrorKind::InvalidArgument,
-                    format!("a batch of {length} does not fit in memory; take less at a time"),
-                ))
+                raise(Error::invalid_argument(format!(
+                    "a batch of {length} does not fit in memory; take less at a time"
+                )))
             })?;
             memory.resize(length, T::default());
         }
@@ -161,6 +171,27 @@ impl<T: Integer> Drop for Batch<T> {
     }
 }
 
+/// Makes an array of numpy, which need not be installed. Its elements are not set.
+pub(crate) fn array<T: Integer>(py: Python<'_>, length: usize) -> PyResult<Bound<'_, PyAny>> {
+    let maker = || {
+        let maker = py.import("randflake.arrays")?.call_method1("maker", (T::DTYPE,))?;
+        PyResult::Ok(maker.unbind())
+    };
+    T::EMPTY.get_or_try_init(py, maker)?.bind(py).call1((length,))
+}
+
+/// Makes an array of these elements.
+pub(crate) fn array_of<'py, T: Integer>(
+    py: Python<'py>,
+    elements: &[T],
+) -> PyResult<Bound<'py, PyAny>> {
+    let array = array::<T>(py, elements.len())?;
+    if !elements.is_empty() {
+        PyBuffer::<T>::get(&array)?.copy_from_slice(py, elements)?;
+    }
+    Ok(array)
+}
+
 /// Says what keeps a buffer from being a row of native signed 64-bit integers.
 fn fault_of(buffer: &PyUntypedBuffer) -> Option<&'static str> {
     let format = buffer.format();
@@ -189,11 +220,8 @@ fn fault_of(buffer: &PyUntypedBuffer) -> Option<&'static str> {
 }
 
 fn refused(got: &str) -> Error {
-    Error::new(
-        ErrorKind::InvalidArgument,
-        format!(
-            "ids need a one-dimensional buffer of native signed 64-bit integers, such as \
-             array.array('q') or a numpy array of int64, got {got}"
-        ),
-    )
+    Error::invalid_argument(format!(
+        "ids need a one-dimensional buffer of native signed 64-bit integers, such as \
+         array.array('q') or a numpy array of int64, got {got}"
+    ))
 }

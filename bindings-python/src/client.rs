@@ -1,17 +1,15 @@
 //! Stores with a server: statements run by clients written in Python, `randflake/stores.py`.
 
 use std::{
-    fmt,
+    path::PathBuf,
     sync::mpsc::{self, Receiver, TryRecvError},
     time::Duration,
 };
 
 use pyo3::{
-    exceptions::PyTypeError,
-    intern,
     prelude::*,
     sync::PyOnceLock,
-    types::{PyBool, PyCFunction, PyDict, PyTuple},
+    types::{PyBool, PyCFunction, PyDict, PyString, PyTuple},
 };
 use randflake::{Error, ErrorKind, Result, bindings::ForkId};
 use randflake_leases::{
@@ -21,11 +19,16 @@ use randflake_leases::{
 
 use crate::{errors::raise, exit};
 
-pyo3::import_exception!(randflake.stores, Refused);
-pyo3::import_exception!(randflake.stores, Unavailable);
-
 /// Longest wait for a client. Its own should be a few seconds at most.
 const WAIT_BUDGET: Duration = Duration::from_secs(10);
+
+/// Where leases come from.
+pub(crate) enum Store {
+    /// A file, or what is no store.
+    Local(Location),
+    /// A server.
+    Server(Source),
+}
 
 /// A `randflake.stores.Source`: how to get a client.
 pub(crate) struct Source {
@@ -49,24 +52,31 @@ pub(crate) struct StoreOptions {
     pub(crate) allow_weak_store: bool,
 }
 
-impl Source {
-    /// Returns how to run statements on a store, or `None` if it is no store with a server.
-    pub(crate) fn of(store: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
-        let py = store.py();
-        let ask = || py.import("randflake.stores")?.call_method1("source_of", (store,));
-        let source = exit::unless_finalizing(py, ask).ok_or_else(|| raise(finalizing()))??;
-        if source.is_none() {
-            return Ok(None);
-        }
-        let (server, open, survives_fork): (String, Py<PyAny>, bool) = source.extract()?;
-        let server = match server.as_str() {
-            "postgresql" => Server::Postgres,
-            "redis" => Server::Redis,
-            _ => Server::Etcd,
-        };
-        Ok(Some(Self { server, open, survives_fork, process: ForkId::current() }))
-    }
+impl<'a, 'py> FromPyObject<'a, 'py> for Store {
+    type Error = PyErr;
 
+    fn extract(store: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let py = store.py();
+        let ask = || py.import("randflake._clients")?.call_method1("located", (store,));
+        let located = exit::unless_finalizing(py, ask).ok_or_else(|| raise(finalizing()))??;
+        if let Ok((server, open, survives_fork)) = located.extract::<(String, _, _)>() {
+            let server = match server.as_str() {
+                "postgresql" => Server::Postgres,
+                "redis" => Server::Redis,
+                _ => Server::Etcd,
+            };
+            let process = ForkId::current();
+            return Ok(Self::Server(Source { server, open, survives_fork, process }));
+        }
+        // Text may be a URL. Everything else, and a str with undecodable bytes, is a path.
+        Ok(Self::Local(match store.extract::<String>() {
+            Ok(text) => text.into(),
+            Err(_) => located.extract::<PathBuf>()?.into(),
+        }))
+    }
+}
+
+impl Source {
     pub(crate) fn location(self, options: StoreOptions) -> Location {
         Location::new(move |namespace| Ok(Box::new(self.connect(namespace, options)?)))
     }
@@ -93,16 +103,18 @@ impl Source {
         let protocol = protocol
             .create(options.create.unwrap_or_default())?
             .allow_weak_store(options.allow_weak_store);
-        let server = self.server;
-        let adapter = server.call(
-            |py| Ok((self.open.clone_ref(py),).into_pyobject(py)?.unbind()),
-            move |py, opened| {
-                opened.map(Bound::unbind).map_err(|raised| server.failed(py, &raised))
-            },
-        )?;
+        let (server, open) = (self.server, &self.open);
+        let adapter =
+            server.call(|py| (open,).into_pyobject(py), |opened, _| Ok(opened.clone().unbind()))?;
         Ok(RemoteStore::new(Box::new(Client { server, adapter, late: None }), protocol))
     }
 }
+
+/// What a call has returned, how the server has refused it, with a code and a message, or why there
+/// is neither.
+type Outcome<'py> = (Bound<'py, PyAny>, Refused<'py>, Option<Bound<'py, PyString>>);
+type Refused<'py> = Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
+type Read<T> = fn(&Bound<'_, PyAny>, Refused<'_>) -> PyResult<T>;
 
 impl Server {
     const fn name(self) -> &'static str {
@@ -113,18 +125,18 @@ impl Server {
         }
     }
 
-    fn unavailable(self, why: &dyn fmt::Display) -> Error {
+    fn unavailable(self, why: &str) -> Error {
         Error::new(ErrorKind::StoreUnavailable, format!("cannot reach {}: {why}", self.name()))
     }
 
     /// Has Python make a call, of the first of `call` with the rest, and returns its outcome.
     fn call<T: Send + 'static>(
         self,
-        call: impl FnOnce(Python<'_>) -> PyResult<Py<PyTuple>>,
-        read: impl Fn(Python<'_>, PyResult<Bound<'_, PyAny>>) -> Result<T> + Send + Sync + 'static,
+        call: impl FnOnce(Python<'_>) -> PyResult<Bound<'_, PyTuple>>,
+        read: Read<T>,
     ) -> Result<T> {
         let answer = self.start(call, read)?;
-        answer.recv_timeout(WAIT_BUDGET).map_err(|_| self.unavailable(&"it does not answer"))?
+        answer.recv_timeout(WAIT_BUDGET).map_err(|_| self.unavailable("it does not answer"))?
     }
 
     /// Has Python begin a call. Its outcome can be received.
@@ -134,43 +146,40 @@ impl Server {
     /// pass for a failure of the client. The caller waits without the GIL.
     fn start<T: Send + 'static>(
         self,
-        call: impl FnOnce(Python<'_>) -> PyResult<Py<PyTuple>>,
-        read: impl Fn(Python<'_>, PyResult<Bound<'_, PyAny>>) -> Result<T> + Send + Sync + 'static,
+        call: impl FnOnce(Python<'_>) -> PyResult<Bound<'_, PyTuple>>,
+        read: Read<T>,
     ) -> Result<Receiver<Result<T>>> {
-        static ANSWER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        static START: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        static BEGIN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
         let (sender, receiver) = mpsc::channel();
         let started = Python::try_attach(|py| {
-            let send = move |arguments: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
-                let (value, raised) =
-                    arguments.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
-                let outcome =
-                    if raised.is_none() { Ok(value) } else { Err(PyErr::from_value(raised)) };
-                let _gave_up = sender.send(read(arguments.py(), outcome));
+            let send = move |outcome: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+                let (value, refused, why) = outcome.extract::<Outcome<'_>>()?;
+                let answer = match why {
+                    Some(why) => Err(self.unavailable(&why.to_string_lossy())),
+                    None => read(&value, refused).map_err(|_| {
+                        self.unavailable(
+                            "its adapter must return rows of str and None, and from run_and_wait a \
+                             tuple of rows and the int that WAIT said",
+                        )
+                    }),
+                };
+                let _gave_up = sender.send(answer);
                 PyResult::Ok(())
             };
-            let start = || {
+            let begin = || {
                 let send = PyCFunction::new_closure(py, None, None, send)?;
-                let answer = ANSWER.import(py, "randflake.stores", "answer")?;
-                let start = START.import(py, "randflake.stores", "start_new_thread")?;
-                start.call1((answer, (send, call(py)?)))
+                BEGIN.import(py, "randflake._clients", "begin")?.call1((send, call(py)?))
             };
-            let start = || start().map(drop).map_err(|raised| self.failed(py, &raised));
-            exit::unless_finalizing(py, start)
+            // Shows the class of an exception alone: its message may have a password.
+            exit::unless_finalizing(py, || {
+                begin().map(drop).map_err(|raised| {
+                    self.unavailable(&format!("its client raised {}", raised.get_type(py)))
+                })
+            })
         });
         started.flatten().ok_or_else(finalizing)??;
         Ok(receiver)
-    }
-
-    /// Names only the class of an exception of a client: its message may have a password.
-    fn failed(self, py: Python<'_>, raised: &PyErr) -> Error {
-        if raised.is_instance_of::<Unavailable>(py) {
-            return self.unavailable(&raised.value(py));
-        }
-        let class = raised.get_type(py);
-        let name = class.qualname().map(|name| name.to_string()).unwrap_or_default();
-        self.unavailable(&format!("its client raised {name}"))
     }
 }
 
@@ -204,56 +213,37 @@ impl Client {
 
     /// Calls a method that an adapter need not have, and ignores its failure.
     fn call_if_there(&mut self, name: &str) {
-        if self.is_busy() {
-            return;
+        if !self.is_busy() {
+            let _ = self
+                .server
+                .call(|py| (self.adapter.getattr(py, name)?,).into_pyobject(py), |_, _| Ok(()));
         }
-        let call = |py: Python<'_>| {
-            let method = self.adapter.getattr(py, name)?;
-            Ok((method,).into_pyobject(py)?.unbind())
-        };
-        let _ = self.server.call(call, |_, _| Ok(()));
     }
 }
 
 impl remote::Client for Client {
     fn run(&mut self, statement: &Statement) -> Result<Response> {
+        static RUN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
         let server = self.server;
-        let Statement { text, ref parameters, wait } = *statement;
         if self.is_busy() {
             return Err(
-                server.unavailable(&"its client has not yet come back from what it did last")
+                server.unavailable("its client has not yet come back from what it did last")
             );
         }
-        let call = |py: Python<'_>| {
-            let adapter = self.adapter.bind(py);
-            // Without it the answer has rows alone, which grant nothing.
-            let wait = wait.filter(|_| adapter.hasattr("run_and_wait").unwrap_or(false));
-            let call = match wait {
-                None => {
-                    (adapter.getattr(intern!(py, "run"))?, text, parameters).into_pyobject(py)?
-                }
-                Some(Wait { replicas, milliseconds }) => {
-                    let run = adapter.getattr("run_and_wait")?;
-                    (run, text, parameters, replicas, milliseconds).into_pyobject(py)?
-                }
-            };
-            Ok(call.unbind())
-        };
-        let answer = server.start(call, move |py, answer| {
-            match answer.and_then(|answer| read(&answer)) {
-                Ok(response) => Ok(response),
-                Err(raised) if raised.is_instance_of::<Refused>(py) => {
-                    let part = |name| raised.value(py).getattr(name).and_then(|it| it.extract());
-                    let parts = part("code").and_then(|code| Ok((code, part("message")?)));
-                    let (code, message) = parts.map_err(|raised| server.failed(py, &raised))?;
-                    Ok(Response::Refused { code, message })
-                }
-                Err(raised) => Err(server.failed(py, &raised)),
-            }
-        })?;
+        let Statement { text, ref parameters, wait } = *statement;
+        let wait = wait.map(|Wait { replicas, milliseconds }| (replicas, milliseconds));
+        let adapter = &self.adapter;
+        let answer = server.start(
+            |py| {
+                let run = RUN.import(py, "randflake._clients", "run")?;
+                (run, adapter, text, parameters, wait).into_pyobject(py)
+            },
+            read,
+        )?;
         answer.recv_timeout(WAIT_BUDGET).unwrap_or_else(|_| {
             self.late = Some(answer);
-            Err(server.unavailable(&"it does not answer"))
+            Err(server.unavailable("it does not answer"))
         })
     }
 
@@ -267,22 +257,17 @@ impl remote::Client for Client {
 }
 
 /// Reads rows, or rows and the answer of `WAIT`.
-fn read(answer: &Bound<'_, PyAny>) -> PyResult<Response> {
+fn read(answer: &Bound<'_, PyAny>, refused: Refused<'_>) -> PyResult<Response> {
+    if let Some((code, message)) = refused {
+        return Ok(Response::Refused { code: code.extract()?, message: message.extract()? });
+    }
     if let Ok((rows, replicas)) = answer.extract::<(_, Bound<'_, PyAny>)>()
         && !replicas.is_instance_of::<PyBool>()
         && let Ok(replicas) = replicas.extract()
     {
         return Ok(Response::Confirmed { rows, replicas });
     }
-    answer.extract().map(Response::Rows).map_err(|raised| {
-        if !raised.is_instance_of::<PyTypeError>(answer.py()) {
-            return raised;
-        }
-        Unavailable::new_err(
-            "its adapter must return rows of str and None, and from run_and_wait a tuple of rows \
-             and the int that WAIT said",
-        )
-    })
+    answer.extract().map(Response::Rows)
 }
 
 /// Has the adapter close its connection. A forked child forgets its store, so this is not called

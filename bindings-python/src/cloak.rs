@@ -12,7 +12,7 @@ use crate::{
     text::text_of,
 };
 
-#[doc = doc!("Cloak")]
+#[doc = doc!(Cloak)]
 #[pyclass(frozen, module = "randflake")]
 pub(crate) struct Cloak {
     cloak: randflake::Cloak,
@@ -25,17 +25,17 @@ impl Cloak {
         Self { cloak: randflake::Cloak::new(&secret.0, &label.0) }
     }
 
-    #[doc = doc!("Cloak.hide")]
+    #[doc = doc!(Cloak.hide)]
     fn hide(&self, number: Raw) -> i64 {
         self.cloak.hide(number.0).into()
     }
 
-    #[doc = doc!("Cloak.hide_string")]
+    #[doc = doc!(Cloak.hide_string)]
     fn hide_string<'py>(&self, py: Python<'py>, number: Raw) -> PyResult<Bound<'py, PyString>> {
         text_of(py, self.cloak.hide(number.0))
     }
 
-    #[doc = doc!("Cloak.hide_many")]
+    #[doc = doc!(Cloak.hide_many)]
     fn hide_many<'py>(&self, numbers: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = numbers.py();
         let mut numbers = many(numbers, |number| Ok(number.extract::<Raw>()?.0.cast_signed()))?;
@@ -43,17 +43,17 @@ impl Cloak {
         PyList::new(py, numbers)
     }
 
-    #[doc = doc!("Cloak.hide_in_place")]
+    #[doc = doc!(Cloak.hide_in_place)]
     fn hide_in_place(&self, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
         in_place(buffer, |numbers| self.cloak.hide_in_place(numbers))
     }
 
-    #[doc = doc!("Cloak.reveal")]
+    #[doc = doc!(Cloak.reveal)]
     fn reveal(&self, id: AnyId) -> u64 {
         self.cloak.reveal(id.0)
     }
 
-    #[doc = doc!("Cloak.reveal_many")]
+    #[doc = doc!(Cloak.reveal_many)]
     fn reveal_many<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = ids.py();
         let mut numbers = many(ids, |id| Ok(id.extract::<AnyId>()?.0.into()))?;
@@ -61,7 +61,7 @@ impl Cloak {
         PyList::new(py, numbers.into_iter().map(i64::cast_unsigned))
     }
 
-    #[doc = doc!("Cloak.reveal_in_place")]
+    #[doc = doc!(Cloak.reveal_in_place)]
     fn reveal_in_place(&self, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
         in_place(buffer, |ids| self.cloak.reveal_in_place(ids))
     }

@@ -10,7 +10,7 @@ use randflake_leases::{
 };
 
 use crate::{
-    client::{Source, StoreOptions},
+    client::{Store, StoreOptions},
     errors::call,
 };
 
@@ -21,12 +21,12 @@ pub(crate) fn main(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<i32> {
 }
 
 fn open_server(url: &str, namespace: Namespace) -> Result<RemoteStore<Box<dyn Client>>> {
-    let source = Python::attach(|py| {
-        Source::of(&PyString::new(py, url)).map_err(|raised| error_of(py, &raised))
+    let store = Python::attach(|py| {
+        PyString::new(py, url).extract::<Store>().map_err(|raised| error_of(py, &raised))
     })?;
-    match source {
-        Some(source) => source.connect(namespace, StoreOptions::default()),
-        None => RemoteStore::open(url, namespace), // says what a URL is
+    match store {
+        Store::Server(source) => source.connect(namespace, StoreOptions::default()),
+        Store::Local(_) => RemoteStore::open(url, namespace), // says what a URL is
     }
 }
 

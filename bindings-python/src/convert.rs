@@ -34,6 +34,21 @@ macro_rules! argument {
 
 pub(crate) use argument;
 
+/// Defines the types of arguments that are integers, each with the kind of its error and its rule.
+macro_rules! integers {
+    ($($(#[$doc:meta])* $name:ident($value:ty): $kind:ident, $rule:expr;)+) => {
+        $(crate::convert::argument!(
+            $(#[$doc])*
+            $name($value),
+            |object| {
+                crate::convert::integer(object, crate::convert::must(ErrorKind::$kind, $rule))
+            }
+        );)+
+    };
+}
+
+pub(crate) use integers;
+
 /// Returns what makes the error of an argument: what it must be, and what it is instead.
 pub(crate) fn must(kind: ErrorKind, rule: &str) -> impl Fn(&dyn Display) -> Error + Copy {
     move |got| Error::new(kind, format!("{rule}, got {got}"))
@@ -62,13 +77,6 @@ where
         } else {
             failure // of a foreign `__index__`
         }
-    })
-}
-
-/// Takes an option that is a whole number. `range` names its bounds, which core checks.
-pub(crate) fn whole_number(object: &Bound<'_, PyAny>, name: &str, range: &str) -> PyResult<u32> {
-    integer(object, |got| {
-        Error::invalid_argument(format!("{name} must be a whole number, {range}, got {got}"))
     })
 }
 

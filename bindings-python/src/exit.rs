@@ -16,10 +16,9 @@ use pyo3::{
     prelude::*,
     types::{IntoPyDict, PyDict},
 };
-use randflake::{Clock as _, Error, Format, SystemClock, bindings::ForkId};
-use randflake_leases::Leased;
+use randflake::{Clock as _, Error, SystemClock, bindings::ForkId};
 
-use crate::errors::raise;
+use crate::{errors::raise, flake::Shared};
 
 /// How long the end of a process waits for all stores together.
 const EXIT_BUDGET: Duration = Duration::from_secs(5);
@@ -35,25 +34,9 @@ static LEASED: Mutex<Vec<Registered>> = Mutex::new(Vec::new());
 
 #[derive(Clone)]
 struct Registered {
-    leased: Arc<dyn AnyLeased>,
+    leased: Arc<dyn Shared>,
     /// Its store is asked by a client in Python.
     needs_python: bool,
-}
-
-/// A leased generator, whatever it generates.
-pub(crate) trait AnyLeased: Send + Sync {
-    fn stop(&self);
-    fn is_over(&self) -> bool;
-}
-
-impl<F: Format, C: randflake::Clock + Send + Sync> AnyLeased for Leased<F, C> {
-    fn stop(&self) {
-        self.stop();
-    }
-
-    fn is_over(&self) -> bool {
-        self.is_over()
-    }
 }
 
 /// Has all node ids given back once the interpreter is finalized.
@@ -77,7 +60,7 @@ pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
 }
 
 /// Has the node ids of a generator given back at the end of the process.
-pub(crate) fn close_at_exit(leased: Arc<dyn AnyLeased>, needs_python: bool) {
+pub(crate) fn close_at_exit(leased: Arc<dyn Shared>, needs_python: bool) {
     let mut all = lock(&LEASED);
     let over: Vec<_> = all.extract_if(.., |other| other.leased.is_over()).collect();
     all.push(Registered { leased, needs_python });

@@ -7,7 +7,7 @@ use randflake::{Builder, Clock as _, Error, ErrorKind, Format, Generator, Reach,
 use randflake_leases::{Leased, LeasedBuilder, LeasedFormat};
 
 use crate::{
-    buffer::{Batch, Int64Buffer, LARGE_BATCH},
+    buffer::{Batch, LARGE_BATCH},
     clock::Clock,
     errors::{call, caught, raise},
     exit,
@@ -33,9 +33,10 @@ impl<F: LeasedFormat> AnyFlake<F> {
     ) -> PyResult<Self> {
         exit::register_in_child(py)?;
         let opened = py.detach(|| call(|| builder.open()));
-        let leased = Arc::new(opened.map_err(|raised| exit::raise_unless_finalizing(py, raised))?);
-        exit::close_at_exit(Arc::clone(&leased) as _, needs_python);
-        Ok(Self::Leased(leased))
+        let leased = opened.map_err(|raised| exit::raise_unless_finalizing(py, raised))?;
+        let flake = Self::Leased(Arc::new(leased));
+        exit::close_at_exit(Arc::new(flake.clone()), needs_python);
+        Ok(flake)
     }
 
     /// Returns whether this runs on the machine's clock.
@@ -71,15 +72,6 @@ impl<F: LeasedFormat> AnyFlake<F> {
         let mut ids = self.batch(py, count)?;
         self.fill(py, &mut ids)?;
         Ok(ids)
-    }
-
-    pub(crate) fn fill_buffer(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
-        let buffer = Int64Buffer::writable(buffer)?;
-        let mut ids = Batch::of(buffer.len())?;
-        let filled = self.fill(py, &mut ids);
-        // After a failure these are zeros.
-        buffer.write(py, &ids)?;
-        filled
     }
 
     /// Calls the generator; again, once what its error says has been done about.
@@ -148,6 +140,9 @@ pub(crate) trait Shared: Send + Sync {
 
     /// Closes the generator without waiting: a thread that collects it has the GIL.
     fn stop(&self);
+
+    /// Returns whether it has no node id that must be given back.
+    fn is_over(&self) -> bool;
 }
 
 impl<F: LeasedFormat> Shared for AnyFlake<F> {
@@ -222,6 +217,13 @@ impl<F: LeasedFormat> Shared for AnyFlake<F> {
     fn stop(&self) {
         if let Self::Leased(leased) = self {
             leased.stop();
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        match self {
+            Self::Manual(_) => true,
+            Self::Leased(leased) => leased.is_over(),
         }
     }
 }

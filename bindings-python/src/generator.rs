@@ -1,11 +1,13 @@
 use pyo3::{prelude::*, types::PyTuple};
 
 use crate::{
-    arguments::Count, buffer::Int64Buffer, errors::not_to_be_copied, flake::Shared,
-    lease::UnixSecond, numpy,
+    arguments::{Count, UnixSecond},
+    buffer::{self, Batch, Int64Buffer},
+    errors::not_to_be_copied,
+    flake::Shared,
 };
 
-#[doc = doc!("Generator")]
+#[doc = doc!(Generator)]
 #[pyclass(frozen, subclass, module = "randflake._randflake")]
 pub(crate) struct Generator {
     flake: Box<dyn Shared>,
@@ -19,34 +21,44 @@ impl Generator {
 
 #[pymethods]
 impl Generator {
-    #[doc = doc!("Generator.generate_array")]
+    #[doc = doc!(Generator.generate_array)]
     fn generate_array<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyAny>> {
         let mut ids = self.flake.batch(py, n.0)?;
         // Made first: its exceptions come before any id is claimed.
-        let array = numpy::empty::<i64>(py, n.0)?;
+        let array = buffer::array::<i64>(py, n.0)?;
         self.flake.fill(py, &mut ids)?;
         Int64Buffer::writable(&array)?.write(py, &ids)?;
         Ok(array)
     }
 
-    #[doc = doc!("Generator.extend_lease")]
+    #[doc = doc!(Generator.fill)]
+    fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
+        let buffer = Int64Buffer::writable(buffer)?;
+        let mut ids = Batch::of(buffer.len())?;
+        let filled = self.flake.fill(py, &mut ids);
+        // After a failure these are zeros.
+        buffer.write(py, &ids)?;
+        filled
+    }
+
+    #[doc = doc!(Generator.extend_lease)]
     fn extend_lease(&self, end_exclusive: UnixSecond) -> PyResult<()> {
         self.flake.extend_lease(end_exclusive.0)
     }
 
-    #[doc = doc!("Generator.lease")]
+    #[doc = doc!(Generator.lease)]
     #[getter]
     fn lease<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.flake.lease(py)
     }
 
-    #[doc = doc!("Generator.node_ids")]
+    #[doc = doc!(Generator.node_ids)]
     #[getter]
     fn node_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.flake.node_ids())
     }
 
-    #[doc = doc!("Generator.close")]
+    #[doc = doc!(Generator.close)]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.flake.close(py)
     }

@@ -2,13 +2,12 @@ use pyo3::{prelude::*, sync::PyOnceLock};
 
 use crate::{
     arguments::{AnyId, AnySecret, Raw},
-    buffer::{Batch, Int64Buffer},
+    buffer::{Batch, Int64Buffer, array_of},
     errors::{call, not_to_be_copied},
-    numpy,
     parts::Parts,
 };
 
-#[doc = doc!("Inspector")]
+#[doc = doc!(Inspector)]
 #[pyclass(frozen, module = "randflake")]
 pub(crate) struct Inspector {
     inspector: randflake::Inspector,
@@ -21,12 +20,12 @@ impl Inspector {
         Self { inspector: randflake::Inspector::new(&secret.0) }
     }
 
-    #[doc = doc!("Inspector.inspect")]
+    #[doc = doc!(Inspector.inspect)]
     fn inspect(&self, id: AnyId) -> Parts {
         self.inspector.inspect(id.0).into()
     }
 
-    #[doc = doc!("Inspector.inspect_array")]
+    #[doc = doc!(Inspector.inspect_array)]
     fn inspect_array<'py>(
         &self,
         py: Python<'py>,
@@ -46,18 +45,18 @@ impl Inspector {
             })
         })?;
         PARTS_ARRAY.import(py, "randflake.arrays", "PartsArray")?.call1((
-            numpy::array(py, &timestamps)?,
-            numpy::array(py, &node_ids)?,
-            numpy::array(py, &sequences)?,
+            array_of(py, &timestamps)?,
+            array_of(py, &node_ids)?,
+            array_of(py, &sequences)?,
         ))
     }
 
-    #[doc = doc!("Inspector.decrypt")]
+    #[doc = doc!(Inspector.decrypt)]
     fn decrypt(&self, id: AnyId) -> u64 {
         self.inspector.decrypt(id.0)
     }
 
-    #[doc = doc!("Inspector.encrypt")]
+    #[doc = doc!(Inspector.encrypt)]
     fn encrypt(&self, raw: Raw) -> i64 {
         self.inspector.encrypt(raw.0).into()
     }

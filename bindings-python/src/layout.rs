@@ -8,14 +8,14 @@ use pyo3::{
 use randflake::{CustomLayout, Error, ErrorKind, Field, Sequence, bindings};
 
 use crate::{
-    arguments::Raw,
+    arguments::{EpochMs, NodePart, Raw, TickMs},
     convert::{argument, boolean, integer, items, must, pair, type_of},
     datetime::UnixMs,
     errors::{raise, wrong_type},
     parts::RawParts,
 };
 
-#[doc = doc!("Layout")]
+#[doc = doc!(Layout)]
 #[pyclass(frozen, eq, hash, module = "randflake")]
 #[derive(Eq, Hash, PartialEq)]
 pub(crate) struct Layout {
@@ -73,12 +73,12 @@ impl Layout {
         layout.map(Self::from).map_err(raise)
     }
 
-    #[doc = doc!("Layout.inspect")]
+    #[doc = doc!(Layout.inspect)]
     fn inspect(&self, raw: Raw) -> PyResult<RawParts> {
         self.layout.inspect(raw.0).map(RawParts::from).map_err(raise)
     }
 
-    #[doc = doc!("Layout.pack")]
+    #[doc = doc!(Layout.pack)]
     fn pack(
         &self,
         unix_ms: UnixMs,
@@ -95,59 +95,59 @@ impl Layout {
         self.layout.pack(unix_ms.0, node_id, sequence).map_err(raise)
     }
 
-    #[doc = doc!("Layout.first_id_at")]
+    #[doc = doc!(Layout.first_id_at)]
     fn first_id_at(&self, unix_ms: UnixMs) -> PyResult<u64> {
         self.layout.first_id_at(unix_ms.0).map_err(raise)
     }
 
-    #[doc = doc!("Layout.last_id_at")]
+    #[doc = doc!(Layout.last_id_at)]
     fn last_id_at(&self, unix_ms: UnixMs) -> PyResult<u64> {
         self.layout.last_id_at(unix_ms.0).map_err(raise)
     }
 
-    #[doc = doc!("Layout.join_node")]
+    #[doc = doc!(Layout.join_node)]
     fn join_node(&self, datacenter: NodePart, worker: NodePart) -> PyResult<u32> {
         self.layout.join_node(datacenter.0, worker.0).map_err(raise)
     }
 
-    #[doc = doc!("Layout.split_node")]
+    #[doc = doc!(Layout.split_node)]
     fn split_node(&self, node_id: &Bound<'_, PyAny>) -> PyResult<Option<(u32, u32)>> {
         let node_id = integer(node_id, |got| bindings::invalid_node(&self.layout, got))?;
         self.layout.check_node_id(node_id).map_err(raise)?;
         Ok(self.layout.split_node(node_id))
     }
 
-    #[doc = doc!("Layout.remaining")]
+    #[doc = doc!(Layout.remaining)]
     fn remaining(&self) -> f64 {
         self.layout.remaining().as_secs_f64()
     }
 
-    #[doc = doc!("Layout.name")]
+    #[doc = doc!(Layout.name)]
     #[getter]
     fn name(&self) -> &'static str {
         self.layout.name()
     }
 
-    #[doc = doc!("Layout.fields")]
+    #[doc = doc!(Layout.fields)]
     #[getter]
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let fields = self.layout.fields();
         PyTuple::new(py, fields.into_iter().map(|(field, bits)| (field.name(), bits)))
     }
 
-    #[doc = doc!("Layout.tick_ms")]
+    #[doc = doc!(Layout.tick_ms)]
     #[getter]
     fn tick_ms(&self) -> u32 {
         self.layout.tick_ms()
     }
 
-    #[doc = doc!("Layout.epoch_ms")]
+    #[doc = doc!(Layout.epoch_ms)]
     #[getter]
     fn epoch_ms(&self) -> i64 {
         self.layout.epoch_ms()
     }
 
-    #[doc = doc!("Layout.sequence")]
+    #[doc = doc!(Layout.sequence)]
     #[getter]
     fn sequence<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self.layout.sequence() {
@@ -157,49 +157,49 @@ impl Layout {
         }
     }
 
-    #[doc = doc!("Layout.unsigned")]
+    #[doc = doc!(Layout.unsigned)]
     #[getter]
     fn unsigned(&self) -> bool {
         self.layout.is_unsigned()
     }
 
-    #[doc = doc!("Layout.node_split")]
+    #[doc = doc!(Layout.node_split)]
     #[getter]
     fn node_split(&self) -> Option<(u32, u32)> {
         self.layout.node_split()
     }
 
-    #[doc = doc!("Layout.max_node_id")]
+    #[doc = doc!(Layout.max_node_id)]
     #[getter]
     fn max_node_id(&self) -> u32 {
         self.layout.max_node_id()
     }
 
-    #[doc = doc!("Layout.max_sequence")]
+    #[doc = doc!(Layout.max_sequence)]
     #[getter]
     fn max_sequence(&self) -> u32 {
         self.layout.max_sequence()
     }
 
-    #[doc = doc!("Layout.ids_per_node")]
+    #[doc = doc!(Layout.ids_per_node)]
     #[getter]
     fn ids_per_node(&self) -> u64 {
         self.layout.ids_per_node()
     }
 
-    #[doc = doc!("Layout.max_nodes")]
+    #[doc = doc!(Layout.max_nodes)]
     #[getter]
     fn max_nodes(&self) -> usize {
         self.layout.max_nodes()
     }
 
-    #[doc = doc!("Layout.ends_at")]
+    #[doc = doc!(Layout.ends_at)]
     #[getter]
     fn ends_at(&self) -> i64 {
         self.layout.ends_at()
     }
 
-    #[doc = doc!("Layout.negative_from")]
+    #[doc = doc!(Layout.negative_from)]
     #[getter]
     fn negative_from(&self) -> Option<i64> {
         self.layout.negative_from()
@@ -341,33 +341,6 @@ argument!(
         let error = must(ErrorKind::InvalidArgument, rule);
         let [datacenter, worker] = pair(object, error)?;
         Ok([integer(&datacenter, error)?, integer(&worker, error)?])
-    }
-);
-
-argument!(
-    /// A datacenter or a worker.
-    NodePart(u32),
-    |object| {
-        let rule = "the parts of a node id are integers within their widths";
-        integer(object, must(ErrorKind::InvalidNode, rule))
-    }
-);
-
-argument!(
-    /// The length of a tick.
-    TickMs(u32),
-    |object| {
-        let rule = "tick_ms must be an integer between 1 and 86400000";
-        integer(object, must(ErrorKind::InvalidArgument, rule))
-    }
-);
-
-argument!(
-    /// When tick 0 begins.
-    EpochMs(i64),
-    |object| {
-        let rule = "epoch_ms must be unix milliseconds, an integer from 0 on";
-        integer(object, must(ErrorKind::InvalidArgument, rule))
     }
 );
 

@@ -7,11 +7,12 @@ use randflake::ErrorKind;
 use randflake_leases::LeaseStatus;
 
 use crate::{
-    convert::{argument, integer, must, type_of},
+    arguments::UnixSecond,
+    convert::{must, type_of},
     errors::{raise, wrong_type},
 };
 
-#[doc = doc!("Lease")]
+#[doc = doc!(Lease)]
 #[pyclass(frozen, eq, hash, module = "randflake")]
 #[derive(Eq, Hash, PartialEq)]
 pub(crate) struct Lease {
@@ -26,13 +27,13 @@ impl Lease {
         Ok(Self { lease })
     }
 
-    #[doc = doc!("Lease.start")]
+    #[doc = doc!(Lease.start)]
     #[getter]
     fn start(&self) -> i64 {
         self.lease.start()
     }
 
-    #[doc = doc!("Lease.end_exclusive")]
+    #[doc = doc!(Lease.end_exclusive)]
     #[getter]
     fn end_exclusive(&self) -> i64 {
         self.lease.end_exclusive()
@@ -46,15 +47,6 @@ impl Lease {
         (py.get_type::<Self>(), (self.start(), self.end_exclusive()))
     }
 }
-
-argument!(
-    /// A bound of a lease.
-    UnixSecond(i64),
-    |object| {
-        let rule = "a lease starts and ends at unix seconds, which are integers";
-        integer(object, must(ErrorKind::InvalidLease, rule))
-    }
-);
 
 /// Takes a lease or `None`.
 pub(crate) fn optional_lease(object: &Bound<'_, PyAny>) -> PyResult<Option<randflake::Lease>> {

@@ -1,6 +1,7 @@
 //! The Python package: arguments in, a call into the core, a value out.
 //!
-//! The docstrings are in the stub, `randflake/_randflake.pyi`, from where the build takes them.
+//! The docstrings are in the stubs, `randflake/_randflake.pyi` and `randflake/snowflake.pyi`, from
+//! where the build takes them.
 #![allow(
     clippy::doc_lazy_continuation,
     clippy::doc_markdown,
@@ -8,10 +9,10 @@
 )]
 #![allow(clippy::needless_pass_by_value, reason = "pyo3 hands converted arguments over by value")]
 
-/// The docstring that the stub has for a class, a method or a function.
+/// The docstring that a stub has for a class, a method or a function.
 macro_rules! doc {
-    ($of:literal) => {
-        include_str!(concat!(env!("OUT_DIR"), "/", $of))
+    ($of:ident $(.$member:ident)?) => {
+        include_str!(concat!(env!("OUT_DIR"), "/", stringify!($of) $(, ".", stringify!($member))?))
     };
 }
 
@@ -41,7 +42,6 @@ mod generator;
 mod inspector;
 mod layout;
 mod lease;
-mod numpy;
 mod options;
 mod parts;
 mod randflake;
@@ -65,10 +65,7 @@ mod _randflake {
         parts::{Parts, RawParts},
         randflake::Randflake,
         snowflake::Snowflake,
-        store::{
-            fence_store, init_store, inspect_lease, list_leases, release_lease, repair_lease,
-            repair_store,
-        },
+        store::{fence_store, init_store, list_leases, release_lease, repair},
         text::{decode_string, encode_string, generate_secret},
     };
 

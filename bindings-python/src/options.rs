@@ -7,10 +7,10 @@ use randflake::{Builder, Error, ErrorKind, Format, bindings};
 use randflake_leases::{LeasedBuilder, LeasedFormat};
 
 use crate::{
-    arguments::{MAX_SKEW, NODE_COUNT, Store, TTL},
-    client::StoreOptions,
+    arguments::{MaxSkew, NodeCount, Ttl},
+    client::{Store, StoreOptions},
     clock::Clock,
-    convert::{boolean, integer, must, number, text, whole_number},
+    convert::{boolean, integer, must, number, text},
     errors::raise,
     lease::optional_lease,
 };
@@ -20,14 +20,15 @@ pub(crate) type Options<'py> = Bound<'py, PyDict>;
 
 /// Describes a generator with manually assigned node ids.
 pub(crate) fn manual<F: Format>(
+    py: Python<'_>,
     config: F::Config,
     node_ids: Vec<u32>,
     options: Option<Options<'_>>,
 ) -> PyResult<Builder<F, Clock>> {
-    let clock =
-        take(options.as_ref(), "clock", |clock, _| clock.extract())?.unwrap_or(Clock::System);
+    let options = options.unwrap_or_else(|| PyDict::new(py));
+    let clock = take(&options, "clock", None)?.extract::<Clock>()?;
     let mut builder = Builder::new(config).node_ids(node_ids).clock(clock);
-    for (name, value) in options.into_iter().flatten() {
+    for (name, value) in options {
         builder = match &*name.extract::<String>()? {
             "lease" => match optional_lease(&value)? {
                 Some(lease) => builder.lease(lease),
@@ -44,15 +45,16 @@ pub(crate) fn manual<F: Format>(
 
 /// Describes a leased generator. Returns whether its store is asked by a client in Python, too.
 pub(crate) fn leased<F: LeasedFormat>(
+    py: Python<'_>,
     store: Store,
     config: F::Config,
     options: Option<Options<'_>>,
 ) -> PyResult<(LeasedBuilder<F, Clock>, bool)> {
-    let create = take(options.as_ref(), "create", |value, name| {
-        if value.is_none() { Ok(None) } else { boolean(value, name).map(Some) }
-    })?
-    .flatten();
-    let allow_weak_store = take(options.as_ref(), "allow_weak_store", boolean)?.unwrap_or(false);
+    let options = options.unwrap_or_else(|| PyDict::new(py));
+    let create = take(&options, "create", None)?;
+    let create = if create.is_none() { None } else { Some(boolean(&create, "create")?) };
+    let allow_weak_store = take(&options, "allow_weak_store", Some(false))?;
+    let allow_weak_store = boolean(&allow_weak_store, "allow_weak_store")?;
     let of_store = StoreOptions { create, allow_weak_store };
     let (location, needs_python) = match store {
         Store::Local(location) => (location, false),
@@ -62,34 +64,31 @@ pub(crate) fn leased<F: LeasedFormat>(
     if let (Some(create), false) = (create, needs_python) {
         builder = builder.create(create);
     }
-    for (name, value) in options.into_iter().flatten() {
+    for (name, value) in options {
         builder = match &*name.extract::<String>()? {
-            name @ "node_count" => builder.node_count(whole_number(&value, name, NODE_COUNT)?),
+            "node_count" => builder.node_count(value.extract::<NodeCount>()?.0),
             "ttl" if value.is_none() => builder,
-            name @ "ttl" => builder.ttl(whole_number(&value, name, TTL)?),
+            "ttl" => builder.ttl(value.extract::<Ttl>()?.0),
             name @ "namespace" => builder.namespace(text(&value, name)?),
             "acquire_timeout" => builder.acquire_timeout(acquire_timeout(&value)?),
             "max_wait" => builder.max_wait(max_wait(&value)?),
             // Where the default is no number: at most a third of the ttl.
             "max_drift" if value.is_none() && F::MAX_DRIFT > 0 => builder,
             "max_drift" => builder.max_drift(max_drift(&value)?),
-            name @ "max_skew" => builder.max_skew(whole_number(&value, name, MAX_SKEW)?),
+            "max_skew" => builder.max_skew(value.extract::<MaxSkew>()?.0),
             name => return Err(unexpected(name)),
         };
     }
     Ok((builder, needs_python))
 }
 
-/// Takes an option out, if it is given.
-fn take<'py, T>(
-    options: Option<&Options<'py>>,
+/// Takes an option out.
+fn take<'py>(
+    options: &Bound<'py, PyDict>,
     name: &str,
-    read: impl FnOnce(&Bound<'py, PyAny>, &str) -> PyResult<T>,
-) -> PyResult<Option<T>> {
-    let Some(options) = options else { return Ok(None) };
-    let Some(value) = options.get_item(name)? else { return Ok(None) };
-    options.del_item(name)?;
-    read(&value, name).map(Some)
+    default: Option<bool>,
+) -> PyResult<Bound<'py, PyAny>> {
+    options.call_method1("pop", (name, default))
 }
 
 fn unexpected(name: &str) -> PyErr {

@@ -5,7 +5,8 @@ use pyo3::{
 use randflake::Encrypted;
 
 use crate::{
-    arguments::{AnyId, AnySecret, Count, NodeIds, Raw, Store},
+    arguments::{AnyId, AnySecret, Count, NodeIds, Raw},
+    client::Store,
     flake::{AnyFlake, Shared as _},
     generator::Generator,
     options::{self, Options},
@@ -13,15 +14,19 @@ use crate::{
     text::text_of,
 };
 
-#[doc = doc!("Randflake")]
+#[doc = doc!(Randflake)]
 #[pyclass(frozen, extends = Generator, module = "randflake")]
 pub(crate) struct Randflake {
     pub(crate) flake: AnyFlake<Encrypted>,
+    inspector: randflake::Inspector,
 }
 
 impl Randflake {
-    fn with_base(flake: AnyFlake<Encrypted>) -> PyClassInitializer<Self> {
-        let this = Self { flake: flake.clone() };
+    fn with_base(
+        flake: AnyFlake<Encrypted>,
+        inspector: randflake::Inspector,
+    ) -> PyClassInitializer<Self> {
+        let this = Self { flake: flake.clone(), inspector };
         PyClassInitializer::from(Generator::new(flake)).add_subclass(this)
     }
 }
@@ -35,14 +40,17 @@ impl Randflake {
                           restart_safe=True, clock=None)"
     )]
     fn new(
+        py: Python<'_>,
         node_id: NodeIds,
         secret: AnySecret,
         options: Option<Options<'_>>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        AnyFlake::manual(options::manual(secret.0, node_id.0, options)?).map(Self::with_base)
+        let inspector = randflake::Inspector::new(&secret.0);
+        let flake = AnyFlake::manual(options::manual(py, secret.0, node_id.0, options)?)?;
+        Ok(Self::with_base(flake, inspector))
     }
 
-    #[doc = doc!("Randflake.leased")]
+    #[doc = doc!(Randflake.leased)]
     #[staticmethod]
     #[pyo3(
         signature = (store, secret, **options),
@@ -56,55 +64,40 @@ impl Randflake {
         secret: AnySecret,
         options: Option<Options<'_>>,
     ) -> PyResult<Py<Self>> {
-        let flake = AnyFlake::leased(py, options::leased(store, secret.0, options)?)?;
-        Py::new(py, Self::with_base(flake))
+        let inspector = randflake::Inspector::new(&secret.0);
+        let flake = AnyFlake::leased(py, options::leased(py, store, secret.0, options)?)?;
+        Py::new(py, Self::with_base(flake, inspector))
     }
 
-    #[doc = doc!("Randflake.generate")]
+    #[doc = doc!(Randflake.generate)]
     fn generate(&self, py: Python<'_>) -> PyResult<i64> {
         self.flake.generate(py).map(i64::from)
     }
 
-    #[doc = doc!("Randflake.generate_string")]
+    #[doc = doc!(Randflake.generate_string)]
     fn generate_string<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         self.flake.generate(py).and_then(|id| text_of(py, id))
     }
 
-    #[doc = doc!("Randflake.generate_many")]
+    #[doc = doc!(Randflake.generate_many)]
     fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
         let ids = self.flake.generate_many(py, n.0)?;
         PyList::new(py, ids.iter())
     }
 
-    #[doc = doc!("Randflake.fill")]
-    fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.flake.fill_buffer(py, buffer)
-    }
-
-    #[doc = doc!("Randflake.inspect")]
+    #[doc = doc!(Randflake.inspect)]
     fn inspect(&self, id: AnyId) -> Parts {
-        match &self.flake {
-            AnyFlake::Manual(flake) => flake.inspect(id.0),
-            AnyFlake::Leased(leased) => leased.inspect(id.0),
-        }
-        .into()
+        self.inspector.inspect(id.0).into()
     }
 
-    #[doc = doc!("Randflake.decrypt")]
+    #[doc = doc!(Randflake.decrypt)]
     fn decrypt(&self, id: AnyId) -> u64 {
-        match &self.flake {
-            AnyFlake::Manual(flake) => flake.decrypt(id.0),
-            AnyFlake::Leased(leased) => leased.decrypt(id.0),
-        }
+        self.inspector.decrypt(id.0)
     }
 
-    #[doc = doc!("Randflake.encrypt")]
+    #[doc = doc!(Randflake.encrypt)]
     fn encrypt(&self, raw: Raw) -> i64 {
-        match &self.flake {
-            AnyFlake::Manual(flake) => flake.encrypt(raw.0),
-            AnyFlake::Leased(leased) => leased.encrypt(raw.0),
-        }
-        .into()
+        self.inspector.encrypt(raw.0).into()
     }
 
     fn __repr__(&self) -> String {

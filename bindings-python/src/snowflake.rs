@@ -4,7 +4,8 @@ use pyo3::{prelude::*, types::PyList};
 use randflake::Plain;
 
 use crate::{
-    arguments::{Count, Raw, Store, node_ids},
+    arguments::{Count, Raw, node_ids},
+    client::Store,
     errors::{LifetimeWarning, raise},
     flake::{AnyFlake, Shared as _},
     generator::Generator,
@@ -13,7 +14,7 @@ use crate::{
     parts::RawParts,
 };
 
-#[doc = doc!("Snowflake")]
+#[doc = doc!(Snowflake)]
 #[pyclass(frozen, extends = Generator, module = "randflake")]
 pub(crate) struct Snowflake {
     layout: randflake::Layout,
@@ -53,11 +54,11 @@ impl Snowflake {
         options: Option<Options<'_>>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let node_ids = node_ids(&layout.0, node_id)?;
-        let flake = AnyFlake::manual(options::manual(layout.0, node_ids, options)?)?;
+        let flake = AnyFlake::manual(options::manual(py, layout.0, node_ids, options)?)?;
         Self::with_base(py, layout.0, flake)
     }
 
-    #[doc = doc!("Snowflake.leased")]
+    #[doc = doc!(Snowflake.leased)]
     #[staticmethod]
     #[pyo3(
         signature = (store, layout = AnyLayout(randflake::Layout::twitter()), **options),
@@ -71,32 +72,27 @@ impl Snowflake {
         layout: AnyLayout,
         options: Option<Options<'_>>,
     ) -> PyResult<Py<Self>> {
-        let flake = AnyFlake::leased(py, options::leased(store, layout.0, options)?)?;
+        let flake = AnyFlake::leased(py, options::leased(py, store, layout.0, options)?)?;
         Py::new(py, Self::with_base(py, layout.0, flake)?)
     }
 
-    #[doc = doc!("Snowflake.generate")]
+    #[doc = doc!(Snowflake.generate)]
     fn generate(&self, py: Python<'_>) -> PyResult<u64> {
         self.flake.generate(py)
     }
 
-    #[doc = doc!("Snowflake.generate_many")]
+    #[doc = doc!(Snowflake.generate_many)]
     fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
         let ids = self.flake.generate_many(py, n.0)?;
         PyList::new(py, ids.iter().map(|id| id.cast_unsigned()))
     }
 
-    #[doc = doc!("Snowflake.fill")]
-    fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.flake.fill_buffer(py, buffer)
-    }
-
-    #[doc = doc!("Snowflake.inspect")]
+    #[doc = doc!(Snowflake.inspect)]
     fn inspect(&self, raw: Raw) -> PyResult<RawParts> {
         self.layout.inspect(raw.0).map(RawParts::from).map_err(raise)
     }
 
-    #[doc = doc!("Snowflake.layout")]
+    #[doc = doc!(Snowflake.layout)]
     #[getter]
     fn layout(&self) -> Layout {
         self.layout.into()

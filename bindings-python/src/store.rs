@@ -1,4 +1,4 @@
-//! The functions of operators: they make, list and repair what a store holds.
+//! What an operator asks of a store, for `randflake/operators.py`.
 
 use pyo3::{
     prelude::*,
@@ -12,47 +12,31 @@ use randflake_leases::{
 };
 
 use crate::{
-    arguments::{AllowWeakStore, AnySecret, MaxSkew, NamespaceName, Store, Ttl},
-    client::StoreOptions,
-    convert::{argument, type_of, whole_number},
+    arguments::{AllowWeakStore, MaxSkew, NamespaceName, StoredNode, Ttl, UnixSecond, secret_of},
+    client::{Store, StoreOptions},
+    convert::argument,
     errors::{call, raise, wrong_type},
     exit::raise_unless_finalizing,
     layout::AnyLayout,
-    lease::UnixSecond,
 };
 
-#[doc = doc!("init_store")]
 #[pyfunction]
-#[pyo3(
-    signature = (
-        store,
-        secret = None,
-        mode = None,
-        *,
-        layout = None,
-        namespace = NamespaceName::default(),
-        ttl = Ttl(Namespace::MAX_TTL),
-        max_skew = MaxSkew(5),
-        allow_weak_store = AllowWeakStore(false),
-    ),
-    text_signature = "(store, secret=None, mode=None, *, layout=None, namespace='default', \
-                      ttl=300, max_skew=5, allow_weak_store=False)"
-)]
-#[allow(clippy::too_many_arguments, reason = "they have names in Python")]
+#[allow(clippy::too_many_arguments, reason = "as many as in Python")]
 pub(crate) fn init_store(
     py: Python<'_>,
     store: Store,
-    secret: Option<AnySecret>,
-    mode: Option<Mode>,
+    secret: Option<Bound<'_, PyAny>>,
+    mode: Mode,
     layout: Option<AnyLayout>,
     namespace: NamespaceName,
     ttl: Ttl,
     max_skew: MaxSkew,
     allow_weak_store: AllowWeakStore,
 ) -> PyResult<()> {
-    let mode = mode.ok_or_else(missing_mode)?.0;
+    // A warning points at the caller of the function in Python.
+    let secret = secret.map(|secret| secret_of(&secret, 2)).transpose()?;
     let named = match (secret, layout) {
-        (Some(secret), None) => Namespace::new(namespace.0, &secret.0),
+        (Some(secret), None) => Namespace::new(namespace.0, &secret),
         (None, Some(layout)) => Namespace::for_layout(namespace.0, layout.0),
         _ => Err(Error::invalid_argument(
             "a namespace has either a secret, for Randflake, or a layout, for Snowflake; give one \
@@ -63,28 +47,28 @@ pub(crate) fn init_store(
     let init = || {
         let namespace = named?.max_ttl_and_skew(ttl.0, max_skew.0)?;
         match store {
-            Store::Local(location) => location.init(&namespace, mode),
-            Store::Server(source) => source.connect(namespace, options)?.init(mode),
+            Store::Local(location) => location.init(&namespace, mode.0),
+            Store::Server(source) => source.connect(namespace, options)?.init(mode.0),
         }
     };
     py.detach(|| call(init)).map_err(|raised| raise_unless_finalizing(py, raised))
 }
 
-#[doc = doc!("list_leases")]
+/// Lists one node id, or all of them.
 #[pyfunction]
-#[pyo3(
-    signature = (store, *, namespace = NamespaceName::default()),
-    text_signature = "(store, *, namespace='default')"
-)]
 pub(crate) fn list_leases(
     py: Python<'_>,
     store: Store,
+    node_id: Option<StoredNode>,
     namespace: NamespaceName,
 ) -> PyResult<Bound<'_, PyAny>> {
     static STORE_STATUS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     static STORE_LIMITS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-    let listed = operate(py, store, namespace, |store| operator::list(store))?;
+    let listed = operate(py, store, namespace, |store| match node_id {
+        Some(node_id) => operator::inspect(store, node_id.0),
+        None => operator::list(store),
+    })?;
     let counts = listed.counts();
     let leases: Vec<_> =
         listed.nodes.iter().map(|node| node_status(py, &listed, node)).collect::<PyResult<_>>()?;
@@ -108,93 +92,37 @@ pub(crate) fn list_leases(
     ))
 }
 
-#[doc = doc!("inspect_lease")]
 #[pyfunction]
-#[pyo3(
-    signature = (store, node_id, *, namespace = NamespaceName::default()),
-    text_signature = "(store, node_id, *, namespace='default')"
-)]
-pub(crate) fn inspect_lease(
-    py: Python<'_>,
-    store: Store,
-    node_id: StoredNode,
-    namespace: NamespaceName,
-) -> PyResult<Option<Bound<'_, PyAny>>> {
-    let listed = operate(py, store, namespace, |store| operator::inspect(store, node_id.0))?;
-    listed.nodes.first().map(|node| node_status(py, &listed, node)).transpose()
-}
-
-#[doc = doc!("fence_store")]
-#[pyfunction]
-#[pyo3(
-    signature = (store, *, namespace = NamespaceName::default()),
-    text_signature = "(store, *, namespace='default')"
-)]
 pub(crate) fn fence_store(py: Python<'_>, store: Store, namespace: NamespaceName) -> PyResult<i64> {
     Ok(operate(py, store, namespace, |store| operator::fence(store))?.floor)
 }
 
-#[doc = doc!("repair_lease")]
+/// Repairs the end of a node id, or the floor.
 #[pyfunction]
-#[pyo3(
-    signature = (
-        store,
-        node_id,
-        *,
-        end_exclusive = None,
-        namespace = NamespaceName::default(),
-    ),
-    text_signature = "(store, node_id, *, end_exclusive=None, namespace='default')"
-)]
-pub(crate) fn repair_lease(
+pub(crate) fn repair(
     py: Python<'_>,
     store: Store,
-    node_id: StoredNode,
-    end_exclusive: Option<UnixSecond>,
-    namespace: NamespaceName,
-) -> PyResult<i64> {
-    repair(py, store, Target::Node(node_id.0), end_exclusive, namespace)
-}
-
-#[doc = doc!("repair_store")]
-#[pyfunction]
-#[pyo3(
-    signature = (store, *, floor = None, namespace = NamespaceName::default()),
-    text_signature = "(store, *, floor=None, namespace='default')"
-)]
-pub(crate) fn repair_store(
-    py: Python<'_>,
-    store: Store,
-    floor: Option<UnixSecond>,
-    namespace: NamespaceName,
-) -> PyResult<i64> {
-    repair(py, store, Target::Floor, floor, namespace)
-}
-
-fn repair(
-    py: Python<'_>,
-    store: Store,
-    target: Target,
+    node_id: Option<StoredNode>,
     bound: Option<UnixSecond>,
     namespace: NamespaceName,
 ) -> PyResult<i64> {
+    let target = node_id.map_or(Target::Floor, |node_id| Target::Node(node_id.0));
     let bound = bound.map(|second| second.0);
     Ok(operate(py, store, namespace, |store| operator::repair(store, target, bound))?.to)
 }
 
-#[doc = doc!("release_lease")]
+/// Releases a node id with the bounds of its lease.
 #[pyfunction]
-#[pyo3(
-    signature = (store, lease, *, namespace = NamespaceName::default()),
-    text_signature = "(store, lease, *, namespace='default')"
-)]
 pub(crate) fn release_lease(
     py: Python<'_>,
     store: Store,
-    lease: StoredLease,
+    node_id: StoredNode,
+    start: UnixSecond,
+    end_exclusive: UnixSecond,
     namespace: NamespaceName,
 ) -> PyResult<i64> {
-    Ok(operate(py, store, namespace, |store| operator::release_dead(store, lease.0))?.to)
+    let lease = NodeLease { node_id: node_id.0, start: start.0, end_exclusive: end_exclusive.0 };
+    Ok(operate(py, store, namespace, |store| operator::release_dead(store, lease))?.to)
 }
 
 /// Performs an operation that needs no secret.
@@ -228,41 +156,9 @@ fn node_status<'py>(py: Python<'py>, listed: &Listed, node: &Node) -> PyResult<B
 argument!(
     /// How to make a namespace.
     Mode(InitMode),
-    |object| {
-        let name = object.cast::<PyString>().map_err(|_| missing_mode())?;
-        name.to_string_lossy().parse().map_err(raise)
-    }
-);
-
-/// Makes the exception of a mode that is missing or no text.
-fn missing_mode() -> PyErr {
-    match "".parse::<InitMode>() {
-        Ok(_) => unreachable!("no mode has an empty name"),
-        Err(error) => wrong_type(&error),
-    }
-}
-
-argument!(
-    /// A node id of a store.
-    StoredNode(u32),
-    |object| whole_number(object, "node_id", "0 to 131071")
-);
-
-argument!(
-    /// A lease as a store reported it.
-    StoredLease(NodeLease),
-    |object| {
-        let reported = |name| {
-            object.getattr_opt(name)?.ok_or_else(|| {
-                wrong_type(&Error::invalid_argument(format!(
-                    "the lease must be what list_leases or inspect_lease returned, got {}",
-                    type_of(object)
-                )))
-            })
-        };
-        let node_id = reported("node_id")?.extract::<StoredNode>()?.0;
-        let second = |name| reported(name)?.extract::<UnixSecond>().map(|second| second.0);
-        let (start, end_exclusive) = (second("start")?, second("end_exclusive")?);
-        Ok(NodeLease { node_id, start, end_exclusive })
+    |object| match object.cast::<PyString>() {
+        Ok(name) => name.to_string_lossy().parse().map_err(raise),
+        // Nothing is the mode of no name, whose error names all modes.
+        Err(_) => "".parse::<InitMode>().map_err(|error| wrong_type(&error)),
     }
 );

@@ -11,19 +11,19 @@ use crate::{
     errors::call,
 };
 
-#[doc = doc!("encode_string")]
+#[doc = doc!(encode_string)]
 #[pyfunction]
 pub(crate) fn encode_string(py: Python<'_>, id: IdNumber) -> PyResult<Bound<'_, PyString>> {
-    text_of(py, id.0)
+    text_of(py, id.0.into())
 }
 
-#[doc = doc!("decode_string")]
+#[doc = doc!(decode_string)]
 #[pyfunction]
 pub(crate) fn decode_string(text: IdText) -> i64 {
     text.0.into()
 }
 
-#[doc = doc!("generate_secret")]
+#[doc = doc!(generate_secret)]
 #[pyfunction]
 pub(crate) fn generate_secret(py: Python<'_>) -> PyResult<Bound<'_, PyString>> {
     let hex = call(|| Ok(Zeroizing::new(Secret::random().to_hex())))?;

@@ -10,26 +10,15 @@ at the same time. See the README.
 """
 
 from randflake._randflake import (
-    BoundaryFlake,
     Cloak,
     Inspector,
-    Layout,
     Lease,
     Parts,
     Randflake,
-    RawParts,
-    Snowflake,
     __version__,
     decode_string,
     encode_string,
-    fence_store,
     generate_secret,
-    init_store,
-    inspect_lease,
-    list_leases,
-    release_lease,
-    repair_lease,
-    repair_store,
 )
 from randflake.arrays import PartsArray
 from randflake.errors import (
@@ -42,6 +31,16 @@ from randflake.errors import (
     WeakSecretWarning,
 )
 from randflake.leases import LeaseStatus, NodeStatus, StoreLimits, StoreStatus
+from randflake.operators import (
+    fence_store,
+    init_store,
+    inspect_lease,
+    list_leases,
+    release_lease,
+    repair_lease,
+    repair_store,
+)
+from randflake.snowflake import BoundaryFlake, Layout, RawParts, Snowflake
 
 __all__ = [
     "BoundaryFlake",

@@ -1,10 +1,13 @@
-"""What `Inspector.inspect_array` returns."""
+"""Arrays of numpy, which need not be installed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -20,3 +23,16 @@ class PartsArray(NamedTuple):
     """0 to 131071."""
     sequence: NDArray[np.uint32]
     """0 to 131071, counted from 0 in each second of each node."""
+
+
+def maker(dtype: str) -> Callable[[int], NDArray[Any]]:
+    """Returns what makes an array of a length, without setting its elements."""
+    try:
+        import numpy as np
+    except ImportError as cause:
+        raise ImportError(
+            "arrays need numpy, which could not be imported; install it with: pip install numpy",
+            name="numpy",  # as of the import statement, so that callers can tell what is missing
+        ) from cause
+    # numpy takes longer to find a dtype than to use it.
+    return functools.partial(np.empty, dtype=np.dtype(dtype))

@@ -15,9 +15,8 @@ import ssl
 import sys
 import time
 import urllib.parse
-from _thread import start_new_thread as _start_new_thread
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from randflake.errors import InvalidArgumentError, InvalidTypeError, StoreError
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     import psycopg
     import redis
 
-__all__ = ["Adapter", "Refused", "Rows", "Source", "Unavailable", "answer", "source_of"]
+__all__ = ["Adapter", "Refused", "Rows", "Source", "Unavailable", "source_of"]
 
 Rows = Sequence[Sequence[str | None]]
 """Rows of text."""
@@ -78,6 +77,22 @@ class Adapter(Protocol):
         reach; of that only the name of its class is shown, or the message of an Unavailable.
         """
         ...
+
+
+if TYPE_CHECKING:
+    # A psycopg connection is known by cursor and a redis.Redis by execute_command: they need not be
+    # installed to check types.
+    class _HasCursor(Protocol):
+        def cursor(self) -> object: ...
+
+    class _Lends(Protocol):
+        def connection(self, timeout: float) -> AbstractContextManager[object]: ...
+
+    class _Executes(Protocol):
+        def execute_command(self, *args: str) -> object: ...
+
+    _Client: TypeAlias = Adapter | _HasCursor | _Lends | _Executes
+    _Store: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes] | _Client
 
 
 class Refused(Exception):
@@ -136,7 +151,7 @@ def source_of(store: object) -> Source | None:
     elif callable(lend := getattr(store, "connection", None)):
         adapter = _Postgres(lambda: lend(timeout=_TIMEOUT))
     elif _is_of(store, "redis", "Redis") and not _is_of(store, "redis.client", "Pipeline"):
-        if _is_gevents("socket"):
+        if is_gevents("socket"):
             raise InvalidArgumentError(
                 "the sockets of this redis.Redis are gevent's, each of which is good for one "
                 "thread, and leases are kept in threads of their own; give the URL",
@@ -148,35 +163,10 @@ def source_of(store: object) -> Source | None:
     return Source(adapter.server, lambda: adapter, survives_fork=False)
 
 
-def _is_gevents(module: str) -> bool:
+def is_gevents(module: str) -> bool:
     """Returns whether gevent has replaced the functions of a module."""
     monkey = sys.modules.get("gevent.monkey")
     return monkey is not None and bool(monkey.is_module_patched(module))
-
-
-def start_new_thread(function: Callable[..., object], arguments: tuple[Any, ...]) -> int:
-    """Starts a thread of the system's.
-
-    A greenlet would never run: neither the thread that keeps a lease nor one that waits for the
-    store runs greenlets.
-    """
-    monkey = sys.modules.get("gevent.monkey")
-    start = monkey.get_original("_thread", "start_new_thread") if monkey else _start_new_thread
-    number: int = start(function, arguments)
-    return number
-
-
-def answer(send: Callable[[object, BaseException | None], None], call: tuple[Any, ...]) -> None:
-    """Calls the first of call with the rest, and sends the outcome."""
-    value, raised = None, None
-    try:
-        value = call[0](*call[1:])
-    except BaseException as error:
-        raised = error
-    if _is_gevents("_thread"):
-        # What has run greenlets in this thread would keep its descriptors open.
-        sys.modules["gevent"].get_hub().destroy(destroy_loop=True)
-    send(value, raised)
 
 
 def _is_of(store: object, module: str, name: str) -> bool:
@@ -413,7 +403,7 @@ class _OwnRedis(_Redis):
         try:
             return super().run(text, parameters)
         finally:
-            if _is_gevents("socket"):  # a socket is good for the thread alone that has opened it
+            if is_gevents("socket"):  # a socket is good for the thread alone that has opened it
                 self.discard()
 
     rest = _Redis.discard
