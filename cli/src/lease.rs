@@ -150,7 +150,7 @@ Examples:
   randflake lease repair --floor --store ids.db --yes")]
 pub(crate) struct Repair {
     #[command(flatten)]
-    which: Which,
+    target: TargetArguments,
 
     /// The new end, a unix second [default: the lowest, which is the end of the
     /// longest lease that could be granted now]
@@ -167,7 +167,7 @@ pub(crate) struct Repair {
 /// Which end.
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
-struct Which {
+struct TargetArguments {
     /// The end of this node id
     #[arg(long, value_name = "ID", value_parser = node_id())]
     node: Option<u32>,
@@ -338,8 +338,8 @@ impl Fence {
 impl Repair {
     fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         let mut store = self.store.open(open_server)?;
-        let listed = operator::inspect(&mut *store, self.which.node.unwrap_or(0))?;
-        let (what, target, end, furthest) = match self.which.node {
+        let listed = operator::inspect(&mut *store, self.target.node.unwrap_or(0))?;
+        let (what, target, end, furthest) = match self.target.node {
             Some(node_id) => {
                 let lease = listed.nodes.first().map(|node| node.lease.end_exclusive);
                 let what = format!("the end of node id {node_id}");

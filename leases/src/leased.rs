@@ -22,7 +22,7 @@ pub(crate) use self::{
     thread::{Next, SharedState},
 };
 use self::{
-    source::{Granted, LeaseSource, no_thread},
+    source::{FirstLease, LeaseSource, no_thread},
     thread::{ProcessLease, run},
 };
 use crate::{
@@ -117,7 +117,7 @@ pub struct Leased<F: Format = Encrypted, C: Clock + Send + Sync + 'static = Syst
     source: Arc<LeaseSource>,
     max_wait: Duration,
     /// That of the process that made it, followed by those of its children.
-    handle: ProcessLease,
+    process_lease: ProcessLease,
 }
 
 /// The state of a generator's lease.
@@ -205,14 +205,14 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     /// forked child this does not affect the parent's lease.
     pub fn close(&self) {
         self.stop();
-        let shared = &self.handle.of_or_new(ForkId::current()).shared;
+        let shared = &self.process_lease.of_or_new(ForkId::current()).shared;
         let state = shared.lock();
         drop(shared.changed.wait_timeout_while(state, CLOSE_TIMEOUT, |state| !state.ended));
     }
 
     /// As [`close`](Leased::close), but does not wait: the thread releases the node ids.
     pub fn stop(&self) {
-        let shared = &self.handle.of_or_new(ForkId::current()).shared;
+        let shared = &self.process_lease.of_or_new(ForkId::current()).shared;
         let mut state = shared.lock();
         if state.closed {
             return;
@@ -224,8 +224,8 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     /// Returns whether it was closed or stopped, and the node ids are released as far as possible.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.handle.of(ForkId::current()).is_some_and(|handle| {
-            let state = handle.shared.lock();
+        self.process_lease.of(ForkId::current()).is_some_and(|process_lease| {
+            let state = process_lease.shared.lock();
             state.closed && state.ended
         })
     }
@@ -234,8 +234,8 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     /// no further request to the store follows.
     #[must_use]
     pub fn is_ended(&self) -> bool {
-        let handle = self.handle.of(ForkId::current());
-        handle.is_none_or(|handle| handle.shared.lock().ended)
+        let process_lease = self.process_lease.of(ForkId::current());
+        process_lease.is_none_or(|process_lease| process_lease.shared.lock().ended)
     }
 
     /// Generates an id; see [`Randflake::generate`].
@@ -369,11 +369,11 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     pub fn ready_in(&self) -> Result<Duration> {
         self.generator.ready_in().or_else(|error| {
             if error.kind() == ErrorKind::LeaseExpired
-                && let Some(handle) = self.handle.of(ForkId::current())
-                && let state = handle.shared.lock()
+                && let Some(process_lease) = self.process_lease.of(ForkId::current())
+                && let state = process_lease.shared.lock()
                 && !state.ended
             {
-                handle.shared.wake(state);
+                process_lease.shared.wake(state);
                 return Ok(SHORTEST_RETRY);
             }
             self.recover(error)?;
@@ -392,7 +392,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     /// has no lease yet.
     #[must_use]
     pub fn lease(&self) -> Option<LeaseStatus> {
-        let state = self.handle.of(ForkId::current())?.shared.lock();
+        let state = self.process_lease.of(ForkId::current())?.shared.lock();
         let keeper = state.keeper.as_ref().filter(|_| !state.closed)?;
         let lease = self.generator.lease()?;
         Some(LeaseStatus {
@@ -409,10 +409,10 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     }
 
     /// Starts the thread that keeps the granted lease.
-    fn keep(&self, handle: &ProcessLease, granted: Granted) -> Result<()> {
-        let Granted { mut keeper, store, .. } = granted;
+    fn keep(&self, process_lease: &ProcessLease, granted: FirstLease) -> Result<()> {
+        let FirstLease { mut keeper, store, .. } = granted;
         keeper.answer(Answer::Opened(Ok(())), reading()?)?;
-        let mut state = handle.shared.lock();
+        let mut state = process_lease.shared.lock();
         if state.closed {
             // While this was acquired.
             keeper.stop();
@@ -422,7 +422,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         drop(state);
         let body = |store| {
             let (generator, source) = (Arc::clone(&self.generator), Arc::clone(&self.source));
-            let shared = Arc::clone(&handle.shared);
+            let shared = Arc::clone(&process_lease.shared);
             move || run(&shared, &generator, &source, store)
         };
         let thread = std::thread::Builder::new().name("randflake-lease".to_owned());
@@ -475,8 +475,8 @@ impl<C: Clock + Send + Sync + 'static> Leased<Plain, C> {
 /// As [`Leased::close`]; does not wait again after [`Leased::stop`].
 impl<F: Format, C: Clock + Send + Sync + 'static> Drop for Leased<F, C> {
     fn drop(&mut self) {
-        let handle = self.handle.of(ForkId::current());
-        if handle.is_some_and(|handle| !handle.shared.lock().closed) {
+        let process_lease = self.process_lease.of(ForkId::current());
+        if process_lease.is_some_and(|process_lease| !process_lease.shared.lock().closed) {
             self.close();
         }
     }

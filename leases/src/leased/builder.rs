@@ -9,7 +9,7 @@ use randflake::{
 
 use super::{
     Leased,
-    source::{Granted, LeaseSource},
+    source::{FirstLease, LeaseSource},
     thread::ProcessLease,
 };
 use crate::{LeasedFormat, Location, Namespace, keeper::Options};
@@ -154,9 +154,9 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
         let node_ids = F::node_ids_of(&self.config);
         let (location, options) = (self.location, self.options);
         let source = LeaseSource { location, namespace, options, node_ids };
-        let handle = ProcessLease::new(ForkId::current());
+        let process_lease = ProcessLease::new(ForkId::current());
         let granted = source.acquire(&self.clock)?;
-        let Granted { node_ids, lease, .. } = &granted;
+        let FirstLease { node_ids, lease, .. } = &granted;
         let max_drift = max_drift.min(most_drift(*lease));
         let generator =
             generator_over(self.config, node_ids, *lease, self.max_wait, max_drift, self.clock);
@@ -164,8 +164,8 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
             Err(error) => Err(source.give_back(granted, error)),
             Ok(generator) => {
                 let (generator, source) = (Arc::new(generator), Arc::new(source));
-                let leased = Leased { generator, source, max_wait: self.max_wait, handle };
-                leased.keep(&leased.handle, granted)?;
+                let leased = Leased { generator, source, max_wait: self.max_wait, process_lease };
+                leased.keep(&leased.process_lease, granted)?;
                 Ok(leased)
             }
         }

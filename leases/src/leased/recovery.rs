@@ -31,7 +31,8 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         if error.kind() != ErrorKind::LeaseExpired {
             return error;
         }
-        let (Some(handle), Ok(now)) = (self.handle.of(ForkId::current()), reading()) else {
+        let (Some(process_lease), Ok(now)) = (self.process_lease.of(ForkId::current()), reading())
+        else {
             return error;
         };
         let end = self.generator.lease().map_or(0, |lease| lease.end_exclusive());
@@ -40,7 +41,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         } else {
             format!("the lease of this generator ended at the unix second {end}")
         };
-        let state = handle.shared.lock();
+        let state = process_lease.shared.lock();
         let cause = state.keeper.as_ref().and_then(Keeper::last_error).cloned();
         if state.ended {
             let why = format!("{why}, and what renews it has stopped; make a new generator");
@@ -48,17 +49,17 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
             return if let Some(cause) = cause { ended.caused_by(cause) } else { ended };
         }
         let next = state.keeper.as_ref().map(|keeper| keeper.next_attempt_in(now));
-        handle.shared.wake(state);
+        process_lease.shared.wake(state);
         unavailable(&why, next.unwrap_or_default(), cause)
     }
 
     /// Takes a lease in a forked child, or waits for the thread that does.
     fn begin_in_child(&self) -> Result<()> {
         let no_lease = "this process was forked and has no lease of its own yet";
-        let handle = self.handle.of_or_new(ForkId::current());
+        let process_lease = self.process_lease.of_or_new(ForkId::current());
         let mut waited = Duration::ZERO;
         loop {
-            let mut state = handle.shared.lock();
+            let mut state = process_lease.shared.lock();
             if state.closed {
                 return Err(closed());
             }
@@ -67,11 +68,11 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
             }
             if !mem::replace(&mut state.acquiring, true) {
                 drop(state);
-                let _acquiring = Acquiring(&handle.shared);
+                let _acquiring = AcquiringGuard(&process_lease.shared);
                 let begun = self.source.acquire(self.generator.clock()).and_then(|granted| {
                     match self.generator.begin_in_child(&granted.node_ids, granted.lease) {
                         Err(error) => Err(self.source.give_back(granted, error)),
-                        Ok(()) => self.keep(handle, granted),
+                        Ok(()) => self.keep(process_lease, granted),
                     }
                 });
                 return begun.map_err(|error| {
@@ -98,13 +99,15 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     /// Waits until the keeper has another lease, as after a long sleep of the machine, or a later end of
     /// this one, after a burst has used all its seconds.
     fn outlast(&self, expired: Error) -> Result<()> {
-        let Some(handle) = self.handle.of(ForkId::current()) else { return Err(expired) };
-        handle.shared.wake(handle.shared.lock());
+        let Some(process_lease) = self.process_lease.of(ForkId::current()) else {
+            return Err(expired);
+        };
+        process_lease.shared.wake(process_lease.shared.lock());
         let end = || self.generator.lease().map_or(i64::MIN, |lease| lease.end_exclusive());
         let first_end = end();
         let mut waited = Duration::ZERO;
         while end() == first_end {
-            if handle.shared.lock().ended || waited >= self.max_wait {
+            if process_lease.shared.lock().ended || waited >= self.max_wait {
                 // If it is not over, its end may have risen before it was read.
                 let is_over = first_end <= reading()?.second();
                 return if is_over { Err(self.explain(expired)) } else { Ok(()) };
@@ -121,9 +124,9 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
 }
 
 /// The first lease of a child is being acquired; ends even if that panics.
-struct Acquiring<'a>(&'a Shared);
+struct AcquiringGuard<'a>(&'a Shared);
 
-impl Drop for Acquiring<'_> {
+impl Drop for AcquiringGuard<'_> {
     fn drop(&mut self) {
         self.0.lock().acquiring = false;
     }

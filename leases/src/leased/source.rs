@@ -27,7 +27,7 @@ pub(super) struct LeaseSource {
 }
 
 /// A first lease, for which there is no generator yet.
-pub(super) struct Granted {
+pub(super) struct FirstLease {
     pub(super) keeper: Keeper,
     pub(super) store: OpenStore,
     pub(super) node_ids: Vec<u32>,
@@ -39,7 +39,7 @@ pub(super) type OpenStore = Option<Box<dyn LeaseStore>>;
 
 impl LeaseSource {
     /// Drives a new keeper until it has a first lease.
-    pub(super) fn acquire(&self, clock: &impl Clock) -> Result<Granted> {
+    pub(super) fn acquire(&self, clock: &impl Clock) -> Result<FirstLease> {
         let node_ids = self.node_ids.clone();
         let mut keeper = Keeper::new(self.options)?
             .note(Note::of_process())
@@ -51,7 +51,7 @@ impl LeaseSource {
             let now = reading()?;
             match keeper.step(now) {
                 Step::Open { node_ids, lease } => {
-                    return Ok(Granted { keeper, store, node_ids, lease });
+                    return Ok(FirstLease { keeper, store, node_ids, lease });
                 }
                 Step::Stopped => {
                     let failure = interrupted.or_else(|| keeper.last_error().cloned());
@@ -117,8 +117,8 @@ impl LeaseSource {
     }
 
     /// Gives a lease back for which no generator could be made, and returns why.
-    pub(super) fn give_back(&self, granted: Granted, why: Error) -> Error {
-        let Granted { mut keeper, mut store, .. } = granted;
+    pub(super) fn give_back(&self, granted: FirstLease, why: Error) -> Error {
+        let FirstLease { mut keeper, mut store, .. } = granted;
         let Ok(now) = reading() else { return why };
         let _ = keeper.answer(Answer::Opened(Err(why.clone())), now);
         while let step @ Step::Release(_) = keeper.step(now) {

@@ -18,7 +18,7 @@ use crate::{
 /// A connection that is not needed for so long is closed in the meantime.
 const LONG_REST: Duration = Duration::from_secs(60);
 
-/// A generator's lease in one process. Each forked child appends a handle of its own.
+/// A generator's lease in one process. Each forked child appends one of its own.
 pub(super) struct ProcessLease {
     process: ForkId,
     pub(super) shared: Arc<Shared>,
@@ -196,21 +196,23 @@ impl ProcessLease {
         Self { process, shared: Arc::default(), child: OnceBox::new() }
     }
 
-    /// Returns the handle of a process, if it has one. Touches no lock: a thread that does not exist
+    /// Returns that of a process, if it has one. Touches no lock: a thread that does not exist
     /// in a child may hold that of the parent for ever.
     pub(super) fn of(&self, process: ForkId) -> Option<&Self> {
-        let mut handle = Some(self);
-        while let Some(other) = handle.filter(|handle| handle.process != process) {
-            handle = other.child.get();
+        let mut process_lease = Some(self);
+        while let Some(other) =
+            process_lease.filter(|process_lease| process_lease.process != process)
+        {
+            process_lease = other.child.get();
         }
-        handle
+        process_lease
     }
 
     pub(super) fn of_or_new(&self, process: ForkId) -> &Self {
-        let mut handle = self;
-        while handle.process != process {
-            handle = handle.child.get_or_init(|| Box::new(Self::new(process)));
+        let mut process_lease = self;
+        while process_lease.process != process {
+            process_lease = process_lease.child.get_or_init(|| Box::new(Self::new(process)));
         }
-        handle
+        process_lease
     }
 }

@@ -5,7 +5,12 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use super::{Engine, Protocol, Response, Statement, etcd::row::EtcdRow, exchange::Channel};
+use super::{
+    Engine, Protocol, Response, Statement,
+    etcd::{self, row::EtcdRow},
+    exchange::Channel,
+    server_side,
+};
 use crate::{
     Error, ErrorKind, InitMode, Limits, Namespace, NamespaceMetadata, Result, rules::Quarantine,
 };
@@ -21,7 +26,7 @@ pub struct Context {
 
 /// What the clones of a protocol remember of the server.
 #[derive(Default)]
-pub(super) struct Memory {
+pub(super) struct ProtocolState {
     known: Option<KnownNamespace>,
     /// The limits of a replaced namespace, whose leases may still run.
     replaced: Option<Limits>,
@@ -76,23 +81,40 @@ impl Context {
     /// Returns the metadata of the namespace, to create it now.
     pub(super) fn new_metadata(&self) -> NamespaceMetadata {
         let mut namespace = self.namespace().clone();
-        if let Some(limits) = self.memory().replaced {
+        if let Some(limits) = self.state().replaced {
             namespace.replace(limits);
         }
         NamespaceMetadata::new(&namespace)
     }
 
-    pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
-        lock(&self.protocol.memory)
+    pub(super) fn state(&self) -> MutexGuard<'_, ProtocolState> {
+        lock(&self.protocol.state)
     }
 
     pub(super) fn known(&self) -> Option<KnownNamespace> {
-        self.memory().known.clone()
+        self.state().known.clone()
+    }
+
+    /// Returns what is known of the namespace, after a first check.
+    pub(super) async fn known_or_checked(&self) -> Result<KnownNamespace> {
+        match self.known() {
+            Some(known) => Ok(known),
+            None => self.check(None).await,
+        }
+    }
+
+    /// Checks that the namespace is ours. Creates a missing one as `init` says, or if the protocol
+    /// may, and notices that the server is another one.
+    pub(super) async fn check(&self, init: Option<InitMode>) -> Result<KnownNamespace> {
+        match self.engine() {
+            Engine::Etcd => etcd::check(self, init).await,
+            Engine::Postgres | Engine::Redis => server_side::check(self, init).await,
+        }
     }
 
     /// Changes what is remembered of the namespace, if anything is.
     pub(super) fn update_known(&self, change: impl FnOnce(&mut KnownNamespace)) {
-        if let Some(known) = &mut self.memory().known {
+        if let Some(known) = &mut self.state().known {
             change(known);
         }
     }
@@ -100,25 +122,25 @@ impl Context {
     /// Remembers the namespace if it is ours, and still the one that was remembered.
     pub(super) fn remember(&self, known: &KnownNamespace) -> Result<()> {
         self.namespace().check(&known.metadata)?;
-        let mut memory = self.memory();
-        let before = memory.known.as_ref();
+        let mut state = self.state();
+        let before = state.known.as_ref();
         if before.is_some_and(|before| before.metadata.salt != known.metadata.salt) {
-            drop(memory);
+            drop(state);
             return Err(self.replaced());
         }
-        memory.known = Some(known.clone());
+        state.known = Some(known.clone());
         Ok(())
     }
 
     /// Returns how to create the missing namespace, if that is allowed.
     pub(super) fn may_create(&self, init: Option<InitMode>) -> Result<InitMode> {
-        let memory = self.memory();
-        if memory.known.is_some() {
-            drop(memory);
+        let state = self.state();
+        if state.known.is_some() {
+            drop(state);
             return Err(self.replaced());
         }
         // Others may hold leases of the namespace that it replaces.
-        let mode = if memory.replaced.is_some() { InitMode::Quarantine } else { InitMode::New };
+        let mode = if state.replaced.is_some() { InitMode::Quarantine } else { InitMode::New };
         let requested = init.or(self.protocol.create.then_some(mode));
         requested
             .filter(|_| !self.namespace().is_for_operator())
@@ -165,16 +187,16 @@ impl Context {
     }
 }
 
-impl Memory {
+impl ProtocolState {
     /// Forgets the namespace; see [`LeaseStore::accept_another`](crate::LeaseStore::accept_another).
-    pub(super) fn accept_another(memory: &Mutex<Self>) {
-        let mut memory = lock(memory);
-        if let Some(KnownNamespace { metadata, .. }) = memory.known.take() {
-            *memory = Self { replaced: Some(metadata.limits), ..Self::default() };
+    pub(super) fn accept_another(state: &Mutex<Self>) {
+        let mut state = lock(state);
+        if let Some(KnownNamespace { metadata, .. }) = state.known.take() {
+            *state = Self { replaced: Some(metadata.limits), ..Self::default() };
         }
     }
 }
 
-fn lock(memory: &Mutex<Memory>) -> MutexGuard<'_, Memory> {
-    memory.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(state: &Mutex<ProtocolState>) -> MutexGuard<'_, ProtocolState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }

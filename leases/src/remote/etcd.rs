@@ -27,7 +27,7 @@ pub(super) use self::namespace::check;
 pub(super) use self::transaction::unix_second_of;
 use self::{
     encoding::{directory, meta_key, node_key, parse_meta},
-    namespace::{confirmed, known, put_fence, put_quarantine},
+    namespace::{confirmed, put_fence, put_quarantine},
     nodes::{NodeSelection, read, rewrite, write},
     row::{EtcdRow, lease},
     transaction::{get, transact},
@@ -66,7 +66,7 @@ impl Operation for Renew {
             let skewed = store_now.abs_diff(self.client_now) > max_skew.into();
             skewed.then_some(Renewed::ClockSkew { store_now, max_skew })
         };
-        let before = known(context).await?;
+        let before = context.known_or_checked().await?;
         let store_now = before.store_now(context.now);
         let end_exclusive = rules::end_of(before.metadata.limits, store_now, self.ttl)?;
         if let Some(skewed) = skew(&before) {
@@ -83,7 +83,7 @@ impl Operation for Renew {
         };
         let rows = rewrite(context, self.token, &self.node_ids, change).await?;
         // One round trip has to be enough: the first comparison used the clock of the last answer.
-        let after = known(context).await?;
+        let after = context.known_or_checked().await?;
         if let Some(skewed) = skew(&after) {
             return Ok(skewed);
         }
@@ -100,16 +100,16 @@ impl Operation for Renew {
 
 impl Operation for Release {
     async fn run(&self, context: &Context) -> Result<Released> {
-        known(context).await?;
+        context.known_or_checked().await?;
         // Keys are never deleted: an end must not be lost.
         let change = |_: &KnownNamespace, row: EtcdRow| {
             let end_exclusive = self.used_until.clamp(row.start, row.end_exclusive);
             Some(EtcdRow { end_exclusive, token: None, before: end_exclusive, ..row })
         };
         let rows = rewrite(context, self.token, &self.node_ids, change).await?;
-        let mut memory = context.memory();
+        let mut state = context.state();
         for (node_id, _) in &rows {
-            memory.etcd_rows.remove(node_id);
+            state.etcd_rows.remove(node_id);
         }
         Ok(Released { count: u32::try_from(rows.len()).unwrap_or(u32::MAX) })
     }
@@ -211,7 +211,7 @@ impl<R: Lowering> Operation for R {
                     let free = EtcdRow { start, end_exclusive, token: None, before, ..row };
                     let selection = NodeSelection::Each(vec![node_id]);
                     let written = write(context, &[(node_id, free)], &selection).await?.done;
-                    context.memory().etcd_rows.remove(&node_id);
+                    context.state().etcd_rows.remove(&node_id);
                     written
                 }
                 (TargetState::Floor(quarantine), None) => {

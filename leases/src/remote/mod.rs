@@ -32,7 +32,7 @@ pub use self::client::EtcdClient;
 pub use self::client::PostgresClient;
 #[cfg(feature = "redis")]
 pub use self::client::RedisClient;
-use self::context::{Context, Memory};
+use self::context::{Context, ProtocolState};
 pub use self::{
     exchange::{Exchange, Progress, Response, Statement, Wait},
     store::RemoteStore,
@@ -96,7 +96,7 @@ impl Client for Box<dyn Client> {
 }
 
 /// The statements of one namespace on one server, and the meaning of the responses. It remembers which
-/// server that was; clones share this memory.
+/// server that was; clones share what they remember.
 ///
 /// `now` is always the unix second on the machine's clock. Operations that rely on the server's clock
 /// compare the two. With etcd, leases use it where an answer has no `Date`.
@@ -106,7 +106,7 @@ pub struct Protocol {
     engine: Engine,
     create: bool,
     allow_weak: bool,
-    memory: Arc<Mutex<Memory>>,
+    state: Arc<Mutex<ProtocolState>>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -136,7 +136,7 @@ impl Protocol {
     }
 
     fn new(namespace: Namespace, engine: Engine) -> Self {
-        Self { namespace, engine, create: false, allow_weak: false, memory: Arc::default() }
+        Self { namespace, engine, create: false, allow_weak: false, state: Arc::default() }
     }
 
     /// Sets whether the first lease creates a missing namespace, and in PostgreSQL its tables. By
@@ -178,12 +178,7 @@ impl Protocol {
     /// The exchange ends with the errors of [`LeaseStore::acquire`](crate::LeaseStore::acquire).
     #[must_use]
     pub fn init(&self, mode: InitMode, now: i64) -> Exchange<()> {
-        self.exchange(now, async move |context| match context.engine() {
-            Engine::Etcd => etcd::check(&context, Some(mode)).await.map(drop),
-            Engine::Postgres | Engine::Redis => {
-                server_side::check(&context, Some(mode)).await.map(drop)
-            }
-        })
+        self.exchange(now, async move |context| context.check(Some(mode)).await.map(drop))
     }
 
     /// Begins an operation of [`LeaseStore`](crate::LeaseStore).
@@ -203,7 +198,7 @@ impl Protocol {
 
     /// Forgets the namespace; see [`LeaseStore::accept_another`](crate::LeaseStore::accept_another).
     fn accept_another(&self) {
-        Memory::accept_another(&self.memory);
+        ProtocolState::accept_another(&self.state);
     }
 
     fn exchange<T, F>(&self, now: i64, operation: impl FnOnce(Context) -> F) -> Exchange<T>

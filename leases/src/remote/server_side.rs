@@ -51,7 +51,7 @@ pub trait Operation: Request {
 impl Operation for Acquire {
     async fn run(&self, context: &Context) -> Result<Acquired> {
         context.namespace().may_lease()?;
-        let limits = known(context).await?.metadata.limits;
+        let limits = context.known_or_checked().await?.metadata.limits;
         rules::check_ttl(limits, self.ttl)?;
         rules::check_want(self.want)?;
         let want = self.want as usize;
@@ -108,7 +108,7 @@ impl Operation for Acquire {
 
 impl Operation for Renew {
     async fn run(&self, context: &Context) -> Result<Renewed> {
-        let limits = known(context).await?.metadata.limits;
+        let limits = context.known_or_checked().await?.metadata.limits;
         rules::check_ttl(limits, self.ttl)?;
         let Self { token, ref node_ids, ttl, client_now } = *self;
         let parameters = Parameters { client_now, ttl, node_ids, rest: vec![] };
@@ -257,13 +257,18 @@ async fn run_unchecked(
     token: Token,
     parameters: Vec<String>,
 ) -> Result<Response> {
+    match run(context, statement(context, kind, token, parameters)).await? {
+        Response::Refused { code, .. } if code == UNDEFINED_TABLE => Err(context.not_initialized()),
+        response => Ok(response),
+    }
+}
+
+/// Runs a statement, and again while the server asks to repeat it.
+async fn run(context: &Context, statement: Statement) -> Result<Response> {
     for _ in 0..TRIES {
-        match context.run(statement(context, kind, token, parameters.clone())).await {
+        match context.run(statement.clone()).await {
             Response::Refused { code, .. } if RETRY.contains(&code.as_str()) => {
                 context.run(PAUSE).await;
-            }
-            Response::Refused { code, .. } if code == UNDEFINED_TABLE => {
-                return Err(context.not_initialized());
             }
             response => return Ok(response),
         }
@@ -279,24 +284,18 @@ async fn perform(
     parameters: impl Fn(&KnownNamespace) -> Vec<String>,
 ) -> Result<Decision> {
     for _ in 0..TRIES {
-        let known = known(context).await?;
+        let known = context.known_or_checked().await?;
         let wait = known.wait(kind);
         let statement = Statement { wait, ..statement(context, kind, token, parameters(&known)) };
-        let response = context.run(statement).await;
-        let confirmed = match response {
-            Response::Confirmed { replicas, .. } => Some(replicas),
-            _ => None,
-        };
-        if let Response::Refused { code, .. } = &response {
-            if RETRY.contains(&code.as_str()) {
-                context.run(PAUSE).await;
-                continue;
-            }
-            if code == UNDEFINED_TABLE {
+        let response = run(context, statement).await?;
+        let confirmed = match &response {
+            Response::Confirmed { replicas, .. } => Some(*replicas),
+            Response::Refused { code, .. } if code == UNDEFINED_TABLE => {
                 check(context, None).await?;
                 continue;
             }
-        }
+            _ => None,
+        };
         let decision = decision(context, response, kind, token)?;
         check_confirmed(context, wait, confirmed, &decision)?;
         match decision.status.as_str() {
@@ -309,14 +308,6 @@ async fn perform(
         }
     }
     Err(context.contended())
-}
-
-/// Returns what is known of the namespace, after a first check.
-async fn known(context: &Context) -> Result<KnownNamespace> {
-    match context.known() {
-        Some(known) => Ok(known),
-        None => check(context, None).await,
-    }
 }
 
 /// The parameters of a request, in the order of `request.sql` and `request.lua`.

@@ -17,7 +17,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
     TIMEOUT, bad_url, certificates,
-    reconnect::{self, Failed, Reconnect},
+    reconnect::{self, NoResponse, Reconnect},
     unavailable,
 };
 use crate::{
@@ -156,9 +156,9 @@ impl PostgresClient {
         config
     }
 
-    fn query(&mut self, statement: &Statement) -> Result<Response, Failed> {
+    fn query(&mut self, statement: &Statement) -> Result<Response, NoResponse> {
         if self.connection.is_none() {
-            self.connection = Some(self.connect().map_err(Failed::Closed)?);
+            self.connection = Some(self.connect().map_err(NoResponse::Closed)?);
         }
         let Connection { runtime, session, tls } = self.connection.as_ref().expect("just made");
         let parameters: Vec<(&(dyn ToSql + Sync), Type)> =
@@ -170,7 +170,7 @@ impl PostgresClient {
             let _it_may_be_gone = runtime.block_on(async {
                 timeout(CANCEL_PATIENCE, cancel.cancel_query(tls.clone())).await
             });
-            return Err(Failed::Silent(unavailable(SERVER, "it does not answer")));
+            return Err(NoResponse::Silent(unavailable(SERVER, "it does not answer")));
         };
         let rows = match answer {
             Ok(rows) => rows,
@@ -182,7 +182,7 @@ impl PostgresClient {
                         message: refusal.message().into(),
                     });
                 }
-                _ => return Err(Failed::Closed(unavailable(SERVER, explain(&error)))),
+                _ => return Err(NoResponse::Closed(unavailable(SERVER, explain(&error)))),
             },
         };
         let cells = |row: &tokio_postgres::Row| {
@@ -190,7 +190,7 @@ impl PostgresClient {
         };
         let rows = rows.iter().map(cells).collect::<Result<_, PostgresError>>();
         rows.map(Response::Rows)
-            .map_err(|error| Failed::Closed(unavailable(SERVER, explain(&error))))
+            .map_err(|error| NoResponse::Closed(unavailable(SERVER, explain(&error))))
     }
 }
 
@@ -211,10 +211,10 @@ impl Reconnect for PostgresClient {
         self.connection.is_some()
     }
 
-    fn once(&mut self, statement: &Statement) -> Result<Response, Failed> {
+    fn once(&mut self, statement: &Statement) -> Result<Response, NoResponse> {
         // A runtime of its own cannot run on a thread of the caller's.
         thread::scope(|scope| {
-            let failed = || Failed::Closed(unavailable(SERVER, "its client has failed"));
+            let failed = || NoResponse::Closed(unavailable(SERVER, "its client has failed"));
             let query = scope.spawn(|| self.query(statement));
             query.join().unwrap_or_else(|_| Err(failed()))
         })

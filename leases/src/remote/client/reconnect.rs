@@ -8,12 +8,12 @@ use crate::{
 /// A connection that may have been idle for long.
 pub(super) trait Reconnect {
     fn is_connected(&self) -> bool;
-    fn once(&mut self, statement: &Statement) -> Result<Response, Failed>;
+    fn once(&mut self, statement: &Statement) -> Result<Response, NoResponse>;
     fn forget(&mut self);
 }
 
 /// Why a statement has no answer.
-pub(super) enum Failed {
+pub(super) enum NoResponse {
     /// There is no connection, or none any more: nothing runs.
     Closed(Error),
     /// It took too long: for all that is known the server is still at it.
@@ -27,8 +27,8 @@ pub(super) fn run(client: &mut impl Reconnect, statement: &Statement) -> Result<
     if client.is_connected() {
         match client.once(statement) {
             Ok(response) => return Ok(response),
-            Err(Failed::Closed(_)) => client.forget(),
-            Err(Failed::Silent(error)) => {
+            Err(NoResponse::Closed(_)) => client.forget(),
+            Err(NoResponse::Silent(error)) => {
                 client.forget();
                 return Err(error);
             }
@@ -36,7 +36,7 @@ pub(super) fn run(client: &mut impl Reconnect, statement: &Statement) -> Result<
     }
     client.once(statement).map_err(|failed| {
         client.forget();
-        let (Failed::Closed(error) | Failed::Silent(error)) = failed;
+        let (NoResponse::Closed(error) | NoResponse::Silent(error)) = failed;
         error
     })
 }

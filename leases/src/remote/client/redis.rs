@@ -7,7 +7,7 @@ use rustls::crypto::{CryptoProvider, ring};
 
 use super::{
     TIMEOUT, bad_url,
-    reconnect::{self, Failed, Reconnect},
+    reconnect::{self, NoResponse, Reconnect},
     unavailable,
 };
 use crate::{
@@ -89,7 +89,7 @@ fn connect(client: &redis::Client, timeout: Duration) -> RedisResult<Connection>
 }
 
 /// Runs a statement, and says what came of it and what `WAIT` said.
-fn ask(connection: &mut Connection, statement: &Statement) -> Result<Response, Failed> {
+fn ask(connection: &mut Connection, statement: &Statement) -> Result<Response, NoResponse> {
     let mut commands = pipe();
     commands.cmd(statement.text).arg(&statement.parameters);
     if let Some(Wait { replicas, milliseconds }) = statement.wait {
@@ -110,8 +110,8 @@ fn ask(connection: &mut Connection, statement: &Statement) -> Result<Response, F
                 code: code.into(),
                 message: error.detail().unwrap_or_default().into(),
             }),
-            None if error.is_timeout() => Err(Failed::Silent(explain(&error))),
-            None => Err(Failed::Closed(explain(&error))),
+            None if error.is_timeout() => Err(NoResponse::Silent(explain(&error))),
+            None => Err(NoResponse::Closed(explain(&error))),
         },
     }
 }
@@ -121,7 +121,7 @@ impl Reconnect for RedisClient {
         self.connection.is_some()
     }
 
-    fn once(&mut self, statement: &Statement) -> Result<Response, Failed> {
+    fn once(&mut self, statement: &Statement) -> Result<Response, NoResponse> {
         let (taken, client) = (self.connection.take(), self.client.clone());
         let (timeout, statement) = (self.timeout, statement.clone());
         let (sender, receiver) = mpsc::sync_channel(1);
@@ -129,17 +129,17 @@ impl Reconnect for RedisClient {
         // A caller that gives up leaves the connection to this thread, which ends with its read.
         let work = move || {
             let connected = taken.map_or_else(|| connect(&client, timeout), Ok);
-            let connected = connected.map_err(|error| Failed::Closed(explain(&error)));
+            let connected = connected.map_err(|error| NoResponse::Closed(explain(&error)));
             let outcome = connected.and_then(|mut connection| {
                 ask(&mut connection, &statement).map(|response| (connection, response))
             });
             let _gave_up = sender.send(outcome);
         };
         let begun = thread::Builder::new().spawn(work);
-        begun.map_err(|error| Failed::Closed(unavailable(SERVER, error)))?;
+        begun.map_err(|error| NoResponse::Closed(unavailable(SERVER, error)))?;
         let outcome = receiver.recv_timeout(timeout);
-        let (connection, response) =
-            outcome.map_err(|_| Failed::Silent(unavailable(SERVER, "it does not answer")))??;
+        let (connection, response) = outcome
+            .map_err(|_| NoResponse::Silent(unavailable(SERVER, "it does not answer")))??;
         self.connection = Some(connection);
         Ok(response)
     }

@@ -8,7 +8,7 @@ use super::{
         candidates::{blocks, candidates},
         context::{Context, KnownNamespace},
     },
-    namespace::{check, known},
+    namespace::check,
     nodes::{NodeSelection, WRITES, read, write},
     row::{EtcdRow, NEVER, lease},
 };
@@ -92,7 +92,7 @@ async fn take(
     let mut outcome = AcquireAttempt::default();
     let mut has_read = false;
     for _ in 0..TRIES + want / WRITES {
-        let known = known(context).await?;
+        let known = context.known_or_checked().await?;
         let refusal = refusal(&known, request, now);
         let rows = match &mut seen {
             Some(rows) if has_read || refusal.is_none() => rows,

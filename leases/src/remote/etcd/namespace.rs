@@ -113,11 +113,3 @@ pub(super) async fn put_quarantine(
     let body = transact(context, vec![is_at(&key, known.meta_revision)], &puts, vec![]).await?;
     Ok(body.succeeded)
 }
-
-/// Returns what is known of the namespace, after a first check.
-pub(super) async fn known(context: &Context) -> Result<KnownNamespace> {
-    match context.known() {
-        Some(known) => Ok(known),
-        None => check(context, None).await,
-    }
-}

@@ -12,7 +12,7 @@ use super::{
         context::{Context, KnownNamespace},
     },
     encoding::{directory, meta_key, node_key},
-    namespace::{check, known},
+    namespace::check,
     row::{EtcdRow, NEVER},
     transaction::{TxnResponse, get, is_at, transact},
 };
@@ -65,7 +65,7 @@ pub(super) async fn write(
     rows: &[(u32, EtcdRow)],
     selection: &NodeSelection,
 ) -> Result<WriteResult> {
-    let known = known(context).await?;
+    let known = context.known_or_checked().await?;
     let mut compares = vec![];
     if !rows.is_empty() {
         compares.push(is_at(&meta_key(context), known.meta_revision));
@@ -91,7 +91,7 @@ pub(super) async fn write(
             let written =
                 rows.iter().map(|(node_id, row)| (*node_id, EtcdRow { revision, ..*row }));
             let rows: BTreeMap<u32, EtcdRow> = written.collect();
-            context.memory().etcd_rows.extend(&rows);
+            context.state().etcd_rows.extend(&rows);
             return Ok(WriteResult { done: true, rows });
         }
     }
@@ -144,7 +144,7 @@ pub(super) async fn rewrite(
     for node_ids in node_ids.chunks(WRITES) {
         let selection = NodeSelection::Each(node_ids.to_vec());
         let ours = node_ids.iter().map_while(|node_id| {
-            let row = context.memory().etcd_rows.get(node_id).copied()?;
+            let row = context.state().etcd_rows.get(node_id).copied()?;
             (row.token == Some(token)).then_some((*node_id, row))
         });
         let ours: BTreeMap<u32, EtcdRow> = ours.collect();
@@ -152,7 +152,7 @@ pub(super) async fn rewrite(
             if ours.len() == node_ids.len() { ours } else { read(context, &selection).await? };
         let mut tries = 0;
         loop {
-            let known = known(context).await?;
+            let known = context.known_or_checked().await?;
             let rows: Vec<(u32, EtcdRow)> = seen
                 .iter()
                 .filter(|(_, row)| row.token == Some(token))

@@ -6,8 +6,9 @@ use super::{
         context::{Context, KnownNamespace},
         hex::{hex, unhex},
     },
-    PAUSE, RETRY, UNDEFINED_TABLE,
+    UNDEFINED_TABLE,
     responses::{cells, decision, number, refused, status_is_ok, unexpected},
+    run,
     settings::check_settings,
     statements::{StatementKind, statement},
 };
@@ -25,24 +26,16 @@ pub(in super::super) async fn check(
     let client_now = context.now;
     for _ in 0..TRIES {
         let token = Token::random();
-        let response = context
-            .run(statement(context, StatementKind::Check, token, vec![client_now.to_string()]))
-            .await;
-        if let Response::Refused { code, .. } = &response {
-            if RETRY.contains(&code.as_str()) {
-                context.run(PAUSE).await;
-                continue;
+        let parameters = vec![client_now.to_string()];
+        let check = statement(context, StatementKind::Check, token, parameters);
+        let response = run(context, check).await?;
+        if matches!(&response, Response::Refused { code, .. } if code == UNDEFINED_TABLE) {
+            context.may_create(init)?;
+            let create = statement(context, StatementKind::CreateTables, token, vec![]);
+            if let Response::Refused { code, message } = run(context, create).await? {
+                return Err(refused(context, &code, &message));
             }
-            if code == UNDEFINED_TABLE {
-                context.may_create(init)?;
-                let response = context
-                    .run(statement(context, StatementKind::CreateTables, token, vec![]))
-                    .await;
-                if let Response::Refused { code, message } = response {
-                    return Err(refused(context, &code, &message));
-                }
-                continue;
-            }
+            continue;
         }
         let rows: Vec<[String; 13]> = cells(context, response, StatementKind::Check, token)?;
         let [_, _, status, now, incarnation, metadata_cells @ .., durability] = &rows[0];
@@ -68,14 +61,10 @@ pub(in super::super) async fn check(
                 if init_mode == InitMode::Quarantine {
                     rules::check_clocks(metadata.limits, now, client_now)?;
                 }
-                let response = context.run(create(context, token, &metadata, init_mode)).await;
-                let retry = matches!(&response, Response::Refused { code, .. } if RETRY.contains(&code.as_str()));
-                if !retry {
-                    status_is_ok(
-                        context,
-                        &decision(context, response, StatementKind::Create, token)?,
-                    )?;
-                }
+                let create = create(context, token, &metadata, init_mode);
+                let response = run(context, create).await?;
+                let decision = decision(context, response, StatementKind::Create, token)?;
+                status_is_ok(context, &decision)?;
             }
             // The server is another one, and must be fenced. With a wrong clock, that fence could end
             // too early.
@@ -87,7 +76,7 @@ pub(in super::super) async fn check(
             _ => return Err(unexpected(context, status)),
         }
     }
-    Err(context.unavailable("it asks to repeat the same statement each time; try again"))
+    Err(context.contended())
 }
 
 fn create(
