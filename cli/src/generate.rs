@@ -19,9 +19,9 @@ const BATCH: u64 = 1 << 15;
 #[command(after_help = "\
 The node id is leased from the store and released at the end; after Ctrl-C it
 stays reserved until its lease expires. Use --node only if no other process has
-this node id: it waits for the next full second, and generates 131072 ids a
-second. Half of all ids are negative. --format json prints id, as a string, and
-text, because many JSON parsers lose digits of such numbers.
+this node id; the command then waits for the next full second, and generates
+131072 ids a second. Half of all ids are negative. --format json prints id, as a
+string, and text, because many JSON parsers lose digits of such numbers.
 
 Examples:
   randflake generate --store ids.db
@@ -62,7 +62,7 @@ pub(crate) struct Generate {
 enum OutputFormat {
     Int,
     String,
-    ListingJson,
+    Json,
 }
 
 impl Generate {
@@ -120,7 +120,7 @@ impl OutputFormat {
                 out.write_all(b"\n")
             }
             // A string, because many JSON parsers lose digits of such numbers.
-            Self::ListingJson => writeln!(out, r#"{{"id":"{number}","text":"{id}"}}"#),
+            Self::Json => writeln!(out, r#"{{"id":"{number}","text":"{id}"}}"#),
         }
     }
 }
