@@ -284,7 +284,7 @@ fn parts() -> Vec<Case> {
         one("part_counter", "a reading of the counter", "part", || {
             black_box(SystemClock.counter());
         }),
-        one("part_look", "reading the clock", "part", || {
+        one("part_clock", "reading the clock", "part", || {
             black_box(SystemClock.now().expect("a time"));
         }),
     ]
