@@ -1,19 +1,16 @@
 //! Arguments of more than one class or function.
 
-use std::{
-    ffi::CString,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::{
     prelude::*,
-    types::{PyByteArray, PyBytes, PyString},
+    types::{PyByteArray, PyBytes, PyDateTime, PyString},
 };
 use randflake::{ErrorKind, Id, Layout, Secret, bindings};
 
 use crate::{
     convert::{argument, boolean, integer, integers, must, text, type_of},
-    errors::{WeakSecretWarning, raise, wrong_type},
+    errors::{WeakSecretWarning, raise, warn, wrong_type},
 };
 
 // A rule names the bounds, also those that core checks.
@@ -79,6 +76,21 @@ argument!(
 );
 
 argument!(
+    /// A time, in unix milliseconds.
+    UnixMs(i64),
+    |object| {
+        let rule = "a time is unix milliseconds, an integer, or an aware datetime";
+        let error = must(ErrorKind::InvalidArgument, rule);
+        if !object.is_instance_of::<PyDateTime>() {
+            return integer(object, error);
+        }
+        let unix_ms_of = once!().import(object.py(), "randflake._times", "unix_ms_of")?;
+        let unix_ms = unix_ms_of.call1((object,))?.extract::<Option<_>>()?;
+        unix_ms.ok_or_else(|| raise(error(&"a datetime without a time zone")))
+    }
+);
+
+argument!(
     /// One node id of `Randflake`, or several.
     NodeIds(Vec<u32>),
     |object| node_ids(&Layout::randflake(), object)
@@ -120,9 +132,7 @@ pub(crate) fn secret_of(object: &Bound<'_, PyAny>, stack_level: i32) -> PyResult
     };
     // Relaxed: a second warning in a race does no harm.
     if let Some(weakness) = secret.weakness().filter(|_| !WARNED.load(Ordering::Relaxed)) {
-        let py = object.py();
-        let message = CString::new(weakness).expect("the message has no zero byte");
-        PyErr::warn(py, &py.get_type::<WeakSecretWarning>(), &message, stack_level)?;
+        warn::<WeakSecretWarning>(object.py(), weakness, stack_level)?;
         WARNED.store(true, Ordering::Relaxed);
     }
     Ok(secret)

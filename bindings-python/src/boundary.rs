@@ -5,9 +5,9 @@ use pyo3::{
 use randflake::bindings;
 
 use crate::{
-    convert::{argument, type_of},
-    datetime::datetime_of,
+    convert::type_of,
     errors::{raise, wrong_type},
+    parts::datetime_of,
 };
 
 #[doc = doc!(BoundaryFlake)]
@@ -20,8 +20,18 @@ pub(crate) struct BoundaryFlake {
 #[pymethods]
 impl BoundaryFlake {
     #[new]
-    fn new(flake: TextOrBytes) -> Self {
-        Self { flake: flake.0 }
+    fn new(flake: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let parsed = if let Ok(text) = flake.cast::<PyString>() {
+            // A lone surrogate becomes a replacement character, which no id's text has either.
+            text.to_string_lossy().parse()
+        } else if let Ok(bytes) = flake.cast::<PyBytes>() {
+            bytes.as_bytes().try_into()
+        } else if let Ok(bytes) = flake.cast::<PyByteArray>() {
+            bytes.to_vec().as_slice().try_into()
+        } else {
+            return Err(wrong_type(&bindings::invalid_boundary_flake(type_of(flake))));
+        };
+        Ok(Self { flake: parsed.map_err(raise)? })
     }
 
     #[doc = doc!(BoundaryFlake.unix_ms)]
@@ -64,21 +74,3 @@ impl BoundaryFlake {
         (py.get_type::<Self>(), (self.flake.to_string(),))
     }
 }
-
-argument!(
-    /// An id in one of its forms.
-    TextOrBytes(randflake::BoundaryFlake),
-    |object| {
-        let parsed = if let Ok(text) = object.cast::<PyString>() {
-            // A lone surrogate becomes a replacement character, which no id's text has either.
-            text.to_string_lossy().parse()
-        } else if let Ok(bytes) = object.cast::<PyBytes>() {
-            bytes.as_bytes().try_into()
-        } else if let Ok(bytes) = object.cast::<PyByteArray>() {
-            bytes.to_vec().as_slice().try_into()
-        } else {
-            return Err(wrong_type(&bindings::invalid_boundary_flake(type_of(object))));
-        };
-        parsed.map_err(raise)
-    }
-);

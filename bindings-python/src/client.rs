@@ -8,7 +8,6 @@ use std::{
 
 use pyo3::{
     prelude::*,
-    sync::PyOnceLock,
     types::{PyBool, PyCFunction, PyDict, PyString, PyTuple},
 };
 use randflake::{Error, ErrorKind, Result, bindings::ForkId};
@@ -40,10 +39,9 @@ pub(crate) struct Source {
 }
 
 #[derive(Clone, Copy)]
-enum Server {
-    Postgres,
-    Redis,
-    Etcd,
+struct Server {
+    name: &'static str,
+    protocol: fn(Namespace) -> Protocol,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -61,9 +59,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Store {
         let located = exit::unless_finalizing(py, ask).ok_or_else(|| raise(finalizing()))??;
         if let Ok((server, open, survives_fork)) = located.extract::<(String, _, _)>() {
             let server = match server.as_str() {
-                "postgresql" => Server::Postgres,
-                "redis" => Server::Redis,
-                _ => Server::Etcd,
+                "postgresql" => Server { name: "PostgreSQL", protocol: Protocol::postgres },
+                "redis" => Server { name: "Redis", protocol: Protocol::redis },
+                _ => Server { name: "etcd", protocol: Protocol::etcd },
             };
             let process = ForkId::current();
             return Ok(Self::Server(Source { server, open, survives_fork, process }));
@@ -95,12 +93,7 @@ impl Source {
                  which a child connects again",
             ));
         }
-        let protocol = match self.server {
-            Server::Postgres => Protocol::postgres(namespace),
-            Server::Redis => Protocol::redis(namespace),
-            Server::Etcd => Protocol::etcd(namespace),
-        };
-        let protocol = protocol
+        let protocol = (self.server.protocol)(namespace)
             .create(options.create.unwrap_or_default())?
             .allow_weak_store(options.allow_weak_store);
         let (server, open) = (self.server, &self.open);
@@ -117,16 +110,8 @@ type Refused<'py> = Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>;
 type Read<T> = fn(&Bound<'_, PyAny>, Refused<'_>) -> PyResult<T>;
 
 impl Server {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Postgres => "PostgreSQL",
-            Self::Redis => "Redis",
-            Self::Etcd => "etcd",
-        }
-    }
-
     fn unavailable(self, why: &str) -> Error {
-        Error::new(ErrorKind::StoreUnavailable, format!("cannot reach {}: {why}", self.name()))
+        Error::new(ErrorKind::StoreUnavailable, format!("cannot reach {}: {why}", self.name))
     }
 
     /// Has Python make a call, of the first of `call` with the rest, and returns its outcome.
@@ -149,8 +134,6 @@ impl Server {
         call: impl FnOnce(Python<'_>) -> PyResult<Bound<'_, PyTuple>>,
         read: Read<T>,
     ) -> Result<Receiver<Result<T>>> {
-        static BEGIN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-
         let (sender, receiver) = mpsc::channel();
         let started = Python::try_attach(|py| {
             let send = move |outcome: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
@@ -169,7 +152,7 @@ impl Server {
             };
             let begin = || {
                 let send = PyCFunction::new_closure(py, None, None, send)?;
-                BEGIN.import(py, "randflake._clients", "begin")?.call1((send, call(py)?))
+                once!().import(py, "randflake._clients", "begin")?.call1((send, call(py)?))
             };
             // Shows the class of an exception alone: its message may have a password.
             exit::unless_finalizing(py, || {
@@ -223,8 +206,6 @@ impl Client {
 
 impl remote::Client for Client {
     fn run(&mut self, statement: &Statement) -> Result<Response> {
-        static RUN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-
         let server = self.server;
         if self.is_busy() {
             return Err(
@@ -236,7 +217,7 @@ impl remote::Client for Client {
         let adapter = &self.adapter;
         let answer = server.start(
             |py| {
-                let run = RUN.import(py, "randflake._clients", "run")?;
+                let run = once!().import(py, "randflake._clients", "run")?;
                 (run, adapter, text, parameters, wait).into_pyobject(py)
             },
             read,

@@ -1,30 +1,30 @@
 //! Errors of the core as Python exceptions. The classes are written in Python:
 //! `randflake/errors.py`.
 
-use std::panic::{self, AssertUnwindSafe};
+use std::{
+    ffi::CString,
+    panic::{self, AssertUnwindSafe},
+};
 
-use pyo3::prelude::*;
+use pyo3::{PyTypeInfo, prelude::*};
 use randflake::{Error, ErrorKind, Result};
 
-pyo3::import_exception!(randflake.errors, RandflakeError);
-pyo3::import_exception!(randflake.errors, InvalidArgumentError);
-pyo3::import_exception!(randflake.errors, InvalidTypeError);
-pyo3::import_exception!(randflake.errors, RetryLaterError);
-pyo3::import_exception!(randflake.errors, StoreError);
-pyo3::import_exception!(randflake.errors, LifetimeWarning);
-pyo3::import_exception!(randflake.errors, WeakSecretWarning);
+macro_rules! classes {
+    ($($class:ident)+) => {
+        $(pyo3::import_exception!(randflake.errors, $class);)+
 
-/// Imports the classes now: an interpreter that is finalizing imports nothing any more.
-pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
-    py.import("randflake.errors")?;
-    py.get_type::<RandflakeError>();
-    py.get_type::<InvalidArgumentError>();
-    py.get_type::<InvalidTypeError>();
-    py.get_type::<RetryLaterError>();
-    py.get_type::<StoreError>();
-    py.get_type::<LifetimeWarning>();
-    py.get_type::<WeakSecretWarning>();
-    Ok(())
+        /// Imports the classes now: an interpreter that is finalizing imports nothing any more.
+        pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
+            py.import("randflake.errors")?;
+            $(py.get_type::<$class>();)+
+            Ok(())
+        }
+    };
+}
+
+classes! {
+    RandflakeError InvalidArgumentError InvalidTypeError RetryLaterError StoreError
+    LifetimeWarning WeakSecretWarning
 }
 
 /// Calls the core. Its error, or its panic, which is a defect, becomes a Python exception.
@@ -72,6 +72,16 @@ pub(crate) fn raise(error: Error) -> PyErr {
 #[cold]
 pub(crate) fn wrong_type(error: &Error) -> PyErr {
     InvalidTypeError::new_err((error.to_string(), error.code()))
+}
+
+/// Warns at that level of Python's stack.
+pub(crate) fn warn<W: PyTypeInfo>(
+    py: Python<'_>,
+    message: impl Into<Vec<u8>>,
+    level: i32,
+) -> PyResult<()> {
+    let message = CString::new(message).expect("the message has no zero byte");
+    PyErr::warn(py, &py.get_type::<W>(), &message, level)
 }
 
 /// Makes the exception of pickle and copy.

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use randflake::{Builder, Clock as _, Error, ErrorKind, Format, Generator, Reach, Result};
-use randflake_leases::{Leased, LeasedBuilder, LeasedFormat};
+use randflake::{Clock as _, Error, ErrorKind, Format, Generator, Reach, Result};
+use randflake_leases::{Leased, LeasedFormat};
 
 use crate::{
     buffer::{Batch, LARGE_BATCH},
+    client::Store,
     clock::Clock,
     errors::{call, caught, raise},
     exit,
     lease::{self, Lease},
+    options::{self, Options},
 };
 
 /// A generator, which both its Python class and the base of that class have.
@@ -22,15 +24,24 @@ pub(crate) enum AnyFlake<F: Format> {
 }
 
 impl<F: LeasedFormat> AnyFlake<F> {
-    pub(crate) fn manual(builder: Builder<F, Clock>) -> PyResult<Self> {
+    pub(crate) fn manual(
+        py: Python<'_>,
+        config: F::Config,
+        node_ids: Vec<u32>,
+        options: Option<Options<'_>>,
+    ) -> PyResult<Self> {
+        let builder = options::manual(py, config, node_ids, options)?;
         Ok(Self::Manual(Arc::new(call(|| builder.build())?)))
     }
 
     /// Leases from a store, without the GIL.
     pub(crate) fn leased(
         py: Python<'_>,
-        (builder, needs_python): (LeasedBuilder<F, Clock>, bool),
+        store: Store,
+        config: F::Config,
+        options: Option<Options<'_>>,
     ) -> PyResult<Self> {
+        let (builder, needs_python) = options::leased(py, store, config, options)?;
         exit::register_in_child(py)?;
         let opened = py.detach(|| call(|| builder.open()));
         let leased = opened.map_err(|raised| exit::raise_unless_finalizing(py, raised))?;
@@ -66,12 +77,6 @@ impl<F: LeasedFormat> AnyFlake<F> {
             })
         };
         caught(generate).ok().flatten()
-    }
-
-    pub(crate) fn generate_many(&self, py: Python<'_>, count: usize) -> PyResult<Batch<i64>> {
-        let mut ids = self.batch(py, count)?;
-        self.fill(py, &mut ids)?;
-        Ok(ids)
     }
 
     /// Calls the generator; again, once what its error says has been done about.

@@ -1,4 +1,4 @@
-use pyo3::{prelude::*, sync::PyOnceLock};
+use pyo3::prelude::*;
 
 use crate::{
     arguments::{AnyId, AnySecret, Raw},
@@ -31,8 +31,6 @@ impl Inspector {
         py: Python<'py>,
         ids: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        static PARTS_ARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-
         let ids = Int64Buffer::readable(ids)?.read(py)?;
         let mut timestamps = Batch::of(ids.len())?;
         let mut node_ids = Batch::of(ids.len())?;
@@ -44,7 +42,7 @@ impl Inspector {
                 Ok(())
             })
         })?;
-        PARTS_ARRAY.import(py, "randflake.arrays", "PartsArray")?.call1((
+        once!().import(py, "randflake.arrays", "PartsArray")?.call1((
             array_of(py, &timestamps)?,
             array_of(py, &node_ids)?,
             array_of(py, &sequences)?,

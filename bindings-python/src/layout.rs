@@ -8,9 +8,8 @@ use pyo3::{
 use randflake::{CustomLayout, Error, ErrorKind, Field, Sequence, bindings};
 
 use crate::{
-    arguments::{EpochMs, NodePart, Raw, TickMs},
+    arguments::{EpochMs, NodePart, Raw, TickMs, UnixMs},
     convert::{argument, boolean, integer, items, must, pair, type_of},
-    datetime::UnixMs,
     errors::{raise, wrong_type},
     parts::RawParts,
 };
@@ -311,17 +310,17 @@ argument!(
     |object| {
         let rule = "sequence must be \"zero\", \"continuing\" or (\"random\", n)";
         let error = must(ErrorKind::InvalidArgument, rule);
-        if !object.is_instance_of::<PyString>() {
+        let (name, starts) = if object.is_instance_of::<PyString>() {
+            (word(object, error)?, None)
+        } else {
             let [name, starts] = pair(object, error)?;
-            return match word(&name, error)?.as_str() {
-                RANDOM => integer(&starts, error).map(Sequence::Random),
-                other => Err(raise(error(&format!("{other:?}")))),
-            };
-        }
-        match word(object, error)?.as_str() {
-            ZERO => Ok(Sequence::Zero),
-            CONTINUING => Ok(Sequence::Continuing),
-            other => Err(raise(error(&format!("{other:?}")))),
+            (word(&name, error)?, Some(integer(&starts, error)?))
+        };
+        match (name.as_str(), starts) {
+            (ZERO, None) => Ok(Sequence::Zero),
+            (CONTINUING, None) => Ok(Sequence::Continuing),
+            (RANDOM, Some(starts)) => Ok(Sequence::Random(starts)),
+            (other, _) => Err(raise(error(&format!("{other:?}")))),
         }
     }
 );

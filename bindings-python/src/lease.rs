@@ -1,6 +1,5 @@
 use pyo3::{
     prelude::*,
-    sync::PyOnceLock,
     types::{PyTuple, PyType},
 };
 use randflake::ErrorKind;
@@ -62,9 +61,7 @@ pub(crate) fn optional_lease(object: &Bound<'_, PyAny>) -> PyResult<Option<randf
 
 /// Makes a `randflake.LeaseStatus`.
 pub(crate) fn status(py: Python<'_>, status: LeaseStatus) -> PyResult<Bound<'_, PyAny>> {
-    static LEASE_STATUS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-
-    LEASE_STATUS.import(py, "randflake.leases", "LeaseStatus")?.call1((
+    once!().import(py, "randflake.leases", "LeaseStatus")?.call1((
         status.state.name(),
         PyTuple::new(py, status.node_ids)?,
         status.start,

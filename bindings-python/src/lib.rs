@@ -33,7 +33,6 @@ mod cloak;
 mod clock;
 mod command;
 mod convert;
-mod datetime;
 mod errors;
 mod exit;
 mod fast_calls;

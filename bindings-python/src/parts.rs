@@ -2,10 +2,7 @@
 
 use pyo3::{prelude::*, types::PyType};
 
-use crate::{
-    arguments::{Part, TimePart},
-    datetime::datetime_of,
-};
+use crate::arguments::{Part, TimePart};
 
 /// Defines the class of the parts of an id, of which the first is its time.
 macro_rules! parts {
@@ -52,6 +49,14 @@ macro_rules! parts {
             }
         }
     };
+}
+
+/// Returns an aware datetime in UTC.
+pub(crate) fn datetime_of<'py>(
+    py: Python<'py>,
+    unix_ms: impl IntoPyObject<'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    once!().import(py, "randflake._times", "datetime_of")?.call1((unix_ms,))
 }
 
 parts!(Parts, timestamp in 1000);

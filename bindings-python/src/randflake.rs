@@ -1,15 +1,12 @@
-use pyo3::{
-    prelude::*,
-    types::{PyList, PyString},
-};
+use pyo3::{prelude::*, types::PyString};
 use randflake::Encrypted;
 
 use crate::{
-    arguments::{AnyId, AnySecret, Count, NodeIds, Raw},
+    arguments::{AnyId, AnySecret, NodeIds, Raw},
     client::Store,
     flake::{AnyFlake, Shared as _},
     generator::Generator,
-    options::{self, Options},
+    options::Options,
     parts::Parts,
     text::text_of,
 };
@@ -27,7 +24,7 @@ impl Randflake {
         inspector: randflake::Inspector,
     ) -> PyClassInitializer<Self> {
         let this = Self { flake: flake.clone(), inspector };
-        PyClassInitializer::from(Generator::new(flake)).add_subclass(this)
+        PyClassInitializer::from(Generator::new(flake, false)).add_subclass(this)
     }
 }
 
@@ -46,7 +43,7 @@ impl Randflake {
         options: Option<Options<'_>>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let inspector = randflake::Inspector::new(&secret.0);
-        let flake = AnyFlake::manual(options::manual(py, secret.0, node_id.0, options)?)?;
+        let flake = AnyFlake::manual(py, secret.0, node_id.0, options)?;
         Ok(Self::with_base(flake, inspector))
     }
 
@@ -65,7 +62,7 @@ impl Randflake {
         options: Option<Options<'_>>,
     ) -> PyResult<Py<Self>> {
         let inspector = randflake::Inspector::new(&secret.0);
-        let flake = AnyFlake::leased(py, options::leased(py, store, secret.0, options)?)?;
+        let flake = AnyFlake::leased(py, store, secret.0, options)?;
         Py::new(py, Self::with_base(flake, inspector))
     }
 
@@ -77,12 +74,6 @@ impl Randflake {
     #[doc = doc!(Randflake.generate_string)]
     fn generate_string<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         self.flake.generate(py).and_then(|id| text_of(py, id))
-    }
-
-    #[doc = doc!(Randflake.generate_many)]
-    fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
-        let ids = self.flake.generate_many(py, n.0)?;
-        PyList::new(py, ids.iter())
     }
 
     #[doc = doc!(Randflake.inspect)]

@@ -1,16 +1,14 @@
-use std::ffi::CString;
-
-use pyo3::{prelude::*, types::PyList};
+use pyo3::prelude::*;
 use randflake::Plain;
 
 use crate::{
-    arguments::{Count, Raw, node_ids},
+    arguments::{Raw, node_ids},
     client::Store,
-    errors::{LifetimeWarning, raise},
+    errors::{LifetimeWarning, raise, warn},
     flake::{AnyFlake, Shared as _},
     generator::Generator,
     layout::{AnyLayout, Layout},
-    options::{self, Options},
+    options::Options,
     parts::RawParts,
 };
 
@@ -30,10 +28,9 @@ impl Snowflake {
     ) -> PyResult<PyClassInitializer<Self>> {
         let warning = layout.warning().filter(|_| flake.is_on_system_clock());
         let this = Self { layout, flake: flake.clone() };
-        let base = Generator::new(flake); // which stops if the warning is an exception
+        let base = Generator::new(flake, true); // which stops if the warning is an exception
         if let Some(warning) = warning {
-            let message = CString::new(warning).expect("the message has no zero byte");
-            PyErr::warn(py, &py.get_type::<LifetimeWarning>(), &message, 1)?;
+            warn::<LifetimeWarning>(py, warning, 1)?;
         }
         Ok(PyClassInitializer::from(base).add_subclass(this))
     }
@@ -54,7 +51,7 @@ impl Snowflake {
         options: Option<Options<'_>>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let node_ids = node_ids(&layout.0, node_id)?;
-        let flake = AnyFlake::manual(options::manual(py, layout.0, node_ids, options)?)?;
+        let flake = AnyFlake::manual(py, layout.0, node_ids, options)?;
         Self::with_base(py, layout.0, flake)
     }
 
@@ -72,19 +69,13 @@ impl Snowflake {
         layout: AnyLayout,
         options: Option<Options<'_>>,
     ) -> PyResult<Py<Self>> {
-        let flake = AnyFlake::leased(py, options::leased(py, store, layout.0, options)?)?;
+        let flake = AnyFlake::leased(py, store, layout.0, options)?;
         Py::new(py, Self::with_base(py, layout.0, flake)?)
     }
 
     #[doc = doc!(Snowflake.generate)]
     fn generate(&self, py: Python<'_>) -> PyResult<u64> {
         self.flake.generate(py)
-    }
-
-    #[doc = doc!(Snowflake.generate_many)]
-    fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
-        let ids = self.flake.generate_many(py, n.0)?;
-        PyList::new(py, ids.iter().map(|id| id.cast_unsigned()))
     }
 
     #[doc = doc!(Snowflake.inspect)]

@@ -2,7 +2,6 @@
 
 use pyo3::{
     prelude::*,
-    sync::PyOnceLock,
     types::{PyString, PyTuple},
 };
 use randflake::{Error, Result};
@@ -62,9 +61,6 @@ pub(crate) fn list_leases(
     node_id: Option<StoredNode>,
     namespace: NamespaceName,
 ) -> PyResult<Bound<'_, PyAny>> {
-    static STORE_STATUS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    static STORE_LIMITS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-
     let listed = operate(py, store, namespace, |store| match node_id {
         Some(node_id) => operator::inspect(store, node_id.0),
         None => operator::list(store),
@@ -72,7 +68,7 @@ pub(crate) fn list_leases(
     let counts = listed.counts();
     let leases: Vec<_> =
         listed.nodes.iter().map(|node| node_status(py, &listed, node)).collect::<PyResult<_>>()?;
-    STORE_STATUS.import(py, "randflake.leases", "StoreStatus")?.call1((
+    once!().import(py, "randflake.leases", "StoreStatus")?.call1((
         listed.now,
         PyTuple::new(py, leases)?,
         counts.held,
@@ -82,7 +78,7 @@ pub(crate) fn list_leases(
         listed.floor,
         listed.is_floor_implausible(),
         listed.incarnation_changed,
-        STORE_LIMITS.import(py, "randflake.leases", "StoreLimits")?.call1((
+        once!().import(py, "randflake.leases", "StoreLimits")?.call1((
             listed.limits.max_ttl,
             listed.limits.max_skew,
             listed.limits.max_node_id,
@@ -140,9 +136,7 @@ fn operate<T: Send>(
 }
 
 fn node_status<'py>(py: Python<'py>, listed: &Listed, node: &Node) -> PyResult<Bound<'py, PyAny>> {
-    static NODE_STATUS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-
-    NODE_STATUS.import(py, "randflake.leases", "NodeStatus")?.call1((
+    once!().import(py, "randflake.leases", "NodeStatus")?.call1((
         node.lease.node_id,
         listed.state(node).name(),
         node.lease.start,
