@@ -137,7 +137,7 @@ def warning(results: Results) -> str:
         return ""
     return (
         f"**Disturbed: in {disturbed} of the {results.rounds['kept']} rounds other processes took "
-        "more than 12 % of a processor, as no better ones were to be had. These figures are "
+        "more than 12 % of a processor, as no better ones were available. These figures are "
         "preliminary.**\n\n"
     )
 

@@ -45,6 +45,7 @@ use crate::{
     Acquire, Acquired, Fence, Fenced, LeaseStore, Namespace, NodeLease, Note, Operation, Release,
     Released, Renew, Renewed, Result, Token,
     operator::{Counts, List, Listed, NodeState, ReleaseDead, Repair, Shortened, Target},
+    protocol::outcome_of,
     window,
 };
 
@@ -144,52 +145,37 @@ impl<'a> Holder<'a> {
     }
 
     fn acquire(&mut self, request: &Acquire) -> Acquired {
-        self.store
-            .acquire(request)
-            .and_then(|reply| reply.answer_to(request.token, Operation::Acquire))
-            .expect("the store can acquire")
+        outcome_of(request, self.store.acquire(request)).expect("the store can acquire")
     }
 
     fn renew(&mut self, request: &Renew) -> Renewed {
-        self.store
-            .renew(request)
-            .and_then(|reply| reply.answer_to(request.token, Operation::Renew))
-            .expect("the store can renew")
+        outcome_of(request, self.store.renew(request)).expect("the store can renew")
     }
 
     fn release(&mut self, request: &Release) -> Released {
-        self.store
-            .release(request)
-            .and_then(|reply| reply.answer_to(request.token, Operation::Release))
-            .expect("the store can release")
+        outcome_of(request, self.store.release(request)).expect("the store can release")
     }
 
     fn fence(&mut self) -> Fenced {
-        let token = Token::random();
-        self.store
-            .fence(&Fence { token })
-            .and_then(|reply| reply.answer_to(token, Operation::Fence))
-            .expect("the store can fence")
+        let request = Fence { token: Token::random() };
+        outcome_of(&request, self.store.fence(&request)).expect("the store can fence")
     }
 
     fn list(&mut self, node_id: Option<u32>) -> Listed {
-        let token = Token::random();
-        self.store
-            .list(&List { token, node_id })
-            .and_then(|reply| reply.answer_to(token, Operation::List))
-            .expect("the store can list")
+        let request = List { token: Token::random(), node_id };
+        outcome_of(&request, self.store.list(&request)).expect("the store can list")
     }
 
     fn repair(&mut self, target: Target, bound: Option<i64>) -> Result<Shortened> {
         let (token, client_now) = (Token::random(), self.subject.now());
         let request = Repair { token, target, bound, client_now };
-        self.store.repair(&request)?.answer_to(token, Operation::Repair)
+        outcome_of(&request, self.store.repair(&request))
     }
 
     fn release_dead(&mut self, lease: NodeLease, off: i64) -> Result<Shortened> {
         let (token, client_now) = (Token::random(), self.subject.now() + off);
         let request = ReleaseDead { token, lease, client_now };
-        self.store.release_dead(&request)?.answer_to(token, Operation::ReleaseDead)
+        outcome_of(&request, self.store.release_dead(&request))
     }
 
     /// Acquires as many of a token of its own, and insists.
@@ -313,7 +299,7 @@ fn a_life(client: &mut Holder<'_>) -> Vec<NodeLease> {
 }
 
 /// A request that comes twice is answered as if it had come once; one that comes after the lease
-/// was given back takes nothing from anybody.
+/// was given back takes nothing from another holder.
 pub fn a_repeated_request_has_the_same_answer(subject: &dyn Subject) {
     let mut client = Holder::new(subject, layout::MAX_NODE_ID);
     for want in [1, 3] {
@@ -372,7 +358,7 @@ pub fn a_late_renewal_counts_until_another_took_the_node(subject: &dyn Subject) 
     let (token, leases) = client.granted(1);
     subject.pass(TTL + 1);
     let late = client.extended(token, &leases);
-    assert!(late[0].end_exclusive > subject.now(), "after the end, but nobody took it");
+    assert!(late[0].end_exclusive > subject.now(), "after the end, but no holder took it");
 
     subject.pass(TTL + 1);
     let (next, next_leases) = client.granted(1);

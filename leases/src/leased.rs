@@ -268,10 +268,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     ///
     /// As [`Leased::generate`] and [`Randflake::fill`].
     pub fn fill(&self, ids: &mut [F::Id]) -> Result<()> {
-        self.generator.fill_to(ids, Reach::Renewals).or_else(|error| {
-            self.recover(error)?;
-            self.generator.fill_to(ids, Reach::Renewals).map_err(|error| self.explain(error))
-        })
+        self.fill_i64(F::as_numbers(ids))
     }
 
     /// Fills a slice of plain numbers with ids; see [`Leased::fill`].

@@ -32,18 +32,21 @@ use crate::Namespace;
 pub use crate::listing::{
     Counts, List, Listed, Node, NodeState, ReleaseDead, Repair, Shortened, Target,
 };
-use crate::{Error, Fence, Fenced, LeaseStore, NodeLease, Operation, Reply, Result, Token, rules};
+use crate::{
+    Error, Fence, Fenced, LeaseStore, NodeLease, Result, Token, protocol::outcome_of, rules,
+};
 
 /// Lists every node id that was ever leased; see [`LeaseStore::list`].
 pub fn list(store: &mut dyn LeaseStore) -> Result<Listed> {
-    ask(|token| store.list(&List { token, node_id: None }), Operation::List)
+    let request = List { token: Token::random(), node_id: None };
+    outcome_of(&request, store.list(&request))
 }
 
 /// Lists one node id; see [`LeaseStore::list`]. One that was never leased is not in the listing.
 /// `INVALID_ARGUMENT`: the namespace has no such node id.
 pub fn inspect(store: &mut dyn LeaseStore, node_id: u32) -> Result<Listed> {
-    let request = |token| List { token, node_id: Some(node_id) };
-    let listed = ask(|token| store.list(&request(token)), Operation::List)?;
+    let request = List { token: Token::random(), node_id: Some(node_id) };
+    let listed = outcome_of(&request, store.list(&request))?;
     let max_node_id = listed.limits.max_node_id;
     if node_id > max_node_id {
         return Err(Error::invalid_argument(format!(
@@ -57,9 +60,10 @@ pub fn inspect(store: &mut dyn LeaseStore, node_id: u32) -> Result<Listed> {
 /// the store's clock and this machine's differ, so that the fence might end too soon.
 pub fn fence(store: &mut dyn LeaseStore) -> Result<Fenced> {
     let client_now = SystemClock.unix_seconds()?;
-    let listed = ask(|token| store.list(&List { token, node_id: Some(0) }), Operation::List)?;
+    let listed = inspect(store, 0)?;
     rules::check_clocks(listed.limits, listed.now, client_now)?;
-    ask(|token| store.fence(&Fence { token }), Operation::Fence)
+    let request = Fence { token: Token::random() };
+    outcome_of(&request, store.fence(&request))
 }
 
 /// Lowers an implausible end; see [`Repair`]. Also `INVALID_ARGUMENT` if
@@ -75,18 +79,13 @@ pub fn repair(store: &mut dyn LeaseStore, target: Target, bound: Option<i64>) ->
         )));
     }
     let client_now = SystemClock.unix_seconds()?;
-    let request = |token| Repair { token, target, bound, client_now };
-    ask(|token| store.repair(&request(token)), Operation::Repair)
+    let request = Repair { token: Token::random(), target, bound, client_now };
+    outcome_of(&request, store.repair(&request))
 }
 
 /// Releases a node id whose holder is dead, with its lease as it was listed; see [`ReleaseDead`].
 pub fn release_dead(store: &mut dyn LeaseStore, lease: NodeLease) -> Result<Shortened> {
     let client_now = SystemClock.unix_seconds()?;
-    let request = |token| ReleaseDead { token, lease, client_now };
-    ask(|token| store.release_dead(&request(token)), Operation::ReleaseDead)
-}
-
-fn ask<T>(ask: impl FnOnce(Token) -> Result<Reply<T>>, operation: Operation) -> Result<T> {
-    let token = Token::random();
-    ask(token)?.answer_to(token, operation)
+    let request = ReleaseDead { token: Token::random(), lease, client_now };
+    outcome_of(&request, store.release_dead(&request))
 }

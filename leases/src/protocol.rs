@@ -283,6 +283,14 @@ impl<T> Reply<T> {
     }
 }
 
+/// Returns the outcome of a request if the reply is the answer to it.
+pub(crate) fn outcome_of<R: Request>(
+    request: &R,
+    reply: Result<Reply<R::Outcome>>,
+) -> Result<R::Outcome> {
+    reply?.answer_to(request.token(), R::OPERATION)
+}
+
 /// The outcome of an [`Acquire`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Acquired {

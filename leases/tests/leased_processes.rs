@@ -530,7 +530,7 @@ mod linux {
         assert_eq!(verdict.lives, killed.len(), "{verdict:?}");
         killed.sort_unstable();
         killed.dedup();
-        assert!(killed.len() > HOLDERS, "nobody waits for the node id of one that was killed");
+        assert!(killed.len() > HOLDERS, "no process waits for the node id of a killed one");
     }
 
     // Stopped.

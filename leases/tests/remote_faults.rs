@@ -477,7 +477,7 @@ fn a_redis_master_that_was_stopped_grants_nothing_that_waited() {
         match late.join().expect("no panic") {
             Ok(Acquired::Granted { leases, .. }) => {
                 assert!(leases[0].end_exclusive <= until, "{leases:?}, and others from {until} on");
-                panic!("its replica follows it no more, so nobody has confirmed {leases:?}");
+                panic!("its replica no longer follows it, so none has confirmed {leases:?}");
             }
             // On a busy machine this one, too, has waited for too long.
             Ok(Acquired::ClockSkew { .. }) => {}
@@ -584,7 +584,7 @@ fn the_replicas_of_a_redis_are_asked_on_the_connection_that_has_written() {
     let said: Vec<_> = seen
         .map(|line| {
             let mut words = line.split(' ').skip(2).map(ToOwned::to_owned);
-            let mut word = || words.next().expect("a command of somebody");
+            let mut word = || words.next().expect("a command of some client");
             (word(), word())
         })
         .take_while(|(_, command)| command != "\"echo\"")
@@ -1381,7 +1381,7 @@ fn no_connection_stays_open_that_is_not_needed_for_a_minute() {
     on_each(|server, client, _| {
         drop(client(&server.url()));
         let _made = made(server, "rests", 5, 300, layout::MAX_NODE_ID);
-        assert_eq!(connections(server.port), 0, "nobody is there");
+        assert_eq!(connections(server.port), 0, "no client is there");
         let leased = |ttl| {
             let builder = Leased::builder(server.url(), &secret()).namespace("rests").ttl(ttl);
             builder.open().expect("there is one")

@@ -429,7 +429,7 @@ fn restarts(name: &str, place: &Place, extent: &Extent) -> String {
     let times = if is_file { extent.restarts / 10 } else { extent.restarts };
     let start = |store: &mut dyn LeaseStore, started: &Mutex<BTreeSet<u32>>| {
         let node_ids = node_ids(&acquired(store, Token::random(), 1, None));
-        started.lock().expect("nobody panicked").extend(node_ids);
+        started.lock().expect("no thread panicked").extend(node_ids);
     };
     let count = |started: Mutex<BTreeSet<u32>>| started.into_inner().expect("as above").len();
     let started = Mutex::default();

@@ -244,7 +244,7 @@ fn all_names_of_a_file_share_one_lock() {
         assert_eq!(granted(&mut store(name), token, START), lease, "{}", name.display());
     }
     let lock = fs::File::open(lock_file(&path)).expect("the lock file");
-    lock.lock().expect("nobody has it");
+    lock.lock().expect("it is free");
     for name in &names {
         let outcome = acquire(&mut store(name).patience(Duration::ZERO), token, 1, START);
         refused(outcome, ErrorKind::StoreUnavailable, "other processes");
@@ -421,13 +421,13 @@ fn init_makes_a_quarantine_along_with_the_namespace_or_nothing() {
     let mut neighbour = SqliteStore::new(&path, neighbour).expect("a path");
     neighbour.init(InitMode::New).expect("makes the file");
     let other = Connection::open(&path).expect("a SQLite file");
-    other.execute_batch("begin immediate").expect("nobody else is here");
+    other.execute_batch("begin immediate").expect("no other program is here");
     let busy = store(&path).patience(Duration::ZERO).init(InitMode::Quarantine);
     refused(busy, ErrorKind::StoreUnavailable, "other processes");
     other.execute_batch("rollback").expect("it has begun");
     refused(known(), ErrorKind::StoreNotInitialized, "no namespace");
 
-    store(&path).init(InitMode::Quarantine).expect("nobody has it");
+    store(&path).init(InitMode::Quarantine).expect("it is free");
     assert_eq!(known(), Ok(START + 305));
     assert!(matches!(
         acquire(&mut store(&path), Token::random(), 1, START),
@@ -446,7 +446,7 @@ fn a_file_that_others_keep_is_waited_for_and_then_named() {
     let token = Token::random();
     let lease = granted(&mut store(&path), token, START);
     let other = Connection::open(&path).expect("a SQLite file");
-    other.execute_batch("begin immediate").expect("nobody else is here");
+    other.execute_batch("begin immediate").expect("no other program is here");
     let mut hasty = store(&path).patience(Duration::from_millis(20));
     let outcome = renew(&mut hasty, token, lease.node_id, START);
     refused(outcome, ErrorKind::StoreUnavailable, "other processes");
@@ -465,7 +465,7 @@ fn a_clock_that_went_on_while_the_file_was_waited_for_is_no_skew() {
     let path = scratch.path("ids.db");
     granted(&mut store(&path), Token::random(), START);
     let other = Connection::open(&path).expect("a SQLite file");
-    other.execute_batch("begin immediate").expect("nobody else is here");
+    other.execute_batch("begin immediate").expect("no other program is here");
     let (was_read, reads) = mpsc::channel();
     let dial = Dial::new(START);
     let clock = dial.clock();

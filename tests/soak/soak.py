@@ -296,9 +296,9 @@ def soak(kind: str, minutes: float, seed: int, sabotage: bool) -> bool:
     faults = ", ".join(f"{count} {fault}" for fault, count in fleet.faults.items())
     print(
         f"soak of {kind}: {minutes:g} minutes, seed {seed}: {verdict.ids} ids of"
-        f" {fleet.made.total()} lives ({languages}) under {verdict.leases} leases; node ids went"
-        f" from one to another {verdict.handed_over} times, and {verdict.manual} times without a lease;"
-        f" faults: {faults}; {verdict.repeated_ids} repeated ids,"
+        f" {fleet.made.total()} processes ({languages}) under {verdict.leases} leases; node ids"
+        f" went from one to another {verdict.handed_over} times, and {verdict.manual} times without"
+        f" a lease; faults: {faults}; {verdict.repeated_ids} repeated ids,"
         f" {verdict.shared_seconds} shared seconds, {verdict.overlaps} overlaps,"
         f" {verdict.uncovered} uncovered seconds, {len(fleet.failures)} failures"
     )

@@ -59,7 +59,7 @@ def test_good_holders_are_good() -> None:
     assert verdict([first, second], history) == Verdict(ids=6, leases=4)
     third = ids((7, 3, 0))
     found = verdict([first, ids((8, 9, 0)), third], history)
-    assert (found.is_good(), found.handed_over) == (True, 0), "the one in between was nobody's"
+    assert (found.is_good(), found.handed_over) == (True, 0), "none had the one in between"
     history = [(7, 0, 3, TOKENS[0]), (7, 3, 6, TOKENS[1])]
     assert verdict([first, third], history) == Verdict(ids=4, leases=2, handed_over=1)
 

@@ -276,7 +276,7 @@ fn parts() -> Vec<Case> {
             let seen = black_box(&word).load(Ordering::Relaxed);
             let claimed =
                 word.compare_exchange(seen, seen + 1, Ordering::Relaxed, Ordering::Relaxed);
-            black_box(claimed).expect("nobody else has it");
+            black_box(claimed).expect("no other process has it");
         }),
         one("part_coarse", "reading the coarse clock, of seconds", "part", || {
             black_box(SystemClock.coarse_time());

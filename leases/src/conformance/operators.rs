@@ -4,7 +4,7 @@
 use super::*;
 
 /// An operator needs no secret to see each node id that was ever leased, who had it last and how
-/// it is doing; makes and leases nothing; and takes nothing from anybody by looking.
+/// it is doing; makes and leases nothing; and takes nothing from a holder by looking.
 pub fn an_operator_sees_every_node_id(subject: &dyn Subject) {
     let namespace = namespace(9);
     let name = Namespace::for_operator(namespace.name()).expect("a name");

@@ -144,7 +144,7 @@ fn answers_that_make_no_sense_are_failures() {
         let outcome = acquire(&protocol, |_| {
             rows(["acquire", &other, "OK", "1763640000", "", "77", "1763639995", "1763640300"])
         });
-        let error = outcome.expect_err("somebody else's");
+        let error = outcome.expect_err("another request's");
         assert!(error.to_string().contains("another request"), "{error}");
         let refused = acquire(&protocol, |_| Response::Refused {
             code: "42501".into(),

@@ -130,7 +130,9 @@ impl ManualNode {
         let holder = &mut self.processes[self.holder];
         if holder.flakes.is_empty() || random.happens(100) {
             let builder = Randflake::builder(&holder.secret).node_id(7).max_wait(Duration::ZERO);
-            holder.flakes.push(builder.clock(clock.clone()).build().expect("nobody else has it"));
+            holder
+                .flakes
+                .push(builder.clock(clock.clone()).build().expect("no other process has it"));
         }
         for flake in &holder.flakes {
             for _ in 0..random.below(3) {

@@ -206,7 +206,7 @@ fn redis_grants_what_its_replica_confirms() {
         granted(&mut *store, Token::random(), now());
         replica.signal("STOP");
         let token = Token::random();
-        let error = acquire(&mut *store, token, 1, now()).expect_err("nobody has confirmed it");
+        let error = acquire(&mut *store, token, 1, now()).expect_err("no replica has confirmed it");
         assert!(
             error.to_string().contains("0 of its replicas have confirmed"),
             "{number}: {error}"

@@ -2,9 +2,20 @@
 
 use super::*;
 
-/// A fault.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(in super::super) enum Fault {
+macro_rules! faults {
+    ($($fault:ident,)*) => {
+        /// A fault.
+        #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+        pub(in super::super) enum Fault {
+            $($fault,)*
+        }
+
+        /// All of them; those before `Lost` are events of their own.
+        pub(in super::super) const FAULTS: &[Fault] = &[$(Fault::$fault,)*];
+    };
+}
+
+faults! {
     Kill,
     End,
     Pause,
@@ -35,38 +46,6 @@ pub(in super::super) enum Fault {
     TurnInCall,
     Burst,
 }
-
-/// All of them, and those before `Lost` are events of their own.
-pub(in super::super) const FAULTS: [Fault; 28] = [
-    Fault::Kill,
-    Fault::End,
-    Fault::Pause,
-    Fault::Sleep,
-    Fault::Reboot,
-    Fault::ClockSteps,
-    Fault::ClockDrifts,
-    Fault::StoreClockSteps,
-    Fault::Partition,
-    Fault::BadNetwork,
-    Fault::Outage,
-    Fault::StorePauses,
-    Fault::StoreRestarts,
-    Fault::Restore,
-    Fault::Empty,
-    Fault::LinkFreezes,
-    Fault::Failover,
-    Fault::MasterPauses,
-    Fault::Fence,
-    Fault::ReleaseDead,
-    Fault::Repair,
-    Fault::Lost,
-    Fault::Doubled,
-    Fault::Late,
-    Fault::Swapped,
-    Fault::StepInCall,
-    Fault::TurnInCall,
-    Fault::Burst,
-];
 
 /// The character of a seed: which faults there are, and how often.
 #[derive(Clone, Debug)]
