@@ -213,7 +213,7 @@ struct Confirmation {
 impl Lease {
     pub(crate) fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         match self {
-            Self::Init(init) => init.run(&*open_server),
+            Self::Init(init) => init.run(open_server),
             Self::List(list) => list.run(open_server),
             Self::Inspect(inspect) => inspect.run(open_server),
             Self::Fence(fence) => fence.run(open_server),
@@ -224,7 +224,7 @@ impl Lease {
 }
 
 impl Init {
-    fn run(&self, open_server: &OpenServer) -> Result<(), Failure> {
+    fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         let mode = match (self.new, self.quarantine) {
             (true, _) => InitMode::New,
             (_, true) => InitMode::Quarantine,
@@ -239,7 +239,7 @@ impl Init {
         let secret = self.secret.read()?;
         let namespace = Namespace::new(&self.store.namespace, &secret)?
             .max_ttl_and_skew(self.max_ttl, self.max_skew)?;
-        self.store.init(namespace, mode, open_server)?;
+        self.store.init(&namespace, mode, open_server)?;
         print(&format_args!("namespace {:?} is ready", self.store.namespace))
     }
 }

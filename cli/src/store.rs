@@ -35,8 +35,8 @@ impl StoreArguments {
             return Some(store.into());
         }
         let allow_weak = self.allow_weak_store;
-        Some(Location::new(move |namespace| {
-            Ok(Box::new(open_server(&store, namespace)?.allow_weak_store(allow_weak)))
+        Some(Location::server(move |namespace| {
+            Ok(open_server(&store, namespace)?.allow_weak_store(allow_weak))
         }))
     }
 
@@ -53,16 +53,12 @@ impl StoreArguments {
     /// Creates a namespace, with a secret.
     pub(crate) fn init(
         &self,
-        namespace: Namespace,
+        namespace: &Namespace,
         mode: InitMode,
-        open_server: &OpenServer,
+        open_server: Arc<OpenServer>,
     ) -> Result<(), Failure> {
-        let store = self.name().ok_or_else(missing)?;
-        if is_url(&store) {
-            let server = open_server(&store, namespace)?;
-            return Ok(server.allow_weak_store(self.allow_weak_store).init(mode)?);
-        }
-        Ok(Location::from(store).init(&namespace, mode)?)
+        let location = self.location(open_server).ok_or_else(missing)?;
+        Ok(location.init(namespace, mode)?)
     }
 
     fn name(&self) -> Option<String> {

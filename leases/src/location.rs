@@ -11,7 +11,10 @@ use randflake::{Error, Result};
 
 #[cfg(feature = "sqlite")]
 use crate::SqliteStore;
-use crate::{InitMode, LeaseStore, Namespace, remote::RemoteStore};
+use crate::{
+    InitMode, LeaseStore, Namespace,
+    remote::{Client, RemoteStore},
+};
 
 /// The keeper asks again with a new reading of the clock; after a long wait the old one would be skewed.
 #[cfg(feature = "sqlite")]
@@ -48,10 +51,13 @@ enum LocationKind {
     #[cfg(feature = "sqlite")]
     File(PathBuf),
     Url(String),
+    Server(Box<Connect>),
     Function(Box<Open>),
     /// Not a store, for this reason.
     Invalid(String),
 }
+
+type Connect = dyn Fn(Namespace) -> Result<RemoteStore<Box<dyn Client>>> + Send + Sync;
 
 type Open = dyn Fn(Namespace) -> Result<Box<dyn LeaseStore>> + Send + Sync;
 
@@ -62,6 +68,14 @@ impl Location {
         open: impl Fn(Namespace) -> Result<Box<dyn LeaseStore>> + Send + Sync + 'static,
     ) -> Self {
         LocationKind::Function(Box::new(open)).into()
+    }
+
+    /// As [`Location::new`], for a store with a server, which can also be
+    /// [initialised](Location::init) then.
+    pub fn server(
+        connect: impl Fn(Namespace) -> Result<RemoteStore<Box<dyn Client>>> + Send + Sync + 'static,
+    ) -> Self {
+        LocationKind::Server(Box::new(connect)).into()
     }
 
     pub(crate) fn create(mut self, create: bool) -> Self {
@@ -82,16 +96,18 @@ impl Location {
                 let store = SqliteStore::new(path, namespace)?.patience(TIMEOUT);
                 Ok(Box::new(store.create(self.create.unwrap_or(true))))
             }
-            LocationKind::Url(url) => {
-                let store = RemoteStore::open(url, namespace)?;
-                Ok(Box::new(store.create(self.create.unwrap_or(false))?))
-            }
+            LocationKind::Url(url) => self.creating(RemoteStore::open(url, namespace)?),
+            LocationKind::Server(connect) => self.creating(connect(namespace)?),
             LocationKind::Function(_) if self.create.is_some() => Err(Error::invalid_argument(
                 "create does not apply to a store that a function opens: set it in that function",
             )),
             LocationKind::Function(open) => open(namespace),
             LocationKind::Invalid(why) => Err(Error::invalid_argument(why.clone())),
         }
+    }
+
+    fn creating(&self, store: RemoteStore<Box<dyn Client>>) -> Result<Box<dyn LeaseStore>> {
+        Ok(Box::new(store.create(self.create.unwrap_or(false))?))
     }
 
     /// Creates the namespace if it is missing, and checks it if it exists, as [`RemoteStore::init`] and
@@ -121,6 +137,7 @@ impl Location {
             #[cfg(feature = "sqlite")]
             LocationKind::File(path) => SqliteStore::new(path, namespace)?.init(mode),
             LocationKind::Url(url) => RemoteStore::open(url, namespace)?.init(mode),
+            LocationKind::Server(connect) => connect(namespace)?.init(mode),
             LocationKind::Function(_) => Err(Error::invalid_argument(
                 "a store that a function opens cannot be created from here: call the init of that store",
             )),
