@@ -8,11 +8,11 @@ const { native } = require('./native.js')
 const { serverOf } = require('./stores.js')
 
 /** Opens the store with a server of a URL, with the client that is installed. */
-function open({ url, opened, failed }) {
+async function open(url) {
   try {
-    opened(serverOf(url, native.RandflakeError))
+    return { server: serverOf(url, native.RandflakeError) }
   } catch (error) {
-    failed(error.code, error.message)
+    return { failed: [error.code, error.message].map(String) }
   }
 }
 

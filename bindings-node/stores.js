@@ -12,6 +12,9 @@ const CANCELLING_MS = 500
 /** The longest answer of etcd, in bytes: a thousand node ids, twice over. */
 const LONGEST_ANSWER = 2 ** 20
 
+/** Most rows, and most cells of one, that a store answers with; no statement asks for as many. */
+const MOST_ROWS = 2 ** 20
+
 /** PostgreSQL's answer to a statement in a transaction that has failed. */
 const IN_TRANSACTION = '25P02'
 
@@ -393,6 +396,19 @@ function open(store, RandflakeError) {
   return { passwords: passwordsOf(url, RandflakeError), ...opener(url, RandflakeError) }
 }
 
+/** Returns a copy of the rows that a client has answered: arrays, all of strings or null. */
+function rowsOf(answered) {
+  const refuse = () => {
+    throw new Error(
+      'the client must answer with an array of rows, each an array of strings or null',
+    )
+  }
+  const copy = (list, item) =>
+    Array.isArray(list) && list.length <= MOST_ROWS ? Array.from(list, item) : refuse()
+  const cell = (value) => (value === null || typeof value === 'string' ? value : refuse())
+  return copy(answered, (row) => copy(row, cell))
+}
+
 /** Returns what the native half takes for a store with a server; undefined for any other. */
 function serverOf(store, RandflakeError) {
   const opened = open(store, RandflakeError)
@@ -404,21 +420,21 @@ function serverOf(store, RandflakeError) {
       String(message || code || name),
     )
 
-  const ask = async ({ text, parameters, wait, answer, refuse, fail }) => {
+  const ask = async ({ text, parameters, wait }) => {
     try {
       const answered = await run(text, parameters, wait)
       const { rows, replicas } = Array.isArray(answered) ? { rows: answered } : (answered ?? {})
-      answer(rows, replicas)
+      return { rows: rowsOf(rows), replicas }
     } catch (error) {
       const refused =
         error instanceof Refusal ||
         (typeof error?.severity === 'string' && error.code?.length === 5)
-      if (refused) refuse(error.code, explain(error))
-      else fail(explain(error ?? {}))
+      if (refused) return { refused: [String(error.code), explain(error)] }
+      return { failed: explain(error ?? {}) }
     }
   }
   // Without a statement: the connection is to be given up.
-  return { engine, run: (statement) => (statement === null ? discard?.() : void ask(statement)) }
+  return { engine, run: async (statement) => (statement === null ? discard?.() : ask(statement)) }
 }
 
 module.exports = { timeout, serverOf }

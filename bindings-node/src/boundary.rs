@@ -3,11 +3,11 @@
 use napi_derive::napi;
 use randflake::{BoundaryFlake, bindings};
 
-use crate::ffi::{Outcome, Returned, Value, copied, outcome};
+use crate::ffi::{Outcome, Value, copied, outcome};
 
 /// Reads an id of Boundary's flake, from its text or its bytes. `index.js` makes an object of it.
 #[napi]
-pub fn read_boundary_flake(flake: Value<'_>) -> Outcome<Returned> {
+pub fn read_boundary_flake(flake: Value<'_>) -> Outcome<Value<'_>> {
     outcome(|| {
         let of_bytes =
             || copied::<u8>(flake).map(|bytes| BoundaryFlake::try_from(bytes.as_slice()));
@@ -18,7 +18,7 @@ pub fn read_boundary_flake(flake: Value<'_>) -> Outcome<Returned> {
         js.object(&[
             (c"text", js.convert(parsed.to_string())?),
             (c"bytes", js.convert(parsed.to_bytes().map(u32::from).to_vec())?),
-            (c"unixMs", js.unsigned_bigint(parsed.unix_ms())?),
+            (c"unixMs", js.convert(parsed.unix_ms())?),
             (c"worker", js.convert(parsed.worker().map(u32::from).to_vec())?),
             (c"sequence", js.convert(u32::from(parsed.sequence()))?),
         ])

@@ -1,16 +1,16 @@
 //! What hides and reveals numbers.
 
+use napi::bindgen_prelude::i64n;
 use napi_derive::napi;
 use randflake::{Cloak, Id, Result};
 
 use crate::{
     arguments,
-    environment::Environment,
-    ffi::{Js, Outcome, Returned, Value, fill_in_place, outcome},
+    ffi::{Outcome, Value, fill_in_place, outcome},
 };
 
 #[napi]
-pub fn create_cloak(secret: Value<'_>, label: Value<'_>) -> Outcome<Returned> {
+pub fn create_cloak<'call>(secret: Value<'call>, label: Value<'call>) -> Outcome<Value<'call>> {
     outcome(|| {
         let secret = arguments::secret(secret)?;
         let text = label.as_unicode();
@@ -20,29 +20,18 @@ pub fn create_cloak(secret: Value<'_>, label: Value<'_>) -> Outcome<Returned> {
     })
 }
 
-pub(crate) fn hide<'call>(
-    _: &Environment,
-    js: Js<'call>,
-    [cloak, number]: [Value<'call>; 2],
-) -> Result<Value<'call>> {
-    js.bigint(cloak.owned::<Cloak>()?.hide(arguments::raw_or_signed(number)?).into())
-}
-
-pub(crate) fn hide_string<'call>(
-    _: &Environment,
-    js: Js<'call>,
-    [cloak, number]: [Value<'call>; 2],
-) -> Result<Value<'call>> {
+pub(crate) fn hide([cloak, number]: [Value<'_>; 2]) -> Result<Value<'_>> {
     let hidden = cloak.owned::<Cloak>()?.hide(arguments::raw_or_signed(number)?);
-    js.latin1(hidden.encode(&mut [0; Id::MAX_TEXT_LENGTH]))
+    cloak.js().convert(i64n(hidden.into()))
 }
 
-pub(crate) fn reveal<'call>(
-    _: &Environment,
-    js: Js<'call>,
-    [cloak, hidden]: [Value<'call>; 2],
-) -> Result<Value<'call>> {
-    js.unsigned_bigint(cloak.owned::<Cloak>()?.reveal(arguments::id(hidden)?))
+pub(crate) fn hide_string([cloak, number]: [Value<'_>; 2]) -> Result<Value<'_>> {
+    let hidden = cloak.owned::<Cloak>()?.hide(arguments::raw_or_signed(number)?);
+    cloak.js().latin1(hidden.encode(&mut [0; Id::MAX_TEXT_LENGTH]))
+}
+
+pub(crate) fn reveal([cloak, hidden]: [Value<'_>; 2]) -> Result<Value<'_>> {
+    cloak.js().convert(cloak.owned::<Cloak>()?.reveal(arguments::id(hidden)?))
 }
 
 /// Returns true, as `environment::generate` does.

@@ -10,18 +10,17 @@ use randflake_leases::{
 };
 
 use crate::{
-    arguments,
     environment::Environment,
-    ffi::{Callback, Outcome, Returned, Value, outcome},
-    leases::{Leases, ended},
-    stores::{Server, Slot, wait_for},
+    ffi::{Callback, Outcome, Value, outcome},
+    leases::Leases,
+    stores::{Server, ask},
     threads,
 };
 
 /// Promises the exit code of the command with these arguments. It runs on a thread of its own:
 /// the JavaScript thread is needed for the stores that `open` opens.
 #[napi]
-pub fn run_command(arguments: Vec<String>, open: Value<'_>) -> Outcome<Returned> {
+pub fn run_command(arguments: Vec<String>, open: Value<'_>) -> Outcome<Value<'_>> {
     outcome(|| {
         let js = open.js();
         let leases = Arc::clone(&js.state::<Environment>()?.leases);
@@ -39,33 +38,19 @@ fn open_server(
     namespace: Namespace,
     leases: &Leases,
 ) -> Result<RemoteStore<Box<dyn Client>>> {
-    let (slot, answered) = Slot::new();
     let asked_url = url.to_owned();
-    let asked = open.call(move |js| {
-        js.object(&[
-            (c"url", js.convert(asked_url)?),
-            (c"opened", slot.function(js, opened)?),
-            (c"failed", slot.function(js, failed)?),
-        ])
-    });
-    if !asked {
-        return Err(ended());
-    }
-    match wait_for(&answered, leases)? {
-        Some(server) => server.open(namespace),
+    match ask(open, leases, opened, move |js| js.convert(asked_url))? {
+        Some(server) => Ok(server.open(namespace)),
         None => RemoteStore::open(url, namespace), // its error says how a URL looks
     }
 }
 
-/// Takes a server as `stores.js` describes it; undefined if the URL is of none.
-fn opened(server: Value<'_>, _: Value<'_>) -> Result<Option<Server>> {
-    if server.is_undefined() { Ok(None) } else { Server::new(server).map(Some) }
-}
-
-/// Takes the error of a URL.
-fn failed(code: Value<'_>, message: Value<'_>) -> Result<Option<Server>> {
-    let [code, message] = [code, message].map(arguments::text);
-    let kind = ErrorKind::ALL.iter().find(|kind| Some(kind.code()) == code.as_deref());
-    let kind = kind.copied().unwrap_or(ErrorKind::Internal);
-    Err(Error::new(kind, message.unwrap_or_default()))
+/// Takes a server as `stores.js` describes it, undefined if the URL is of none, or the error of it.
+fn opened(answer: Value<'_>) -> Result<Option<Server>> {
+    if let Some(failed) = answer.get(c"failed")? {
+        let (code, message): (String, String) = failed.to().unwrap_or_default();
+        let kind = ErrorKind::ALL.iter().find(|kind| kind.code() == code);
+        return Err(Error::new(kind.copied().unwrap_or(ErrorKind::Internal), message));
+    }
+    answer.get(c"server")?.map(Server::new).transpose()
 }

@@ -9,7 +9,7 @@ use randflake::{Error, ErrorKind, Id, Result};
 use slab::Slab;
 
 use crate::{
-    ffi::{CallBuffer, Js, Value, Weight},
+    ffi::{CallBuffer, Js, Value},
     leases::Leases,
     threads::Threads,
 };
@@ -23,13 +23,9 @@ pub(crate) struct Environment {
 }
 
 /// A generator of either format, with its own node ids or leased ones, on either clock.
-pub(crate) trait Generator: 'static {
+pub(crate) trait Generator: Batches + 'static {
     /// Makes one id and returns its bits.
     fn generate(&self) -> Result<i64>;
-    /// Fills a `BigInt64Array`; `None` if this is none that only this thread can see.
-    fn fill(&self, ids: Value<'_>) -> Option<Result<()>>;
-    /// Checks whether so many ids would be refused, before there is memory for them.
-    fn check_fill(&self, count: usize) -> Result<()>;
     fn ready_in(&self) -> Result<Duration>;
     fn node_ids(&self) -> Vec<u32>;
     fn lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>>;
@@ -38,7 +34,7 @@ pub(crate) trait Generator: 'static {
 
     /// Promises that its leased node ids were given back; undefined without any.
     fn released<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
-        js.undefined()
+        js.convert(())
     }
 
     /// Returns about how many bytes it takes outside of JavaScript's memory.
@@ -47,21 +43,22 @@ pub(crate) trait Generator: 'static {
     }
 }
 
-/// What other threads may ask of a generator, unless only this thread can read its clock.
-pub(crate) trait Batches: Send + Sync {
-    fn check_fill(&self, count: usize) -> Result<()>;
-    fn fill(&self, ids: &mut [i64]) -> Result<()>;
+/// The batches of a generator, on the JavaScript thread, `here`, or on another one.
+pub(crate) trait Batches {
+    /// Checks whether so many ids would be refused, before there is memory for them.
+    fn check_fill(&self, count: usize, here: bool) -> Result<()>;
+    /// After an error there are zeros.
+    fn fill(&self, ids: &mut [i64], here: bool) -> Result<()>;
 }
 
 /// A generator as JavaScript has it. Dropping this removes it from the table.
 pub(crate) struct Handle {
     pub(crate) generator: Arc<dyn Generator>,
-    pub(crate) batches: Option<Arc<dyn Batches>>,
+    /// The same, unless only the JavaScript thread can read its clock.
+    pub(crate) batches: Option<Arc<dyn Batches + Send + Sync>>,
     pub(crate) threads: Arc<Threads>,
     pub(crate) index: usize,
     environment: Rc<Environment>,
-    /// V8 sees a small object. Without this it would collect the dropped ones late.
-    _weight: Weight,
 }
 
 impl Environment {
@@ -99,7 +96,7 @@ pub(crate) fn generate<'call>(
     []: [Value<'call>; 0],
 ) -> Result<Value<'call>> {
     environment.buffer.put(environment.generate()?);
-    js.boolean(true)
+    js.convert(true)
 }
 
 pub(crate) fn generate_string<'call>(
@@ -115,15 +112,15 @@ impl Handle {
     pub(crate) fn object(
         js: Js<'_>,
         generator: Arc<dyn Generator>,
-        batches: Option<Arc<dyn Batches>>,
+        batches: Option<Arc<dyn Batches + Send + Sync>>,
     ) -> Result<Value<'_>> {
-        let environment = js.shared_state::<Environment>()?;
-        let weight = js.weigh(generator.weight());
+        let environment = js.state::<Environment>()?;
+        let weight = generator.weight();
         let mut generators = environment.generators.borrow_mut();
         let index = Rc::make_mut(&mut generators).insert(Arc::clone(&generator));
         drop(generators);
         let threads = Arc::default();
-        js.own(Self { generator, batches, threads, index, environment, _weight: weight })
+        js.own_weighing(Self { generator, batches, threads, index, environment }, weight)
     }
 }
 

@@ -6,7 +6,7 @@ mod memory;
 mod value;
 
 pub(crate) use self::{
-    function::{Callback, Outcome, Returned, outcome, whole_ms},
+    function::{Callback, Outcome, outcome, whole_ms},
     memory::{CallBuffer, copied, fill_by_copy, fill_in_place, overwrite},
-    value::{Js, Reference, Value, Weight, refused_by_napi},
+    value::{Js, Reference, Value, refused_by_napi},
 };

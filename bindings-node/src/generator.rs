@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use napi::bindgen_prelude::BigInt64Array;
+use napi::bindgen_prelude::{BigInt64Array, Null};
 use napi_derive::napi;
 use randflake::{
     Builder, Clock, Error, ErrorKind, Format, Id, Layout, Randflake, Reach, Result, Snowflake,
@@ -12,7 +12,7 @@ use crate::{
     arguments::{self, Options, set},
     clock::InjectedClock,
     environment::{Batches, Environment, Generator, Handle},
-    ffi::{Js, Outcome, Returned, Value, fill_by_copy, fill_in_place, outcome, whole_ms},
+    ffi::{Js, Outcome, Value, fill_by_copy, fill_in_place, outcome, whole_ms},
     leases::EnvironmentClock,
 };
 
@@ -36,42 +36,10 @@ impl Number for u64 {
     }
 }
 
-/// What differs between the machine's clock and one written in JavaScript, which is a script.
-trait NodeClock: Clock + Sized + 'static {
-    fn fill<F: Format>(flake: &randflake::Generator<F, Self>, ids: Value<'_>)
-    -> Option<Result<()>>;
-}
-
-impl NodeClock for EnvironmentClock {
-    fn fill<F: Format>(
-        flake: &randflake::Generator<F, Self>,
-        ids: Value<'_>,
-    ) -> Option<Result<()>> {
-        fill_in_place(ids, |ids| flake.fill_i64(ids))
-    }
-}
-
-impl NodeClock for InjectedClock {
-    fn fill<F: Format>(
-        flake: &randflake::Generator<F, Self>,
-        ids: Value<'_>,
-    ) -> Option<Result<()>> {
-        fill_by_copy(ids, |own| flake.fill_i64(own))
-    }
-}
-
-impl<F: Format<Id: Number>, C: NodeClock> Generator for randflake::Generator<F, C> {
+impl<F: Format<Id: Number>, C: Clock + 'static> Generator for randflake::Generator<F, C> {
     #[inline]
     fn generate(&self) -> Result<i64> {
         self.generate().map(Number::bits)
-    }
-
-    fn fill(&self, ids: Value<'_>) -> Option<Result<()>> {
-        C::fill(self, ids)
-    }
-
-    fn check_fill(&self, count: usize) -> Result<()> {
-        self.check_fill(count, Reach::Lease)
     }
 
     fn ready_in(&self) -> Result<Duration> {
@@ -83,9 +51,7 @@ impl<F: Format<Id: Number>, C: NodeClock> Generator for randflake::Generator<F, 
     }
 
     fn lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
-        let Some(lease) = self.lease() else {
-            return js.null();
-        };
+        let Some(lease) = self.lease() else { return js.convert(Null) };
         js.object(&[
             (c"start", js.convert(lease.start())?),
             (c"endExclusive", js.convert(lease.end_exclusive())?),
@@ -101,23 +67,23 @@ impl<F: Format<Id: Number>, C: NodeClock> Generator for randflake::Generator<F, 
     }
 }
 
-impl<F: Format> Batches for randflake::Generator<F, EnvironmentClock> {
-    fn check_fill(&self, count: usize) -> Result<()> {
+impl<F: Format, C: Clock> Batches for randflake::Generator<F, C> {
+    fn check_fill(&self, count: usize, _: bool) -> Result<()> {
         self.check_fill(count, Reach::Lease)
     }
 
-    fn fill(&self, ids: &mut [i64]) -> Result<()> {
+    fn fill(&self, ids: &mut [i64], _: bool) -> Result<()> {
         self.fill_i64(ids)
     }
 }
 
 /// Makes a Randflake.
 #[napi]
-pub fn create_generator(
-    node_ids: Value<'_>,
-    secret: Value<'_>,
-    options: Value<'_>,
-) -> Outcome<Returned> {
+pub fn create_generator<'call>(
+    node_ids: Value<'call>,
+    secret: Value<'call>,
+    options: Value<'call>,
+) -> Outcome<Value<'call>> {
     outcome(|| {
         let node_ids = arguments::node_ids(node_ids, &Layout::randflake())?;
         let builder = Randflake::builder(&arguments::secret(secret)?).node_ids(node_ids);
@@ -127,11 +93,11 @@ pub fn create_generator(
 
 /// Makes a Snowflake of a layout.
 #[napi]
-pub fn create_snowflake(
-    layout: Value<'_>,
-    node_ids: Value<'_>,
-    options: Value<'_>,
-) -> Outcome<Returned> {
+pub fn create_snowflake<'call>(
+    layout: Value<'call>,
+    node_ids: Value<'call>,
+    options: Value<'call>,
+) -> Outcome<Value<'call>> {
     outcome(|| {
         let layout = *layout.owned::<Layout>()?;
         // A layout without node ids leaves nothing to choose.
@@ -171,41 +137,41 @@ fn build<'call, F: Format<Id: Number>>(
 }
 
 /// Fills an array and returns true, as `environment::generate` does.
-pub(crate) fn fill<'call>(
-    _: &Environment,
-    js: Js<'call>,
-    [flake, ids]: [Value<'call>; 2],
-) -> Result<Value<'call>> {
-    let filled = flake.owned::<Handle>()?.generator.fill(ids);
+pub(crate) fn fill([flake, ids]: [Value<'_>; 2]) -> Result<Value<'_>> {
+    let Handle { generator, batches, .. } = flake.owned()?;
+    let filled = match batches {
+        Some(batches) => fill_in_place(ids, |ids| batches.fill(ids, true)),
+        None => fill_by_copy(ids, |ids| generator.fill(ids, true)),
+    };
     filled.unwrap_or_else(|| Err(arguments::not_ids(ids)))?;
-    js.boolean(true)
+    flake.js().convert(true)
 }
 
 #[napi]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they saturate")]
 pub fn check_fill(flake: Value<'_>, count: f64) -> Outcome<()> {
-    outcome(|| flake.owned::<Handle>()?.generator.check_fill(count as usize))
+    outcome(|| flake.owned::<Handle>()?.generator.check_fill(count as usize, true))
 }
 
 /// Promises a batch that another thread makes, in memory that JavaScript gets only afterwards;
 /// undefined where only this thread can make it.
 #[napi]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they saturate")]
-pub fn generate_many_async(flake: Value<'_>, count: f64) -> Outcome<Returned> {
+pub fn generate_many_async(flake: Value<'_>, count: f64) -> Outcome<Value<'_>> {
     outcome(|| {
         let (js, handle, count) = (flake.js(), flake.owned::<Handle>()?, count as usize);
         let Some(batches) = handle.batches.clone() else {
-            return js.undefined();
+            return js.convert(());
         };
         let work = move || {
-            batches.check_fill(count)?;
+            batches.check_fill(count, false)?;
             let mut ids = Vec::new();
             ids.try_reserve_exact(count).map_err(|_| {
                 let why = format!("there is no memory for {count} ids; ask for fewer at a time");
                 Error::new(ErrorKind::InvalidArgument, why)
             })?;
             ids.resize(count, 0);
-            batches.fill(&mut ids)?;
+            batches.fill(&mut ids, false)?;
             Ok(BigInt64Array::new(ids))
         };
         js.promise(|job| handle.threads.start(job), work, |js, done| js.convert(done))
@@ -230,7 +196,7 @@ pub fn node_ids(flake: Value<'_>) -> Outcome<Vec<u32>> {
 }
 
 #[napi]
-pub fn lease_of(flake: Value<'_>) -> Outcome<Returned> {
+pub fn lease_of(flake: Value<'_>) -> Outcome<Value<'_>> {
     outcome(|| flake.owned::<Handle>()?.generator.lease(flake.js()))
 }
 
@@ -252,6 +218,6 @@ pub fn close(flake: Value<'_>) -> Outcome<()> {
 
 /// Promises that the leased node ids of a closed generator were given back.
 #[napi]
-pub fn released(flake: Value<'_>) -> Outcome<Returned> {
+pub fn released(flake: Value<'_>) -> Outcome<Value<'_>> {
     outcome(|| flake.owned::<Handle>()?.generator.released(flake.js()))
 }

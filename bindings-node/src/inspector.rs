@@ -1,29 +1,24 @@
 //! What reads the ids of a secret.
 
-use napi::bindgen_prelude::{BigInt64Array, Uint32Array};
+use napi::bindgen_prelude::{BigInt64Array, Uint32Array, i64n};
 use napi_derive::napi;
 use randflake::{Error, ErrorKind, Inspector, Result};
 
 use crate::{
     arguments,
-    environment::Environment,
-    ffi::{Js, Outcome, Returned, Value, copied, outcome, overwrite},
+    ffi::{Outcome, Value, copied, outcome, overwrite},
 };
 
 #[napi]
-pub fn create_inspector(secret: Value<'_>) -> Outcome<Returned> {
+pub fn create_inspector(secret: Value<'_>) -> Outcome<Value<'_>> {
     outcome(|| secret.js().own(Inspector::new(&arguments::secret(secret)?)))
 }
 
 #[allow(clippy::cast_precision_loss, reason = "unix seconds are far below 2^53")]
-pub(crate) fn inspect<'call>(
-    _: &Environment,
-    js: Js<'call>,
-    [inspector, id, parts]: [Value<'call>; 3],
-) -> Result<Value<'call>> {
+pub(crate) fn inspect([inspector, id, parts]: [Value<'_>; 3]) -> Result<Value<'_>> {
     let read = inspector.owned::<Inspector>()?.inspect(arguments::id(id)?);
     write_parts([read.timestamp as f64, read.node_id.into(), read.sequence.into()], parts)?;
-    js.undefined()
+    parts.js().convert(())
 }
 
 /// Writes the parts of an id into a `Float64Array`, of which `index.js` makes an object: that
@@ -34,24 +29,16 @@ pub(crate) fn write_parts(parts: [f64; 3], room: Value<'_>) -> Result<()> {
     })
 }
 
-pub(crate) fn encrypt<'call>(
-    _: &Environment,
-    js: Js<'call>,
-    [inspector, raw]: [Value<'call>; 2],
-) -> Result<Value<'call>> {
-    js.bigint(inspector.owned::<Inspector>()?.encrypt(arguments::raw(raw)?).into())
+pub(crate) fn encrypt([inspector, raw]: [Value<'_>; 2]) -> Result<Value<'_>> {
+    raw.js().convert(i64n(inspector.owned::<Inspector>()?.encrypt(arguments::raw(raw)?).into()))
 }
 
-pub(crate) fn decrypt<'call>(
-    _: &Environment,
-    js: Js<'call>,
-    [inspector, id]: [Value<'call>; 2],
-) -> Result<Value<'call>> {
-    js.unsigned_bigint(inspector.owned::<Inspector>()?.decrypt(arguments::id(id)?))
+pub(crate) fn decrypt([inspector, id]: [Value<'_>; 2]) -> Result<Value<'_>> {
+    id.js().convert(inspector.owned::<Inspector>()?.decrypt(arguments::id(id)?))
 }
 
 #[napi]
-pub fn inspect_many(inspector: Value<'_>, ids: Value<'_>) -> Outcome<Returned> {
+pub fn inspect_many<'call>(inspector: Value<'call>, ids: Value<'call>) -> Outcome<Value<'call>> {
     outcome(|| {
         let (js, inspector) = (ids.js(), inspector.owned::<Inspector>()?);
         let ids = copied::<i64>(ids).ok_or_else(|| arguments::not_ids(ids))?;

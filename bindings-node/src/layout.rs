@@ -5,8 +5,7 @@ use randflake::{Error, ErrorKind, Field, Layout, Result, Sequence, bindings};
 
 use crate::{
     arguments::{self, Options, set},
-    environment::Environment,
-    ffi::{Js, Outcome, Returned, Value, outcome},
+    ffi::{Outcome, Value, outcome},
     inspector::write_parts,
 };
 
@@ -17,7 +16,7 @@ const NAMES: [&str; 6] = ["fields", "tickMs", "epochMs", "sequence", "unsigned",
 
 /// Makes a layout.
 #[napi]
-pub fn create_layout(described: Value<'_>) -> Outcome<Returned> {
+pub fn create_layout(described: Value<'_>) -> Outcome<Value<'_>> {
     outcome(|| {
         let layout = layout(described)?;
         if layout.ends_at() > LAST_DATE_MS {
@@ -33,7 +32,7 @@ pub fn create_layout(described: Value<'_>) -> Outcome<Returned> {
 
 /// Returns the properties that users see.
 #[napi]
-pub fn layout_properties(layout: Value<'_>) -> Outcome<Returned> {
+pub fn layout_properties(layout: Value<'_>) -> Outcome<Value<'_>> {
     outcome(|| {
         let (js, layout) = (layout.js(), layout.owned::<Layout>()?);
         let sequence = match layout.sequence() {
@@ -137,45 +136,37 @@ fn pair<'call>(value: Value<'call>, name: &str, form: &str) -> Result<[Value<'ca
 
 /// The same as `inspector::inspect`, for the ids of a layout.
 #[allow(clippy::cast_precision_loss, reason = "`create_layout` checked that dates can hold it")]
-pub(crate) fn inspect_raw<'call>(
-    _: &Environment,
-    js: Js<'call>,
-    [layout, id, parts]: [Value<'call>; 3],
-) -> Result<Value<'call>> {
+pub(crate) fn inspect_raw([layout, id, parts]: [Value<'_>; 3]) -> Result<Value<'_>> {
     let read = layout.owned::<Layout>()?.inspect(arguments::raw_or_signed(id)?)?;
     write_parts([read.unix_ms as f64, read.node_id.into(), read.sequence.into()], parts)?;
-    js.undefined()
+    parts.js().convert(())
 }
 
 #[napi]
-pub fn pack(
-    layout: Value<'_>,
-    time: Value<'_>,
-    node_id: Value<'_>,
-    sequence: Value<'_>,
-) -> Outcome<Returned> {
+pub fn pack<'call>(
+    layout: Value<'call>,
+    time: Value<'call>,
+    node_id: Value<'call>,
+    sequence: Value<'call>,
+) -> Outcome<Value<'call>> {
     outcome(|| {
         let (js, layout) = (layout.js(), layout.owned::<Layout>()?);
         let whole = arguments::as_u32(sequence).ok_or_else(|| {
             let form = format!("a whole number, 0 to {}", layout.max_sequence());
             arguments::invalid("the sequence", &form, sequence)
         })?;
-        js.unsigned_bigint(layout.pack(
-            unix_ms(time)?,
-            arguments::node_id(node_id, layout)?,
-            whole,
-        )?)
+        js.convert(layout.pack(unix_ms(time)?, arguments::node_id(node_id, layout)?, whole)?)
     })
 }
 
 #[napi]
-pub fn first_id_at(layout: Value<'_>, time: Value<'_>) -> Outcome<Returned> {
-    outcome(|| layout.js().unsigned_bigint(layout.owned::<Layout>()?.first_id_at(unix_ms(time)?)?))
+pub fn first_id_at<'call>(layout: Value<'call>, time: Value<'call>) -> Outcome<Value<'call>> {
+    outcome(|| layout.js().convert(layout.owned::<Layout>()?.first_id_at(unix_ms(time)?)?))
 }
 
 #[napi]
-pub fn last_id_at(layout: Value<'_>, time: Value<'_>) -> Outcome<Returned> {
-    outcome(|| layout.js().unsigned_bigint(layout.owned::<Layout>()?.last_id_at(unix_ms(time)?)?))
+pub fn last_id_at<'call>(layout: Value<'call>, time: Value<'call>) -> Outcome<Value<'call>> {
+    outcome(|| layout.js().convert(layout.owned::<Layout>()?.last_id_at(unix_ms(time)?)?))
 }
 
 fn unix_ms(value: Value<'_>) -> Result<i64> {
@@ -206,7 +197,7 @@ pub fn split_node(layout: Value<'_>, node_id: Value<'_>) -> Outcome<Option<Vec<u
 }
 
 #[napi]
-pub fn with_sequence(layout: Value<'_>, starts: Value<'_>) -> Outcome<Returned> {
+pub fn with_sequence<'call>(layout: Value<'call>, starts: Value<'call>) -> Outcome<Value<'call>> {
     outcome(|| {
         let changed = layout.owned::<Layout>()?.with_sequence(sequence(starts)?)?;
         layout.js().own(changed)

@@ -9,7 +9,7 @@ use randflake_leases::{LeaseStatus, LeasedBuilder, LeasedFormat, Location};
 use crate::{
     arguments::{self, Options, set},
     environment::{Batches, Environment, Generator, Handle},
-    ffi::{Js, Outcome, Returned, Value, fill_in_place, outcome},
+    ffi::{Js, Outcome, Value, outcome},
     generator::Number,
     leases::EnvironmentClock,
     stores::Store,
@@ -39,31 +39,6 @@ struct Collected<F: Format> {
     leases_here: bool,
 }
 
-impl<F: Format> Collected<F> {
-    /// Returns how far a batch may reach that is made on the JavaScript thread.
-    fn reach_here(&self) -> Reach {
-        if self.leases_here { Reach::Lease } else { Reach::Renewals }
-    }
-
-    /// Calls the generator on the JavaScript thread, and once more where an error can be recovered
-    /// from there.
-    #[inline]
-    fn call<T>(&self, mut call: impl FnMut(&Leased<F>) -> Result<T>) -> Result<T> {
-        let mut recovered = false;
-        // A loop, because the compiler merges a call into its caller only where it is written once.
-        loop {
-            match call(&self.leased) {
-                Ok(answer) => return Ok(answer),
-                Err(error) if recovered || self.leases_here => {
-                    return Err(self.leased.explain(error));
-                }
-                Err(error) => self.leased.recover(error)?,
-            }
-            recovered = true;
-        }
-    }
-}
-
 impl<F: Format> Drop for Collected<F> {
     fn drop(&mut self) {
         self.leased.stop();
@@ -78,15 +53,6 @@ impl<F: Format<Id: Number>> Generator for Collected<F> {
         Ok(id.bits())
     }
 
-    fn fill(&self, ids: Value<'_>) -> Option<Result<()>> {
-        let reach = self.reach_here();
-        fill_in_place(ids, |ids| self.call(|leased| leased.try_fill_i64(ids, reach)))
-    }
-
-    fn check_fill(&self, count: usize) -> Result<()> {
-        self.call(|leased| leased.try_check_fill(count, self.reach_here()))
-    }
-
     fn ready_in(&self) -> Result<Duration> {
         self.leased.ready_in()
     }
@@ -96,7 +62,7 @@ impl<F: Format<Id: Number>> Generator for Collected<F> {
     }
 
     fn lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
-        self.leased.lease().map_or_else(|| js.null(), |status| status_object(js, status))
+        js.convert(self.leased.lease().map(|status| status_object(js, status)).transpose()?)
     }
 
     fn extend_lease(&self, _: i64) -> Result<()> {
@@ -126,18 +92,30 @@ impl<F: Format<Id: Number>> Generator for Collected<F> {
 }
 
 impl<F: Format> Batches for Collected<F> {
-    fn check_fill(&self, count: usize) -> Result<()> {
+    fn check_fill(&self, count: usize, here: bool) -> Result<()> {
+        if here && self.leases_here {
+            let checked = self.leased.try_check_fill(count, Reach::Lease);
+            return checked.map_err(|error| self.leased.explain(error));
+        }
         self.leased.check_fill(count)
     }
 
-    fn fill(&self, ids: &mut [i64]) -> Result<()> {
+    fn fill(&self, ids: &mut [i64], here: bool) -> Result<()> {
+        if here && self.leases_here {
+            let filled = self.leased.try_fill_i64(ids, Reach::Lease);
+            return filled.map_err(|error| self.leased.explain(error));
+        }
         self.leased.fill_i64(ids)
     }
 }
 
 /// Promises a Randflake with leased node ids.
 #[napi]
-pub fn lease(store: Value<'_>, secret: Value<'_>, options: Value<'_>) -> Outcome<Returned> {
+pub fn lease<'call>(
+    store: Value<'call>,
+    secret: Value<'call>,
+    options: Value<'call>,
+) -> Outcome<Value<'call>> {
     outcome(|| {
         let options = Options::new(options, &OPTIONS[1..])?;
         promise(store, options, || {
@@ -149,11 +127,11 @@ pub fn lease(store: Value<'_>, secret: Value<'_>, options: Value<'_>) -> Outcome
 
 /// Promises a Snowflake of a layout with leased node ids.
 #[napi]
-pub fn lease_snowflake(
-    layout: Value<'_>,
-    store: Value<'_>,
-    options: Value<'_>,
-) -> Outcome<Returned> {
+pub fn lease_snowflake<'call>(
+    layout: Value<'call>,
+    store: Value<'call>,
+    options: Value<'call>,
+) -> Outcome<Value<'call>> {
     outcome(|| {
         let layout = *layout.owned::<Layout>()?;
         let options = Options::new(options, &OPTIONS)?;
@@ -174,8 +152,7 @@ where
 {
     let js = store.js();
     let leases = Arc::clone(&js.state::<Environment>()?.leases);
-    let create = options.boolean(c"create")?;
-    let store = Store::new(store, create, options.boolean(c"allowWeakStore")?)?;
+    let store = Store::new(store, options.boolean(c"allowWeakStore")?)?;
     let leases_here = store.is_server();
     let builder = format()?;
     let pending = leases.begin()?;
@@ -188,7 +165,7 @@ where
         acquire_timeout: options.milliseconds(c"acquireTimeoutMs")?,
         max_wait: options.milliseconds(c"maxWaitMs")?,
         max_drift: options.whole(c"maxDriftSeconds", "seconds", 0)?,
-        create: create.filter(|_| !leases_here),
+        create: options.boolean(c"create")?,
     );
     let work = move || {
         let _until_done = pending;
@@ -201,7 +178,7 @@ where
 
 #[allow(clippy::cast_precision_loss, reason = "counts far below 2^53")]
 fn status_object(js: Js<'_>, status: LeaseStatus) -> Result<Value<'_>> {
-    let last_error = status.last_error.map_or_else(|| js.null(), |error| js.error(&error));
+    let last_error = status.last_error.map(|error| js.error(&error)).transpose()?;
     js.object(&[
         (c"state", js.convert(status.state.name())?),
         (c"nodeIds", js.convert(status.node_ids)?.freeze()?),
@@ -210,7 +187,7 @@ fn status_object(js: Js<'_>, status: LeaseStatus) -> Result<Value<'_>> {
         (c"secondsLeft", js.convert(status.time_left.as_secs_f64())?),
         (c"renewals", js.convert(status.renewals as f64)?),
         (c"losses", js.convert(status.losses as f64)?),
-        (c"lastError", last_error?),
+        (c"lastError", js.convert(last_error)?),
         (c"lastErrorAt", js.convert(status.last_error_at)?),
     ])?
     .freeze()

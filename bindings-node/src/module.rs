@@ -5,14 +5,14 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use napi::Env;
+use napi::{Env, bindgen_prelude::i64n};
 use napi_derive::napi;
 use randflake::{Id, Result, Secret, bindings::ForkId};
 
 use crate::{
     arguments, cloak,
     environment::{self, Environment},
-    ffi::{self, Js, Outcome, Returned, Value, outcome},
+    ffi::{self, Js, Outcome, Value, outcome},
     generator, inspector, layout,
     leases::Leases,
 };
@@ -20,12 +20,16 @@ use crate::{
 /// Takes the class of errors and the shared call buffer. Returns the class and the buffer to use,
 /// the same ones for all that load this library in one environment, along with the quick functions.
 #[napi]
-pub fn load(env: Env, error_class: Value<'_>, buffer: Value<'_>) -> napi::Result<Returned> {
+pub fn load<'call>(
+    env: Env,
+    error_class: Value<'call>,
+    buffer: Value<'call>,
+) -> napi::Result<Value<'call>> {
     // Where forks are reported by handlers alone, its own comes before those of later libraries.
     let _ = ForkId::current();
     // Where the linker cannot be told to pin this library (see build.rs), the loader is.
     napi::bindgen_prelude::retain_current_module_for_unload_safety();
-    let functions = functions(env, error_class, buffer).map(Returned::from);
+    let functions = functions(env, error_class, buffer);
     // A `RandflakeError` needs its class, which is only known afterwards.
     functions.map_err(|error| napi::Error::from_reason(error.to_string()))
 }
@@ -43,15 +47,15 @@ fn functions<'call>(
         Environment::new(leases, buffer)
     })?;
     macro_rules! function {
-        ($name:literal, $call:expr) => {
-            ($name, js.function($name, $call)?)
+        ($name:literal, $call:path) => {
+            ($name, js.function($name, |_: &Environment, _, given| $call(given))?)
         };
     }
     js.object(&[
         (c"RandflakeError", js.error_class()?),
         (c"callBuffer", environment.buffer(js)?),
-        function!(c"generate", environment::generate),
-        function!(c"generateString", environment::generate_string),
+        (c"generate", js.function(c"generate", environment::generate)?),
+        (c"generateString", js.function(c"generateString", environment::generate_string)?),
         function!(c"fill", generator::fill),
         function!(c"inspect", inspector::inspect),
         function!(c"inspectRaw", layout::inspect_raw),
@@ -65,20 +69,12 @@ fn functions<'call>(
     ])
 }
 
-fn encode_string<'call>(
-    _: &Environment,
-    js: Js<'call>,
-    [id]: [Value<'call>; 1],
-) -> Result<Value<'call>> {
-    js.latin1(arguments::numeric_id(id)?.encode(&mut [0; Id::MAX_TEXT_LENGTH]))
+fn encode_string([id]: [Value<'_>; 1]) -> Result<Value<'_>> {
+    id.js().latin1(arguments::numeric_id(id)?.encode(&mut [0; Id::MAX_TEXT_LENGTH]))
 }
 
-fn decode_string<'call>(
-    _: &Environment,
-    js: Js<'call>,
-    [text]: [Value<'call>; 1],
-) -> Result<Value<'call>> {
-    js.bigint(arguments::id_text(text)?.into())
+fn decode_string([text]: [Value<'_>; 1]) -> Result<Value<'_>> {
+    text.js().convert(i64n(arguments::id_text(text)?.into()))
 }
 
 #[napi]

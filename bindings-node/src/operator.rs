@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 
+use napi::bindgen_prelude::Null;
 use napi_derive::napi;
 use randflake::{ErrorKind, Result};
 use randflake_leases::{
@@ -11,7 +12,7 @@ use randflake_leases::{
 
 use crate::{
     arguments::{self, Options, invalid},
-    ffi::{Js, Outcome, Returned, Value, outcome},
+    ffi::{Js, Outcome, Value, outcome},
     stores::Store,
     threads,
 };
@@ -21,30 +22,30 @@ const STATUS: [&str; 7] =
 
 /// Promises the status of every node id that was ever leased.
 #[napi]
-pub fn list_leases(store: Value<'_>, options: Value<'_>) -> Outcome<Returned> {
+pub fn list_leases<'call>(store: Value<'call>, options: Value<'call>) -> Outcome<Value<'call>> {
     outcome(|| ask(store, namespace(options)?, operator::list, store_status))
 }
 
 /// Promises the status of one node id; null if it was never leased.
 #[napi]
-pub fn inspect_lease(
-    store: Value<'_>,
-    node_id: Value<'_>,
-    options: Value<'_>,
-) -> Outcome<Returned> {
+pub fn inspect_lease<'call>(
+    store: Value<'call>,
+    node_id: Value<'call>,
+    options: Value<'call>,
+) -> Outcome<Value<'call>> {
     outcome(|| {
         let node_id = stored_node(node_id)?;
         let inspect = move |store: &mut dyn LeaseStore| operator::inspect(store, node_id);
         ask(store, namespace(options)?, inspect, |js, listed| match listed.nodes.first() {
             Some(node) => node_status(js, &listed, node),
-            None => js.null(),
+            None => js.convert(Null),
         })
     })
 }
 
 /// Promises the floor of a fence.
 #[napi]
-pub fn fence_store(store: Value<'_>, options: Value<'_>) -> Outcome<Returned> {
+pub fn fence_store<'call>(store: Value<'call>, options: Value<'call>) -> Outcome<Value<'call>> {
     outcome(|| {
         let fence = |store: &mut dyn LeaseStore| Ok(operator::fence(store)?.floor);
         ask(store, namespace(options)?, fence, |js, done| js.convert(done))
@@ -53,13 +54,17 @@ pub fn fence_store(store: Value<'_>, options: Value<'_>) -> Outcome<Returned> {
 
 /// Promises the end that a node id has after a repair.
 #[napi]
-pub fn repair_lease(store: Value<'_>, node_id: Value<'_>, options: Value<'_>) -> Outcome<Returned> {
+pub fn repair_lease<'call>(
+    store: Value<'call>,
+    node_id: Value<'call>,
+    options: Value<'call>,
+) -> Outcome<Value<'call>> {
     outcome(|| repair(store, Target::Node(stored_node(node_id)?), options, c"endExclusive"))
 }
 
 /// Promises the floor that a namespace has after a repair.
 #[napi]
-pub fn repair_store(store: Value<'_>, options: Value<'_>) -> Outcome<Returned> {
+pub fn repair_store<'call>(store: Value<'call>, options: Value<'call>) -> Outcome<Value<'call>> {
     outcome(|| repair(store, Target::Floor, options, c"floor"))
 }
 
@@ -78,7 +83,11 @@ fn repair<'call>(
 
 /// Promises the end that the node id of a dead holder has after its release.
 #[napi]
-pub fn release_lease(store: Value<'_>, lease: Value<'_>, options: Value<'_>) -> Outcome<Returned> {
+pub fn release_lease<'call>(
+    store: Value<'call>,
+    lease: Value<'call>,
+    options: Value<'call>,
+) -> Outcome<Value<'call>> {
     outcome(|| {
         let lease = stored_lease(lease)?;
         let release =
@@ -93,7 +102,7 @@ fn ask<'call, T: Send + 'static>(
     ask: impl FnOnce(&mut dyn LeaseStore) -> Result<T> + Send + 'static,
     show: impl for<'a> FnOnce(Js<'a>, T) -> Result<Value<'a>> + Send + 'static,
 ) -> Result<Value<'call>> {
-    let location = Store::new(store, None, None)?.location();
+    let location = Store::new(store, None)?.location();
     store.js().promise(threads::start, move || ask(&mut *location.open(&namespace)?), show)
 }
 

@@ -3,12 +3,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
-        mpsc::{self, Receiver, RecvTimeoutError, SyncSender},
+        Arc,
+        mpsc::{self, RecvTimeoutError},
     },
     time::Duration,
 };
 
+use napi::bindgen_prelude::Null;
 use napi_derive::napi;
 use randflake::{Error, ErrorKind, Layout, Result};
 use randflake_leases::{
@@ -19,7 +20,7 @@ use randflake_leases::{
 use crate::{
     arguments::{self, Options, invalid},
     environment::Environment,
-    ffi::{Callback, Js, Outcome, Returned, Value, outcome},
+    ffi::{Callback, Js, Outcome, Value, outcome},
     leases::{LONGEST_SLICE, Leases, ended},
     threads,
 };
@@ -27,9 +28,6 @@ use crate::{
 /// How long a statement may take: longer than any driver of ours waits for a server.
 const LONGEST_STATEMENT: Duration = Duration::from_secs(10);
 const SLICES: u128 = LONGEST_STATEMENT.as_millis() / LONGEST_SLICE.as_millis();
-
-/// Most rows, and most cells of one, that a store answers with; no statement asks for as many.
-const MOST_ROWS: usize = 1 << 20;
 
 const INIT_OPTIONS: [&str; 5] =
     ["layout", "namespace", "maxTtlSeconds", "maxSkewSeconds", "allowWeakStore"];
@@ -46,24 +44,16 @@ pub(crate) struct Server {
     engine: fn(Namespace) -> Protocol,
     run: Arc<Callback>,
     leases: Arc<Leases>,
-    create: bool,
     allow_weak: bool,
 }
 
 impl Store {
     /// Takes the path of a file, or the object that `stores.js` made of any other store; and the
-    /// options that only servers have.
-    pub(crate) fn new(
-        value: Value<'_>,
-        create: Option<bool>,
-        allow_weak: Option<bool>,
-    ) -> Result<Self> {
+    /// option that only servers have.
+    pub(crate) fn new(value: Value<'_>, allow_weak: Option<bool>) -> Result<Self> {
         if value.is_object() {
-            return Ok(Self::Server(Server {
-                create: create.unwrap_or_default(),
-                allow_weak: allow_weak.unwrap_or_default(),
-                ..Server::new(value)?
-            }));
+            let allow_weak = allow_weak.unwrap_or_default();
+            return Ok(Self::Server(Server { allow_weak, ..Server::new(value)? }));
         }
         if allow_weak.is_some() {
             return Err(Error::invalid_argument(
@@ -81,9 +71,7 @@ impl Store {
     pub(crate) fn location(self) -> Location {
         match self {
             Self::Path(path) => path.into(),
-            Self::Server(server) => {
-                Location::new(move |namespace| Ok(Box::new(server.open(namespace)?)))
-            }
+            Self::Server(server) => Location::server(move |namespace| Ok(server.open(namespace))),
         }
     }
 }
@@ -106,14 +94,13 @@ impl Server {
         };
         let leases = Arc::clone(&value.js().state::<Environment>()?.leases);
         let run = Arc::new(Callback::new(run)?);
-        Ok(Self { engine, run, leases, create: false, allow_weak: false })
+        Ok(Self { engine, run, leases, allow_weak: false })
     }
 
     /// Makes the store of a namespace.
-    pub(crate) fn open(&self, namespace: Namespace) -> Result<RemoteStore<Box<dyn Client>>> {
-        let protocol = (self.engine)(namespace).create(self.create)?;
-        let protocol = protocol.allow_weak_store(self.allow_weak);
-        Ok(RemoteStore::new(Box::new(HostClient(self.clone())), protocol))
+    pub(crate) fn open(&self, namespace: Namespace) -> RemoteStore<Box<dyn Client>> {
+        let protocol = (self.engine)(namespace).allow_weak_store(self.allow_weak);
+        RemoteStore::new(Box::new(HostClient(self.clone())), protocol)
     }
 }
 
@@ -131,29 +118,20 @@ struct HostClient(Server);
 
 impl Client for HostClient {
     fn run(&mut self, statement: &Statement) -> Result<Response> {
-        let (slot, answered) = Slot::new();
         let Statement { text, parameters, wait } = statement.clone();
         let wait = wait.map(|Wait { replicas, milliseconds }| [replicas, milliseconds]);
         let wait: Vec<_> = wait.iter().flatten().map(ToString::to_string).collect();
-        let asked = self.0.run.call(move |js| {
+        ask(&self.0.run, &self.0.leases, response, move |js| {
             js.object(&[
                 (c"text", js.convert(text)?),
                 (c"parameters", js.convert(parameters)?),
                 (c"wait", js.convert(wait)?),
-                (c"answer", slot.function(js, answer)?),
-                (c"refuse", slot.function(js, refuse)?),
-                (c"fail", slot.function(js, fail)?),
             ])
-        });
-        if asked {
-            wait_for(&answered, &self.0.leases)
-        } else {
-            Err(unavailable(&ended().to_string()))
-        }
+        })
     }
 
     fn discard(&mut self) {
-        let _ended = self.0.run.call(|js| js.null());
+        let _ended = self.0.run.call(|js| js.convert(Null), |_| ());
     }
 
     /// JavaScript gives up what it has opened itself, and nothing else.
@@ -168,37 +146,21 @@ impl Drop for HostClient {
     }
 }
 
-/// Where JavaScript puts the answer to one question.
-pub(crate) struct Slot<T>(Mutex<Option<SyncSender<Result<T>>>>);
-
-impl<T: 'static> Slot<T> {
-    /// Makes one, and where its answer comes out.
-    pub(crate) fn new() -> (Arc<Self>, Receiver<Result<T>>) {
-        let (sender, answered) = mpsc::sync_channel(1);
-        (Arc::new(Self(Mutex::new(Some(sender)))), answered)
-    }
-
-    /// Makes a function that puts here what `read` makes of its two arguments. Only the first
-    /// answer counts; one that is late goes nowhere.
-    pub(crate) fn function<'call>(
-        self: &Arc<Self>,
-        js: Js<'call>,
-        read: fn(Value<'_>, Value<'_>) -> Result<T>,
-    ) -> Result<Value<'call>> {
-        let slot = Arc::clone(self);
-        js.closure(move |first, second| {
-            let sender = slot.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(sender) = sender {
-                let _nobody_waits = sender.send(read(first, second));
-            }
-        })
-    }
-}
-
-/// Waits for the answer of JavaScript, while its environment lives.
-pub(crate) fn wait_for<T>(answered: &Receiver<Result<T>>, leases: &Leases) -> Result<T> {
+/// Asks JavaScript, and waits for the answer while its environment lives. An answer that is late goes
+/// nowhere.
+pub(crate) fn ask<T: Send + 'static>(
+    callback: &Callback,
+    leases: &Leases,
+    read: fn(Value<'_>) -> Result<T>,
+    question: impl for<'a> FnOnce(Js<'a>) -> Result<Value<'a>> + Send + 'static,
+) -> Result<T> {
+    let (sender, answered) = mpsc::sync_channel(1);
+    let mut is_over = !callback.call(question, move |answer| {
+        let _nobody_waits = sender.send(read(answer));
+    });
     for _ in 0..SLICES {
-        if leases.is_over() {
+        is_over |= leases.is_over();
+        if is_over {
             return Err(unavailable(&ended().to_string()));
         }
         match answered.recv_timeout(LONGEST_SLICE) {
@@ -212,60 +174,38 @@ pub(crate) fn wait_for<T>(answered: &Receiver<Result<T>>, leases: &Leases) -> Re
     Err(unavailable("the JavaScript thread or the client did not answer within 10 seconds"))
 }
 
-/// Takes the rows that the server answered, and the answer to `WAIT`.
-fn answer(rows: Value<'_>, replicas: Value<'_>) -> Result<Response> {
-    let rows = self::rows(rows).map_err(|error| unavailable(&error.to_string()))?;
-    match replicas.read_text(|text| text.parse().ok()).flatten() {
+/// Takes what `stores.js` made of an answer: rows, with the answer to `WAIT`, the error that the
+/// server reported, or why there is none.
+fn response(answer: Value<'_>) -> Result<Response> {
+    if let Some(why) = answer.get(c"failed")? {
+        return Err(unavailable(&why.to::<String>().unwrap_or_default()));
+    }
+    if let Some(refused) = answer.get(c"refused")? {
+        let (code, message) = refused.to().unwrap_or_default();
+        return Ok(Response::Refused { code, message });
+    }
+    let rows = answer.get(c"rows")?.and_then(Value::to);
+    let rows = rows.ok_or_else(|| unavailable("the client gave no rows"))?;
+    let replicas = answer.get(c"replicas")?.and_then(Value::to::<String>);
+    match replicas.and_then(|replicas| replicas.parse().ok()) {
         Some(replicas) => Ok(Response::Confirmed { rows, replicas }),
         None => Ok(Response::Rows(rows)),
     }
-}
-
-/// Takes the error that the server reported.
-#[allow(clippy::unnecessary_wraps, reason = "as the other answers")]
-fn refuse(code: Value<'_>, message: Value<'_>) -> Result<Response> {
-    let [code, message] = [code, message].map(|text| arguments::text(text).unwrap_or_default());
-    Ok(Response::Refused { code, message })
-}
-
-/// Takes why there is no answer.
-fn fail(why: Value<'_>, _: Value<'_>) -> Result<Response> {
-    Err(unavailable(&arguments::text(why).unwrap_or_default()))
 }
 
 fn unavailable(why: &str) -> Error {
     Error::new(ErrorKind::StoreUnavailable, format!("cannot use the store: {why}"))
 }
 
-/// Takes the rows that a server answered with, all of text or null.
-fn rows(value: Value<'_>) -> Result<Vec<Vec<Option<String>>>> {
-    let cell = |value: Value<'_>| match arguments::text(value) {
-        None if !value.is_null() => Err(not_rows()),
-        text => Ok(text),
-    };
-    let row = |row| list(row)?.into_iter().map(cell).collect();
-    list(value)?.into_iter().map(row).collect()
-}
-
-fn list(value: Value<'_>) -> Result<Vec<Value<'_>>> {
-    value.elements(MOST_ROWS, |_| not_rows())?.ok_or_else(not_rows)
-}
-
-fn not_rows() -> Error {
-    Error::invalid_argument(
-        "the client must answer with an array of rows, each an array of strings or null",
-    )
-}
-
 /// Promises that a namespace is there: that of a layout, or where it is undefined that of a secret.
 #[napi]
-pub fn init_store(
-    layout: Value<'_>,
-    store: Value<'_>,
-    secret: Value<'_>,
-    mode: Value<'_>,
-    options: Value<'_>,
-) -> Outcome<Returned> {
+pub fn init_store<'call>(
+    layout: Value<'call>,
+    store: Value<'call>,
+    secret: Value<'call>,
+    mode: Value<'call>,
+    options: Value<'call>,
+) -> Outcome<Value<'call>> {
     outcome(|| {
         let named: Box<dyn FnOnce(String) -> Result<Namespace>> = if layout.is_undefined() {
             let secret = arguments::secret(secret)?;
@@ -289,14 +229,8 @@ pub fn init_store(
             max_ttl.unwrap_or(limits.max_ttl),
             max_skew.unwrap_or(limits.max_skew),
         )?;
-        let work: Box<dyn FnOnce() -> Result<()> + Send> =
-            match Store::new(store, None, options.boolean(c"allowWeakStore")?)? {
-                Store::Path(path) => Box::new(move || Location::from(path).init(&namespace, mode)),
-                Store::Server(server) => {
-                    let mut store = server.open(namespace)?;
-                    Box::new(move || store.init(mode))
-                }
-            };
+        let location = Store::new(store, options.boolean(c"allowWeakStore")?)?.location();
+        let work = move || location.init(&namespace, mode);
         store.js().promise(threads::start, work, |js, done| js.convert(done))
     })
 }

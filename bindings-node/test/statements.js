@@ -28,16 +28,11 @@ const stores = {
 }
 
 /** Returns the outcome of a statement. */
-const outcomeOf = (run, statement) =>
-  new Promise((resolve) =>
-    run({
-      ...statement,
-      wait: (statement.wait ?? []).map(String),
-      answer: (rows, replicas) => resolve({ rows, replicas: replicas && Number(replicas) }),
-      refuse: (code, message) => resolve({ refused: [code, message] }),
-      fail: (failed) => resolve({ failed }),
-    }),
-  )
+async function outcomeOf(run, statement) {
+  const wait = (statement.wait ?? []).map(String)
+  const { replicas, ...outcome } = await run({ ...statement, wait })
+  return { ...outcome, replicas: replicas && Number(replicas) }
+}
 
 async function main() {
   const store = await stores[client]()

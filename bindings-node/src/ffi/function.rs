@@ -13,13 +13,13 @@ use std::{
 
 use napi::{
     JsValue, Status, Unknown,
-    bindgen_prelude::{FromNapiValue, FunctionCallContext, ToNapiValue},
+    bindgen_prelude::{FromNapiValue, PromiseRaw, ToNapiValue},
     sys,
     threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode},
 };
 use randflake::{Error, ErrorKind, Result};
 
-use super::value::{Js, Reference, Thrown, Value, drop_box, refused_by_napi};
+use super::value::{Js, Reference, Value, check, refused_by_napi};
 
 /// What one environment, the main thread or a worker, has once.
 struct InstanceData {
@@ -52,28 +52,12 @@ pub(crate) fn whole_ms(duration: Duration) -> f64 {
 }
 
 /// What a `#[napi]` function returns. Its error is thrown as a `RandflakeError`.
-#[derive(Debug)]
+#[allow(missing_debug_implementations, reason = "it only passes")]
 pub struct Outcome<T>(Result<T>);
 
-/// A value of JavaScript that a `#[napi]` function returns.
-#[derive(Debug)]
-pub struct Returned(sys::napi_value);
-
-impl From<Value<'_>> for Returned {
-    fn from(value: Value<'_>) -> Self {
-        Self(value.raw)
-    }
-}
-
-impl ToNapiValue for Returned {
-    unsafe fn to_napi_value(_: sys::napi_env, made: Self) -> napi::Result<sys::napi_value> {
-        Ok(made.0)
-    }
-}
-
 /// Runs the body of a `#[napi]` function.
-pub(crate) fn outcome<T, R: From<T>>(body: impl FnOnce() -> Result<T>) -> Outcome<R> {
-    Outcome(guarded(body).map(R::from))
+pub(crate) fn outcome<T>(body: impl FnOnce() -> Result<T>) -> Outcome<T> {
+    Outcome(guarded(body))
 }
 
 impl<T: ToNapiValue> ToNapiValue for Outcome<T> {
@@ -82,7 +66,7 @@ impl<T: ToNapiValue> ToNapiValue for Outcome<T> {
             // SAFETY: env is valid.
             Ok(value) => unsafe { T::to_napi_value(env, value) },
             Err(error) => {
-                Js { env, call: PhantomData }.throw(error);
+                Js { env, call: PhantomData }.throw(&error);
                 Ok(ptr::null_mut())
             }
         }
@@ -107,7 +91,7 @@ where
     // SAFETY: Node called, so env and info are valid; there is room for N arguments and one data.
     let status =
         unsafe { sys::napi_get_cb_info(env, info, count, room, ptr::null_mut(), &raw mut data) };
-    let returned = js.check(status).and_then(|()| {
+    let returned = check(status).and_then(|()| {
         // SAFETY: `Js::function` took it from the state of this environment, which outlives all
         // calls in it and is never replaced.
         let state = unsafe { &*data.cast::<S>() };
@@ -118,7 +102,7 @@ where
     match returned {
         Ok(value) => value.raw,
         Err(error) => {
-            js.throw(error);
+            js.throw(&error);
             ptr::null_mut()
         }
     }
@@ -135,50 +119,30 @@ impl<'call> Js<'call> {
         self,
         error_class: Value<'_>,
         state: impl FnOnce() -> Result<S>,
-    ) -> Result<&'call S> {
-        if self.instance_data()?.is_none() {
+    ) -> Result<Rc<S>> {
+        if self.instance_data().is_err() {
             let data = InstanceData {
                 error_class: Reference::new(error_class)?,
                 state: Rc::new(state()?),
             };
-            let data = Box::into_raw(Box::new(data)).cast::<c_void>();
-            let drop: sys::napi_finalize = Some(drop_box::<InstanceData>);
-            // SAFETY: env is valid; the finalizer takes data back, once.
-            let status =
-                unsafe { sys::napi_set_instance_data(self.env, data, drop, ptr::null_mut()) };
-            self.check(status)?;
+            let env = napi::Env::from_raw(self.env);
+            env.set_instance_data(data, (), |_| ()).map_err(refused_by_napi)?;
         }
         self.state()
     }
 
     /// Returns the state that `enter` keeps.
-    pub(crate) fn state<S: 'static>(self) -> Result<&'call S> {
-        let data = self.instance_data()?;
-        let state = data.and_then(|data| data.state.downcast_ref());
-        state.ok_or_else(not_loaded)
-    }
-
-    /// The same, for what outlives this call.
-    pub(crate) fn shared_state<S: 'static>(self) -> Result<Rc<S>> {
-        let state = self.instance_data()?.map(|data| Rc::clone(&data.state));
-        state.and_then(|state| state.downcast().ok()).ok_or_else(not_loaded)
+    pub(crate) fn state<S: 'static>(self) -> Result<Rc<S>> {
+        Rc::clone(&self.instance_data()?.state).downcast().map_err(|_| not_loaded())
     }
 
     pub(crate) fn error_class(self) -> Result<Value<'call>> {
-        match self.instance_data()? {
-            Some(data) => data.error_class.value(self),
-            None => Err(not_loaded()),
-        }
+        self.instance_data()?.error_class.value(self)
     }
 
-    fn instance_data(self) -> Result<Option<&'call InstanceData>> {
-        let mut data = ptr::null_mut();
-        // SAFETY: env is valid, and data has room for one pointer.
-        let status = unsafe { sys::napi_get_instance_data(self.env, &raw mut data) };
-        self.check(status)?;
-        // SAFETY: null, or what `enter` stored, which lives as long as the environment and is
-        // never replaced.
-        Ok(unsafe { data.cast::<InstanceData>().as_ref() })
+    fn instance_data(self) -> Result<&'call InstanceData> {
+        let data = napi::Env::from_raw(self.env).get_instance_data().map_err(refused_by_napi)?;
+        data.map(|data| &*data).ok_or_else(not_loaded)
     }
 
     /// Makes a function that calls `call` with the state of this environment. For calls that must
@@ -195,7 +159,7 @@ impl<'call> Js<'call> {
             assert!(size_of::<F>() == 0, "a function of Rust, or a closure without captures");
         }
         std::mem::forget(call);
-        let data = ptr::from_ref(self.state::<S>()?).cast_mut().cast::<c_void>();
+        let data = Rc::as_ptr(&self.state::<S>()?).cast_mut().cast::<c_void>();
         let callback: sys::napi_callback = Some(called::<S, F, N>);
         let length = name.count_bytes().cast_signed();
         // SAFETY: name is as long as it says, and data is what the callback expects.
@@ -204,35 +168,16 @@ impl<'call> Js<'call> {
         })
     }
 
-    /// Makes a function that calls `call` with its first two arguments.
-    pub(crate) fn closure(
-        self,
-        call: impl Fn(Value<'_>, Value<'_>) + 'static,
-    ) -> Result<Value<'call>> {
-        let call = move |context: FunctionCallContext<'_>| {
-            let js = Js::of(context.env);
-            let argument = |index| context.get(index).or_else(|_| js.undefined());
-            let _panicked = guarded(|| {
-                call(argument(0)?, argument(1)?);
-                Ok(())
-            });
-            Ok(())
-        };
-        let env = napi::Env::from_raw(self.env);
-        let function = env.create_function_from_closure::<(), (), _>("answer", call);
-        Ok(Value { js: self, raw: function.map_err(refused_by_napi)?.raw() })
-    }
-
     /// Makes the JavaScript error of an error.
     pub(crate) fn error(self, error: &Error) -> Result<Value<'call>> {
         let class = self.error_class()?;
         let retry_after = match error.retry_after() {
             Some(wait) => self.convert(whole_ms(wait))?,
-            None => self.undefined()?,
+            None => self.convert(())?,
         };
         let options = match error.cause() {
             Some(cause) => self.object(&[(c"cause", self.error(cause)?)])?,
-            None => self.undefined()?,
+            None => self.convert(())?,
         };
         let (code, message) = (self.convert(error.code())?, self.convert(error.to_string())?);
         let arguments = [code.raw, message.raw, retry_after.raw, options.raw];
@@ -251,13 +196,10 @@ impl<'call> Js<'call> {
     }
 
     #[cold]
-    fn throw(self, error: Error) {
-        // An exception of JavaScript code is pending.
-        let Err(error) = error.into_source::<Thrown>() else {
-            return;
-        };
-        // Where making the error threw, as with a full stack, that is thrown.
-        if let Ok(made) = self.error(&error) {
+    fn throw(self, error: &Error) {
+        // It cannot be made where an exception is pending already, which is thrown then, or where
+        // making it throws, as with a full stack.
+        if let Ok(made) = self.error(error) {
             // SAFETY: env and value are valid.
             unsafe { sys::napi_throw(self.env, made.raw) };
         }
@@ -309,13 +251,26 @@ impl Callback {
         callback.map(Self).map_err(refused_by_napi)
     }
 
-    /// Returns false if the environment has ended.
+    /// Calls the function, which returns a promise that is never rejected, and has `read` read what
+    /// that resolves to. Returns false if the environment has ended.
     pub(crate) fn call(
         &self,
         argument: impl for<'a> FnOnce(Js<'a>) -> Result<Value<'a>> + Send + 'static,
+        read: impl FnOnce(Value<'_>) + Send + 'static,
     ) -> bool {
+        let read = move |promised: napi::Result<Unknown<'static>>, env: napi::Env| {
+            let promise = PromiseRaw::<Value<'_>>::new(env.raw(), promised?.raw());
+            promise.then(move |context| {
+                let _panicked = guarded(|| {
+                    read(context.value);
+                    Ok(())
+                });
+                Ok(())
+            })?;
+            Ok(())
+        };
         let mode = ThreadsafeFunctionCallMode::NonBlocking;
-        self.0.call(Argument(Box::new(argument)), mode) == Status::Ok
+        self.0.call_with_return_value(Argument(Box::new(argument)), mode, read) == Status::Ok
     }
 }
 

@@ -3,14 +3,14 @@
 use std::{
     any::TypeId,
     ffi::{CStr, c_void},
-    fmt, hint,
+    hint,
     marker::PhantomData,
     ptr,
 };
 
 use napi::{
     JsString, JsStringUtf8, JsValue, Unknown, ValueType,
-    bindgen_prelude::{FromNapiValue, Null, ToNapiValue},
+    bindgen_prelude::{Array, FromNapiValue, ToNapiValue, Utf16String},
     sys,
 };
 use randflake::{Error, ErrorKind, Result};
@@ -29,29 +29,10 @@ pub(crate) struct Value<'call> {
     pub(super) raw: sys::napi_value,
 }
 
-/// Stands for an exception of JavaScript code that is pending: Node-API throws it when the native
-/// call returns.
-#[derive(Debug)]
-pub(super) struct Thrown;
-
-impl fmt::Display for Thrown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JavaScript code threw")
-    }
-}
-
-impl std::error::Error for Thrown {}
-
 #[cold]
 #[allow(clippy::needless_pass_by_value, reason = "for map_err")]
 pub(crate) fn refused_by_napi(error: napi::Error) -> Error {
     Error::new(ErrorKind::Internal, error.reason.clone())
-}
-
-/// Drops what JavaScript or an environment owned.
-pub(super) unsafe extern "C" fn drop_box<T>(_: sys::napi_env, data: *mut c_void, _: *mut c_void) {
-    // SAFETY: it is the finalizer of one Box::into_raw of this type, and runs once.
-    drop(unsafe { Box::from_raw(data.cast::<T>()) });
 }
 
 impl<'call> Js<'call> {
@@ -66,48 +47,30 @@ impl<'call> Js<'call> {
 
     /// Makes an object that owns a value of Rust's, for [`Value::owned`].
     pub(crate) fn own<T: 'static>(self, value: T) -> Result<Value<'call>> {
-        let owned = Owned { kind: TypeId::of::<T>(), value };
-        let data = Box::into_raw(Box::new(owned)).cast::<c_void>();
-        let drop_owned: sys::napi_finalize = Some(drop_box::<Owned<T>>);
-        // SAFETY: as `make` says; the finalizer takes data back, once.
+        self.own_weighing(value, 0)
+    }
+
+    /// The same, for a value that keeps so many bytes which V8 does not see: it would collect the
+    /// dropped ones late.
+    pub(crate) fn own_weighing<T: 'static>(self, value: T, bytes: usize) -> Result<Value<'call>> {
+        let bytes = i64::try_from(bytes).unwrap_or(0);
+        let owned = Box::into_raw(Box::new(Owned { kind: TypeId::of::<T>(), bytes, value }));
+        // SAFETY: as `make` says; the finalizer takes the box back, once.
         let made = self.make(|env, made| unsafe {
-            sys::napi_create_external(env, data, drop_owned, ptr::null_mut(), made)
+            sys::napi_create_external(
+                env,
+                owned.cast(),
+                Some(drop_owned::<T>),
+                ptr::null_mut(),
+                made,
+            )
         });
-        if made.is_err() {
+        match made {
+            Ok(_) => weigh(self.env, bytes),
             // SAFETY: from Box::into_raw above, and no finalizer has it.
-            drop(unsafe { Box::from_raw(data.cast::<Owned<T>>()) });
+            Err(_) => drop(unsafe { Box::from_raw(owned) }),
         }
         made
-    }
-
-    /// Reports memory to V8 that a value of it keeps, for as long as the result is kept.
-    pub(crate) fn weigh(self, bytes: usize) -> Weight {
-        let weight = Weight { env: self.env, bytes: i64::try_from(bytes).unwrap_or(0) };
-        weight.add(weight.bytes);
-        weight
-    }
-
-    pub(crate) fn undefined(self) -> Result<Value<'call>> {
-        self.convert(())
-    }
-
-    pub(crate) fn null(self) -> Result<Value<'call>> {
-        self.convert(Null)
-    }
-
-    pub(crate) fn boolean(self, boolean: bool) -> Result<Value<'call>> {
-        // SAFETY: as `make` says.
-        self.make(|env, made| unsafe { sys::napi_get_boolean(env, boolean, made) })
-    }
-
-    pub(crate) fn bigint(self, number: i64) -> Result<Value<'call>> {
-        // SAFETY: as `make` says.
-        self.make(|env, made| unsafe { sys::napi_create_bigint_int64(env, number, made) })
-    }
-
-    pub(crate) fn unsigned_bigint(self, number: u64) -> Result<Value<'call>> {
-        // SAFETY: as `make` says.
-        self.make(|env, made| unsafe { sys::napi_create_bigint_uint64(env, number, made) })
     }
 
     /// Makes a string of characters of one byte each.
@@ -125,7 +88,7 @@ impl<'call> Js<'call> {
             let status = unsafe {
                 sys::napi_set_named_property(self.env, object.raw, name.as_ptr(), value.raw)
             };
-            self.check(status)?;
+            check(status)?;
         }
         Ok(object)
     }
@@ -138,26 +101,20 @@ impl<'call> Js<'call> {
         make: impl FnOnce(sys::napi_env, *mut sys::napi_value) -> sys::napi_status,
     ) -> Result<Value<'call>> {
         let mut raw = ptr::null_mut();
-        self.check(make(self.env, &raw mut raw))?;
+        check(make(self.env, &raw mut raw))?;
         Ok(Value { js: self, raw })
     }
+}
 
-    #[inline]
-    pub(super) fn check(self, status: sys::napi_status) -> Result<()> {
-        if status == sys::Status::napi_ok { Ok(()) } else { Err(self.refused(status)) }
-    }
+#[inline]
+pub(super) fn check(status: sys::napi_status) -> Result<()> {
+    if status == sys::Status::napi_ok { Ok(()) } else { Err(refused(status)) }
+}
 
-    #[cold]
-    fn refused(self, status: sys::napi_status) -> Error {
-        let mut thrown = false;
-        // SAFETY: env is valid, and there is room for one bool.
-        unsafe { sys::napi_is_exception_pending(self.env, &raw mut thrown) };
-        // A worker that is being terminated refuses with this status, and has nothing pending.
-        if thrown || status == sys::Status::napi_pending_exception {
-            return Error::from_clock(Thrown);
-        }
-        Error::new(ErrorKind::Internal, format!("Node-API refused a call with status {status}"))
-    }
+/// Where JavaScript code has thrown, that exception is pending and is thrown instead of this error.
+#[cold]
+fn refused(status: sys::napi_status) -> Error {
+    Error::new(ErrorKind::Internal, format!("Node-API refused a call with status {status}"))
 }
 
 impl<'call> Value<'call> {
@@ -194,10 +151,6 @@ impl<'call> Value<'call> {
 
     pub(crate) fn is_undefined(self) -> bool {
         self.type_of() == ValueType::Undefined
-    }
-
-    pub(crate) fn is_null(self) -> bool {
-        self.type_of() == ValueType::Null
     }
 
     pub(crate) fn is_bigint(self) -> bool {
@@ -276,32 +229,13 @@ impl<'call> Value<'call> {
             hint::black_box(&short);
             return Some(done);
         }
-        // SAFETY: as `read` says; without a buffer it only returns the length.
-        let length = self.read(0, |env, raw, read| unsafe {
-            sys::napi_get_value_string_utf8(env, raw, ptr::null_mut(), 0, read)
-        })?;
-        let mut long = vec![0; length + 1];
-        let written = self.copy_text(&mut long)?;
-        Some(read(&String::from_utf8_lossy(&long[..written])))
+        self.to::<String>().map(|text| read(&text))
     }
 
     /// Returns the text of a string; `None` if this is none, or if it has a lone surrogate, which is
     /// no Unicode text.
     pub(crate) fn as_unicode(self) -> Option<String> {
-        let text = self.read_text(str::to_owned)?;
-        if !text.contains(char::REPLACEMENT_CHARACTER) {
-            return Some(text);
-        }
-        let copy = |start, room| {
-            // SAFETY: as `read` says, and `start` is null or has so much room.
-            self.read(0, |env, raw, read| unsafe {
-                sys::napi_get_value_string_utf16(env, raw, start, room, read)
-            })
-        };
-        let length = copy(ptr::null_mut(), 0)?;
-        let mut units = vec![0; length + 1]; // a zero comes last
-        let written = copy(units.as_mut_ptr(), units.len())?;
-        String::from_utf16(&units[..written]).ok()
+        String::from_utf16(&self.to::<Utf16String>()?).ok()
     }
 
     /// Copies as much text as there is room for besides the zero at its end.
@@ -320,16 +254,10 @@ impl<'call> Value<'call> {
         most: usize,
         too_many: impl FnOnce(usize) -> Error,
     ) -> Result<Option<Vec<Self>>> {
-        // SAFETY: as `read` says.
-        let array =
-            self.read(false, |env, raw, read| unsafe { sys::napi_is_array(env, raw, read) });
-        if array != Some(true) {
+        let Some(array) = self.to::<Array<'_>>() else {
             return Ok(None);
-        }
-        let mut length = 0;
-        // SAFETY: env is valid, this is an array, and there is room for one length.
-        let status = unsafe { sys::napi_get_array_length(self.js.env, self.raw, &raw mut length) };
-        self.js.check(status)?;
+        };
+        let length = array.len();
         if length as usize > most {
             return Err(too_many(length as usize));
         }
@@ -365,7 +293,7 @@ impl<'call> Value<'call> {
     pub(crate) fn freeze(self) -> Result<Self> {
         // SAFETY: env and object are valid.
         let status = unsafe { sys::napi_object_freeze(self.js.env, self.raw) };
-        self.js.check(status).map(|()| self)
+        check(status).map(|()| self)
     }
 
     /// Has Node-API read something of the value, if it is of the right type; `read` may use its
@@ -403,27 +331,21 @@ impl ToNapiValue for Value<'_> {
 #[repr(C)]
 struct Owned<T> {
     kind: TypeId,
+    bytes: i64,
     value: T,
 }
 
-/// Memory that was reported to V8. Stays on its thread, as it is neither Send nor Sync.
-pub(crate) struct Weight {
-    env: sys::napi_env,
-    bytes: i64,
+unsafe extern "C" fn drop_owned<T>(env: sys::napi_env, owned: *mut c_void, _: *mut c_void) {
+    // SAFETY: it is the finalizer of one Box::into_raw of this type, and runs once.
+    let owned = unsafe { Box::from_raw(owned.cast::<Owned<T>>()) };
+    weigh(env, -owned.bytes);
 }
 
-impl Weight {
-    fn add(&self, bytes: i64) {
-        let mut now = 0;
-        // SAFETY: env is valid, as in `Reference`, and there is room for one number. V8 only counts.
-        unsafe { sys::napi_adjust_external_memory(self.env, bytes, &raw mut now) };
-    }
-}
-
-impl Drop for Weight {
-    fn drop(&mut self) {
-        self.add(-self.bytes);
-    }
+/// Reports to V8 how many bytes more, or fewer, are kept by what it sees.
+fn weigh(env: sys::napi_env, bytes: i64) {
+    let mut now = 0;
+    // SAFETY: env is valid, and there is room for one number. V8 only counts.
+    unsafe { sys::napi_adjust_external_memory(env, bytes, &raw mut now) };
 }
 
 /// A function or object that stays alive between calls. Stays on its thread, as it is neither
@@ -438,7 +360,7 @@ impl Reference {
         let (env, mut raw) = (value.js.env, ptr::null_mut());
         // SAFETY: env and value are valid, and there is room for one reference.
         let status = unsafe { sys::napi_create_reference(env, value.raw, 1, &raw mut raw) };
-        value.js.check(status).map(|()| Self { env, raw })
+        check(status).map(|()| Self { env, raw })
     }
 
     pub(crate) fn value<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
@@ -456,7 +378,7 @@ impl Reference {
         // References are used on their thread and during a call.
         let js = Js { env: self.env, call: PhantomData };
         let function = self.value(js)?;
-        let this = this.map_or_else(|| js.undefined(), |this| this.value(js))?;
+        let this = this.map_or_else(|| js.convert(()), |this| this.value(js))?;
         let argument = argument.map(|number| js.convert(number)).transpose()?;
         let arguments = argument.map(|argument| argument.raw);
         let arguments = arguments.as_slice();
