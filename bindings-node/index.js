@@ -1,13 +1,19 @@
 'use strict'
 
 const { setTimeout: delay } = require('node:timers/promises')
-const { fileURLToPath, URL } = require('node:url')
 const { native } = require('./native.js')
-const { serverOf } = require('./stores.js')
-
-function invalidArgument(message) {
-  return new native.RandflakeError('INVALID_ARGUMENT', message)
-}
+const {
+  checkCount,
+  checkLayout,
+  checkStatus,
+  clockOf,
+  invalidArgument,
+  leaseOptions,
+  manualOptions,
+  optionsOf,
+  storeOf,
+  unixMsOf,
+} = require('./arguments.js')
 
 /** Longest time that timers take. */
 const LONGEST_DELAY_MS = 2 ** 31 - 1
@@ -33,12 +39,6 @@ function warnIfWeak(secret) {
   process.emitWarning(weakness, { type: 'WeakSecretWarning', code: 'RANDFLAKE_WEAK_SECRET' })
 }
 
-function checkCount(n) {
-  if (Number.isSafeInteger(n) && n >= 0) return
-  const got = typeof n === 'number' ? n : `a ${typeof n}`
-  throw invalidArgument(`the number of ids must be an integer, at least 0, got ${got}`)
-}
-
 /** From how many ids on it is worth asking before. */
 const LARGE_BATCH = 16_384
 
@@ -50,20 +50,6 @@ function newIds(generator, n) {
     return new BigInt64Array(n)
   } catch {
     throw invalidArgument(`there is no memory for ${n} ids; ask for fewer at a time`)
-  }
-}
-
-/** Returns what names a store to the native half, which checks the rest. */
-function storeOf(store) {
-  const server = serverOf(store, native.RandflakeError)
-  if (server !== undefined) return server
-  if (!(store instanceof URL)) return store
-  try {
-    return fileURLToPath(store)
-  } catch {
-    throw invalidArgument(
-      `a store is the path of a file of this machine, or its file: URL, got a ${store.protocol} URL`,
-    )
   }
 }
 
@@ -232,6 +218,11 @@ class IdGenerator {
   }
 }
 
+/** Makes a generator of a format: that of a secret, or a layout of the native half. */
+function create(format, nodeId, options) {
+  return native.createGenerator(format, nodeId, options, clockOf(options.clock))
+}
+
 let randflakeOf
 
 class Randflake extends IdGenerator {
@@ -249,7 +240,7 @@ class Randflake extends IdGenerator {
 
   constructor(nodeId, secret, options) {
     const isLeased = nodeId === leased
-    const generator = isLeased ? secret : native.createGenerator(nodeId, secret, options)
+    const generator = isLeased ? secret : create(secret, nodeId, manualOptions(options))
     super(generator, 'Randflake')
     this.#index = native.generatorIndex(generator)
     this.#inspector = isLeased ? options : native.createInspector(secret)
@@ -257,7 +248,7 @@ class Randflake extends IdGenerator {
   }
 
   static async leased(store, secret, options) {
-    const generator = native.lease(storeOf(store), secret, options)
+    const generator = native.lease(storeOf(store), secret, leaseOptions(options))
     const inspector = native.createInspector(secret)
     warnIfWeak(secret)
     endLeasesAtExit()
@@ -324,31 +315,29 @@ class Inspector {
 }
 
 async function listLeases(store, options) {
-  return native.listLeases(storeOf(store), options)
+  return native.listLeases(storeOf(store), optionsOf(options, 'namespace'))
 }
 
 async function inspectLease(store, nodeId, options) {
-  return native.inspectLease(storeOf(store), nodeId, options)
+  return native.inspectLease(storeOf(store), nodeId, optionsOf(options, 'namespace'))
 }
 
 async function fenceStore(store, options) {
-  return native.fenceStore(storeOf(store), options)
+  return native.fenceStore(storeOf(store), optionsOf(options, 'namespace'))
 }
 
 async function repairLease(store, nodeId, options) {
-  return native.repairLease(storeOf(store), nodeId, options)
+  const checked = optionsOf(options, 'namespace', 'endExclusive')
+  return native.repairLease(storeOf(store), nodeId, checked)
 }
 
 async function repairStore(store, options) {
-  return native.repairStore(storeOf(store), options)
+  return native.repairStore(storeOf(store), optionsOf(options, 'namespace', 'floor'))
 }
 
 async function releaseLease(store, lease, options) {
-  return native.releaseLease(storeOf(store), lease, options)
-}
-
-function unixMsOf(time) {
-  return time instanceof Date ? time.getTime() : time
+  checkStatus(lease)
+  return native.releaseLease(storeOf(store), lease, optionsOf(options, 'namespace'))
 }
 
 /** Marks the arguments of a constructor as those of a layout that is made already. */
@@ -369,7 +358,7 @@ class Layout {
   }
 
   constructor(layout, changed) {
-    this.#layout = layout === made ? changed : native.createLayout(layout)
+    this.#layout = layout === made ? changed : native.createLayout(checkLayout(layout))
     Object.freeze(Object.assign(this, native.layoutProperties(this.#layout)))
   }
 
@@ -414,7 +403,7 @@ function warnIfEnding(layout) {
 
 /** Returns the layout that options name, or else `otherwise`. */
 function layoutIn(options, otherwise) {
-  const { layout = otherwise } = options ?? {} // null is refused by the native half
+  const { layout = otherwise } = options
   return layout === undefined || layout instanceof Layout ? layout : new Layout(layout)
 }
 
@@ -436,8 +425,11 @@ class Snowflake extends IdGenerator {
 
   constructor(nodeId, options, generator) {
     const isLeased = nodeId === leased
-    const layout = isLeased ? options : layoutIn(options, 'twitter')
-    const made = generator ?? native.createSnowflake(layoutOf(layout), nodeId, options)
+    const checked = isLeased ? {} : manualOptions(options, 'layout')
+    const layout = isLeased ? options : layoutIn(checked, 'twitter')
+    // A layout without node ids leaves nothing to choose.
+    const chosen = nodeId === undefined && layout.nodeBits === 0 ? [] : nodeId
+    const made = generator ?? create(layoutOf(layout), chosen, checked)
     super(made, 'Snowflake')
     this.#index = native.generatorIndex(made)
     this.#layout = layout
@@ -446,8 +438,9 @@ class Snowflake extends IdGenerator {
   }
 
   static async leased(store, options) {
-    const layout = layoutIn(options, 'twitter')
-    const generator = native.leaseSnowflake(layoutOf(layout), storeOf(store), options)
+    const checked = leaseOptions(options, 'layout')
+    const layout = layoutIn(checked, 'twitter')
+    const generator = native.lease(storeOf(store), layoutOf(layout), checked)
     endLeasesAtExit()
     const flake = new Snowflake(leased, layout, await generator)
     warnIfEnding(layout)
@@ -473,9 +466,20 @@ class Snowflake extends IdGenerator {
   }
 }
 
+/** The options of initStore. */
+const INIT = ['layout', 'namespace', 'maxTtlSeconds', 'maxSkewSeconds', 'allowWeakStore']
+
 async function initStore(store, secret, mode, options) {
-  const layout = layoutIn(options)
-  const made = native.initStore(layout && layoutOf(layout), storeOf(store), secret, mode, options)
+  const checked = optionsOf(options, ...INIT)
+  const layout = layoutIn(checked)
+  if (layout !== undefined && secret !== undefined) {
+    throw invalidArgument(
+      'a namespace has either a secret, for Randflake, or a layout, for Snowflake; with the option ' +
+        'layout the secret must be undefined',
+    )
+  }
+  const format = layout === undefined ? secret : layoutOf(layout)
+  const made = native.initStore(storeOf(store), format, mode, checked)
   if (layout === undefined) warnIfWeak(secret)
   await made
 }

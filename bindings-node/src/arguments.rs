@@ -10,44 +10,10 @@ use crate::ffi::{Value, copied};
 /// Largest number up to which numbers hold every integer.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
-/// Named options, of which each may be missing, and all of them together.
-#[derive(Clone, Copy)]
-pub(crate) struct Options<'call>(Option<Value<'call>>);
-
-impl<'call> Options<'call> {
-    /// Takes options of the names in `known`, or `undefined`.
-    pub(crate) fn new(value: Value<'call>, known: &[&str]) -> Result<Self> {
-        if value.is_undefined() {
-            return Ok(Self(None));
-        }
-        Self::required(value, "the options", known, ErrorKind::InvalidArgument)
-    }
-
-    /// Takes an object of the names in `known`; any other value is an error of this kind.
-    pub(crate) fn required(
-        value: Value<'call>,
-        what: &str,
-        known: &[&str],
-        kind: ErrorKind,
-    ) -> Result<Self> {
-        let names = known.join(", ");
-        if !value.is_object() {
-            let got = value.description();
-            let message = format!("{what} must be an object with {names}, got {got}");
-            return Err(Error::new(kind, message));
-        }
-        if value.names()?.iter().any(|name| !known.contains(&name.as_str())) {
-            return Err(Error::new(kind, format!("{what} can only have the names {names}")));
-        }
-        Ok(Self(Some(value)))
-    }
-
-    pub(crate) fn get(self, name: &CStr) -> Result<Option<Value<'call>>> {
-        self.0.map_or(Ok(None), |options| options.get(name))
-    }
-
+/// Objects of options, whose names `index.js` has checked. Each option may be missing.
+impl<'call> Value<'call> {
     /// Takes what `read` makes of an option, which must be of this form.
-    pub(crate) fn read<T>(
+    pub(crate) fn option<T>(
         self,
         name: &CStr,
         form: &str,
@@ -59,33 +25,41 @@ impl<'call> Options<'call> {
     }
 
     pub(crate) fn boolean(self, name: &CStr) -> Result<Option<bool>> {
-        self.read(name, "a boolean", Value::as_boolean)
+        self.option(name, "a boolean", Value::to)
     }
 
     /// Takes a whole number of 32 bits; core checks its bounds, of which `least` is one.
     pub(crate) fn whole(self, name: &CStr, unit: &str, least: u32) -> Result<Option<u32>> {
-        self.read(name, &format!("a whole number of {unit}, at least {least}"), as_u32)
+        self.option(name, &format!("a whole number of {unit}, at least {least}"), as_u32)
     }
 
     pub(crate) fn unix_second(self, name: &CStr) -> Result<Option<i64>> {
-        self.read(name, "a whole unix second", integer)
+        self.option(name, "a whole unix second", integer)
     }
 
     pub(crate) fn milliseconds(self, name: &CStr) -> Result<Option<Duration>> {
-        self.read(name, "milliseconds, at least 0", |value| {
-            Duration::try_from_secs_f64(value.as_number()? / 1000.0).ok()
+        self.option(name, "milliseconds, at least 0", |value| {
+            Duration::try_from_secs_f64(value.to::<f64>()? / 1000.0).ok()
         })
     }
 
     /// Takes the name of a namespace.
-    pub(crate) fn namespace(self) -> Result<String> {
-        let name = self.read(c"namespace", "a string of Unicode text", Value::as_unicode)?;
-        Ok(name.unwrap_or_else(|| "default".into()))
+    pub(crate) fn namespace(self) -> Result<Option<String>> {
+        self.option(c"namespace", "a string of Unicode text", Value::as_unicode)
     }
 
     pub(crate) fn lease(self) -> Result<Option<Lease>> {
-        self.get(c"lease")?.map(lease).transpose()
+        let Some(lease) = self.get(c"lease")? else { return Ok(None) };
+        let second = |name| match lease.get(name)? {
+            Some(second) => lease_second(second),
+            None => Err(not_a_lease_second("undefined")),
+        };
+        Lease::new(second(c"start")?, second(c"endExclusive")?).map(Some)
     }
+}
+
+pub(crate) fn default_namespace() -> String {
+    "default".into()
 }
 
 /// Calls the methods of a builder for which there is an option.
@@ -99,16 +73,6 @@ macro_rules! set {
     }};
 }
 pub(crate) use set;
-
-fn lease(value: Value<'_>) -> Result<Lease> {
-    let names = ["start", "endExclusive"];
-    let options = Options::required(value, "a lease", &names, ErrorKind::InvalidLease)?;
-    let second = |name| match options.get(name)? {
-        Some(second) => lease_second(second),
-        None => Err(not_a_lease_second("undefined")),
-    };
-    Lease::new(second(c"start")?, second(c"endExclusive")?)
-}
 
 pub(crate) fn lease_second(value: Value<'_>) -> Result<i64> {
     integer(value).ok_or_else(|| not_a_lease_second(&value.description()))
@@ -144,17 +108,8 @@ pub(crate) fn id(value: Value<'_>) -> Result<Id> {
 }
 
 pub(crate) fn numeric_id(value: Value<'_>) -> Result<Id> {
-    value.as_i64().map(Id::from).ok_or_else(|| {
-        if value.is_bigint() {
-            bindings::invalid_id(
-                "a bigint out of that range; BigInt.asIntN(64, id) makes an unsigned one signed",
-            )
-        } else if value.as_number().is_some() {
-            bindings::invalid_id("a number, which does not hold 64 bits; pass a bigint")
-        } else {
-            bindings::invalid_id(value.description())
-        }
-    })
+    const HINT: &str = "; BigInt.asIntN(64, id) makes an unsigned one signed";
+    value.as_i64().map(Id::from).ok_or_else(|| bindings::invalid_id(not_64_bits(value, HINT)))
 }
 
 pub(crate) fn id_text(value: Value<'_>) -> Result<Id> {
@@ -167,15 +122,18 @@ pub(crate) fn id_text(value: Value<'_>) -> Result<Id> {
 }
 
 pub(crate) fn raw(value: Value<'_>) -> Result<u64> {
-    value.as_u64().ok_or_else(|| {
-        bindings::invalid_raw(if value.is_bigint() {
-            "a bigint out of that range".into()
-        } else if value.as_number().is_some() {
-            "a number, which does not hold 64 bits; pass a bigint".into()
-        } else {
-            value.description()
-        })
-    })
+    value.as_u64().ok_or_else(|| bindings::invalid_raw(not_64_bits(value, "")))
+}
+
+/// Says what is no 64-bit number, with a hint for a bigint.
+fn not_64_bits(value: Value<'_>, hint: &str) -> String {
+    if value.is_bigint() {
+        format!("a bigint out of that range{hint}")
+    } else if value.to::<f64>().is_some() {
+        "a number, which does not hold 64 bits; pass a bigint".into()
+    } else {
+        value.description()
+    }
 }
 
 /// Takes the 64 bits of a raw id as an unsigned bigint, or as the signed one of a BIGINT column.
@@ -192,10 +150,6 @@ pub(crate) fn not_ids(got: Value<'_>) -> Error {
     )
 }
 
-pub(crate) fn text(value: Value<'_>) -> Option<String> {
-    value.read_text(str::to_owned)
-}
-
 pub(crate) fn as_u32(value: Value<'_>) -> Option<u32> {
     integer(value).and_then(|number| u32::try_from(number).ok())
 }
@@ -203,7 +157,7 @@ pub(crate) fn as_u32(value: Value<'_>) -> Option<u32> {
 pub(crate) fn integer(value: Value<'_>) -> Option<i64> {
     let whole = |number: &f64| number.fract() == 0.0 && number.abs() <= MAX_SAFE_INTEGER;
     #[allow(clippy::cast_possible_truncation, reason = "whole and far below 2^63")]
-    value.as_number().filter(whole).map(|number| number as i64)
+    value.to().filter(whole).map(|number| number as i64)
 }
 
 pub(crate) fn invalid(name: &str, form: &str, got: Value<'_>) -> Error {

@@ -9,15 +9,12 @@ use randflake::{
 };
 
 use crate::{
-    arguments::{self, Options, set},
+    arguments::{self, set},
     clock::InjectedClock,
     environment::{Batches, Environment, Generator, Handle},
-    ffi::{Js, Outcome, Value, fill_by_copy, fill_in_place, outcome, whole_ms},
+    ffi::{Js, Outcome, Reference, Value, fill_by_copy, fill_in_place, outcome, whole_ms},
     leases::EnvironmentClock,
 };
-
-const OPTIONS: [&str; 6] =
-    ["layout", "lease", "maxWaitMs", "maxDriftSeconds", "restartSafe", "clock"];
 
 /// An id of either format.
 pub(crate) trait Number {
@@ -77,45 +74,31 @@ impl<F: Format, C: Clock> Batches for randflake::Generator<F, C> {
     }
 }
 
-/// Makes a Randflake.
+/// Makes a generator: a Snowflake of a layout, or a Randflake of a secret.
 #[napi]
 pub fn create_generator<'call>(
+    format: Value<'call>,
     node_ids: Value<'call>,
-    secret: Value<'call>,
     options: Value<'call>,
+    clock: Value<'call>,
 ) -> Outcome<Value<'call>> {
     outcome(|| {
+        if let Ok(&layout) = format.owned::<Layout>() {
+            let node_ids = arguments::node_ids(node_ids, &layout)?;
+            return build(Snowflake::builder(layout).node_ids(node_ids), options, clock);
+        }
         let node_ids = arguments::node_ids(node_ids, &Layout::randflake())?;
-        let builder = Randflake::builder(&arguments::secret(secret)?).node_ids(node_ids);
-        build(builder, Options::new(options, &OPTIONS[1..])?, options.js())
-    })
-}
-
-/// Makes a Snowflake of a layout.
-#[napi]
-pub fn create_snowflake<'call>(
-    layout: Value<'call>,
-    node_ids: Value<'call>,
-    options: Value<'call>,
-) -> Outcome<Value<'call>> {
-    outcome(|| {
-        let layout = *layout.owned::<Layout>()?;
-        // A layout without node ids leaves nothing to choose.
-        let node_ids = if layout.node_bits() == 0 && node_ids.is_undefined() {
-            Vec::new()
-        } else {
-            arguments::node_ids(node_ids, &layout)?
-        };
-        let builder = Snowflake::builder(layout).node_ids(node_ids);
-        build(builder, Options::new(options, &OPTIONS)?, options.js())
+        let secret = arguments::secret(format)?;
+        build(Randflake::builder(&secret).node_ids(node_ids), options, clock)
     })
 }
 
 fn build<'call, F: Format<Id: Number>>(
     builder: Builder<F>,
-    options: Options<'call>,
-    js: Js<'call>,
+    options: Value<'call>,
+    clock: Value<'call>,
 ) -> Result<Value<'call>> {
+    let js = options.js();
     let builder = set!(
         builder,
         lease: options.lease()?,
@@ -123,17 +106,13 @@ fn build<'call, F: Format<Id: Number>>(
         max_drift: options.whole(c"maxDriftSeconds", "seconds", 0)?,
         restart_safe: options.boolean(c"restartSafe")?,
     );
-    match options.get(c"clock")? {
-        None => {
-            let clock = EnvironmentClock::new(&js.state::<Environment>()?.leases);
-            let flake = Arc::new(builder.clock(clock).build()?);
-            Handle::object(js, Arc::clone(&flake) as _, Some(flake))
-        }
-        Some(clock) => {
-            let flake = builder.clock(InjectedClock::new(clock)?).build()?;
-            Handle::object(js, Arc::from(flake), None)
-        }
+    if clock.is_undefined() {
+        let clock = EnvironmentClock::new(&js.state::<Environment>()?.leases);
+        let flake = Arc::new(builder.clock(clock).build()?);
+        return Handle::object(js, Arc::clone(&flake) as _, Some(flake));
     }
+    let flake = builder.clock(InjectedClock(Reference::new(clock)?)).build()?;
+    Handle::object(js, Arc::from(flake), None)
 }
 
 /// Fills an array and returns true, as `environment::generate` does.

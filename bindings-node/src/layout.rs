@@ -1,18 +1,16 @@
 //! Layouts of the Snowflake family.
 
 use napi_derive::napi;
-use randflake::{Error, ErrorKind, Field, Layout, Result, Sequence, bindings};
+use randflake::{Error, Field, Layout, Result, Sequence, bindings};
 
 use crate::{
-    arguments::{self, Options, set},
+    arguments::{self, set},
     ffi::{Outcome, Value, outcome},
     inspector::write_parts,
 };
 
 /// The last unix millisecond that JavaScript has a date for.
 const LAST_DATE_MS: i64 = 8_640_000_000_000_000;
-
-const NAMES: [&str; 6] = ["fields", "tickMs", "epochMs", "sequence", "unsigned", "nodeSplit"];
 
 /// Makes a layout.
 #[napi]
@@ -64,19 +62,14 @@ fn layout(value: Value<'_>) -> Result<Layout> {
     if let Some(preset) = value.read_text(str::parse) {
         return preset;
     }
-    if !value.is_object() {
-        let form = format!("the name of a preset or an object with {}", NAMES.join(", "));
-        return Err(arguments::invalid("a layout", &form, value));
-    }
-    let options = Options::required(value, "a layout", &NAMES, ErrorKind::InvalidArgument)?;
     let mut custom = set!(
-        Layout::custom(options.get(c"fields")?.map(fields).transpose()?.unwrap_or_default()),
-        tick_ms: options.whole(c"tickMs", "milliseconds", 1)?,
-        epoch_ms: options.read(c"epochMs", "whole unix milliseconds", arguments::integer)?,
-        sequence: options.get(c"sequence")?.map(sequence).transpose()?,
-        unsigned: options.boolean(c"unsigned")?,
+        Layout::custom(value.get(c"fields")?.map(fields).transpose()?.unwrap_or_default()),
+        tick_ms: value.whole(c"tickMs", "milliseconds", 1)?,
+        epoch_ms: value.option(c"epochMs", "whole unix milliseconds", arguments::integer)?,
+        sequence: value.get(c"sequence")?.map(sequence).transpose()?,
+        unsigned: value.boolean(c"unsigned")?,
     );
-    if let Some(split) = options.get(c"nodeSplit")? {
+    if let Some(split) = value.get(c"nodeSplit")? {
         let form = "a pair of widths in bits: [datacenter, worker]";
         let parts = pair(split, "nodeSplit", form)?;
         let bits = parts.map(arguments::as_u32);
@@ -95,12 +88,8 @@ fn fields(value: Value<'_>) -> Result<Vec<(Field, u32)>> {
     let listed = value.elements(3, |_| invalid(value))?.ok_or_else(|| invalid(value))?;
     let field = |listed| {
         let [name, bits] = pair(listed, "fields", FORM)?;
-        let field = name.read_text(|name| match name {
-            "time" => Some(Field::Time),
-            "node" => Some(Field::Node),
-            "sequence" => Some(Field::Sequence),
-            _ => None,
-        });
+        let all = [Field::Time, Field::Node, Field::Sequence];
+        let field = name.read_text(|name| all.into_iter().find(|field| field.name() == name));
         match (field.flatten(), arguments::as_u32(bits)) {
             (Some(field), Some(bits)) => Ok((field, bits)),
             (None, _) => Err(invalid(name)),
@@ -118,8 +107,8 @@ fn sequence(value: Value<'_>) -> Result<Sequence> {
         "continuing" => Some(Sequence::Continuing),
         _ => None,
     });
-    if let Some(named) = named {
-        return named.ok_or_else(invalid);
+    if let Some(named) = named.flatten() {
+        return Ok(named);
     }
     let [name, starts] = pair(value, "sequence", FORM)?;
     match (name.read_text(|name| name == "random"), arguments::as_u32(starts)) {

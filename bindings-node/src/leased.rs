@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use napi_derive::napi;
 use randflake::{Error, ErrorKind, Format, Layout, Reach, Result};
-use randflake_leases::{LeaseStatus, LeasedBuilder, LeasedFormat, Location};
+use randflake_leases::{LeaseStatus, Leased, LeasedBuilder, LeasedFormat, Location};
 
 use crate::{
-    arguments::{self, Options, set},
+    arguments::{self, set},
     environment::{Batches, Environment, Generator, Handle},
     ffi::{Js, Outcome, Value, outcome},
     generator::Number,
@@ -16,24 +16,9 @@ use crate::{
     threads,
 };
 
-const OPTIONS: [&str; 10] = [
-    "layout",
-    "nodeCount",
-    "ttlSeconds",
-    "maxSkewSeconds",
-    "namespace",
-    "acquireTimeoutMs",
-    "maxWaitMs",
-    "maxDriftSeconds",
-    "create",
-    "allowWeakStore",
-];
-
-type Leased<F> = randflake_leases::Leased<F, EnvironmentClock>;
-
 /// A generator that gives its node ids back in the background once JavaScript has collected it.
 struct Collected<F: Format> {
-    leased: Arc<Leased<F>>,
+    leased: Arc<Leased<F, EnvironmentClock>>,
     /// Whether the JavaScript thread runs the client of the store: a call that waits there for a
     /// lease keeps the lease from coming.
     leases_here: bool,
@@ -87,7 +72,9 @@ impl<F: Format<Id: Number>> Generator for Collected<F> {
 
     fn weight(&self) -> usize {
         const THREAD: usize = 32 << 10; // of its stack, and of the system
-        size_of::<randflake::Generator<F, EnvironmentClock>>() + size_of::<Leased<F>>() + THREAD
+        size_of::<randflake::Generator<F, EnvironmentClock>>()
+            + size_of::<Leased<F, EnvironmentClock>>()
+            + THREAD
     }
 }
 
@@ -109,59 +96,40 @@ impl<F: Format> Batches for Collected<F> {
     }
 }
 
-/// Promises a Randflake with leased node ids.
+/// Promises a generator with leased node ids: a Snowflake of a layout, or a Randflake of a secret.
 #[napi]
 pub fn lease<'call>(
     store: Value<'call>,
-    secret: Value<'call>,
+    format: Value<'call>,
     options: Value<'call>,
 ) -> Outcome<Value<'call>> {
     outcome(|| {
-        let options = Options::new(options, &OPTIONS[1..])?;
-        promise(store, options, || {
-            let secret = arguments::secret(secret)?;
-            Ok(move |location| randflake_leases::Leased::builder(location, &secret))
+        if let Ok(&layout) = format.owned::<Layout>() {
+            return promise(store, options, |location| Ok(Leased::for_layout(location, layout)));
+        }
+        promise(store, options, |location| {
+            Ok(Leased::builder(location, &arguments::secret(format)?))
         })
     })
 }
 
-/// Promises a Snowflake of a layout with leased node ids.
-#[napi]
-pub fn lease_snowflake<'call>(
-    layout: Value<'call>,
+fn promise<'call, F: LeasedFormat<Id: Number>>(
     store: Value<'call>,
     options: Value<'call>,
-) -> Outcome<Value<'call>> {
-    outcome(|| {
-        let layout = *layout.owned::<Layout>()?;
-        let options = Options::new(options, &OPTIONS)?;
-        promise(store, options, || {
-            Ok(move |location| randflake_leases::Leased::for_layout(location, layout))
-        })
-    })
-}
-
-fn promise<'call, F, B>(
-    store: Value<'call>,
-    options: Options<'call>,
-    format: impl FnOnce() -> Result<B>,
-) -> Result<Value<'call>>
-where
-    F: LeasedFormat<Id: Number>,
-    B: FnOnce(Location) -> LeasedBuilder<F>,
-{
+    format: impl FnOnce(Location) -> Result<LeasedBuilder<F>>,
+) -> Result<Value<'call>> {
     let js = store.js();
     let leases = Arc::clone(&js.state::<Environment>()?.leases);
     let store = Store::new(store, options.boolean(c"allowWeakStore")?)?;
     let leases_here = store.is_server();
-    let builder = format()?;
+    let builder = format(store.location())?;
     let pending = leases.begin()?;
     let builder = set!(
-        builder(store.location()).clock(EnvironmentClock::new(&leases)),
+        builder.clock(EnvironmentClock::new(&leases)),
         node_count: options.whole(c"nodeCount", "node ids", 1)?,
         ttl: options.whole(c"ttlSeconds", "seconds", 1)?,
         max_skew: options.whole(c"maxSkewSeconds", "seconds", 0)?,
-        namespace: options.get(c"namespace")?.map(|_| options.namespace()).transpose()?,
+        namespace: options.namespace()?,
         acquire_timeout: options.milliseconds(c"acquireTimeoutMs")?,
         max_wait: options.milliseconds(c"maxWaitMs")?,
         max_drift: options.whole(c"maxDriftSeconds", "seconds", 0)?,

@@ -77,6 +77,12 @@ fn decode_string([text]: [Value<'_>; 1]) -> Result<Value<'_>> {
     text.js().convert(i64n(arguments::id_text(text)?.into()))
 }
 
+/// Says what a value is, for the errors of `index.js`.
+#[napi]
+pub fn describe(value: Value<'_>) -> String {
+    value.description()
+}
+
 #[napi]
 pub fn generate_secret() -> String {
     Secret::random().to_hex()

@@ -4,21 +4,18 @@ use std::ffi::CStr;
 
 use napi::bindgen_prelude::Null;
 use napi_derive::napi;
-use randflake::{ErrorKind, Result};
+use randflake::Result;
 use randflake_leases::{
     LeaseStore, Namespace, NodeLease,
     operator::{self, Listed, Node, Target},
 };
 
 use crate::{
-    arguments::{self, Options, invalid},
+    arguments::{self, default_namespace, invalid},
     ffi::{Js, Outcome, Value, outcome},
     stores::Store,
     threads,
 };
-
-const STATUS: [&str; 7] =
-    ["nodeId", "state", "start", "endExclusive", "secondsLeft", "isFar", "note"];
 
 /// Promises the status of every node id that was ever leased.
 #[napi]
@@ -74,8 +71,7 @@ fn repair<'call>(
     options: Value<'call>,
     bound: &CStr,
 ) -> Result<Value<'call>> {
-    let options = Options::new(options, &["namespace", &bound.to_string_lossy()])?;
-    let namespace = Namespace::for_operator(options.namespace()?)?;
+    let namespace = namespace(options)?;
     let bound = options.unix_second(bound)?;
     let repair = move |store: &mut dyn LeaseStore| Ok(operator::repair(store, target, bound)?.to);
     ask(store, namespace, repair, |js, done| js.convert(done))
@@ -107,7 +103,7 @@ fn ask<'call, T: Send + 'static>(
 }
 
 fn namespace(options: Value<'_>) -> Result<Namespace> {
-    Namespace::for_operator(Options::new(options, &["namespace"])?.namespace()?)
+    Namespace::for_operator(options.namespace()?.unwrap_or_else(default_namespace))
 }
 
 fn stored_node(value: Value<'_>) -> Result<u32> {
@@ -117,10 +113,9 @@ fn stored_node(value: Value<'_>) -> Result<u32> {
 
 /// Takes the status of a node id.
 fn stored_lease(value: Value<'_>) -> Result<NodeLease> {
-    let status = Options::required(value, "the lease", &STATUS, ErrorKind::InvalidArgument)?;
     let field = |name| {
         let missing = || invalid("the lease", "what listLeases or inspectLease returned", value);
-        status.get(name)?.ok_or_else(missing)
+        value.get(name)?.ok_or_else(missing)
     };
     Ok(NodeLease {
         node_id: stored_node(field(c"nodeId")?)?,

@@ -18,7 +18,7 @@ use randflake_leases::{
 };
 
 use crate::{
-    arguments::{self, Options, invalid},
+    arguments::{self, default_namespace},
     environment::Environment,
     ffi::{Callback, Js, Outcome, Value, outcome},
     leases::{LONGEST_SLICE, Leases, ended},
@@ -28,9 +28,6 @@ use crate::{
 /// How long a statement may take: longer than any driver of ours waits for a server.
 const LONGEST_STATEMENT: Duration = Duration::from_secs(10);
 const SLICES: u128 = LONGEST_STATEMENT.as_millis() / LONGEST_SLICE.as_millis();
-
-const INIT_OPTIONS: [&str; 5] =
-    ["layout", "namespace", "maxTtlSeconds", "maxSkewSeconds", "allowWeakStore"];
 
 pub(crate) enum Store {
     /// Of a file.
@@ -48,19 +45,19 @@ pub(crate) struct Server {
 }
 
 impl Store {
-    /// Takes the path of a file, or the object that `stores.js` made of any other store; and the
-    /// option that only servers have.
+    /// Takes the path of a file, or a server as `stores.js` describes it; and the option that only
+    /// servers have.
     pub(crate) fn new(value: Value<'_>, allow_weak: Option<bool>) -> Result<Self> {
-        if value.is_object() {
+        let Some(path) = value.to() else {
             let allow_weak = allow_weak.unwrap_or_default();
             return Ok(Self::Server(Server { allow_weak, ..Server::new(value)? }));
-        }
+        };
         if allow_weak.is_some() {
             return Err(Error::invalid_argument(
                 "allowWeakStore is for servers; a SQLite file keeps what it has granted",
             ));
         }
-        value.as_unicode().map(Self::Path).ok_or_else(|| not_a_store(value))
+        Ok(Self::Path(path))
     }
 
     pub(crate) fn is_server(&self) -> bool {
@@ -79,21 +76,14 @@ impl Store {
 impl Server {
     /// Takes a server as `stores.js` describes it.
     pub(crate) fn new(value: Value<'_>) -> Result<Self> {
-        if !value.is_object() {
-            return Err(not_a_store(value));
-        }
         let (engine, run) = (value.get(c"engine")?, value.get(c"run")?);
-        let engine = match engine.and_then(arguments::text).as_deref() {
-            Some("postgresql") => Protocol::postgres,
+        let engine = match engine.and_then(Value::to::<String>).as_deref() {
             Some("redis") => Protocol::redis,
             Some("etcd") => Protocol::etcd,
-            _ => return Err(not_a_store(value)),
+            _ => Protocol::postgres,
         };
-        let Some(run) = run.filter(|run| run.is_function()) else {
-            return Err(not_a_store(value));
-        };
+        let run = Arc::new(Callback::new(run.unwrap_or(value))?);
         let leases = Arc::clone(&value.js().state::<Environment>()?.leases);
-        let run = Arc::new(Callback::new(run)?);
         Ok(Self { engine, run, leases, allow_weak: false })
     }
 
@@ -102,15 +92,6 @@ impl Server {
         let protocol = (self.engine)(namespace).allow_weak_store(self.allow_weak);
         RemoteStore::new(Box::new(HostClient(self.clone())), protocol)
     }
-}
-
-fn not_a_store(got: Value<'_>) -> Error {
-    invalid(
-        "the store",
-        "the path of a SQLite file, the URL or a client of PostgreSQL, Redis or etcd, or an adapter \
-         with run(text, parameters)",
-        got,
-    )
 }
 
 /// Runs statements on the JavaScript thread of an environment, while that lives.
@@ -197,31 +178,21 @@ fn unavailable(why: &str) -> Error {
     Error::new(ErrorKind::StoreUnavailable, format!("cannot use the store: {why}"))
 }
 
-/// Promises that a namespace is there: that of a layout, or where it is undefined that of a secret.
+/// Promises that a namespace is there: that of a layout, or of a secret.
 #[napi]
 pub fn init_store<'call>(
-    layout: Value<'call>,
     store: Value<'call>,
-    secret: Value<'call>,
+    format: Value<'call>,
     mode: Value<'call>,
     options: Value<'call>,
 ) -> Outcome<Value<'call>> {
     outcome(|| {
-        let named: Box<dyn FnOnce(String) -> Result<Namespace>> = if layout.is_undefined() {
-            let secret = arguments::secret(secret)?;
-            Box::new(move |name| Namespace::new(name, &secret))
-        } else if secret.is_undefined() {
-            let layout = *layout.owned::<Layout>()?;
-            Box::new(move |name| Namespace::for_layout(name, layout))
-        } else {
-            return Err(Error::invalid_argument(
-                "a namespace has either a secret, for Randflake, or a layout, for Snowflake; with \
-                 the option layout the secret must be undefined",
-            ));
-        };
         let mode: InitMode = mode.read_text(str::parse).unwrap_or_else(|| "".parse())?;
-        let options = Options::new(options, &INIT_OPTIONS)?;
-        let namespace = named(options.namespace()?)?;
+        let name = options.namespace()?.unwrap_or_else(default_namespace);
+        let namespace = match format.owned::<Layout>() {
+            Ok(&layout) => Namespace::for_layout(name, layout)?,
+            Err(_) => Namespace::new(name, &arguments::secret(format)?)?,
+        };
         let max_ttl = options.whole(c"maxTtlSeconds", "seconds", 1)?;
         let max_skew = options.whole(c"maxSkewSeconds", "seconds", 0)?;
         let limits = namespace.limits();

@@ -62,7 +62,7 @@ test('the declarations name exactly the codes that all languages share', () => {
 test('without a native half the error begins with its cause', () => {
   const folder = mkdtempSync(join(tmpdir(), 'randflake-loader-'))
   try {
-    for (const file of ['index.js', 'native.js', 'stores.js', 'binding.js'])
+    for (const file of ['index.js', 'arguments.js', 'native.js', 'stores.js', 'binding.js'])
       cpSync(join(root, file), join(folder, file))
     const done = spawnSync(process.execPath, ['index.js'], { cwd: folder, encoding: 'utf8' })
     assert.notEqual(done.status, 0)

@@ -103,7 +103,7 @@ test('indexes of collected generators are used again, and ids stay with theirs',
     `
     const held = new Randflake(7, SECRET, { restartSafe: false })
     const clock = () => ${NOW}
-    const make = (nodeId) => native.createGenerator(nodeId, SECRET, { clock })
+    const make = (nodeId) => native.createGenerator(SECRET, nodeId, {}, clock)
     const indexes = (from) =>
       Array.from({ length: 200 }, (_, index) => native.generatorIndex(make(from + index)))
     const first = Math.max(...indexes(1000))
@@ -141,6 +141,7 @@ test('a generator that is collected while its batch is made finishes it', () => 
 test('two copies of the library in one environment do not mix their ids', () => {
   const mixed = run(`
     delete require.cache[require.resolve('./index.js')]
+    delete require.cache[require.resolve('./arguments.js')]
     delete require.cache[require.resolve('./native.js')]
     const copy = require('./index.js')
     const clock = () => ${NOW}

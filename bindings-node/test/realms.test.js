@@ -22,7 +22,9 @@ function newRealm() {
     modules[path] = module
     const outer = createRequire(path)
     const inner = (name) =>
-      /^\.\/(native|stores)\.js$/.test(name) ? load(join(dirname(path), name)) : outer(name)
+      /^\.\/(arguments|native|stores)\.js$/.test(name)
+        ? load(join(dirname(path), name))
+        : outer(name)
     const parameters = ['module', 'exports', 'require']
     const options = { filename: path, parsingContext: context }
     vm.compileFunction(readFileSync(path, 'utf8'), parameters, options)(

@@ -10,7 +10,7 @@ use std::{
 
 use napi::{
     JsString, JsStringUtf8, JsValue, Unknown, ValueType,
-    bindgen_prelude::{Array, FromNapiValue, ToNapiValue, Utf16String},
+    bindgen_prelude::{Array, Either, FromNapiValue, ToNapiValue, Utf16String},
     sys,
 };
 use randflake::{Error, ErrorKind, Result};
@@ -157,15 +157,6 @@ impl<'call> Value<'call> {
         self.type_of() == ValueType::BigInt
     }
 
-    pub(crate) fn is_function(self) -> bool {
-        self.type_of() == ValueType::Function
-    }
-
-    /// Returns whether this is an object, and not a function.
-    pub(crate) fn is_object(self) -> bool {
-        self.type_of() == ValueType::Object
-    }
-
     /// Says what this is, for errors: a number itself, and of everything else only the type,
     /// since it may be a secret in the wrong place.
     pub(crate) fn description(self) -> String {
@@ -187,14 +178,6 @@ impl<'call> Value<'call> {
             _ => "an object",
         };
         name.into()
-    }
-
-    pub(crate) fn as_number(self) -> Option<f64> {
-        self.to()
-    }
-
-    pub(crate) fn as_boolean(self) -> Option<bool> {
-        self.to()
     }
 
     /// Returns the number of a bigint, if it fits.
@@ -266,18 +249,6 @@ impl<'call> Value<'call> {
             self.js.make(|env, made| unsafe { sys::napi_get_element(env, self.raw, index, made) })
         };
         (0..length).map(element).collect::<Result<_>>().map(Some)
-    }
-
-    /// Returns the names of the own enumerable properties of an object.
-    pub(crate) fn names(self) -> Result<Vec<String>> {
-        // SAFETY: as `make` says.
-        let names = self.js.make(|env, made| unsafe {
-            let filter = sys::KeyFilter::enumerable | sys::KeyFilter::skip_symbols;
-            let (mode, form) =
-                (sys::KeyCollectionMode::own_only, sys::KeyConversion::numbers_to_strings);
-            sys::napi_get_all_property_names(env, self.raw, mode, filter, form, made)
-        })?;
-        Ok(names.to().unwrap_or_default())
     }
 
     /// Returns a property of an object; `None` if it is undefined.
@@ -371,21 +342,16 @@ impl Reference {
     /// Calls this function and returns what `read` makes of its result.
     pub(crate) fn call<R>(
         &self,
-        this: Option<&Self>,
         argument: Option<f64>,
         read: impl FnOnce(Value<'_>) -> Result<R>,
     ) -> Result<R> {
         // References are used on their thread and during a call.
         let js = Js { env: self.env, call: PhantomData };
-        let function = self.value(js)?;
-        let this = this.map_or_else(|| js.convert(()), |this| this.value(js))?;
-        let argument = argument.map(|number| js.convert(number)).transpose()?;
-        let arguments = argument.map(|argument| argument.raw);
-        let arguments = arguments.as_slice();
-        // SAFETY: as `make` says; function, receiver and arguments are valid.
+        let (this, function) = (js.convert(())?, self.value(js)?);
+        let argument = js.convert(argument.map_or(Either::B(()), Either::A))?;
+        // SAFETY: as `make` says; function, receiver and argument are valid.
         let returned = js.make(|env, made| unsafe {
-            let (count, first) = (arguments.len(), arguments.as_ptr());
-            sys::napi_call_function(env, this.raw, function.raw, count, first, made)
+            sys::napi_call_function(env, this.raw, function.raw, 1, &raw const argument.raw, made)
         })?;
         read(returned)
     }

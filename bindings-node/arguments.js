@@ -1,0 +1,145 @@
+'use strict'
+
+// What callers pass, checked as far as JavaScript does it best: names, functions, URLs. The native
+// half checks the values.
+
+const { fileURLToPath, URL } = require('node:url')
+const { native } = require('./native.js')
+const { serverOf } = require('./stores.js')
+
+function invalidArgument(message) {
+  return new native.RandflakeError('INVALID_ARGUMENT', message)
+}
+
+function mustBe(what, form, got) {
+  return invalidArgument(`${what} must be ${form}, got ${native.describe(got)}`)
+}
+
+/** Returns an object that has no other names than these. */
+function withNames(what, value, names, { code = 'INVALID_ARGUMENT', form = 'an object' } = {}) {
+  const list = names.join(', ')
+  if (typeof value !== 'object' || value === null) {
+    const message = `${what} must be ${form} with ${list}, got ${native.describe(value)}`
+    throw new native.RandflakeError(code, message)
+  }
+  if (!Object.keys(value).every((name) => names.includes(name))) {
+    throw new native.RandflakeError(code, `${what} can only have the names ${list}`)
+  }
+  return value
+}
+
+function optionsOf(options, ...names) {
+  return options === undefined ? {} : withNames('the options', options, names)
+}
+
+/** The options of a generator with node ids of its own. */
+const MANUAL = ['lease', 'maxWaitMs', 'maxDriftSeconds', 'restartSafe', 'clock']
+
+function manualOptions(options, ...also) {
+  const checked = optionsOf(options, ...also, ...MANUAL)
+  const { lease } = checked
+  if (lease !== undefined) {
+    withNames('a lease', lease, ['start', 'endExclusive'], { code: 'INVALID_LEASE' })
+  }
+  return checked
+}
+
+/** The options of a generator with leased node ids. */
+const LEASED = [
+  'nodeCount',
+  'ttlSeconds',
+  'maxSkewSeconds',
+  'namespace',
+  'acquireTimeoutMs',
+  'maxWaitMs',
+  'maxDriftSeconds',
+  'create',
+  'allowWeakStore',
+]
+
+function leaseOptions(options, ...also) {
+  return optionsOf(options, ...also, ...LEASED)
+}
+
+/**
+ * Returns a clock as one function for the native half: without an argument it returns unix seconds,
+ * with one it sleeps for so many and returns whether it can.
+ */
+function clockOf(clock) {
+  if (clock === undefined) return undefined
+  const refuse = (what, got) => {
+    const form =
+      'a function; a clock is a function that returns unix seconds, or an object with such a ' +
+      'function now() and perhaps sleep(seconds)'
+    throw mustBe(what, form, got)
+  }
+  if (typeof clock === 'function') return (seconds) => seconds === undefined && clock()
+  if (typeof clock !== 'object' || clock?.now === undefined) refuse('the clock', clock)
+  const { now, sleep } = clock
+  if (typeof now !== 'function') refuse('now of the clock', now)
+  if (sleep !== undefined && typeof sleep !== 'function') refuse('sleep of the clock', sleep)
+  return (seconds) => {
+    if (seconds === undefined) return now.call(clock)
+    sleep?.call(clock, seconds)
+    return sleep !== undefined
+  }
+}
+
+function checkCount(n) {
+  if (Number.isSafeInteger(n) && n >= 0) return
+  throw mustBe('the number of ids', 'an integer, at least 0', n)
+}
+
+/** Returns what names a store to the native half. */
+function storeOf(store) {
+  const server = serverOf(store, native.RandflakeError)
+  if (server !== undefined) return server
+  if (typeof store === 'string' && store.isWellFormed()) return store
+  if (!(store instanceof URL)) {
+    const form =
+      'the path of a SQLite file, the URL or a client of PostgreSQL, Redis or etcd, or an adapter ' +
+      'with run(text, parameters)'
+    throw mustBe('the store', form, store)
+  }
+  try {
+    return fileURLToPath(store)
+  } catch {
+    throw invalidArgument(
+      `a store is the path of a file of this machine, or its file: URL, got a ${store.protocol} URL`,
+    )
+  }
+}
+
+/** The names of what listLeases and inspectLease return of a node id. */
+const STATUS = ['nodeId', 'state', 'start', 'endExclusive', 'secondsLeft', 'isFar', 'note']
+
+function checkStatus(lease) {
+  withNames('the lease', lease, STATUS)
+}
+
+const DESCRIPTION = ['fields', 'tickMs', 'epochMs', 'sequence', 'unsigned', 'nodeSplit']
+
+/** Takes the name of a preset, or what describes another layout. */
+function checkLayout(layout) {
+  if (typeof layout !== 'string') {
+    withNames('a layout', layout, DESCRIPTION, { form: 'the name of a preset or an object' })
+  }
+  return layout
+}
+
+function unixMsOf(time) {
+  return time instanceof Date ? time.getTime() : time
+}
+
+module.exports = {
+  checkCount,
+  checkLayout,
+  checkStatus,
+  clockOf,
+  invalidArgument,
+  leaseOptions,
+  manualOptions,
+  optionsOf,
+  storeOf,
+  unixMsOf,
+}
