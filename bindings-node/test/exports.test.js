@@ -2,7 +2,7 @@
 
 const assert = require('node:assert/strict')
 const { spawnSync } = require('node:child_process')
-const { cpSync, mkdtempSync, readFileSync, rmSync } = require('node:fs')
+const { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } = require('node:fs')
 const { tmpdir } = require('node:os')
 const { join } = require('node:path')
 const { test } = require('node:test')
@@ -10,7 +10,8 @@ const { inspect } = require('node:util')
 const randflake = require('../index.js')
 
 const root = join(__dirname, '..')
-const declarations = readFileSync(join(root, 'index.d.ts'), 'utf8')
+const read = (file) => readFileSync(join(root, 'types', file), 'utf8')
+const declarations = readdirSync(join(root, 'types')).map(read).join('\n')
 const names = (pattern, text) => Array.from(text.matchAll(pattern), (match) => match[1]).sort()
 
 test('import and require give the same things under the same names', async () => {
@@ -22,6 +23,12 @@ test('import and require give the same things under the same names', async () =>
 })
 
 test('the declarations name exactly what is exported', () => {
+  const index = readFileSync(join(root, 'index.d.ts'), 'utf8')
+  const files = names(/^export \* from '.\/types\/(\w+).js'$/gm, index)
+  assert.deepEqual(
+    files.map((file) => `${file}.d.ts`),
+    readdirSync(join(root, 'types')).sort(),
+  )
   const declared = names(/^export (?:declare )?(?:class|function|const) (\w+)/gm, declarations)
   assert.deepEqual(declared, Object.keys(randflake).sort())
 })
@@ -54,7 +61,7 @@ test('the declarations name exactly the methods of each class', () => {
 
 test('the declarations name exactly the codes that all languages share', () => {
   const vectors = readFileSync(join(root, '../tests/vectors/errors.json'), 'utf8')
-  const [, union] = declarations.split('export type RandflakeErrorCode =')
+  const [, union] = read('errors.d.ts').split('export type RandflakeErrorCode =')
   const declared = names(/^ {2}\| '(\w+)'/gm, union)
   assert.deepEqual(declared, JSON.parse(vectors).codes.sort())
 })

@@ -180,7 +180,9 @@ def test_main_npm_package_holds_everything_but_binaries(node_tarballs: tuple[Pat
     with tarfile.open(node_tarballs[0]) as archive:
         names = {name.removeprefix("package/") for name in archive.getnames()}
     modules = ["index", "arguments", "command", "native", "stores", "binding"]
-    expected = {f"{name}.js" for name in modules} | {"index.d.ts"}
+    types = ["errors", "generators", "ids", "layouts", "stores"]
+    expected = {f"{name}.js" for name in modules} | {f"types/{name}.d.ts" for name in types}
+    expected.add("index.d.ts")
     assert names >= expected | {"README.md", "LICENSE-MIT", "LICENSE-APACHE"}
     assert not [name for name in names if name.endswith((".node", ".rs", "Cargo.toml"))]
 

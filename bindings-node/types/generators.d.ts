@@ -1,0 +1,396 @@
+import type { RandflakeError } from './errors.js'
+import type { Cloak, Parts } from './ids.js'
+import type { Layout, LayoutFields, LayoutName, RawParts } from './layouts.js'
+import type { initStore, StoreClient } from './stores.js'
+
+/** What {@link Randflake} and {@link Snowflake} share; it is not exported. */
+declare abstract class IdGenerator {
+  /**
+   * Generates `n` ids, in the order in which they are claimed: as signed numbers, which a BIGINT
+   * column holds. Those of a {@link Snowflake} differ from its `generate` only where the layout
+   * uses all 64 bits.
+   *
+   * Takes the seconds that so many ids need, 131072 for each node id of a {@link Randflake}, or the
+   * ticks of the layout, and `maxWaitMs` besides. With a `maxWaitMs` of 0 it never waits, and more
+   * ids than are ever available at once are `INVALID_ARGUMENT`. So are more than an hour has, before
+   * there is memory for them. A lease is renewed meanwhile; but where its store is a server, this
+   * thread renews it: use {@link generateManyAsync} for more ids than a lease has seconds for.
+   *
+   * @throws {RandflakeError} as {@link Randflake.generate}; no id is returned then.
+   */
+  generateMany(n: number): BigInt64Array
+
+  /**
+   * Like {@link generateMany}, but works and waits on another thread, of which a generator has eight
+   * at most; not one of libuv's pool. A process or a worker that ends does not wait for it. With an
+   * injected clock, which only this thread can ask, it works on this one.
+   */
+  generateManyAsync(n: number): Promise<BigInt64Array>
+
+  /**
+   * Fills an array with ids; see {@link generateMany}. After an error it holds zeros.
+   *
+   * @throws {RandflakeError} `INVALID_ARGUMENT` also for another kind of array, one over a
+   *   `SharedArrayBuffer`, and one whose buffer was transferred.
+   */
+  fill(ids: BigInt64Array): void
+
+  /**
+   * Resolves once an id is available, without blocking; keeps the process alive until then. Another
+   * caller may take that id first. With a leased generator whose lease is over, it waits, without
+   * end, for the store to grant another one.
+   *
+   * @throws {RandflakeError} as {@link Randflake.generate}, for what waiting does not help.
+   */
+  ready(): Promise<void>
+
+  /**
+   * Raises the end of the lease; an earlier end than the present one changes nothing.
+   *
+   * @param endExclusive unix seconds.
+   * @throws {RandflakeError} `INVALID_LEASE` also if there is no lease, and for a leased generator,
+   *   which is extended by itself; `CLOSED`, `FORKED`.
+   */
+  extendLease(endExclusive: number): void
+
+  /** The lease; `null` without one, and once closed. */
+  get lease(): Lease | null
+
+  /** The node ids, sorted; none once closed. */
+  get nodeIds(): number[]
+
+  /**
+   * Ends the generator for good: no call that comes after returns an id. Reading ids goes on;
+   * closing twice does nothing. What was leased is given back in the background.
+   */
+  close(): void
+  /** See {@link close}. */
+  [Symbol.dispose](): void
+  /**
+   * Closes, and resolves once the store has what was leased, or after 5 seconds without an answer;
+   * then its node ids are free at the end of the lease. `await using` calls it.
+   */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/**
+ * A generator of unique 64-bit ids that outsiders cannot predict, order or count.
+ *
+ * {@link Randflake.leased} takes a node id of its own from a store, and is what most programs want.
+ *
+ * **A manually assigned node id, the constructor's, is safe for one live process at a time, on a
+ * machine whose clock has not stepped back past the last id.** Two live processes with one node id
+ * and one secret repeat each other's ids: `cluster` and `pm2` start such processes. Worker threads
+ * of one process may share a node id.
+ *
+ * Generators are not copied (`structuredClone`, `postMessage`); make one in each thread.
+ *
+ * @example
+ * const flake = await Randflake.leased('ids.db', process.env.RANDFLAKE_SECRET)
+ * const id = flake.generate() // a bigint, negative for half of all ids
+ */
+export class Randflake extends IdGenerator {
+  /**
+   * Leases node ids from a store and resolves to a generator that uses them. No other generator has
+   * them meanwhile. Each call takes a lease of its own.
+   *
+   * A background thread renews the lease, at a third of its length. It replaces a lost lease by
+   * another one, with other node ids; {@link LeasedRandflake.lease} shows the status. When the store
+   * is unreachable, the generator continues to the end of the lease, then throws
+   * `LEASE_UNAVAILABLE`, and recovers by itself. The JavaScript thread never waits for the store,
+   * and for a lease only with a batch where the store is a file: up to `maxWaitMs`.
+   *
+   * Until it settles the promise keeps the process alive; a lease does not. It is given back, and
+   * the generator closed, when the process ends by itself, by `process.exit()` or by an uncaught
+   * exception: at the event `exit`, which waits some seconds at most. A process that is killed, also
+   * by a signal without a handler, gives nothing back: its node id is free once the lease is over.
+   * The lease of a worker ends with the worker, however that ends; others continue. A generator that
+   * is no longer reachable is closed some time later.
+   *
+   * A lease from a store with a server goes through its client, on the JavaScript thread: one that
+   * is blocked for long cannot renew it, and at the exit of the process, or the end of a worker,
+   * nothing is given back. `await using`, or `await flake[Symbol.asyncDispose]()`, does that before.
+   *
+   * @param store the path of a SQLite file on a local disk, or its `file:` URL. The file is made
+   *   if it is missing, its directory is not. All processes of the machine that make ids for one
+   *   column use one file. It does not protect from copies of the file, removing it while in use,
+   *   machines cloned while running, containers with a file system each, and other SQLite
+   *   libraries that open it in this process. Or a server, for
+   *   many machines: see {@link StoreClient} and `initStore`.
+   * @param secret 16 bytes, or 32 hex digits in either case. For the life of the id column. It is
+   *   not kept in the store.
+   * @returns a `Randflake`, also when called on a class that extends it.
+   * @throws {RandflakeError} as a rejection, always: `NODES_EXHAUSTED`, `STORE_UNAVAILABLE`,
+   *   `CLOCK_SKEW`, `STORE_QUARANTINED` if no lease is available within
+   *   `acquireTimeoutMs`; `SECRET_MISMATCH`, `STORE_REPLACED`, `STORE_NOT_INITIALIZED`,
+   *   `WEAK_STORE`, `DRIVER_MISSING`, `INVALID_SECRET`, `INVALID_ARGUMENT` at once; `CLOSED` if the
+   *   process, or the worker, is ending.
+   * @example
+   * await using flake = await Randflake.leased('/var/lib/shop/ids.db', secret, {
+   *   namespace: 'orders',
+   *   maxWaitMs: 0,
+   * })
+   */
+  static leased(
+    store: string | URL | StoreClient,
+    secret: Uint8Array | string,
+    options?: LeaseOptions,
+  ): Promise<LeasedRandflake>
+
+  /**
+   * @param nodeId 0 to 131071, or up to 16384 of them, each once: k node ids give k times 131072
+   *   ids a second.
+   * @param secret 16 bytes, or 32 hex digits in either case. For the life of the id column.
+   * @throws {RandflakeError} `INVALID_NODE`, `INVALID_SECRET`, `INVALID_LEASE`,
+   *   `INVALID_ARGUMENT`; `NODE_IN_USE` if this process has some of the node ids in another list,
+   *   or leases them.
+   */
+  constructor(nodeId: number | readonly number[], secret: Uint8Array | string, options?: Options)
+
+  /**
+   * Generates an id: any signed 64-bit number.
+   *
+   * @throws {RandflakeError} `SEQUENCE_EXHAUSTED`, `CLOCK_MOVED_BACK` or `LEASE_NOT_STARTED` with
+   *   `retryAfterMs` if none can be had within `maxWaitMs`. `LEASE_EXPIRED`, `LIFETIME_OVER`,
+   *   `CLOCK_BEFORE_EPOCH`, `CLOSED`, `FORKED`, which waiting does not help. Of a generator from
+   *   {@link leased} that has no lease now `LEASE_UNAVAILABLE` at once, with `retryAfterMs` and, as
+   *   `cause`, the error of the store. {@link ready} waits for the lease.
+   */
+  generate(): bigint
+
+  /** Generates an id as text of 1 to 13 characters, for JSON and URLs; see {@link generate}. */
+  generateString(): string
+
+  /**
+   * Reads an id of this secret back. Every 64-bit number has such parts: reading does not
+   * show whether an id was ever issued.
+   *
+   * @param id a signed 64-bit bigint, or its text; never a number, which would lose digits.
+   * @throws {RandflakeError} `INVALID_ID`
+   */
+  inspect(id: bigint | string): Parts
+
+  /**
+   * Returns the id of a sortable form; undoes {@link decrypt}.
+   *
+   * @param raw an unsigned 64-bit bigint that came from {@link decrypt}.
+   * @throws {RandflakeError} `INVALID_ID`
+   */
+  encrypt(raw: bigint): bigint
+
+  /**
+   * Returns the sortable form of an id, an unsigned 64-bit number: time, node id and sequence,
+   * unencrypted. Never hand it to anyone who must not know them.
+   *
+   * @throws {RandflakeError} `INVALID_ID`
+   */
+  decrypt(id: bigint | string): bigint
+
+  /** What `JSON.stringify` shows: never the secret. */
+  toJSON(): { nodeIds: number[] }
+}
+
+/** How a generator with manually assigned node ids is made. */
+export interface Options {
+  /** The seconds that may be used; without it, all from the one after the generator was made. */
+  lease?: Lease | undefined
+  /**
+   * How long one call may wait in all, 0 to 86400000 ms; 1000 unless set. The wait blocks this
+   * thread: servers take 0 and `retryAfterMs`, or `await flake.ready()`.
+   */
+  maxWaitMs?: number | undefined
+  /**
+   * How many whole seconds ahead of the clock ids may be stamped, 0 to 3600; 0 unless set. Needs
+   * a lease.
+   */
+  maxDriftSeconds?: number | undefined
+  /**
+   * Whether to skip, without a lease, the rest of the second (the tick, for a Snowflake) in which
+   * the generator is made, in which an earlier holder of the node id may have ended; true unless set.
+   * Nothing is skipped while another generator of this process with the same node ids, made
+   * earlier, is open.
+   */
+  restartSafe?: boolean | undefined
+  /** The time, for tests. What it throws is thrown on. */
+  clock?: Clock | undefined
+}
+
+/**
+ * The unix seconds from `start` up to, but not including, `endExclusive`. One lease serves one
+ * process; a fork is another one.
+ */
+export interface Lease {
+  start: number
+  endExclusive: number
+}
+
+/**
+ * Returns unix seconds, with or without a fraction. A call that has to wait calls `sleep`. Where
+ * there is none, as for a bare function, the call reads the clock once more and then throws.
+ *
+ * A number is rounded down: for the tick of a millisecond return `(unixMs + 0.5) / 1000`, since
+ * `unixMs / 1000` may be a bit before it.
+ */
+export type Clock = (() => number) | { now(): number; sleep?(seconds: number): void }
+
+/**
+ * A generator of unique 64-bit ids that sort by time, of any {@link Layout} of the Snowflake family.
+ *
+ * What holds for {@link Randflake} holds here, under the same names. But ids are not encrypted:
+ * anyone who sees one can read and predict others. {@link Cloak} hides them.
+ *
+ * **A node id is safe for one live process at a time, on a machine whose clock has not stepped back
+ * over the last id**; a lease bounds the seconds that may be used. A layout without node ids,
+ * `simpleflake`, is unique within one process only.
+ *
+ * @example
+ * const flake = new Snowflake(378, { layout: 'twitter' })
+ * const id = flake.generate() // such as 1541815603606036480n; String(id) for JSON
+ */
+export class Snowflake extends IdGenerator {
+  /**
+   * Resolves to a generator with leased node ids, which no other generator has: from the stores,
+   * and with the renewals, replacements and ends, of {@link Randflake.leased}.
+   *
+   * @throws {RandflakeError} as a rejection, always: what {@link Randflake.leased} rejects with.
+   *   `INVALID_ARGUMENT` also if the namespace has another layout, and for a layout without node
+   *   ids; `LIFETIME_OVER` if the layout has ended.
+   * @example
+   * await using flake = await Snowflake.leased('posts.db', { layout: 'discord' })
+   * const id = flake.generate()
+   */
+  static leased(
+    store: string | URL | StoreClient,
+    options?: SnowflakeLeaseOptions,
+  ): Promise<LeasedSnowflake>
+
+  /**
+   * @param nodeId 0 to {@link Layout.maxNodeId}, or several of them, each once; may be `undefined`
+   *   where the layout has no node ids.
+   * @throws {RandflakeError} `INVALID_NODE`, `INVALID_LEASE`, `INVALID_ARGUMENT`; `LIFETIME_OVER` if
+   *   the layout has ended or is in its last tick; `NODE_IN_USE` if this process has some of the node
+   *   ids in another list, or with ticks that begin with another sequence, or leases them.
+   */
+  constructor(nodeId: number | readonly number[] | undefined, options?: SnowflakeOptions)
+
+  /**
+   * Generates an id: an unsigned 64-bit bigint, larger than all before where the layout has its time
+   * on top (with several node ids, where those lie above the sequence).
+   *
+   * @throws {RandflakeError} as {@link Randflake.generate}.
+   */
+  generate(): bigint
+
+  /** Reads an id back, also once closed; see {@link Layout.inspect}. */
+  inspect(id: bigint): RawParts
+
+  /** How ids are laid out. */
+  get layout(): Layout
+
+  /** What `JSON.stringify` shows. */
+  toJSON(): { layout: string; nodeIds: number[] }
+}
+
+/** How a {@link Snowflake} is made. */
+export interface SnowflakeOptions extends Options {
+  /** How ids are laid out; `twitter` unless set. */
+  layout?: Layout | LayoutName | LayoutFields | undefined
+}
+
+/** What {@link Randflake.leased} resolves to. */
+export interface LeasedRandflake extends Randflake {
+  /** How the lease is doing at this moment, frozen; `null` once closed. */
+  readonly lease: LeaseStatus | null
+}
+
+/** What {@link Snowflake.leased} resolves to. */
+export interface LeasedSnowflake extends Snowflake {
+  /** How the lease is doing at this moment, frozen; `null` once closed. */
+  readonly lease: LeaseStatus | null
+}
+
+/** How a lease from a store is doing. Unix seconds, from `start` up to `endExclusive`. */
+export interface LeaseStatus extends Readonly<Lease> {
+  /**
+   * `holding`: all is well. `retrying`: the store did not grant what it was last asked, or the
+   * lease was lost; the generator goes on to the end of what it has, and the store is asked again.
+   * `acquiring`: there is no lease yet. `stopped`: there will be none.
+   */
+  readonly state: 'acquiring' | 'holding' | 'retrying' | 'stopped'
+  /** The node ids, sorted. */
+  readonly nodeIds: readonly number[]
+  /** The time to the end by the machine's clock, with a fraction; 0 if it is over. */
+  readonly secondsLeft: number
+  /** How many renewals the store has granted. */
+  readonly renewals: number
+  /** How many node ids another holder got before they were given back. */
+  readonly losses: number
+  /** Why the store did not grant what it was last asked; `null` while all is well. */
+  readonly lastError: RandflakeError | null
+  /** The unix second of that, on the machine's clock. */
+  readonly lastErrorAt: number | null
+}
+
+/** How node ids are leased. */
+export interface LeaseOptions {
+  /**
+   * How many node ids, 1 to 16384, each worth 131072 ids a second; 1 unless set. While the store
+   * has fewer, the generator does with fewer. A {@link Snowflake} may have as many as its layout
+   * has room for, each worth the ids of its sequence a tick.
+   */
+  nodeCount?: number | undefined
+  /**
+   * For how many whole seconds a lease is asked, 1 to 86400 and at least six times
+   * `maxSkewSeconds`; 300 unless set. The generator survives a store outage of up to two thirds of
+   * it. The node id of a killed process stays reserved for up to that long.
+   */
+  ttlSeconds?: number | undefined
+  /**
+   * By how many whole seconds the clocks of the store's users may differ, 0 to a sixth of
+   * `ttlSeconds`; 5 unless set. A namespace keeps what it was made with.
+   */
+  maxSkewSeconds?: number | undefined
+  /**
+   * Which part of the store, 1 to 200 bytes; `default` unless set. One for each secret or
+   * layout: node ids of two namespaces have nothing to do with each other.
+   */
+  namespace?: string | undefined
+  /** How long the first lease may take, 0 to 86400000 ms; 10000 unless set. */
+  acquireTimeoutMs?: number | undefined
+  /**
+   * How long one call may wait in all, 0 to 86400000 ms; 1000 unless set. The wait blocks this
+   * thread: servers take 0 and `retryAfterMs`, or `await flake.ready()`.
+   */
+  maxWaitMs?: number | undefined
+  /**
+   * How many whole seconds ahead of the clock ids may be stamped, 0 to a third of the ttl; 10, or
+   * that third, unless set, and for a {@link Snowflake} 0. It absorbs clocks that step back and
+   * lets a burst borrow coming seconds, which the lease covers. Ids that run ahead are out of order
+   * with those of other nodes.
+   */
+  maxDriftSeconds?: number | undefined
+  /**
+   * Makes the namespace, and for PostgreSQL its tables, with the first lease if it is not there.
+   * Unless set, that is done in a file, which is made, too, and not in a server. A process that
+   * finds an empty store cannot distinguish a new one from one that has lost everything: call
+   * {@link initStore} once instead, which is safer.
+   * With `false` a file that was lost is `STORE_NOT_INITIALIZED`. `true` is not for Redis.
+   */
+  create?: boolean | undefined
+  /**
+   * Allows a server that may lose what it has acknowledged: a Redis that evicts keys, keeps nothing
+   * on a disk, or has replicas and does not wait for any, and a PostgreSQL whose fsync is off. False
+   * unless set; not for files.
+   */
+  allowWeakStore?: boolean | undefined
+}
+
+/** How node ids of a layout are leased. */
+export interface SnowflakeLeaseOptions extends LeaseOptions {
+  /**
+   * How ids are laid out, with node ids, of which at most the lowest 131072 are leased; `twitter`
+   * unless set. A namespace has one layout. Where its ticks are longer than a second, a lease lasts
+   * at least six of them.
+   */
+  layout?: Layout | LayoutName | LayoutFields | undefined
+}

@@ -1,0 +1,161 @@
+import type { Randflake } from './generators.js'
+
+/** The parts of an id, for a holder of the secret. */
+export interface Parts {
+  /** Unix seconds; up to `maxDriftSeconds` ahead of the clock that it was made by. */
+  timestamp: number
+  /** 0 to 131071. */
+  nodeId: number
+  /** 0 to 131071: the zero-based index of the id within its node and second. */
+  sequence: number
+  /** The timestamp as a date. */
+  date: Date
+}
+
+/**
+ * Reads ids back; needs the secret, and no node id.
+ *
+ * @example
+ * const inspector = new Inspector(process.env.RANDFLAKE_SECRET)
+ * const { date, nodeId, sequence } = inspector.inspect('3vgoe12ccb8gh')
+ */
+export class Inspector {
+  /**
+   * @param secret 16 bytes, or 32 hex digits in either case.
+   * @throws {RandflakeError} `INVALID_SECRET`
+   */
+  constructor(secret: Uint8Array | string)
+
+  /** See {@link Randflake.inspect}. */
+  inspect(id: bigint | string): Parts
+
+  /**
+   * Reads many ids back, one column for each part.
+   *
+   * @throws {RandflakeError} `INVALID_ARGUMENT` for another kind of array, one over a
+   *   `SharedArrayBuffer`, and one whose buffer was transferred.
+   */
+  inspectMany(ids: BigInt64Array): PartsColumns
+
+  /** See {@link Randflake.encrypt}. */
+  encrypt(raw: bigint): bigint
+
+  /** See {@link Randflake.decrypt}. */
+  decrypt(id: bigint | string): bigint
+}
+
+/** The parts of many ids, in the order of the ids. */
+export interface PartsColumns {
+  timestamp: BigInt64Array
+  nodeId: Uint32Array
+  sequence: Uint32Array
+}
+
+/**
+ * Hides any 64-bit ids: sortable Snowflakes and auto-increment keys inside, ids that say nothing
+ * outside.
+ *
+ * Each number has one hidden form and each hidden form one number, so nothing collides, and the
+ * database keeps the number and its index. Hiding does not authenticate: every 64-bit number
+ * reveals to something. Look up what comes back, and check who may see it.
+ *
+ * @example
+ * const cloak = new Cloak(process.env.RANDFLAKE_SECRET, 'orders.id')
+ * const text = cloak.hideString(42n) // for a URL
+ * cloak.reveal(text) // 42n
+ */
+export class Cloak {
+  /**
+   * @param secret 16 bytes, or 32 hex digits in either case. May also be that of a
+   *   {@link Randflake}, whose ids are under a key of their own.
+   * @param label the purpose, such as `orders.id`: another label is another key.
+   * @throws {RandflakeError} `INVALID_SECRET`, `INVALID_ARGUMENT`
+   */
+  constructor(secret: Uint8Array | string, label: string)
+
+  /**
+   * Hides a number.
+   *
+   * @param number an unsigned 64-bit bigint, or the signed one with the same bits.
+   * @returns any signed 64-bit number.
+   * @throws {RandflakeError} `INVALID_ID`
+   */
+  hide(number: bigint): bigint
+
+  /** Hides a number as text of 1 to 13 characters, for JSON and URLs; see {@link hide}. */
+  hideString(number: bigint): string
+
+  /**
+   * Hides many numbers, in place.
+   *
+   * @throws {RandflakeError} `INVALID_ARGUMENT` for another kind of array, one over a
+   *   `SharedArrayBuffer`, and one whose buffer was transferred.
+   */
+  hideInPlace(numbers: BigInt64Array): void
+
+  /**
+   * Returns the number that was hidden, unsigned: `BigInt.asIntN(64, …)` makes it signed again where
+   * negative ones were hidden.
+   *
+   * @param hidden a signed 64-bit bigint, or its text.
+   * @throws {RandflakeError} `INVALID_ID`
+   */
+  reveal(hidden: bigint | string): bigint
+
+  /** Reveals many numbers, in place; see {@link hideInPlace}. */
+  revealInPlace(hidden: BigInt64Array): void
+}
+
+/**
+ * An id of Boundary's flake, of 128 bits: time, network address of the worker, sequence. To read
+ * such ids and to convert them; they are not made here.
+ *
+ * Its properties are frozen.
+ *
+ * @example
+ * const { date, sequence } = new BoundaryFlake('8HFaR8qWtRlGDHnO57') // 2012-01-12T22:56:53.776Z, 5
+ */
+export class BoundaryFlake {
+  /**
+   * @param flake its text in base 62, or its 16 bytes.
+   * @throws {RandflakeError} `INVALID_ID`
+   */
+  constructor(flake: string | Uint8Array)
+
+  /** When it was made, in unix milliseconds: 64 bits, which no number holds. */
+  readonly unixMs: bigint
+  /** When it was made; invalid after the last date, {@link unixMs} 8640000000000000. */
+  readonly date: Date
+  /** The network address (MAC) of the worker that made it: 6 bytes. */
+  readonly worker: Uint8Array
+  /** As which one of its worker and millisecond it was made, 0 to 65535. */
+  readonly sequence: number
+
+  /** Returns the 16 bytes, which sort as the ids do. */
+  toBytes(): Uint8Array
+  /** Returns the text in base 62, of the digits 0-9A-Za-z. */
+  toString(): string
+  /** What `JSON.stringify` shows: the text. */
+  toJSON(): string
+}
+
+/**
+ * Returns the text of an id: lower-case base32hex digits of the id as an unsigned number.
+ *
+ * @throws {RandflakeError} `INVALID_ID`
+ * @example
+ * encodeString(4594531474933654033n) // '3vgoe12ccb8gh'
+ */
+export function encodeString(id: bigint): string
+
+/**
+ * Returns the id of a text, strictly: only what {@link encodeString} writes is accepted.
+ *
+ * @throws {RandflakeError} `INVALID_ID`
+ * @example
+ * decodeString('3vgoe12ccb8gh') // 4594531474933654033n
+ */
+export function decodeString(text: string): bigint
+
+/** Returns a new secret from the system's random source: 32 hex digits. Keep it secret. */
+export function generateSecret(): string
