@@ -33,12 +33,10 @@ pub fn create_layout(described: Value<'_>) -> Outcome<Value<'_>> {
 pub fn layout_properties(layout: Value<'_>) -> Outcome<Value<'_>> {
     outcome(|| {
         let (js, layout) = (layout.js(), layout.owned::<Layout>()?);
+        let name = js.convert(bindings::sequence_name(layout.sequence()))?;
         let sequence = match layout.sequence() {
-            Sequence::Zero => js.convert("zero")?,
-            Sequence::Continuing => js.convert("continuing")?,
-            Sequence::Random(starts) => {
-                js.convert(vec![js.convert("random")?, js.convert(starts)?])?.freeze()?
-            }
+            Sequence::Random(starts) => js.convert(vec![name, js.convert(starts)?])?.freeze()?,
+            _ => name,
         };
         js.object(&[
             (c"name", js.convert(layout.name())?),
@@ -88,8 +86,7 @@ fn fields(value: Value<'_>) -> Result<Vec<(Field, u32)>> {
     let listed = value.elements(3, |_| invalid(value))?.ok_or_else(|| invalid(value))?;
     let field = |listed| {
         let [name, bits] = pair(listed, "fields", FORM)?;
-        let all = [Field::Time, Field::Node, Field::Sequence];
-        let field = name.read_text(|name| all.into_iter().find(|field| field.name() == name));
+        let field = name.read_text(bindings::field_of);
         match (field.flatten(), arguments::as_u32(bits)) {
             (Some(field), Some(bits)) => Ok((field, bits)),
             (None, _) => Err(invalid(name)),
@@ -102,19 +99,13 @@ fn fields(value: Value<'_>) -> Result<Vec<(Field, u32)>> {
 fn sequence(value: Value<'_>) -> Result<Sequence> {
     const FORM: &str = "'zero', 'continuing' or ['random', how many starts]";
     let invalid = || arguments::invalid("sequence", FORM, value);
-    let named = value.read_text(|name| match name {
-        "zero" => Some(Sequence::Zero),
-        "continuing" => Some(Sequence::Continuing),
-        _ => None,
-    });
-    if let Some(named) = named.flatten() {
-        return Ok(named);
+    if let Some(named) = value.read_text(|name| bindings::sequence_of(name, None)) {
+        return named.ok_or_else(invalid);
     }
     let [name, starts] = pair(value, "sequence", FORM)?;
-    match (name.read_text(|name| name == "random"), arguments::as_u32(starts)) {
-        (Some(true), Some(starts)) => Ok(Sequence::Random(starts)),
-        _ => Err(invalid()),
-    }
+    let starts = arguments::as_u32(starts).ok_or_else(invalid)?;
+    let named = name.read_text(|name| bindings::sequence_of(name, Some(starts)));
+    named.flatten().ok_or_else(invalid)
 }
 
 fn pair<'call>(value: Value<'call>, name: &str, form: &str) -> Result<[Value<'call>; 2]> {
@@ -140,10 +131,8 @@ pub fn pack<'call>(
 ) -> Outcome<Value<'call>> {
     outcome(|| {
         let (js, layout) = (layout.js(), layout.owned::<Layout>()?);
-        let whole = arguments::as_u32(sequence).ok_or_else(|| {
-            let form = format!("a whole number, 0 to {}", layout.max_sequence());
-            arguments::invalid("the sequence", &form, sequence)
-        })?;
+        let whole = arguments::as_u32(sequence)
+            .ok_or_else(|| bindings::invalid_sequence(layout, sequence.description()))?;
         js.convert(layout.pack(unix_ms(time)?, arguments::node_id(node_id, layout)?, whole)?)
     })
 }

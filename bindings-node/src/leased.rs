@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use napi_derive::napi;
-use randflake::{Error, ErrorKind, Format, Layout, Reach, Result};
+use randflake::{Format, Layout, Reach, Result, bindings};
 use randflake_leases::{LeaseStatus, Leased, LeasedBuilder, LeasedFormat, Location};
 
 use crate::{
@@ -51,10 +51,7 @@ impl<F: Format<Id: Number>> Generator for Collected<F> {
     }
 
     fn extend_lease(&self, _: i64) -> Result<()> {
-        Err(Error::new(
-            ErrorKind::InvalidLease,
-            "the lease of this generator comes from a store, and is extended by itself",
-        ))
+        Err(bindings::lease_of_store())
     }
 
     fn close(&self) {

@@ -9,7 +9,7 @@ use pyo3::{
 use randflake::{ErrorKind, Id, Layout, Secret, bindings};
 
 use crate::{
-    convert::{argument, boolean, integer, integers, must, text, type_of},
+    convert::{argument, boolean, instance, integer, integers, must, text, type_of},
     errors::{WeakSecretWarning, raise, warn, wrong_type},
 };
 
@@ -59,8 +59,7 @@ argument!(
     IdText(Id),
     |object| {
         let error = must(ErrorKind::InvalidId, "an id's text must be a str");
-        let text = object.cast::<PyString>().map_err(|_| wrong_type(&error(&type_of(object))))?;
-        id_of_text(text)
+        id_of_text(instance(object, error)?)
     }
 );
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use pyo3::{intern, prelude::*};
+use pyo3::prelude::*;
 use randflake::{Error, ErrorKind, Result, SystemClock, bindings::unix_nanos};
 
 use crate::{
-    convert::{must, number, type_of},
-    errors::{raise, wrong_type},
+    convert::{must, number},
+    errors::raise,
     exit::never_return,
 };
 
@@ -32,20 +32,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Clock {
         if object.is_none() {
             return Ok(Self::System);
         }
-        let (now, sleep) = match object.getattr_opt(intern!(py, "now"))? {
-            Some(now) => {
-                let sleep = object.getattr_opt(intern!(py, "sleep"))?;
-                (now, sleep.filter(|sleep| !sleep.is_none()))
-            }
-            None => (object.to_owned(), None),
-        };
-        if !now.is_callable() || sleep.as_ref().is_some_and(|sleep| !sleep.is_callable()) {
-            let rule = "clock must have a method now(), and may have sleep(seconds), or be a \
-                        callable that returns unix seconds";
-            let error = must(ErrorKind::InvalidArgument, rule);
-            return Err(wrong_type(&error(&type_of(&object))));
-        }
-        Ok(Self::Injected { now: now.unbind(), sleep: sleep.map(Bound::unbind) })
+        let clock_of = once!().import(py, "randflake._times", "clock_of")?;
+        let (now, sleep) = clock_of.call1((object,))?.extract()?;
+        Ok(Self::Injected { now, sleep })
     }
 }
 

@@ -4,6 +4,7 @@
 use std::fmt::Display;
 
 use pyo3::{
+    PyTypeCheck,
     exceptions::{PyOverflowError, PyTypeError, PyValueError},
     prelude::*,
     types::{PyBool, PyString},
@@ -52,6 +53,14 @@ pub(crate) use integers;
 /// Returns what makes the error of an argument: what it must be, and what it is instead.
 pub(crate) fn must(kind: ErrorKind, rule: &str) -> impl Fn(&dyn Display) -> Error + Copy {
     move |got| Error::new(kind, format!("{rule}, got {got}"))
+}
+
+/// Takes an object of a class.
+pub(crate) fn instance<'a, 'py, T: PyTypeCheck>(
+    object: &'a Bound<'py, PyAny>,
+    error: impl FnOnce(&dyn Display) -> Error,
+) -> PyResult<&'a Bound<'py, T>> {
+    object.cast().map_err(|_| wrong_type(&error(&type_of(object))))
 }
 
 /// Takes anything with `__index__` that fits, except bool.
@@ -115,8 +124,7 @@ pub(crate) fn text(object: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
     let error = |got: &dyn Display| {
         Error::invalid_argument(format!("{name} must be a str of Unicode text, got {got}"))
     };
-    let text = object.cast::<PyString>().map_err(|_| wrong_type(&error(&type_of(object))))?;
-    match text.to_cow() {
+    match instance::<PyString>(object, error)?.to_cow() {
         Ok(text) => Ok(text.into_owned()),
         Err(_) => Err(raise(error(&"lone surrogates"))),
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use randflake::{Clock as _, Error, ErrorKind, Format, Generator, Reach, Result};
+use randflake::{Clock as _, Error, ErrorKind, Format, Generator, Reach, Result, bindings};
 use randflake_leases::{Leased, LeasedFormat};
 
 use crate::{
@@ -183,10 +183,7 @@ impl<F: LeasedFormat> Shared for AnyFlake<F> {
     fn extend_lease(&self, end_exclusive: i64) -> PyResult<()> {
         match self {
             Self::Manual(flake) => call(|| flake.extend_lease(end_exclusive)),
-            Self::Leased(_) => Err(raise(Error::new(
-                ErrorKind::InvalidLease,
-                "the lease of this generator comes from a store, and is extended by itself",
-            ))),
+            Self::Leased(_) => Err(raise(bindings::lease_of_store())),
         }
     }
 

@@ -9,8 +9,8 @@ use randflake::{CustomLayout, Error, ErrorKind, Field, Sequence, bindings};
 
 use crate::{
     arguments::{EpochMs, NodePart, Raw, TickMs, UnixMs},
-    convert::{argument, boolean, integer, items, must, pair, type_of},
-    errors::{raise, wrong_type},
+    convert::{argument, boolean, instance, integer, items, must, pair},
+    errors::raise,
     parts::RawParts,
 };
 
@@ -85,12 +85,7 @@ impl Layout {
         sequence: &Bound<'_, PyAny>,
     ) -> PyResult<u64> {
         let node_id = integer(node_id, |got| bindings::invalid_node(&self.layout, got))?;
-        let sequence = integer(sequence, |got| {
-            let max = self.layout.max_sequence();
-            Error::invalid_argument(format!(
-                "a sequence must be an integer between 0 and {max}, got {got}"
-            ))
-        })?;
+        let sequence = integer(sequence, |got| bindings::invalid_sequence(&self.layout, got))?;
         self.layout.pack(unix_ms.0, node_id, sequence).map_err(raise)
     }
 
@@ -149,10 +144,11 @@ impl Layout {
     #[doc = doc!(Layout.sequence)]
     #[getter]
     fn sequence<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match self.layout.sequence() {
-            Sequence::Zero => ZERO.into_bound_py_any(py),
-            Sequence::Continuing => CONTINUING.into_bound_py_any(py),
-            Sequence::Random(starts) => (RANDOM, starts).into_bound_py_any(py),
+        let sequence = self.layout.sequence();
+        let name = bindings::sequence_name(sequence);
+        match sequence {
+            Sequence::Random(starts) => (name, starts).into_bound_py_any(py),
+            _ => name.into_bound_py_any(py),
         }
     }
 
@@ -255,10 +251,6 @@ fn set<T>(
     }
 }
 
-const ZERO: &str = "zero";
-const CONTINUING: &str = "continuing";
-const RANDOM: &str = "random";
-
 argument!(
     /// A layout, or the name of a preset.
     AnyLayout(randflake::Layout),
@@ -275,10 +267,7 @@ argument!(
 );
 
 fn preset(object: &Bound<'_, PyAny>, rule: &str) -> PyResult<randflake::Layout> {
-    match object.cast::<PyString>() {
-        Ok(name) => name.to_string_lossy().parse().map_err(raise),
-        Err(_) => Err(wrong_type(&must(ErrorKind::InvalidArgument, rule)(&type_of(object)))),
-    }
+    word(object, must(ErrorKind::InvalidArgument, rule))?.parse().map_err(raise)
 }
 
 argument!(
@@ -288,15 +277,13 @@ argument!(
         let rule = "fields must be pairs of \"time\", \"node\" or \"sequence\", each once, and a \
                     width in bits, such as [(\"time\", 41), (\"node\", 10), (\"sequence\", 12)]";
         let error = must(ErrorKind::InvalidArgument, rule);
-        let all = [Field::Time, Field::Node, Field::Sequence];
         let mut fields = Vec::new();
         for item in items(object, error)? {
             let [name, bits] = pair(&item?, error)?;
             let name = word(&name, error)?;
-            let field = all.into_iter().find(|&field| field.name() == name);
-            let field = field.ok_or_else(|| raise(error(&format!("{name:?}"))))?;
+            let field = bindings::field_of(&name).ok_or_else(|| raise(error(&format!("{name:?}"))))?;
             fields.push((field, integer(&bits, error)?));
-            if fields.len() > all.len() {
+            if fields.len() > 3 {
                 return Err(raise(error(&"more than three")));
             }
         }
@@ -316,20 +303,12 @@ argument!(
             let [name, starts] = pair(object, error)?;
             (word(&name, error)?, Some(integer(&starts, error)?))
         };
-        match (name.as_str(), starts) {
-            (ZERO, None) => Ok(Sequence::Zero),
-            (CONTINUING, None) => Ok(Sequence::Continuing),
-            (RANDOM, Some(starts)) => Ok(Sequence::Random(starts)),
-            (other, _) => Err(raise(error(&format!("{other:?}")))),
-        }
+        bindings::sequence_of(&name, starts).ok_or_else(|| raise(error(&format!("{name:?}"))))
     }
 );
 
 fn word(object: &Bound<'_, PyAny>, error: impl Fn(&dyn Display) -> Error) -> PyResult<String> {
-    match object.cast::<PyString>() {
-        Ok(text) => Ok(text.to_string_lossy().into_owned()),
-        Err(_) => Err(wrong_type(&error(&type_of(object)))),
-    }
+    Ok(instance::<PyString>(object, error)?.to_string_lossy().into_owned())
 }
 
 argument!(

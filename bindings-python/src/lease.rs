@@ -7,8 +7,8 @@ use randflake_leases::LeaseStatus;
 
 use crate::{
     arguments::UnixSecond,
-    convert::{must, type_of},
-    errors::{raise, wrong_type},
+    convert::{argument, instance, must},
+    errors::raise,
 };
 
 #[doc = doc!(Lease)]
@@ -47,17 +47,14 @@ impl Lease {
     }
 }
 
-/// Takes a lease or `None`.
-pub(crate) fn optional_lease(object: &Bound<'_, PyAny>) -> PyResult<Option<randflake::Lease>> {
-    match object.cast::<Lease>() {
-        Ok(lease) => Ok(Some(lease.get().lease)),
-        Err(_) if object.is_none() => Ok(None),
-        Err(_) => {
-            let error = must(ErrorKind::InvalidLease, "lease must be a randflake.Lease or None");
-            Err(wrong_type(&error(&type_of(object))))
-        }
+argument!(
+    /// A lease that is given.
+    GivenLease(randflake::Lease),
+    |object| {
+        let error = must(ErrorKind::InvalidLease, "lease must be a randflake.Lease or None");
+        Ok(instance::<Lease>(object, error)?.get().lease)
     }
-}
+);
 
 /// Makes a `randflake.LeaseStatus`.
 pub(crate) fn status(py: Python<'_>, status: LeaseStatus) -> PyResult<Bound<'_, PyAny>> {

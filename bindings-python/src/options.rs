@@ -12,7 +12,7 @@ use crate::{
     clock::Clock,
     convert::{boolean, integer, must, number, text},
     errors::raise,
-    lease::optional_lease,
+    lease::GivenLease,
 };
 
 /// The keyword arguments of a call.
@@ -30,10 +30,8 @@ pub(crate) fn manual<F: Format>(
     let mut builder = Builder::new(config).node_ids(node_ids).clock(clock);
     for (name, value) in options {
         builder = match &*name.extract::<String>()? {
-            "lease" => match optional_lease(&value)? {
-                Some(lease) => builder.lease(lease),
-                None => builder,
-            },
+            "lease" if value.is_none() => builder,
+            "lease" => builder.lease(value.extract::<GivenLease>()?.0),
             "max_wait" => builder.max_wait(max_wait(&value)?),
             "max_drift" => builder.max_drift(max_drift(&value)?),
             name @ "restart_safe" => builder.restart_safe(boolean(&value, name)?),

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, Field, Layout, Sequence};
 
 pub use crate::{
     boundary::invalid_boundary_flake,
@@ -36,3 +36,55 @@ pub fn invalid_raw(got: impl fmt::Display) -> Error {
         format!("a raw value must be an unsigned 64-bit integer, got {got}"),
     )
 }
+
+/// Makes the error of what is no sequence of a layout.
+#[cold]
+#[must_use]
+pub fn invalid_sequence(layout: &Layout, got: impl fmt::Display) -> Error {
+    Error::invalid_argument(format!(
+        "a sequence of the layout {} must be an integer between 0 and {}, got {got}",
+        layout.name(),
+        layout.max_sequence()
+    ))
+}
+
+/// Makes the error of a lease that is to be extended, and that comes from a store.
+#[cold]
+#[must_use]
+pub fn lease_of_store() -> Error {
+    Error::new(
+        ErrorKind::InvalidLease,
+        "the lease of this generator comes from a store, and is extended by itself",
+    )
+}
+
+/// Returns the field of a name.
+#[must_use]
+pub fn field_of(name: &str) -> Option<Field> {
+    [Field::Time, Field::Node, Field::Sequence].into_iter().find(|field| field.name() == name)
+}
+
+/// Returns the initial sequence of a name, of which `RANDOM` alone has a number of starts.
+#[must_use]
+pub fn sequence_of(name: &str, starts: Option<u32>) -> Option<Sequence> {
+    match (name, starts) {
+        (ZERO, None) => Some(Sequence::Zero),
+        (CONTINUING, None) => Some(Sequence::Continuing),
+        (RANDOM, Some(starts)) => Some(Sequence::Random(starts)),
+        _ => None,
+    }
+}
+
+/// Returns the name of an initial sequence.
+#[must_use]
+pub fn sequence_name(sequence: Sequence) -> &'static str {
+    match sequence {
+        Sequence::Zero => ZERO,
+        Sequence::Continuing => CONTINUING,
+        Sequence::Random(_) => RANDOM,
+    }
+}
+
+const ZERO: &str = "zero";
+const CONTINUING: &str = "continuing";
+const RANDOM: &str = "random";

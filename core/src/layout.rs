@@ -21,7 +21,7 @@ mod ticks;
 
 use std::hash::Hash;
 
-use crate::{Error, ErrorKind, Result, clock::NANOS_PER_MS};
+use crate::{Error, ErrorKind, Result, bindings::invalid_sequence, clock::NANOS_PER_MS};
 
 pub(crate) use self::presets::RANDFLAKE;
 pub use self::{constants::*, custom::CustomLayout};
@@ -203,11 +203,7 @@ impl Layout {
         let stamp = self.stamp_of(unix_ms)?;
         self.check_node_id(node_id)?;
         if sequence > self.max_sequence() {
-            return Err(Error::invalid_argument(format!(
-                "a sequence of the layout {} is between 0 and {}, got {sequence}",
-                self.name,
-                self.max_sequence()
-            )));
+            return Err(invalid_sequence(self, sequence));
         }
         Ok(self.pack_fields(stamp, node_id, sequence.into()))
     }

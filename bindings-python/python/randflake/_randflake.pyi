@@ -78,10 +78,10 @@ class Generator:
         """Generates n ids, in the order in which they are claimed.
 
         Raises what generate raises, and INVALID_ARGUMENT for an n that is negative, that takes more
-        than an hour, that does not fit in memory, or that no tick (for Randflake a second) can hold
-        if max_wait is 0. A batch that would need longer than the ticks for its size and max_wait is
-        refused before any id is claimed. A batch may take longer than a lease from a store, which is
-        renewed meanwhile.
+        than an hour, that does not fit in memory, or that no tick (for Randflake a second) can
+        hold if max_wait is 0. A batch that would need longer than the ticks for its size and
+        max_wait is refused before any id is claimed. A batch may take longer than a lease from a
+        store, which is renewed meanwhile.
 
         >>> from randflake import Randflake, Snowflake, generate_secret
         >>> len(set(Randflake(8, generate_secret()).generate_many(1000)))

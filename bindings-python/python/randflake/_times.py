@@ -1,14 +1,14 @@
-"""Unix milliseconds as datetimes, which end with the year 9999, and back."""
+"""Clocks and times as Python has them."""
 
 from datetime import UTC, datetime, timedelta
 
-from randflake.errors import InvalidArgumentError
+from randflake.errors import InvalidArgumentError, InvalidTypeError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def datetime_of(unix_ms: int) -> datetime:
-    """Returns an aware datetime in UTC."""
+    """Returns unix milliseconds as an aware datetime in UTC."""
     try:
         return _EPOCH + timedelta(milliseconds=unix_ms)
     except OverflowError:
@@ -23,3 +23,17 @@ def unix_ms_of(time: datetime) -> int | None:
     if time.utcoffset() is None:
         return None
     return (time - _EPOCH) // timedelta(milliseconds=1)
+
+
+def clock_of(clock: object) -> tuple[object, object]:
+    """Returns what says the time by a clock, and what sleeps by it or None."""
+    now, sleep = getattr(clock, "now", None), getattr(clock, "sleep", None)
+    if now is None:
+        now, sleep = clock, None
+    if not callable(now) or not (sleep is None or callable(sleep)):
+        raise InvalidTypeError(
+            "clock must have a method now(), and may have sleep(seconds), or be a callable that "
+            f"returns unix seconds, got an object of type {type(clock).__name__}",
+            "INVALID_ARGUMENT",
+        )
+    return now, sleep
