@@ -510,7 +510,7 @@ class Cloak {
   }
 
   hideInPlace(numbers) {
-    if (!native.hideInPlace(cloakOf(this), numbers)) throw workerIsEnding()
+    if (!native.changeInPlace(cloakOf(this), numbers, false)) throw workerIsEnding()
   }
 
   reveal(hidden) {
@@ -518,7 +518,7 @@ class Cloak {
   }
 
   revealInPlace(hidden) {
-    if (!native.revealInPlace(cloakOf(this), hidden)) throw workerIsEnding()
+    if (!native.changeInPlace(cloakOf(this), hidden, true)) throw workerIsEnding()
   }
 }
 

@@ -33,10 +33,6 @@ impl<'call> Value<'call> {
         self.option(name, &format!("a whole number of {unit}, at least {least}"), as_u32)
     }
 
-    pub(crate) fn unix_second(self, name: &CStr) -> Result<Option<i64>> {
-        self.option(name, "a whole unix second", integer)
-    }
-
     pub(crate) fn milliseconds(self, name: &CStr) -> Result<Option<Duration>> {
         self.option(name, "milliseconds, at least 0", |value| {
             Duration::try_from_secs_f64(value.to::<f64>()? / 1000.0).ok()
@@ -49,12 +45,11 @@ impl<'call> Value<'call> {
     }
 
     pub(crate) fn lease(self) -> Result<Option<Lease>> {
-        let Some(lease) = self.get(c"lease")? else { return Ok(None) };
-        let second = |name| match lease.get(name)? {
-            Some(second) => lease_second(second),
-            None => Err(not_a_lease_second("undefined")),
+        let read = |lease: Value<'_>| {
+            let second = |name| lease_second(lease.property(name)?);
+            Lease::new(second(c"start")?, second(c"endExclusive")?)
         };
-        Lease::new(second(c"start")?, second(c"endExclusive")?).map(Some)
+        self.get(c"lease")?.map(read).transpose()
     }
 }
 
@@ -75,14 +70,11 @@ macro_rules! set {
 pub(crate) use set;
 
 pub(crate) fn lease_second(value: Value<'_>) -> Result<i64> {
-    integer(value).ok_or_else(|| not_a_lease_second(&value.description()))
-}
-
-fn not_a_lease_second(got: &str) -> Error {
-    Error::new(
-        ErrorKind::InvalidLease,
-        format!("start and endExclusive of a lease must be whole unix seconds, got {got}"),
-    )
+    integer(value).ok_or_else(|| {
+        let got = value.description();
+        let rule = "start and endExclusive of a lease must be whole unix seconds";
+        Error::new(ErrorKind::InvalidLease, format!("{rule}, got {got}"))
+    })
 }
 
 pub(crate) fn node_ids(value: Value<'_>, layout: &Layout) -> Result<Vec<u32>> {

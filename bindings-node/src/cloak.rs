@@ -34,29 +34,17 @@ pub(crate) fn reveal([cloak, hidden]: [Value<'_>; 2]) -> Result<Value<'_>> {
     cloak.js().convert(cloak.owned::<Cloak>()?.reveal(arguments::id(hidden)?))
 }
 
-/// Returns true, as `environment::generate` does.
+/// Hides numbers where they are, or reveals them, and returns true, as `environment::generate` does.
 #[napi]
-pub fn hide_in_place(cloak: Value<'_>, numbers: Value<'_>) -> Outcome<bool> {
+pub fn change_in_place(cloak: Value<'_>, numbers: Value<'_>, reveals: bool) -> Outcome<bool> {
     outcome(|| {
         let cloak = cloak.owned::<Cloak>()?;
-        in_place(numbers, |numbers| cloak.hide_in_place(numbers))
+        let change = if reveals { Cloak::reveal_in_place } else { Cloak::hide_in_place };
+        let changed = fill_in_place(numbers, |numbers| {
+            change(cloak, numbers);
+            Ok(())
+        });
+        changed.unwrap_or_else(|| Err(arguments::not_ids(numbers)))?;
+        Ok(true)
     })
-}
-
-/// Returns true, as `environment::generate` does.
-#[napi]
-pub fn reveal_in_place(cloak: Value<'_>, hidden: Value<'_>) -> Outcome<bool> {
-    outcome(|| {
-        let cloak = cloak.owned::<Cloak>()?;
-        in_place(hidden, |hidden| cloak.reveal_in_place(hidden))
-    })
-}
-
-fn in_place(numbers: Value<'_>, change: impl FnOnce(&mut [i64]) + Send) -> Result<bool> {
-    let done = fill_in_place(numbers, |numbers| {
-        change(numbers);
-        Ok(())
-    });
-    done.unwrap_or_else(|| Err(arguments::not_ids(numbers)))?;
-    Ok(true)
 }

@@ -24,28 +24,24 @@ pub fn load<'call>(
     env: Env,
     error_class: Value<'call>,
     buffer: Value<'call>,
-) -> napi::Result<Value<'call>> {
+) -> Outcome<Value<'call>> {
     // Where forks are reported by handlers alone, its own comes before those of later libraries.
     let _ = ForkId::current();
     // Where the linker cannot be told to pin this library (see build.rs), the loader is.
     napi::bindgen_prelude::retain_current_module_for_unload_safety();
-    let functions = functions(env, error_class, buffer);
-    // A `RandflakeError` needs its class, which is only known afterwards.
-    functions.map_err(|error| napi::Error::from_reason(error.to_string()))
+    outcome(|| {
+        let js = error_class.js();
+        let environment = js.enter(error_class, || {
+            let leases = Arc::<Leases>::default();
+            let hook = env.add_env_cleanup_hook(Arc::clone(&leases), |leases| leases.end());
+            hook.map_err(ffi::refused_by_napi)?;
+            Environment::new(leases, buffer)
+        })?;
+        functions(js, &environment)
+    })
 }
 
-fn functions<'call>(
-    env: Env,
-    error_class: Value<'call>,
-    buffer: Value<'call>,
-) -> Result<Value<'call>> {
-    let js = error_class.js();
-    let environment = js.enter(error_class, || {
-        let leases = Arc::<Leases>::default();
-        let hook = env.add_env_cleanup_hook(Arc::clone(&leases), |leases| leases.end());
-        hook.map_err(ffi::refused_by_napi)?;
-        Environment::new(leases, buffer)
-    })?;
+fn functions<'call>(js: Js<'call>, environment: &Environment) -> Result<Value<'call>> {
     macro_rules! function {
         ($name:literal, $call:path) => {
             ($name, js.function($name, |_: &Environment, _, given| $call(given))?)

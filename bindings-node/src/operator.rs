@@ -72,7 +72,7 @@ fn repair<'call>(
     bound: &CStr,
 ) -> Result<Value<'call>> {
     let namespace = namespace(options)?;
-    let bound = options.unix_second(bound)?;
+    let bound = options.option(bound, "a whole unix second", arguments::integer)?;
     let repair = move |store: &mut dyn LeaseStore| Ok(operator::repair(store, target, bound)?.to);
     ask(store, namespace, repair, |js, done| js.convert(done))
 }

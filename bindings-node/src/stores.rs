@@ -76,13 +76,12 @@ impl Store {
 impl Server {
     /// Takes a server as `stores.js` describes it.
     pub(crate) fn new(value: Value<'_>) -> Result<Self> {
-        let (engine, run) = (value.get(c"engine")?, value.get(c"run")?);
-        let engine = match engine.and_then(Value::to::<String>).as_deref() {
+        let engine = match value.property(c"engine")?.to::<String>().as_deref() {
             Some("redis") => Protocol::redis,
             Some("etcd") => Protocol::etcd,
             _ => Protocol::postgres,
         };
-        let run = Arc::new(Callback::new(run.unwrap_or(value))?);
+        let run = Arc::new(Callback::new(value.property(c"run")?)?);
         let leases = Arc::clone(&value.js().state::<Environment>()?.leases);
         Ok(Self { engine, run, leases, allow_weak: false })
     }

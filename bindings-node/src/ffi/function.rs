@@ -197,12 +197,14 @@ impl<'call> Js<'call> {
 
     #[cold]
     fn throw(self, error: &Error) {
-        // It cannot be made where an exception is pending already, which is thrown then, or where
-        // making it throws, as with a full stack.
         if let Ok(made) = self.error(error) {
             // SAFETY: env and value are valid.
             unsafe { sys::napi_throw(self.env, made.raw) };
+            return;
         }
+        // Its class is not known before `enter`. Where an exception is pending, as one that making
+        // the error has thrown with a full stack, that stays.
+        let _pending = napi::Env::from_raw(self.env).throw_error(&error.to_string(), None);
     }
 
     /// Promises what `finish` makes of the result of `work`, which `start` runs on another thread.

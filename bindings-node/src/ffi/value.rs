@@ -253,11 +253,14 @@ impl<'call> Value<'call> {
 
     /// Returns a property of an object; `None` if it is undefined.
     pub(crate) fn get(self, name: &CStr) -> Result<Option<Self>> {
+        Ok(Some(self.property(name)?).filter(|value| !value.is_undefined()))
+    }
+
+    pub(crate) fn property(self, name: &CStr) -> Result<Self> {
         // SAFETY: as `make` says, and the name ends with a zero.
-        let value = self.js.make(|env, made| unsafe {
+        self.js.make(|env, made| unsafe {
             sys::napi_get_named_property(env, self.raw, name.as_ptr(), made)
-        })?;
-        Ok(Some(value).filter(|value| !value.is_undefined()))
+        })
     }
 
     /// Makes an object, or an array, one that cannot be changed.
