@@ -17,12 +17,12 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
     TIMEOUT, bad_url, certificates,
-    reconnect::{self, NoResponse, Reconnect},
+    reconnect::{NoResponse, Reconnect},
     unavailable,
 };
 use crate::{
     Result,
-    remote::{Client, Response, Statement},
+    remote::{Response, Statement},
 };
 
 const SERVER: &str = "PostgreSQL";
@@ -222,20 +222,6 @@ impl Reconnect for PostgresClient {
 
     fn forget(&mut self) {
         self.connection = None;
-    }
-}
-
-impl Client for PostgresClient {
-    fn run(&mut self, statement: &Statement) -> Result<Response> {
-        reconnect::run(self, statement)
-    }
-
-    fn discard(&mut self) {
-        self.forget();
-    }
-
-    fn rest(&mut self) {
-        self.forget();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     Error, Result,
-    remote::{Response, Statement},
+    remote::{Client, Response, Statement},
 };
 
 /// A connection that may have been idle for long.
@@ -16,27 +16,37 @@ pub(super) trait Reconnect {
 pub(super) enum NoResponse {
     /// There is no connection, or none any more: nothing runs.
     Closed(Error),
-    /// It took too long: for all that is known the server is still at it.
+    /// It took too long: the server may still be running it.
     Silent(Error),
 }
 
-/// Runs a statement, and once more on a new connection if the old one turns out to be closed: each
-/// operation may be repeated. Not if the server may still be at it: where it waits for a lock, each
-/// further attempt would wait beside it.
-pub(super) fn run(client: &mut impl Reconnect, statement: &Statement) -> Result<Response> {
-    if client.is_connected() {
-        match client.once(statement) {
-            Ok(response) => return Ok(response),
-            Err(NoResponse::Closed(_)) => client.forget(),
-            Err(NoResponse::Silent(error)) => {
-                client.forget();
-                return Err(error);
+impl<C: Reconnect + Send> Client for C {
+    /// Runs a statement, and once more on a new connection if the old one turns out to be closed: each
+    /// operation may be repeated. Not if the server may still be running it: where it waits for a
+    /// lock, each further attempt would wait beside it.
+    fn run(&mut self, statement: &Statement) -> Result<Response> {
+        if self.is_connected() {
+            match self.once(statement) {
+                Ok(response) => return Ok(response),
+                Err(NoResponse::Closed(_)) => self.forget(),
+                Err(NoResponse::Silent(error)) => {
+                    self.forget();
+                    return Err(error);
+                }
             }
         }
+        self.once(statement).map_err(|failed| {
+            self.forget();
+            let (NoResponse::Closed(error) | NoResponse::Silent(error)) = failed;
+            error
+        })
     }
-    client.once(statement).map_err(|failed| {
-        client.forget();
-        let (NoResponse::Closed(error) | NoResponse::Silent(error)) = failed;
-        error
-    })
+
+    fn discard(&mut self) {
+        self.forget();
+    }
+
+    fn rest(&mut self) {
+        self.forget();
+    }
 }

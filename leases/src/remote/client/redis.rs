@@ -7,12 +7,12 @@ use rustls::crypto::{CryptoProvider, ring};
 
 use super::{
     TIMEOUT, bad_url,
-    reconnect::{self, NoResponse, Reconnect},
+    reconnect::{NoResponse, Reconnect},
     unavailable,
 };
 use crate::{
     Result,
-    remote::{Client, Response, Statement, Wait},
+    remote::{Response, Statement, Wait},
 };
 
 const SERVER: &str = "Redis";
@@ -177,20 +177,6 @@ fn row(value: Value) -> Vec<Option<String>> {
 
 fn cell(value: Value) -> Option<String> {
     redis::from_redis_value(value).ok()
-}
-
-impl Client for RedisClient {
-    fn run(&mut self, statement: &Statement) -> Result<Response> {
-        reconnect::run(self, statement)
-    }
-
-    fn discard(&mut self) {
-        self.forget();
-    }
-
-    fn rest(&mut self) {
-        self.forget();
-    }
 }
 
 /// Shows nothing of the URL, which may hold a password.
