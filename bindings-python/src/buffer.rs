@@ -103,7 +103,7 @@ pub(crate) trait Integer: Element + Default + 'static {
     /// What numpy calls it.
     const DTYPE: &str;
 
-    /// What makes an array of numpy.
+    /// What makes an array of numpy, and the dtype of it.
     const EMPTY: &PyOnceLock<Py<PyAny>>;
 
     /// Where a thread keeps the memory of its last batches for the next ones. A batch takes its
@@ -173,11 +173,13 @@ impl<T: Integer> Drop for Batch<T> {
 
 /// Makes an array of numpy, which need not be installed. Its elements are not set.
 pub(crate) fn array<T: Integer>(py: Python<'_>, length: usize) -> PyResult<Bound<'_, PyAny>> {
-    let maker = || {
-        let maker = py.import("randflake.arrays")?.call_method1("maker", (T::DTYPE,))?;
-        PyResult::Ok(maker.unbind())
+    let find = || {
+        let found = py.import("randflake.arrays")?.call_method1("empty_of", (T::DTYPE,))?;
+        PyResult::Ok(found.unbind())
     };
-    T::EMPTY.get_or_try_init(py, maker)?.bind(py).call1((length,))
+    let (empty, dtype): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
+        T::EMPTY.get_or_try_init(py, find)?.bind(py).extract()?;
+    empty.call1((length, dtype))
 }
 
 /// Makes an array of these elements.

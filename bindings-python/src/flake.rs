@@ -79,6 +79,12 @@ impl<F: LeasedFormat> AnyFlake<F> {
         caught(generate).ok().flatten()
     }
 
+    pub(crate) fn generate_many(&self, py: Python<'_>, count: usize) -> PyResult<Batch<i64>> {
+        let mut ids = self.batch(py, count)?;
+        self.fill(py, &mut ids)?;
+        Ok(ids)
+    }
+
     /// Calls the generator; again, once what its error says has been done about.
     #[inline]
     fn retry<T>(&self, py: Python<'_>, mut call: impl FnMut(&Self) -> Result<T>) -> PyResult<T> {

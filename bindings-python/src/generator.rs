@@ -1,7 +1,4 @@
-use pyo3::{
-    prelude::*,
-    types::{PyList, PyTuple},
-};
+use pyo3::{prelude::*, types::PyTuple};
 
 use crate::{
     arguments::{Count, UnixSecond},
@@ -14,29 +11,16 @@ use crate::{
 #[pyclass(frozen, subclass, module = "randflake._randflake")]
 pub(crate) struct Generator {
     flake: Box<dyn Shared>,
-    /// Whether Python has ids as unsigned numbers.
-    unsigned: bool,
 }
 
 impl Generator {
-    pub(crate) fn new(flake: impl Shared + 'static, unsigned: bool) -> Self {
-        Self { flake: Box::new(flake), unsigned }
+    pub(crate) fn new(flake: impl Shared + 'static) -> Self {
+        Self { flake: Box::new(flake) }
     }
 }
 
 #[pymethods]
 impl Generator {
-    #[doc = doc!(Generator.generate_many)]
-    fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
-        let mut ids = self.flake.batch(py, n.0)?;
-        self.flake.fill(py, &mut ids)?;
-        if self.unsigned {
-            PyList::new(py, ids.iter().map(|id| id.cast_unsigned()))
-        } else {
-            PyList::new(py, ids.iter())
-        }
-    }
-
     #[doc = doc!(Generator.generate_array)]
     fn generate_array<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyAny>> {
         let mut ids = self.flake.batch(py, n.0)?;

@@ -1,8 +1,11 @@
-use pyo3::{prelude::*, types::PyString};
+use pyo3::{
+    prelude::*,
+    types::{PyList, PyString},
+};
 use randflake::Encrypted;
 
 use crate::{
-    arguments::{AnyId, AnySecret, NodeIds, Raw},
+    arguments::{AnyId, AnySecret, Count, NodeIds, Raw},
     client::Store,
     flake::{AnyFlake, Shared as _},
     generator::Generator,
@@ -24,7 +27,7 @@ impl Randflake {
         inspector: randflake::Inspector,
     ) -> PyClassInitializer<Self> {
         let this = Self { flake: flake.clone(), inspector };
-        PyClassInitializer::from(Generator::new(flake, false)).add_subclass(this)
+        PyClassInitializer::from(Generator::new(flake)).add_subclass(this)
     }
 }
 
@@ -74,6 +77,12 @@ impl Randflake {
     #[doc = doc!(Randflake.generate_string)]
     fn generate_string<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         self.flake.generate(py).and_then(|id| text_of(py, id))
+    }
+
+    #[doc = doc!(Randflake.generate_many)]
+    fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
+        let ids = self.flake.generate_many(py, n.0)?;
+        PyList::new(py, ids.iter())
     }
 
     #[doc = doc!(Randflake.inspect)]

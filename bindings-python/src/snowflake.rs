@@ -1,8 +1,8 @@
-use pyo3::prelude::*;
+use pyo3::{prelude::*, types::PyList};
 use randflake::Plain;
 
 use crate::{
-    arguments::{Raw, node_ids},
+    arguments::{Count, Raw, node_ids},
     client::Store,
     errors::{LifetimeWarning, raise, warn},
     flake::{AnyFlake, Shared as _},
@@ -28,7 +28,7 @@ impl Snowflake {
     ) -> PyResult<PyClassInitializer<Self>> {
         let warning = layout.warning().filter(|_| flake.is_on_system_clock());
         let this = Self { layout, flake: flake.clone() };
-        let base = Generator::new(flake, true); // which stops if the warning is an exception
+        let base = Generator::new(flake); // which stops if the warning is an exception
         if let Some(warning) = warning {
             warn::<LifetimeWarning>(py, warning, 1)?;
         }
@@ -76,6 +76,12 @@ impl Snowflake {
     #[doc = doc!(Snowflake.generate)]
     fn generate(&self, py: Python<'_>) -> PyResult<u64> {
         self.flake.generate(py)
+    }
+
+    #[doc = doc!(Snowflake.generate_many)]
+    fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
+        let ids = self.flake.generate_many(py, n.0)?;
+        PyList::new(py, ids.iter().map(|id| id.cast_unsigned()))
     }
 
     #[doc = doc!(Snowflake.inspect)]

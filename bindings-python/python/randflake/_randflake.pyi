@@ -74,23 +74,6 @@ class Generator:
     def node_ids(self) -> tuple[int, ...]:
         """The node ids, sorted; none after close, and in a forked child that has not leased yet."""
 
-    def generate_many(self, n: SupportsIndex) -> list[int]:
-        """Generates n ids, in the order in which they are claimed.
-
-        Raises what generate raises, and INVALID_ARGUMENT for an n that is negative, that takes more
-        than an hour, that does not fit in memory, or that no tick (for Randflake a second) can
-        hold if max_wait is 0. A batch that would need longer than the ticks for its size and
-        max_wait is refused before any id is claimed. A batch may take longer than a lease from a
-        store, which is renewed meanwhile.
-
-        >>> from randflake import Randflake, Snowflake, generate_secret
-        >>> len(set(Randflake(8, generate_secret()).generate_many(1000)))
-        1000
-        >>> ids = Snowflake(8).generate_many(1000)
-        >>> ids == sorted(set(ids))
-        True
-        """
-
     def generate_array(self, n: SupportsIndex) -> NDArray[np.int64]:
         """Generates n ids as a numpy array of int64, as a signed column holds them.
 
@@ -265,6 +248,20 @@ class Randflake(Generator):
 
         Raises what generate raises.
         """
+    def generate_many(self, n: SupportsIndex) -> list[int]:
+        """Generates n ids, in the order in which they are claimed.
+
+        Raises what generate raises, and INVALID_ARGUMENT for an n that is negative, that takes more
+        than an hour, that does not fit in memory, or that no second can hold if max_wait is 0. A
+        batch that would need longer than the seconds for its size and max_wait is refused before
+        any id is claimed. A batch may take longer than a lease from a store, which is renewed
+        meanwhile.
+
+        >>> from randflake import Randflake, generate_secret
+        >>> len(set(Randflake(8, generate_secret()).generate_many(1000)))
+        1000
+        """
+
     def inspect(self, id: SupportsIndex | str) -> Parts:
         """Reads an id back: its time, node id and sequence.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -25,8 +24,11 @@ class PartsArray(NamedTuple):
     """0 to 131071, counted from 0 in each second of each node."""
 
 
-def maker(dtype: str) -> Callable[[int], NDArray[Any]]:
-    """Returns what makes an array of a length, without setting its elements."""
+def empty_of(dtype: str) -> tuple[Callable[..., NDArray[Any]], np.dtype[Any]]:
+    """Returns what makes an array of a length and a dtype, without setting elements, and the dtype.
+
+    numpy takes longer to find a dtype than to use it.
+    """
     try:
         import numpy as np
     except ImportError as cause:
@@ -34,5 +36,4 @@ def maker(dtype: str) -> Callable[[int], NDArray[Any]]:
             "arrays need numpy, which could not be imported; install it with: pip install numpy",
             name="numpy",  # as of the import statement, so that callers can tell what is missing
         ) from cause
-    # numpy takes longer to find a dtype than to use it.
-    return functools.partial(np.empty, dtype=np.dtype(dtype))
+    return np.empty, np.dtype(dtype)

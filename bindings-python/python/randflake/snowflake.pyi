@@ -126,6 +126,21 @@ class Snowflake(Generator):
         (LEASE_EXPIRED, LIFETIME_OVER, CLOCK_BEFORE_EPOCH, FORKED, CLOSED). In a forked child the
         first call of a leased generator waits up to acquire_timeout.
         """
+    def generate_many(self, n: SupportsIndex) -> list[int]:
+        """Generates n ids, in the order in which they are claimed.
+
+        Raises what generate raises, and INVALID_ARGUMENT for an n that is negative, that takes more
+        than an hour, that does not fit in memory, or that no tick can hold if max_wait is 0. A
+        batch that would need longer than the ticks for its size and max_wait is refused before any
+        id is claimed. A batch may take longer than a lease from a store, which is renewed
+        meanwhile.
+
+        >>> from randflake import Snowflake
+        >>> ids = Snowflake(8).generate_many(1000)
+        >>> ids == sorted(set(ids))
+        True
+        """
+
     def inspect(self, raw: SupportsIndex) -> RawParts:
         """Reads an id back: its time, node id and sequence.
 
