@@ -1,180 +1,271 @@
-//! Id buffers: ids that were claimed and encrypted ahead, a group at a time, for single calls.
+//! The thread's own buffer: ids that were claimed and encrypted ahead, a group at a time, for single
+//! calls.
 //!
-//! A generator has a few buffers, which its threads share. If a thread's buffer is busy, that call
-//! bypasses it: no thread waits. An id in a buffer is claimed for good, so it is handed out once or
-//! never; the caller decides whether it may be handed out *now*.
+//! It has a few places in thread-local memory, each for one Term; no other thread can reach them. An
+//! id in a place is claimed for good, so it is handed out once or never. The caller decides whether
+//! it may be handed out *now*. A thread that ends leaves the rest of its groups unused.
+//!
+//! A signal handler, or a clock that calls the generator, can call in the middle of a call of the
+//! same thread. A place that a call uses is *busy*: the call in its middle claims one id alone.
 
-use std::sync::atomic;
-
-use crate::{
-    sync::{AtomicBool, AtomicUsize, Ordering, renumber_thread, thread_number},
-    term::Term,
+use std::{
+    cell::Cell,
+    marker::PhantomData,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence},
 };
+
+use crate::Lease;
 
 /// Ids of one group: enough to fill a vector unit, and few enough that little is left unused.
 pub(crate) const GROUP: usize = if cfg!(loom) { 2 } else { 64 };
 
-/// Buffers of a generator: so many threads at once have one each.
-const BUFFERS: usize = if cfg!(loom) { 2 } else { 8 };
+/// The places of a thread: so many generators on one thread have a group each.
+const PLACES: usize = if cfg!(loom) { 2 } else { 8 };
 
-/// The id buffers of one generator.
-#[derive(Debug, Default)]
-pub struct Buffers([Buffer; BUFFERS]);
+type Buffer = [Place; PLACES];
+
+// All zero, so a thread that makes no id touches none of it. Nothing is dropped, so it can be used
+// until the thread has ended.
+#[cfg(not(loom))]
+thread_local! { static BUFFER: Buffer = const { empty() }; }
+#[cfg(loom)]
+loom::thread_local! { static BUFFER: Buffer = empty(); }
+
+const fn empty() -> Buffer {
+    [const { Place::new() }; PLACES]
+}
 
 /// A group of ids of one Term and one stamp.
-// On cache lines of its own; two of them, since CPUs fetch lines in pairs.
-#[derive(Debug)]
-#[repr(align(128))]
-struct Buffer {
-    taken: AtomicBool,
-    // From here on: read and written only by the thread that has set `taken`, which orders all of
-    // it. Atomics need no unsafe code and cost nothing; loom checks one of them.
-    next: AtomicUsize,
-    /// The number of the thread that filled it.
-    filled_by: atomic::AtomicU64,
-    term: atomic::AtomicPtr<Term>,
-    stamp: atomic::AtomicU64,
+// Atomics where a call in the middle of another one reads or writes: such a call is on the same
+// thread, so relaxed ones with compiler fences are enough, and cost nothing.
+#[repr(align(64))]
+struct Place {
+    busy: AtomicBool,
+    /// The number of the Term; 0 if there is none.
+    term: AtomicU64,
+    // From here on: read and written only while `busy`.
+    stamp: Cell<u64>,
     /// How many ids the group was claimed with.
-    size: atomic::AtomicU32,
-    /// Those from `next` on are left.
-    ids: [atomic::AtomicI64; GROUP],
+    size: Cell<usize>,
+    /// How many of them are left: the last ones of `ids`.
+    left: Cell<usize>,
+    ids: [Cell<i64>; GROUP],
 }
 
-/// A buffer that one thread has taken, until this is dropped.
-#[derive(Debug)]
-pub(crate) struct BufferGuard<'a>(&'a Buffer);
-
-impl Buffers {
-    /// Takes the buffer of this thread. If another thread has it, returns `None`, and this thread
-    /// uses another buffer from its next call on.
-    #[inline]
-    pub(crate) fn take(&self) -> Option<BufferGuard<'_>> {
-        self.take_as(thread_number())
-    }
-
-    /// Does the same, but only if this thread filled the buffer and has not used another one since:
-    /// then no id in it is older than one that this thread already got.
-    #[inline]
-    pub(crate) fn take_own(&self) -> Option<BufferGuard<'_>> {
-        let thread = thread_number();
-        let filled_by = |buffer: &BufferGuard<'_>| buffer.0.filled_by.load(Ordering::Relaxed);
-        self.take_as(thread).filter(|buffer| filled_by(buffer) == thread)
-    }
-
-    #[inline]
-    fn take_as(&self, thread: u64) -> Option<BufferGuard<'_>> {
-        #[allow(clippy::cast_possible_truncation, reason = "only spreads threads")]
-        let buffer = self.0[thread as usize % BUFFERS].take();
-        if buffer.is_none() {
-            renumber_thread();
-        }
-        buffer
-    }
-
-    /// Takes the buffers one after the other, except those that other threads have.
-    pub(crate) fn each(&self) -> impl Iterator<Item = BufferGuard<'_>> {
-        self.0.iter().filter_map(Buffer::take)
-    }
-}
-
-impl Default for Buffer {
-    fn default() -> Self {
+impl Place {
+    const fn new() -> Self {
         Self {
-            taken: AtomicBool::default(),
-            next: AtomicUsize::new(GROUP),
-            filled_by: atomic::AtomicU64::default(),
-            term: atomic::AtomicPtr::default(),
-            stamp: atomic::AtomicU64::default(),
-            size: atomic::AtomicU32::default(),
-            ids: [const { atomic::AtomicI64::new(0) }; GROUP],
+            busy: AtomicBool::new(false),
+            term: AtomicU64::new(0),
+            stamp: Cell::new(0),
+            size: Cell::new(0),
+            left: Cell::new(0),
+            ids: [const { Cell::new(0) }; GROUP],
         }
     }
-}
 
-impl Buffer {
     #[inline]
-    fn take(&self) -> Option<BufferGuard<'_>> {
-        // Acquire: pairs with the release in `drop`, so this thread sees what the last one wrote.
-        (!self.taken.swap(true, Ordering::Acquire)).then(|| BufferGuard(self))
-    }
-}
-
-impl BufferGuard<'_> {
-    /// Returns how many ids of this Term are left, and their stamp.
-    #[inline]
-    pub(crate) fn left_of(&self, term: &Term) -> Option<(usize, u64)> {
-        let left = GROUP.saturating_sub(self.next());
-        (left > 0 && self.is_of(term)).then(|| (left, self.stamp()))
+    fn is_of(&self, term: u64) -> bool {
+        self.term.load(Ordering::Relaxed) == term
     }
 
+    /// Makes the place busy, unless it is: then this call is in the middle of another one.
     #[inline]
-    fn is_of(&self, term: &Term) -> bool {
-        std::ptr::eq(self.0.term.load(Ordering::Relaxed), term)
+    fn enter(&self) -> bool {
+        if self.busy.load(Ordering::Relaxed) {
+            return false;
+        }
+        self.busy.store(true, Ordering::Relaxed);
+        // The rest of the place is touched after this and before `leave`.
+        compiler_fence(Ordering::SeqCst);
+        true
     }
 
     #[inline]
-    fn stamp(&self) -> u64 {
-        self.0.stamp.load(Ordering::Relaxed)
+    fn leave(&self) {
+        compiler_fence(Ordering::SeqCst);
+        self.busy.store(false, Ordering::Relaxed);
     }
 
-    /// Hands out the next of the ids that are left.
+    /// Removes and returns the next id.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<i64> {
-        let next = self.next();
-        let id = self.0.ids.get(next)?.load(Ordering::Relaxed);
-        // Removed before it is handed out.
-        self.go_to(next + 1);
+    fn pop(&self) -> Option<i64> {
+        let left = self.left.get();
+        let id = self.ids.get(GROUP.wrapping_sub(left))?.get();
+        self.left.set(left - 1);
         Some(id)
     }
+}
 
+/// Removes and returns the next id of a Term, if its stamp is `tick` or up to `max_drift` later.
+#[inline]
+pub(crate) fn pop(term: u64, tick: u64, max_drift: u64) -> Option<i64> {
+    BUFFER.with(|buffer| {
+        let home = &buffer[home_of(term)];
+        let place = if home.is_of(term) { home } else { &buffer[find(buffer, term)?] };
+        if !place.enter() {
+            return None;
+        }
+        // Compared again: a call that came in between may have given the place away. If the stamp is
+        // over, the difference wraps and is too much.
+        let is_in_time = place.is_of(term) && place.stamp.get().wrapping_sub(tick) <= max_drift;
+        let id = if is_in_time { place.pop() } else { None };
+        place.leave();
+        id
+    })
+}
+
+#[inline]
+#[allow(clippy::cast_possible_truncation, reason = "the remainder is small")]
+fn home_of(term: u64) -> usize {
+    (term % PLACES as u64) as usize
+}
+
+/// Returns the places in the order in which a Term looks for one.
+fn places_for(term: u64) -> impl Iterator<Item = usize> {
+    (0..PLACES).map(move |offset| (home_of(term) + offset) % PLACES)
+}
+
+/// Returns the place of a Term; it has at most one.
+#[cold]
+#[inline(never)]
+fn find(buffer: &Buffer, term: u64) -> Option<usize> {
+    places_for(term).find(|index| buffer[*index].is_of(term))
+}
+
+/// Makes a place busy, the one of a Term, until what this returns is dropped. Returns `None` if the
+/// Term has none, or if this call is in the middle of another one.
+pub(crate) fn take(term: u64) -> Option<Taken> {
+    BUFFER.with(|buffer| {
+        let index = find(buffer, term)?;
+        let place = &buffer[index];
+        if !place.enter() {
+            // This call may return an id of a later stamp than those in the place: none of them may
+            // follow it. The call that uses the place can finish, since it began earlier.
+            place.term.store(0, Ordering::Relaxed);
+            return None;
+        }
+        let taken = Taken { index, not_send: PhantomData };
+        // Otherwise a call that came in between has given the place away.
+        place.is_of(term).then_some(taken)
+    })
+}
+
+/// Gives a Term a place for its next groups, if it has none and one is free: one whose ids are of a
+/// tick before `now`. `stamp` is that of the one id that was just claimed.
+pub(crate) fn assign(term: u64, stamp: u64, now: u64) {
+    BUFFER.with(|buffer| {
+        for index in places_for(term) {
+            let place = &buffer[index];
+            if !place.enter() {
+                // A call that this one interrupts may be assigning this place to the same Term.
+                return;
+            }
+            // Only now: a call that came before `enter` may have assigned a place to this Term. One
+            // that comes after it returns above.
+            if find(buffer, term).is_some() {
+                return place.leave();
+            }
+            // A group of an injected clock that is far ahead is not in use for ever.
+            if place.is_of(0) || place.stamp.get().wrapping_sub(now) > u64::from(Lease::MAX_DRIFT) {
+                place.left.set(0);
+                place.stamp.set(stamp);
+                place.size.set(1);
+                place.term.store(term, Ordering::Relaxed);
+                return place.leave();
+            }
+            place.leave();
+        }
+    });
+}
+
+/// A place that a call uses.
+pub(crate) struct Taken {
+    index: usize,
+    /// Another thread has another buffer.
+    not_send: PhantomData<*const ()>,
+}
+
+impl Taken {
     #[inline]
-    fn next(&self) -> usize {
-        self.0.next.load(Ordering::Relaxed)
+    fn with<R>(&self, use_place: impl FnOnce(&Place) -> R) -> R {
+        BUFFER.with(|buffer| use_place(&buffer[self.index]))
     }
 
-    #[inline]
-    fn go_to(&mut self, next: usize) {
-        self.0.next.store(next, Ordering::Relaxed);
+    /// Returns how many ids of this stamp are left.
+    pub(crate) fn left_of(&self, stamp: u64) -> usize {
+        self.with(|place| if place.stamp.get() == stamp { place.left.get() } else { 0 })
+    }
+
+    /// Fills `ids` with those that are left; there must be as many.
+    pub(crate) fn pop_into(&mut self, ids: &mut [i64]) {
+        self.with(|place| ids.fill_with(|| place.pop().expect("so many are left")));
     }
 
     /// Returns the size of the next group: one id for the first call of a tick, then twice as many
     /// each time. So a thread that needs few ids leaves few unused.
-    pub(crate) fn next_size(&self, term: &Term, stamp: u64) -> usize {
-        if self.is_of(term) && self.stamp() == stamp {
-            GROUP.min(2 * self.0.size.load(Ordering::Relaxed) as usize)
-        } else {
-            1
-        }
+    pub(crate) fn next_size(&self, stamp: u64) -> usize {
+        self.with(
+            |place| {
+                if place.stamp.get() == stamp { GROUP.min(2 * place.size.get()) } else { 1 }
+            },
+        )
     }
 
-    /// Stores a group, in the order in which it is handed out. Drops what was left of the last one.
-    pub(crate) fn put(&mut self, term: &Term, stamp: u64, group: &[i64]) {
-        let buffer = self.0;
-        let next = GROUP - group.len();
-        for (stored, id) in buffer.ids[next..].iter().zip(group) {
-            stored.store(*id, Ordering::Relaxed);
-        }
-        let size = u32::try_from(group.len()).expect("at most GROUP");
-        buffer.size.store(size, Ordering::Relaxed);
-        buffer.filled_by.store(thread_number(), Ordering::Relaxed);
-        buffer.term.store(std::ptr::from_ref(term).cast_mut(), Ordering::Relaxed);
-        buffer.stamp.store(stamp, Ordering::Relaxed);
-        self.go_to(next);
+    /// Stores the rest of a group, in the order in which it is handed out; the caller hands out the
+    /// first id. Drops what was left of the last group.
+    pub(crate) fn put(&mut self, stamp: u64, rest: &[i64]) {
+        self.with(|place| {
+            for (stored, id) in place.ids[GROUP - rest.len()..].iter().zip(rest) {
+                stored.set(*id);
+            }
+            place.stamp.set(stamp);
+            place.size.set(rest.len() + 1);
+            place.left.set(rest.len());
+        });
     }
 
-    /// Drops what is left of another stamp: after an id of a later tick, this buffer hands out none
+    /// Drops what is left of another stamp: after an id of a later tick, this thread hands out none
     /// of an earlier one.
     pub(crate) fn keep_only(&mut self, stamp: u64) {
-        if self.stamp() != stamp {
-            self.go_to(GROUP);
-        }
+        self.with(|place| {
+            if place.stamp.get() != stamp {
+                place.left.set(0);
+            }
+        });
     }
 }
 
-impl Drop for BufferGuard<'_> {
-    #[inline]
+impl Drop for Taken {
     fn drop(&mut self) {
-        // Release: see `Buffer::take`.
-        self.0.taken.store(false, Ordering::Release);
+        self.with(Place::leave);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// What a call in the middle of another one can do at worst: both assign.
+    #[test]
+    fn a_term_has_at_most_one_place() {
+        let (term, now) = (u64::MAX, 1_000);
+        for _ in 0..2 {
+            assign(term, now, now);
+        }
+        let places = BUFFER.with(|buffer| buffer.iter().filter(|place| place.is_of(term)).count());
+        assert_eq!(places, 1);
+    }
+
+    /// The call that is interrupted may be assigning that place to the same Term.
+    #[test]
+    fn a_busy_place_is_not_passed_over() {
+        let (term, now) = (u64::MAX, 1_000);
+        BUFFER.with(|buffer| {
+            assert!(buffer[home_of(term)].enter());
+            assign(term, now, now);
+            assert!(find(buffer, term).is_none());
+            buffer[home_of(term)].leave();
+        });
     }
 }

@@ -1,6 +1,6 @@
 //! The formats of ids: everything in which `Randflake` and `Snowflake` differ.
 
-use crate::{Clock, Layout, NodeIds, Result, buffer::Buffers};
+use crate::{Clock, Layout, NodeIds, Result};
 
 /// The format of the ids of a [`Generator`](crate::Generator): [`Encrypted`](crate::Encrypted) or
 /// [`Plain`](crate::Plain). Other crates cannot implement it.
@@ -34,6 +34,9 @@ pub trait Codec {
     /// The name of a generator of this format.
     const GENERATOR: &'static str;
 
+    /// Whether ids are claimed ahead for single calls.
+    const BUFFERED: bool;
+
     /// Returns how ids are packed.
     fn layout(&self) -> &Layout;
 
@@ -49,9 +52,6 @@ pub trait Codec {
     fn read_clock(&self, clock: &impl Clock) -> Result<i64> {
         clock.now()
     }
-
-    /// Returns the buffers of ids that are claimed ahead for single calls, if this format has them.
-    fn buffers(&self) -> Option<&Buffers>;
 
     /// Returns the initial sequence of each node in a tick; the same for all generators that share a
     /// packed state.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     Builder, Clock, Format, Generator, Id, Layout, NodeIds, Parts, Result, Secret, SystemClock,
-    buffer::Buffers, format::Codec, layout, sparx::Sparx,
+    format::Codec, layout, sparx::Sparx,
 };
 
 /// A generator of unique 64-bit ids that outsiders cannot predict, order or count.
@@ -29,7 +29,6 @@ pub type Randflake<C = SystemClock> = Generator<Encrypted, C>;
 
 /// The format of [`Randflake`]'s ids: a fixed layout, encrypted, and buffered for single calls.
 pub struct Encrypted {
-    buffers: Buffers,
     cipher: Sparx,
 }
 
@@ -46,7 +45,7 @@ impl Format for Encrypted {
     }
 
     fn new(secret: &Secret) -> Self {
-        Self { buffers: Buffers::default(), cipher: Sparx::new(secret) }
+        Self { cipher: Sparx::new(secret) }
     }
 
     #[inline]
@@ -62,6 +61,7 @@ impl Format for Encrypted {
 
 impl Codec for Encrypted {
     const GENERATOR: &'static str = "Randflake";
+    const BUFFERED: bool = true;
 
     #[inline]
     fn layout(&self) -> &Layout {
@@ -77,11 +77,6 @@ impl Codec for Encrypted {
     fn coarse_tick(&self, clock: &impl Clock) -> Option<u64> {
         // A tick is a second. Before the epoch this wraps to a tick that no id has.
         clock.coarse_time().map(|second| second.wrapping_sub(layout::EPOCH).cast_unsigned())
-    }
-
-    #[inline]
-    fn buffers(&self) -> Option<&Buffers> {
-        Some(&self.buffers)
     }
 
     #[inline]

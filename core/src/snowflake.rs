@@ -1,9 +1,8 @@
 //! The format of sortable ids, and the functions that only `Snowflake` has.
 
 use crate::{
-    Builder, Clock, Format, Generator, Id, Layout, NodeIds, RawParts, Result, SystemClock,
-    buffer::Buffers, clock, fork, format::Codec, layout::lifetime::lifetime_over,
-    tick_cache::TickCache,
+    Builder, Clock, Format, Generator, Id, Layout, NodeIds, RawParts, Result, SystemClock, clock,
+    fork, format::Codec, layout::lifetime::lifetime_over, tick_cache::TickCache,
 };
 
 /// A generator of unique 64-bit ids that sort by time, of any [`Layout`] of the Snowflake family.
@@ -73,6 +72,8 @@ impl Format for Plain {
 
 impl Codec for Plain {
     const GENERATOR: &'static str = "Snowflake";
+    // Its ids are in the order of the calls.
+    const BUFFERED: bool = false;
 
     #[inline]
     fn layout(&self) -> &Layout {
@@ -99,11 +100,6 @@ impl Codec for Plain {
         self.tick_cache
             .as_ref()
             .map_or_else(|| clock.now(), |tick_cache| tick_cache.read_clock(clock, &self.layout))
-    }
-
-    #[inline]
-    fn buffers(&self) -> Option<&Buffers> {
-        None
     }
 
     #[inline]

@@ -8,12 +8,14 @@ use crate::{
     Error, ErrorKind, Result,
     fork::{self, ForkId, ForkPage},
     packed_state::PackedState,
-    sync::{AtomicPtr, AtomicU64, Ordering},
+    sync::{AtomicPtr, AtomicU64, Ordering, next_number},
 };
 
 /// Everything a claim needs. Immutable except the state and the end, which only rises.
 #[derive(Debug)]
 pub(crate) struct Term {
+    /// No other Term of this process, or of one it was forked from, has this number.
+    pub(crate) number: u64,
     /// Sorted and distinct. Shared with the Term before, if that had the same.
     pub(crate) nodes: Arc<[u32]>,
     /// First stamp, in ticks since the epoch.
@@ -38,6 +40,7 @@ impl Term {
         state: Arc<PackedState>,
     ) -> Self {
         Self {
+            number: next_number(),
             fork_id,
             nodes,
             start: window.start,

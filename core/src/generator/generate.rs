@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Clock, Error, ErrorKind, Format, Result,
-    buffer::{BufferGuard, Buffers, GROUP},
+    buffer::{self, GROUP, Taken},
     packed_state::{Position, Snapshot},
     term::Term,
 };
@@ -161,7 +161,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
         let mut read_again = false;
         loop {
             let term = self.current_term.get()?;
-            let buffer = self.format.buffers().and_then(Buffers::take);
+            let buffer = Self::buffer_of(term);
             let Some(View { seen, .. }) = View::load(term, buffer.as_ref()) else {
                 continue;
             };
@@ -186,24 +186,22 @@ impl<F: Format, C: Clock> Generator<F, C> {
     #[allow(clippy::inline_always, reason = "as above")]
     #[inline(always)]
     fn fast_path(&self) -> Option<i64> {
-        match self.format.buffers() {
-            Some(buffers) => self.pop_from(buffers),
-            None => self.claim_next(),
-        }
+        if F::BUFFERED { self.pop_buffered() } else { self.claim_next() }
     }
 
     /// Hands out an id that this thread has claimed ahead, if there is one for now.
     #[inline]
-    fn pop_from(&self, buffers: &Buffers) -> Option<i64> {
+    fn pop_buffered(&self) -> Option<i64> {
         // First, since it is a call: no other value has to survive it.
         let tick = self.format.coarse_tick(&self.clock)?;
         let term = self.current_term.peek()?;
-        let mut buffer = buffers.take_own()?;
-        let (_, stamp) = buffer.left_of(term)?;
-        // If the stamp is over, this wraps and is too much.
-        let is_in_time = stamp.wrapping_sub(tick) <= self.max_drift;
-        let id = is_in_time.then(|| buffer.pop())??;
+        let id = buffer::pop(term.number, tick, self.max_drift)?;
         term.is_of_this_process().then_some(id)
+    }
+
+    /// Makes this thread's buffer of a Term busy, if it has one.
+    fn buffer_of(term: &Term) -> Option<Taken> {
+        if F::BUFFERED { buffer::take(term.number) } else { None }
     }
 
     /// Claims the slot after the last one, if its tick is still current and no other thread is faster.
@@ -279,7 +277,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
             // read: otherwise a stamp that another thread took from a later reading than ours would
             // look like a clock that moved back.
             let term = self.current_term.get()?;
-            let mut buffer = self.format.buffers().and_then(Buffers::take);
+            let mut buffer = Self::buffer_of(term);
             let Some(view) = View::load(term, buffer.as_ref()) else { continue };
             // This call may return an id of the state's stamp or later: none older comes after it.
             if let Some(buffer) = &mut buffer {
@@ -299,43 +297,26 @@ impl<F: Format, C: Clock> Generator<F, C> {
                     let retry_after = budget.retry_after(rest_in, want);
                     return Err(refused(ErrorKind::SequenceExhausted, retry_after));
                 }
-                Plan::Claim { first, count, borrows, .. } => {
-                    // A coming tick is borrowed only when no buffer has an id of the full one left.
-                    let left = if borrows {
-                        buffer = None;
-                        self.left_in_buffers(ids, term, view.seen.stamp)
-                    } else {
-                        None
-                    };
-                    left.or_else(|| {
-                        let ids = &mut ids[..to_usize(count)];
-                        self.claim_into(ids, term, buffer.as_mut(), view, first, single)
-                    })
+                Plan::Claim { first, count, .. } => {
+                    let ids = &mut ids[..to_usize(count)];
+                    self.claim_into(ids, term, buffer.as_mut(), view, first, single)
                 }
                 Plan::Wait { kind: ErrorKind::ClockMovedBack, .. } if !read_again => {
                     read_again = true;
                     None
                 }
                 Plan::Wait { kind, first_in, all_in, helps } => {
-                    drop(buffer); // a wait holds no buffer
+                    drop(buffer); // a wait keeps no buffer busy
                     let refused = || refused(kind, budget.retry_after(all_in, want));
-                    let gives_up = !helps || all_in > budget.left;
-                    // A batch that gives up takes none, since they would be lost.
-                    let takes_left = kind == ErrorKind::SequenceExhausted && (single || !gives_up);
-                    let left = takes_left
-                        .then(|| self.left_in_buffers(ids, term, view.seen.stamp))
-                        .flatten();
-                    if left.is_none() {
-                        if gives_up {
-                            return Err(refused());
-                        }
-                        match self.clock.sleep(first_in)? {
-                            Some(took) => budget.spend(took.max(first_in)),
-                            None if read_again => return Err(refused()),
-                            None => read_again = true,
-                        }
+                    if !helps || all_in > budget.left {
+                        return Err(refused());
                     }
-                    left
+                    match self.clock.sleep(first_in)? {
+                        Some(took) => budget.spend(took.max(first_in)),
+                        None if read_again => return Err(refused()),
+                        None => read_again = true,
+                    }
+                    None
                 }
             };
             if let Some(filled) = filled {
@@ -355,7 +336,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
         &self,
         ids: &mut [i64],
         term: &Term,
-        mut buffer: Option<&mut BufferGuard>,
+        mut buffer: Option<&mut Taken>,
         view: View,
         first: Position,
         single: bool,
@@ -366,52 +347,40 @@ impl<F: Format, C: Clock> Generator<F, C> {
         } else {
             (0, first)
         };
-        let missing = (ids.len() - left) as u64;
-        if missing > 0 {
+        let (from_buffer, newly_claimed) = ids.split_at_mut(left);
+        if !newly_claimed.is_empty() {
             let claimed = match &buffer {
                 Some(buffer) if single => {
                     // Smaller groups towards the end of a tick, so that few ids are left unused.
                     let share = (term.state.slots() - claimed_from.slot) / SHARERS;
-                    share.clamp(1, buffer.next_size(term, claimed_from.stamp) as u64)
+                    share.clamp(1, buffer.next_size(claimed_from.stamp) as u64)
                 }
-                _ => missing,
+                _ => newly_claimed.len() as u64,
             };
             if !term.state.claim(view.claimed, claimed_from, claimed) {
                 return None;
             }
-            if let Some(buffer) = buffer.as_mut().filter(|_| single) {
-                let mut group = [0; GROUP];
-                let group = &mut group[..to_usize(claimed)];
-                self.pack_claimed(term, claimed_from, group);
-                buffer.put(term, claimed_from.stamp, group);
-                ids[0] = buffer.pop()?;
-                return Some(1);
+            match &mut buffer {
+                Some(buffer) if single => {
+                    let mut group = [0; GROUP];
+                    let group = &mut group[..to_usize(claimed)];
+                    self.pack_claimed(term, claimed_from, group);
+                    newly_claimed[0] = group[0];
+                    buffer.put(claimed_from.stamp, &group[1..]);
+                    return Some(1);
+                }
+                _ => self.pack_claimed(term, claimed_from, newly_claimed),
             }
-            self.pack_claimed(term, claimed_from, &mut ids[left..]);
+            if F::BUFFERED && single {
+                let now = first.stamp.saturating_sub(self.max_drift);
+                buffer::assign(term.number, first.stamp, now);
+            }
         }
         if let Some(buffer) = buffer {
-            for (id, popped) in ids[..left].iter_mut().zip(std::iter::from_fn(|| buffer.pop())) {
-                *id = popped;
-            }
+            buffer.pop_into(from_buffer);
             buffer.keep_only(first.stamp);
         }
         Some(ids.len())
-    }
-
-    /// Fills the front of `ids` with what all buffers have left of a full tick.
-    #[cold]
-    fn left_in_buffers(&self, ids: &mut [i64], term: &Term, stamp: u64) -> Option<usize> {
-        let mut filled = 0;
-        for mut buffer in self.format.buffers()?.each() {
-            if buffer.left_of(term).is_some_and(|(_, left)| left == stamp) {
-                let popped = std::iter::from_fn(|| buffer.pop());
-                for (id, popped) in ids[filled..].iter_mut().zip(popped) {
-                    *id = popped;
-                    filled += 1;
-                }
-            }
-        }
-        (filled > 0).then_some(filled)
     }
 
     /// Fills `ids` with the ids of claimed slots.
@@ -459,7 +428,7 @@ struct View {
 
 impl View {
     /// Loads the state of a Term. If it is pending, opens it and returns `None`: load again.
-    fn load(term: &Term, buffer: Option<&BufferGuard>) -> Option<Self> {
+    fn load(term: &Term, buffer: Option<&Taken>) -> Option<Self> {
         let claimed = match term.state.load() {
             Snapshot::Open(position) => position,
             Snapshot::Pending => {
@@ -469,10 +438,7 @@ impl View {
             // The Term that replaces this one was published before the seal: load it.
             Snapshot::Sealed => return None,
         };
-        let left = buffer
-            .and_then(|buffer| buffer.left_of(term))
-            .filter(|&(_, stamp)| stamp == claimed.stamp)
-            .map_or(0, |(left, _)| left);
+        let left = buffer.map_or(0, |buffer| buffer.left_of(claimed.stamp));
         let seen = Position { slot: claimed.slot - left as u64, ..claimed };
         Some(Self { claimed, seen, left })
     }

@@ -115,40 +115,61 @@ fn three_threads_claim() {
     });
 }
 
+/// Each thread claims one id, then a group, and hands out the rest of that from its own buffer.
 #[test]
-fn threads_that_share_an_id_buffer() {
+fn threads_with_buffers_of_their_own() {
     model(|| {
         let (flake, _) = flake(&[1], T..T + 10);
-        let mut parts = generate(&flake, 2); // the second call leaves an id of its group
-        let others = [0; 2].map(|_| {
+        let other = thread::spawn({
             let flake = Arc::clone(&flake);
-            thread::spawn(move || generate(&flake, 1))
+            move || generate(&flake, 3)
         });
-        for other in others {
-            parts.extend(other.join().expect("no panic"));
-        }
-        assert_eq!(parts.len(), 4);
+        let mut parts = generate(&flake, 3);
+        parts.extend(other.join().expect("no panic"));
+        assert_eq!(parts.len(), 6);
         assert_distinct(&parts);
     });
 }
 
+/// A thread that ended leaves what it had ahead unused: at most the rest of one group.
 #[test]
 fn a_second_that_is_used_up_by_two_threads() {
     model(|| {
         let (flake, _) = flake(&[1], T..T + 10);
-        let mut parts = generate(&flake, 2);
-        let state = &flake.current_term.get().expect("open").state;
-        let Snapshot::Open(seen) = state.load() else { panic!("an open state") };
-        assert!(state.claim(seen, seen, state.slots() - seen.slot));
-        // One id is left, in the buffer of this thread: one of the two gets it.
+        use_up_all_but(5, &flake);
         let other = thread::spawn({
             let flake = Arc::clone(&flake);
-            move || generate(&flake, 1)
+            move || generate(&flake, 2)
+        });
+        let mut parts = generate(&flake, 5);
+        parts.extend(other.join().expect("no panic"));
+        parts.extend(generate(&flake, 5));
+        assert_distinct(&parts);
+        assert!((4..=5).contains(&parts.len()), "all but one at most: {parts:?}");
+    });
+}
+
+/// What is left of the group of a replaced or closed Term is not handed out.
+#[test]
+fn buffered_ids_and_a_replacement() {
+    model(|| {
+        let (flake, second) = flake(&[1], T..T + 10);
+        let mut parts = generate(&flake, 2); // the second call has one more ahead
+        let replacer = thread::spawn({
+            let flake = Arc::clone(&flake);
+            move || flake.replace_lease(&[1], Lease::new(T, T + 10).expect("a lease"))
         });
         parts.extend(generate(&flake, 1));
-        parts.extend(other.join().expect("no panic"));
-        assert!(parts.len() <= 3, "never more than there are: {parts:?}");
+        let unused_from = replacer.join().expect("no panic").expect("open");
+        assert_eq!(unused_from, T + 1);
+        second.store(T + 1, Ordering::Relaxed);
+        let after = generate(&flake, 2);
+        assert!(after.iter().all(|parts| parts.timestamp >= unused_from), "I5: {after:?}");
+        assert_eq!(after.len(), 2);
+        parts.extend(after);
         assert_distinct(&parts);
+        flake.close();
+        assert_eq!(flake.generate().map_err(|error| error.kind()), Err(ErrorKind::Closed));
     });
 }
 

@@ -21,9 +21,8 @@ pub enum Reach {
 /// What the rule of one call decides from one load of the state and one reading of the clock.
 #[derive(Debug)]
 pub(super) enum Plan {
-    /// These slots can be claimed; the rest of a batch is available in `rest_in`. It `borrows` if
-    /// the tick of the last claim is full but not over.
-    Claim { first: Position, count: u64, rest_in: Duration, borrows: bool },
+    /// These slots can be claimed; the rest of a batch is available in `rest_in`.
+    Claim { first: Position, count: u64, rest_in: Duration },
     /// The first slot is available in `first_in` and the last one in `all_in`, if waiting `helps`.
     Wait { kind: ErrorKind, first_in: Duration, all_in: Duration, helps: bool },
 }
@@ -54,7 +53,7 @@ pub(super) fn goes_on(term: &Term, seen: Position, tick: u64, want: u64) -> bool
 /// Returns what the rule decides in the usual case.
 #[inline]
 pub(super) fn usual_plan(term: &Term, seen: Position, tick: u64, want: u64) -> Option<Plan> {
-    let claim = Plan::Claim { first: seen, count: want, rest_in: Duration::ZERO, borrows: false };
+    let claim = Plan::Claim { first: seen, count: want, rest_in: Duration::ZERO };
     goes_on(term, seen, tick, want).then_some(claim)
 }
 
@@ -103,7 +102,7 @@ pub(super) fn plan(
         return Err(past_the_end(layout, end, reached));
     }
     if refusal.is_none() && last.stamp <= horizon {
-        return Ok(Plan::Claim { first, count: want, rest_in: Duration::ZERO, borrows: full });
+        return Ok(Plan::Claim { first, count: want, rest_in: Duration::ZERO });
     }
     let time_until = |stamp: u64| {
         layout.ticks(stamp.saturating_sub(horizon)).saturating_sub(Duration::from_nanos(nanos))
@@ -114,7 +113,7 @@ pub(super) fn plan(
         Plan::Wait { kind, first_in: time_until(first.stamp), all_in, helps }
     } else {
         let count = (horizon - first.stamp + 1) * slots - first.slot;
-        Plan::Claim { first, count, rest_in: all_in, borrows: full }
+        Plan::Claim { first, count, rest_in: all_in }
     })
 }
 
