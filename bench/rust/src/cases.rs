@@ -2,7 +2,7 @@ use std::{
     hint::{black_box, spin_loop},
     sync::{
         Barrier,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     thread,
     time::{Duration, Instant},
@@ -266,12 +266,8 @@ fn ours() -> Vec<Case> {
 
 /// The parts of an id that no library makes faster.
 fn parts() -> Vec<Case> {
-    let (taken, word) = (AtomicBool::new(false), AtomicU64::new(0));
+    let word = AtomicU64::new(0);
     vec![
-        one("part_take", "a flag taken and given back: a buffer", "part", move || {
-            black_box(&taken).swap(true, Ordering::Acquire);
-            black_box(&taken).store(false, Ordering::Release);
-        }),
         one("part_claim", "a compare-and-swap: a claim", "part", move || {
             let seen = black_box(&word).load(Ordering::Relaxed);
             let claimed =
