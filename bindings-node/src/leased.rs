@@ -133,8 +133,9 @@ fn promise<'call, F: LeasedFormat<Id: Number>>(
         create: options.boolean(c"create")?,
     );
     let work = move || {
-        let _until_done = pending;
-        Ok(Arc::new(Collected { leased: leases.keep(builder.open()?)?, leases_here }))
+        let kept = builder.open().and_then(|leased| leases.keep(leased));
+        drop(pending); // not before the environment knows of it
+        Ok(Arc::new(Collected { leased: kept?, leases_here }))
     };
     js.promise(threads::start, work, |js, flake| {
         Handle::object(js, Arc::clone(&flake) as _, Some(flake))

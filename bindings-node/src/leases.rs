@@ -1,13 +1,8 @@
 //! The leases of an environment, the main thread or a worker: they end with it.
 
 use std::{
-    convert::Infallible,
     mem,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        mpsc::{self, Receiver, Sender},
-    },
-    thread,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -20,24 +15,27 @@ const LONGEST_END: Duration = Duration::from_secs(5);
 /// How often a wait checks whether its environment has ended.
 pub(crate) const LONGEST_SLICE: Duration = Duration::from_millis(50);
 
+/// How often the end of an environment checks whether all is given back.
+const SHORTEST_SLICE: Duration = Duration::from_millis(1);
+
 /// The leased generators of an environment.
 #[derive(Default)]
 pub(crate) struct Leases(Mutex<Shared>);
 
+#[derive(Default)]
 struct Shared {
     /// Also those that were collected, until the store knows.
     held: Vec<Arc<dyn Handle>>,
-    /// None once the environment has ended.
-    open: Option<(Pending, Receiver<Infallible>)>,
+    pending: Pending,
+    ended: bool,
 }
 
-/// Each thread that asks the store for something keeps one: all are gone when all is done.
-pub(crate) type Pending = Sender<Infallible>;
+/// Each thread that asks the store for a lease keeps one until it has that, or none.
+pub(crate) type Pending = Arc<()>;
 
 /// A leased generator of either format.
 trait Handle: Send + Sync {
     fn stop(&self);
-    fn close(&self);
     fn is_ended(&self) -> bool;
 }
 
@@ -46,18 +44,8 @@ impl<F: Format> Handle for Leased<F, EnvironmentClock> {
         self.stop();
     }
 
-    fn close(&self) {
-        self.close();
-    }
-
     fn is_ended(&self) -> bool {
         self.is_ended()
-    }
-}
-
-impl Default for Shared {
-    fn default() -> Self {
-        Self { held: Vec::new(), open: Some(mpsc::channel()) }
     }
 }
 
@@ -66,32 +54,29 @@ impl Leases {
     /// most. A lease that is being acquired is given up, or given back.
     pub(crate) fn end(&self) {
         let mut shared = self.lock();
-        let Some((pending, done)) = shared.open.take() else { return };
-        let held = mem::take(&mut shared.held);
+        shared.ended = true;
+        let (held, pending) = (mem::take(&mut shared.held), mem::take(&mut shared.pending));
         drop(shared);
         for leased in &held {
             leased.stop(); // all at once
         }
-        // Each close waits by itself, and all together may not wait longer than one.
-        let wait = move || {
-            let _until_done = pending;
-            for leased in held {
-                leased.close();
-            }
-        };
-        if thread::Builder::new().spawn(wait).is_ok() {
-            let _ = done.recv_timeout(LONGEST_END);
+        let is_done =
+            || Arc::strong_count(&pending) == 1 && held.iter().all(|leased| leased.is_ended());
+        let mut waited = Duration::ZERO;
+        while waited < LONGEST_END && !is_done() {
+            waited += SystemClock.sleep(SHORTEST_SLICE).ok().flatten().unwrap_or(LONGEST_END);
         }
     }
 
     /// Returns whether the environment has ended: no JavaScript runs any more.
     pub(crate) fn is_over(&self) -> bool {
-        self.lock().open.is_none()
+        self.lock().ended
     }
 
     /// Begins to ask a store for a lease. The end of the environment waits for it.
     pub(crate) fn begin(&self) -> Result<Pending> {
-        self.lock().open.as_ref().map(|(pending, _)| pending.clone()).ok_or_else(ended)
+        let shared = self.lock();
+        if shared.ended { Err(ended()) } else { Ok(Arc::clone(&shared.pending)) }
     }
 
     /// Takes a generator in, so that it ends with the environment.
@@ -100,7 +85,7 @@ impl Leases {
         leased: Leased<F, EnvironmentClock>,
     ) -> Result<Arc<Leased<F, EnvironmentClock>>> {
         let mut shared = self.lock();
-        if shared.open.is_none() {
+        if shared.ended {
             drop(shared);
             leased.close();
             return Err(ended());
