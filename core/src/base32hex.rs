@@ -19,6 +19,19 @@ const PAIRS: [[u8; 2]; 1024] = {
     pairs
 };
 
+/// What each byte stands for; [`NO_DIGIT`] if it is none.
+const VALUES: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 32 {
+        values[DIGITS[value as usize] as usize] = value;
+        value += 1;
+    }
+    values
+};
+
+const NO_DIGIT: u8 = 32;
+
 /// Writes the digits of `value` to the end of `buffer` and returns them.
 #[inline]
 pub(crate) fn encode(value: u64, buffer: &mut [u8; MAX_DIGITS]) -> &[u8] {
@@ -32,45 +45,54 @@ pub(crate) fn encode(value: u64, buffer: &mut [u8; MAX_DIGITS]) -> &[u8] {
 }
 
 /// Reads the digits of a number. Only what [`encode`] writes is accepted.
+#[inline]
 pub(crate) fn decode(text: &str) -> Result<u64, Error> {
     let digits = text.as_bytes();
+    // The first of thirteen has four bits.
+    let fits = digits.len() < MAX_DIGITS
+        || digits.len() == MAX_DIGITS && VALUES[usize::from(digits[0])] < 16;
+    if fits && (digits.first() != Some(&b'0') || digits.len() == 1) && !digits.is_empty() {
+        let (mut number, mut all) = (0, 0);
+        for &digit in digits {
+            let value = VALUES[usize::from(digit)];
+            number = number << 5 | u64::from(value);
+            all |= value;
+        }
+        if all < NO_DIGIT {
+            return Ok(number);
+        }
+    }
+    Err(fault_of(text))
+}
+
+/// Says why a text is none of a number.
+#[cold]
+#[inline(never)]
+fn fault_of(text: &str) -> Error {
+    let digits = text.as_bytes();
     if digits.is_empty() {
-        return Err(invalid("an id's text is empty; it has 1 to 13 characters"));
+        return invalid("an id's text is empty; it has 1 to 13 characters");
     }
     let unsigned = text.strip_prefix(['-', '+']);
     let decimal = unsigned.unwrap_or(text).bytes().all(|digit| digit.is_ascii_digit());
     if decimal && (unsigned.is_some() || digits.len() > MAX_DIGITS) {
-        return Err(invalid(
+        return invalid(
             "an id's text looks like a decimal number; pass the number itself, not a string of it",
-        ));
+        );
     }
     if digits.len() > MAX_DIGITS {
-        return Err(invalid(format!(
-            "an id's text has at most 13 characters, got {}",
-            digits.len()
-        )));
+        return invalid(format!("an id's text has at most 13 characters, got {}", digits.len()));
     }
     if digits.len() > 1 && digits[0] == b'0' {
-        return Err(invalid("an id's text has no leading zero"));
+        return invalid("an id's text has no leading zero");
     }
-    let mut value = 0_u64;
-    for (index, &character) in digits.iter().enumerate() {
-        let digit = match character {
-            b'0'..=b'9' => character - b'0',
-            b'a'..=b'v' => character - b'a' + 10,
-            _ => {
-                return Err(invalid(format!(
-                    "an id's text has only the characters 0-9 and a-v (lower case); \
-                     the one at position {index} is another"
-                )));
-            }
-        };
-        value = value
-            .checked_mul(32)
-            .map(|shifted| shifted | u64::from(digit))
-            .ok_or_else(|| invalid("an id's text stands for more than 64 bits"))?;
+    match digits.iter().position(|&digit| VALUES[usize::from(digit)] == NO_DIGIT) {
+        Some(position) => invalid(format!(
+            "an id's text has only the characters 0-9 and a-v (lower case); \
+             the one at position {position} is another"
+        )),
+        None => invalid("an id's text stands for more than 64 bits"),
     }
-    Ok(value)
 }
 
 fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {

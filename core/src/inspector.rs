@@ -99,6 +99,30 @@ impl Inspector {
     pub fn encrypt(&self, raw: u64) -> Id {
         self.cipher.encrypt_raw(raw).into()
     }
+
+    /// Turns many ids into their sortable forms, in place, as signed numbers: [`decrypt`] of each.
+    ///
+    /// ```
+    /// # use randflake::{Inspector, Secret};
+    /// let inspector = Inspector::new(&"00000000000000000000000000000000".parse()?);
+    /// let mut ids = [2111581968557607991];
+    /// inspector.decrypt_in_place(&mut ids);
+    /// assert_eq!(ids, [17179869184]);
+    /// inspector.encrypt_in_place(&mut ids);
+    /// assert_eq!(ids, [2111581968557607991]);
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    ///
+    /// [`decrypt`]: Inspector::decrypt
+    pub fn decrypt_in_place(&self, ids: &mut [i64]) {
+        self.cipher.decrypt_many(ids);
+    }
+
+    /// Turns many sortable forms, as signed numbers, into their ids, in place:
+    /// [`encrypt`](Inspector::encrypt) of each.
+    pub fn encrypt_in_place(&self, raws: &mut [i64]) {
+        self.cipher.encrypt_many(raws);
+    }
 }
 
 impl fmt::Debug for Inspector {

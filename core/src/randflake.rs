@@ -157,4 +157,16 @@ impl<C: Clock> Randflake<C> {
     pub fn encrypt(&self, raw: u64) -> Id {
         self.format().cipher.encrypt_raw(raw).into()
     }
+
+    /// Turns many ids into their sortable forms, in place, as signed numbers;
+    /// see [`Inspector::decrypt_in_place`](crate::Inspector::decrypt_in_place).
+    pub fn decrypt_in_place(&self, ids: &mut [i64]) {
+        self.format().cipher.decrypt_many(ids);
+    }
+
+    /// Turns many sortable forms, as signed numbers, into their ids, in place;
+    /// see [`Inspector::encrypt_in_place`](crate::Inspector::encrypt_in_place).
+    pub fn encrypt_in_place(&self, raws: &mut [i64]) {
+        self.format().cipher.encrypt_many(raws);
+    }
 }

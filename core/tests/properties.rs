@@ -57,6 +57,28 @@ proptest! {
     }
 
     #[test]
+    fn in_place_agrees_with_one_at_a_time(
+        key: [u8; 16],
+        ids in prop::collection::vec(any::<i64>(), 0..70),
+    ) {
+        let secret = Secret::from_bytes(&key)?;
+        let inspector = Inspector::new(&secret);
+        let clock = || 1_763_640_000 * NANOS;
+        let flake = Randflake::builder(&secret).node_id(1).clock(clock).build()?;
+        let raws: Vec<_> =
+            ids.iter().map(|&id| inspector.decrypt(id.into()).cast_signed()).collect();
+        let mut numbers = ids.clone();
+        inspector.decrypt_in_place(&mut numbers);
+        prop_assert_eq!(&numbers, &raws);
+        inspector.encrypt_in_place(&mut numbers);
+        prop_assert_eq!(&numbers, &ids);
+        flake.decrypt_in_place(&mut numbers);
+        prop_assert_eq!(&numbers, &raws);
+        flake.encrypt_in_place(&mut numbers);
+        prop_assert_eq!(&numbers, &ids);
+    }
+
+    #[test]
     fn inspect_many_agrees_with_inspect(ids in prop::collection::vec(any::<i64>(), 0..70)) {
         let inspector = Inspector::new(&"dffd6021bb2bd5b0af676290809ec3a5".parse()?);
         let mut times = vec![0; ids.len()];
