@@ -24,6 +24,9 @@ const PLACES: usize = if cfg!(loom) { 2 } else { 8 };
 
 type Buffer = [Place; PLACES];
 
+// Every thread that makes an id pays for it.
+const _: () = assert!(size_of::<Buffer>() <= 6 * 1024);
+
 // All zero, so a thread that makes no id touches none of it. Nothing is dropped, so it can be used
 // until the thread has ended.
 #[cfg(not(loom))]
@@ -47,8 +50,8 @@ struct Place {
     stamp: Cell<u64>,
     /// How many ids the group was claimed with.
     size: Cell<usize>,
-    /// How many of them are left: the last ones of `ids`.
-    left: Cell<usize>,
+    /// Those from here to the end of `ids` are left.
+    next: Cell<usize>,
     ids: [Cell<i64>; GROUP],
 }
 
@@ -59,7 +62,7 @@ impl Place {
             term: AtomicU64::new(0),
             stamp: Cell::new(0),
             size: Cell::new(0),
-            left: Cell::new(0),
+            next: Cell::new(0),
             ids: [const { Cell::new(0) }; GROUP],
         }
     }
@@ -90,9 +93,9 @@ impl Place {
     /// Removes and returns the next id.
     #[inline]
     fn pop(&self) -> Option<i64> {
-        let left = self.left.get();
-        let id = self.ids.get(GROUP.wrapping_sub(left))?.get();
-        self.left.set(left - 1);
+        let next = self.next.get();
+        let id = self.ids.get(next)?.get();
+        self.next.set(next + 1);
         Some(id)
     }
 }
@@ -101,17 +104,22 @@ impl Place {
 #[inline]
 pub(crate) fn pop(term: u64, tick: u64, max_drift: u64) -> Option<i64> {
     BUFFER.with(|buffer| {
-        let home = &buffer[home_of(term)];
-        let place = if home.is_of(term) { home } else { &buffer[find(buffer, term)?] };
-        if !place.enter() {
-            return None;
+        let mut place = &buffer[home_of(term)];
+        loop {
+            if !place.enter() {
+                return None;
+            }
+            // Compared while it is busy: no call can give it away now. If the stamp is over, the
+            // difference wraps and is too much.
+            let is_own = place.is_of(term);
+            let is_in_time = is_own && place.stamp.get().wrapping_sub(tick) <= max_drift;
+            let id = if is_in_time { place.pop() } else { None };
+            place.leave();
+            if is_own {
+                return id;
+            }
+            place = &buffer[find(buffer, term)?];
         }
-        // Compared again: a call that came in between may have given the place away. If the stamp is
-        // over, the difference wraps and is too much.
-        let is_in_time = place.is_of(term) && place.stamp.get().wrapping_sub(tick) <= max_drift;
-        let id = if is_in_time { place.pop() } else { None };
-        place.leave();
-        id
     })
 }
 
@@ -168,7 +176,7 @@ pub(crate) fn assign(term: u64, stamp: u64, now: u64) {
             }
             // A group of an injected clock that is far ahead is not in use for ever.
             if place.is_of(0) || place.stamp.get().wrapping_sub(now) > u64::from(Lease::MAX_DRIFT) {
-                place.left.set(0);
+                place.next.set(GROUP);
                 place.stamp.set(stamp);
                 place.size.set(1);
                 place.term.store(term, Ordering::Relaxed);
@@ -194,7 +202,7 @@ impl Taken {
 
     /// Returns how many ids of this stamp are left.
     pub(crate) fn left_of(&self, stamp: u64) -> usize {
-        self.with(|place| if place.stamp.get() == stamp { place.left.get() } else { 0 })
+        self.with(|place| if place.stamp.get() == stamp { GROUP - place.next.get() } else { 0 })
     }
 
     /// Fills `ids` with those that are left; there must be as many.
@@ -216,12 +224,13 @@ impl Taken {
     /// first id. Drops what was left of the last group.
     pub(crate) fn put(&mut self, stamp: u64, rest: &[i64]) {
         self.with(|place| {
-            for (stored, id) in place.ids[GROUP - rest.len()..].iter().zip(rest) {
+            let next = GROUP - rest.len();
+            for (stored, id) in place.ids[next..].iter().zip(rest) {
                 stored.set(*id);
             }
             place.stamp.set(stamp);
             place.size.set(rest.len() + 1);
-            place.left.set(rest.len());
+            place.next.set(next);
         });
     }
 
@@ -230,7 +239,7 @@ impl Taken {
     pub(crate) fn keep_only(&mut self, stamp: u64) {
         self.with(|place| {
             if place.stamp.get() != stamp {
-                place.left.set(0);
+                place.next.set(GROUP);
             }
         });
     }
