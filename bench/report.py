@@ -100,7 +100,7 @@ def goal_rows(language: str, results: Results) -> list[list[str]]:
     medians = {case.name: case.median for case in results.cases[language]}
     medians["memory"] = results.facts["memory"]
     rows = [["goal", "bound", "measured", ""]]
-    for goal in goals.for_machine(results.facts["backend"]):
+    for goal in goals.for_processor(results.machine["Processor"]):
         if goal.language != language:
             continue
         value = goal.value(medians)

@@ -34,6 +34,8 @@ def cases() -> tuple[list[Case], dict[str, str]]:
     listed = [
         Case("floor_int", "an empty pyo3 method returning an int", "floor", floor.integer),
         Case("floor_str", "an empty pyo3 method returning a str", "floor", floor.text),
+        Case("floor_c_int", "an empty C method returning an int", "floor", floor.c_integer),
+        Case("floor_c_str", "an empty C method returning a str", "floor", floor.c_text),
         Case(
             "floor_list",
             "numpy's tolist() of 1000 ids, per id",
