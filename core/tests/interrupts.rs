@@ -225,6 +225,42 @@ fn a_signal_handler_may_call_at_every_instruction() {
     }
 }
 
+/// The handler is given a place, and leaves ids ahead in it. Then another thread takes the rest of
+/// the second, so the call that was interrupted gets an id of the next one.
+#[test]
+fn what_a_handler_leaves_ahead_never_follows_a_later_id() {
+    handle_traps();
+    let run = |step| {
+        let clock = Still::default();
+        let flake = flake(0, &clock);
+        let interruption = || {
+            generate(&flake, 4); // of groups of 1, 2 and 4
+            let shared = Shared(&flake);
+            thread::scope(|scope| {
+                let fill = || {
+                    let shared = &shared;
+                    let mut ids = [Id::default(); 1024];
+                    for _ in 0..IDS / ids.len() {
+                        shared.0.fill(&mut ids).expect("ids, the last ones borrowed");
+                    }
+                };
+                scope.spawn(fill).join().expect("no panic");
+            });
+        };
+        let (id, steps) = interrupted(step, 1, &interruption, || flake.generate());
+        let ids = [vec![id.expect("an id")], generate(&flake, 70)].concat();
+        let seconds: Vec<_> = ids.iter().map(|id| flake.inspect(*id).timestamp).collect();
+        assert!(seconds.is_sorted(), "after {step} instructions: {seconds:?}");
+        steps
+    };
+    // On a thread of its own, whose buffer is empty.
+    let run =
+        |step| thread::scope(|scope| scope.spawn(move || run(step)).join()).expect("no panic");
+    for step in (1..=run(usize::MAX)).step_by(5) {
+        run(step);
+    }
+}
+
 /// A fork after the last comparison of a call leaves the id to both: see ARCHITECTURE.md. These are
 /// the instructions between that and the end of the measured call.
 const AFTER_THE_LAST_COMPARISON: usize = 100;

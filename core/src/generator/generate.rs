@@ -124,7 +124,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
         let mut read_again = false;
         while want > 0 && self.clock.is_system() {
             let term = self.current_term.get()?;
-            let Some(View { seen, .. }) = View::load(term, None) else { continue };
+            let Some(seen) = claimed_of(term) else { continue };
             let now = self.format.read_clock(&self.clock)?;
             let (kind, all_in, helps) =
                 match plan(self.format.layout(), term, seen, now, self.max_drift, want, reach)? {
@@ -161,10 +161,9 @@ impl<F: Format, C: Clock> Generator<F, C> {
         let mut read_again = false;
         loop {
             let term = self.current_term.get()?;
+            let Some(claimed) = claimed_of(term) else { continue };
             let buffer = Self::buffer_of(term);
-            let Some(View { seen, .. }) = View::load(term, buffer.as_ref()) else {
-                continue;
-            };
+            let View { seen, .. } = View::new(claimed, buffer.as_ref());
             let (layout, now) = (self.format.layout(), self.clock.now()?);
             match plan(layout, term, seen, now, self.max_drift, 1, Reach::Lease)? {
                 Plan::Claim { .. } => return Ok(Duration::ZERO),
@@ -275,10 +274,13 @@ impl<F: Format, C: Clock> Generator<F, C> {
         loop {
             // Everything below is taken from this one Term. The state is loaded before the clock is
             // read: otherwise a stamp that another thread took from a later reading than ours would
-            // look like a clock that moved back.
+            // look like a clock that moved back. And before the buffer is taken: if a call in the
+            // middle of this one claims ids, and leaves some ahead in a place that this call does not
+            // know, the claim below fails.
             let term = self.current_term.get()?;
+            let Some(claimed) = claimed_of(term) else { continue };
             let mut buffer = Self::buffer_of(term);
-            let Some(view) = View::load(term, buffer.as_ref()) else { continue };
+            let view = View::new(claimed, buffer.as_ref());
             // This call may return an id of the state's stamp or later: none older comes after it.
             if let Some(buffer) = &mut buffer {
                 buffer.keep_only(view.claimed.stamp);
@@ -427,20 +429,25 @@ struct View {
 }
 
 impl View {
-    /// Loads the state of a Term. If it is pending, opens it and returns `None`: load again.
-    fn load(term: &Term, buffer: Option<&Taken>) -> Option<Self> {
-        let claimed = match term.state.load() {
-            Snapshot::Open(position) => position,
-            Snapshot::Pending => {
-                term.open();
-                return None;
-            }
-            // The Term that replaces this one was published before the seal: load it.
-            Snapshot::Sealed => return None,
-        };
+    fn new(claimed: Position, buffer: Option<&Taken>) -> Self {
         let left = buffer.map_or(0, |buffer| buffer.left_of(claimed.stamp));
-        let seen = Position { slot: claimed.slot - left as u64, ..claimed };
-        Some(Self { claimed, seen, left })
+        // More are left than were claimed if a call in between claimed them. No claim from `claimed`
+        // on succeeds after that.
+        let slot = claimed.slot.saturating_sub(left as u64);
+        Self { claimed, seen: Position { slot, ..claimed }, left }
+    }
+}
+
+/// Loads the state of a Term. If it is pending, opens it and returns `None`: load again.
+fn claimed_of(term: &Term) -> Option<Position> {
+    match term.state.load() {
+        Snapshot::Open(position) => Some(position),
+        Snapshot::Pending => {
+            term.open();
+            None
+        }
+        // The Term that replaces this one was published before the seal: load it.
+        Snapshot::Sealed => None,
     }
 }
 
