@@ -13,10 +13,10 @@ use pyo3::{
     prelude::*,
     sync::PyOnceLock,
 };
-use randflake::Error;
+use randflake::{Error, ErrorKind};
 
 use crate::{
-    convert::type_of,
+    convert::{must, type_of},
     errors::{raise, wrong_type},
 };
 
@@ -24,67 +24,73 @@ use crate::{
 /// back from a busy thread.
 pub(crate) const LARGE_BATCH: usize = 16_384;
 
-/// A row of native signed 64-bit integers.
+/// A row of native 64-bit integers.
 ///
 /// Nothing here lends that memory out: another thread may write to it at any time. It is copied
 /// from and to memory of our own.
 pub(crate) struct Int64Buffer(PyUntypedBuffer);
 
 impl Int64Buffer {
-    /// Takes an object to read from; its integers may lie apart.
+    /// Takes an object to read from; its integers may lie apart, and may be unsigned.
+    ///
+    /// A column of pandas, polars or pyarrow has no buffer, but makes an array of numpy of itself.
     pub(crate) fn readable(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let buffer = PyUntypedBuffer::get(object).map_err(|failure| {
-            let py = object.py();
-            let refused = refused(&type_of(object));
-            if failure.is_instance_of::<PyTypeError>(py) {
-                wrong_type(&refused)
-            } else if failure.is_instance_of::<PyBufferError>(py)
-                || failure.is_instance_of::<PyValueError>(py)
-            {
-                raise(refused)
-            } else {
-                failure // of a foreign exporter
-            }
-        })?;
+        let buffer = match buffer_of(object, READABLE) {
+            Ok(buffer) => buffer,
+            // A method of its class: a class that has it is no column.
+            Err(no_buffer) => match object.get_type().getattr_opt("__array__")? {
+                Some(to_array) => buffer_of(&to_array.call1((object,))?, READABLE)?,
+                None => return Err(no_buffer),
+            },
+        };
         match fault_of(&buffer) {
             None => Ok(Self(buffer)),
-            Some(fault) => Err(raise(refused(fault))),
+            Some(fault) => Err(raise(refused(READABLE, fault))),
         }
     }
 
-    /// Takes an object to write to.
+    /// Takes an object of signed integers to write to.
     pub(crate) fn writable(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let buffer = Self::readable(object)?;
-        if buffer.0.readonly() {
-            return Err(raise(refused("a read-only one")));
-        }
-        if !buffer.0.is_c_contiguous() {
-            return Err(raise(refused("one with gaps (strides)")));
-        }
-        Ok(buffer)
+        let buffer = Self(buffer_of(object, WRITABLE)?);
+        let fault = fault_of(&buffer.0).or_else(|| {
+            if !buffer.is_signed() {
+                Some("one of unsigned integers, which negative ids do not fit")
+            } else if buffer.0.readonly() {
+                Some("a read-only one")
+            } else if !buffer.0.is_c_contiguous() {
+                Some("one with gaps (strides)")
+            } else {
+                None
+            }
+        });
+        fault.map_or(Ok(buffer), |fault| Err(raise(refused(WRITABLE, fault))))
     }
 
     pub(crate) fn len(&self) -> usize {
         self.0.item_count()
     }
 
-    /// Copies the integers out of Python's memory.
+    pub(crate) fn is_signed(&self) -> bool {
+        matches!(ElementType::from_format(self.0.format()), ElementType::SignedInteger { .. })
+    }
+
+    /// Copies the integers out of Python's memory, unsigned ones as signed ones of the same bits.
     pub(crate) fn read(&self, py: Python<'_>) -> PyResult<Batch<i64>> {
         let mut integers = Batch::of(self.len())?;
-        if let Some(buffer) = self.typed()? {
-            buffer.copy_to_slice(py, &mut integers)?;
+        if self.len() == 0 {
+            // The address of a buffer of nothing means nothing.
+        } else if self.is_signed() {
+            self.0.as_typed::<i64>()?.copy_to_slice(py, &mut integers)?;
+        } else {
+            let unsigned = self.0.as_typed::<u64>()?.to_vec(py)?;
+            integers.iter_mut().zip(unsigned).for_each(|(to, from)| *to = from.cast_signed());
         }
         Ok(integers)
     }
 
-    /// Copies as many integers as there are into Python's memory.
+    /// Copies as many signed integers as there are into Python's memory.
     pub(crate) fn write(&self, py: Python<'_>, integers: &[i64]) -> PyResult<()> {
-        self.typed()?.map_or(Ok(()), |buffer| buffer.copy_from_slice(py, integers))
-    }
-
-    /// Returns `None` for a buffer of nothing, whose address means nothing.
-    fn typed(&self) -> PyResult<Option<&PyBuffer<i64>>> {
-        if self.len() == 0 { Ok(None) } else { self.0.as_typed().map(Some) }
+        if self.len() == 0 { Ok(()) } else { self.0.as_typed()?.copy_from_slice(py, integers) }
     }
 }
 
@@ -194,7 +200,23 @@ pub(crate) fn array_of<'py, T: Integer>(
     Ok(array)
 }
 
-/// Says what keeps a buffer from being a row of native signed 64-bit integers.
+fn buffer_of(object: &Bound<'_, PyAny>, rule: &str) -> PyResult<PyUntypedBuffer> {
+    PyUntypedBuffer::get(object).map_err(|failure| {
+        let py = object.py();
+        let refused = refused(rule, &type_of(object));
+        if failure.is_instance_of::<PyTypeError>(py) {
+            wrong_type(&refused)
+        } else if failure.is_instance_of::<PyBufferError>(py)
+            || failure.is_instance_of::<PyValueError>(py)
+        {
+            raise(refused)
+        } else {
+            failure // of a foreign exporter
+        }
+    })
+}
+
+/// Says what keeps a buffer from being a row of native 64-bit integers.
 fn fault_of(buffer: &PyUntypedBuffer) -> Option<&'static str> {
     let format = buffer.format();
     // pyo3 takes either byte order for the native one.
@@ -209,21 +231,23 @@ fn fault_of(buffer: &PyUntypedBuffer) -> Option<&'static str> {
         Some("one of the byte order of other machines")
     } else {
         match ElementType::from_format(format) {
-            ElementType::SignedInteger { bytes: 8 } if buffer.item_size() == 8 => {
+            ElementType::SignedInteger { bytes: 8 } | ElementType::UnsignedInteger { bytes: 8 }
+                if buffer.item_size() == 8 =>
+            {
                 let aligned = buffer.buf_ptr().cast::<i64>().is_aligned();
                 (!aligned && buffer.len_bytes() > 0).then_some("one that is not aligned")
             }
-            ElementType::UnsignedInteger { bytes: 8 } => {
-                Some("one of unsigned integers, which negative ids do not fit")
-            }
-            _ => Some("one of other elements"),
+            _ => Some("one of other elements (with nulls, a column is one of floats)"),
         }
     }
 }
 
-fn refused(got: &str) -> Error {
-    Error::invalid_argument(format!(
-        "ids need a one-dimensional buffer of native signed 64-bit integers, such as \
-         array.array('q') or a numpy array of int64, got {got}"
-    ))
+const READABLE: &str = "ids need a one-dimensional array of native 64-bit integers, such as a \
+                        column or a numpy array of int64";
+
+const WRITABLE: &str = "ids need a one-dimensional buffer of native signed 64-bit integers, such \
+                        as array.array('q') or a numpy array of int64";
+
+fn refused(rule: &str, got: &str) -> Error {
+    must(ErrorKind::InvalidArgument, rule)(&got)
 }

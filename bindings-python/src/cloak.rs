@@ -1,15 +1,11 @@
-use pyo3::{
-    prelude::*,
-    types::{PyList, PyString},
-};
-use randflake::ErrorKind;
+use pyo3::{prelude::*, types::PyList};
 
 use crate::{
     arguments::{AnyId, AnySecret, Raw},
-    buffer::{Int64Buffer, LARGE_BATCH},
-    convert::{argument, items, must, text},
+    bulk,
+    convert::{argument, text},
     errors::not_to_be_copied,
-    text::text_of,
+    text::Text,
 };
 
 #[doc = doc!(Cloak)]
@@ -31,21 +27,23 @@ impl Cloak {
     }
 
     #[doc = doc!(Cloak.hide_string)]
-    fn hide_string<'py>(&self, py: Python<'py>, number: Raw) -> PyResult<Bound<'py, PyString>> {
-        text_of(py, self.cloak.hide(number.0))
+    fn hide_string(&self, number: Raw) -> Text {
+        Text(self.cloak.hide(number.0))
     }
 
     #[doc = doc!(Cloak.hide_many)]
     fn hide_many<'py>(&self, numbers: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        let py = numbers.py();
-        let mut numbers = many(numbers, |number| Ok(number.extract::<Raw>()?.0.cast_signed()))?;
-        self.cloak.hide_in_place(&mut numbers);
-        PyList::new(py, numbers)
+        bulk::many::<Raw, AnyId>(numbers, |numbers| self.cloak.hide_in_place(numbers))
+    }
+
+    #[doc = doc!(Cloak.hide_array)]
+    fn hide_array<'py>(&self, numbers: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        bulk::array::<Raw, AnyId>(numbers, |numbers| self.cloak.hide_in_place(numbers))
     }
 
     #[doc = doc!(Cloak.hide_in_place)]
     fn hide_in_place(&self, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
-        in_place(buffer, |numbers| self.cloak.hide_in_place(numbers))
+        bulk::in_place(buffer, |numbers| self.cloak.hide_in_place(numbers))
     }
 
     #[doc = doc!(Cloak.reveal)]
@@ -55,15 +53,17 @@ impl Cloak {
 
     #[doc = doc!(Cloak.reveal_many)]
     fn reveal_many<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        let py = ids.py();
-        let mut numbers = many(ids, |id| Ok(id.extract::<AnyId>()?.0.into()))?;
-        self.cloak.reveal_in_place(&mut numbers);
-        PyList::new(py, numbers.into_iter().map(i64::cast_unsigned))
+        bulk::many::<AnyId, Raw>(ids, |ids| self.cloak.reveal_in_place(ids))
+    }
+
+    #[doc = doc!(Cloak.reveal_array)]
+    fn reveal_array<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        bulk::array::<AnyId, Raw>(ids, |ids| self.cloak.reveal_in_place(ids))
     }
 
     #[doc = doc!(Cloak.reveal_in_place)]
     fn reveal_in_place(&self, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
-        in_place(buffer, |ids| self.cloak.reveal_in_place(ids))
+        bulk::in_place(buffer, |ids| self.cloak.reveal_in_place(ids))
     }
 
     fn __repr__(&self) -> &'static str {
@@ -86,25 +86,3 @@ argument!(
     Label(String),
     |object| text(object, "label")
 );
-
-/// Reads many ids, each as a number of 64 bits.
-fn many(
-    ids: &Bound<'_, PyAny>,
-    read: impl Fn(&Bound<'_, PyAny>) -> PyResult<i64>,
-) -> PyResult<Vec<i64>> {
-    let error = must(ErrorKind::InvalidArgument, "many ids must come as a list or the like");
-    items(ids, error)?.map(|id| read(&id?)).collect()
-}
-
-/// Changes a copy, which no other thread sees, so the GIL can be released.
-fn in_place(buffer: &Bound<'_, PyAny>, change: impl FnOnce(&mut [i64]) + Send) -> PyResult<()> {
-    let py = buffer.py();
-    let buffer = Int64Buffer::writable(buffer)?;
-    let mut numbers = buffer.read(py)?;
-    if numbers.len() < LARGE_BATCH {
-        change(&mut numbers);
-    } else {
-        py.detach(|| change(&mut numbers));
-    }
-    buffer.write(py, &numbers)
-}

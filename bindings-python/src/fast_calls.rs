@@ -15,7 +15,7 @@ use pyo3::{
     sync::PyOnceLock,
 };
 
-use crate::{randflake::Randflake, snowflake::Snowflake, text::text_of};
+use crate::{randflake::Randflake, snowflake::Snowflake, text::Text};
 
 /// A method without arguments.
 trait Method {
@@ -58,7 +58,7 @@ impl Method for GenerateString {
 
     #[inline]
     fn at_once(py: Python<'_>, of: &Randflake) -> Option<*mut ffi::PyObject> {
-        let text = text_of(py, of.flake.generate_at_once()?);
+        let text = Text(of.flake.generate_at_once()?).into_pyobject(py);
         Some(text.map_or_else(|raised| null_with(py, raised), Bound::into_ptr))
     }
 }

@@ -1,8 +1,9 @@
-use pyo3::prelude::*;
+use pyo3::{prelude::*, types::PyList};
 
 use crate::{
     arguments::{AnyId, AnySecret, Raw},
-    buffer::{Batch, Int64Buffer, array_of},
+    buffer::{Batch, array_of},
+    bulk,
     errors::{call, not_to_be_copied},
     parts::Parts,
 };
@@ -31,7 +32,7 @@ impl Inspector {
         py: Python<'py>,
         ids: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let ids = Int64Buffer::readable(ids)?.read(py)?;
+        let ids = bulk::read_array::<AnyId>(ids)?;
         let mut timestamps = Batch::of(ids.len())?;
         let mut node_ids = Batch::of(ids.len())?;
         let mut sequences = Batch::of(ids.len())?;
@@ -54,9 +55,39 @@ impl Inspector {
         self.inspector.decrypt(id.0)
     }
 
+    #[doc = doc!(Inspector.decrypt_many)]
+    fn decrypt_many<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        bulk::many::<AnyId, Raw>(ids, |ids| self.inspector.decrypt_in_place(ids))
+    }
+
+    #[doc = doc!(Inspector.decrypt_array)]
+    fn decrypt_array<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        bulk::array::<AnyId, Raw>(ids, |ids| self.inspector.decrypt_in_place(ids))
+    }
+
+    #[doc = doc!(Inspector.decrypt_in_place)]
+    fn decrypt_in_place(&self, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
+        bulk::in_place(buffer, |ids| self.inspector.decrypt_in_place(ids))
+    }
+
     #[doc = doc!(Inspector.encrypt)]
     fn encrypt(&self, raw: Raw) -> i64 {
         self.inspector.encrypt(raw.0).into()
+    }
+
+    #[doc = doc!(Inspector.encrypt_many)]
+    fn encrypt_many<'py>(&self, raws: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        bulk::many::<Raw, AnyId>(raws, |raws| self.inspector.encrypt_in_place(raws))
+    }
+
+    #[doc = doc!(Inspector.encrypt_array)]
+    fn encrypt_array<'py>(&self, raws: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        bulk::array::<Raw, AnyId>(raws, |raws| self.inspector.encrypt_in_place(raws))
+    }
+
+    #[doc = doc!(Inspector.encrypt_in_place)]
+    fn encrypt_in_place(&self, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
+        bulk::in_place(buffer, |raws| self.inspector.encrypt_in_place(raws))
     }
 
     fn __repr__(&self) -> &'static str {

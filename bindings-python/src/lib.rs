@@ -4,6 +4,7 @@
 //! where the build takes them.
 #![allow(
     clippy::doc_lazy_continuation,
+    clippy::doc_link_with_quotes,
     clippy::doc_markdown,
     reason = "docstrings are no Markdown"
 )]
@@ -28,6 +29,7 @@ macro_rules! once {
 mod arguments;
 mod boundary;
 mod buffer;
+mod bulk;
 mod client;
 mod cloak;
 mod clock;
@@ -65,7 +67,7 @@ mod _randflake {
         randflake::Randflake,
         snowflake::Snowflake,
         store::{fence_store, init_store, list_leases, release_lease, repair},
-        text::{decode_string, encode_string, generate_secret},
+        text::{decode_string, decode_strings, encode_string, encode_strings, generate_secret},
     };
 
     #[pymodule_init]

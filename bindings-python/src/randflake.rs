@@ -1,17 +1,15 @@
-use pyo3::{
-    prelude::*,
-    types::{PyList, PyString},
-};
+use pyo3::{prelude::*, types::PyList};
 use randflake::Encrypted;
 
 use crate::{
     arguments::{AnyId, AnySecret, Count, NodeIds, Raw},
+    bulk,
     client::Store,
     flake::{AnyFlake, Shared as _},
     generator::Generator,
     options::Options,
     parts::Parts,
-    text::text_of,
+    text::{Text, list_of_texts},
 };
 
 #[doc = doc!(Randflake)]
@@ -75,14 +73,19 @@ impl Randflake {
     }
 
     #[doc = doc!(Randflake.generate_string)]
-    fn generate_string<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.flake.generate(py).and_then(|id| text_of(py, id))
+    fn generate_string(&self, py: Python<'_>) -> PyResult<Text> {
+        self.flake.generate(py).map(Text)
     }
 
     #[doc = doc!(Randflake.generate_many)]
     fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
         let ids = self.flake.generate_many(py, n.0)?;
-        PyList::new(py, ids.iter())
+        bulk::list_of::<AnyId>(py, &ids)
+    }
+
+    #[doc = doc!(Randflake.generate_strings)]
+    fn generate_strings<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
+        list_of_texts(py, &self.flake.generate_many(py, n.0)?)
     }
 
     #[doc = doc!(Randflake.inspect)]
@@ -95,9 +98,39 @@ impl Randflake {
         self.inspector.decrypt(id.0)
     }
 
+    #[doc = doc!(Randflake.decrypt_many)]
+    fn decrypt_many<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        bulk::many::<AnyId, Raw>(ids, |ids| self.inspector.decrypt_in_place(ids))
+    }
+
+    #[doc = doc!(Randflake.decrypt_array)]
+    fn decrypt_array<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        bulk::array::<AnyId, Raw>(ids, |ids| self.inspector.decrypt_in_place(ids))
+    }
+
+    #[doc = doc!(Randflake.decrypt_in_place)]
+    fn decrypt_in_place(&self, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
+        bulk::in_place(buffer, |ids| self.inspector.decrypt_in_place(ids))
+    }
+
     #[doc = doc!(Randflake.encrypt)]
     fn encrypt(&self, raw: Raw) -> i64 {
         self.inspector.encrypt(raw.0).into()
+    }
+
+    #[doc = doc!(Randflake.encrypt_many)]
+    fn encrypt_many<'py>(&self, raws: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        bulk::many::<Raw, AnyId>(raws, |raws| self.inspector.encrypt_in_place(raws))
+    }
+
+    #[doc = doc!(Randflake.encrypt_array)]
+    fn encrypt_array<'py>(&self, raws: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        bulk::array::<Raw, AnyId>(raws, |raws| self.inspector.encrypt_in_place(raws))
+    }
+
+    #[doc = doc!(Randflake.encrypt_in_place)]
+    fn encrypt_in_place(&self, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
+        bulk::in_place(buffer, |raws| self.inspector.encrypt_in_place(raws))
     }
 
     fn __repr__(&self) -> String {

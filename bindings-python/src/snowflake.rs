@@ -3,6 +3,7 @@ use randflake::Plain;
 
 use crate::{
     arguments::{Count, Raw, node_ids},
+    bulk,
     client::Store,
     errors::{LifetimeWarning, raise, warn},
     flake::{AnyFlake, Shared as _},
@@ -81,7 +82,7 @@ impl Snowflake {
     #[doc = doc!(Snowflake.generate_many)]
     fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
         let ids = self.flake.generate_many(py, n.0)?;
-        PyList::new(py, ids.iter().map(|id| id.cast_unsigned()))
+        bulk::list_of::<Raw>(py, &ids)
     }
 
     #[doc = doc!(Snowflake.inspect)]

@@ -235,7 +235,12 @@ def test_inspect_array_reads_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in REFUSED if not name.startswith(("read-only", "strided", "reversed"))]
+    "name",
+    # These are read, as test_many.py shows.
+    sorted(
+        REFUSED.keys()
+        - {"read-only array", "read-only memory", "strided", "reversed", "uint64", "array of Q"}
+    ),
 )
 def test_inspect_array_refuses(name: str) -> None:
     buffer, fault = REFUSED[name]

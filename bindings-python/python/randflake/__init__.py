@@ -17,7 +17,9 @@ from randflake._randflake import (
     Randflake,
     __version__,
     decode_string,
+    decode_strings,
     encode_string,
+    encode_strings,
     generate_secret,
 )
 from randflake.arrays import PartsArray
@@ -66,7 +68,9 @@ __all__ = [
     "WeakSecretWarning",
     "__version__",
     "decode_string",
+    "decode_strings",
     "encode_string",
+    "encode_strings",
     "fence_store",
     "generate_secret",
     "init_store",

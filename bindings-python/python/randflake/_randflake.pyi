@@ -2,6 +2,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime as _datetime
 from types import TracebackType
 from typing import (
+    Any,
     Final,
     NoReturn,
     Protocol,
@@ -34,7 +35,9 @@ __all__ = [
     "Snowflake",
     "__version__",
     "decode_string",
+    "decode_strings",
     "encode_string",
+    "encode_strings",
     "fence_store",
     "generate_secret",
     "init_store",
@@ -48,6 +51,13 @@ __version__: Final[str]
 
 # Before Python 3.12, type checkers do not know that a numpy array is a buffer.
 _Int64Buffer: TypeAlias = Buffer | NDArray[np.int64]
+
+@type_check_only
+class _Column(Protocol):
+    # Of pandas, polars, pyarrow and others.
+    def __array__(self) -> NDArray[Any]: ...
+
+_Int64Array: TypeAlias = Buffer | _Column
 
 @type_check_only
 class _Clock(Protocol):
@@ -261,6 +271,16 @@ class Randflake(Generator):
         >>> len(set(Randflake(8, generate_secret()).generate_many(1000)))
         1000
         """
+    def generate_strings(self, n: SupportsIndex) -> list[str]:
+        """Generates n ids as texts, in the order in which they are claimed.
+
+        Raises what generate_many raises.
+
+        >>> from randflake import Randflake, decode_strings, generate_secret
+        >>> texts = Randflake(8, generate_secret()).generate_strings(1000)
+        >>> len(set(decode_strings(texts)))
+        1000
+        """
 
     def inspect(self, id: SupportsIndex | str) -> Parts:
         """Reads an id back: its time, node id and sequence.
@@ -281,12 +301,90 @@ class Randflake(Generator):
 
         Raises InvalidArgumentError with the code INVALID_ID.
         """
+    def decrypt_many(self, ids: Iterable[SupportsIndex | str]) -> list[int]:
+        """Returns the sortable forms of many ids, each as decrypt returns it.
+
+        ids: a list of ints or texts, or anything else that holds them. An array or a column of
+        64-bit integers is read at once.
+
+        Raises what decrypt raises, and INVALID_ARGUMENT for what holds nothing.
+
+        >>> from randflake import Randflake
+        >>> flake = Randflake(8, "dffd6021bb2bd5b0af676290809ec3a5")
+        >>> flake.decrypt_many([4594531474933654033, "3vgoe12ccb8gh"])
+        [63673697622556673, 63673697622556673]
+        """
+    def decrypt_array(self, ids: _Int64Array) -> NDArray[np.uint64]:
+        """Returns the sortable forms of many ids as a numpy array.
+
+        ids: as inspect_array of Inspector takes them.
+
+        Raises what inspect_array raises.
+
+        >>> from randflake import Randflake
+        >>> flake = Randflake(8, "dffd6021bb2bd5b0af676290809ec3a5")
+        >>> from array import array
+        >>> flake.decrypt_array(array("q", [4594531474933654033]))
+        array([63673697622556673], dtype=uint64)
+        """
+    def decrypt_in_place(self, buffer: _Int64Buffer) -> None:
+        """Turns the ids of a writable buffer into their sortable forms.
+
+        buffer: native signed 64-bit integers without gaps, such as array.array("q") or a numpy
+        array of int64. A sortable form from 2**63 on is negative there: number % 2**64 is it.
+
+        Raises InvalidArgumentError with the code INVALID_ARGUMENT for another kind of buffer.
+
+        >>> from randflake import Randflake
+        >>> flake = Randflake(8, "dffd6021bb2bd5b0af676290809ec3a5")
+        >>> from array import array
+        >>> column = array("q", [4594531474933654033])
+        >>> flake.decrypt_in_place(column)
+        >>> column
+        array('q', [63673697622556673])
+        >>> flake.encrypt_in_place(column)
+        >>> column
+        array('q', [4594531474933654033])
+        """
     def encrypt(self, raw: SupportsIndex) -> int:
         """Returns the id of a sortable form; undoes decrypt.
 
         raw: an unsigned 64-bit integer that came from decrypt. Another one may not be unique.
 
         Raises InvalidArgumentError with the code INVALID_ID.
+        """
+    def encrypt_many(self, raws: Iterable[SupportsIndex]) -> list[int]:
+        """Returns the ids of many sortable forms; undoes decrypt_many.
+
+        raws: a list of unsigned 64-bit integers that came from decrypt, or anything else that holds
+        them. An array or a column of 64-bit integers is read at once.
+
+        Raises what encrypt raises, and INVALID_ARGUMENT for what holds nothing.
+
+        >>> from randflake import Randflake
+        >>> flake = Randflake(8, "dffd6021bb2bd5b0af676290809ec3a5")
+        >>> flake.encrypt_many([63673697622556673])
+        [4594531474933654033]
+        """
+    def encrypt_array(self, raws: _Int64Array) -> NDArray[np.int64]:
+        """Returns the ids of many sortable forms as a numpy array; undoes decrypt_array.
+
+        raws: a row of native 64-bit integers, none of them negative, as for decrypt_array.
+
+        Raises what inspect_array of Inspector raises.
+
+        >>> from randflake import Randflake
+        >>> flake = Randflake(8, "dffd6021bb2bd5b0af676290809ec3a5")
+        >>> from array import array
+        >>> flake.encrypt_array(array("Q", [63673697622556673]))
+        array([4594531474933654033])
+        """
+    def encrypt_in_place(self, buffer: _Int64Buffer) -> None:
+        """Turns the sortable forms of a writable buffer into their ids; undoes decrypt_in_place.
+
+        buffer: as decrypt_in_place takes it.
+
+        Raises what decrypt_in_place raises.
         """
 
 @final
@@ -313,13 +411,15 @@ class Inspector:
 
         Raises InvalidArgumentError with the code INVALID_ID.
         """
-    def inspect_array(self, ids: _Int64Buffer) -> PartsArray:
+    def inspect_array(self, ids: _Int64Array) -> PartsArray:
         """Reads many ids back, into one numpy array for each part.
 
-        ids: a row of native signed 64-bit integers, such as a numpy array of int64.
+        ids: a row of native 64-bit integers, such as a numpy array of int64, or a column of pandas,
+        polars or pyarrow without nulls.
 
-        Raises InvalidArgumentError with the code INVALID_ARGUMENT for another kind of buffer, and
-        ImportError where numpy is not installed.
+        Raises InvalidArgumentError with the code INVALID_ARGUMENT for anything else, with
+        INVALID_ID for an unsigned integer from 2**63 on, and ImportError where numpy is not
+        installed.
 
         >>> from array import array
         >>> from randflake import Inspector
@@ -341,6 +441,51 @@ class Inspector:
         >>> Inspector("dffd6021bb2bd5b0af676290809ec3a5").decrypt(4594531474933654033)
         63673697622556673
         """
+    def decrypt_many(self, ids: Iterable[SupportsIndex | str]) -> list[int]:
+        """Returns the sortable forms of many ids, each as decrypt returns it.
+
+        ids: a list of ints or texts, or anything else that holds them. An array or a column of
+        64-bit integers is read at once.
+
+        Raises what decrypt raises, and INVALID_ARGUMENT for what holds nothing.
+
+        >>> from randflake import Inspector
+        >>> inspector = Inspector("dffd6021bb2bd5b0af676290809ec3a5")
+        >>> inspector.decrypt_many([4594531474933654033, "3vgoe12ccb8gh"])
+        [63673697622556673, 63673697622556673]
+        """
+    def decrypt_array(self, ids: _Int64Array) -> NDArray[np.uint64]:
+        """Returns the sortable forms of many ids as a numpy array.
+
+        ids: as inspect_array of Inspector takes them.
+
+        Raises what inspect_array raises.
+
+        >>> from randflake import Inspector
+        >>> inspector = Inspector("dffd6021bb2bd5b0af676290809ec3a5")
+        >>> from array import array
+        >>> inspector.decrypt_array(array("q", [4594531474933654033]))
+        array([63673697622556673], dtype=uint64)
+        """
+    def decrypt_in_place(self, buffer: _Int64Buffer) -> None:
+        """Turns the ids of a writable buffer into their sortable forms.
+
+        buffer: native signed 64-bit integers without gaps, such as array.array("q") or a numpy
+        array of int64. A sortable form from 2**63 on is negative there: number % 2**64 is it.
+
+        Raises InvalidArgumentError with the code INVALID_ARGUMENT for another kind of buffer.
+
+        >>> from randflake import Inspector
+        >>> inspector = Inspector("dffd6021bb2bd5b0af676290809ec3a5")
+        >>> from array import array
+        >>> column = array("q", [4594531474933654033])
+        >>> inspector.decrypt_in_place(column)
+        >>> column
+        array('q', [63673697622556673])
+        >>> inspector.encrypt_in_place(column)
+        >>> column
+        array('q', [4594531474933654033])
+        """
     def encrypt(self, raw: SupportsIndex) -> int:
         """Returns the id of a sortable form; undoes decrypt.
 
@@ -351,6 +496,39 @@ class Inspector:
         >>> from randflake import Inspector
         >>> Inspector("dffd6021bb2bd5b0af676290809ec3a5").encrypt(63673697622556673)
         4594531474933654033
+        """
+    def encrypt_many(self, raws: Iterable[SupportsIndex]) -> list[int]:
+        """Returns the ids of many sortable forms; undoes decrypt_many.
+
+        raws: a list of unsigned 64-bit integers that came from decrypt, or anything else that holds
+        them. An array or a column of 64-bit integers is read at once.
+
+        Raises what encrypt raises, and INVALID_ARGUMENT for what holds nothing.
+
+        >>> from randflake import Inspector
+        >>> inspector = Inspector("dffd6021bb2bd5b0af676290809ec3a5")
+        >>> inspector.encrypt_many([63673697622556673])
+        [4594531474933654033]
+        """
+    def encrypt_array(self, raws: _Int64Array) -> NDArray[np.int64]:
+        """Returns the ids of many sortable forms as a numpy array; undoes decrypt_array.
+
+        raws: a row of native 64-bit integers, none of them negative, as for decrypt_array.
+
+        Raises what inspect_array of Inspector raises.
+
+        >>> from randflake import Inspector
+        >>> inspector = Inspector("dffd6021bb2bd5b0af676290809ec3a5")
+        >>> from array import array
+        >>> inspector.encrypt_array(array("Q", [63673697622556673]))
+        array([4594531474933654033])
+        """
+    def encrypt_in_place(self, buffer: _Int64Buffer) -> None:
+        """Turns the sortable forms of a writable buffer into their ids; undoes decrypt_in_place.
+
+        buffer: as decrypt_in_place takes it.
+
+        Raises what decrypt_in_place raises.
         """
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn: ...
 
@@ -467,7 +645,8 @@ class Cloak:
     def hide_many(self, numbers: Iterable[SupportsIndex]) -> list[int]:
         """Hides many numbers.
 
-        numbers: a list of unsigned 64-bit integers, or anything else that holds them.
+        numbers: a list of unsigned 64-bit integers, or anything else that holds them. An array or a
+        column of 64-bit integers is read at once.
 
         Raises what hide raises, and INVALID_ARGUMENT for what holds nothing.
 
@@ -475,6 +654,22 @@ class Cloak:
         >>> cloak = Cloak("dffd6021bb2bd5b0af676290809ec3a5", "orders.id")
         >>> cloak.reveal_many(cloak.hide_many([1, 2, 3]))
         [1, 2, 3]
+        """
+    def hide_array(self, numbers: _Int64Array) -> NDArray[np.int64]:
+        """Hides many numbers, and returns a numpy array.
+
+        numbers: a row of native 64-bit integers, none of them negative, such as a numpy array of
+        int64 or uint64, or a column of pandas, polars or pyarrow without nulls.
+
+        Raises InvalidArgumentError with the code INVALID_ARGUMENT for anything else, with
+        INVALID_ID for a negative number, and ImportError where numpy is not installed.
+
+        >>> from array import array
+        >>> from randflake import Cloak
+        >>> cloak = Cloak("dffd6021bb2bd5b0af676290809ec3a5", "orders.id")
+        >>> hidden = cloak.hide_array(array("q", [1, 2, 3]))
+        >>> cloak.reveal_array(hidden)
+        array([1, 2, 3], dtype=uint64)
         """
     def hide_in_place(self, buffer: _Int64Buffer) -> None:
         """Hides the numbers of a writable buffer in place, as fast as the machine allows.
@@ -505,9 +700,17 @@ class Cloak:
     def reveal_many(self, ids: Iterable[SupportsIndex | str]) -> list[int]:
         """Returns the numbers that were hidden.
 
-        ids: a list of what hide returned or its text, or anything else that holds them.
+        ids: a list of what hide returned or its text, or anything else that holds them. An array or
+        a column of 64-bit integers is read at once.
 
         Raises what reveal raises, and INVALID_ARGUMENT for what holds nothing.
+        """
+    def reveal_array(self, ids: _Int64Array) -> NDArray[np.uint64]:
+        """Returns the numbers that were hidden as a numpy array; undoes hide_array.
+
+        ids: as inspect_array of Inspector takes them.
+
+        Raises what inspect_array raises.
         """
     def reveal_in_place(self, buffer: _Int64Buffer) -> None:
         """Reveals the ids of a writable buffer in place; undoes hide_in_place.
@@ -528,6 +731,22 @@ def encode_string(id: SupportsIndex) -> str:
     '3vgoe12ccb8gh'
     """
 
+def encode_strings(ids: Iterable[SupportsIndex]) -> list[str]:
+    """Returns the texts of many ids.
+
+    ids: a list of ints, or anything else that holds them. An array or a column of 64-bit integers
+    is read at once.
+
+    Raises what encode_string raises, and INVALID_ARGUMENT for what holds nothing.
+
+    >>> from array import array
+    >>> from randflake import encode_strings
+    >>> encode_strings([4594531474933654033, -1])
+    ['3vgoe12ccb8gh', 'fvvvvvvvvvvvv']
+    >>> encode_strings(array("q", [0, 1]))
+    ['0', '1']
+    """
+
 def decode_string(text: str) -> int:
     """Returns the id of a text, which must be exactly as encode_string writes it.
 
@@ -536,6 +755,18 @@ def decode_string(text: str) -> int:
     >>> from randflake import decode_string
     >>> decode_string("3vgoe12ccb8gh")
     4594531474933654033
+    """
+
+def decode_strings(texts: Iterable[str]) -> list[int]:
+    """Returns the ids of many texts; undoes encode_strings.
+
+    texts: a list of str, or anything else that holds them.
+
+    Raises what decode_string raises, and INVALID_ARGUMENT for what holds nothing.
+
+    >>> from randflake import decode_strings
+    >>> decode_strings(["3vgoe12ccb8gh", "fvvvvvvvvvvvv"])
+    [4594531474933654033, -1]
     """
 
 def generate_secret() -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import assert_type
 
 import numpy as np
+import polars as pl
 import psycopg
 import psycopg_pool
 import randflake
@@ -38,7 +39,9 @@ from randflake import (
     StoreStatus,
     WeakSecretWarning,
     decode_string,
+    decode_strings,
     encode_string,
+    encode_strings,
     fence_store,
     generate_secret,
     init_store,
@@ -85,7 +88,14 @@ with Randflake(1, secret, clock=NowAndSleep()) as flake:
     assert_type(flake.generate(), int)
     assert_type(flake.generate_string(), str)
     assert_type(flake.generate_many(3), list[int])
+    assert_type(flake.generate_strings(3), list[str])
     assert_type(flake.generate_array(3), NDArray[np.int64])
+    assert_type(flake.decrypt_many([1, "2"]), list[int])
+    assert_type(flake.encrypt_many(array("Q", [1])), list[int])
+    assert_type(flake.decrypt_array(pl.Series([1])), NDArray[np.uint64])
+    flake.decrypt_in_place(array("q", [0]))
+    flake.encrypt_many(["1"])  # type: ignore[list-item]
+    flake.encrypt_in_place([0])  # type: ignore[arg-type]
     assert_type(flake.inspect(1), Parts)
     assert_type(flake.inspect("1"), Parts)
     assert_type(flake.decrypt(1), int)
@@ -161,6 +171,10 @@ columns = inspector.inspect_array(np.zeros(3, np.int64))
 assert_type(columns, PartsArray)
 assert_type(columns.timestamp, NDArray[np.int64])
 assert_type(columns.node_id, NDArray[np.uint32])
+inspector.inspect_array(array("q", [1]))
+inspector.inspect_array(pl.Series([1]))
+inspector.inspect_array([1])  # type: ignore[arg-type]
+assert_type(inspector.encrypt_array(np.zeros(3, np.uint64)), NDArray[np.int64])
 timestamps, node_ids, sequences = columns
 assert_type(sequences, NDArray[np.uint32])
 
@@ -171,6 +185,10 @@ assert_type(parts == Parts(1, 2, 3), bool)
 parts.sequence = 1  # type: ignore[misc]
 encode_string("text")  # type: ignore[arg-type]
 decode_string(7)  # type: ignore[arg-type]
+assert_type(encode_strings(pl.Series([1])), list[str])
+assert_type(decode_strings(["1"]), list[int])
+encode_strings(["1"])  # type: ignore[list-item]
+decode_strings([1])  # type: ignore[list-item]
 
 
 layout = Layout(fields=[("time", 41), ("node", 10), ("sequence", 12)], sequence=("random", 9))
@@ -212,6 +230,8 @@ assert_type(cloak.hide_string(1), str)
 assert_type(cloak.hide_many(range(3)), list[int])
 assert_type(cloak.reveal("1"), int)
 assert_type(cloak.reveal_many(["1", 2]), list[int])
+assert_type(cloak.hide_array(memoryview(array("Q", [1]))), NDArray[np.int64])
+assert_type(cloak.reveal_array(np.zeros(3, np.int64)), NDArray[np.uint64])
 cloak.hide_in_place(np.zeros(3, np.int64))
 cloak.hide("1")  # type: ignore[arg-type]
 cloak.hide_in_place([1])  # type: ignore[arg-type]
