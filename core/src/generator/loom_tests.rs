@@ -154,14 +154,16 @@ fn a_second_that_is_used_up_by_two_threads() {
 fn buffered_ids_and_a_replacement() {
     model(|| {
         let (flake, second) = flake(&[1], T..T + 10);
-        let mut parts = generate(&flake, 2); // the second call has one more ahead
+        let mut parts = generate(&flake, 2); // the second call has one more ahead, the fourth too
         let replacer = thread::spawn({
             let flake = Arc::clone(&flake);
             move || flake.replace_lease(&[1], Lease::new(T, T + 10).expect("a lease"))
         });
-        parts.extend(generate(&flake, 1));
+        parts.extend(generate(&flake, 2));
         let unused_from = replacer.join().expect("no panic").expect("open");
         assert_eq!(unused_from, T + 1);
+        let early = generate(&flake, 1);
+        assert_eq!(early, [], "an id of the replaced Term");
         second.store(T + 1, Ordering::Relaxed);
         let after = generate(&flake, 2);
         assert!(after.iter().all(|parts| parts.timestamp >= unused_from), "I5: {after:?}");
