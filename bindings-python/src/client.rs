@@ -157,7 +157,9 @@ impl Server {
             // Shows the class of an exception alone: its message may have a password.
             exit::unless_finalizing(py, || {
                 begin().map(drop).map_err(|raised| {
-                    self.unavailable(&format!("its client raised {}", raised.get_type(py)))
+                    let class = raised.get_type(py).qualname();
+                    let class = class.map(|name| name.to_string()).unwrap_or_default();
+                    self.unavailable(&format!("its client raised {class}"))
                 })
             })
         });

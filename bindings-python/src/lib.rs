@@ -66,7 +66,10 @@ mod _randflake {
         parts::{Parts, RawParts},
         randflake::Randflake,
         snowflake::Snowflake,
-        store::{fence_store, init_store, list_leases, release_lease, repair},
+        store::{
+            fence_store, init_store, inspect_lease, list_leases, release_lease, repair_lease,
+            repair_store,
+        },
         text::{decode_string, decode_strings, encode_string, encode_strings, generate_secret},
     };
 

@@ -53,18 +53,13 @@ pub(crate) fn init_store(
     py.detach(|| call(init)).map_err(|raised| raise_unless_finalizing(py, raised))
 }
 
-/// Lists one node id, or all of them.
 #[pyfunction]
 pub(crate) fn list_leases(
     py: Python<'_>,
     store: Store,
-    node_id: Option<StoredNode>,
     namespace: NamespaceName,
 ) -> PyResult<Bound<'_, PyAny>> {
-    let listed = operate(py, store, namespace, |store| match node_id {
-        Some(node_id) => operator::inspect(store, node_id.0),
-        None => operator::list(store),
-    })?;
+    let listed = operate(py, store, namespace, |store| operator::list(store))?;
     let counts = listed.counts();
     let leases: Vec<_> =
         listed.nodes.iter().map(|node| node_status(py, &listed, node)).collect::<PyResult<_>>()?;
@@ -88,21 +83,51 @@ pub(crate) fn list_leases(
     ))
 }
 
+/// Returns what a store has of one node id; `None` if it was never leased.
+#[pyfunction]
+pub(crate) fn inspect_lease(
+    py: Python<'_>,
+    store: Store,
+    node_id: StoredNode,
+    namespace: NamespaceName,
+) -> PyResult<Option<Bound<'_, PyAny>>> {
+    let listed = operate(py, store, namespace, |store| operator::inspect(store, node_id.0))?;
+    listed.nodes.first().map(|node| node_status(py, &listed, node)).transpose()
+}
+
 #[pyfunction]
 pub(crate) fn fence_store(py: Python<'_>, store: Store, namespace: NamespaceName) -> PyResult<i64> {
     Ok(operate(py, store, namespace, |store| operator::fence(store))?.floor)
 }
 
-/// Repairs the end of a node id, or the floor.
 #[pyfunction]
-pub(crate) fn repair(
+pub(crate) fn repair_lease(
     py: Python<'_>,
     store: Store,
-    node_id: Option<StoredNode>,
+    node_id: StoredNode,
+    end_exclusive: Option<UnixSecond>,
+    namespace: NamespaceName,
+) -> PyResult<i64> {
+    repair(py, store, Target::Node(node_id.0), end_exclusive, namespace)
+}
+
+#[pyfunction]
+pub(crate) fn repair_store(
+    py: Python<'_>,
+    store: Store,
+    floor: Option<UnixSecond>,
+    namespace: NamespaceName,
+) -> PyResult<i64> {
+    repair(py, store, Target::Floor, floor, namespace)
+}
+
+fn repair(
+    py: Python<'_>,
+    store: Store,
+    target: Target,
     bound: Option<UnixSecond>,
     namespace: NamespaceName,
 ) -> PyResult<i64> {
-    let target = node_id.map_or(Target::Floor, |node_id| Target::Node(node_id.0));
     let bound = bound.map(|second| second.0);
     Ok(operate(py, store, namespace, |store| operator::repair(store, target, bound))?.to)
 }

@@ -101,6 +101,19 @@ def test_the_ids_of_neighbouring_ticks_neither_overlap_nor_leave_a_gap() -> None
         assert layout.last_id_at(now) + 1 == layout.first_id_at(later), name
 
 
+def test_a_datetime_whose_differences_are_of_a_class_of_its_own() -> None:
+    class Difference(timedelta):
+        __floordiv__ = None  # type: ignore[assignment]
+
+    class Time(datetime):
+        def __sub__(self, other: datetime) -> Difference:  # type: ignore[override]
+            return Difference(seconds=self.timestamp() - other.timestamp())
+
+    for microsecond in (0, 999):
+        time = Time(2026, 5, 4, 3, 2, 1, microsecond, UTC)
+        assert TWITTER.first_id_at(time) == TWITTER.first_id_at(1_777_863_721_000)
+
+
 def test_there_are_no_ranges_of_time_where_the_time_is_not_on_top() -> None:
     layout = Layout(fields=[("node", 10), ("time", 41), ("sequence", 12)])
     for bound in (layout.first_id_at, layout.last_id_at):

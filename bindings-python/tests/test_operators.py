@@ -207,8 +207,10 @@ def test_node_ids_out_of_range(tmp_path: Path, node_id: int) -> None:
     [
         lambda: list_leases(7),  # type: ignore[arg-type]
         lambda: inspect_lease("ids.db", "7"),  # type: ignore[arg-type]
+        lambda: inspect_lease("ids.db", None),  # type: ignore[arg-type]
         lambda: list_leases("ids.db", namespace=7),  # type: ignore[arg-type]
         lambda: repair_lease("ids.db", 7, end_exclusive=1.5),  # type: ignore[arg-type]
+        lambda: repair_lease("ids.db", None),  # type: ignore[arg-type]
         lambda: repair_store("ids.db", floor="7"),  # type: ignore[arg-type]
     ],
 )
@@ -222,3 +224,14 @@ def test_a_password_is_not_shown() -> None:
         list_leases("postgresql://me:hush-hush@127.0.0.1:1/app")
     assert caught.value.code == "STORE_UNAVAILABLE"
     assert "hush" not in repr(caught.value) + str(caught.value)
+
+
+def test_without_a_thread_for_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(*_: object) -> None:
+        raise RuntimeError("hush-hush")
+
+    monkeypatch.setattr("randflake._clients.start_new_thread", none_left)
+    with pytest.raises(randflake.StoreError) as caught:
+        list_leases("etcd://127.0.0.1:1")
+    assert caught.value.code == "STORE_UNAVAILABLE"
+    assert str(caught.value) == "cannot reach etcd: its client raised RuntimeError"

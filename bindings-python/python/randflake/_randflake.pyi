@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer, disjoint_base
 
 from randflake.arrays import PartsArray
-from randflake.leases import LeaseStatus, StoreStatus
+from randflake.leases import LeaseStatus, NodeStatus, StoreStatus
 from randflake.snowflake import BoundaryFlake, Layout, RawParts, Snowflake
 from randflake.stores import _Store
 
@@ -41,10 +41,12 @@ __all__ = [
     "fence_store",
     "generate_secret",
     "init_store",
+    "inspect_lease",
     "list_leases",
     "main",
     "release_lease",
-    "repair",
+    "repair_lease",
+    "repair_store",
 ]
 
 __version__: Final[str]
@@ -793,11 +795,13 @@ def init_store(
     max_skew: SupportsIndex,
     allow_weak_store: bool,
 ) -> None: ...
-def list_leases(store: _Store, node_id: SupportsIndex | None, namespace: str) -> StoreStatus: ...
+def list_leases(store: _Store, namespace: str) -> StoreStatus: ...
+def inspect_lease(store: _Store, node_id: SupportsIndex, namespace: str) -> NodeStatus | None: ...
 def fence_store(store: _Store, namespace: str) -> int: ...
-def repair(
-    store: _Store, node_id: SupportsIndex | None, bound: SupportsIndex | None, namespace: str
+def repair_lease(
+    store: _Store, node_id: SupportsIndex, end_exclusive: SupportsIndex | None, namespace: str
 ) -> int: ...
+def repair_store(store: _Store, floor: SupportsIndex | None, namespace: str) -> int: ...
 def release_lease(
     store: _Store,
     node_id: SupportsIndex,

@@ -22,7 +22,8 @@ def unix_ms_of(time: datetime) -> int | None:
     """Returns the millisecond of a datetime, rounded down; None without a time zone."""
     if time.utcoffset() is None:
         return None
-    return (time - _EPOCH) // timedelta(milliseconds=1)
+    # Not `time - _EPOCH`: what a subclass, as pendulum's, returns may not be divisible.
+    return datetime.__sub__(time, _EPOCH) // timedelta(milliseconds=1)
 
 
 def clock_of(clock: object) -> tuple[object, object]:

@@ -135,7 +135,7 @@ def list_leases(
     >>> status.held, status.free, status.leases[0].state
     (2, 131070, 'held')
     """
-    return _randflake.list_leases(store, None, namespace)
+    return _randflake.list_leases(store, namespace)
 
 
 def inspect_lease(
@@ -156,8 +156,7 @@ def inspect_lease(
     ...         inspect_lease(folder + "/ids.db", flake.node_ids[0]).state
     'held'
     """
-    leases = _randflake.list_leases(store, node_id, namespace).leases
-    return leases[0] if leases else None
+    return _randflake.inspect_lease(store, node_id, namespace)
 
 
 def fence_store(
@@ -205,7 +204,7 @@ def repair_lease(
     Raises InvalidArgumentError with the code INVALID_ARGUMENT if there is nothing to repair, or if
     the new end is too low; StoreError with CLOCK_SKEW if one of the clocks is wrong now.
     """
-    return _randflake.repair(store, node_id, end_exclusive, namespace)
+    return _randflake.repair_lease(store, node_id, end_exclusive, namespace)
 
 
 def repair_store(
@@ -222,7 +221,7 @@ def repair_store(
     store, namespace: as in list_leases, and with the errors of repair_lease.
     floor: the new one, a unix second; None for the lowest.
     """
-    return _randflake.repair(store, None, floor, namespace)
+    return _randflake.repair_store(store, floor, namespace)
 
 
 def release_lease(
