@@ -20,7 +20,10 @@ const PASSES = [
   'CLOCK_SKEW',
   'SEQUENCE_EXHAUSTED',
 ]
+// Ids of one batch.
 const BATCH = 1000
+// Ids of single calls. After them the thread's buffer has some left.
+const SINGLE = 100
 
 let ending = false
 process.on('SIGTERM', () => {
@@ -94,9 +97,9 @@ async function hold(store, log, ...options) {
   while (!ending) {
     for (const flake of flakes) {
       try {
-        const ids = new BigInt64Array(1 + BATCH)
-        ids[0] = flake.generate()
-        flake.fill(ids.subarray(1))
+        const ids = new BigInt64Array(BATCH + SINGLE)
+        flake.fill(ids.subarray(0, BATCH))
+        for (let place = BATCH; place < ids.length; place++) ids[place] = flake.generate()
         writeSync(file, ids)
       } catch (error) {
         if (!PASSES.includes(error.code)) throw error

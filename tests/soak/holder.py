@@ -10,6 +10,7 @@ import socket
 import sys
 import threading
 import time
+from array import array
 from pathlib import Path
 
 from randflake import Layout, Randflake, RandflakeError, Snowflake
@@ -24,6 +25,9 @@ PASSES = {
 }
 """What passes by itself: a lease that is over, a store that is busy."""
 BATCH = 1000
+"""Ids of one batch."""
+SINGLE = 100
+"""Ids of single calls. After them the thread's buffer has some left."""
 LAYOUT = Layout(
     fields=[("time", 41), ("node", 5), ("sequence", 17)],
     tick_ms=1000,
@@ -114,8 +118,9 @@ def hold(flake: Randflake | Snowflake, log: str) -> None:
             if os.fork() == 0:
                 file = name(log, "ids").open("xb", buffering=0)
         try:
-            one, many = flake.generate(), flake.generate_array(BATCH)
-            file.write(one.to_bytes(8, "little", signed=True) + many.tobytes())
+            many = flake.generate_array(BATCH)
+            singles = array("q", [flake.generate() for _ in range(SINGLE)])
+            file.write(many.tobytes() + singles.tobytes())
         except RandflakeError as error:
             if error.code not in PASSES:
                 raise

@@ -37,7 +37,10 @@ const PASSES: [ErrorKind; 6] = [
     ErrorKind::ClockSkew,
     ErrorKind::SequenceExhausted,
 ];
+/// Ids of one batch.
 const BATCH: usize = 1000;
+/// Ids of single calls, of each of two threads. After them the thread's buffer has some left.
+const SINGLE: usize = 100;
 
 static ENDING: AtomicBool = AtomicBool::new(false);
 static FORKING: AtomicBool = AtomicBool::new(false);
@@ -95,16 +98,36 @@ fn listens(port: u16) -> bool {
 }
 
 /// What makes ids, of whatever format.
-trait Flake {
-    /// One by itself, and many at once.
-    fn make(&self, ids: &mut [i64]) -> Result<()>;
+trait Flake: Sync {
+    fn one(&self) -> Result<i64>;
+    fn many(&self, ids: &mut [i64]) -> Result<()>;
     fn close(&self);
+
+    /// Many at once, and then one after the other, on this thread and on one that ends.
+    fn make(&self, ids: &mut [i64]) -> Result<()> {
+        let (batch, singles) = ids.split_at_mut(BATCH);
+        self.many(batch)?;
+        let (here, there) = singles.split_at_mut(SINGLE);
+        let fill = |ids: &mut [i64]| {
+            for id in ids {
+                *id = self.one()?;
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            let other = scope.spawn(|| fill(there));
+            fill(here).and(other.join().expect("no panic"))
+        })
+    }
 }
 
 impl Flake for Randflake {
-    fn make(&self, ids: &mut [i64]) -> Result<()> {
-        ids[0] = self.generate()?.into();
-        self.fill_i64(&mut ids[1..])
+    fn one(&self) -> Result<i64> {
+        self.generate().map(i64::from)
+    }
+
+    fn many(&self, ids: &mut [i64]) -> Result<()> {
+        self.fill_i64(ids)
     }
 
     fn close(&self) {
@@ -113,9 +136,12 @@ impl Flake for Randflake {
 }
 
 impl Flake for Leased {
-    fn make(&self, ids: &mut [i64]) -> Result<()> {
-        ids[0] = self.generate()?.into();
-        self.fill_i64(&mut ids[1..])
+    fn one(&self) -> Result<i64> {
+        self.generate().map(i64::from)
+    }
+
+    fn many(&self, ids: &mut [i64]) -> Result<()> {
+        self.fill_i64(ids)
     }
 
     fn close(&self) {
@@ -124,9 +150,12 @@ impl Flake for Leased {
 }
 
 impl Flake for Leased<Plain> {
-    fn make(&self, ids: &mut [i64]) -> Result<()> {
-        ids[0] = self.generate()?.cast_signed();
-        self.fill_i64(&mut ids[1..])
+    fn one(&self) -> Result<i64> {
+        self.generate().map(u64::cast_signed)
+    }
+
+    fn many(&self, ids: &mut [i64]) -> Result<()> {
+        self.fill_i64(ids)
     }
 
     fn close(&self) {
@@ -148,7 +177,7 @@ fn hold_at_last<F: Flake>(log: &str, open: impl Fn() -> Result<F>) -> Result<(),
 
 /// Makes ids and logs them, each process in a log of its own; says at last that all went well.
 fn hold(flake: &impl Flake, log: &str) -> Result<(), Box<dyn Error>> {
-    let mut ids = [0; 1 + BATCH];
+    let mut ids = [0; BATCH + 2 * SINGLE];
     let mut file = File::create_new(name(log, "ids"))?;
     while !ENDING.load(Ordering::Relaxed) {
         if FORKING.swap(false, Ordering::Relaxed) && is_child()? {
