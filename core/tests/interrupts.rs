@@ -131,12 +131,12 @@ const CASES: [Case; 7] = [
 impl Case {
     /// Makes one call that is interrupted at `step`, and checks all that is handed out. Returns how
     /// many instructions were counted. On a thread of its own, whose buffer is empty.
-    fn interrupted_at(&self, step: usize, inner_count: usize, others: u32) -> usize {
-        let run = || self.run(step, inner_count, others);
+    fn interrupted_at(&self, step: usize, times: u32, inner_count: usize, others: u32) -> usize {
+        let run = || self.run(step, times, inner_count, others);
         thread::scope(|scope| scope.spawn(run).join().expect("no panic"))
     }
 
-    fn run(&self, step: usize, inner_count: usize, others: u32) -> usize {
+    fn run(&self, step: usize, times: u32, inner_count: usize, others: u32) -> usize {
         let clock = Still::default();
         let flake = flake(0, &clock);
         // They take the other places of the buffer, in the call or before it.
@@ -165,7 +165,7 @@ impl Case {
             }
         };
         let mut ids = vec![Id::default(); self.count];
-        let (result, steps) = interrupted(step, 5, &interruption, || {
+        let (result, steps) = interrupted(step, times, &interruption, || {
             if let [id] = &mut ids[..] {
                 flake.generate().map(|made| *id = made)
             } else {
@@ -214,14 +214,24 @@ fn steps(all: usize, first: usize) -> impl Iterator<Item = usize> {
 fn a_signal_handler_may_call_at_every_instruction() {
     handle_traps();
     for case in &CASES {
-        let all = case.interrupted_at(usize::MAX, 0, 0);
+        let all = case.interrupted_at(usize::MAX, 5, 0, 0);
         assert!(all > 20, "{all} instructions were counted");
         for (variant, (inner, others)) in [(1, 0), (3, 0), (0, 9), (1, 9)].into_iter().enumerate() {
             // Each variant between the steps of the others.
             for step in steps(all, 3 * variant) {
-                case.interrupted_at(step, inner, others);
+                case.interrupted_at(step, 5, inner, others);
             }
         }
+    }
+}
+
+/// Between finding its place and using it: only a few instructions, at which the place is given away.
+#[test]
+fn a_place_may_be_given_away_at_every_instruction() {
+    handle_traps();
+    let case = CASES.iter().find(|case| case.clock_moves).expect("a second that is over");
+    for step in 1..=case.interrupted_at(usize::MAX, 1, 0, 9).min(500) {
+        case.interrupted_at(step, 1, 0, 9);
     }
 }
 
