@@ -205,15 +205,15 @@ class Fleet:
                 self._resume(life)
         deadline = time.monotonic() + LAST_WORDS
         while self.lives or any(start.process.poll() is None for start in self.starts):
+            if time.monotonic() > deadline:
+                self._fail(f"{len(self.lives)} holders did not end")
+                break
             for start in self.starts:
                 start.process.terminate()
             for life in self.lives.values():
                 if not life.has_ended():
                     life.send(signal.SIGTERM)
             self.watch()
-            if time.monotonic() > deadline:
-                self._fail(f"{len(self.lives)} holders did not end")
-                break
             time.sleep(0.1)
 
     def kill(self) -> None:
