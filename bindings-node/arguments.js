@@ -139,6 +139,7 @@ module.exports = {
   invalidArgument,
   leaseOptions,
   manualOptions,
+  mustBe,
   optionsOf,
   storeOf,
   unixMsOf,

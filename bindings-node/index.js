@@ -1,6 +1,7 @@
 'use strict'
 
 const { setTimeout: delay } = require('node:timers/promises')
+const { isBigInt64Array } = require('node:util/types')
 const { native } = require('./native.js')
 const {
   checkCount,
@@ -10,6 +11,7 @@ const {
   invalidArgument,
   leaseOptions,
   manualOptions,
+  mustBe,
   optionsOf,
   storeOf,
   unixMsOf,
@@ -42,10 +44,7 @@ function warnIfWeak(secret) {
 /** From how many ids on it is worth asking before. */
 const LARGE_BATCH = 16_384
 
-/** Makes an array for as many ids as a generator would not refuse. */
-function newIds(generator, n) {
-  checkCount(n)
-  if (n >= LARGE_BATCH) native.checkFill(generator, n)
+function newIds(n) {
   try {
     return new BigInt64Array(n)
   } catch {
@@ -65,11 +64,16 @@ function endLeasesAtExit() {
   process.once('exit', () => native.endLeases())
 }
 
-/** Where the native half puts the parts of an id. */
-const parts = new Float64Array(3)
-
 // Taken out of `native`, where finding them would take 5 ns.
 const { generate, generateString, fill, inspect, inspectRaw, encrypt, decrypt } = native
+
+/** How long the native half makes each text of `encodeStrings`, by spaces in front. */
+const textLength = native.encodeStrings(new BigInt64Array(1), 0).length
+
+const SPACE = 32
+
+/** How many texts are joined for the native half. */
+const TEXTS_AT_ONCE = 1024
 
 /** Where `generate` and `generateString` find which generator is meant: 5 ns sooner than in an argument. */
 const meant = new Uint32Array(native.callBuffer.buffer, 0, 1)
@@ -77,9 +81,15 @@ const meant = new Uint32Array(native.callBuffer.buffer, 0, 1)
 /** Where they leave whose id they have made. */
 const owner = new Uint32Array(native.callBuffer.buffer, 4, 1)
 
-// Where `generate` leaves an id if it returns true: 10 ns sooner than a bigint can be returned.
-const signedId = new BigInt64Array(native.callBuffer.buffer, 8)
-const unsignedId = new BigUint64Array(native.callBuffer.buffer, 8)
+/** No generator has this index. */
+const NOBODY = 2 ** 32 - 1
+
+// Where `generate` leaves an id: 10 ns sooner than a bigint can be returned.
+const signedId = new BigInt64Array(native.callBuffer.buffer, 8, 1)
+const unsignedId = new BigUint64Array(native.callBuffer.buffer, 8, 1)
+
+/** Where `inspect` and `inspectRaw` leave the parts of an id. */
+const parts = new Float64Array(native.callBuffer.buffer, 16, 3)
 
 function workerIsEnding() {
   return new native.RandflakeError('CLOSED', 'this worker is ending')
@@ -90,12 +100,10 @@ function workerIsEnding() {
  * nowhere after it among these arguments, a debugger may stop and have another generator called.
  */
 function own(made, isOwn) {
+  if (isOwn && made !== undefined) return made
   // In a worker that is being terminated the native half cannot throw, and the script runs on.
-  if (made === undefined) throw workerIsEnding()
-  if (!isOwn) {
-    throw new native.RandflakeError('INTERNAL', 'a debugger called another generator; call again')
-  }
-  return made
+  if (made === undefined || owner[0] === NOBODY) throw workerIsEnding()
+  throw new native.RandflakeError('INTERNAL', 'a debugger called another generator; call again')
 }
 
 function fillWith(generator, ids) {
@@ -105,19 +113,98 @@ function fillWith(generator, ids) {
 
 /** Fills a new array. */
 function generateManyWith(generator, n) {
-  const ids = newIds(generator, n)
+  checkCount(n)
+  if (n >= LARGE_BATCH) native.checkFill(generator, n)
+  const ids = newIds(n)
   fillWith(generator, ids)
   return ids
 }
 
+/** Says which element is wrong: the first that `read`, which takes one, refuses. */
+function faultOf(elements, read) {
+  for (const [index, element] of elements.entries()) {
+    try {
+      read(element)
+    } catch (error) {
+      return new native.RandflakeError(error.code, `at index ${index}: ${error.message}`)
+    }
+  }
+  return invalidArgument('an array changed while it was read')
+}
+
+/** Copies bigints into an array of 64 bits each; `read`, which takes one, says which are refused. */
+function copyBigints(elements, numbers, read) {
+  for (let index = 0; index < numbers.length; index++) {
+    const element = elements[index]
+    if (typeof element === 'bigint') numbers[index] = element // without the bits above 64
+    if (numbers[index] !== element) throw faultOf(elements, read)
+  }
+  return numbers
+}
+
+/** Returns ids as a BigInt64Array; the native half refuses what holds none. */
+function idsOf(ids) {
+  if (isBigInt64Array(ids)) return ids
+  if (!Array.isArray(ids)) return native.signedIds(ids)
+  return copyBigints(ids, newIds(ids.length), native.encodeString)
+}
+
+function encryptManyWith(inspector, raws) {
+  if (!Array.isArray(raws)) return native.encryptMany(inspector, raws)
+  const copy = new BigUint64Array(newIds(raws.length).buffer)
+  return native.encryptMany(
+    inspector,
+    copyBigints(raws, copy, (raw) => encrypt(inspector, raw)),
+  )
+}
+
+function decryptManyWith(inspector, ids) {
+  const isText = Array.isArray(ids) && typeof ids[0] === 'string'
+  return native.decryptMany(inspector, isText ? decodeStrings(ids) : idsOf(ids))
+}
+
+/** Makes the texts of many ids: to slice them takes a third of the time that single ones take. */
+function encodeStrings(ids) {
+  const numbers = idsOf(ids)
+  let joined = native.encodeStrings(numbers, 0)
+  const texts = new Array(numbers.length)
+  for (let index = 0; joined !== ''; joined = native.encodeStrings(numbers, index)) {
+    // As in `own`.
+    if (joined === undefined) throw workerIsEnding()
+    for (let end = textLength; end <= joined.length; end += textLength) {
+      let start = end - textLength
+      while (joined.charCodeAt(start) === SPACE) start++
+      texts[index++] = joined.slice(start, end)
+    }
+  }
+  return texts
+}
+
+/** Reads many texts: to join them first takes half the time that handing over each does. */
+function decodeStrings(texts) {
+  if (!Array.isArray(texts)) throw mustBe('texts', 'an array of strings', texts)
+  const ids = newIds(texts.length)
+  for (let start = 0; start < ids.length; start += TEXTS_AT_ONCE) {
+    const some = ids.subarray(start, start + TEXTS_AT_ONCE)
+    const joined = new Array(some.length)
+    for (let index = 0; index < some.length; index++) {
+      const text = texts[start + index]
+      if (typeof text !== 'string') throw faultOf(texts, native.decodeString)
+      joined[index] = text
+    }
+    if (!native.decodeStrings(joined.join(), some)) throw faultOf(texts, native.decodeString)
+  }
+  return ids
+}
+
 function inspectWith(inspector, id) {
-  inspect(inspector, id, parts)
+  inspect(inspector, id)
   const [timestamp, nodeId, sequence] = parts
   return { timestamp, nodeId, sequence, date: new Date(timestamp * 1000) }
 }
 
 function inspectRawWith(layout, id) {
-  inspectRaw(layout, id, parts)
+  inspectRaw(layout, id)
   const [unixMs, nodeId, sequence] = parts
   return { unixMs, nodeId, sequence, date: new Date(unixMs) }
 }
@@ -257,12 +344,17 @@ class Randflake extends IdGenerator {
 
   generate() {
     meant[0] = randflakeOf(this).#index
-    return own(generate() && signedId[0], owner[0] === this.#index)
+    owner[0] = NOBODY
+    return own(generate() ?? signedId[0], owner[0] === this.#index)
   }
 
   generateString() {
     meant[0] = randflakeOf(this).#index
     return own(generateString(), owner[0] === this.#index)
+  }
+
+  generateStrings(n) {
+    return encodeStrings(generateManyWith(generatorOf(randflakeOf(this)), n))
   }
 
   inspect(id) {
@@ -275,6 +367,22 @@ class Randflake extends IdGenerator {
 
   decrypt(id) {
     return decrypt(randflakeOf(this).#inspector, id)
+  }
+
+  encryptMany(raws) {
+    return encryptManyWith(randflakeOf(this).#inspector, raws)
+  }
+
+  decryptMany(ids) {
+    return decryptManyWith(randflakeOf(this).#inspector, ids)
+  }
+
+  encryptInPlace(raws) {
+    if (!native.encryptInPlace(randflakeOf(this).#inspector, raws)) throw workerIsEnding()
+  }
+
+  decryptInPlace(ids) {
+    if (!native.decryptInPlace(randflakeOf(this).#inspector, ids)) throw workerIsEnding()
   }
 }
 
@@ -311,6 +419,22 @@ class Inspector {
 
   decrypt(id) {
     return decrypt(inspectorOf(this), id)
+  }
+
+  encryptMany(raws) {
+    return encryptManyWith(inspectorOf(this), raws)
+  }
+
+  decryptMany(ids) {
+    return decryptManyWith(inspectorOf(this), ids)
+  }
+
+  encryptInPlace(raws) {
+    if (!native.encryptInPlace(inspectorOf(this), raws)) throw workerIsEnding()
+  }
+
+  decryptInPlace(ids) {
+    if (!native.decryptInPlace(inspectorOf(this), ids)) throw workerIsEnding()
   }
 }
 
@@ -449,7 +573,8 @@ class Snowflake extends IdGenerator {
 
   generate() {
     meant[0] = snowflakeOf(this).#index
-    return own(generate() && unsignedId[0], owner[0] === this.#index)
+    owner[0] = NOBODY
+    return own(generate() ?? unsignedId[0], owner[0] === this.#index)
   }
 
   inspect(id) {
@@ -573,4 +698,6 @@ module.exports.BoundaryFlake = onlyWithNew(BoundaryFlake)
 module.exports.RandflakeError = native.RandflakeError
 module.exports.encodeString = native.encodeString
 module.exports.decodeString = native.decodeString
+module.exports.encodeStrings = encodeStrings
+module.exports.decodeStrings = decodeStrings
 module.exports.generateSecret = native.generateSecret

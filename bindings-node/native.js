@@ -40,7 +40,7 @@ const Shared =
   new WebAssembly.Memory({ initial: 0, maximum: 0, shared: true }).buffer.constructor
 
 /** Where both halves leave numbers for each other. No script can detach shared memory. */
-const callBuffer = new BigInt64Array(new Shared(16))
+const callBuffer = new BigInt64Array(new Shared(40))
 
 const binding = loadBinding()
 const loaded = binding.load(RandflakeError, callBuffer)

@@ -5,7 +5,7 @@ use std::{ffi::CStr, time::Duration};
 use randflake::{Error, ErrorKind, Id, Layout, Lease, Result, Secret, bindings};
 use zeroize::Zeroizing;
 
-use crate::ffi::{Value, copied};
+use crate::ffi::{Value, copied, in_place};
 
 /// Largest number up to which numbers hold every integer.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
@@ -96,7 +96,10 @@ pub(crate) fn secret(value: Value<'_>) -> Result<Secret> {
 
 /// Takes an id as a bigint or as text.
 pub(crate) fn id(value: Value<'_>) -> Result<Id> {
-    value.read_text(str::parse).unwrap_or_else(|| numeric_id(value))
+    match value.as_i64() {
+        Some(number) => Ok(number.into()),
+        None => value.read_text(str::parse).unwrap_or_else(|| numeric_id(value)),
+    }
 }
 
 pub(crate) fn numeric_id(value: Value<'_>) -> Result<Id> {
@@ -140,6 +143,50 @@ pub(crate) fn not_ids(got: Value<'_>) -> Error {
         "a BigInt64Array whose memory is not shared between threads and was not transferred",
         got,
     )
+}
+
+/// The error of a value that should hold many numbers, of 64 bits each.
+pub(crate) fn not_many(name: &str, got: Value<'_>) -> Error {
+    invalid(
+        name,
+        "an array, or a BigInt64Array or BigUint64Array whose memory is not shared between threads \
+         and was not transferred",
+        got,
+    )
+}
+
+/// Copies the ids of a `BigUint64Array`.
+pub(crate) fn unsigned_ids(value: Value<'_>) -> Result<Vec<i64>> {
+    let ids = copied::<u64>(value).ok_or_else(|| not_many("ids", value))?;
+    let check = |(index, id): (usize, u64)| {
+        const GOT: &str = "a larger one; new BigInt64Array(ids.buffer) has signed ones";
+        i64::try_from(id).map_err(|_| at_index(index, &bindings::invalid_id(GOT)))
+    };
+    ids.into_iter().enumerate().map(check).collect()
+}
+
+/// Copies raw ids, which a `BigUint64Array` or a `BigInt64Array` holds.
+pub(crate) fn raws(value: Value<'_>) -> Result<Vec<i64>> {
+    if let Some(raws) = copied::<u64>(value) {
+        return Ok(raws.into_iter().map(u64::cast_signed).collect());
+    }
+    let raws = copied::<i64>(value).ok_or_else(|| not_many("raw values", value))?;
+    match raws.iter().position(|raw| raw.is_negative()) {
+        Some(index) => Err(at_index(index, &bindings::invalid_raw("a negative one"))),
+        None => Ok(raws),
+    }
+}
+
+fn at_index(index: usize, error: &Error) -> Error {
+    Error::new(error.kind(), format!("at index {index}: {error}"))
+}
+
+/// Changes the elements of a `BigInt64Array` and returns true, as `generator::fill` does.
+pub(crate) fn change_in_place(
+    numbers: Value<'_>,
+    change: impl FnOnce(&mut [i64]) + Send,
+) -> Result<bool> {
+    in_place(numbers, change).map(|()| true).ok_or_else(|| not_ids(numbers))
 }
 
 pub(crate) fn as_u32(value: Value<'_>) -> Option<u32> {

@@ -6,7 +6,7 @@ use randflake::{Cloak, Id, Result};
 
 use crate::{
     arguments,
-    ffi::{Outcome, Value, fill_in_place, outcome},
+    ffi::{Outcome, Value, outcome},
 };
 
 #[napi]
@@ -34,17 +34,12 @@ pub(crate) fn reveal([cloak, hidden]: [Value<'_>; 2]) -> Result<Value<'_>> {
     cloak.js().convert(cloak.owned::<Cloak>()?.reveal(arguments::id(hidden)?))
 }
 
-/// Hides numbers where they are, or reveals them, and returns true, as `environment::generate` does.
+/// Hides numbers where they are, or reveals them, and returns true, as `generator::fill` does.
 #[napi]
 pub fn change_in_place(cloak: Value<'_>, numbers: Value<'_>, reveals: bool) -> Outcome<bool> {
     outcome(|| {
         let cloak = cloak.owned::<Cloak>()?;
         let change = if reveals { Cloak::reveal_in_place } else { Cloak::hide_in_place };
-        let changed = fill_in_place(numbers, |numbers| {
-            change(cloak, numbers);
-            Ok(())
-        });
-        changed.unwrap_or_else(|| Err(arguments::not_ids(numbers)))?;
-        Ok(true)
+        arguments::change_in_place(numbers, |numbers| change(cloak, numbers))
     })
 }

@@ -17,7 +17,7 @@ use crate::{
 pub(crate) struct Environment {
     pub(crate) leases: Arc<Leases>,
     /// Where `index.js` leaves the index of a generator before it calls, and finds the id.
-    buffer: CallBuffer,
+    pub(crate) buffer: CallBuffer,
     /// A call holds it while it runs; generators that come or go meanwhile change a copy.
     generators: RefCell<Rc<Slab<Arc<dyn Generator>>>>,
 }
@@ -66,19 +66,16 @@ impl Environment {
         Ok(Self { leases, buffer: CallBuffer::new(buffer)?, generators: RefCell::default() })
     }
 
-    pub(crate) fn buffer<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
-        self.buffer.array(js)
-    }
-
     /// Makes an id of the generator whose index JavaScript has left.
     #[inline]
     fn generate(&self) -> Result<i64> {
         let generators = Rc::clone(&self.generators.borrow());
         let index = self.buffer.generator();
-        let id = generators.get(index as usize).ok_or_else(unknown)?.generate()?;
-        // Not before: a clock written in JavaScript may have had others generate.
-        self.buffer.set_owner(index);
-        Ok(id)
+        let made =
+            generators.get(index as usize).ok_or_else(unknown).and_then(|own| own.generate());
+        // Not before: a clock written in JavaScript may have had generators generate, this one, too.
+        self.buffer.set_owner(if made.is_ok() { index } else { CallBuffer::NOBODY });
+        made
     }
 }
 
@@ -87,16 +84,15 @@ fn unknown() -> Error {
     Error::new(ErrorKind::Internal, "no generator has this index")
 }
 
-/// Leaves the bits of an id in the call buffer and returns true. Without that, the buffer holds an
-/// older id: in a worker that is being terminated, a script runs on where an error could not be
-/// thrown.
+/// Leaves the bits of an id in the call buffer, and whose id it is, which JavaScript has erased: in a
+/// worker that is being terminated, a script runs on where an error could not be thrown.
 pub(crate) fn generate<'call>(
     environment: &Environment,
     js: Js<'call>,
     []: [Value<'call>; 0],
 ) -> Result<Value<'call>> {
     environment.buffer.put(environment.generate()?);
-    js.convert(true)
+    Ok(js.undefined())
 }
 
 pub(crate) fn generate_string<'call>(

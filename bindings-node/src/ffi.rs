@@ -7,6 +7,6 @@ mod value;
 
 pub(crate) use self::{
     function::{Callback, Outcome, outcome, whole_ms},
-    memory::{CallBuffer, copied, fill_by_copy, fill_in_place, overwrite},
+    memory::{CallBuffer, copied, fill_by_copy, in_place},
     value::{Js, Reference, Value, refused_by_napi},
 };

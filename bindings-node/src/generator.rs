@@ -12,7 +12,7 @@ use crate::{
     arguments::{self, set},
     clock::InjectedClock,
     environment::{Batches, Environment, Generator, Handle},
-    ffi::{Js, Outcome, Reference, Value, fill_by_copy, fill_in_place, outcome, whole_ms},
+    ffi::{Js, Outcome, Reference, Value, fill_by_copy, in_place, outcome, whole_ms},
     leases::EnvironmentClock,
 };
 
@@ -115,11 +115,12 @@ fn build<'call, F: Format<Id: Number>>(
     Handle::object(js, Arc::from(flake), None)
 }
 
-/// Fills an array and returns true, as `environment::generate` does.
+/// Fills an array and returns true. Without that it holds other numbers: in a worker that is being
+/// terminated, a script runs on where an error could not be thrown.
 pub(crate) fn fill([flake, ids]: [Value<'_>; 2]) -> Result<Value<'_>> {
     let Handle { generator, batches, .. } = flake.owned()?;
     let filled = match batches {
-        Some(batches) => fill_in_place(ids, |ids| batches.fill(ids, true)),
+        Some(batches) => in_place(ids, |ids| batches.fill(ids, true)),
         None => fill_by_copy(ids, |ids| generator.fill(ids, true)),
     };
     filled.unwrap_or_else(|| Err(arguments::not_ids(ids)))?;

@@ -5,8 +5,8 @@ use randflake::{Error, Field, Layout, Result, Sequence, bindings};
 
 use crate::{
     arguments::{self, set},
-    ffi::{Outcome, Value, outcome},
-    inspector::write_parts,
+    environment::Environment,
+    ffi::{Js, Outcome, Value, outcome},
 };
 
 /// The last unix millisecond that JavaScript has a date for.
@@ -116,10 +116,15 @@ fn pair<'call>(value: Value<'call>, name: &str, form: &str) -> Result<[Value<'ca
 
 /// The same as `inspector::inspect`, for the ids of a layout.
 #[allow(clippy::cast_precision_loss, reason = "`create_layout` checked that dates can hold it")]
-pub(crate) fn inspect_raw([layout, id, parts]: [Value<'_>; 3]) -> Result<Value<'_>> {
+pub(crate) fn inspect_raw<'call>(
+    environment: &Environment,
+    js: Js<'call>,
+    [layout, id]: [Value<'call>; 2],
+) -> Result<Value<'call>> {
     let read = layout.owned::<Layout>()?.inspect(arguments::raw_or_signed(id)?)?;
-    write_parts([read.unix_ms as f64, read.node_id.into(), read.sequence.into()], parts)?;
-    parts.js().convert(())
+    let parts = [read.unix_ms as f64, read.node_id.into(), read.sequence.into()];
+    environment.buffer.put_parts(parts);
+    Ok(js.undefined())
 }
 
 #[napi]

@@ -22,4 +22,5 @@ mod leases;
 mod module;
 mod operator;
 mod stores;
+mod text;
 mod threads;

@@ -5,9 +5,9 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use napi::{Env, bindgen_prelude::i64n};
+use napi::Env;
 use napi_derive::napi;
-use randflake::{Id, Result, Secret, bindings::ForkId};
+use randflake::{Result, Secret, bindings::ForkId};
 
 use crate::{
     arguments, cloak,
@@ -15,6 +15,7 @@ use crate::{
     ffi::{self, Js, Outcome, Value, outcome},
     generator, inspector, layout,
     leases::Leases,
+    text,
 };
 
 /// Takes the class of errors and the shared call buffer. Returns the class and the buffer to use,
@@ -49,28 +50,22 @@ fn functions<'call>(js: Js<'call>, environment: &Environment) -> Result<Value<'c
     }
     js.object(&[
         (c"RandflakeError", js.error_class()?),
-        (c"callBuffer", environment.buffer(js)?),
+        (c"callBuffer", environment.buffer.array(js)?),
         (c"generate", js.function(c"generate", environment::generate)?),
         (c"generateString", js.function(c"generateString", environment::generate_string)?),
+        (c"inspect", js.function(c"inspect", inspector::inspect)?),
+        (c"inspectRaw", js.function(c"inspectRaw", layout::inspect_raw)?),
         function!(c"fill", generator::fill),
-        function!(c"inspect", inspector::inspect),
-        function!(c"inspectRaw", layout::inspect_raw),
         function!(c"encrypt", inspector::encrypt),
         function!(c"decrypt", inspector::decrypt),
         function!(c"hide", cloak::hide),
         function!(c"hideString", cloak::hide_string),
         function!(c"reveal", cloak::reveal),
-        function!(c"encodeString", encode_string),
-        function!(c"decodeString", decode_string),
+        function!(c"encodeString", text::encode_string),
+        function!(c"decodeString", text::decode_string),
+        function!(c"encodeStrings", text::encode_strings),
+        function!(c"decodeStrings", text::decode_strings),
     ])
-}
-
-fn encode_string([id]: [Value<'_>; 1]) -> Result<Value<'_>> {
-    id.js().latin1(arguments::numeric_id(id)?.encode(&mut [0; Id::MAX_TEXT_LENGTH]))
-}
-
-fn decode_string([text]: [Value<'_>; 1]) -> Result<Value<'_>> {
-    text.js().convert(i64n(arguments::id_text(text)?.into()))
 }
 
 /// Says what a value is, for the errors of `index.js`.

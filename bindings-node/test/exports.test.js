@@ -59,6 +59,19 @@ test('the declarations name exactly the methods of each class', () => {
   }
 })
 
+test('the examples in the declarations give what they say', () => {
+  const claim = /^(\w.*) \/\/ (.*\d.*)$/gm
+  const examples = Array.from(
+    declarations.matchAll(/@example\n((?: *\* .*\n)+?) *\*\//g),
+    (match) => match[1].replace(/^ *\* /gm, ''),
+  ).filter((code) => code.search(claim) >= 0 && !/^const .*\/\/|await/m.test(code))
+  for (const code of examples) {
+    const checked = code.replace(claim, 'assert.deepEqual($1, $2)')
+    new Function('assert', ...Object.keys(randflake), checked)(assert, ...Object.values(randflake))
+  }
+  assert.equal(examples.length, 7)
+})
+
 test('the declarations name exactly the codes that all languages share', () => {
   const vectors = readFileSync(join(root, '../tests/vectors/errors.json'), 'utf8')
   const [, union] = read('errors.d.ts').split('export type RandflakeErrorCode =')

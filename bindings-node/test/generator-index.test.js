@@ -271,7 +271,7 @@ test('what a debugger has another generator make is not handed out', () => {
     const [clock, file] = [() => ${NOW}, require.resolve('./index.js')]
     const [meant, other] = [0, 1].map(() => new Snowflake(5, { clock }))
     const lineNumber = readFileSync(file, 'utf8').split('\\n')
-      .findIndex((line) => line.includes('return own(generate() && unsignedId'))
+      .findIndex((line) => line.includes('return own(generate() ?? unsignedId'))
     const session = new Session()
     session.connect()
     let stops = 0

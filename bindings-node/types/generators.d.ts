@@ -162,6 +162,13 @@ export class Randflake extends IdGenerator {
   generateString(): string
 
   /**
+   * Generates `n` ids as texts; see {@link generateMany}.
+   *
+   * @throws {RandflakeError} as {@link generateMany}; no id is returned then.
+   */
+  generateStrings(n: number): string[]
+
+  /**
    * Reads an id of this secret back. Every 64-bit number has such parts: reading does not
    * show whether an id was ever issued.
    *
@@ -185,6 +192,20 @@ export class Randflake extends IdGenerator {
    * @throws {RandflakeError} `INVALID_ID`
    */
   decrypt(id: bigint | string): bigint
+
+  /** Encrypts many; see {@link Inspector.encryptMany}. */
+  encryptMany(raws: BigInt64Array | BigUint64Array | readonly bigint[]): BigInt64Array
+
+  /** Decrypts many; see {@link Inspector.decryptMany}. */
+  decryptMany(
+    ids: BigInt64Array | BigUint64Array | readonly bigint[] | readonly string[],
+  ): BigUint64Array
+
+  /** Encrypts many, in place; see {@link Inspector.encryptInPlace}. */
+  encryptInPlace(raws: BigInt64Array): void
+
+  /** Decrypts many, in place; see {@link Inspector.decryptInPlace}. */
+  decryptInPlace(ids: BigInt64Array): void
 
   /** What `JSON.stringify` shows: never the secret. */
   toJSON(): { nodeIds: number[] }

@@ -42,6 +42,49 @@ export class Inspector {
 
   /** See {@link Randflake.decrypt}. */
   decrypt(id: bigint | string): bigint
+
+  /**
+   * Returns the ids of many sortable forms; undoes {@link decryptMany}.
+   *
+   * @param raws unsigned 64-bit numbers.
+   * @throws {RandflakeError} `INVALID_ID`, with the index, for what {@link encrypt} refuses;
+   *   `INVALID_ARGUMENT` for another kind of array, one over a `SharedArrayBuffer`, and one whose
+   *   buffer was transferred.
+   * @example
+   * const inspector = new Inspector('dffd6021bb2bd5b0af676290809ec3a5')
+   * inspector.encryptMany([63673697622556673n])[0] // 4594531474933654033n
+   */
+  encryptMany(raws: BigInt64Array | BigUint64Array | readonly bigint[]): BigInt64Array
+
+  /**
+   * Returns the sortable forms of many ids. Never hand them to anyone who must not know them.
+   *
+   * @param ids signed 64-bit numbers or texts, not both in one array.
+   * @throws {RandflakeError} as {@link encryptMany}.
+   * @example
+   * const inspector = new Inspector('dffd6021bb2bd5b0af676290809ec3a5')
+   * inspector.decryptMany(['3vgoe12ccb8gh'])[0] // 63673697622556673n
+   */
+  decryptMany(
+    ids: BigInt64Array | BigUint64Array | readonly bigint[] | readonly string[],
+  ): BigUint64Array
+
+  /** The same as {@link encryptMany}, in place. Takes what {@link decryptInPlace} takes. */
+  encryptInPlace(raws: BigInt64Array): void
+
+  /**
+   * The same as {@link decryptMany}, in place: `new BigUint64Array(ids.buffer)` shows the unsigned
+   * numbers.
+   *
+   * @throws {RandflakeError} `INVALID_ARGUMENT` for another kind of array, one over a
+   *   `SharedArrayBuffer`, and one whose buffer was transferred.
+   * @example
+   * const inspector = new Inspector('dffd6021bb2bd5b0af676290809ec3a5')
+   * const ids = BigInt64Array.of(4594531474933654033n)
+   * inspector.decryptInPlace(ids)
+   * ids[0] // 63673697622556673n
+   */
+  decryptInPlace(ids: BigInt64Array): void
 }
 
 /** The parts of many ids, in the order of the ids. */
@@ -156,6 +199,27 @@ export function encodeString(id: bigint): string
  * decodeString('3vgoe12ccb8gh') // 4594531474933654033n
  */
 export function decodeString(text: string): bigint
+
+/**
+ * Returns the texts of many ids; see {@link encodeString}.
+ *
+ * @throws {RandflakeError} `INVALID_ID`, with the index, for what {@link encodeString} refuses;
+ *   `INVALID_ARGUMENT` for another kind of array, one over a `SharedArrayBuffer`, and one whose
+ *   buffer was transferred.
+ * @example
+ * encodeStrings([4594531474933654033n, 0n]) // ['3vgoe12ccb8gh', '0']
+ */
+export function encodeStrings(ids: BigInt64Array | BigUint64Array | readonly bigint[]): string[]
+
+/**
+ * Returns the ids of many texts; see {@link decodeString}.
+ *
+ * @throws {RandflakeError} `INVALID_ID`, with the index, for what {@link decodeString} refuses;
+ *   `INVALID_ARGUMENT` for what is no array.
+ * @example
+ * decodeStrings(['3vgoe12ccb8gh', '0']) // BigInt64Array.of(4594531474933654033n, 0n)
+ */
+export function decodeStrings(texts: readonly string[]): BigInt64Array
 
 /** Returns a new secret from the system's random source: 32 hex digits. Keep it secret. */
 export function generateSecret(): string

@@ -3,7 +3,7 @@
 use std::{
     ptr::{self, NonNull},
     slice,
-    sync::atomic::{AtomicI64, AtomicU32, Ordering},
+    sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering},
 };
 
 use napi::sys;
@@ -11,22 +11,19 @@ use randflake::{Error, ErrorKind, Result};
 
 use super::value::{Js, Reference, Value};
 
-/// Runs `fill` on the elements of a `BigInt64Array`, where they are. `None` for any other value, and
+/// Runs `call` on the elements of a `BigInt64Array`, where they are. `None` for any other value, and
 /// for memory that another thread may see.
-pub(crate) fn fill_in_place(
-    ids: Value<'_>,
-    fill: impl FnOnce(&mut [i64]) -> Result<()> + Send,
-) -> Option<Result<()>> {
+pub(crate) fn in_place<R>(ids: Value<'_>, call: impl FnOnce(&mut [i64]) -> R + Send) -> Option<R> {
     let (start, length) = elements::<i64>(ids)?;
     // SAFETY: aligned and initialised, as `elements` says. Only this thread can reach the memory, and
-    // it runs no script meanwhile, which could free, move or change it: being Send, `fill` has no
+    // it runs no script meanwhile, which could free, move or change it: being Send, `call` has no
     // Js, Value or Reference to run one with.
     let elements = unsafe { slice::from_raw_parts_mut(start.as_ptr(), length) };
-    Some(fill(elements))
+    Some(call(elements))
 }
 
 /// Runs `fill`, which may run scripts, on a copy of the elements of a `BigInt64Array`. `None` as in
-/// [`fill_in_place`], also if `fill` made it so.
+/// [`in_place`], also if `fill` made it so.
 pub(crate) fn fill_by_copy(
     ids: Value<'_>,
     fill: impl FnOnce(&mut [i64]) -> Result<()>,
@@ -36,18 +33,18 @@ pub(crate) fn fill_by_copy(
     overwrite(ids, &own).map(|()| filled)
 }
 
-/// Overwrites a typed array of this kind and this length; `None` as in [`fill_in_place`].
-pub(crate) fn overwrite<T: Element>(array: Value<'_>, new: &[T]) -> Option<()> {
+/// Overwrites a typed array of this kind and this length; `None` as in [`in_place`].
+fn overwrite<T: Element>(array: Value<'_>, new: &[T]) -> Option<()> {
     let (start, length) = elements(array).filter(|&(_, length)| length == new.len())?;
-    // SAFETY: as in `fill_in_place`; `new` is memory of Rust's.
+    // SAFETY: as in `in_place`; `new` is memory of Rust's.
     unsafe { slice::from_raw_parts_mut(start.as_ptr(), length) }.copy_from_slice(new);
     Some(())
 }
 
-/// Copies the elements of a typed array of this kind; `None` as in [`fill_in_place`].
+/// Copies the elements of a typed array of this kind; `None` as in [`in_place`].
 pub(crate) fn copied<T: Element>(array: Value<'_>) -> Option<Vec<T>> {
     let (start, length) = elements::<T>(array)?;
-    // SAFETY: as in `fill_in_place`.
+    // SAFETY: as in `in_place`.
     Some(unsafe { slice::from_raw_parts(start.as_ptr(), length) }.to_vec())
 }
 
@@ -106,8 +103,8 @@ impl Element for i64 {
     const KIND: sys::napi_typedarray_type = sys::TypedarrayType::bigint64_array;
 }
 
-impl Element for f64 {
-    const KIND: sys::napi_typedarray_type = sys::TypedarrayType::float64_array;
+impl Element for u64 {
+    const KIND: sys::napi_typedarray_type = sys::TypedarrayType::biguint64_array;
 }
 
 /// The shared call buffer: numbers that JavaScript and a function it calls leave for each other,
@@ -125,10 +122,15 @@ struct Fields {
     /// The index of the generator that made the last id.
     owner: AtomicU32,
     id: AtomicI64,
+    /// The bits of the parts of the last id that was read, as floating-point numbers.
+    parts: [AtomicU64; 3],
 }
 
 impl CallBuffer {
-    /// Takes a `BigInt64Array` of two, whose memory must be shared: that can neither be taken away
+    /// No generator has this index.
+    pub(crate) const NOBODY: u32 = u32::MAX;
+
+    /// Takes a `BigInt64Array` of five, whose memory must be shared: that can neither be taken away
     /// nor become shorter.
     pub(crate) fn new(array: Value<'_>) -> Result<Self> {
         let shared = typed_array::<i64>(array).filter(|&(buffer, start, length)| {
@@ -140,7 +142,7 @@ impl CallBuffer {
             Some(fields) => Ok(Self { fields, array: Reference::new(array)? }),
             None => Err(Error::new(
                 ErrorKind::Internal,
-                "the call buffer is a BigInt64Array of two in shared memory",
+                "the call buffer is a BigInt64Array of five in shared memory",
             )),
         }
     }
@@ -167,6 +169,14 @@ impl CallBuffer {
     #[inline]
     pub(crate) fn put(&self, id: i64) {
         self.fields().id.store(id, Ordering::Relaxed);
+    }
+
+    /// Leaves the parts of an id.
+    #[inline]
+    pub(crate) fn put_parts(&self, parts: [f64; 3]) {
+        for (room, part) in self.fields().parts.iter().zip(parts) {
+            room.store(part.to_bits(), Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn array<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {

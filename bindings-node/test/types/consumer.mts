@@ -6,7 +6,9 @@ import {
   Cloak,
   type Clock,
   decodeString,
+  decodeStrings,
   encodeString,
+  encodeStrings,
   fenceStore,
   generateSecret,
   type InitMode,
@@ -103,6 +105,15 @@ const columns: PartsColumns = inspector.inspectMany(flake.generateMany(3))
 const raw: bigint = flake.decrypt(id)
 const again: bigint = flake.encrypt(raw)
 const round: bigint = decodeString(encodeString(id))
+const texts: string[] = flake.generateStrings(3).concat(encodeStrings(ids), encodeStrings([id]))
+const raws: BigUint64Array = inspector.decryptMany(decodeStrings(texts))
+flake.decryptInPlace(inspector.encryptMany(raws))
+inspector.encryptInPlace(flake.encryptMany([...flake.decryptMany(texts)]))
+console.log(encodeStrings(raws), flake.decryptMany(raws))
+// @ts-expect-error bigints or texts
+flake.decryptMany([id, text])
+// @ts-expect-error a text has no other text
+encodeStrings(texts)
 
 try {
   flake.generate()
