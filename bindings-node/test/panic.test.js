@@ -33,7 +33,7 @@ test('a panic becomes an error, and the process lives', () => {
       class RandflakeError extends Error {
         constructor(code, message) { super(message); this.code = code }
       }
-      const callBuffer = new BigInt64Array(new SharedArrayBuffer(16))
+      const callBuffer = new BigInt64Array(new SharedArrayBuffer(40))
       const binding = require(${JSON.stringify(binary)})
       const native = { ...binding, ...binding.load(RandflakeError, callBuffer) }
       for (let round = 0; round < 2; round++) {
@@ -51,7 +51,7 @@ test('a panic becomes an error, and the process lives', () => {
 })
 
 test('the shipped library has no function that panics', () => {
-  const callBuffer = new BigInt64Array(new SharedArrayBuffer(16))
+  const callBuffer = new BigInt64Array(new SharedArrayBuffer(40))
   const binding = require('../binding.js')
   assert.equal(binding.panic, undefined)
   assert.equal(binding.load(Error, callBuffer).panic, undefined)
