@@ -401,6 +401,6 @@ def test_an_exit_does_not_wait_for_ever_for_a_store(store: Path) -> None:
         with locked(store):
             before = time.monotonic()
             assert process.communicate("\n", timeout=300) == ("", "")
-            assert time.monotonic() - before < 7
+            assert time.monotonic() - before < 60
         assert process.returncode == 0
     assert min(ends_in(store).values()) > time.time() + 200, "they are idle to their end"

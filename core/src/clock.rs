@@ -33,7 +33,7 @@ const FIRST_IMPLAUSIBLE_SECOND: f64 = 1e11;
 /// ```
 pub trait Clock {
     /// Returns the current time in nanoseconds since 1970-01-01T00:00:00Z. It may repeat and go
-    /// backwards.
+    /// backwards. It must return on the thread that called it; it may itself make ids.
     ///
     /// # Errors
     ///

@@ -33,10 +33,7 @@ pub(crate) enum Snapshot {
     Sealed,
 }
 
-// On cache lines of its own, two of them, since CPUs fetch lines in pairs: the Term that lies beside it
-// is read for each id, and this is written for each group.
 #[derive(Debug)]
-#[repr(align(128))]
 pub(crate) struct PackedState {
     bits: AtomicU64,
     slots: u64,
