@@ -71,11 +71,11 @@ impl Environment {
     fn generate(&self) -> Result<i64> {
         let generators = Rc::clone(&self.generators.borrow());
         let index = self.buffer.generator();
-        let made =
-            generators.get(index as usize).ok_or_else(unknown).and_then(|own| own.generate());
+        let made = generators.get(index as usize).ok_or_else(unknown)?.generate();
         // Not before: a clock written in JavaScript may have had generators generate, this one, too.
-        self.buffer.set_owner(if made.is_ok() { index } else { CallBuffer::NOBODY });
-        made
+        let id = made.inspect_err(|_| self.buffer.set_owner(CallBuffer::NOBODY))?;
+        self.buffer.set_owner(index);
+        Ok(id)
     }
 }
 
