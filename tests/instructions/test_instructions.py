@@ -31,6 +31,9 @@ matter how many are made before it knows how fast the processor's counter is."""
 ROOM = 1.08
 """By which factor an id may take more instructions than recorded."""
 
+ROOM_FOR_TICKS = 1.4
+"""The same for Snowflakes: the slower the machine, the more milliseconds begin in as many ids."""
+
 ROOM_FOR_COMPILERS = 1.2
 """The same with another compiler than the recorded one: each has its own way."""
 
@@ -118,10 +121,11 @@ def test_an_id_takes_no_more_instructions_than_recorded(program: Path, case: str
     same_compiler = bounds["rustc"] == compiler().split()[1]
     counted = per_id(program, case)
     print(f"{case} with {used}: {counted} instructions; rustc {bounds['rustc']} had {recorded}")
-    assert not too_many(counted, recorded, ROOM if same_compiler else ROOM_FOR_COMPILERS), (
-        "make it faster, or say why not in the commit and run make instructions-bounds"
-    )
-    if same_compiler and too_many(recorded, counted, ROOM):
+    room = ROOM_FOR_TICKS if case == "snowflake" else ROOM
+    assert not too_many(
+        counted, recorded, room if same_compiler else max(room, ROOM_FOR_COMPILERS)
+    ), "make it faster, or say why not in the commit and run make instructions-bounds"
+    if same_compiler and too_many(recorded, counted, room):
         warnings.warn("far fewer than recorded: run make instructions-bounds", stacklevel=1)
 
 
