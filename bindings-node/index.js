@@ -106,9 +106,9 @@ function own(made, isOwn) {
   throw new native.RandflakeError('INTERNAL', 'a debugger called another generator; call again')
 }
 
-function fillWith(generator, ids) {
-  // As in `own`.
-  if (!fill(generator, ids)) throw workerIsEnding()
+/** Takes what a native function that changes an array returns; see `own`. */
+function mustBeDone(done) {
+  if (!done) throw workerIsEnding()
 }
 
 /** Fills a new array. */
@@ -116,7 +116,7 @@ function generateManyWith(generator, n) {
   checkCount(n)
   if (n >= LARGE_BATCH) native.checkFill(generator, n)
   const ids = newIds(n)
-  fillWith(generator, ids)
+  mustBeDone(fill(generator, ids))
   return ids
 }
 
@@ -256,7 +256,7 @@ class IdGenerator {
   }
 
   fill(ids) {
-    fillWith(generatorOf(this), ids)
+    mustBeDone(fill(generatorOf(this), ids))
   }
 
   async ready() {
@@ -378,11 +378,11 @@ class Randflake extends IdGenerator {
   }
 
   encryptInPlace(raws) {
-    if (!native.encryptInPlace(randflakeOf(this).#inspector, raws)) throw workerIsEnding()
+    mustBeDone(native.encryptInPlace(randflakeOf(this).#inspector, raws))
   }
 
   decryptInPlace(ids) {
-    if (!native.decryptInPlace(randflakeOf(this).#inspector, ids)) throw workerIsEnding()
+    mustBeDone(native.decryptInPlace(randflakeOf(this).#inspector, ids))
   }
 }
 
@@ -430,11 +430,11 @@ class Inspector {
   }
 
   encryptInPlace(raws) {
-    if (!native.encryptInPlace(inspectorOf(this), raws)) throw workerIsEnding()
+    mustBeDone(native.encryptInPlace(inspectorOf(this), raws))
   }
 
   decryptInPlace(ids) {
-    if (!native.decryptInPlace(inspectorOf(this), ids)) throw workerIsEnding()
+    mustBeDone(native.decryptInPlace(inspectorOf(this), ids))
   }
 }
 
@@ -635,7 +635,7 @@ class Cloak {
   }
 
   hideInPlace(numbers) {
-    if (!native.changeInPlace(cloakOf(this), numbers, false)) throw workerIsEnding()
+    mustBeDone(native.hideInPlace(cloakOf(this), numbers))
   }
 
   reveal(hidden) {
@@ -643,7 +643,7 @@ class Cloak {
   }
 
   revealInPlace(hidden) {
-    if (!native.changeInPlace(cloakOf(this), hidden, true)) throw workerIsEnding()
+    mustBeDone(native.revealInPlace(cloakOf(this), hidden))
   }
 }
 

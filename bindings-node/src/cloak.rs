@@ -34,12 +34,18 @@ pub(crate) fn reveal([cloak, hidden]: [Value<'_>; 2]) -> Result<Value<'_>> {
     cloak.js().convert(cloak.owned::<Cloak>()?.reveal(arguments::id(hidden)?))
 }
 
-/// Hides numbers where they are, or reveals them, and returns true, as `generator::fill` does.
 #[napi]
-pub fn change_in_place(cloak: Value<'_>, numbers: Value<'_>, reveals: bool) -> Outcome<bool> {
+pub fn hide_in_place(cloak: Value<'_>, numbers: Value<'_>) -> Outcome<bool> {
     outcome(|| {
         let cloak = cloak.owned::<Cloak>()?;
-        let change = if reveals { Cloak::reveal_in_place } else { Cloak::hide_in_place };
-        arguments::change_in_place(numbers, |numbers| change(cloak, numbers))
+        arguments::change_in_place(numbers, |numbers| cloak.hide_in_place(numbers))
+    })
+}
+
+#[napi]
+pub fn reveal_in_place(cloak: Value<'_>, hidden: Value<'_>) -> Outcome<bool> {
+    outcome(|| {
+        let cloak = cloak.owned::<Cloak>()?;
+        arguments::change_in_place(hidden, |hidden| cloak.reveal_in_place(hidden))
     })
 }
