@@ -44,12 +44,6 @@ struct Server {
     protocol: fn(Namespace) -> Protocol,
 }
 
-#[derive(Clone, Copy, Default)]
-pub(crate) struct StoreOptions {
-    pub(crate) create: Option<bool>,
-    pub(crate) allow_weak_store: bool,
-}
-
 impl<'a, 'py> FromPyObject<'a, 'py> for Store {
     type Error = PyErr;
 
@@ -74,16 +68,22 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Store {
     }
 }
 
-impl Source {
-    pub(crate) fn location(self, options: StoreOptions) -> Location {
-        Location::new(move |namespace| Ok(Box::new(self.connect(namespace, options)?)))
+impl Store {
+    pub(crate) fn location(self, allow_weak_store: bool) -> Location {
+        match self {
+            Self::Local(location) => location,
+            Self::Server(source) => Location::server(move |namespace| {
+                Ok(source.connect(namespace)?.allow_weak_store(allow_weak_store))
+            }),
+        }
     }
+}
 
+impl Source {
     /// Makes the store, without connecting yet.
     pub(crate) fn connect(
         &self,
         namespace: Namespace,
-        options: StoreOptions,
     ) -> Result<RemoteStore<Box<dyn remote::Client>>> {
         if !self.survives_fork && self.process != ForkId::current() {
             return Err(Error::new(
@@ -93,13 +93,11 @@ impl Source {
                  which a child connects again",
             ));
         }
-        let protocol = (self.server.protocol)(namespace)
-            .create(options.create.unwrap_or_default())?
-            .allow_weak_store(options.allow_weak_store);
         let (server, open) = (self.server, &self.open);
         let adapter =
             server.call(|py| (open,).into_pyobject(py), |opened, _| Ok(opened.clone().unbind()))?;
-        Ok(RemoteStore::new(Box::new(Client { server, adapter, late: None }), protocol))
+        let client = Box::new(Client { server, adapter, late: None });
+        Ok(RemoteStore::new(client, (server.protocol)(namespace)))
     }
 }
 

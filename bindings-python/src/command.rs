@@ -9,10 +9,7 @@ use randflake_leases::{
     remote::{Client, RemoteStore},
 };
 
-use crate::{
-    client::{Store, StoreOptions},
-    errors::call,
-};
+use crate::{client::Store, errors::call};
 
 /// Runs the command with these arguments, and returns its exit code.
 #[pyfunction]
@@ -25,7 +22,7 @@ fn open_server(url: &str, namespace: Namespace) -> Result<RemoteStore<Box<dyn Cl
         PyString::new(py, url).extract::<Store>().map_err(|raised| error_of(py, &raised))
     })?;
     match store {
-        Store::Server(source) => source.connect(namespace, StoreOptions::default()),
+        Store::Server(source) => source.connect(namespace),
         Store::Local(_) => RemoteStore::open(url, namespace), // says what a URL is
     }
 }

@@ -8,7 +8,7 @@ use randflake_leases::{LeasedBuilder, LeasedFormat};
 
 use crate::{
     arguments::{MaxSkew, NodeCount, Ttl},
-    client::{Store, StoreOptions},
+    client::Store,
     clock::Clock,
     convert::{boolean, integer, must, number, text},
     errors::raise,
@@ -53,13 +53,10 @@ pub(crate) fn leased<F: LeasedFormat>(
     let create = if create.is_none() { None } else { Some(boolean(&create, "create")?) };
     let allow_weak_store = take(&options, "allow_weak_store", Some(false))?;
     let allow_weak_store = boolean(&allow_weak_store, "allow_weak_store")?;
-    let of_store = StoreOptions { create, allow_weak_store };
-    let (location, needs_python) = match store {
-        Store::Local(location) => (location, false),
-        Store::Server(source) => (source.location(of_store), true),
-    };
+    let needs_python = matches!(store, Store::Server(_));
+    let location = store.location(allow_weak_store);
     let mut builder = LeasedBuilder::new(location, config).clock(Clock::System);
-    if let (Some(create), false) = (create, needs_python) {
+    if let Some(create) = create {
         builder = builder.create(create);
     }
     for (name, value) in options {

@@ -12,7 +12,7 @@ use randflake_leases::{
 
 use crate::{
     arguments::{AllowWeakStore, MaxSkew, NamespaceName, StoredNode, Ttl, UnixSecond, secret_of},
-    client::{Store, StoreOptions},
+    client::Store,
     convert::argument,
     errors::{call, raise, wrong_type},
     exit::raise_unless_finalizing,
@@ -42,13 +42,9 @@ pub(crate) fn init_store(
              of them",
         )),
     };
-    let options = StoreOptions { create: None, allow_weak_store: allow_weak_store.0 };
     let init = || {
         let namespace = named?.max_ttl_and_skew(ttl.0, max_skew.0)?;
-        match store {
-            Store::Local(location) => location.init(&namespace, mode.0),
-            Store::Server(source) => source.connect(namespace, options)?.init(mode.0),
-        }
+        store.location(allow_weak_store.0).init(&namespace, mode.0)
     };
     py.detach(|| call(init)).map_err(|raised| raise_unless_finalizing(py, raised))
 }
@@ -153,10 +149,7 @@ fn operate<T: Send>(
     namespace: NamespaceName,
     operation: impl FnOnce(&mut dyn LeaseStore) -> Result<T> + Send,
 ) -> PyResult<T> {
-    let location = match store {
-        Store::Local(location) => location,
-        Store::Server(source) => source.location(StoreOptions::default()),
-    };
+    let location = store.location(false);
     py.detach(|| call(|| operation(&mut *location.open(&Namespace::for_operator(namespace.0)?)?)))
 }
 

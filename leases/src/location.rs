@@ -50,7 +50,6 @@ pub struct Location {
 enum LocationKind {
     #[cfg(feature = "sqlite")]
     File(PathBuf),
-    Url(String),
     Server(Box<Connect>),
     Function(Box<Open>),
     /// Not a store, for this reason.
@@ -96,18 +95,15 @@ impl Location {
                 let store = SqliteStore::new(path, namespace)?.patience(TIMEOUT);
                 Ok(Box::new(store.create(self.create.unwrap_or(true))))
             }
-            LocationKind::Url(url) => self.creating(RemoteStore::open(url, namespace)?),
-            LocationKind::Server(connect) => self.creating(connect(namespace)?),
+            LocationKind::Server(connect) => {
+                Ok(Box::new(connect(namespace)?.create(self.create.unwrap_or(false))?))
+            }
             LocationKind::Function(_) if self.create.is_some() => Err(Error::invalid_argument(
                 "create does not apply to a store that a function opens: set it in that function",
             )),
             LocationKind::Function(open) => open(namespace),
             LocationKind::Invalid(why) => Err(Error::invalid_argument(why.clone())),
         }
-    }
-
-    fn creating(&self, store: RemoteStore<Box<dyn Client>>) -> Result<Box<dyn LeaseStore>> {
-        Ok(Box::new(store.create(self.create.unwrap_or(false))?))
     }
 
     /// Creates the namespace if it is missing, and checks it if it exists, as [`RemoteStore::init`] and
@@ -136,7 +132,6 @@ impl Location {
         match &self.target {
             #[cfg(feature = "sqlite")]
             LocationKind::File(path) => SqliteStore::new(path, namespace)?.init(mode),
-            LocationKind::Url(url) => RemoteStore::open(url, namespace)?.init(mode),
             LocationKind::Server(connect) => connect(namespace)?.init(mode),
             LocationKind::Function(_) => Err(Error::invalid_argument(
                 "a store that a function opens cannot be created from here: call the init of that store",
@@ -157,7 +152,8 @@ impl From<&str> for Location {
     fn from(location: &str) -> Self {
         match location.split_once("://") {
             Some(("postgresql" | "postgres" | "redis" | "rediss" | "etcd" | "etcds", _)) => {
-                LocationKind::Url(location.to_owned()).into()
+                let url = location.to_owned();
+                Self::server(move |namespace| RemoteStore::open(&url, namespace))
             }
             // The rest may contain a password.
             Some((scheme, _)) => LocationKind::Invalid(format!(
