@@ -11,6 +11,27 @@ function invalidArgument(message) {
   return new native.RandflakeError('INVALID_ARGUMENT', message)
 }
 
+/** Makes a class complain in our own way when it is called without `new`. */
+function onlyWithNew(type) {
+  const checked = new Proxy(type, {
+    apply() {
+      throw invalidArgument(`${type.name} is a class; call it with new`)
+    },
+  })
+  type.prototype.constructor = checked
+  return checked
+}
+
+function wrongThis(name) {
+  return invalidArgument(`a method of ${name} needs its object; call it as object.method()`)
+}
+
+function warnIfWeak(secret) {
+  const weakness = native.newWeakness(secret)
+  if (weakness === null) return
+  process.emitWarning(weakness, { type: 'WeakSecretWarning', code: 'RANDFLAKE_WEAK_SECRET' })
+}
+
 function mustBe(what, form, got) {
   return invalidArgument(`${what} must be ${form}, got ${native.describe(got)}`)
 }
@@ -140,7 +161,10 @@ module.exports = {
   leaseOptions,
   manualOptions,
   mustBe,
+  onlyWithNew,
   optionsOf,
   storeOf,
   unixMsOf,
+  warnIfWeak,
+  wrongThis,
 }

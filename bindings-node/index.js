@@ -1,56 +1,42 @@
 'use strict'
 
 const { setTimeout: delay } = require('node:timers/promises')
-const { isBigInt64Array } = require('node:util/types')
 const { native } = require('./native.js')
 const {
   checkCount,
-  checkLayout,
-  checkStatus,
   clockOf,
   invalidArgument,
   leaseOptions,
   manualOptions,
-  mustBe,
-  optionsOf,
+  onlyWithNew,
   storeOf,
-  unixMsOf,
+  warnIfWeak,
+  wrongThis,
 } = require('./arguments.js')
+const {
+  decodeStrings,
+  decryptMany,
+  encodeStrings,
+  encryptMany,
+  mustBeDone,
+  newIds,
+  workerIsEnding,
+} = require('./bulk.js')
+const {
+  BoundaryFlake,
+  Layout,
+  inspectRawWith,
+  layoutIn,
+  layoutOf,
+  warnIfEnding,
+} = require('./layouts.js')
+const operators = require('./operators.js')
 
 /** Longest time that timers take. */
 const LONGEST_DELAY_MS = 2 ** 31 - 1
 
-/** Makes a class complain in our own way when it is called without `new`. */
-function onlyWithNew(type) {
-  const checked = new Proxy(type, {
-    apply() {
-      throw invalidArgument(`${type.name} is a class; call it with new`)
-    },
-  })
-  type.prototype.constructor = checked
-  return checked
-}
-
-function wrongThis(name) {
-  return invalidArgument(`a method of ${name} needs its object; call it as object.method()`)
-}
-
-function warnIfWeak(secret) {
-  const weakness = native.newWeakness(secret)
-  if (weakness === null) return
-  process.emitWarning(weakness, { type: 'WeakSecretWarning', code: 'RANDFLAKE_WEAK_SECRET' })
-}
-
 /** From how many ids on it is worth asking before. */
 const LARGE_BATCH = 16_384
-
-function newIds(n) {
-  try {
-    return new BigInt64Array(n)
-  } catch {
-    throw invalidArgument(`there is no memory for ${n} ids; ask for fewer at a time`)
-  }
-}
 
 /** Marks the arguments of a constructor as those of a generator that is leased already. */
 const leased = Symbol('leased')
@@ -65,15 +51,7 @@ function endLeasesAtExit() {
 }
 
 // Taken out of `native`, where finding them would take 5 ns.
-const { generate, generateString, fill, inspect, inspectRaw, encrypt, decrypt } = native
-
-/** How long the native half makes each text of `encodeStrings`, by spaces in front. */
-const textLength = native.encodeStrings(new BigInt64Array(1), 0).length
-
-const SPACE = 32
-
-/** How many texts are joined for the native half. */
-const TEXTS_AT_ONCE = 1024
+const { generate, generateString, fill, inspect, encrypt, decrypt } = native
 
 /** Where `generate` and `generateString` find which generator is meant: 5 ns sooner than in an argument. */
 const meant = new Uint32Array(native.callBuffer.buffer, 0, 1)
@@ -88,12 +66,8 @@ const NOBODY = 2 ** 32 - 1
 const signedId = new BigInt64Array(native.callBuffer.buffer, 8, 1)
 const unsignedId = new BigUint64Array(native.callBuffer.buffer, 8, 1)
 
-/** Where `inspect` and `inspectRaw` leave the parts of an id. */
+/** Where `inspect` leaves the parts of an id. */
 const parts = new Float64Array(native.callBuffer.buffer, 16, 3)
-
-function workerIsEnding() {
-  return new native.RandflakeError('CLOSED', 'this worker is ending')
-}
 
 /**
  * Returns an id or its text if it is of the generator that was meant: before the native call, and
@@ -106,11 +80,6 @@ function own(made, isOwn) {
   throw new native.RandflakeError('INTERNAL', 'a debugger called another generator; call again')
 }
 
-/** Takes what a native function that changes an array returns; see `own`. */
-function mustBeDone(done) {
-  if (!done) throw workerIsEnding()
-}
-
 /** Fills a new array. */
 function generateManyWith(generator, n) {
   checkCount(n)
@@ -120,93 +89,10 @@ function generateManyWith(generator, n) {
   return ids
 }
 
-/** Says which element is wrong: the first that `read`, which takes one, refuses. */
-function faultOf(elements, read) {
-  for (const [index, element] of elements.entries()) {
-    try {
-      read(element)
-    } catch (error) {
-      return new native.RandflakeError(error.code, `at index ${index}: ${error.message}`)
-    }
-  }
-  return invalidArgument('an array changed while it was read')
-}
-
-/** Copies bigints into an array of 64 bits each; `read`, which takes one, says which are refused. */
-function copyBigints(elements, numbers, read) {
-  for (let index = 0; index < numbers.length; index++) {
-    const element = elements[index]
-    if (typeof element === 'bigint') numbers[index] = element // without the bits above 64
-    if (numbers[index] !== element) throw faultOf(elements, read)
-  }
-  return numbers
-}
-
-/** Returns ids as a BigInt64Array; the native half refuses what holds none. */
-function idsOf(ids) {
-  if (isBigInt64Array(ids)) return ids
-  if (!Array.isArray(ids)) return native.signedIds(ids)
-  return copyBigints(ids, newIds(ids.length), native.encodeString)
-}
-
-function encryptManyWith(inspector, raws) {
-  if (!Array.isArray(raws)) return native.encryptMany(inspector, raws)
-  const copy = new BigUint64Array(newIds(raws.length).buffer)
-  return native.encryptMany(
-    inspector,
-    copyBigints(raws, copy, (raw) => encrypt(inspector, raw)),
-  )
-}
-
-function decryptManyWith(inspector, ids) {
-  const isText = Array.isArray(ids) && typeof ids[0] === 'string'
-  return native.decryptMany(inspector, isText ? decodeStrings(ids) : idsOf(ids))
-}
-
-/** Makes the texts of many ids: to slice them takes a third of the time that single ones take. */
-function encodeStrings(ids) {
-  const numbers = idsOf(ids)
-  let joined = native.encodeStrings(numbers, 0)
-  const texts = new Array(numbers.length)
-  for (let index = 0; joined !== ''; joined = native.encodeStrings(numbers, index)) {
-    // As in `own`.
-    if (joined === undefined) throw workerIsEnding()
-    for (let end = textLength; end <= joined.length; end += textLength) {
-      let start = end - textLength
-      while (joined.charCodeAt(start) === SPACE) start++
-      texts[index++] = joined.slice(start, end)
-    }
-  }
-  return texts
-}
-
-/** Reads many texts: to join them first takes half the time that handing over each does. */
-function decodeStrings(texts) {
-  if (!Array.isArray(texts)) throw mustBe('texts', 'an array of strings', texts)
-  const ids = newIds(texts.length)
-  for (let start = 0; start < ids.length; start += TEXTS_AT_ONCE) {
-    const some = ids.subarray(start, start + TEXTS_AT_ONCE)
-    const joined = new Array(some.length)
-    for (let index = 0; index < some.length; index++) {
-      const text = texts[start + index]
-      if (typeof text !== 'string') throw faultOf(texts, native.decodeString)
-      joined[index] = text
-    }
-    if (!native.decodeStrings(joined.join(), some)) throw faultOf(texts, native.decodeString)
-  }
-  return ids
-}
-
 function inspectWith(inspector, id) {
   inspect(inspector, id)
   const [timestamp, nodeId, sequence] = parts
   return { timestamp, nodeId, sequence, date: new Date(timestamp * 1000) }
-}
-
-function inspectRawWith(layout, id) {
-  inspectRaw(layout, id)
-  const [unixMs, nodeId, sequence] = parts
-  return { unixMs, nodeId, sequence, date: new Date(unixMs) }
 }
 
 /**
@@ -370,11 +256,11 @@ class Randflake extends IdGenerator {
   }
 
   encryptMany(raws) {
-    return encryptManyWith(randflakeOf(this).#inspector, raws)
+    return encryptMany(randflakeOf(this).#inspector, raws)
   }
 
   decryptMany(ids) {
-    return decryptManyWith(randflakeOf(this).#inspector, ids)
+    return decryptMany(randflakeOf(this).#inspector, ids)
   }
 
   encryptInPlace(raws) {
@@ -422,11 +308,11 @@ class Inspector {
   }
 
   encryptMany(raws) {
-    return encryptManyWith(inspectorOf(this), raws)
+    return encryptMany(inspectorOf(this), raws)
   }
 
   decryptMany(ids) {
-    return decryptManyWith(inspectorOf(this), ids)
+    return decryptMany(inspectorOf(this), ids)
   }
 
   encryptInPlace(raws) {
@@ -436,99 +322,6 @@ class Inspector {
   decryptInPlace(ids) {
     mustBeDone(native.decryptInPlace(inspectorOf(this), ids))
   }
-}
-
-async function listLeases(store, options) {
-  return native.listLeases(storeOf(store), optionsOf(options, 'namespace'))
-}
-
-async function inspectLease(store, nodeId, options) {
-  return native.inspectLease(storeOf(store), nodeId, optionsOf(options, 'namespace'))
-}
-
-async function fenceStore(store, options) {
-  return native.fenceStore(storeOf(store), optionsOf(options, 'namespace'))
-}
-
-async function repairLease(store, nodeId, options) {
-  const checked = optionsOf(options, 'namespace', 'endExclusive')
-  return native.repairLease(storeOf(store), nodeId, checked)
-}
-
-async function repairStore(store, options) {
-  return native.repairStore(storeOf(store), optionsOf(options, 'namespace', 'floor'))
-}
-
-async function releaseLease(store, lease, options) {
-  checkStatus(lease)
-  return native.releaseLease(storeOf(store), lease, optionsOf(options, 'namespace'))
-}
-
-/** Marks the arguments of a constructor as those of a layout that is made already. */
-const made = Symbol('made')
-
-let layoutOf
-
-class Layout {
-  #layout
-
-  static {
-    layoutOf = (self) => {
-      if (typeof self !== 'object' || self === null || !(#layout in self)) {
-        throw wrongThis('Layout')
-      }
-      return self.#layout
-    }
-  }
-
-  constructor(layout, changed) {
-    this.#layout = layout === made ? changed : native.createLayout(checkLayout(layout))
-    Object.freeze(Object.assign(this, native.layoutProperties(this.#layout)))
-  }
-
-  inspect(id) {
-    return inspectRawWith(layoutOf(this), id)
-  }
-
-  pack(time, nodeId, sequence) {
-    return native.pack(layoutOf(this), unixMsOf(time), nodeId, sequence)
-  }
-
-  firstIdAt(time) {
-    return native.firstIdAt(layoutOf(this), unixMsOf(time))
-  }
-
-  lastIdAt(time) {
-    return native.lastIdAt(layoutOf(this), unixMsOf(time))
-  }
-
-  joinNode(datacenter, worker) {
-    return native.joinNode(layoutOf(this), datacenter, worker)
-  }
-
-  splitNode(nodeId) {
-    return native.splitNode(layoutOf(this), nodeId)
-  }
-
-  withSequence(sequence) {
-    return new Layout(made, native.withSequence(layoutOf(this), sequence))
-  }
-}
-
-/** The ends of the layouts that were warned of. */
-const endsWarnedOf = new Set()
-
-function warnIfEnding(layout) {
-  const warning = native.layoutWarning(layoutOf(layout))
-  if (warning === null || endsWarnedOf.has(layout.endsAt)) return
-  endsWarnedOf.add(layout.endsAt)
-  process.emitWarning(warning, { type: 'LifetimeWarning', code: 'RANDFLAKE_LIFETIME' })
-}
-
-/** Returns the layout that options name, or else `otherwise`. */
-function layoutIn(options, otherwise) {
-  const { layout = otherwise } = options
-  return layout === undefined || layout instanceof Layout ? layout : new Layout(layout)
 }
 
 let snowflakeOf
@@ -591,24 +384,6 @@ class Snowflake extends IdGenerator {
   }
 }
 
-/** The options of initStore. */
-const INIT = ['layout', 'namespace', 'maxTtlSeconds', 'maxSkewSeconds', 'allowWeakStore']
-
-async function initStore(store, secret, mode, options) {
-  const checked = optionsOf(options, ...INIT)
-  const layout = layoutIn(checked)
-  if (layout !== undefined && secret !== undefined) {
-    throw invalidArgument(
-      'a namespace has either a secret, for Randflake, or a layout, for Snowflake; with the option ' +
-        'layout the secret must be undefined',
-    )
-  }
-  const format = layout === undefined ? secret : layoutOf(layout)
-  const made = native.initStore(storeOf(store), format, mode, checked)
-  if (layout === undefined) warnIfWeak(secret)
-  await made
-}
-
 let cloakOf
 
 class Cloak {
@@ -647,50 +422,16 @@ class Cloak {
   }
 }
 
-let boundaryFlakeOf
-
-class BoundaryFlake {
-  #flake
-
-  static {
-    boundaryFlakeOf = (self) => {
-      if (typeof self !== 'object' || self === null || !(#flake in self)) {
-        throw wrongThis('BoundaryFlake')
-      }
-      return self.#flake
-    }
-  }
-
-  constructor(flake) {
-    this.#flake = native.readBoundaryFlake(flake)
-    const { unixMs, worker, sequence } = this.#flake
-    const date = new Date(Number(unixMs))
-    Object.freeze(Object.assign(this, { unixMs, worker: Uint8Array.from(worker), sequence, date }))
-  }
-
-  toBytes() {
-    return Uint8Array.from(boundaryFlakeOf(this).bytes)
-  }
-
-  toString() {
-    return boundaryFlakeOf(this).text
-  }
-
-  toJSON() {
-    return boundaryFlakeOf(this).text
-  }
-}
-
 // One by one and by name, which is how `import { … }` finds them.
 module.exports.Randflake = onlyWithNew(Randflake)
 module.exports.Inspector = onlyWithNew(Inspector)
-module.exports.initStore = initStore
-module.exports.listLeases = listLeases
-module.exports.inspectLease = inspectLease
-module.exports.fenceStore = fenceStore
-module.exports.repairLease = repairLease
-module.exports.repairStore = repairStore
-module.exports.releaseLease = releaseLease
+module.exports.initStore = operators.initStore
+module.exports.listLeases = operators.listLeases
+module.exports.inspectLease = operators.inspectLease
+module.exports.fenceStore = operators.fenceStore
+module.exports.repairLease = operators.repairLease
+module.exports.repairStore = operators.repairStore
+module.exports.releaseLease = operators.releaseLease
 module.exports.Layout = onlyWithNew(Layout)
 module.exports.Snowflake = onlyWithNew(Snowflake)
 module.exports.Cloak = onlyWithNew(Cloak)

@@ -18,7 +18,7 @@ fn main() {
         .find(|package| package.exists())
         .expect("the package is beside the crate");
     let folder = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
-    for stub in ["_randflake.pyi", "snowflake.pyi"].map(|name| package.join(name)) {
+    for stub in ["_randflake.pyi", "ids.pyi", "snowflake.pyi"].map(|name| package.join(name)) {
         println!("cargo::rerun-if-changed={}", stub.display());
         write_docstrings(&fs::read_to_string(stub).expect("it is text"), Path::new(&folder));
     }

@@ -22,7 +22,7 @@ function newRealm() {
     modules[path] = module
     const outer = createRequire(path)
     const inner = (name) =>
-      /^\.\/(arguments|native|stores)\.js$/.test(name)
+      /^\.\/(?!binding)[a-z]+\.js$/.test(name)
         ? load(join(dirname(path), name))
         : outer(name)
     const parameters = ['module', 'exports', 'require']

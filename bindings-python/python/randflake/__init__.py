@@ -9,19 +9,7 @@ The node id is leased from a SQLite file, or from PostgreSQL, Redis or etcd: no 
 at the same time. See the README.
 """
 
-from randflake._randflake import (
-    Cloak,
-    Inspector,
-    Lease,
-    Parts,
-    Randflake,
-    __version__,
-    decode_string,
-    decode_strings,
-    encode_string,
-    encode_strings,
-    generate_secret,
-)
+from randflake._randflake import Lease, Randflake, __version__, generate_secret
 from randflake.arrays import PartsArray
 from randflake.errors import (
     InvalidArgumentError,
@@ -31,6 +19,15 @@ from randflake.errors import (
     RetryLaterError,
     StoreError,
     WeakSecretWarning,
+)
+from randflake.ids import (
+    Cloak,
+    Inspector,
+    Parts,
+    decode_string,
+    decode_strings,
+    encode_string,
+    encode_strings,
 )
 from randflake.leases import LeaseStatus, NodeStatus, StoreLimits, StoreStatus
 from randflake.operators import (

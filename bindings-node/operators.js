@@ -1,0 +1,59 @@
+'use strict'
+
+const { native } = require('./native.js')
+const { checkStatus, invalidArgument, optionsOf, storeOf, warnIfWeak } = require('./arguments.js')
+const { layoutIn, layoutOf } = require('./layouts.js')
+
+async function listLeases(store, options) {
+  return native.listLeases(storeOf(store), optionsOf(options, 'namespace'))
+}
+
+async function inspectLease(store, nodeId, options) {
+  return native.inspectLease(storeOf(store), nodeId, optionsOf(options, 'namespace'))
+}
+
+async function fenceStore(store, options) {
+  return native.fenceStore(storeOf(store), optionsOf(options, 'namespace'))
+}
+
+async function repairLease(store, nodeId, options) {
+  const checked = optionsOf(options, 'namespace', 'endExclusive')
+  return native.repairLease(storeOf(store), nodeId, checked)
+}
+
+async function repairStore(store, options) {
+  return native.repairStore(storeOf(store), optionsOf(options, 'namespace', 'floor'))
+}
+
+async function releaseLease(store, lease, options) {
+  checkStatus(lease)
+  return native.releaseLease(storeOf(store), lease, optionsOf(options, 'namespace'))
+}
+
+/** The options of initStore. */
+const INIT = ['layout', 'namespace', 'maxTtlSeconds', 'maxSkewSeconds', 'allowWeakStore']
+
+async function initStore(store, secret, mode, options) {
+  const checked = optionsOf(options, ...INIT)
+  const layout = layoutIn(checked)
+  if (layout !== undefined && secret !== undefined) {
+    throw invalidArgument(
+      'a namespace has either a secret, for Randflake, or a layout, for Snowflake; with the option ' +
+        'layout the secret must be undefined',
+    )
+  }
+  const format = layout === undefined ? secret : layoutOf(layout)
+  const made = native.initStore(storeOf(store), format, mode, checked)
+  if (layout === undefined) warnIfWeak(secret)
+  await made
+}
+
+module.exports = {
+  fenceStore,
+  initStore,
+  inspectLease,
+  listLeases,
+  releaseLease,
+  repairLease,
+  repairStore,
+}
