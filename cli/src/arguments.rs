@@ -2,7 +2,13 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{generate::Generate, inspect::Inspect, lease::Lease};
+use crate::{
+    completions::Completions,
+    convert::{Number, Text},
+    generate::Generate,
+    inspect::Inspect,
+    lease::Lease,
+};
 
 /// Unique 64-bit ids that outsiders cannot predict, order or count
 #[derive(Parser)]
@@ -41,6 +47,9 @@ Examples:
     Secret,
     Generate(Generate),
     Inspect(Inspect),
+    Text(Text),
+    Number(Number),
     #[command(subcommand)]
     Lease(Lease),
+    Completions(Completions),
 }

@@ -1,16 +1,15 @@
 //! `randflake inspect`.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, Write};
 
-use clap::{ValueEnum, error::ErrorKind as Wrong};
 use jiff::{Timestamp, tz::TimeZone};
-use randflake::{Clock as _, Error, ErrorKind, Id, Inspector, Layout, Lease, Result, SystemClock};
+use randflake::{Clock as _, Inspector, Layout, Lease, Result, SystemClock};
 
 use crate::{
     Failure,
-    output::{self, Style},
+    ids::{self, IdFormat},
+    output::Style,
     secret::SecretArguments,
-    usage,
 };
 
 /// Reads ids: when each was made, by which node id, and its sequence
@@ -52,12 +51,6 @@ pub(crate) struct Inspect {
     secret: SecretArguments,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum IdFormat {
-    Int,
-    String,
-}
-
 /// How to read ids.
 #[allow(clippy::large_enum_variant, reason = "there is only one")]
 enum Reader {
@@ -85,23 +78,9 @@ impl Inspect {
                 format: self.format,
             },
         };
-        let printer = Printer { json: self.json, zone: TimeZone::system() };
-        let mut out = output::stdout();
-        if !self.ids.is_empty() {
-            return printer.print(self.ids.iter().cloned().map(Ok), &reader, &mut out);
-        }
-        let stdin = io::stdin();
-        if stdin.is_terminal() {
-            output::notify(&"reading ids from the keyboard, one per line, until Ctrl-D");
-        }
-        let lines = stdin.lock().split(b'\n').filter_map(|line| match line {
-            Ok(line) => {
-                let line = String::from_utf8_lossy(line.trim_ascii()).into_owned();
-                (!line.is_empty()).then_some(Ok(line))
-            }
-            Err(error) => Some(Err(error)),
-        });
-        printer.print(lines, &reader, &mut out)
+        let mut printer =
+            Printer { json: self.json, zone: TimeZone::system(), has_head: self.json };
+        ids::each(&self.ids, |id, out| printer.print(&reader.read(id)?, out))
     }
 }
 
@@ -109,7 +88,7 @@ impl Reader {
     fn read(&self, id: &str) -> Result<InspectedId> {
         match self {
             Self::Encrypted { inspector, format } => {
-                let id = parse(id, *format)?;
+                let id = ids::parse(id, *format)?;
                 let parts = inspector.inspect(id);
                 Ok(InspectedId {
                     id: i64::from(id).to_string(),
@@ -122,7 +101,7 @@ impl Reader {
             Self::Layout(layout) => {
                 // Some programs show ids of 64 bits as signed numbers.
                 let signed = || id.parse().map(i64::cast_unsigned);
-                let raw = id.parse().or_else(|_| signed()).map_err(|_| not_an_id(id))?;
+                let raw = id.parse().or_else(|_| signed()).map_err(|_| ids::not_an_id(id))?;
                 let parts = layout.inspect(raw)?;
                 Ok(InspectedId {
                     id: id.to_owned(),
@@ -136,73 +115,20 @@ impl Reader {
     }
 }
 
-/// Reads an id as a number or in the text form. Digits that could be either need a format.
-fn parse(id: &str, format: Option<IdFormat>) -> Result<Id> {
-    let number = || id.parse::<i64>().map(Id::from).map_err(|_| not_an_id(id));
-    match format {
-        Some(IdFormat::Int) => return number(),
-        Some(IdFormat::String) => return id.parse(),
-        None => {}
-    }
-    let digits = id.strip_prefix(['-', '+']).unwrap_or(id);
-    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
-        return id.parse();
-    }
-    match (number(), id.parse::<Id>()) {
-        (Ok(number), Ok(text)) if number != text => Err(Error::new(
-            ErrorKind::InvalidId,
-            "this is a different id as a number and in the text form; pass --format int or \
-             --format string",
-        )),
-        (number, _) => number,
-    }
-}
-
-fn not_an_id(got: &str) -> Error {
-    let what = if got.len() > 20 { "more digits" } else { "something else" };
-    Error::new(
-        ErrorKind::InvalidId,
-        format!("an id is a 64-bit integer, or 1 to 13 characters 0-9 and a-v, got {what}"),
-    )
-}
-
 struct Printer {
     json: bool,
     zone: TimeZone,
+    /// Whether there is a line above the table.
+    has_head: bool,
 }
 
 impl Printer {
-    fn print(
-        &self,
-        ids: impl Iterator<Item = io::Result<String>>,
-        reader: &Reader,
-        out: &mut impl Write,
-    ) -> Result<(), Failure> {
-        let mut failed = false;
-        let mut first = true;
-        for id in ids {
-            let id = id.map_err(|error| {
-                usage(Wrong::Io, format_args!("cannot read the ids from standard input: {error}"))
-            })?;
-            match reader.read(&id) {
-                Ok(inspected) => {
-                    if std::mem::take(&mut first) && !self.json {
-                        head(out)?;
-                    }
-                    let now_ms = SystemClock.now()? / 1_000_000;
-                    out.write_all(self.line(&inspected, now_ms).as_bytes())?;
-                }
-                Err(error) => {
-                    // Keeps the order of the lines where both streams are shown together.
-                    out.flush()?;
-                    failed = true;
-                    let id: String = id.chars().take(40).collect();
-                    output::report(error.code(), &format_args!("{id:?}: {error}"));
-                }
-            }
+    fn print(&mut self, inspected: &InspectedId, out: &mut dyn Write) -> Result<(), Failure> {
+        if !std::mem::replace(&mut self.has_head, true) {
+            head(out)?;
         }
-        out.flush()?;
-        if failed { Err(Failure::Reported) } else { Ok(()) }
+        let now_ms = SystemClock.now()? / 1_000_000;
+        Ok(out.write_all(self.line(inspected, now_ms).as_bytes())?)
     }
 
     fn line(&self, inspected: &InspectedId, now_ms: i64) -> String {
@@ -241,7 +167,7 @@ impl Printer {
     }
 }
 
-fn head(out: &mut impl Write) -> io::Result<()> {
+fn head(out: &mut dyn Write) -> io::Result<()> {
     let head = format!(
         "{:>20}  {:19}  {:19}  {:>6}  {:>8}",
         "id", "time (UTC)", "local time", "node", "sequence"
@@ -254,7 +180,7 @@ mod tests {
     use super::*;
 
     fn printer(json: bool) -> Printer {
-        Printer { json, zone: TimeZone::fixed(jiff::tz::offset(2)) }
+        Printer { json, zone: TimeZone::fixed(jiff::tz::offset(2)), has_head: json }
     }
 
     fn inspected() -> InspectedId {
@@ -311,31 +237,5 @@ mod tests {
             sequence: 131_071,
         };
         assert_eq!(printer(false).line(&widest, i64::MAX).len(), 81, "with the line feed");
-    }
-
-    #[test]
-    fn digits_that_mean_two_ids_need_a_format() {
-        let number = |number| Some(Id::from(number));
-        let cases = [
-            ("4594531474933654033", None, number(4_594_531_474_933_654_033)),
-            ("-5", None, number(-5)),
-            ("3vgoe12ccb8gh", None, number(4_594_531_474_933_654_033)),
-            ("1234567890123", None, None),
-            ("1234567890123", Some(IdFormat::Int), number(1_234_567_890_123)),
-            ("1234567890123", Some(IdFormat::String), "1234567890123".parse().ok()),
-            // Both forms mean the same number.
-            ("7", None, number(7)),
-            ("10", None, None),
-            // No text form has a leading zero.
-            ("007", None, number(7)),
-            ("9223372036854775808", None, None),
-            ("", None, None),
-            ("-", None, None),
-            ("abc", Some(IdFormat::Int), None),
-            ("ABC", None, None),
-        ];
-        for (text, format, expected) in cases {
-            assert_eq!(parse(text, format).ok(), expected, "{text:?}");
-        }
     }
 }

@@ -6,8 +6,11 @@
 #![allow(clippy::doc_markdown, reason = "help on a terminal speaks no Markdown")]
 
 mod arguments;
+mod completions;
+mod convert;
 mod failure;
 mod generate;
+mod ids;
 mod inspect;
 mod lease;
 mod node_id;
@@ -64,7 +67,10 @@ fn execute(arguments: &[OsString], open_server: Arc<OpenServer>) -> Result<(), F
         Command::Secret => secret::print(),
         Command::Generate(generate) => generate.run(open_server),
         Command::Inspect(inspect) => inspect.run(),
+        Command::Text(text) => text.run(),
+        Command::Number(number) => number.run(),
         Command::Lease(lease) => lease.run(open_server),
+        Command::Completions(completions) => completions.run(),
     }
 }
 

@@ -8,6 +8,11 @@ use std::{
     process::{Command, ExitStatus, Stdio},
 };
 
+#[path = "command/completions.rs"]
+mod completions;
+#[path = "command/convert.rs"]
+mod convert;
+
 const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
 
 /// What a run has left behind.
@@ -87,6 +92,8 @@ const VERBS: &[&[&str]] = &[
     &["secret"],
     &["generate"],
     &["inspect"],
+    &["text"],
+    &["number"],
     &["lease"],
     &["lease", "init"],
     &["lease", "list"],
@@ -94,6 +101,7 @@ const VERBS: &[&[&str]] = &[
     &["lease", "fence"],
     &["lease", "repair"],
     &["lease", "release"],
+    &["completions"],
 ];
 
 #[test]
