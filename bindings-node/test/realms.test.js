@@ -22,9 +22,7 @@ function newRealm() {
     modules[path] = module
     const outer = createRequire(path)
     const inner = (name) =>
-      /^\.\/(?!binding)[a-z]+\.js$/.test(name)
-        ? load(join(dirname(path), name))
-        : outer(name)
+      /^\.\/(?!binding)[a-z]+\.js$/.test(name) ? load(join(dirname(path), name)) : outer(name)
     const parameters = ['module', 'exports', 'require']
     const options = { filename: path, parsingContext: context }
     vm.compileFunction(readFileSync(path, 'utf8'), parameters, options)(
