@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import randflake
+import randflake.testing
 from conftest import NOW, SECRET, named
 from hypothesis import given
 from hypothesis import strategies as st
@@ -196,12 +197,14 @@ def test_everything_in_all_is_there_and_everything_there_is_in_all() -> None:
 def documented() -> list[Any]:
     """Everything public that should have a docstring: classes, functions, and their members."""
     found: list[Any] = []
-    for name in randflake.__all__:
-        item = getattr(randflake, name)
+    names = [(randflake, name) for name in randflake.__all__]
+    names += [(randflake.testing, name) for name in randflake.testing.__all__]
+    for module, name in names:
+        item = getattr(module, name)
         if name == "__version__":
             continue
         found.append(pytest.param(item, id=name))
-        if inspection.isclass(item) and item.__module__ == "randflake":
+        if inspection.isclass(item) and item.__module__ in ("randflake", "randflake.testing"):
             inherited = [*vars(item.__base__)] if item.__base__ is not object else []
             members = [member for member in [*vars(item), *inherited] if not member.startswith("_")]
             found += [pytest.param(getattr(item, m), id=f"{name}.{m}") for m in members]

@@ -5,7 +5,7 @@ Each wrong use is marked as such, and an unused mark is an error, so the types a
 
 import time
 from array import array
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import assert_type
 
@@ -52,6 +52,7 @@ from randflake import (
     repair_store,
 )
 from randflake.stores import Adapter, Refused, Rows, Unavailable
+from randflake.testing import FakeRandflake, FakeSnowflake
 
 
 class OnlyNow:
@@ -257,6 +258,16 @@ assert_type(repair_store("ids.db", floor=None), int)
 assert_type(release_lease("ids.db", store_status.leases[0]), int)
 release_lease("ids.db", 7)  # type: ignore[arg-type]
 release_lease("ids.db")  # type: ignore[call-arg]
+
+
+fake = FakeRandflake(start=datetime(2030, 1, 1, tzinfo=UTC), tick=0.5, node_id=[1, 2])
+injected: Randflake = fake
+fake.time = datetime(2030, 1, 1, tzinfo=UTC)
+assert_type(fake.time, float)
+assert_type(fake.lease, LeaseStatus | None)
+assert_type(fake.generate(), int)
+assert_type(FakeRandflake.leased("redis://nowhere", "0", namespace="a"), FakeRandflake)
+injected_snowflake: Snowflake = FakeSnowflake(layout="discord", clock=lambda: 1.5)
 
 
 class Own(Randflake): ...  # type: ignore[misc]

@@ -1,0 +1,457 @@
+"""Generators for tests of your own: no store, a clock that you set, the same ids in each run.
+
+    from randflake.testing import FakeRandflake
+
+    flake = FakeRandflake()
+    flake.fail_next("LEASE_UNAVAILABLE", retry_after=2)
+
+They stand for what Randflake.leased and Snowflake.leased return. Never use them in production: each
+of them makes the ids that the others make. Making one logs a warning.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import deque
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar
+
+from randflake._randflake import Lease, Randflake, Snowflake
+from randflake._times import clock_of
+from randflake.errors import (
+    InvalidArgumentError,
+    InvalidTypeError,
+    RandflakeError,
+    RetryLaterError,
+    StoreError,
+)
+from randflake.leases import LeaseStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from randflake._randflake import Randflake as _RandflakeMethods
+    from randflake._randflake import Snowflake as _SnowflakeMethods
+    from randflake._randflake import _Clock, _Int64Buffer
+    from randflake.snowflake import Layout
+else:
+    # What is not defined here is looked up in the generator inside.
+    _RandflakeMethods = _SnowflakeMethods = object
+
+__all__ = ["FakeRandflake", "FakeSnowflake"]
+
+_Made = TypeVar("_Made")
+
+_SECRET = "3b7ee0c9154f48d2a6907c1d5fb82e64"
+"""Published, so that nobody takes it for a secret."""
+
+_START = datetime(2025, 11, 20, 12, tzinfo=UTC)
+
+_RETRY_LATER = ("LEASE_UNAVAILABLE", "SEQUENCE_EXHAUSTED", "CLOCK_MOVED_BACK", "LEASE_NOT_STARTED")
+_LASTING = ("LIFETIME_OVER", "CLOCK_BEFORE_EPOCH", "FORKED", "CLOSED", "INTERNAL")
+_OF_STORES = (
+    *("STORE_UNAVAILABLE", "NODES_EXHAUSTED", "CLOCK_SKEW", "LEASE_LOST", "STORE_QUARANTINED"),
+    *("STORE_REPLACED", "STORE_NOT_INITIALIZED", "SECRET_MISMATCH", "WEAK_STORE"),
+    "DRIVER_MISSING",
+)
+
+
+class _SetClock:
+    """A clock that stands still until it is set. A wait passes at once."""
+
+    def __init__(self, start: datetime | float) -> None:
+        self.micros = _micros_of(start)
+
+    def now(self) -> float:
+        # In the middle of a microsecond, since a float may be a little off.
+        return (self.micros + 0.5) / 1e6
+
+    def sleep(self, seconds: float) -> None:
+        self.micros += math.ceil(seconds * 1e6)
+
+
+class _Fake:
+    """What FakeRandflake and FakeSnowflake have in common."""
+
+    _flake: Randflake | Snowflake
+    _clock: _SetClock | None
+    _now: Callable[[], float]
+
+    def _open(
+        self,
+        start: datetime | float | None,
+        tick: float,
+        clock: object,
+        ttl: int,
+        namespace: str,
+        make: Callable[[Lease, object], Randflake | Snowflake],
+    ) -> Self:
+        """Takes a first lease, and makes the generator inside."""
+        if clock is None:
+            self._clock = _SetClock(_START if start is None else start)
+            self._now = self._clock.now
+        elif start is not None or tick:
+            raise _invalid("start and tick are for the clock of its own; leave them out, or clock")
+        else:
+            self._clock = None
+            self._now = clock_of(clock)[0]  # type: ignore[assignment]  # which it checks
+        self._tick = tick
+        self._ttl = ttl
+        self._namespace = namespace
+        self._failures: deque[RandflakeError] = deque()
+        self._store_error: StoreError | None = None
+        self._store_error_at: int | None = None
+        self._renewals = 0
+        self._leased_at = math.floor(self._now())
+        self._flake = make(Lease(self._leased_at, self._leased_at + ttl), clock or self._clock)
+        logging.getLogger("randflake").warning(
+            "made a %s, which is for tests: others make the same ids", type(self).__qualname__
+        )
+        return self
+
+    @property
+    def time(self) -> float:
+        """The time that its clock shows, in unix seconds.
+
+        Set it to unix seconds or to a datetime with a time zone. With a clock that was given it
+        cannot be set.
+
+        >>> from randflake.testing import FakeRandflake
+        >>> flake = FakeRandflake()
+        >>> flake.time
+        1763640000.0
+        >>> flake.time += 1.5
+        >>> flake.inspect(flake.generate()).timestamp
+        1763640001
+        """
+        return self._now() if self._clock is None else self._clock.micros / 1e6
+
+    @time.setter
+    def time(self, time: datetime | float) -> None:
+        if self._clock is None:
+            raise _invalid("the clock was given; set the time there")
+        self._clock.micros = _micros_of(time)
+
+    def advance(self, seconds: float) -> None:
+        """Sets the clock forward.
+
+        Raises InvalidArgumentError with INVALID_ARGUMENT if a clock was given.
+        """
+        self.time = self.time + seconds
+
+    def fail_next(self, code: str, *, retry_after: float = 1.0, times: int = 1) -> None:
+        """Lets the next call that would generate ids raise an error, as often as times says.
+
+        code: LEASE_UNAVAILABLE (with the error of a store as its cause), SEQUENCE_EXHAUSTED,
+        CLOCK_MOVED_BACK or LEASE_NOT_STARTED, which are a RetryLaterError with retry_after; or
+        LIFETIME_OVER, CLOCK_BEFORE_EPOCH, FORKED, CLOSED or INTERNAL, which are a RandflakeError.
+
+        Raises InvalidArgumentError with INVALID_ARGUMENT for a code that no call raises.
+
+        >>> from randflake import RetryLaterError
+        >>> from randflake.testing import FakeRandflake
+        >>> flake = FakeRandflake()
+        >>> flake.fail_next("LEASE_UNAVAILABLE", retry_after=2)
+        >>> try:
+        ...     flake.generate()
+        ... except RetryLaterError as error:
+        ...     error.code, error.retry_after, error.__cause__.code
+        ('LEASE_UNAVAILABLE', 2, 'STORE_UNAVAILABLE')
+        >>> flake.inspect(flake.generate()).node_id
+        1
+        """
+        if code not in _RETRY_LATER + _LASTING:
+            codes = ", ".join(_RETRY_LATER + _LASTING)
+            raise _invalid(f"generate raises one of {codes}, got {code!r}")
+        for _ in range(times):
+            self._failures.append(_failure(code, retry_after))
+
+    def break_store(self, code: str = "STORE_UNAVAILABLE") -> None:
+        """Lets the store grant nothing from now on.
+
+        The lease is "retrying" until its end, and then "expired": calls raise LEASE_UNAVAILABLE
+        then. Set the time to get there.
+
+        code: that of a StoreError.
+
+        >>> from randflake import RetryLaterError
+        >>> from randflake.testing import FakeRandflake
+        >>> flake = FakeRandflake(ttl=60)
+        >>> flake.break_store()
+        >>> flake.lease.state, flake.lease.last_error.code
+        ('retrying', 'STORE_UNAVAILABLE')
+        >>> flake.advance(61)
+        >>> flake.lease.state
+        'expired'
+        >>> flake.mend_store()
+        >>> flake.lease.state
+        'holding'
+        """
+        if code not in _OF_STORES:
+            raise _invalid(f"the error of a store is one of {', '.join(_OF_STORES)}, got {code!r}")
+        self._keep()
+        self._store_error = StoreError("the store of a test is broken", code, 1.0)
+        self._store_error_at = math.floor(self._now())
+
+    def mend_store(self) -> None:
+        """Lets the store grant leases again, at once."""
+        self._store_error = self._store_error_at = None
+        self._keep(at_once=True)
+
+    @property
+    def lease(self) -> LeaseStatus | None:
+        """How the lease is doing; None once closed."""
+        self._keep()
+        held = self._flake.lease
+        if held is None:
+            return None
+        left = max(0.0, held.end_exclusive - self.time)
+        failing = "retrying" if left else "expired"
+        return LeaseStatus(
+            state="holding" if self._store_error is None else failing,
+            node_ids=self._flake.node_ids,
+            start=held.start,
+            end_exclusive=held.end_exclusive,
+            seconds_left=left,
+            renewals=self._renewals,
+            losses=0,
+            last_error=self._store_error,
+            last_error_at=self._store_error_at,
+        )
+
+    def extend_lease(self, end_exclusive: SupportsIndex) -> None:
+        """Raises INVALID_LEASE, as of any lease that comes from a store."""
+        del end_exclusive
+        raise InvalidArgumentError("a lease from a store is renewed by itself", "INVALID_LEASE")
+
+    def generate(self) -> int:
+        """Generates an id, as a real one does."""
+        return self._call(self._flake.generate)
+
+    def generate_many(self, n: SupportsIndex) -> list[int]:
+        """Generates n ids."""
+        return self._call(self._flake.generate_many, n)
+
+    def generate_array(self, n: SupportsIndex) -> NDArray[np.int64]:
+        """Generates n ids as a numpy array."""
+        return self._call(self._flake.generate_array, n)
+
+    def fill(self, buffer: _Int64Buffer) -> None:
+        """Fills a writable buffer with ids."""
+        self._call(self._flake.fill, buffer)
+
+    def __enter__(self) -> Self:
+        self._flake.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        self._flake.close()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        return self._flake.__reduce_ex__(protocol)  # which refuses
+
+    def __repr__(self) -> str:
+        node_ids = list(self._flake.node_ids)
+        return f"<randflake.testing.{type(self).__qualname__} node_ids={node_ids}>"
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(type(self)), *dir(self._flake)})
+
+    if not TYPE_CHECKING:
+
+        @property
+        def __class__(self) -> type:
+            """Lets isinstance take it for what it stands for, as unittest.mock does."""
+            return self._flake.__class__
+
+        def __getattr__(self, name: str) -> object:
+            if name == "_flake":  # it could not be made
+                raise AttributeError(name)
+            return getattr(self._flake, name)
+
+    def _call(self, generate: Callable[..., _Made], *arguments: object) -> _Made:
+        """Calls the generator inside, and lets time pass."""
+        if self._failures:
+            raise self._failures.popleft()
+        self._keep()
+        try:
+            made = generate(*arguments)
+        except RandflakeError as error:
+            if error.code != "LEASE_EXPIRED":
+                raise
+            expired = _failure("LEASE_UNAVAILABLE", 1.0, self._store_error)
+        else:
+            if self._clock is not None:
+                self._clock.micros += round(self._tick * 1e6)
+            return made
+        raise expired
+
+    def _keep(self, *, at_once: bool = False) -> None:
+        """Does what a thread does for a real one: renews the lease at a third of its length."""
+        now = math.floor(self._now())
+        is_due = at_once or now >= self._leased_at + self._ttl / 3
+        if is_due and self._store_error is None and self._flake.lease is not None:
+            self._flake.extend_lease(now + self._ttl)
+            self._leased_at = now
+            self._renewals += 1
+
+
+class FakeRandflake(_Fake, _RandflakeMethods):  # type: ignore[misc]  # of a final class
+    """What stands for Randflake.leased in a test: no store, and the same ids in each run.
+
+    It has the methods and the errors of a real one, inside which there is one, and isinstance takes
+    it for a Randflake. All of them have one secret, node id and time unless you give others, and
+    then make the same ids. In a forked child it raises FORKED.
+
+    start: what its clock shows first, unix seconds or a datetime with a time zone; None for
+    2025-11-20 12:00 in UTC. The clock stands still; where a call would wait, it goes on by as much
+    at once.
+    tick: by how many seconds the clock goes on after each call that has generated ids.
+    clock: another clock instead, as in the constructor of Randflake, such as lambda: time.time()
+    under freezegun.
+    node_id: 0 to 131071, or a sequence of them.
+    secret: 16 bytes, or a str of 32 hex digits; never one that is used elsewhere.
+    ttl: the length of a lease in seconds.
+    namespace: what the status of its lease says.
+    max_wait, max_drift: as in Randflake.leased.
+
+    Raises what the constructor of Randflake raises.
+
+    >>> from randflake.testing import FakeRandflake
+    >>> flake = FakeRandflake(tick=0.5)
+    >>> flake.generate_string()
+    'd1ladjl4a6ikc'
+    >>> [flake.inspect(flake.generate()).timestamp for _ in range(3)]
+    [1763640000, 1763640001, 1763640001]
+    >>> flake.lease.state, flake.lease.node_ids
+    ('holding', (1,))
+    """
+
+    _flake: Randflake
+
+    def __new__(
+        cls,
+        *,
+        start: datetime | float | None = None,
+        tick: float = 0.0,
+        clock: _Clock | Callable[[], float] | None = None,
+        node_id: SupportsIndex | Sequence[SupportsIndex] = 1,
+        secret: bytes | str = _SECRET,
+        ttl: int = 300,
+        namespace: str = "default",
+        max_wait: float = 1.0,
+        max_drift: int | None = None,
+    ) -> Self:
+        drift = min(10, ttl // 3) if max_drift is None else max_drift
+
+        def make(lease: Lease, clock: Any) -> Randflake:
+            return Randflake(
+                node_id, secret, lease=lease, max_wait=max_wait, max_drift=drift, clock=clock
+            )
+
+        return object.__new__(cls)._open(start, tick, clock, ttl, namespace, make)
+
+    @staticmethod
+    def leased(store: object, secret: bytes | str = _SECRET, **options: Any) -> FakeRandflake:
+        """Stands for Randflake.leased: makes a fake of this secret.
+
+        The store is not looked at, nor are options that mean nothing here.
+        """
+        del store
+        return FakeRandflake(secret=secret, **_kept(options))
+
+    def generate_string(self) -> str:
+        """Generates an id as text."""
+        return self._call(self._flake.generate_string)
+
+    def generate_strings(self, n: SupportsIndex) -> list[str]:
+        """Generates n ids as texts."""
+        return self._call(self._flake.generate_strings, n)
+
+
+class FakeSnowflake(_Fake, _SnowflakeMethods):  # type: ignore[misc]  # of a final class
+    """What stands for Snowflake.leased in a test: no store, and the same ids in each run.
+
+    As FakeRandflake; but a layout whose sequence begins at random has other ids in each run.
+
+    layout: as in Snowflake.leased.
+
+    >>> from randflake.testing import FakeSnowflake
+    >>> flake = FakeSnowflake(tick=0.001)
+    >>> flake.generate_many(2), flake.generate()
+    ([1991476617016250368, 1991476617016250369], 1991476617020444672)
+    """
+
+    _flake: Snowflake
+
+    def __new__(
+        cls,
+        *,
+        layout: Layout | str = "twitter",
+        start: datetime | float | None = None,
+        tick: float = 0.0,
+        clock: _Clock | Callable[[], float] | None = None,
+        node_id: SupportsIndex | Sequence[SupportsIndex] = 1,
+        ttl: int = 300,
+        namespace: str = "default",
+        max_wait: float = 1.0,
+        max_drift: int = 0,
+    ) -> Self:
+        def make(lease: Lease, clock: Any) -> Snowflake:
+            return Snowflake(
+                node_id, layout, lease=lease, max_wait=max_wait, max_drift=max_drift, clock=clock
+            )
+
+        return object.__new__(cls)._open(start, tick, clock, ttl, namespace, make)
+
+    @staticmethod
+    def leased(store: object, layout: Layout | str = "twitter", **options: Any) -> FakeSnowflake:
+        """Stands for Snowflake.leased; see FakeRandflake.leased."""
+        del store
+        return FakeSnowflake(layout=layout, **_kept(options))
+
+
+def _kept(options: dict[str, Any]) -> dict[str, Any]:
+    """Returns those of the options of leased that mean something here."""
+    names = ("ttl", "namespace", "max_wait", "max_drift")
+    return {name: options[name] for name in names if options.get(name) is not None}
+
+
+def _micros_of(time: datetime | float) -> int:
+    """Returns a time in whole unix microseconds."""
+    if not isinstance(time, datetime):
+        try:
+            return round(time * 1e6)
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidTypeError(
+                f"a time is unix seconds or a datetime, got {type(time).__name__}",
+                "INVALID_ARGUMENT",
+            ) from None
+    if time.utcoffset() is None:
+        raise _invalid("a datetime needs a time zone, such as datetime.UTC")
+    return (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def _failure(code: str, retry_after: float, cause: StoreError | None = None) -> RandflakeError:
+    if code not in _RETRY_LATER:
+        return RandflakeError("a test lets this call fail", code)
+    error = RetryLaterError("a test lets this call fail", code, retry_after)
+    if code == "LEASE_UNAVAILABLE":
+        broken = StoreError("the store of a test is broken", "STORE_UNAVAILABLE", retry_after)
+        error.__cause__ = cause or broken
+    return error
+
+
+def _invalid(message: str) -> InvalidArgumentError:
+    return InvalidArgumentError(message, "INVALID_ARGUMENT")

@@ -1,0 +1,227 @@
+"""randflake.testing: what stands for leased generators in the tests of others."""
+
+import copy
+import logging
+import pickle
+from array import array
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import numpy as np
+import pytest
+import randflake.testing
+from conftest import NOW, SECRET, in_child, outcome
+from randflake import (
+    Inspector,
+    InvalidArgumentError,
+    LeaseStatus,
+    Randflake,
+    RandflakeError,
+    RetryLaterError,
+    Snowflake,
+    StoreError,
+)
+from randflake.testing import FakeRandflake, FakeSnowflake
+
+Fake = FakeRandflake | FakeSnowflake
+fakes = pytest.mark.parametrize("make", [FakeRandflake, FakeSnowflake])
+
+
+def lease_of(flake: Fake) -> LeaseStatus:
+    assert flake.lease is not None
+    return flake.lease
+
+
+def seconds(flake: FakeRandflake) -> list[int]:
+    """Returns the times of three ids, after the first moment of a fake."""
+    return [flake.inspect(flake.generate()).timestamp - NOW for _ in range(3)]
+
+
+def test_the_ids_are_the_same_in_each_run_and_in_node() -> None:
+    flake = FakeRandflake()
+    assert (flake.generate_string(), flake.generate()) == ("d1ladjl4a6ikc", 1185974778066149345)
+    parts = flake.inspect(flake.generate())
+    assert (parts.timestamp, parts.node_id, parts.sequence) == (NOW, 1, 2)
+    snowflake = FakeSnowflake(tick=0.001)
+    assert snowflake.generate_many(2) == [1991476617016250368, 1991476617016250369]
+    assert snowflake.generate() == 1991476617020444672
+
+
+def test_every_form_of_call_makes_its_ids() -> None:
+    flake = FakeRandflake(node_id=[7, 8])
+    ids = array("q", bytes(8 * 3))
+    flake.fill(ids)
+    made: list[Any] = [*ids, *flake.generate_many(2), *flake.generate_array(2).tolist()]
+    made += [*flake.generate_strings(2), flake.generate(), flake.generate_string()]
+    assert [flake.inspect(id).sequence for id in made] == list(range(11))
+    assert isinstance(flake.generate_array(1), np.ndarray)
+
+
+@fakes
+def test_each_passes_for_what_it_stands_for_and_shows_what_it_is(make: type[Fake]) -> None:
+    flake = make()
+    assert isinstance(flake, Randflake if make is FakeRandflake else Snowflake)
+    assert repr(flake) == f"<randflake.testing.{make.__name__} node_ids=[1]>"
+    assert {"generate", "inspect", "fail_next", "node_ids"} <= set(dir(flake))
+    for refused in (copy.copy, copy.deepcopy, pickle.dumps):
+        assert outcome(lambda refused=refused: refused(flake)) == "INVALID_ARGUMENT"
+    assert outcome(lambda: flake.extend_lease(NOW + 999)) == "INVALID_LEASE"
+    with pytest.raises(AttributeError):
+        flake.nothing  # type: ignore[union-attr]  # noqa: B018
+
+
+@fakes
+def test_making_one_is_logged(make: type[Fake], caplog: pytest.LogCaptureFixture) -> None:
+    make()
+    assert [(record.name, record.levelno) for record in caplog.records] == [
+        ("randflake", logging.WARNING)
+    ]
+    assert make.__name__ in caplog.text
+
+
+def test_the_clock_stands_still_ticks_and_is_set() -> None:
+    still, ticking = FakeRandflake(), FakeRandflake(tick=0.5, start=NOW)
+    assert (seconds(still), seconds(ticking)) == ([0, 0, 0], [0, 0, 1])
+    assert ticking.time == NOW + 1.5
+    still.time = datetime(2025, 11, 20, 13, 0, 7, tzinfo=timezone(timedelta(hours=1)))
+    assert seconds(still) == [7, 7, 7]
+    still.advance(2.5)
+    assert seconds(still) == [9, 9, 9]
+    still.time = NOW - 60
+    assert outcome(still.generate) == "CLOCK_MOVED_BACK"
+
+
+def test_a_clock_that_is_given_is_read() -> None:
+    now = NOW + 5.0
+    flake = FakeRandflake(clock=lambda: now)
+    assert (seconds(flake), flake.time) == ([5, 5, 5], NOW + 5)
+    now += 1
+    assert seconds(flake) == [6, 6, 6]
+    assert outcome(lambda: flake.advance(1)) == "INVALID_ARGUMENT"
+
+
+def test_every_millisecond_of_a_second_is_its_own_tick() -> None:
+    flake = FakeSnowflake(tick=0.001)
+    times = [flake.inspect(flake.generate()).unix_ms for _ in range(1000)]
+    assert times == list(range(NOW * 1000, NOW * 1000 + 1000))
+
+
+def test_where_a_call_would_wait_the_clock_goes_on() -> None:
+    flake = FakeRandflake(max_drift=0)
+    flake.generate_many(131_072)
+    assert (seconds(flake), flake.time) == ([1, 1, 1], NOW + 1)
+    hasty = FakeRandflake(max_drift=0, max_wait=0)
+    hasty.generate_many(131_072)
+    assert outcome(hasty.generate) == "SEQUENCE_EXHAUSTED"
+
+
+@pytest.mark.parametrize("code", randflake.testing._RETRY_LATER)
+def test_the_next_call_fails_with_what_passes(code: str) -> None:
+    flake = FakeRandflake()
+    flake.fail_next(code, retry_after=2)
+    with pytest.raises(RetryLaterError) as raised:
+        flake.generate()
+    assert (raised.value.code, raised.value.retry_after) == (code, 2)
+    assert isinstance(raised.value.__cause__, StoreError) == (code == "LEASE_UNAVAILABLE")
+    assert flake.inspect(flake.generate()).sequence == 0
+
+
+@pytest.mark.parametrize("code", randflake.testing._LASTING)
+def test_the_next_call_fails_with_what_lasts(code: str) -> None:
+    flake = FakeRandflake()
+    flake.fail_next(code, times=6)
+    calls: list[Callable[[], object]] = [
+        flake.generate,
+        flake.generate_string,
+        lambda: flake.generate_many(1),
+        lambda: flake.generate_strings(1),
+        lambda: flake.generate_array(1),
+        lambda: flake.fill(array("q", [0])),
+    ]
+    for call in calls:
+        with pytest.raises(RandflakeError) as raised:
+            call()
+        assert (type(raised.value), raised.value.code) == (RandflakeError, code)
+    assert flake.inspect(flake.generate()).sequence == 0
+
+
+def test_its_errors_are_of_the_classes_of_real_ones() -> None:
+    with FakeRandflake(start=NOW, ttl=6, max_drift=0) as flake:
+        flake.break_store()
+        flake.advance(6)
+        with pytest.raises(RetryLaterError) as expired:
+            flake.generate()
+    assert expired.value.code == "LEASE_UNAVAILABLE"
+    assert 0 < expired.value.retry_after <= 5
+    assert isinstance(expired.value.__cause__, StoreError)
+    assert outcome(flake.generate) == "CLOSED"
+    assert flake.lease is None
+
+
+@fakes
+def test_a_lease_is_renewed_and_ends_where_its_store_is_broken(make: type[Fake]) -> None:
+    flake = make(ttl=60)
+    first = lease_of(flake)
+    assert (first.state, first.node_ids, first.renewals) == ("holding", (1,), 0)
+    assert (first.start, first.end_exclusive, first.seconds_left) == (NOW, NOW + 60, 60)
+    flake.advance(20)
+    assert (lease_of(flake).renewals, lease_of(flake).end_exclusive) == (1, NOW + 80)
+    flake.break_store("NODES_EXHAUSTED")
+    broken = lease_of(flake)
+    assert (broken.state, broken.last_error_at, broken.seconds_left) == ("retrying", NOW + 20, 60)
+    assert broken.last_error is not None
+    assert broken.last_error.code == "NODES_EXHAUSTED"
+    flake.generate()
+    flake.advance(60)
+    assert (lease_of(flake).state, lease_of(flake).seconds_left) == ("expired", 0)
+    with pytest.raises(RetryLaterError) as raised:
+        flake.generate()
+    assert raised.value.__cause__ == broken.last_error
+    flake.mend_store()
+    assert (lease_of(flake).state, lease_of(flake).last_error) == ("holding", None)
+    id = flake.generate()
+    made = flake.inspect(id)
+    assert getattr(made, "timestamp", getattr(made, "unix_ms", 0) // 1000) == NOW + 80
+
+
+@fakes
+def test_it_stands_for_leased(make: type[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(randflake, "Randflake", make)
+    second: Any = SECRET if make is FakeRandflake else "discord"
+    flake = randflake.Randflake.leased("redis://nowhere", second, namespace="a", ttl=60, max_skew=1)
+    assert type(flake) is make
+    assert lease_of(flake).end_exclusive == NOW + 60
+    if isinstance(flake, FakeRandflake):
+        assert Inspector(SECRET).inspect(flake.generate()).node_id == 1
+
+
+def test_in_a_forked_child_it_makes_nothing() -> None:
+    flake = FakeRandflake()
+    assert in_child(lambda: outcome(flake.generate)) == "FORKED"
+    assert flake.inspect(flake.generate()).sequence == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"start": "now"},
+        {"start": float("nan")},
+        {"start": datetime(2030, 1, 1)},  # noqa: DTZ001
+        {"start": NOW, "clock": lambda: NOW},
+        {"tick": 1, "clock": lambda: NOW},
+        {"clock": 7},
+        {"ttl": 0},
+        {"node_id": -1},
+    ],
+    ids=str,
+)
+def test_bad_options_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgumentError):
+        FakeRandflake(**options)
+
+
+def test_codes_that_nothing_raises_are_refused() -> None:
+    flake = FakeRandflake(start=datetime(2030, 1, 1, tzinfo=UTC))
+    assert outcome(lambda: flake.fail_next("INVALID_ID")) == "INVALID_ARGUMENT"
+    assert outcome(lambda: flake.break_store("CLOSED")) == "INVALID_ARGUMENT"
