@@ -45,6 +45,7 @@ import {
   type StoreLimits,
   type StoreStatus,
 } from 'randflake'
+import { type Fake, FakeRandflake, FakeSnowflake } from 'randflake/testing'
 import { createClient } from 'redis'
 
 const secret: string = generateSecret()
@@ -184,6 +185,17 @@ const base62: string = `${boundary.sequence} ${boundary.date} ${boundary}`
 const hidden: string = cloak.hideString(cloak.reveal(cloak.hide(snowflake.generate())))
 console.log(first, last, datacenter, worker, hidden, layout.negativeFrom, snowflake.layout.name)
 console.log(madeAt, address, base62)
+
+const fake: LeasedRandflake = new FakeRandflake({ start: new Date(), tickMs: 1, nodeId: [1, 2] })
+const fakeSnowflake = new FakeSnowflake({ layout, clock: () => Date.now() / 1000 })
+const anyFake: Fake = fakeSnowflake
+anyFake.failNext('LEASE_UNAVAILABLE', { retryAfterMs: 2 })
+anyFake.time = new Date(anyFake.time + 1)
+const leasedLike: typeof Randflake.leased = FakeRandflake.leased
+const leasedSnowflakeLike: typeof Snowflake.leased = FakeSnowflake.leased
+console.log(fake.lease?.state, fakeSnowflake.lease?.nodeIds, leasedLike, leasedSnowflakeLike)
+// @ts-expect-error no call throws it
+anyFake.failNext('INVALID_ARGUMENT')
 
 // @ts-expect-error no such layout
 new Layout('mastodon')

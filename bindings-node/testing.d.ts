@@ -1,0 +1,167 @@
+// Generators for the tests of programs that lease. Never for production.
+
+import type { RandflakeErrorCode } from './types/errors.js'
+import {
+  type Clock,
+  type LeaseOptions,
+  type LeaseStatus,
+  Randflake,
+  Snowflake,
+  type SnowflakeLeaseOptions,
+  type SnowflakeOptions,
+} from './types/generators.js'
+
+/** What a test sets of a {@link FakeRandflake} or a {@link FakeSnowflake}. */
+export interface Fake {
+  /**
+   * The time that its clock shows, in unix milliseconds. Set it to a `Date` or to unix milliseconds,
+   * unless a clock was given.
+   *
+   * @throws {RandflakeError} `INVALID_ARGUMENT` if a clock was given.
+   */
+  get time(): number
+  set time(time: Date | number)
+
+  /**
+   * Sets the clock forward.
+   *
+   * @throws {RandflakeError} `INVALID_ARGUMENT` if a clock was given.
+   */
+  advance(ms: number): void
+
+  /**
+   * Lets the next call that would generate ids throw, or the next `times` calls.
+   *
+   * @param code `LEASE_UNAVAILABLE` (with the error of a store as its `cause`), `SEQUENCE_EXHAUSTED`,
+   *   `CLOCK_MOVED_BACK` or `LEASE_NOT_STARTED`, with `retryAfterMs`, 1000 unless set; or what
+   *   waiting does not help.
+   * @throws {RandflakeError} `INVALID_ARGUMENT` for a code that no call throws.
+   * @example
+   * const flake = new FakeRandflake()
+   * flake.failNext('LEASE_UNAVAILABLE', { retryAfterMs: 2000 })
+   */
+  failNext(code: FakeFailure, options?: { retryAfterMs?: number; times?: number }): void
+
+  /**
+   * Lets the store grant nothing from now on: the lease is `retrying` until its end, then `expired`,
+   * and calls throw `LEASE_UNAVAILABLE`. Set the time to get there.
+   *
+   * @param code the code of the store's error; `STORE_UNAVAILABLE` unless set.
+   */
+  breakStore(code?: RandflakeErrorCode): void
+
+  /** Lets the store grant leases again, at once. */
+  mendStore(): void
+}
+
+/** What a call that generates ids can fail with. */
+export type FakeFailure = Extract<
+  RandflakeErrorCode,
+  | 'LEASE_UNAVAILABLE'
+  | 'SEQUENCE_EXHAUSTED'
+  | 'CLOCK_MOVED_BACK'
+  | 'LEASE_NOT_STARTED'
+  | 'LIFETIME_OVER'
+  | 'CLOCK_BEFORE_EPOCH'
+  | 'FORKED'
+  | 'CLOSED'
+  | 'INTERNAL'
+>
+
+/** How a fake is made. */
+export interface FakeOptions {
+  /**
+   * What its clock shows first, a `Date` or unix milliseconds; 2025-11-20T12:00:00Z unless set. The
+   * clock stands still; where a call would wait, it goes on by as much at once.
+   */
+  start?: Date | number | undefined
+  /** By how many milliseconds the clock goes on after each call that has generated ids; 0 unless set. */
+  tickMs?: number | undefined
+  /**
+   * Another clock instead, as in the constructor of {@link Randflake}, such as
+   * `() => (Date.now() + 0.5) / 1000` under the fake timers of jest and vitest.
+   */
+  clock?: Clock | undefined
+  /** The node id, or several; 1 unless set. */
+  nodeId?: number | readonly number[] | undefined
+  /** The length of a lease in whole seconds; 300 unless set. */
+  ttlSeconds?: number | undefined
+  /** What the status of the lease says; `default` unless set. */
+  namespace?: string | undefined
+  /** As in {@link LeaseOptions}. */
+  maxWaitMs?: number | undefined
+  /** As in {@link LeaseOptions}. */
+  maxDriftSeconds?: number | undefined
+}
+
+/** How a {@link FakeRandflake} is made. */
+export interface FakeRandflakeOptions extends FakeOptions {
+  /** 16 bytes, or 32 hex digits; never one that is used elsewhere. A published one unless set. */
+  secret?: Uint8Array | string | undefined
+}
+
+/** How a {@link FakeSnowflake} is made. */
+export interface FakeSnowflakeOptions extends FakeOptions {
+  /** How ids are laid out; `twitter` unless set. */
+  layout?: SnowflakeOptions['layout']
+}
+
+/**
+ * What stands for the result of `Randflake.leased` in a test: no store, and the same ids in each
+ * run.
+ *
+ * It is a {@link Randflake} whose clock and whose failures the test sets. All of them have one
+ * secret, node id and time unless others are given, and then make the same ids. So it is not for
+ * production: where `NODE_ENV` is `production` the constructor throws `INVALID_ARGUMENT`.
+ *
+ * @example
+ * const flake = new FakeRandflake({ tickMs: 500 })
+ * flake.inspect(flake.generate()).date.toISOString() // '2025-11-20T12:00:00.000Z'
+ */
+export class FakeRandflake extends Randflake implements Fake {
+  /** @throws {RandflakeError} as the constructor of {@link Randflake}. */
+  constructor(options?: FakeRandflakeOptions)
+
+  /**
+   * Stands for `Randflake.leased`: resolves to a fake of this secret. The store is not looked at, nor
+   * are options that mean nothing here.
+   *
+   * @example
+   * jest.spyOn(Randflake, 'leased').mockImplementation(FakeRandflake.leased)
+   */
+  static leased(
+    store: unknown,
+    secret: Uint8Array | string,
+    options?: LeaseOptions,
+  ): Promise<FakeRandflake>
+
+  /** How the lease is doing at this moment, frozen; `null` once closed. */
+  get lease(): LeaseStatus | null
+  get time(): number
+  set time(time: Date | number)
+  advance(ms: number): void
+  failNext(code: FakeFailure, options?: { retryAfterMs?: number; times?: number }): void
+  breakStore(code?: RandflakeErrorCode): void
+  mendStore(): void
+}
+
+/**
+ * What stands for the result of `Snowflake.leased` in a test; see {@link FakeRandflake}. A layout
+ * whose sequence begins at random has other ids in each run.
+ */
+export class FakeSnowflake extends Snowflake implements Fake {
+  /** @throws {RandflakeError} as the constructor of {@link Snowflake}. */
+  constructor(options?: FakeSnowflakeOptions)
+
+  /** Stands for `Snowflake.leased`; see {@link FakeRandflake.leased}. */
+  static leased(store: unknown, options?: SnowflakeLeaseOptions): Promise<FakeSnowflake>
+
+  /** How the lease is doing at this moment, frozen; `null` once closed. */
+  get lease(): LeaseStatus | null
+  get time(): number
+  set time(time: Date | number)
+  advance(ms: number): void
+  failNext(code: FakeFailure, options?: { retryAfterMs?: number; times?: number }): void
+  breakStore(code?: RandflakeErrorCode): void
+  mendStore(): void
+}
