@@ -97,7 +97,7 @@ vectors: check-tools ## rewrites the test vectors
 	cargo run --locked --quiet --manifest-path tests/generate/Cargo.toml
 
 clean: ## removes everything that was built or installed
-	rm -rf target .venv bindings-node/node_modules bindings-node/*.node bench/node/node_modules
+	rm -rf target .venv bindings-node/node_modules bindings-node/*.node bench/node/node_modules tests/runners/node_modules
 
 # --- set-up -----------------------------------------------------------------
 
@@ -116,9 +116,17 @@ target/setup/node: bindings-node/package.json bindings-node/package-lock.json | 
 	cd bindings-node && npm ci --no-audit --no-fund
 	@mkdir -p $(@D) && touch $@
 
+# The test runners of others, for the examples that are written for them.
+target/setup/runners: tests/runners/package.json tests/runners/package-lock.json | check-tools
+	cd tests/runners && npm ci --ignore-scripts --no-audit --no-fund
+	@mkdir -p $(@D) && touch $@
+
 # Made anew when node_modules was removed, or when .venv's Python was.
 ifeq ($(wildcard bindings-node/node_modules/.package-lock.json),)
 .PHONY: target/setup/node
+endif
+ifeq ($(wildcard tests/runners/node_modules/.package-lock.json),)
+.PHONY: target/setup/runners
 endif
 ifneq ($(shell $(PYTHON_ENV)/python -c 'print(1)' 2>/dev/null),1)
 .PHONY: .venv/pyvenv.cfg
@@ -200,7 +208,7 @@ test-soak-stores: python-for-tests node-for-tests ## two minutes of the soak, on
 	cargo build --locked --quiet -p randflake-soak
 	scripts/soak $(MINUTES) $(STORES)
 
-test-readme: python-for-tests node-for-tests ## every code block of every README and guide, and rules about the repository
+test-readme: python-for-tests node-for-tests target/setup/runners ## every code block of every README and guide, and rules about the repository
 	$(QUICK_BUILD) $(PYTEST) tests/readme
 
 # --- linters ----------------------------------------------------------------

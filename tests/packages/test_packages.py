@@ -126,7 +126,7 @@ def test_wheel_is_for_every_python_from_3_11(wheel: Path) -> None:
 def test_wheel_holds_types_and_licences(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    for typed in ("py.typed", "_randflake.pyi", "ids.pyi", "snowflake.pyi"):
+    for typed in ("py.typed", "_randflake.pyi", "ids.pyi", "snowflake.pyi", "testing.py"):
         assert f"randflake/{typed}" in names
     assert {Path(name).name for name in names} >= {"LICENSE-MIT", "LICENSE-APACHE"}
 
@@ -179,10 +179,10 @@ def test_npm_packages_bring_the_command(node_folder: Path) -> None:
 def test_main_npm_package_holds_everything_but_binaries(node_tarballs: tuple[Path, Path]) -> None:
     with tarfile.open(node_tarballs[0]) as archive:
         names = {name.removeprefix("package/") for name in archive.getnames()}
-    modules = ["index", "arguments", "command", "native", "stores", "binding"]
+    modules = ["index", "arguments", "command", "native", "stores", "binding", "testing"]
     types = ["errors", "generators", "ids", "layouts", "stores"]
     expected = {f"{name}.js" for name in modules} | {f"types/{name}.d.ts" for name in types}
-    expected.add("index.d.ts")
+    expected |= {"index.d.ts", "testing.d.ts"}
     assert names >= expected | {"README.md", "LICENSE-MIT", "LICENSE-APACHE"}
     assert not [name for name in names if name.endswith((".node", ".rs", "Cargo.toml"))]
 

@@ -111,7 +111,8 @@ def check_output(block: Block, printed: str) -> None:
 def test_python_block_runs(block: Block, tmp_path: Path) -> None:
     script = tmp_path / "example.py"
     script.write_text(block.code, encoding="utf-8")
-    check_output(block, run([sys.executable, str(script)], tmp_path))
+    run_tests = ["-m", "pytest", "--quiet"] if "import pytest" in block.code else []
+    check_output(block, run([sys.executable, *run_tests, str(script)], tmp_path))
 
 
 def node_modules(folder: Path) -> Path:
@@ -137,10 +138,22 @@ def test_node_block_runs(block: Block, tmp_path: Path) -> None:
         source.write_text(block.code, encoding="utf-8")
         compiler = [str(installed / ".bin" / "tsc"), "--strict", "--module", "nodenext"]
         run([*compiler, "--target", "es2022", source.name], tmp_path)
-    script = tmp_path / ("example.mjs" if module else "example.cjs")
+    runner = runner_of(block)
+    ending = ".test" if runner else ""
+    script = tmp_path / (f"example{ending}.mjs" if module else f"example{ending}.cjs")
     if block.language not in {"ts", "typescript"}:
         script.write_text(block.code, encoding="utf-8")
-    check_output(block, run(["node", script.name], tmp_path))
+    check_output(block, run(["node", *runner, script.name], tmp_path))
+
+
+def runner_of(block: Block) -> list[str]:
+    """Returns how the test runner is started that a block is for, if it is for one."""
+    modules = ROOT / "tests" / "runners" / "node_modules"
+    if "from 'vitest'" in block.code:
+        return [str(modules / "vitest" / "vitest.mjs"), "run"]
+    if "jest." in block.code:
+        return [str(modules / "jest" / "bin" / "jest.js"), "--config={}", "--rootDir=."]
+    return []
 
 
 def free_port() -> int:
