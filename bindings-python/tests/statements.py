@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import psycopg_pool
 import redis
-from randflake import stores
+from randflake import _urls, stores
 
 
 def block_of(document: str, name: str) -> str:
@@ -84,7 +84,7 @@ class Server(socketserver.ThreadingTCPServer):
 
 if __name__ == "__main__":
     make = store_of(*sys.argv[1:])
-    stores._TIMEOUT = 20.0  # for a machine that has other things to do
+    _urls.TIMEOUT = 20.0  # for a machine that has other things to do
     with Server(("127.0.0.1", 0), Connection) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         print(server.server_address[1], flush=True)

@@ -35,6 +35,7 @@ from randflake import (
     Randflake,
     Snowflake,
     StoreError,
+    _urls,
     generate_secret,
     init_store,
     list_leases,
@@ -285,7 +286,7 @@ CANCELLED = "57014"
 def test_a_locked_table_takes_one_connection_of_each(
     postgres: Server, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stores, "_TIMEOUT", 1.5)
+    monkeypatch.setattr(_urls, "TIMEOUT", 1.5)
     url = postgres.url()
     init_store(url, SECRET, "new", namespace=namespace)
     count = (
@@ -337,7 +338,7 @@ def test_what_no_synchronous_standby_has_is_not_reported(
         with psycopg.connect(server.url(), autocommit=True) as mine:
             show = "show synchronous_standby_names"
             eventually(lambda: mine.execute(show).fetchone() == ("cut_off",))
-            monkeypatch.setattr(stores, "_TIMEOUT", 1.5)
+            monkeypatch.setattr(_urls, "TIMEOUT", 1.5)
             for store in (server.url(), mine):
                 with pytest.raises(Unavailable):
                     adapter_of(store).run("insert into written values (1) returning 'returned'", [])

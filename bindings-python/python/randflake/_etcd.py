@@ -1,0 +1,105 @@
+"""Posts to the JSON gateway of an etcd."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import ssl
+import urllib.parse
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from randflake import _urls
+from randflake._urls import bad_url
+from randflake.stores import Rows, Unavailable
+
+if TYPE_CHECKING:
+    from randflake.stores import Adapter
+
+_LONGEST = 1 << 20
+"""Longest answer, in bytes: a thousand node ids, twice over."""
+
+
+def open_url(url: str) -> Callable[[], Adapter]:
+    try:
+        Etcd(url)
+    except ValueError:
+        raise bad_url("etcd", "etcd://host:2379,host:2379, or etcds:// for TLS") from None
+    return lambda: Etcd(url)
+
+
+class Etcd:
+    """The JSON gateway of an etcd, by a connection for each request."""
+
+    server = "etcd"
+
+    def __init__(self, url: str) -> None:
+        scheme, _, rest = url.partition("://")
+        login, at, hosts = rest.rpartition("@")
+        name, colon, password = login.partition(":")
+        self._context = ssl.create_default_context() if scheme == "etcds" else None
+        self._login = {
+            "name": urllib.parse.unquote(name),
+            "password": urllib.parse.unquote(password),
+        }
+        self._has_login = bool(at)
+        self._token: str | None = None
+        self._members = [_host_and_port(member) for member in hosts.rstrip("/").split(",")]
+        if at and not colon:
+            raise ValueError
+
+    def run(self, text: str, parameters: list[str]) -> Rows:
+        (body,) = parameters
+        if self._has_login and self._token is None:
+            self._log_in()
+        status, *cells = self._post(text, body)
+        if self._has_login and status == 401:  # a token ends after a while
+            self._log_in()
+            status, *cells = self._post(text, body)
+        return [cells]
+
+    def _log_in(self) -> None:
+        self._token = None
+        _, answer, _ = self._post("/v3/auth/authenticate", json.dumps(self._login))
+        with contextlib.suppress(ValueError, AttributeError):
+            self._token = json.loads(answer).get("token")
+        if self._token is None:
+            raise Unavailable("it does not accept the user and the password")
+
+    def _post(self, path: str, body: str) -> tuple[int, str, str | None]:
+        """Returns status, body and Date of the first member that answers.
+
+        Each operation may be repeated.
+        """
+        last = ""
+        for turn, (host, port) in enumerate(self._members):
+            connection = (
+                http.client.HTTPSConnection(
+                    host, port, timeout=_urls.TIMEOUT, context=self._context
+                )
+                if self._context
+                else http.client.HTTPConnection(host, port, timeout=_urls.TIMEOUT)
+            )
+            try:
+                headers = {"Content-Type": "application/json"}
+                if self._token is not None:
+                    headers["Authorization"] = self._token
+                connection.request("POST", path, body.encode(), headers)
+                answer = connection.getresponse()
+                content = answer.read(_LONGEST).decode()
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                last = f"{type(error).__name__}: {error}"
+            else:
+                self._members = self._members[turn:] + self._members[:turn]
+                return answer.status, content, answer.getheader("Date")
+            finally:
+                connection.close()
+        raise Unavailable(last)
+
+
+def _host_and_port(member: str) -> tuple[str, int]:
+    parts = urllib.parse.urlsplit(f"//{member}")
+    if not parts.hostname or parts.port is None or parts.path or parts.query:
+        raise ValueError
+    return parts.hostname, parts.port

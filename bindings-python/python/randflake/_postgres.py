@@ -1,0 +1,219 @@
+"""Runs statements of PostgreSQL with psycopg."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from randflake import _urls
+from randflake._urls import bad_url, driver, passwords_of, without
+from randflake.stores import Refused, Rows, Unavailable
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    import psycopg
+
+    from randflake.stores import Adapter
+
+_CANCELLING = 0.25
+"""How much of the longest wait is left for a statement to be cancelled, in seconds."""
+
+
+class Silent(Unavailable):
+    """No answer came in time: for all that is known the server is still at it."""
+
+
+def open_url(url: str) -> Callable[[], Adapter]:
+    driver("psycopg", "postgres")
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        conninfo_to_dict(url)
+    except Exception:
+        raise bad_url("PostgreSQL", "postgresql://user@host:5432/database") from None
+    return lambda: OwnPostgres(url)
+
+
+class Postgres:
+    """psycopg. Speaks to libpq itself, since a connection may have rows and types of its own."""
+
+    server = "postgresql"
+
+    def __init__(
+        self, lend: Callable[[], AbstractContextManager[Any]], hidden: tuple[str, ...] = ()
+    ) -> None:
+        self._lend = lend
+        self._hidden = hidden
+
+    def run(self, text: str, parameters: list[str]) -> Rows:
+        import psycopg
+
+        try:
+            with self._lend() as connection:
+                return _ask(connection, text, parameters)
+        except psycopg.Error as error:
+            raise Unavailable(without(self._hidden, error)) from None
+
+
+class OwnPostgres(Postgres):
+    """A connection of a URL, opened when it is needed."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(lambda: contextlib.nullcontext(self._connected()), passwords_of(url))
+        self._url = url
+        self._takes_options = True
+        self._connection: psycopg.Connection[Any] | None = None
+
+    def run(self, text: str, parameters: list[str]) -> Rows:
+        idle_for_long = self._connection is not None
+        try:
+            return super().run(text, parameters)
+        except Unavailable as error:
+            self.discard()
+            # Once more only if nothing runs any more: each operation may be repeated.
+            if not idle_for_long or isinstance(error, Silent):
+                raise
+        return super().run(text, parameters)
+
+    def discard(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    rest = discard
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        import psycopg
+
+        if self._connection is None and self._takes_options:
+            try:
+                self._connection = self._connect(self._options())
+            except psycopg.OperationalError as error:
+                # A pooler that refuses options for a connection: statements are cancelled instead.
+                if not any(it in str(error) for it in ("startup parameter", "command-line option")):
+                    raise
+                self._takes_options = False
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
+
+    def _connect(self, options: str | None = None) -> psycopg.Connection[Any]:
+        import psycopg
+
+        return psycopg.connect(
+            self._url, autocommit=True, connect_timeout=int(_urls.TIMEOUT), options=options
+        )
+
+    def _options(self) -> str:
+        """Has the server end statements that were given up, as while the tables are locked.
+
+        As an option of the connection: SET through a pooler would stay with a connection that the
+        pooler gives to other clients later.
+        """
+        from psycopg.conninfo import conninfo_to_dict
+
+        own = conninfo_to_dict(self._url).get("options") or os.environ.get("PGOPTIONS", "")
+        return f"-c statement_timeout={int(_urls.TIMEOUT * 1000 * 5 / 6)} {own}".strip()
+
+
+def _ask(connection: psycopg.Connection[Any], text: str, parameters: list[str]) -> Rows:
+    """Runs a statement in a transaction of its own, whatever the options of the connection."""
+    from psycopg.pq import PipelineStatus, TransactionStatus
+
+    # Other threads wait for the connection, so none begins a transaction in between.
+    if not connection.lock.acquire(timeout=_urls.TIMEOUT):
+        raise Unavailable("the connection is in use by another thread")
+    try:
+        if connection.closed:
+            raise Unavailable("the connection is closed")
+        pgconn = connection.pgconn
+        if (
+            pgconn.transaction_status != TransactionStatus.IDLE
+            or pgconn.pipeline_status != PipelineStatus.OFF
+        ):
+            raise Refused("25P02", "the connection is inside a transaction")
+        encoding = connection.info.encoding
+        values = [value.encode(encoding) for value in parameters]
+        try:
+            pgconn.send_query_params(text.encode(), values)
+            result = _result(connection)
+        except BaseException:
+            # The answer may still come, as one to the next statement.
+            pgconn.finish()
+            raise
+        return _rows(result, encoding)
+    finally:
+        connection.lock.release()
+
+
+def _result(connection: psycopg.Connection[Any]) -> psycopg.pq.abc.PGresult:
+    """Waits for the answer, and has the server give up what takes too long."""
+    from psycopg.pq import ExecStatus
+
+    pgconn = connection.pgconn
+    deadline = time.monotonic() + _urls.TIMEOUT
+    cancel_at = deadline - _CANCELLING
+    with selectors.DefaultSelector() as selector:
+        read, write = selectors.EVENT_READ, selectors.EVENT_WRITE
+        selector.register(pgconn.socket, read)
+
+        def wait(events: int) -> None:
+            nonlocal cancel_at
+            selector.modify(pgconn.socket, events)
+            if selector.select(max(0, cancel_at - time.monotonic())):
+                return
+            if cancel_at < deadline:
+                cancel_at = deadline
+                _cancel(connection)
+            if not selector.select(max(0, deadline - time.monotonic())):
+                raise Silent("it does not answer")
+
+        while pgconn.flush():
+            wait(read | write)
+            if pgconn.is_busy():
+                pgconn.consume_input()
+        results: list[psycopg.pq.abc.PGresult] = []
+        while True:
+            while pgconn.is_busy():
+                wait(read)
+                pgconn.consume_input()
+            result = pgconn.get_result()
+            if result is None:
+                # Cancelled while it waits for a standby, a commit is reported as one all the same.
+                if cancel_at == deadline and results[-1].status == ExecStatus.TUPLES_OK:
+                    raise Silent("it was cancelled, and may not be on its standbys")
+                return results[-1]
+            results.append(result)
+
+
+def _cancel(connection: psycopg.Connection[Any]) -> None:
+    import psycopg
+
+    # With an older libpq this would wait for the server without end.
+    if psycopg.capabilities.has_cancel_safe():
+        with contextlib.suppress(psycopg.Error):
+            connection.cancel_safe(timeout=_CANCELLING / 2)
+
+
+def _rows(result: psycopg.pq.abc.PGresult, encoding: str) -> Rows:
+    from psycopg.pq import DiagnosticField, ExecStatus
+
+    if result.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
+        message = result.get_error_message(encoding)
+        # After any other the connection is closed.
+        if result.error_field(DiagnosticField.SEVERITY_NONLOCALIZED) != b"ERROR":
+            raise Unavailable(message)
+        code = result.error_field(DiagnosticField.SQLSTATE) or b""
+        raise Refused(code.decode(), message)
+
+    def cell(row: int, column: int) -> str | None:
+        value = result.get_value(row, column)
+        return None if value is None else value.decode(encoding)
+
+    columns = range(result.nfields)
+    return [[cell(row, column) for column in columns] for row in range(result.ntuples)]

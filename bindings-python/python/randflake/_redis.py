@@ -1,0 +1,108 @@
+"""Runs commands of Redis with redis-py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from randflake import _urls
+from randflake._urls import bad_url, driver, passwords_of, without
+from randflake.stores import Refused, Rows, Unavailable, is_gevents
+
+if TYPE_CHECKING:
+    import redis
+
+    from randflake.stores import Adapter
+
+_Answer = TypeVar("_Answer")
+
+
+def open_url(url: str) -> Callable[[], Adapter]:
+    driver("redis", "redis")
+    import redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    def connect() -> redis.Redis:
+        return redis.Redis.from_url(
+            url,
+            socket_connect_timeout=_urls.TIMEOUT,
+            socket_timeout=_urls.TIMEOUT,
+            # Not what took too long: for all that is known the server is still at it.
+            retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
+        )
+
+    try:
+        connect()  # to nothing yet
+    except Exception:
+        raise bad_url("Redis", "redis://user@host:6379/0, or rediss:// for TLS") from None
+    return lambda: OwnRedis(connect(), passwords_of(url))
+
+
+class Redis:
+    server = "redis"
+
+    def __init__(self, client: Any, hidden: tuple[str, ...]) -> None:
+        self._client = client
+        self._hidden = hidden
+
+    def run(self, text: str, parameters: list[str]) -> Rows:
+        return self._ask(lambda: _redis_rows(self._client.execute_command(text, *parameters)))
+
+    def run_and_wait(
+        self, text: str, parameters: list[str], replicas: int, milliseconds: int
+    ) -> tuple[Rows, int]:
+        def ask() -> tuple[Rows, int]:
+            with self._client.pipeline(transaction=False) as pipeline:
+                pipeline.execute_command(text, *parameters)
+                pipeline.execute_command("WAIT", replicas, milliseconds)
+                # What it would raise by itself repeats the statement, and the token in it.
+                answer, confirmed = pipeline.execute(raise_on_error=False)
+            for reply in (answer, confirmed):
+                if isinstance(reply, Exception):
+                    raise reply
+            return _redis_rows(answer), int(confirmed)
+
+        return self._ask(ask)
+
+    def _ask(self, ask: Callable[[], _Answer]) -> _Answer:
+        from redis import RedisError, ResponseError
+
+        try:
+            return ask()
+        except ResponseError as error:
+            raise Refused(type(error).__name__, without(self._hidden, error)) from None
+        except RedisError as error:
+            raise Unavailable(without(self._hidden, error)) from None
+
+    def discard(self) -> None:
+        # Those in use are not ours: nothing is under way here.
+        self._client.connection_pool.disconnect(inuse_connections=False)
+
+
+class OwnRedis(Redis):
+    """A client of a URL."""
+
+    def run(self, text: str, parameters: list[str]) -> Rows:
+        try:
+            return super().run(text, parameters)
+        finally:
+            if is_gevents("socket"):  # a socket is good for the thread alone that has opened it
+                self.discard()
+
+    rest = Redis.discard
+
+
+def _redis_rows(answer: Any) -> Rows:
+    if isinstance(answer, dict):
+        answer = [part for pair in answer.items() for part in pair]
+    if not isinstance(answer, list):
+        answer = [answer]
+    rows = answer if all(isinstance(row, list) for row in answer) else [answer]
+    return [[_cell(value) for value in row] for row in rows]
+
+
+def _cell(value: object) -> str | None:
+    if isinstance(value, bytes):
+        return value.decode()
+    return None if value is None else str(value)
