@@ -82,6 +82,12 @@ pub trait LeaseStore: Send {
     /// nothing.
     fn rest(&mut self) {}
 
+    /// Closes a connection that may deliver the answers to other requests. The next operation opens
+    /// another one. The default does what [`rest`](LeaseStore::rest) does.
+    fn discard(&mut self) {
+        self.rest();
+    }
+
     /// Forgets which store this was, so that the next operation accepts any store at its location.
     /// Called after [`StoreReplaced`](ErrorKind::StoreReplaced), once every second that the old store
     /// granted is over.

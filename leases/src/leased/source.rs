@@ -71,7 +71,7 @@ impl LeaseSource {
                         Err(keeper.last_error().expect("matched above").clone())
                     });
                     if keeper.answer(Answer::Acquired(answer), reading()?).is_err() {
-                        store = None; // its connection delivers the answers to other requests
+                        give_up(&mut store);
                     }
                 }
                 step => self.ask_for(&mut keeper, step, &mut store)?,
@@ -133,7 +133,7 @@ impl LeaseSource {
     fn ask_for(&self, keeper: &mut Keeper, step: Step, store: &mut OpenStore) -> Result<()> {
         let answer = self.ask(step, store);
         if keeper.answer(answer, reading()?).is_err() {
-            *store = None; // its connection delivers the answers to other requests
+            give_up(store);
         }
         Ok(())
     }
@@ -150,6 +150,13 @@ impl LeaseSource {
             Step::Release(request) => Answer::Released(open().and_then(|s| s.release(&request))),
             other => unreachable!("{other:?} is for the generator"),
         }
+    }
+}
+
+/// Gives up a store whose connection delivers the answers to other requests.
+fn give_up(store: &mut OpenStore) {
+    if let Some(mut store) = store.take() {
+        store.discard();
     }
 }
 

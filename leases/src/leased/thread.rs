@@ -127,8 +127,12 @@ fn keep<F: Format, C: Clock>(
                     Some(store) if accepts_another => store.accept_another(),
                     // Its connection delivers the answers to other requests. A store that is opened
                     // again would not know which store the lease is from.
-                    Some(store) if is_foreign && has_time => store.rest(),
-                    _ if is_foreign => store = None,
+                    Some(opened) if is_foreign => {
+                        opened.discard();
+                        if !has_time {
+                            store = None;
+                        }
+                    }
                     _ => {}
                 }
             }

@@ -18,6 +18,7 @@ mod etcd;
 mod exchange;
 mod hex;
 mod server_side;
+mod shared;
 mod store;
 
 use std::{
@@ -35,6 +36,7 @@ pub use self::client::RedisClient;
 use self::context::{Context, ProtocolState};
 pub use self::{
     exchange::{Exchange, Progress, Response, Statement, Wait},
+    shared::SharedClient,
     store::RemoteStore,
 };
 #[cfg(doc)]

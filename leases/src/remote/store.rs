@@ -10,7 +10,7 @@ use super::EtcdClient;
 use super::PostgresClient;
 #[cfg(feature = "redis")]
 use super::RedisClient;
-use super::{Client, Exchange, Progress, Protocol, RemoteRequest};
+use super::{Client, Exchange, Progress, Protocol, RemoteRequest, SharedClient};
 use crate::{
     Acquire, Acquired, Error, ErrorKind, Fence, Fenced, InitMode, LeaseStore, Namespace, Release,
     Released, Renew, Renewed, Reply, Result,
@@ -46,43 +46,46 @@ pub struct RemoteStore<C: Client> {
 
 impl RemoteStore<Box<dyn Client>> {
     /// Makes a store for a URL: `postgresql://`, `redis://` or `rediss://`, `etcd://` or `etcds://`,
-    /// with the client of the cargo feature of that name. Does not connect yet.
+    /// with the client of the cargo feature of that name. All stores of a URL in a process have one
+    /// [`SharedClient`]. Does not connect yet.
     ///
     /// # Errors
     ///
     /// [`DriverMissing`](ErrorKind::DriverMissing): the feature is off. `INVALID_ARGUMENT`: another
     /// URL. The message does not repeat it.
     pub fn open(url: &str, namespace: Namespace) -> Result<Self> {
-        let (client, protocol): (Result<Box<dyn Client>>, _) = match url.split_once("://") {
-            Some(("postgresql" | "postgres", _)) => {
-                #[cfg(feature = "postgres")]
-                let client = PostgresClient::new(url).map(|client| Box::new(client) as _);
-                #[cfg(not(feature = "postgres"))]
-                let client = Err(driver_missing("postgres"));
-                (client, Protocol::postgres(namespace))
-            }
-            Some(("redis" | "rediss", _)) => {
-                #[cfg(feature = "redis")]
-                let client = RedisClient::new(url).map(|client| Box::new(client) as _);
-                #[cfg(not(feature = "redis"))]
-                let client = Err(driver_missing("redis"));
-                (client, Protocol::redis(namespace))
-            }
-            Some(("etcd" | "etcds", _)) => {
-                #[cfg(feature = "etcd")]
-                let client = EtcdClient::new(url).map(|client| Box::new(client) as _);
-                #[cfg(not(feature = "etcd"))]
-                let client = Err(driver_missing("etcd"));
-                (client, Protocol::etcd(namespace))
-            }
-            _ => {
-                return Err(Error::invalid_argument(
-                    "the URL of a store begins with postgresql://, redis://, rediss://, etcd:// \
-                     or etcds://",
-                ));
-            }
-        };
-        Ok(Self::new(client?, protocol))
+        let (make, protocol): (fn(&str) -> Result<Box<dyn Client>>, _) =
+            match url.split_once("://") {
+                Some(("postgresql" | "postgres", _)) => {
+                    #[cfg(feature = "postgres")]
+                    let make = |url: &str| Ok(Box::new(PostgresClient::new(url)?) as _);
+                    #[cfg(not(feature = "postgres"))]
+                    let make = |_: &str| Err(driver_missing("postgres"));
+                    (make, Protocol::postgres(namespace))
+                }
+                Some(("redis" | "rediss", _)) => {
+                    #[cfg(feature = "redis")]
+                    let make = |url: &str| Ok(Box::new(RedisClient::new(url)?) as _);
+                    #[cfg(not(feature = "redis"))]
+                    let make = |_: &str| Err(driver_missing("redis"));
+                    (make, Protocol::redis(namespace))
+                }
+                Some(("etcd" | "etcds", _)) => {
+                    #[cfg(feature = "etcd")]
+                    let make = |url: &str| Ok(Box::new(EtcdClient::new(url)?) as _);
+                    #[cfg(not(feature = "etcd"))]
+                    let make = |_: &str| Err(driver_missing("etcd"));
+                    (make, Protocol::etcd(namespace))
+                }
+                _ => {
+                    return Err(Error::invalid_argument(
+                        "the URL of a store begins with postgresql://, redis://, rediss://, \
+                         etcd:// or etcds://",
+                    ));
+                }
+            };
+        let client = SharedClient::open(url, || make(url))?;
+        Ok(Self::new(Box::new(client), protocol))
     }
 }
 
@@ -136,6 +139,11 @@ impl<C: Client> RemoteStore<C> {
     /// As [`LeaseStore::acquire`].
     pub fn init(&mut self, mode: InitMode) -> Result<()> {
         self.drive(|protocol, now| protocol.init(mode, now))
+    }
+
+    /// Returns the client. In a child it belongs to the parent.
+    fn client(&mut self) -> Option<&mut C> {
+        self.client.as_mut().filter(|_| check_opened_in(self.opened_in).is_ok())
     }
 
     fn run<R: RemoteRequest>(&mut self, request: &R) -> Result<Reply<R::Outcome>> {
@@ -195,12 +203,11 @@ impl<C: Client> LeaseStore for RemoteStore<C> {
     }
 
     fn rest(&mut self) {
-        // In a child the connection belongs to the parent.
-        if let Some(client) =
-            self.client.as_mut().filter(|_| check_opened_in(self.opened_in).is_ok())
-        {
-            client.rest();
-        }
+        self.client().map(Client::rest);
+    }
+
+    fn discard(&mut self) {
+        self.client().map(Client::discard);
     }
 
     fn accept_another(&mut self) {

@@ -1,0 +1,288 @@
+//! One client for all stores of a process that are on the same server.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt, mem,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
+    time::{Duration, Instant},
+};
+
+use once_cell::race::OnceBox;
+use randflake::bindings::ForkId;
+
+use super::{Client, Response, Statement};
+use crate::{Error, ErrorKind, Result};
+
+/// How long a statement waits for its turn: a server that does not answer holds up one statement for
+/// as long, a connection and an answer of 3 seconds each.
+const PATIENCE: Duration = Duration::from_secs(6);
+/// Whose last statement took longer comes after those who wait beside it.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// One client for all stores that are opened under the same key in this process: one connection for
+/// all generators of a URL. [`RemoteStore::open`](super::RemoteStore::open) uses it.
+///
+/// - **One at a time.** The client runs a statement, with the `WAIT` behind it, to its end before it
+///   is given the next one, and its response goes to whoever asked. After a failure, or when a store
+///   was given the response to another request, the connection is discarded before anything else is
+///   run on it.
+/// - **In turn.** A statement waits 6 seconds for its turn and then fails with
+///   [`StoreUnavailable`](ErrorKind::StoreUnavailable). One whose predecessor took longer than a
+///   second comes after the others: so whoever gets answers waits for at most one who does not.
+/// - **Closed when idle.** The client [rests](Client::rest) when nobody needs it for a minute, and is
+///   dropped with the last store.
+/// - **Forks.** A child makes its own. Nothing of the parent's is looked at, no lock either.
+///
+/// ```
+/// use randflake_leases::remote::{Client, Response, SharedClient, Statement};
+/// # use randflake_leases::Result;
+///
+/// struct Mine;
+///
+/// impl Client for Mine {
+///     fn run(&mut self, _: &Statement) -> Result<Response> {
+///         Ok(Response::Rows(vec![]))
+///     }
+///     fn discard(&mut self) {}
+/// }
+///
+/// let one = SharedClient::open("mine://host", || Ok(Box::new(Mine)))?;
+/// let other = SharedClient::open("mine://host", || unreachable!("there is one"))?;
+/// # let _ = (one, other);
+/// # Ok::<(), randflake_leases::Error>(())
+/// ```
+pub struct SharedClient {
+    shared: Arc<Shared>,
+    /// Whether it counts among the users.
+    is_user: bool,
+    /// Which connection has run its last statement.
+    connection: Option<u64>,
+    /// Whether its last statement took long.
+    is_slow: bool,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    /// `None` while somebody's turn lasts.
+    client: Option<Box<dyn Client>>,
+    /// The connections that were discarded.
+    connection: u64,
+    /// The connection is to be discarded when this turn ends.
+    is_unwanted: bool,
+    /// How many need the connection.
+    users: usize,
+    /// Whoever waits: first those who get answers, each in the order in which they came.
+    waiting: BTreeSet<(bool, u64)>,
+    tickets: u64,
+    patience: Duration,
+}
+
+/// The clients of one process. Each forked child appends its own.
+struct ProcessClients {
+    process: ForkId,
+    by_key: Mutex<BTreeMap<String, Weak<Shared>>>,
+    child: OnceBox<Self>,
+}
+
+static CLIENTS: OnceBox<ProcessClients> = OnceBox::new();
+
+impl SharedClient {
+    /// Takes the client that this process has under a key, or makes it. The key names the server and
+    /// the login, as its URL does.
+    ///
+    /// # Errors
+    ///
+    /// That of `make`.
+    pub fn open(key: &str, make: impl FnOnce() -> Result<Box<dyn Client>>) -> Result<Self> {
+        let clients = ProcessClients::current();
+        if let Some(shared) = clients.lock().get(key).and_then(Weak::upgrade) {
+            return Ok(Self::new(shared));
+        }
+        // Without the lock: it may run what makes a client of its own.
+        let made = Arc::new(Shared::new(make()?));
+        let mut by_key = clients.lock();
+        by_key.retain(|_, shared| shared.strong_count() > 0);
+        let shared = by_key.get(key).and_then(Weak::upgrade);
+        let shared = shared.unwrap_or_else(|| {
+            by_key.insert(key.to_owned(), Arc::downgrade(&made));
+            Arc::clone(&made)
+        });
+        drop(by_key);
+        Ok(Self::new(shared))
+    }
+
+    fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, is_user: false, connection: None, is_slow: false }
+    }
+
+    /// Says that it does not need the connection any more.
+    fn leave(&mut self) {
+        if !mem::take(&mut self.is_user) {
+            return;
+        }
+        let mut state = self.shared.lock();
+        state.users -= 1;
+        if state.users == 0
+            && let Some(mut turn) = self.shared.begin(&mut state)
+        {
+            drop(state);
+            turn.client().rest();
+        }
+    }
+}
+
+impl Client for SharedClient {
+    fn run(&mut self, statement: &Statement) -> Result<Response> {
+        if !mem::replace(&mut self.is_user, true) {
+            self.shared.lock().users += 1;
+        }
+        let mut turn = self.shared.wait(self.is_slow)?;
+        self.connection = Some(turn.connection);
+        let begun = Instant::now();
+        turn.has_failed = true; // should it panic
+        let response = turn.client().run(statement);
+        self.is_slow = begun.elapsed() > SLOW;
+        turn.has_failed = response.is_err();
+        response
+    }
+
+    /// Discards the connection on which the last statement was run, unless that has been done.
+    fn discard(&mut self) {
+        let mut state = self.shared.lock();
+        if self.connection != Some(state.connection) {
+            return;
+        }
+        state.is_unwanted = true;
+        // If somebody's turn lasts, it ends with that.
+        let turn = self.shared.begin(&mut state);
+        drop(state);
+        drop(turn);
+    }
+
+    fn rest(&mut self) {
+        self.leave();
+    }
+}
+
+impl Drop for SharedClient {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// The right to use the client.
+struct Turn<'a> {
+    shared: &'a Shared,
+    /// `None` only while it is dropped.
+    client: Option<Box<dyn Client>>,
+    connection: u64,
+    has_failed: bool,
+}
+
+impl Turn<'_> {
+    fn client(&mut self) -> &mut dyn Client {
+        self.client.as_mut().expect("until it is dropped")
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        loop {
+            let mut state = self.shared.lock();
+            if mem::take(&mut self.has_failed) | mem::take(&mut state.is_unwanted) {
+                state.connection += 1;
+                drop(state); // the client may take its time
+                self.client().discard();
+                continue;
+            }
+            state.client = self.client.take();
+            drop(state);
+            self.shared.changed.notify_all();
+            return;
+        }
+    }
+}
+
+impl Shared {
+    fn new(client: Box<dyn Client>) -> Self {
+        let state = State {
+            client: Some(client),
+            connection: 0,
+            is_unwanted: false,
+            users: 0,
+            waiting: BTreeSet::new(),
+            tickets: 0,
+            patience: PATIENCE,
+        };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// The state is consistent after a panic: no client runs under this lock.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a turn if nobody's lasts.
+    fn begin(&self, state: &mut State) -> Option<Turn<'_>> {
+        let client = state.client.take()?;
+        let connection = state.connection;
+        Some(Turn { shared: self, client: Some(client), connection, has_failed: false })
+    }
+
+    /// Waits for a turn.
+    fn wait(&self, is_slow: bool) -> Result<Turn<'_>> {
+        let mut state = self.lock();
+        let me = (is_slow, state.tickets);
+        state.tickets += 1;
+        state.waiting.insert(me);
+        let patience = state.patience;
+        let not_yet =
+            |state: &mut State| state.client.is_none() || state.waiting.first() != Some(&me);
+        let waited = self.changed.wait_timeout_while(state, patience, not_yet);
+        let (mut state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.waiting.remove(&me);
+        let turn = if waited.timed_out() { None } else { self.begin(&mut state) };
+        drop(state);
+        // Whoever is first now may have been behind this one.
+        if turn.is_none() {
+            self.changed.notify_all();
+        }
+        turn.ok_or_else(|| {
+            Error::new(
+                ErrorKind::StoreUnavailable,
+                "the connection of this process to the store is busy with what others have asked it",
+            )
+        })
+    }
+}
+
+impl ProcessClients {
+    /// Returns those of this process. Touches no lock of its parent.
+    fn current() -> &'static Self {
+        let process = ForkId::current();
+        let new = || Box::new(Self { process, by_key: Mutex::default(), child: OnceBox::new() });
+        let mut clients = CLIENTS.get_or_init(new);
+        while clients.process != process {
+            clients = clients.child.get_or_init(new);
+        }
+        clients
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Weak<Shared>>> {
+        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Shows nothing of the key, which may hold a password.
+impl fmt::Debug for SharedClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedClient").field("is_user", &self.is_user).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
