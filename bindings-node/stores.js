@@ -3,6 +3,8 @@
 // Runs statements of the native half on the client of a server: the caller's, or one of its own
 // for a URL. The native half writes them, and reads the rows.
 
+const { randomUUID } = require('node:crypto')
+
 /** How long to wait for a connection, and for an answer; for tests to change. */
 const timeout = { ms: 3000 }
 
@@ -20,6 +22,9 @@ const IN_TRANSACTION = '25P02'
 
 /** The answers of poolers to an option of a connection: protocol violation, feature not supported. */
 const REFUSES_OPTIONS = ['08P01', '0A000']
+
+/** What tells the clients of this module from those of its copies in other threads and contexts. */
+const here = randomUUID()
 
 const ignore = () => {}
 
@@ -148,6 +153,36 @@ function runNodeRedis(client, text, parameters, wait) {
       .execAsPipeline()
   const send = (command) => client.sendCommand(command)
   return runRedis(send, client.multi && pipe, [text, ...parameters], wait)
+}
+
+/**
+ * Runs commands of a generator on a cluster. A namespace is one key, and what has no key is about the
+ * node of the script before it. So all are sent by `pipelineOf` a key, which has one node.
+ */
+function runCluster(pipelineOf) {
+  let key
+  return (cluster, text, parameters, wait) => {
+    if (text === 'EVAL') key = parameters[2]
+    const pipe = (commands) => pipelineOf(cluster, key, commands)
+    const send = async (command) => (await pipe([command]))[0]
+    return runRedis(send, pipe, [text, ...parameters], wait)
+  }
+}
+
+/** Sends a command with the key in front: that says where a pipeline goes. */
+async function pipelineOfIoredis(cluster, key, commands) {
+  const routed = [['hget', key, 'floor'], ...commands.map((command) => ['call', ...command])]
+  const replies = await cluster.pipeline(routed).exec()
+  return replies.slice(1).map(([error, reply]) => {
+    if (error !== null) throw error
+    return reply
+  })
+}
+
+function pipelineOfNodeRedis(cluster, key, commands) {
+  return commands
+    .reduce((pipeline, command) => pipeline.addCommand(key, false, command), cluster.multi(key))
+    .execAsPipeline()
 }
 
 /** Keeps one connection, opened when it is needed, and another one after a failure. */
@@ -369,13 +404,17 @@ function clientOf(store, RandflakeError) {
     )
   }
   if (has('call') && has('eval')) {
-    if (!store.options?.keyPrefix) return bind('redis', runIoredis)
+    if (!store.options?.keyPrefix && !store.options?.redisOptions?.keyPrefix) {
+      return bind('redis', store.isCluster ? runCluster(pipelineOfIoredis) : runIoredis)
+    }
     throw new RandflakeError(
       'INVALID_ARGUMENT',
       'this client has a keyPrefix: clients without it would lease the same node ids; pass one without',
     )
   }
-  if (has('sendCommand')) return bind('redis', runNodeRedis)
+  if (has('sendCommand')) {
+    return bind('redis', 'slots' in store ? runCluster(pipelineOfNodeRedis) : runNodeRedis)
+  }
   throw new RandflakeError(
     'INVALID_ARGUMENT',
     'a store is the path of a SQLite file, the URL or a client of PostgreSQL, Redis or etcd, or an ' +
@@ -393,7 +432,8 @@ function open(store, RandflakeError) {
   if (opener === undefined) return undefined
   // As the path of a file it would be shown.
   if (!url.startsWith(`${scheme}://`)) throw badUrl(RandflakeError)
-  return { passwords: passwordsOf(url, RandflakeError), ...opener(url, RandflakeError) }
+  const opened = { passwords: passwordsOf(url, RandflakeError), ...opener(url, RandflakeError) }
+  return { ...opened, url: `${here} ${url}` }
 }
 
 /** Returns a copy of the rows that a client has answered: arrays, all of strings or null. */
@@ -413,7 +453,7 @@ function rowsOf(answered) {
 function serverOf(store, RandflakeError) {
   const opened = open(store, RandflakeError)
   if (opened === undefined) return undefined
-  const { engine, run, discard, passwords } = opened
+  const { engine, run, discard, url, passwords } = opened
   const explain = ({ message, code, name } = {}) =>
     passwords.reduce(
       (text, password) => text.replaceAll(password, '***'),
@@ -434,7 +474,9 @@ function serverOf(store, RandflakeError) {
     }
   }
   // Without a statement: the connection is to be given up.
-  return { engine, run: async (statement) => (statement === null ? discard?.() : ask(statement)) }
+  // Of those with one URL, only one is asked.
+  const either = async (statement) => (statement === null ? discard?.() : ask(statement))
+  return { engine, url, run: either }
 }
 
 module.exports = { timeout, serverOf }

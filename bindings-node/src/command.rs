@@ -40,7 +40,7 @@ fn open_server(
 ) -> Result<RemoteStore<Box<dyn Client>>> {
     let asked_url = url.to_owned();
     match ask(open, leases, opened, move |js| js.convert(asked_url))? {
-        Some(server) => Ok(server.open(namespace)),
+        Some(server) => server.open(namespace),
         None => RemoteStore::open(url, namespace), // its error says how a URL looks
     }
 }

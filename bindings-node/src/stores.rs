@@ -14,7 +14,7 @@ use napi_derive::napi;
 use randflake::{Error, ErrorKind, Layout, Result};
 use randflake_leases::{
     InitMode, Location, Namespace,
-    remote::{Client, Protocol, RemoteStore, Response, Statement, Wait},
+    remote::{Client, Protocol, RemoteStore, Response, SharedClient, Statement, Wait},
 };
 
 use crate::{
@@ -40,6 +40,8 @@ pub(crate) enum Store {
 pub(crate) struct Server {
     engine: fn(Namespace) -> Protocol,
     run: Arc<Callback>,
+    /// Under which all generators of an environment share one client.
+    url: Option<String>,
     leases: Arc<Leases>,
     allow_weak: bool,
 }
@@ -68,7 +70,7 @@ impl Store {
     pub(crate) fn location(self) -> Location {
         match self {
             Self::Path(path) => path.into(),
-            Self::Server(server) => Location::server(move |namespace| Ok(server.open(namespace))),
+            Self::Server(server) => Location::server(move |namespace| server.open(namespace)),
         }
     }
 }
@@ -82,14 +84,20 @@ impl Server {
             _ => Protocol::postgres,
         };
         let run = Arc::new(Callback::new(value.property(c"run")?)?);
+        let url = value.get(c"url")?.and_then(Value::to);
         let leases = Arc::clone(&value.js().state::<Environment>()?.leases);
-        Ok(Self { engine, run, leases, allow_weak: false })
+        Ok(Self { engine, run, url, leases, allow_weak: false })
     }
 
     /// Makes the store of a namespace.
-    pub(crate) fn open(&self, namespace: Namespace) -> RemoteStore<Box<dyn Client>> {
+    pub(crate) fn open(&self, namespace: Namespace) -> Result<RemoteStore<Box<dyn Client>>> {
         let protocol = (self.engine)(namespace).allow_weak_store(self.allow_weak);
-        RemoteStore::new(Box::new(HostClient(self.clone())), protocol)
+        let own = || Box::new(HostClient(self.clone())) as Box<dyn Client>;
+        let client = match &self.url {
+            Some(url) => Box::new(SharedClient::open(url, || Ok(own()))?),
+            None => own(),
+        };
+        Ok(RemoteStore::new(client, protocol))
     }
 }
 

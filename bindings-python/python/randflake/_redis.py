@@ -80,6 +80,53 @@ class Redis:
         self._client.connection_pool.disconnect(inuse_connections=False)
 
 
+class Cluster(Redis):
+    """A RedisCluster. A namespace is one key: all is asked of the node that has it."""
+
+    def __init__(self, cluster: Any) -> None:
+        super().__init__(None, hidden=())
+        self._cluster = cluster
+        self._key = ""
+
+    def run(self, text: str, parameters: list[str]) -> Rows:
+        return self._on_its_node(text, parameters, super().run)
+
+    def run_and_wait(
+        self, text: str, parameters: list[str], replicas: int, milliseconds: int
+    ) -> tuple[Rows, int]:
+        ask = super().run_and_wait
+        return self._on_its_node(
+            text, parameters, lambda text, rest: ask(text, rest, replicas, milliseconds)
+        )
+
+    def _on_its_node(
+        self, text: str, parameters: list[str], run: Callable[[str, list[str]], _Answer]
+    ) -> _Answer:
+        if text == "EVAL":
+            self._key = parameters[2]  # what has no key is about the node of the script before it
+        self._find_node()
+        try:
+            return run(text, parameters)
+        except Unavailable:
+            # A replica may have taken its place. Whether it has is known only to the others.
+            self._cluster.nodes_manager.initialize()
+            raise
+        except Refused as error:
+            if error.code != "MovedError":
+                raise
+        self._cluster.nodes_manager.initialize()
+        self._find_node()
+        return run(text, parameters)
+
+    def _find_node(self) -> None:
+        node = self._cluster.get_node_from_key(self._key)
+        self._client = self._cluster.get_redis_connection(node)
+
+    def discard(self) -> None:
+        if self._client is not None:
+            super().discard()
+
+
 class OwnRedis(Redis):
     """A client of a URL."""
 

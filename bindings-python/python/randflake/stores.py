@@ -100,6 +100,8 @@ class Source(NamedTuple):
     open: Callable[[], Adapter]
     survives_fork: bool
     """Whether open makes a connection of its own."""
+    url: str | None = None
+    """Of what is opened once in a process, for all generators of this URL."""
 
 
 def source_of(store: object) -> Source | None:
@@ -138,6 +140,17 @@ def source_of(store: object) -> Source | None:
         from randflake._redis import Redis
 
         adapter = Redis(store, hidden=())
+    elif _is_of(store, "redis.cluster", "RedisCluster"):
+        from randflake._redis import Cluster
+
+        # One for each generator: each asks the node that has the key of its namespace.
+        return Source("redis", lambda: Cluster(store), survives_fork=False)
+    elif type(store).__module__.partition(".")[0] in ("valkey", "glide", "glide_sync"):
+        raise InvalidArgumentError(
+            "a client of valkey or valkey-glide is no store; pass a redis.Redis, which talks to "
+            "Valkey as well, or a URL with redis:// or rediss://",
+            "INVALID_ARGUMENT",
+        )
     else:
         return None
     return Source(adapter.server, lambda: adapter, survives_fork=False)
@@ -152,15 +165,15 @@ def _source_of_url(url: str) -> Source | None:
     if scheme in ("postgresql", "postgres"):
         from randflake import _postgres
 
-        return Source("postgresql", _postgres.open_url(url), survives_fork=True)
+        return Source("postgresql", _postgres.open_url(url), survives_fork=True, url=url)
     if scheme in ("redis", "rediss"):
         from randflake import _redis
 
-        return Source("redis", _redis.open_url(url), survives_fork=True)
+        return Source("redis", _redis.open_url(url), survives_fork=True, url=url)
     if scheme in ("etcd", "etcds"):
         from randflake import _etcd
 
-        return Source("etcd", _etcd.open_url(url), survives_fork=True)
+        return Source("etcd", _etcd.open_url(url), survives_fork=True, url=url)
     return None
 
 

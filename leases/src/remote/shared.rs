@@ -4,18 +4,18 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt, mem,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use once_cell::race::OnceBox;
 use randflake::bindings::ForkId;
 
 use super::{Client, Response, Statement};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, clocks::boot};
 
-/// How long a statement waits for its turn: a server that does not answer holds up one statement for
-/// as long, a connection and an answer of 3 seconds each.
-const PATIENCE: Duration = Duration::from_secs(6);
+/// How long a statement waits for its turn: longer than a server may take to answer, and shorter than
+/// the largest skew unless set, beyond which a server refuses a request for its age.
+const PATIENCE: Duration = Duration::from_secs(4);
 /// Whose last statement took longer comes after those who wait beside it.
 const SLOW: Duration = Duration::from_secs(1);
 
@@ -26,7 +26,7 @@ const SLOW: Duration = Duration::from_secs(1);
 ///   is given the next one, and its response goes to whoever asked. After a failure, or when a store
 ///   was given the response to another request, the connection is discarded before anything else is
 ///   run on it.
-/// - **In turn.** A statement waits 6 seconds for its turn and then fails with
+/// - **In turn.** A statement waits 4 seconds for its turn and then fails with
 ///   [`StoreUnavailable`](ErrorKind::StoreUnavailable). One whose predecessor took longer than a
 ///   second comes after the others: so whoever gets answers waits for at most one who does not.
 /// - **Closed when idle.** The client [rests](Client::rest) when nobody needs it for a minute, and is
@@ -91,19 +91,19 @@ struct ProcessClients {
 static CLIENTS: OnceBox<ProcessClients> = OnceBox::new();
 
 impl SharedClient {
-    /// Takes the client that this process has under a key, or makes it. The key names the server and
+    /// Takes the client that this process has under a key, or makes it with `connect`. The key names the server and
     /// the login, as its URL does.
     ///
     /// # Errors
     ///
-    /// That of `make`.
-    pub fn open(key: &str, make: impl FnOnce() -> Result<Box<dyn Client>>) -> Result<Self> {
+    /// That of `connect`.
+    pub fn open(key: &str, connect: impl FnOnce() -> Result<Box<dyn Client>>) -> Result<Self> {
         let clients = ProcessClients::current();
         if let Some(shared) = clients.lock().get(key).and_then(Weak::upgrade) {
             return Ok(Self::new(shared));
         }
         // Without the lock: it may run what makes a client of its own.
-        let made = Arc::new(Shared::new(make()?));
+        let made = Arc::new(Shared::new(connect()?));
         let mut by_key = clients.lock();
         by_key.retain(|_, shared| shared.strong_count() > 0);
         let shared = by_key.get(key).and_then(Weak::upgrade);
@@ -142,10 +142,10 @@ impl Client for SharedClient {
         }
         let mut turn = self.shared.wait(self.is_slow)?;
         self.connection = Some(turn.connection);
-        let begun = Instant::now();
+        let begun = boot();
         turn.has_failed = true; // should it panic
         let response = turn.client().run(statement);
-        self.is_slow = begun.elapsed() > SLOW;
+        self.is_slow = boot().saturating_sub(begun) > SLOW;
         turn.has_failed = response.is_err();
         response
     }

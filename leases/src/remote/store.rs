@@ -44,6 +44,9 @@ pub struct RemoteStore<C: Client> {
     opened_in: ForkId,
 }
 
+/// Makes the client of a URL.
+type Connect = fn(&str) -> Result<Box<dyn Client>>;
+
 impl RemoteStore<Box<dyn Client>> {
     /// Makes a store for a URL: `postgresql://`, `redis://` or `rediss://`, `etcd://` or `etcds://`,
     /// with the client of the cargo feature of that name. All stores of a URL in a process have one
@@ -54,37 +57,36 @@ impl RemoteStore<Box<dyn Client>> {
     /// [`DriverMissing`](ErrorKind::DriverMissing): the feature is off. `INVALID_ARGUMENT`: another
     /// URL. The message does not repeat it.
     pub fn open(url: &str, namespace: Namespace) -> Result<Self> {
-        let (make, protocol): (fn(&str) -> Result<Box<dyn Client>>, _) =
-            match url.split_once("://") {
-                Some(("postgresql" | "postgres", _)) => {
-                    #[cfg(feature = "postgres")]
-                    let make = |url: &str| Ok(Box::new(PostgresClient::new(url)?) as _);
-                    #[cfg(not(feature = "postgres"))]
-                    let make = |_: &str| Err(driver_missing("postgres"));
-                    (make, Protocol::postgres(namespace))
-                }
-                Some(("redis" | "rediss", _)) => {
-                    #[cfg(feature = "redis")]
-                    let make = |url: &str| Ok(Box::new(RedisClient::new(url)?) as _);
-                    #[cfg(not(feature = "redis"))]
-                    let make = |_: &str| Err(driver_missing("redis"));
-                    (make, Protocol::redis(namespace))
-                }
-                Some(("etcd" | "etcds", _)) => {
-                    #[cfg(feature = "etcd")]
-                    let make = |url: &str| Ok(Box::new(EtcdClient::new(url)?) as _);
-                    #[cfg(not(feature = "etcd"))]
-                    let make = |_: &str| Err(driver_missing("etcd"));
-                    (make, Protocol::etcd(namespace))
-                }
-                _ => {
-                    return Err(Error::invalid_argument(
-                        "the URL of a store begins with postgresql://, redis://, rediss://, \
+        let (connect, protocol): (Connect, _) = match url.split_once("://") {
+            Some(("postgresql" | "postgres", _)) => {
+                #[cfg(feature = "postgres")]
+                let connect = |url: &str| Ok(Box::new(PostgresClient::new(url)?) as _);
+                #[cfg(not(feature = "postgres"))]
+                let connect = |_: &str| Err(driver_missing("postgres"));
+                (connect, Protocol::postgres(namespace))
+            }
+            Some(("redis" | "rediss", _)) => {
+                #[cfg(feature = "redis")]
+                let connect = |url: &str| Ok(Box::new(RedisClient::new(url)?) as _);
+                #[cfg(not(feature = "redis"))]
+                let connect = |_: &str| Err(driver_missing("redis"));
+                (connect, Protocol::redis(namespace))
+            }
+            Some(("etcd" | "etcds", _)) => {
+                #[cfg(feature = "etcd")]
+                let connect = |url: &str| Ok(Box::new(EtcdClient::new(url)?) as _);
+                #[cfg(not(feature = "etcd"))]
+                let connect = |_: &str| Err(driver_missing("etcd"));
+                (connect, Protocol::etcd(namespace))
+            }
+            _ => {
+                return Err(Error::invalid_argument(
+                    "the URL of a store begins with postgresql://, redis://, rediss://, \
                          etcd:// or etcds://",
-                    ));
-                }
-            };
-        let client = SharedClient::open(url, || make(url))?;
+                ));
+            }
+        };
+        let client = SharedClient::open(url, || connect(url))?;
         Ok(Self::new(Box::new(client), protocol))
     }
 }

@@ -91,6 +91,13 @@ pub(super) fn refused(context: &Context, code: &str, message: &str) -> Error {
     if code == FAILED_TRANSACTION {
         return in_transaction();
     }
+    // Of a client of Python, its class.
+    if matches!(code, "MOVED" | "MovedError") {
+        return context.unavailable(
+            "it is one node of a Redis Cluster, and another node has the key of this namespace; \
+             pass a client of the cluster, as the documentation of servers says",
+        );
+    }
     context.unavailable(&format!("it says {code}: {message}"))
 }
 

@@ -114,12 +114,7 @@ fn each_gets_its_own_answer_in_turn() {
         until_waiting(&probe, 2);
         // Nothing else runs while the first one waits for its answer.
         assert_eq!(remote.log(), ["first"]);
-        for text in ["first", "second", "third"] {
-            remote.goes_on();
-            if text != "third" {
-                assert_ne!(remote.runs.recv().as_deref(), Ok(text));
-            }
-        }
+        (0..3).for_each(|_| remote.goes_on());
         for (asked, text) in [(first, "first"), (second, "second"), (third, "third")] {
             let answer = asked.join().expect("no panic").expect("answered");
             assert_eq!(answer, (text.into(), "0".into()));
