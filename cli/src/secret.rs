@@ -1,25 +1,25 @@
 //! `randflake secret`, and the option that names the file of a secret.
 
+#[cfg(unix)]
+use std::fs;
 use std::{
-    env,
     ffi::OsString,
-    fs,
     io::Write,
     path::{Path, PathBuf},
 };
 
 use clap::error::ErrorKind as Wrong;
-use randflake::{Error, ErrorKind, Secret, bindings};
+use randflake::{Result, Secret};
+use randflake_leases::environment::{self, Environment, SECRET, SECRET_FILE};
 use zeroize::Zeroizing;
 
 use crate::{Failure, output, usage};
 
-const VARIABLE: &str = "RANDFLAKE_SECRET";
-
 /// Where the secret is. It is never an argument, which every user of the machine can see.
 #[derive(clap::Args)]
 pub(crate) struct SecretArguments {
-    /// File with the secret, 32 hex digits [default: the variable RANDFLAKE_SECRET]
+    /// File with the secret, 32 hex digits [default: the secret in the variable
+    /// RANDFLAKE_SECRET, or the file that RANDFLAKE_SECRET_FILE names]
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,
 }
@@ -27,22 +27,23 @@ pub(crate) struct SecretArguments {
 impl SecretArguments {
     /// Reads the secret, and warns if it is weak.
     pub(crate) fn read(&self) -> Result<Secret, Failure> {
-        let secret: Secret = match &self.secret_file {
-            Some(path) => read_file(path)?.trim_ascii().parse()?,
-            None => {
-                match env::var_os(VARIABLE).map(|text| text.into_string().map(Zeroizing::new)) {
-                    Some(Ok(text)) => text.trim_ascii().parse()?,
-                    Some(Err(_)) => return Err(bindings::invalid_secret("no text").into()),
-                    None => {
-                        return Err(usage(
-                            Wrong::MissingRequiredArgument,
-                            "a secret is required: put its 32 hex digits into the variable \
-                         RANDFLAKE_SECRET,\nor into a file, and pass --secret-file; \
-                         `randflake secret` makes one",
-                        ));
-                    }
-                }
+        let environment = Environment::default();
+        let secret = match &self.secret_file {
+            Some(path) => read_file(path)?,
+            None if !environment.has_secret() => {
+                return Err(usage(
+                    Wrong::MissingRequiredArgument,
+                    format_args!(
+                        "a secret is required: put its 32 hex digits into the variable {SECRET},\n\
+                         or into a file, and pass --secret-file or set {SECRET_FILE};\n\
+                         `randflake secret` makes one"
+                    ),
+                ));
             }
+            None => match environment.secret_file()? {
+                Some(path) => read_file(&path)?,
+                None => environment.secret()?,
+            },
         };
         if let Some(weakness) = secret.weakness() {
             output::notify(&format_args!("warning: {weakness}"));
@@ -51,13 +52,8 @@ impl SecretArguments {
     }
 }
 
-fn read_file(path: &Path) -> Result<Zeroizing<String>, Error> {
-    let text = fs::read_to_string(path).map(Zeroizing::new).map_err(|error| {
-        Error::new(
-            ErrorKind::InvalidSecret,
-            format!("cannot read the secret file {}: {error}", path.display()),
-        )
-    })?;
+fn read_file(path: &Path) -> Result<Secret> {
+    let secret = environment::read_secret(path)?;
     #[cfg(unix)]
     if fs::metadata(path).is_ok_and(|file| {
         const OTHERS_MAY_READ: u32 = 0o004;
@@ -70,7 +66,7 @@ fn read_file(path: &Path) -> Result<Zeroizing<String>, Error> {
              {path}"
         ));
     }
-    Ok(text)
+    Ok(secret)
 }
 
 /// Prints a new secret.

@@ -4,11 +4,12 @@ use std::{env, sync::Arc};
 
 use clap::error::ErrorKind as Wrong;
 use randflake::Result;
-use randflake_leases::{InitMode, LeaseStore, Location, Namespace};
+use randflake_leases::{
+    InitMode, LeaseStore, Location, Namespace,
+    environment::{Environment, STORE},
+};
 
 use crate::{Failure, OpenServer, usage};
-
-const VARIABLE: &str = "RANDFLAKE_STORE";
 
 /// Which store.
 #[derive(clap::Args)]
@@ -18,8 +19,14 @@ pub(crate) struct StoreArguments {
     #[arg(long, value_name = "URL")]
     store: Option<String>,
 
-    /// Namespace in the store, of one id column and its secret
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    /// Namespace in the store, of one id column and its secret [default: the variable
+    /// RANDFLAKE_NAMESPACE, or "default"]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value_t = default_namespace(),
+        hide_default_value = true
+    )]
     pub(crate) namespace: String,
 
     /// Allows a server that may lose acknowledged writes
@@ -62,8 +69,14 @@ impl StoreArguments {
     }
 
     fn name(&self) -> Option<String> {
-        self.store.clone().or_else(|| env::var(VARIABLE).ok()).filter(|store| !store.is_empty())
+        self.store.clone().or_else(|| env::var(STORE).ok()).filter(|store| !store.is_empty())
     }
+}
+
+/// An unusable name is refused later, as an empty one.
+fn default_namespace() -> String {
+    let name = Environment::default().namespace().unwrap_or_else(|_| Some(String::new()));
+    name.unwrap_or_else(|| "default".to_owned())
 }
 
 fn is_url(store: &str) -> bool {

@@ -37,7 +37,10 @@ impl Folder {
         let mut command = Command::new(env!("CARGO_BIN_EXE_randflake"));
         command.args(arguments).current_dir(&self.0).stdin(Stdio::null());
         command.env("RANDFLAKE_SECRET", SECRET).env("TZ", "CET-1CEST,M3.5.0,M10.5.0/3");
-        command.env_remove("RANDFLAKE_STORE").env_remove("NO_COLOR");
+        for unset in ["RANDFLAKE_STORE", "RANDFLAKE_SECRET_FILE", "RANDFLAKE_NAMESPACE", "NO_COLOR"]
+        {
+            command.env_remove(unset);
+        }
         command
     }
 
@@ -549,6 +552,34 @@ fn a_secret_is_never_an_argument_and_never_repeated() {
     let wrong = run(command.env("RANDFLAKE_SECRET", wrong), "");
     assert_eq!(wrong.status.code(), Some(1));
     assert!(!wrong.stderr.contains(&SECRET[..8]), "{}", wrong.stderr);
+}
+
+#[test]
+fn the_environment_has_all_settings() {
+    let folder = Folder::new("environment");
+    folder.secret_file(0o600);
+    let asked = |arguments: &[&str], set: &[(&str, &str)]| {
+        let mut command = folder.command(arguments);
+        run(command.env_remove("RANDFLAKE_SECRET").envs(set.iter().copied()), "")
+    };
+    let file = ("RANDFLAKE_SECRET_FILE", "secret.hex");
+    let settings = [file, ("RANDFLAKE_STORE", "ids.db"), ("RANDFLAKE_NAMESPACE", "orders")];
+    let made = asked(&["generate"], &settings);
+    assert_eq!(made.status.code(), Some(0), "{}", made.stderr);
+    let listed = |set: &[(&str, &str)], more: &[&str]| {
+        asked(&[&["lease", "list", "--store", "ids.db"], more].concat(), set).status.code()
+    };
+    assert_eq!(listed(&[("RANDFLAKE_NAMESPACE", "orders")], &[]), Some(0));
+    assert_eq!(listed(&[], &["--namespace", "orders"]), Some(0));
+    let other = listed(&[("RANDFLAKE_NAMESPACE", "orders")], &["--namespace", "default"]);
+    assert_eq!(other, Some(1), "an argument comes first, and there is no such namespace");
+    assert_eq!(listed(&[], &[]), Some(1));
+
+    let both = asked(&["inspect", "1"], &[file, ("RANDFLAKE_SECRET", SECRET)]);
+    assert_eq!(both.status.code(), Some(1));
+    assert!(both.stderr.contains("RANDFLAKE_SECRET and RANDFLAKE_SECRET_FILE"), "{}", both.stderr);
+    let mut command = folder.command(&["inspect", "--secret-file", "secret.hex", "1"]);
+    assert_eq!(run(&mut command, "").status.code(), Some(0), "an argument comes first");
 }
 
 #[cfg(unix)]

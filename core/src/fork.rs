@@ -22,6 +22,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 pub struct ForkId(u64);
 
 impl ForkId {
+    /// That of no process. Not zero, which the page of a child shows until it is read.
+    pub(crate) const NONE: Self = Self(u64::MAX);
+
     /// Returns that of this process.
     #[must_use]
     pub fn current() -> Self {
@@ -201,5 +204,6 @@ mod tests {
         assert!(!std::ptr::eq(page, &raw const ORDINARY), "MADV_WIPEONFORK is available");
         assert!(page.is_current(page.fork_id()));
         assert!(!page.is_current(ForkId(0)));
+        assert!(!page.is_current(ForkId::NONE));
     }
 }

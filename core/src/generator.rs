@@ -8,12 +8,16 @@ mod ownership;
 mod plan;
 mod wait;
 
-use std::{fmt, ops::Range, time::Duration};
+use std::{fmt, ops::Range, sync::Arc, time::Duration};
 
 use self::ownership::{Ownership, grant};
 use crate::{
-    Clock, Error, ErrorKind, Format, Layout, Lease, NodeIds, Result, SystemClock, fork::ForkId,
-    layout, registry::OpenGuard, term::CurrentTerm,
+    Clock, Error, ErrorKind, Format, Layout, Lease, NodeIds, Result, SystemClock,
+    fork::ForkId,
+    layout,
+    packed_state::PackedState,
+    registry::OpenGuard,
+    term::{CurrentTerm, Term},
 };
 
 pub use self::{
@@ -48,8 +52,8 @@ pub struct Generator<F: Format, C = SystemClock> {
     /// `None` with a lease or with an injected clock.
     open_guard: Option<OpenGuard>,
     max_wait: Duration,
-    /// In ticks.
-    max_drift: u64,
+    /// In seconds.
+    max_drift: u32,
     clock: C,
 }
 
@@ -130,21 +134,40 @@ impl<F: Format, C: Clock> Generator<F, C> {
         Ok(self.format.layout().second_from(unused_from))
     }
 
-    /// Continues in a forked child with node ids and a window that were granted to the child alone:
-    /// none that its parent has or ever had. Call it once in each child, from one thread.
+    /// Begins in a process that has no lease of its own yet, with node ids and a window that were
+    /// granted to this process alone: in a forked child none that its parent has or ever had, and
+    /// after [`Builder::granted_later`] the first of all. Ids are stamped up to `most_drift` seconds
+    /// ahead of the clock, and no more than [`Builder::max_drift`]. Call it once in each process, from
+    /// one thread.
     ///
     /// # Errors
     ///
-    /// [`InvalidLease`](crate::ErrorKind::InvalidLease): the generator was not made with
-    /// [`Builder::granted_lease`], or is of this process already, or the lease holds no whole tick
-    /// of the lifetime. [`LifetimeOver`](crate::ErrorKind::LifetimeOver): the lease begins after the
+    /// [`InvalidLease`](crate::ErrorKind::InvalidLease): the generator was not made for granted
+    /// leases, or has begun in this process already, or the lease holds no whole tick of the
+    /// lifetime. [`LifetimeOver`](crate::ErrorKind::LifetimeOver): the lease begins after the
     /// lifetime.
     /// [`InvalidNode`](crate::ErrorKind::InvalidNode): as for [`Builder::build`].
-    /// [`Closed`](crate::ErrorKind::Closed): the generator was closed before the fork.
-    pub fn begin_in_child(&self, node_ids: &[u32], lease: Lease) -> Result<()> {
+    /// [`Closed`](crate::ErrorKind::Closed): the generator was closed, perhaps before the fork.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use randflake::{ErrorKind, Lease, Randflake, Secret};
+    ///
+    /// let flake = Randflake::builder(&Secret::random()).granted_later(1).build()?;
+    /// assert_eq!(flake.generate().unwrap_err().kind(), ErrorKind::LeaseUnavailable);
+    ///
+    /// let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs().cast_signed();
+    /// flake.begin(&[7], Lease::new(now, now + 300)?, 0)?;
+    /// assert_eq!(flake.inspect(flake.generate()?).node_id, 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn begin(&self, node_ids: &[u32], lease: Lease, most_drift: u32) -> Result<()> {
         let fork_id = ForkId::current();
         let (nodes, slots) = self.granted(node_ids)?;
-        self.current_term.begin_in_child(fork_id, &nodes, slots, self.window_of(lease)?)
+        let window = self.window_of(lease)?;
+        let max_drift = self.format.layout().ticks_in(self.max_drift.min(most_drift));
+        let state = Arc::new(PackedState::new(slots, window.start));
+        self.current_term.begin(Term::new(fork_id, nodes.into(), window, max_drift, state))
     }
 
     /// Ends the generator for good: every later call that needs it open fails with

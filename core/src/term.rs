@@ -21,6 +21,8 @@ pub(crate) struct Term {
     /// First stamp, in ticks since the epoch.
     pub(crate) start: u64,
     end_exclusive: AtomicU64,
+    /// How far its stamps may be ahead of the clock, in ticks.
+    pub(crate) max_drift: u64,
     pub(crate) state: Arc<PackedState>,
     /// The state of the Term that this one replaces; sealed before this one issues anything.
     predecessor: Option<Arc<PackedState>>,
@@ -37,6 +39,7 @@ impl Term {
         fork_id: ForkId,
         nodes: Arc<[u32]>,
         window: Range<u64>,
+        max_drift: u64,
         state: Arc<PackedState>,
     ) -> Self {
         Self {
@@ -45,11 +48,24 @@ impl Term {
             nodes,
             start: window.start,
             end_exclusive: AtomicU64::new(window.end),
+            max_drift,
             state,
             predecessor: None,
             before: ptr::null_mut(),
             fork_page: fork::page(),
         }
+    }
+
+    /// Makes the Term of a generator that has no lease yet. It is of no process and sealed, so nothing
+    /// is ever claimed in it.
+    pub(crate) fn vacant(slots: u64) -> Self {
+        let state = PackedState::new(slots, 0);
+        state.seal();
+        Self::new(ForkId::NONE, Arc::new([]), 0..0, 0, Arc::new(state))
+    }
+
+    fn is_vacant(&self) -> bool {
+        self.fork_id == ForkId::NONE
     }
 
     /// Returns the first tick after the window, in ticks since the epoch.
@@ -78,22 +94,25 @@ impl Term {
 
     #[inline]
     pub(crate) fn check_process(&self) -> Result<()> {
-        if self.is_of_this_process() { Ok(()) } else { Err(forked()) }
+        if self.is_of_this_process() { Ok(()) } else { Err(self.of_another_process()) }
     }
 
     #[inline]
     pub(crate) fn is_of_this_process(&self) -> bool {
         self.fork_page.is_current(self.fork_id)
     }
-}
 
-#[cold]
-fn forked() -> Error {
-    Error::new(
-        ErrorKind::Forked,
-        "this generator was made before this process was forked, and the parent uses it; make a \
-         generator with other node ids in the child",
-    )
+    #[cold]
+    fn of_another_process(&self) -> Error {
+        if self.is_vacant() {
+            return Error::new(ErrorKind::LeaseUnavailable, "this generator has no lease yet");
+        }
+        Error::new(
+            ErrorKind::Forked,
+            "this generator was made before this process was forked, and the parent uses it; make a \
+             generator with other node ids in the child",
+        )
+    }
 }
 
 #[cold]
@@ -102,10 +121,10 @@ fn closed() -> Error {
 }
 
 #[cold]
-fn not_forked() -> Error {
+fn has_begun() -> Error {
     Error::new(
         ErrorKind::InvalidLease,
-        "this generator is of this process already; its lease can be replaced",
+        "this generator has a lease of this process already, which can be replaced",
     )
 }
 
@@ -132,8 +151,8 @@ unsafe impl Send for CurrentTerm {}
 unsafe impl Sync for CurrentTerm {}
 
 impl CurrentTerm {
-    pub(crate) fn new(first: Term) -> Self {
-        let fork_id = first.fork_id;
+    /// Begins with this Term, in the process that has this fork id.
+    pub(crate) fn new(fork_id: ForkId, first: Term) -> Self {
         let first = Box::into_raw(Box::new(first));
         Self { pointer: AtomicPtr::new(first), closed: AtomicPtr::new(ptr::null_mut()), fork_id }
     }
@@ -169,7 +188,7 @@ impl CurrentTerm {
             old.open();
             let state = Arc::new(PackedState::pending(slots));
             let nodes = if *old.nodes == *nodes { Arc::clone(&old.nodes) } else { nodes.into() };
-            let mut new = Term::new(old.fork_id, nodes, window.clone(), state);
+            let mut new = Term::new(old.fork_id, nodes, window.clone(), old.max_drift, state);
             new.predecessor = Some(Arc::clone(&old.state));
             // Published before the old state is sealed, so that a caller that meets the seal finds
             // the new Term.
@@ -179,21 +198,17 @@ impl CurrentTerm {
         }
     }
 
-    /// Publishes the first Term of a forked child, which has this fork id.
-    pub(crate) fn begin_in_child(
-        &self,
-        fork_id: ForkId,
-        nodes: &[u32],
-        slots: u64,
-        window: Range<u64>,
-    ) -> Result<()> {
-        let parents = self.peek().ok_or_else(closed)?;
-        if parents.is_of_this_process() {
-            return Err(not_forked());
+    /// Publishes the first Term of this process.
+    pub(crate) fn begin(&self, first: Term) -> Result<()> {
+        let before = self.peek().ok_or_else(closed)?;
+        if before.is_of_this_process() {
+            return Err(has_begun());
         }
-        let state = Arc::new(PackedState::new(slots, window.start));
-        let new = Term::new(fork_id, nodes.into(), window, state);
-        self.publish(parents, new).map(drop).ok_or_else(not_forked)
+        if self.publish(before, first).is_none() {
+            self.peek().ok_or_else(closed)?;
+            return Err(has_begun());
+        }
+        Ok(())
     }
 
     /// Makes `new` the current Term, unless `old` no longer is.
@@ -214,15 +229,21 @@ impl CurrentTerm {
         }
     }
 
-    /// Publishes that there is no Term any more, and returns the last one. Does nothing in a
-    /// forked child, where the Term is the parent's.
+    /// Publishes that there is no Term any more, and returns the last one, unless it was vacant. Does
+    /// nothing in a forked child, where the Term is the parent's.
     pub(crate) fn close(&self) -> Option<&Term> {
-        self.get().ok()?;
+        let term = self.peek()?;
+        if !term.is_vacant() && !term.is_of_this_process() {
+            return None;
+        }
         // AcqRel: the Term that comes back is read.
         let old = self.pointer.swap(ptr::null_mut(), Ordering::AcqRel);
         // SAFETY: null, or a box that is freed only when `self` is dropped.
         let term = unsafe { old.as_ref() }?;
         self.closed.store(old, Ordering::Relaxed);
+        if term.is_vacant() {
+            return None;
+        }
         // Only an opened state can be sealed.
         term.open();
         Some(term)

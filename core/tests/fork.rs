@@ -21,6 +21,7 @@ fn main() {
         linux::siblings_have_other_initial_sequences(fork);
         linux::children_lease_no_node_of_their_parent(fork);
         linux::children_continue_with_their_own_leases(fork);
+        linux::each_process_begins_with_a_lease_of_its_own(fork);
         linux::a_fork_inside_a_call_hands_its_ids_to_one_process(fork);
     }
     linux::a_generator_of_an_earlier_fork_handler_works();
@@ -39,10 +40,11 @@ mod linux {
             atomic::{AtomicBool, AtomicI32, Ordering},
         },
         thread,
+        time::Duration,
     };
 
     use randflake::{
-        Builder, Clock, Encrypted, ErrorKind, Id, Layout, Lease, NodeIds, Randflake, Result,
+        Builder, Clock, Encrypted, ErrorKind, Id, Layout, Lease, NodeIds, Randflake, Reach, Result,
         Secret, Snowflake, SystemClock,
     };
 
@@ -155,7 +157,7 @@ mod linux {
             let own = Snowflake::new(7, Layout::sonyflake()).expect("a free node");
             let id = own.generate().expect("an id");
             assert!(own.inspect(id).expect("an id").unix_ms > before / 10 * 10, "a later tick");
-            granted.begin_in_child(&[8], lease).expect("a child");
+            granted.begin(&[8], lease, 0).expect("a child");
             let id = granted.generate().expect("an id");
             assert_eq!(granted.inspect(id).expect("an id").node_id, 8);
         });
@@ -236,13 +238,13 @@ mod linux {
         in_child(fork, || {
             let node_ids = NodeIds::of_secret(&secret);
             assert_eq!(node_ids.grant(&[1, 2, 3]), [2]);
-            assert_eq!(kind(granted.begin_in_child(&[2], lease)), Err(ErrorKind::NodeInUse));
+            assert_eq!(kind(granted.begin(&[2], lease, 0)), Err(ErrorKind::NodeInUse));
             let new = builder(&secret).node_ids([2, 3]).granted_lease(lease).build();
             assert_eq!(kind(new), Err(ErrorKind::NodeInUse));
             // The parent leases it, so it cannot be assigned manually.
             assert_eq!(kind(builder(&secret).node_id(1).build()), Err(ErrorKind::Forked));
             assert_eq!(kind(builder(&secret).node_id(3).build()), Err(ErrorKind::NodeInUse));
-            granted.begin_in_child(&[3], lease).expect("a child");
+            granted.begin(&[3], lease, 0).expect("a child");
             granted.generate().expect("an id");
         });
         builder(&secret).node_id(3).build().expect("the child's lease is not the parent's");
@@ -255,21 +257,21 @@ mod linux {
         let flake = builder(&secret).node_id(1).granted_lease(lease).build().expect("valid");
         let manual = builder(&secret).node_id(2).build().expect("a free node");
         let known = flake.generate().expect("an id");
-        let not_forked = flake.begin_in_child(&[3], lease);
+        let not_forked = flake.begin(&[3], lease, 0);
         assert_eq!(kind(not_forked), Err(ErrorKind::InvalidLease));
         in_child(fork, || {
             assert_forked(&flake, known);
-            assert_eq!(kind(flake.begin_in_child(&[], lease)), Err(ErrorKind::InvalidNode));
-            assert_eq!(kind(manual.begin_in_child(&[3], lease)), Err(ErrorKind::InvalidLease));
-            flake.begin_in_child(&[3, 4], lease).expect("a child");
-            assert_eq!(kind(flake.begin_in_child(&[5], lease)), Err(ErrorKind::InvalidLease));
+            assert_eq!(kind(flake.begin(&[], lease, 0)), Err(ErrorKind::InvalidNode));
+            assert_eq!(kind(manual.begin(&[3], lease, 0)), Err(ErrorKind::InvalidLease));
+            flake.begin(&[3, 4], lease, 0).expect("a child");
+            assert_eq!(kind(flake.begin(&[5], lease, 0)), Err(ErrorKind::InvalidLease));
             let mut ids = [Id::default(); 1000];
             flake.fill(&mut ids).expect("ids");
             ids[0] = flake.generate().expect("an id");
             assert!(ids.iter().all(|&id| flake.inspect(id).node_id == 3));
             in_child(fork, || {
                 assert_forked(&flake, known);
-                flake.begin_in_child(&[6], lease).expect("a grandchild");
+                flake.begin(&[6], lease, 0).expect("a grandchild");
                 assert_eq!(flake.inspect(flake.generate().expect("an id")).node_id, 6);
             });
             let used_until = flake.replace_lease(&[4], lease).expect("the child's own");
@@ -281,8 +283,60 @@ mod linux {
         assert_eq!(flake.inspect(next).node_id, 1);
         flake.close();
         in_child(fork, || {
-            assert_eq!(kind(flake.begin_in_child(&[3], lease)), Err(ErrorKind::Closed));
+            assert_eq!(kind(flake.begin(&[3], lease, 0)), Err(ErrorKind::Closed));
         });
+    }
+
+    pub(crate) fn each_process_begins_with_a_lease_of_its_own(fork: Fork) {
+        let secret = Secret::random();
+        let now = SystemClock.now().expect("a time") / NANOS;
+        let lease = Lease::new(now, now + 100).expect("a lease");
+        let later = || {
+            let builder = builder(&secret).granted_later(1).max_drift(3).max_wait(Duration::ZERO);
+            builder.build().expect("valid")
+        };
+        let assert_without_lease = |flake: &Randflake| {
+            assert_eq!(kind(flake.generate()), Err(ErrorKind::LeaseUnavailable));
+            assert_eq!(kind(flake.fill(&mut [Id::default(); 9])), Err(ErrorKind::LeaseUnavailable));
+            assert_eq!(kind(flake.ready_in()), Err(ErrorKind::LeaseUnavailable));
+            let replaced = flake.replace_lease(&[9], lease);
+            assert_eq!(kind(replaced), Err(ErrorKind::LeaseUnavailable));
+            assert_eq!((flake.lease(), flake.node_ids()), (None, &[][..]));
+        };
+        let (flake, snowflake) = (later(), Snowflake::builder(Layout::twitter()));
+        let snowflake = snowflake.granted_later(1).build().expect("valid");
+        in_child(fork, || {
+            // Before anything else has read the fork id of the child.
+            assert_eq!(kind(snowflake.generate()), Err(ErrorKind::LeaseUnavailable));
+            assert_without_lease(&flake);
+            flake.begin(&[5], lease, 0).expect("the first of the child");
+            assert_eq!(flake.inspect(flake.generate().expect("an id")).node_id, 5);
+        });
+        assert_without_lease(&flake);
+        flake.begin(&[6], lease, 0).expect("the first one");
+        assert_eq!(kind(flake.begin(&[7], lease, 0)), Err(ErrorKind::InvalidLease));
+        assert_eq!(flake.inspect(flake.generate().expect("an id")).node_id, 6);
+        in_child(fork, || {
+            assert_eq!(kind(flake.generate()), Err(ErrorKind::Forked));
+            flake.begin(&[8], lease, 0).expect("a child");
+            assert_eq!(flake.inspect(flake.generate().expect("an id")).node_id, 8);
+        });
+
+        let (closed, of_child) = (later(), later());
+        assert_eq!(closed.close(), None, "nothing was issued, nothing is given back");
+        for _ in 0..2 {
+            assert_eq!(kind(closed.begin(&[7], lease, 0)), Err(ErrorKind::Closed));
+            assert_eq!(kind(closed.generate()), Err(ErrorKind::Closed));
+            in_child(fork, || {
+                assert_eq!(kind(closed.begin(&[7], lease, 0)), Err(ErrorKind::Closed));
+                assert_eq!(of_child.close(), None);
+                assert_eq!(kind(of_child.generate()), Err(ErrorKind::Closed));
+            });
+        }
+        of_child.begin(&[9], lease, 1).expect("closed in the children alone");
+        let too_many = of_child.check_fill(2 * 131_072 + 1, Reach::Lease);
+        assert_eq!(kind(too_many), Err(ErrorKind::InvalidArgument), "a drift of 1, not of 3");
+        of_child.check_fill(2 * 131_072, Reach::Lease).expect("two seconds of ids");
     }
 
     /// A clock that forks stands for a signal handler that forks between two instructions.

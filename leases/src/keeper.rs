@@ -56,6 +56,8 @@ use crate::{
     Token, token::random_bytes, window,
 };
 
+pub(crate) use self::errors::passes;
+
 /// Shortest pause after a failure.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(250);
 /// Longest pause after a failure while there is no lease: the generator recovers that soon after its

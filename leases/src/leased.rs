@@ -18,7 +18,7 @@ use randflake::{Randflake, Snowflake};
 pub use self::builder::LeasedBuilder;
 #[cfg(test)]
 pub(crate) use self::{
-    builder::{generator_over, most_drift},
+    builder::{most_drift, without_lease},
     thread::{Next, SharedState},
 };
 use self::{
@@ -28,6 +28,7 @@ use self::{
 use crate::{
     Location,
     clocks::reading,
+    environment::Environment,
     keeper::{Answer, State},
 };
 
@@ -169,6 +170,20 @@ impl Leased {
     pub fn builder(store: impl Into<Location>, secret: &Secret) -> LeasedBuilder {
         LeasedBuilder::new(store.into(), secret.clone())
     }
+
+    /// As [`Leased::builder`], with the settings of this process's environment: the store in
+    /// `RANDFLAKE_STORE`, the secret in `RANDFLAKE_SECRET` or in the file that `RANDFLAKE_SECRET_FILE`
+    /// names, the namespace in `RANDFLAKE_NAMESPACE`. They are read now; an example is at
+    /// [`LeasedBuilder::open_lazily`].
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: no store. `INVALID_SECRET`: no secret, both variables of one, or what is
+    /// none.
+    pub fn from_env() -> Result<LeasedBuilder> {
+        let environment = Environment::default();
+        LeasedBuilder::in_environment(environment, environment.secret()?)
+    }
 }
 
 impl Leased<Plain> {
@@ -196,6 +211,37 @@ impl Leased<Plain> {
     #[must_use]
     pub fn for_layout(store: impl Into<Location>, layout: Layout) -> LeasedBuilder<Plain> {
         LeasedBuilder::new(store.into(), layout)
+    }
+
+    /// As [`Leased::for_layout`], with the settings of the environment, as [`Leased::from_env`] reads
+    /// them. It reads no secret.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: no store.
+    ///
+    /// ```
+    /// use std::sync::LazyLock;
+    /// use randflake::{Layout, Plain};
+    /// use randflake_leases::Leased;
+    ///
+    /// static POSTS: LazyLock<Leased<Plain>> = LazyLock::new(|| {
+    ///     let posts = Leased::for_layout_from_env(Layout::twitter());
+    ///     posts.and_then(|builder| builder.open_lazily()).expect("the settings of ids")
+    /// });
+    /// # let path = std::env::temp_dir().join(format!("randflake-env-{}.db", std::process::id()));
+    /// # // SAFETY: this program has no other thread yet.
+    /// # unsafe { std::env::set_var("RANDFLAKE_STORE", &path) };
+    ///
+    /// assert_eq!(POSTS.lease().map(|lease| lease.node_ids), None); // nothing is leased yet
+    /// POSTS.generate()?;
+    /// assert_eq!(POSTS.node_ids().len(), 1);
+    /// # POSTS.close(); // a static is never dropped
+    /// # std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    pub fn for_layout_from_env(layout: Layout) -> Result<LeasedBuilder<Plain>> {
+        LeasedBuilder::in_environment(Environment::default(), layout)
     }
 }
 
@@ -243,8 +289,9 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     /// # Errors
     ///
     /// As [`Randflake::generate`], but for `LEASE_EXPIRED`. `LEASE_UNAVAILABLE` if the lease is over
-    /// and the keeper does not get another one within `max_wait`, or a forked child no first one
-    /// within `acquire_timeout`: with the store's error as its [cause](Error::cause), and the time
+    /// and the keeper does not get another one within `max_wait`, or if there is no first one within
+    /// `acquire_timeout`, after [`LeasedBuilder::open_lazily`] and in a forked child: with the store's
+    /// error as its [cause](Error::cause), and the time
     /// to the next attempt, at most 5 seconds, as [`Error::retry_after`].
     #[inline]
     pub fn generate(&self) -> Result<F::Id> {
@@ -302,8 +349,8 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     ///
     /// # Errors
     ///
-    /// As [`Leased::generate`]; `LEASE_EXPIRED` and, in a child that has no lease yet, `FORKED`
-    /// without any attempt.
+    /// As [`Leased::generate`]; without any attempt `LEASE_EXPIRED`, and in a process that has no
+    /// lease yet `LEASE_UNAVAILABLE` or, in a child, `FORKED`.
     #[inline]
     pub fn try_generate(&self) -> Result<F::Id> {
         self.generator.generate()
@@ -379,14 +426,14 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     }
 
     /// Returns the current node ids, sorted; none after [`close`](Leased::close) and in a
-    /// child that has no lease yet.
+    /// process that has no lease yet.
     #[must_use]
     pub fn node_ids(&self) -> Vec<u32> {
         self.lease().map(|lease| lease.node_ids).unwrap_or_default()
     }
 
-    /// Returns the state of the lease; `None` after [`close`](Leased::close) and in a child that
-    /// has no lease yet.
+    /// Returns the state of the lease; `None` after [`close`](Leased::close) and in a process
+    /// that has no lease yet.
     #[must_use]
     pub fn lease(&self) -> Option<LeaseStatus> {
         let state = self.process_lease.of(ForkId::current())?.shared.lock();
@@ -413,7 +460,8 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         if state.closed {
             // While this was acquired.
             keeper.stop();
-            (state.used_until, state.ended) = (self.generator.close(), false);
+            state.used_until = state.used_until.or_else(|| self.generator.close());
+            state.ended = false;
         }
         state.keeper = Some(keeper);
         drop(state);

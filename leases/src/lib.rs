@@ -12,6 +12,7 @@
 mod clocks;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod environment;
 mod fork;
 mod format;
 pub mod keeper;

@@ -3,6 +3,7 @@
 #[cfg(feature = "sqlite")]
 use std::time::Duration;
 use std::{
+    ffi::OsString,
     fmt,
     path::{Path, PathBuf},
 };
@@ -169,6 +170,16 @@ impl From<&str> for Location {
 impl From<String> for Location {
     fn from(location: String) -> Self {
         location.as_str().into()
+    }
+}
+
+/// As text, or a path if it is none.
+impl From<OsString> for Location {
+    fn from(location: OsString) -> Self {
+        match location.into_string() {
+            Ok(location) => location.into(),
+            Err(path) => PathBuf::from(path).into(),
+        }
     }
 }
 

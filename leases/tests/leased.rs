@@ -739,3 +739,161 @@ fn the_drift_is_a_third_of_what_is_granted() {
     assert_eq!(kind(refused), Err(ErrorKind::InvalidArgument), "needs longer");
     flake.fill(&mut vec![Id::default(); 131_072]).expect("a second of ids");
 }
+
+/// A store whose acquire waits until the test lets it go on.
+#[derive(Clone, Default)]
+struct Gate {
+    shared: Shared,
+    inside: Arc<AtomicU32>,
+    most_inside: Arc<AtomicU32>,
+    is_open: Arc<AtomicBool>,
+}
+
+impl Gate {
+    fn location(&self) -> Location {
+        let (gate, location) = (self.clone(), self.shared.location());
+        Location::new(move |namespace| {
+            location.open(&namespace)?;
+            Ok(Box::new(gate.clone()))
+        })
+    }
+
+    fn open(&self) {
+        self.is_open.store(true, Ordering::Relaxed);
+    }
+}
+
+impl LeaseStore for Gate {
+    fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>> {
+        let inside = self.inside.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most_inside.fetch_max(inside, Ordering::Relaxed);
+        until("the gate opens", || self.is_open.load(Ordering::Relaxed));
+        self.inside.fetch_sub(1, Ordering::Relaxed);
+        self.shared.acquire(request)
+    }
+    fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>> {
+        self.shared.renew(request)
+    }
+    fn release(&mut self, request: &Release) -> Result<Reply<Released>> {
+        self.shared.release(request)
+    }
+    fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
+        self.shared.fence(request)
+    }
+    fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
+        self.shared.list(request)
+    }
+    fn repair(&mut self, request: &Repair) -> Result<Reply<Shortened>> {
+        self.shared.repair(request)
+    }
+    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>> {
+        self.shared.release_dead(request)
+    }
+}
+
+#[test]
+fn a_lazy_generator_leases_with_its_first_id() {
+    let scratch = Scratch::new();
+    let (path, secret) = (scratch.path("ids.db"), Secret::random());
+    let lazily = || Leased::builder(path.as_path(), &secret).open_lazily().expect("valid");
+    let flake = lazily();
+    assert_eq!((flake.node_ids(), flake.is_over()), (vec![], false));
+    assert!(flake.lease().is_none());
+    let known = flake.encrypt(1);
+    assert_eq!(flake.decrypt(known), 1, "reading needs no lease");
+    drop(lazily());
+    assert!(!path.exists(), "nothing was asked");
+
+    let id = flake.generate().expect("an id");
+    assert_eq!(flake.node_ids(), [flake.inspect(id).node_id]);
+    assert_eq!(flake.lease().expect("a lease").state, State::Holding);
+    lazily().fill(&mut [Id::default(); 1000]).expect("ids");
+    lazily().check_fill(1000).expect("there will be ids");
+    assert_eq!(lazily().ready_in().expect("a lease"), Duration::ZERO);
+
+    let closed = lazily();
+    closed.close();
+    assert!(closed.is_over() && closed.is_ended());
+    assert_eq!(kind(closed.generate()), Err(ErrorKind::Closed));
+    assert_eq!(kind(closed.ready_in()), Err(ErrorKind::Closed));
+
+    let invalid = Leased::builder(path.as_path(), &secret).ttl(29).open_lazily();
+    assert_eq!(kind(invalid), Err(ErrorKind::InvalidArgument), "six times the skew");
+}
+
+#[test]
+fn threads_take_one_first_lease() {
+    let gate = Gate { shared: Shared::of(1), ..Gate::default() };
+    let flake = short(gate.location(), &Secret::random()).ttl(60).open_lazily().expect("valid");
+    let ids: Vec<Id> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| flake.generate())).collect();
+        until("a thread asks", || gate.inside.load(Ordering::Relaxed) == 1);
+        gate.open();
+        // For another lease there is no node id.
+        threads.into_iter().map(|thread| thread.join().expect("ends").expect("an id")).collect()
+    });
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 8);
+    assert_eq!(gate.most_inside.load(Ordering::Relaxed), 1);
+    assert_eq!(gate.shared.releases.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_first_lease_is_tried_again_with_the_next_call() {
+    let gate = Gate { shared: Shared::of(1), ..Gate::default() };
+    gate.shared.down.store(true, Ordering::Relaxed);
+    let secret = Secret::random();
+    let builder = || short(gate.location(), &secret).acquire_timeout(Duration::ZERO);
+    let flake = builder().open_lazily().expect("valid");
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| flake.generate())).collect();
+        until("a thread asks", || gate.inside.load(Ordering::Relaxed) == 1);
+        gate.open();
+        for thread in threads {
+            let refused = thread.join().expect("ends").expect_err("it is down");
+            assert_eq!(refused.kind(), ErrorKind::LeaseUnavailable);
+            assert!(refused.retry_after().is_some_and(|after| !after.is_zero()), "{refused}");
+        }
+    });
+    assert_eq!(gate.most_inside.load(Ordering::Relaxed), 1, "one request at a time");
+    for _ in 0..2 {
+        let asked = gate.shared.refusals.load(Ordering::Relaxed);
+        let refused = flake.generate().expect_err("it is down");
+        assert_eq!(refused.cause().map(Error::kind), Some(ErrorKind::StoreUnavailable));
+        assert_eq!(gate.shared.refusals.load(Ordering::Relaxed), asked + 1);
+        assert_eq!(kind(flake.ready_in()), Err(ErrorKind::LeaseUnavailable));
+        assert!(flake.lease().is_none());
+    }
+    assert_eq!(kind(builder().open()), Err(ErrorKind::StoreUnavailable), "as it is");
+    gate.shared.down.store(false, Ordering::Relaxed);
+    flake.generate().expect("an id");
+}
+
+#[test]
+fn waiting_for_a_first_lease_helps_or_the_error_says_why_not() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    leased(path.as_path(), &Secret::random()).expect("a lease");
+    let flake = Leased::builder(path.as_path(), &Secret::random()).open_lazily().expect("valid");
+    for _ in 0..2 {
+        assert_eq!(kind(flake.generate()), Err(ErrorKind::SecretMismatch));
+    }
+    let missing = Leased::builder(scratch.path("missing.db"), &Secret::random()).create(false);
+    let missing = missing.open_lazily().expect("valid");
+    assert_eq!(kind(missing.generate()), Err(ErrorKind::StoreNotInitialized));
+}
+
+#[test]
+fn a_generator_closed_while_it_leases_gives_the_lease_back() {
+    let gate = Gate { shared: Shared::of(1), ..Gate::default() };
+    let secret = Secret::random();
+    let flake = short(gate.location(), &secret).open_lazily().expect("valid");
+    thread::scope(|scope| {
+        let first = scope.spawn(|| flake.generate());
+        until("a thread asks", || gate.inside.load(Ordering::Relaxed) == 1);
+        flake.close();
+        gate.open();
+        assert_eq!(kind(first.join().expect("ends")), Err(ErrorKind::Closed));
+    });
+    assert_eq!(gate.shared.releases.load(Ordering::Relaxed), 1);
+    short(gate.location(), &secret).open().expect("the only node id is free");
+}

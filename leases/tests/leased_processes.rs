@@ -25,6 +25,7 @@ fn main() {
     match std::env::var("ROLE").as_deref() {
         Ok("hold") => linux::holder(),
         Ok("fork") => linux::forking_holder(),
+        Ok("prefork") => linux::lazy_master(),
         Ok("leave") => linux::holder_whose_child_leaves(),
         // They wait more than they work.
         _ => std::thread::scope(|scope| {
@@ -83,6 +84,8 @@ mod linux {
         ("a_clock_that_is_off_is_reported", a_clock_that_is_off_is_reported),
         ("forks_lease_again", forks_lease_again),
         ("forked_snowflakes_lease_again", forked_snowflakes_lease_again),
+        ("workers_of_a_lazy_master_lease_each", workers_of_a_lazy_master_lease_each),
+        ("workers_of_a_lazy_snowflake_lease_each", workers_of_a_lazy_snowflake_lease_each),
         ("a_child_leaves_its_parents_lease_alone", a_child_leaves_its_parents_lease_alone),
         ("a_storm_of_restarts_shares_few_node_ids", a_storm_of_restarts_shares_few_node_ids),
         ("snowflakes_of_many_processes_share_few_node_ids", snowflakes_share_few_node_ids),
@@ -706,6 +709,66 @@ mod linux {
         }
         let status = kept.lease().expect("open");
         assert!(status.renewals > 0 && status.losses == 0, "{status:?}");
+    }
+
+    fn workers_of_a_lazy_master_lease_each() {
+        workers_lease_each(&Trial::new(131_072));
+    }
+
+    fn workers_of_a_lazy_snowflake_lease_each() {
+        workers_lease_each(&Trial::of_snowflakes(1 << 16));
+    }
+
+    fn workers_lease_each(trial: &Trial) {
+        let mut master = trial.command("prefork").stdout(Stdio::null()).spawn().expect("a process");
+        assert!(master.wait().expect("it ends").success());
+        let verdict = trial.verdict();
+        // The master, and those forked before, during and after its first lease.
+        assert_eq!(verdict.lives, MASTERS as usize * (3 + WORKERS as usize), "{verdict:?}");
+    }
+
+    const MASTERS: u32 = 10;
+    const WORKERS: u32 = 4;
+
+    pub(crate) fn lazy_master() {
+        with_generator!(fork_around_the_first_lease);
+    }
+
+    /// Forks before, during and after the first lease of a generator that was made lazily.
+    fn fork_around_the_first_lease<F: LeasedFormat<Id: Logged>>(
+        generator: impl Fn() -> LeasedBuilder<F>,
+    ) {
+        let mut logs = 0;
+        let mut next_log = || {
+            logs += 1;
+            log(logs)
+        };
+        for _ in 0..MASTERS {
+            let flake = generator().open_lazily().expect("valid");
+            let (mut log_of_master, mut log_of_child) = (next_log(), next_log());
+            in_child(libc_fork, || {
+                // Two threads at once ask for the first id.
+                let ids = thread::scope(|scope| {
+                    let threads = [(); 2].map(|()| scope.spawn(|| flake.generate()));
+                    threads.map(|thread| thread.join().expect("ends").expect("an id"))
+                });
+                log_of_child.write_all(ids.map(Logged::bytes).as_flattened()).expect("taken");
+                make(&flake, &mut log_of_child).expect("ids");
+                flake.close();
+            });
+            assert!(flake.lease().is_none(), "the master has none");
+            thread::scope(|scope| {
+                let first = scope.spawn(|| make(&flake, &mut log_of_master));
+                for _ in 0..WORKERS {
+                    let mut log = next_log();
+                    in_child(libc_fork, || make(&flake, &mut log).expect("ids"));
+                }
+                first.join().expect("ends").expect("ids");
+            });
+            let mut log = next_log();
+            in_child(libc_fork, || make(&flake, &mut log).expect("ids"));
+            make(&flake, &mut log_of_master).expect("the master goes on");
+        }
     }
 
     fn a_child_leaves_its_parents_lease_alone() {

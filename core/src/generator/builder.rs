@@ -24,6 +24,8 @@ pub struct Builder<F: Format, C = SystemClock> {
     config: F::Config,
     node_ids: Vec<u32>,
     lease: Option<(Lease, Ownership)>,
+    /// How many node ids a first lease will have, where there is none yet.
+    granted_later: Option<u32>,
     max_wait: Duration,
     max_drift: u32,
     restart_safe: bool,
@@ -38,6 +40,7 @@ impl<F: Format> Builder<F> {
             config,
             node_ids: Vec::new(),
             lease: None,
+            granted_later: None,
             max_wait: Duration::from_secs(1),
             max_drift: 0,
             restart_safe: true,
@@ -98,6 +101,15 @@ impl<F: Format, C: Clock> Builder<F, C> {
         self
     }
 
+    /// Like [`granted_lease`](Self::granted_lease), for a lease with so many node ids that is yet to
+    /// be granted. Until [`Generator::begin`] every call fails with
+    /// [`LeaseUnavailable`](crate::ErrorKind::LeaseUnavailable).
+    #[must_use]
+    pub fn granted_later(mut self, node_count: u32) -> Self {
+        self.granted_later = Some(node_count);
+        self
+    }
+
     /// Sets how long a call may wait in total, 0 to 86 400 seconds. The default is 1 second. A batch
     /// may also take the ticks that it needs for its size. With zero no call ever waits.
     #[must_use]
@@ -136,6 +148,7 @@ impl<F: Format, C: Clock> Builder<F, C> {
             config: self.config,
             node_ids: self.node_ids,
             lease: self.lease,
+            granted_later: self.granted_later,
             max_wait: self.max_wait,
             max_drift: self.max_drift,
             restart_safe: self.restart_safe,
@@ -160,16 +173,30 @@ impl<F: Format, C: Clock> Builder<F, C> {
         let format = F::new(&self.config);
         format.check(&self.clock)?;
         let layout = *format.layout();
+        check_max_wait(self.max_wait)?;
+        if self.max_drift > Lease::MAX_DRIFT {
+            return Err(invalid_max_drift(self.max_drift));
+        }
+        let registered = self.clock.is_system().then(|| F::node_ids_of(&self.config));
+        if let Some(node_count) = self.granted_later {
+            let slots = u64::from(node_count.max(1)) * layout.ids_per_node();
+            return Ok(Generator {
+                format,
+                current_term: CurrentTerm::new(fork_id, Term::vacant(slots)),
+                ownership: Ownership::Granted,
+                registered,
+                open_guard: None,
+                max_wait: self.max_wait,
+                max_drift: self.max_drift,
+                clock: self.clock,
+            });
+        }
         if layout.node_bits() == 0 && self.node_ids.is_empty() {
             self.node_ids.push(0);
         }
         let nodes = layout.checked_nodes(&self.node_ids)?;
         let slots = layout.slots_of(&nodes);
         let ownership = self.lease.map_or(Ownership::Manual, |(_, ownership)| ownership);
-        check_max_wait(self.max_wait)?;
-        if self.max_drift > Lease::MAX_DRIFT {
-            return Err(invalid_max_drift(self.max_drift));
-        }
         if ownership == Ownership::Manual && self.max_drift > 0 {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
@@ -182,7 +209,6 @@ impl<F: Format, C: Clock> Builder<F, C> {
         }
         let window =
             self.lease.map(|(lease, _)| ownership.window_of(&layout, lease)).transpose()?;
-        let registered = self.clock.is_system().then(|| F::node_ids_of(&self.config));
         let record = match &registered {
             Some(node_ids) if ownership == Ownership::Granted => {
                 grant(node_ids, &nodes)?;
@@ -217,16 +243,17 @@ impl<F: Format, C: Clock> Builder<F, C> {
             || Arc::new(PackedState::new(slots, window.start)),
             |record| Arc::clone(&record.state),
         );
-        let first = Term::new(fork_id, nodes.into(), window, state);
+        let max_drift = layout.ticks_in(self.max_drift);
+        let first = Term::new(fork_id, nodes.into(), window, max_drift, state);
         first.check_process()?;
         Ok(Generator {
             format,
-            current_term: CurrentTerm::new(first),
+            current_term: CurrentTerm::new(fork_id, first),
             ownership,
             registered,
             open_guard,
             max_wait: self.max_wait,
-            max_drift: layout.ticks_in(self.max_drift),
+            max_drift: self.max_drift,
             clock: self.clock,
         })
     }

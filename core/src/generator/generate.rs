@@ -127,7 +127,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
             let Some(seen) = claimed_of(term) else { continue };
             let now = self.format.read_clock(&self.clock)?;
             let (kind, all_in, helps) =
-                match plan(self.format.layout(), term, seen, now, self.max_drift, want, reach)? {
+                match plan(self.format.layout(), term, seen, now, want, reach)? {
                     Plan::Claim { rest_in, .. } => (ErrorKind::SequenceExhausted, rest_in, true),
                     Plan::Wait { kind: ErrorKind::ClockMovedBack, .. } if !read_again => {
                         read_again = true;
@@ -165,7 +165,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
             let buffer = Self::buffer_of(term);
             let View { seen, .. } = View::new(claimed, buffer.as_ref());
             let (layout, now) = (self.format.layout(), self.clock.now()?);
-            match plan(layout, term, seen, now, self.max_drift, 1, Reach::Lease)? {
+            match plan(layout, term, seen, now, 1, Reach::Lease)? {
                 Plan::Claim { .. } => return Ok(Duration::ZERO),
                 Plan::Wait { kind: ErrorKind::ClockMovedBack, .. } if !read_again => {
                     read_again = true;
@@ -194,7 +194,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
         // First, since it is a call: no other value has to survive it.
         let tick = self.format.coarse_tick(&self.clock)?;
         let term = self.current_term.peek()?;
-        let id = buffer::pop(term.number, tick, self.max_drift)?;
+        let id = buffer::pop(term.number, tick, term.max_drift)?;
         term.is_of_this_process().then_some(id)
     }
 
@@ -238,8 +238,9 @@ impl<F: Format, C: Clock> Generator<F, C> {
 
     /// Returns how long a batch may wait, unless it is too large for that.
     fn wait_budget_for(&self, want: u64, reach: Reach) -> Result<WaitBudget<'_>> {
-        let slots = self.current_term.get()?.state.slots();
-        let within_drift = slots.saturating_mul(self.max_drift + 1);
+        let term = self.current_term.get()?;
+        let slots = term.state.slots();
+        let within_drift = slots.saturating_mul(term.max_drift + 1);
         if self.max_wait.is_zero() && want > within_drift {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
@@ -292,7 +293,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
             } else {
                 let now = self.format.read_clock(&self.clock)?;
                 let (layout, reach) = (self.format.layout(), budget.reach);
-                plan(layout, term, view.seen, now, self.max_drift, want, reach)?
+                plan(layout, term, view.seen, now, want, reach)?
             };
             let filled = match plan {
                 Plan::Claim { rest_in, .. } if rest_in > budget.left => {
@@ -374,7 +375,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
                 _ => self.pack_claimed(term, claimed_from, newly_claimed),
             }
             if F::BUFFERED && single {
-                let now = first.stamp.saturating_sub(self.max_drift);
+                let now = first.stamp.saturating_sub(term.max_drift);
                 buffer::assign(term.number, first.stamp, now);
             }
         }

@@ -65,7 +65,6 @@ pub(super) fn plan(
     term: &Term,
     seen: Position,
     now: i64,
-    max_drift: u64,
     want: u64,
     reach: Reach,
 ) -> Result<Plan> {
@@ -73,7 +72,7 @@ pub(super) fn plan(
     if let Some(usual) = usual_plan(term, seen, now, want) {
         return Ok(usual);
     }
-    let horizon = now.saturating_add(max_drift);
+    let horizon = now.saturating_add(term.max_drift);
     let slots = term.state.slots();
     let end = term.end_exclusive();
 

@@ -6,7 +6,7 @@ use randflake::{ErrorKind, layout};
 
 use super::{
     Answer, HeldNode, Keeper, LONGEST_OUTAGE_PAUSE, PendingAcquire, Reading, SHORTEST_PAUSE, Step,
-    errors::{all_manual, exhausted, lost, quarantined, unasked, unusable},
+    errors::{all_manual, exhausted, lost, passes, quarantined, unasked, unusable},
     window_of,
 };
 use crate::{
@@ -244,13 +244,7 @@ impl Keeper {
             self.forget();
             return;
         }
-        let passes = matches!(
-            error.kind(),
-            ErrorKind::StoreUnavailable
-                | ErrorKind::NodesExhausted
-                | ErrorKind::ClockSkew
-                | ErrorKind::StoreQuarantined
-        );
+        let passes = passes(error.kind());
         let is_replaced = error.kind() == ErrorKind::StoreReplaced;
         self.last_error = Some((error, now.second()));
         if !self.opened && !self.needs_new_lease {

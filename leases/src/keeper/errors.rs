@@ -7,6 +7,17 @@ use randflake::ErrorKind;
 use super::HeldNode;
 use crate::Error;
 
+/// Returns whether a first lease may come later, after this failure.
+pub(crate) fn passes(failure: ErrorKind) -> bool {
+    matches!(
+        failure,
+        ErrorKind::StoreUnavailable
+            | ErrorKind::NodesExhausted
+            | ErrorKind::ClockSkew
+            | ErrorKind::StoreQuarantined
+    )
+}
+
 #[cold]
 pub(super) fn unasked() -> Error {
     Error::new(

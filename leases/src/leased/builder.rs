@@ -4,15 +4,15 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use randflake::{
     Builder, Clock, Encrypted, Error, Format, Generator, Layout, Lease, Result, SystemClock,
-    bindings::{self, ForkId, check_max_wait},
+    bindings::{self, ForkId},
 };
 
-use super::{
-    Leased,
-    source::{FirstLease, LeaseSource},
-    thread::ProcessLease,
+use super::{Leased, source::LeaseSource, thread::ProcessLease};
+use crate::{
+    LeasedFormat, Location, Namespace,
+    environment::Environment,
+    keeper::{Keeper, Options},
 };
-use crate::{LeasedFormat, Location, Namespace, keeper::Options};
 
 /// The options of a [`Leased`] generator; see [`Leased::builder`] and [`Leased::for_layout`].
 pub struct LeasedBuilder<F: Format = Encrypted, C = SystemClock> {
@@ -38,6 +38,15 @@ impl<F: LeasedFormat> LeasedBuilder<F> {
             max_drift: None,
             clock: SystemClock,
         }
+    }
+
+    /// Starts to describe a generator with the store and the namespace of an environment.
+    pub(super) fn in_environment(environment: Environment<'_>, config: F::Config) -> Result<Self> {
+        let builder = Self::new(environment.store()?.into(), config);
+        Ok(match environment.namespace()? {
+            Some(name) => builder.namespace(name),
+            None => builder,
+        })
     }
 }
 
@@ -137,11 +146,57 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
     /// As [`leased`](crate::leased) or [`leased_snowflake`](crate::leased_snowflake), and
     /// `INVALID_ARGUMENT` for options out of range.
     pub fn open(self) -> Result<Leased<F, C>> {
+        let leased = self.open_lazily()?;
+        leased.take_first_lease(leased.own_process_lease())?;
+        Ok(leased)
+    }
+
+    /// Makes the generator, which takes its first lease with its first id: the store is not contacted
+    /// before that. Where that fails, the call does, with `LEASE_UNAVAILABLE` or, if waiting does not
+    /// help, the store's own error; the next call tries again.
+    ///
+    /// A server that forks its workers makes the generator in its master. Each worker that asks for
+    /// an id takes a lease of its own, and the master none, unless it asks for one as well.
+    ///
+    /// ```
+    /// use std::sync::LazyLock;
+    /// use randflake::Result;
+    /// use randflake_leases::Leased;
+    ///
+    /// // Settings from the environment: RANDFLAKE_STORE, RANDFLAKE_SECRET
+    /// static FLAKE: LazyLock<Leased> = LazyLock::new(|| {
+    ///     let flake = Leased::from_env().and_then(|builder| builder.ttl(60).open_lazily());
+    ///     flake.expect("the settings of ids")
+    /// });
+    ///
+    /// fn new_order() -> Result<i64> {
+    ///     Ok(FLAKE.generate()?.into())
+    /// }
+    /// # let directory = std::env::temp_dir().join(format!("randflake-lazy-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&directory).unwrap();
+    /// # // SAFETY: this program has no other thread yet.
+    /// # unsafe {
+    /// #     std::env::set_var("RANDFLAKE_STORE", directory.join("ids.db"));
+    /// #     std::env::set_var("RANDFLAKE_SECRET", randflake::Secret::random().to_hex());
+    /// # }
+    ///
+    /// assert!(FLAKE.node_ids().is_empty()); // nothing is leased yet
+    /// let id = new_order()?;
+    /// assert_eq!(FLAKE.node_ids(), [FLAKE.inspect(id.into()).node_id]);
+    /// # FLAKE.close(); // a static is never dropped
+    /// # std::fs::remove_dir_all(&directory).unwrap();
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT` for options out of range, `LIFETIME_OVER` for a layout that has ended.
+    pub fn open_lazily(self) -> Result<Leased<F, C>> {
         let Options { node_count, ttl, .. } = self.options;
         let namespace = F::namespace(&self.config, self.namespace)?
             .max_ttl_and_skew(ttl.max(Namespace::MAX_TTL), self.options.max_skew)?;
         check_layout(&F::layout_of(&self.config), node_count, ttl)?;
-        check_max_wait(self.max_wait)?;
+        Keeper::new(self.options)?; // checks them
         // A lease is renewed after a third of the ttl, and a burst must not use up all the rest.
         let most = ttl / 3;
         let max_drift = self.max_drift.unwrap_or(F::MAX_DRIFT.min(most));
@@ -153,37 +208,25 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
         }
         let node_ids = F::node_ids_of(&self.config);
         let (location, options) = (self.location, self.options);
-        let source = LeaseSource { location, namespace, options, node_ids };
+        let source = Arc::new(LeaseSource { location, namespace, options, node_ids });
         let process_lease = ProcessLease::new(ForkId::current());
-        let granted = source.acquire(&self.clock)?;
-        let FirstLease { node_ids, lease, .. } = &granted;
-        let max_drift = max_drift.min(most_drift(*lease));
         let generator =
-            generator_over(self.config, node_ids, *lease, self.max_wait, max_drift, self.clock);
-        match generator {
-            Err(error) => Err(source.give_back(granted, error)),
-            Ok(generator) => {
-                let (generator, source) = (Arc::new(generator), Arc::new(source));
-                let leased = Leased { generator, source, max_wait: self.max_wait, process_lease };
-                leased.keep(&leased.process_lease, granted)?;
-                Ok(leased)
-            }
-        }
+            without_lease(self.config, options.node_count, self.max_wait, max_drift, self.clock)?;
+        let generator = Arc::new(generator);
+        Ok(Leased { generator, source, max_wait: self.max_wait, process_lease })
     }
 }
 
-/// Makes the generator over a granted lease.
-pub(crate) fn generator_over<F: Format, C: Clock>(
+/// Makes the generator, which has no lease yet.
+pub(crate) fn without_lease<F: Format, C: Clock>(
     config: F::Config,
-    node_ids: &[u32],
-    lease: Lease,
+    node_count: u32,
     max_wait: Duration,
     max_drift: u32,
     clock: C,
 ) -> Result<Generator<F, C>> {
     Builder::new(config)
-        .node_ids(node_ids.iter().copied())
-        .granted_lease(lease)
+        .granted_later(node_count)
         .max_wait(max_wait)
         .max_drift(max_drift)
         .clock(clock)

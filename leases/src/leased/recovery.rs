@@ -1,15 +1,26 @@
-//! What a call does when its lease is over, or in a forked child.
+//! What a call does when its lease is over, or in a process that has none yet: at the first id, or in a
+//! forked child.
 
-use std::{mem, time::Duration};
+use std::time::Duration;
 
 use randflake::{Clock, Error, ErrorKind, Format, Result, bindings::ForkId};
 
-use super::{LONGEST_RETRY, Leased, POLL_INTERVAL, SHORTEST_RETRY, thread::Shared};
-use crate::{clocks::reading, keeper::Keeper};
+use super::{
+    LONGEST_RETRY, Leased, POLL_INTERVAL, SHORTEST_RETRY,
+    builder::most_drift,
+    source::FirstLease,
+    thread::{ProcessLease, Shared},
+};
+use crate::{
+    clocks::reading,
+    keeper::{Keeper, passes},
+};
+
+const NO_LEASE: &str = "this process has no lease of node ids yet";
 
 impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
-    /// Recovers from the error of a call: takes a lease in a forked child, and waits up to `max_wait`
-    /// for the keeper where the lease is over. Then repeat the call.
+    /// Recovers from the error of a call: takes a lease in a process that has none yet, and waits up to
+    /// `max_wait` for the keeper where the lease is over. Then repeat the call.
     ///
     /// # Errors
     ///
@@ -17,7 +28,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     #[cold]
     pub fn recover(&self, error: Error) -> Result<()> {
         match error.kind() {
-            ErrorKind::Forked => self.begin_in_child(),
+            ErrorKind::LeaseUnavailable | ErrorKind::Forked => self.begin(),
             ErrorKind::LeaseExpired => self.outlast(error),
             _ => Err(error),
         }
@@ -53,10 +64,15 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         unavailable(&why, next.unwrap_or_default(), cause)
     }
 
-    /// Takes a lease in a forked child, or waits for the thread that does.
-    fn begin_in_child(&self) -> Result<()> {
-        let no_lease = "this process was forked and has no lease of its own yet";
-        let process_lease = self.process_lease.of_or_new(ForkId::current());
+    /// Returns what this process has, which each call finds without touching a lock of another process.
+    pub(super) fn own_process_lease(&self) -> &ProcessLease {
+        self.process_lease.of_or_new(ForkId::current())
+    }
+
+    /// Takes the first lease of this process, or waits for the thread that does. A thread that has
+    /// waited for another one's attempt does not make one of its own.
+    fn begin(&self) -> Result<()> {
+        let process_lease = self.own_process_lease();
         let mut waited = Duration::ZERO;
         loop {
             let mut state = process_lease.shared.lock();
@@ -66,26 +82,22 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
             if state.keeper.is_some() {
                 return Ok(());
             }
-            if !mem::replace(&mut state.acquiring, true) {
+            if !state.acquiring {
+                if let Some(failure) = state.no_first_lease.clone().filter(|_| !waited.is_zero()) {
+                    return Err(failure);
+                }
+                (state.acquiring, state.no_first_lease) = (true, None);
                 drop(state);
                 let _acquiring = AcquiringGuard(&process_lease.shared);
-                let begun = self.source.acquire(self.generator.clock()).and_then(|granted| {
-                    match self.generator.begin_in_child(&granted.node_ids, granted.lease) {
-                        Err(error) => Err(self.source.give_back(granted, error)),
-                        Ok(()) => self.keep(process_lease, granted),
-                    }
-                });
-                return begun.map_err(|error| {
-                    if !error.kind().is_of_store() {
-                        return error; // waiting does not help
-                    }
-                    let next = error.retry_after().unwrap_or(Duration::from_secs(1));
-                    unavailable(no_lease, next, Some(error))
+                return self.take_first_lease(process_lease).map_err(|error| {
+                    let error = no_first_lease(error);
+                    process_lease.shared.lock().no_first_lease = Some(error.clone());
+                    error
                 });
             }
             drop(state);
             if waited >= self.source.options.acquire_timeout {
-                return Err(unavailable(no_lease, Duration::ZERO, None));
+                return Err(unavailable(NO_LEASE, Duration::ZERO, None));
             }
             waited += self
                 .generator
@@ -93,6 +105,16 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
                 .sleep(POLL_INTERVAL)?
                 .unwrap_or(POLL_INTERVAL)
                 .max(POLL_INTERVAL);
+        }
+    }
+
+    /// Takes the first lease of this process, whose only thread in here this is.
+    pub(super) fn take_first_lease(&self, process_lease: &ProcessLease) -> Result<()> {
+        let granted = self.source.acquire(self.generator.clock())?;
+        let FirstLease { node_ids, lease, .. } = &granted;
+        match self.generator.begin(node_ids, *lease, most_drift(*lease)) {
+            Err(error) => Err(self.source.give_back(granted, error)),
+            Ok(()) => self.keep(process_lease, granted),
         }
     }
 
@@ -123,13 +145,23 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     }
 }
 
-/// The first lease of a child is being acquired; ends even if that panics.
+/// The first lease of a process is being acquired; ends even if that panics.
 struct AcquiringGuard<'a>(&'a Shared);
 
 impl Drop for AcquiringGuard<'_> {
     fn drop(&mut self) {
         self.0.lock().acquiring = false;
     }
+}
+
+/// Makes the error of a call that got no first lease, unless waiting does not help.
+#[cold]
+fn no_first_lease(error: Error) -> Error {
+    if !passes(error.kind()) {
+        return error;
+    }
+    let next = error.retry_after().unwrap_or(Duration::from_secs(1));
+    unavailable(NO_LEASE, next, Some(error))
 }
 
 /// Makes the error of a generator without a lease; `next` is the time to the next attempt.

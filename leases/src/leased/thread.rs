@@ -36,10 +36,12 @@ pub(super) struct Shared {
 #[derive(Default)]
 #[allow(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(crate) struct SharedState {
-    /// `None` in a child that has no lease yet.
+    /// `None` in a process that has no lease yet.
     pub(crate) keeper: Option<Keeper>,
-    /// A thread of a child acquires the first lease.
+    /// A thread acquires the first lease.
     pub(super) acquiring: bool,
+    /// Why the last attempt at it failed, for the threads that waited for it.
+    pub(super) no_first_lease: Option<Error>,
     pub(super) closed: bool,
     /// What closing the generator returned.
     pub(super) used_until: Option<i64>,
@@ -172,9 +174,9 @@ impl SharedState {
     /// Closes the generator, and has the keeper stop.
     pub(crate) fn stop<F: Format, C: Clock>(&mut self, generator: &Generator<F, C>) {
         self.closed = true;
+        self.used_until = generator.close();
         if let Some(keeper) = &mut self.keeper {
             keeper.stop();
-            self.used_until = generator.close();
         } else {
             self.ended = true;
         }

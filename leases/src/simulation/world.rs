@@ -31,7 +31,7 @@ use crate::{
     Acquired, Error, Fence, LeaseStore, LeasedFormat, MemoryStore, Namespace, NodeLease, Renewed,
     Reply, Token,
     keeper::{Answer, Keeper, Options, Step},
-    leased::{Next, SharedState, generator_over, most_drift},
+    leased::{Next, SharedState, most_drift, without_lease},
     operator::{List, ReleaseDead, Repair, Target},
 };
 

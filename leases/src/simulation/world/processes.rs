@@ -108,11 +108,15 @@ impl<F: Ids> World<F> {
 
     pub(super) fn open(&mut self, index: usize, node_ids: &[u32], lease: randflake::Lease) {
         let process = &mut self.processes[index];
-        process.max_drift = self.scenario.max_drift.min(most_drift(lease));
-        let (wait, clock) = (Duration::ZERO, process.clock.clone());
-        let made =
-            generator_over(self.format.clone(), node_ids, lease, wait, process.max_drift, clock);
-        let made = made.map(|made| process.flake = Some(Arc::new(made)));
+        let (max_drift, most_drift) = (self.scenario.max_drift, most_drift(lease));
+        process.max_drift = max_drift.min(most_drift);
+        let clock = process.clock.clone();
+        let made = without_lease(self.format.clone(), 1, Duration::ZERO, max_drift, clock);
+        let made = made.and_then(|made| {
+            made.begin(node_ids, lease, most_drift)?;
+            process.flake = Some(Arc::new(made));
+            Ok(())
+        });
         let reading = self.machines[process.machine].reading(self.now);
         let mut state = process.state.borrow_mut();
         let keeper = state.keeper.as_mut().expect("made with it");
