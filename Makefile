@@ -40,7 +40,7 @@ NODE_TEST = cd bindings-node && node --test $(if $(ONLY),--test-name-pattern='$(
 .PHONY: help demo check test test-all lint bench bench-stores fuzz simulate soak setup fmt vectors clean check-tools \
 	python node python-for-tests node-for-tests \
 	test-rust test-python test-node test-cross test-soak \
-	test-docs test-model test-loom test-simulation test-servers test-fuzz test-packages test-instructions \
+	test-docs test-model test-loom test-simulation test-servers test-shutdown test-fuzz test-packages test-instructions \
 	test-soak-stores test-readme instructions-bounds \
 	lint-rust lint-python lint-node lint-scripts lint-platforms
 
@@ -62,7 +62,7 @@ check: setup ## what to run before each commit: the compiler, the units of the c
 test: test-rust test-python test-node test-cross test-soak ## runs the tests of all three languages that need no server
 
 # The README tests stay last: they run the commands a newcomer would.
-test-all: test test-loom test-packages test-servers test-model test-fuzz test-simulation test-instructions test-docs test-soak-stores test-readme ## runs every test there is
+test-all: test test-loom test-packages test-servers test-shutdown test-model test-fuzz test-simulation test-instructions test-docs test-soak-stores test-readme ## runs every test there is
 
 lint: lint-rust lint-python lint-node lint-scripts lint-platforms ## runs every linter, format check and type check
 
@@ -97,7 +97,7 @@ vectors: check-tools ## rewrites the test vectors
 	cargo run --locked --quiet --manifest-path tests/generate/Cargo.toml
 
 clean: ## removes everything that was built or installed
-	rm -rf target .venv bindings-node/node_modules bindings-node/*.node bench/node/node_modules tests/runners/node_modules
+	rm -rf target .venv bindings-node/node_modules bindings-node/*.node bench/node/node_modules tests/runners/node_modules tests/shutdown/node_modules
 
 # --- set-up -----------------------------------------------------------------
 
@@ -121,12 +121,20 @@ target/setup/runners: tests/runners/package.json tests/runners/package-lock.json
 	cd tests/runners && npm ci --ignore-scripts --no-audit --no-fund
 	@mkdir -p $(@D) && touch $@
 
+# A process manager, for the recipes that are written for it.
+target/setup/shutdown: tests/shutdown/package.json tests/shutdown/package-lock.json | check-tools
+	cd tests/shutdown && npm ci --ignore-scripts --no-audit --no-fund
+	@mkdir -p $(@D) && touch $@
+
 # Made anew when node_modules was removed, or when .venv's Python was.
 ifeq ($(wildcard bindings-node/node_modules/.package-lock.json),)
 .PHONY: target/setup/node
 endif
 ifeq ($(wildcard tests/runners/node_modules/.package-lock.json),)
 .PHONY: target/setup/runners
+endif
+ifeq ($(wildcard tests/shutdown/node_modules/.package-lock.json),)
+.PHONY: target/setup/shutdown
 endif
 ifneq ($(shell $(PYTHON_ENV)/python -c 'print(1)' 2>/dev/null),1)
 .PHONY: .venv/pyvenv.cfg
@@ -190,6 +198,10 @@ test-servers: python-for-tests node-for-tests ## stores with a server, in all th
 	cargo test --locked --all-features --test remote languages -- --ignored
 	$(PYTEST) $(SLOW_PYTHON_TESTS:%=bindings-python/tests/%.py)
 	$(NODE_TEST) $(SLOW_NODE_TESTS:%=test/%.test.js)
+
+test-shutdown: python-for-tests node-for-tests target/setup/shutdown ## that servers which stop give node ids back, as documented
+	cargo build --locked --quiet -p randflake-leases --all-features --example axum
+	$(PYTEST) tests/shutdown
 
 test-fuzz: check-tools ## each fuzz target, for a quarter of a minute
 	scripts/fuzz 15

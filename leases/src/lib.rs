@@ -65,5 +65,6 @@ struct ProjectReadme;
 #[doc = include_str!("../../docs/guides/node-ids.md")]
 #[doc = include_str!("../../docs/guides/operations.md")]
 #[doc = include_str!("../../docs/guides/servers.md")]
+#[doc = include_str!("../../docs/guides/shutdown.md")]
 #[doc = include_str!("../../docs/guides/snowflake.md")]
 struct Guides;

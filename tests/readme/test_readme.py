@@ -7,6 +7,8 @@
   module.
 - `sh` blocks run in the root of one copy of the repository, in order, with an empty virtual
   environment activated.
+- The programs of the guide to shutdown are started by tests/shutdown, under the servers that they
+  are for.
 - `rust` blocks are run by rustdoc, so a crate has to include the document.
 - A web service, which would not end by itself, is started, asked for an id and ended by SIGTERM.
 - A `text` block right below is what the block prints; `…` in it stands for anything in one line.
@@ -66,6 +68,9 @@ NODE_PACKAGES = ["node-sqlite3-wasm", "express"]
 SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
 
 
+STARTED_ELSEWHERE = Path("docs/guides/shutdown.md")
+
+
 def is_server(block: Block) -> bool:
     """Returns whether a block is a web service, which serves until it is ended."""
     return "FastAPI(" in block.code or "app.listen(PORT)" in block.code
@@ -73,7 +78,11 @@ def is_server(block: Block) -> bool:
 
 def of(languages: set[str], *, servers: bool = False) -> list[Block]:
     return [
-        block for block in BLOCKS if block.language in languages and is_server(block) == servers
+        block
+        for block in BLOCKS
+        if block.language in languages
+        and is_server(block) == servers
+        and (block.document != STARTED_ELSEWHERE or languages == RUST)
     ]
 
 
