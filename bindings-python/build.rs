@@ -37,7 +37,9 @@ fn write_docstrings(stub: &str, folder: &Path) {
         if let Some(declared) = code.strip_prefix("class ") {
             class = name(declared);
             documented.clone_from(&class);
-        } else if let Some(declared) = code.strip_prefix("def ") {
+        } else if let Some(declared) =
+            code.strip_prefix("async ").unwrap_or(code).strip_prefix("def ")
+        {
             let function = name(declared);
             documented = if indent == 0 { function } else { format!("{class}.{function}") };
         } else if let Some(begin) = code.strip_prefix(QUOTES) {

@@ -1,6 +1,6 @@
 //! A generator of the core, of any format, as Python calls it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use pyo3::prelude::*;
 use randflake::{Clock as _, Error, ErrorKind, Format, Generator, Reach, Result, bindings};
@@ -21,6 +21,8 @@ pub(crate) enum AnyFlake<F: Format> {
     /// With manually assigned node ids.
     Manual(Arc<Generator<F, Clock>>),
     Leased(Arc<Leased<F, Clock>>),
+    /// A leased one whose calls never wait, as the thread of an event loop needs it.
+    NeverWaiting(Arc<Leased<F, Clock>>),
 }
 
 impl<F: LeasedFormat> AnyFlake<F> {
@@ -50,11 +52,19 @@ impl<F: LeasedFormat> AnyFlake<F> {
         Ok(flake)
     }
 
+    /// Returns the same generator, with calls that never wait if it is leased.
+    pub(crate) fn without_waits(&self) -> Self {
+        match self {
+            Self::Leased(leased) => Self::NeverWaiting(Arc::clone(leased)),
+            other => other.clone(),
+        }
+    }
+
     /// Returns whether this runs on the machine's clock.
     pub(crate) fn is_on_system_clock(&self) -> bool {
         match self {
             Self::Manual(flake) => flake.clock().is_system(),
-            Self::Leased(_) => true,
+            Self::Leased(_) | Self::NeverWaiting(_) => true,
         }
     }
 
@@ -63,6 +73,7 @@ impl<F: LeasedFormat> AnyFlake<F> {
             caught(|| match flake {
                 Self::Manual(flake) => flake.generate(),
                 Self::Leased(leased) => leased.try_generate(),
+                Self::NeverWaiting(leased) => leased.generate_without_wait(),
             })
         })
     }
@@ -73,7 +84,7 @@ impl<F: LeasedFormat> AnyFlake<F> {
         let generate = || {
             Ok(match self {
                 Self::Manual(flake) => flake.generate_at_once(),
-                Self::Leased(leased) => leased.generate_at_once(),
+                Self::Leased(leased) | Self::NeverWaiting(leased) => leased.generate_at_once(),
             })
         };
         caught(generate).ok().flatten()
@@ -103,9 +114,7 @@ impl<F: LeasedFormat> AnyFlake<F> {
     /// Waits, without the GIL, for the lease that a call needs.
     #[cold]
     fn recover(&self, py: Python<'_>, error: Error) -> PyResult<()> {
-        let Self::Leased(leased) = self else {
-            return Err(exit::raise_unless_finalizing(py, raise(error)));
-        };
+        let Self::Leased(leased) = self else { return Err(self.raise(py, error)) };
         if error.kind() == ErrorKind::Forked {
             exit::register_in_child(py)?;
         }
@@ -116,8 +125,15 @@ impl<F: LeasedFormat> AnyFlake<F> {
     #[cold]
     fn raise(&self, py: Python<'_>, error: Error) -> PyErr {
         match self {
-            Self::Manual(_) => raise(error),
-            Self::Leased(leased) => exit::raise_with_cause(py, leased.explain(error)),
+            Self::Manual(_) => exit::raise_unless_finalizing(py, raise(error)),
+            Self::NeverWaiting(_) if error.kind() == ErrorKind::Forked => {
+                let why = "this process was forked and has no lease of its own yet; await ready(), \
+                           which takes one";
+                exit::raise_unless_finalizing(py, raise(Error::new(ErrorKind::Forked, why)))
+            }
+            Self::Leased(leased) | Self::NeverWaiting(leased) => {
+                exit::raise_with_cause(py, leased.explain(error))
+            }
         }
     }
 }
@@ -127,6 +143,7 @@ impl<F: Format> Clone for AnyFlake<F> {
         match self {
             Self::Manual(flake) => Self::Manual(Arc::clone(flake)),
             Self::Leased(leased) => Self::Leased(Arc::clone(leased)),
+            Self::NeverWaiting(leased) => Self::NeverWaiting(Arc::clone(leased)),
         }
     }
 }
@@ -147,6 +164,9 @@ pub(crate) trait Shared: Send + Sync {
 
     fn node_ids(&self) -> Vec<u32>;
 
+    /// Returns how long to wait until an id is available, if that is known without a lease.
+    fn ready_in(&self, py: Python<'_>) -> PyResult<Option<Duration>>;
+
     fn close(&self, py: Python<'_>) -> PyResult<()>;
 
     /// Closes the generator without waiting: a thread that collects it has the GIL.
@@ -164,6 +184,7 @@ impl<F: LeasedFormat> Shared for AnyFlake<F> {
                 caught(|| match flake {
                     Self::Manual(flake) => flake.check_fill(count, Reach::Lease),
                     Self::Leased(leased) => leased.try_check_fill(count, Reach::Renewals),
+                    Self::NeverWaiting(leased) => leased.check_fill_without_wait(count),
                 })
             })?;
         }
@@ -175,6 +196,7 @@ impl<F: LeasedFormat> Shared for AnyFlake<F> {
             caught(|| match flake {
                 Self::Manual(flake) => flake.fill_i64_to(ids, Reach::Lease),
                 Self::Leased(leased) => leased.try_fill_i64(ids, Reach::Renewals),
+                Self::NeverWaiting(leased) => leased.fill_i64_without_wait(ids),
             })
         };
         let filled = if ids.len() < LARGE_BATCH {
@@ -189,7 +211,7 @@ impl<F: LeasedFormat> Shared for AnyFlake<F> {
     fn extend_lease(&self, end_exclusive: i64) -> PyResult<()> {
         match self {
             Self::Manual(flake) => call(|| flake.extend_lease(end_exclusive)),
-            Self::Leased(_) => Err(raise(bindings::lease_of_store())),
+            Self::Leased(_) | Self::NeverWaiting(_) => Err(raise(bindings::lease_of_store())),
         }
     }
 
@@ -199,7 +221,7 @@ impl<F: LeasedFormat> Shared for AnyFlake<F> {
                 let lease = flake.lease().map(|lease| Bound::new(py, Lease { lease }));
                 Ok(lease.transpose()?.map(Bound::into_any))
             }
-            Self::Leased(leased) => {
+            Self::Leased(leased) | Self::NeverWaiting(leased) => {
                 leased.lease().map(|status| lease::status(py, status)).transpose()
             }
         }
@@ -208,7 +230,20 @@ impl<F: LeasedFormat> Shared for AnyFlake<F> {
     fn node_ids(&self) -> Vec<u32> {
         match self {
             Self::Manual(flake) => flake.node_ids().to_vec(),
-            Self::Leased(leased) => leased.node_ids(),
+            Self::Leased(leased) | Self::NeverWaiting(leased) => leased.node_ids(),
+        }
+    }
+
+    fn ready_in(&self, py: Python<'_>) -> PyResult<Option<Duration>> {
+        let ready_in = caught(|| match self {
+            Self::Manual(flake) => flake.ready_in(),
+            Self::Leased(leased) | Self::NeverWaiting(leased) => leased.try_ready_in(),
+        });
+        match ready_in {
+            Err(error) if error.kind() == ErrorKind::Forked && !matches!(self, Self::Manual(_)) => {
+                Ok(None)
+            }
+            other => other.map(Some).map_err(|error| self.raise(py, error)),
         }
     }
 
@@ -217,13 +252,14 @@ impl<F: LeasedFormat> Shared for AnyFlake<F> {
             match self {
                 Self::Manual(flake) => drop(flake.close()),
                 Self::Leased(leased) => py.detach(|| leased.close()),
+                Self::NeverWaiting(leased) => leased.stop(),
             }
             Ok(())
         })
     }
 
     fn stop(&self) {
-        if let Self::Leased(leased) = self {
+        if let Self::Leased(leased) | Self::NeverWaiting(leased) = self {
             leased.stop();
         }
     }
@@ -231,7 +267,7 @@ impl<F: LeasedFormat> Shared for AnyFlake<F> {
     fn is_over(&self) -> bool {
         match self {
             Self::Manual(_) => true,
-            Self::Leased(leased) => leased.is_over(),
+            Self::Leased(leased) | Self::NeverWaiting(leased) => leased.is_over(),
         }
     }
 }

@@ -1,4 +1,7 @@
-use pyo3::{prelude::*, types::PyTuple};
+use pyo3::{
+    prelude::*,
+    types::{PyAny, PyTuple},
+};
 
 use crate::{
     arguments::{Count, UnixSecond},
@@ -11,11 +14,18 @@ use crate::{
 #[pyclass(frozen, subclass, module = "randflake._randflake")]
 pub(crate) struct Generator {
     flake: Box<dyn Shared>,
+    /// The same with calls that wait, if those of this one never do.
+    waiting: Option<Py<Self>>,
 }
 
 impl Generator {
     pub(crate) fn new(flake: impl Shared + 'static) -> Self {
-        Self { flake: Box::new(flake) }
+        Self { flake: Box::new(flake), waiting: None }
+    }
+
+    /// Makes a generator whose calls never wait; `waiting` is the same one with calls that do.
+    pub(crate) fn never_waiting(flake: impl Shared + 'static, waiting: Py<Self>) -> Self {
+        Self { flake: Box::new(flake), waiting: Some(waiting) }
     }
 }
 
@@ -61,6 +71,54 @@ impl Generator {
     #[doc = doc!(Generator.close)]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.flake.close(py)
+    }
+
+    #[doc = doc!(Generator.ready)]
+    fn ready(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        once!().import(slf.py(), "randflake._async", "ready")?.call1((slf,))
+    }
+
+    #[doc = doc!(Generator.generate_many_async)]
+    fn generate_many_async(slf: Bound<'_, Self>, n: Count) -> PyResult<Bound<'_, PyAny>> {
+        once!().import(slf.py(), "randflake._async", "generate_many")?.call1((slf, n.0))
+    }
+
+    #[doc = doc!(Generator.generate_array_async)]
+    fn generate_array_async(slf: Bound<'_, Self>, n: Count) -> PyResult<Bound<'_, PyAny>> {
+        once!().import(slf.py(), "randflake._async", "generate_array")?.call1((slf, n.0))
+    }
+
+    #[doc = doc!(Generator.aclose)]
+    fn aclose(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        once!().import(slf.py(), "randflake._async", "close")?.call1((slf,))
+    }
+
+    /// Returns the seconds until an id is available; `None` in a process that has to lease first.
+    /// Never waits.
+    fn _ready_in(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        Ok(self.flake.ready_in(py)?.map(|wait| wait.as_secs_f64()))
+    }
+
+    /// Returns the same generator with calls that may wait.
+    #[getter]
+    fn _waiting(slf: Bound<'_, Self>) -> Py<Self> {
+        let waiting = slf.get().waiting.as_ref().map(|waiting| waiting.clone_ref(slf.py()));
+        waiting.unwrap_or_else(|| slf.unbind())
+    }
+
+    fn __aenter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        once!().import(slf.py(), "randflake._async", "entered")?.call1((slf,))
+    }
+
+    #[pyo3(signature = (exc_type, exc_value, traceback, /))]
+    fn __aexit__<'py>(
+        slf: Bound<'py, Self>,
+        exc_type: &Bound<'_, PyAny>,
+        exc_value: &Bound<'_, PyAny>,
+        traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = (exc_type, exc_value, traceback);
+        Self::aclose(slf)
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

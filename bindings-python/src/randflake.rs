@@ -1,4 +1,4 @@
-use pyo3::{prelude::*, types::PyList};
+use pyo3::{intern, prelude::*, types::PyList};
 use randflake::Encrypted;
 
 use crate::{
@@ -65,6 +65,34 @@ impl Randflake {
         let inspector = randflake::Inspector::new(&secret.0);
         let flake = AnyFlake::leased(py, store, secret.0, options)?;
         Py::new(py, Self::with_base(flake, inspector))
+    }
+
+    #[doc = doc!(Randflake.leased_async)]
+    #[staticmethod]
+    #[pyo3(
+        signature = (store, secret, **options),
+        text_signature = "(store, secret, *, node_count=1, ttl=None, namespace='default', \
+                          acquire_timeout=10, max_wait=1.0, max_drift=None, max_skew=5, \
+                          create=None, allow_weak_store=False)"
+    )]
+    fn leased_async<'py>(
+        py: Python<'py>,
+        store: Bound<'py, PyAny>,
+        secret: Bound<'py, PyAny>,
+        options: Option<Options<'py>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        secret.extract::<AnySecret>()?; // here, since a warning points at the caller
+        let leased = py.get_type::<Self>().getattr(intern!(py, "leased"))?;
+        once!().import(py, "randflake._async", "Opening")?.call1((leased, (store, secret), options))
+    }
+
+    /// Returns the same leased generator with calls that never wait, for the thread of a loop.
+    fn _without_waits(slf: Bound<'_, Self>) -> PyResult<Py<Self>> {
+        let Self { flake, inspector } = slf.get();
+        let (flake, inspector) = (flake.without_waits(), inspector.clone());
+        let base = Generator::never_waiting(flake.clone(), slf.as_super().clone().unbind());
+        let this = PyClassInitializer::from(base).add_subclass(Self { flake, inspector });
+        Py::new(slf.py(), this)
     }
 
     #[doc = doc!(Randflake.generate)]

@@ -1,4 +1,4 @@
-use pyo3::{prelude::*, types::PyList};
+use pyo3::{intern, prelude::*, types::PyList};
 use randflake::Plain;
 
 use crate::{
@@ -72,6 +72,34 @@ impl Snowflake {
     ) -> PyResult<Py<Self>> {
         let flake = AnyFlake::leased(py, store, layout.0, options)?;
         Py::new(py, Self::with_base(py, layout.0, flake)?)
+    }
+
+    #[doc = doc!(Snowflake.leased_async)]
+    #[staticmethod]
+    #[pyo3(
+        signature = (store, layout = AnyLayout(randflake::Layout::twitter()), **options),
+        text_signature = "(store, layout='twitter', *, node_count=1, ttl=None, \
+                          namespace='default', acquire_timeout=10, max_wait=1.0, max_drift=0, \
+                          max_skew=5, create=None, allow_weak_store=False)"
+    )]
+    fn leased_async<'py>(
+        py: Python<'py>,
+        store: Bound<'py, PyAny>,
+        layout: AnyLayout,
+        options: Option<Options<'py>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let leased = py.get_type::<Self>().getattr(intern!(py, "leased"))?;
+        let layout = Layout::from(layout.0);
+        once!().import(py, "randflake._async", "Opening")?.call1((leased, (store, layout), options))
+    }
+
+    /// Returns the same leased generator with calls that never wait, for the thread of a loop.
+    fn _without_waits(slf: Bound<'_, Self>) -> PyResult<Py<Self>> {
+        let Self { layout, flake } = slf.get();
+        let (layout, flake) = (*layout, flake.without_waits());
+        let base = Generator::never_waiting(flake.clone(), slf.as_super().clone().unbind());
+        let this = PyClassInitializer::from(base).add_subclass(Self { layout, flake });
+        Py::new(slf.py(), this)
     }
 
     #[doc = doc!(Snowflake.generate)]

@@ -5,7 +5,9 @@ import doctest
 import importlib.metadata
 import inspect as inspection
 import pickle
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -222,6 +224,15 @@ def test_the_documentation_is_there_and_its_examples_run(item: Any) -> None:
     assert results.failed == 0, "".join(out)
     if inspection.isclass(item) and item.__module__ == "randflake":
         assert example.examples
+
+
+def test_the_type_of_codes_has_every_code() -> None:
+    here = Path(__file__).parents[2]
+    table = re.findall(r'= "([A-Z_]+)",', (here / "core/src/error.rs").read_text())
+    source = Path(randflake.errors.__file__).read_text()
+    literal = re.search(r"Literal\[(.+?)\]", source, re.DOTALL)
+    assert literal is not None
+    assert re.findall('"([A-Z_]+)"', literal[1]) == table
 
 
 def test_signatures_are_readable() -> None:

@@ -387,6 +387,34 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         self.generator.check_fill(count, reach)
     }
 
+    /// As [`Leased::try_generate`], but returns the error of an id that needs a wait at once. For the
+    /// thread of an event loop. Then [`Leased::explain`] says what the caller waits for.
+    ///
+    /// # Errors
+    ///
+    /// As [`Leased::try_generate`] with a `max_wait` of zero.
+    pub fn generate_without_wait(&self) -> Result<F::Id> {
+        self.generator.generate_without_wait()
+    }
+
+    /// As [`Leased::generate_without_wait`], for [`Leased::try_fill_i64`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Leased::try_fill_i64`] with a `max_wait` of zero.
+    pub fn fill_i64_without_wait(&self, ids: &mut [i64]) -> Result<()> {
+        self.generator.fill_i64_without_wait(ids)
+    }
+
+    /// As [`Leased::generate_without_wait`], for [`Leased::try_check_fill`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Leased::try_check_fill`] with a `max_wait` of zero.
+    pub fn check_fill_without_wait(&self, count: usize) -> Result<()> {
+        self.generator.check_fill_without_wait(count)
+    }
+
     fn check_size(&self, count: usize, reach: Reach) -> Result<()> {
         let ttl = self.source.options.ttl;
         if reach == Reach::Renewals {
@@ -411,6 +439,19 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     ///
     /// As [`Leased::generate`], but not `LEASE_EXPIRED` while the keeper tries.
     pub fn ready_in(&self) -> Result<Duration> {
+        self.try_ready_in().or_else(|error| {
+            self.recover(error)?;
+            self.generator.ready_in()
+        })
+    }
+
+    /// As [`Leased::ready_in`], but leaves [`Leased::recover`] to the caller, as
+    /// [`Leased::try_generate`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Leased::ready_in`]; in a child that has no lease yet, `FORKED` without any attempt.
+    pub fn try_ready_in(&self) -> Result<Duration> {
         self.generator.ready_in().or_else(|error| {
             if error.kind() == ErrorKind::LeaseExpired
                 && let Some(process_lease) = self.process_lease.of(ForkId::current())
@@ -420,8 +461,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
                 process_lease.shared.wake(state);
                 return Ok(SHORTEST_RETRY);
             }
-            self.recover(error)?;
-            self.generator.ready_in()
+            Err(error)
         })
     }
 

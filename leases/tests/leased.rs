@@ -267,6 +267,72 @@ impl LeaseStore for Brittle {
     }
 }
 
+/// The machine's clock, on which nobody may wait.
+struct NoWaits;
+
+impl Clock for NoWaits {
+    fn now(&self) -> Result<i64> {
+        SystemClock.now()
+    }
+
+    fn sleep(&self, _: Duration) -> Result<Option<Duration>> {
+        panic!("it waits")
+    }
+
+    fn coarse_time(&self) -> Option<i64> {
+        SystemClock.coarse_time()
+    }
+
+    fn is_system(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_call_without_waits_returns_or_fails_at_once() {
+    let shared = Shared::of(1);
+    let builder = LeasedBuilder::<Plain>::new(shared.location(), Layout::sonyflake2());
+    let flake = builder.clock(NoWaits).ttl(2).max_skew(0).open().expect("a lease");
+    // A burst: 256 ids are there in 10 ms.
+    let mut ids: Vec<i64> = Vec::new();
+    let busy = loop {
+        match flake.generate_without_wait() {
+            Ok(id) => ids.push(id.cast_signed()),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(busy.kind(), ErrorKind::SequenceExhausted);
+    let in_a_tick = busy.retry_after().expect("it passes");
+    assert!(in_a_tick <= Duration::from_millis(10), "{in_a_tick:?}");
+    assert_eq!(kind(flake.fill_i64_without_wait(&mut [0; 257])), Err(ErrorKind::InvalidArgument));
+    assert_eq!(kind(flake.check_fill_without_wait(257)), Err(ErrorKind::InvalidArgument));
+    for _ in 0..1000 {
+        let mut batch = [0; 256];
+        match flake.fill_i64_without_wait(&mut batch) {
+            Ok(()) => ids.extend(batch),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::SequenceExhausted);
+                assert_eq!(batch, [0; 256]);
+            }
+        }
+    }
+    assert!(ids.is_sorted_by(|one, other| one < other), "no id twice");
+    // An outage.
+    shared.down.store(true, Ordering::Relaxed);
+    until("the lease is over", || {
+        kind(flake.generate_without_wait()) == Err(ErrorKind::LeaseExpired)
+    });
+    let expired = flake.generate_without_wait().expect_err("as before");
+    assert_eq!(flake.explain(expired).kind(), ErrorKind::LeaseUnavailable);
+    assert_eq!(kind(flake.check_fill_without_wait(1)), Err(ErrorKind::LeaseExpired));
+    assert!(flake.try_ready_in().expect("the keeper tries") > Duration::ZERO);
+    shared.down.store(false, Ordering::Relaxed);
+    until("it is back", || flake.generate_without_wait().is_ok());
+    flake.stop();
+    assert_eq!(kind(flake.generate_without_wait()), Err(ErrorKind::Closed));
+    assert_eq!(kind(flake.fill_i64_without_wait(&mut [0])), Err(ErrorKind::Closed));
+}
+
 #[test]
 fn a_thread_that_panics_is_reported() {
     let (shared, breaks) = (Shared::of(1), Arc::new(AtomicBool::new(false)));

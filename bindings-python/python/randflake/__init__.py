@@ -9,6 +9,8 @@ The node id is leased from a SQLite file, or from PostgreSQL, Redis or etcd: no 
 at the same time. See the README.
 """
 
+import typing
+
 from randflake._randflake import Lease, Randflake, __version__, generate_secret
 from randflake.arrays import PartsArray
 from randflake.errors import (
@@ -40,6 +42,11 @@ from randflake.operators import (
     repair_store,
 )
 from randflake.snowflake import BoundaryFlake, Layout, RawParts, Snowflake
+
+if typing.TYPE_CHECKING:
+    # What type checkers take a leased generator for.
+    from randflake._randflake import LeasedRandflake as LeasedRandflake
+    from randflake.snowflake import LeasedSnowflake as LeasedSnowflake
 
 __all__ = [
     "BoundaryFlake",

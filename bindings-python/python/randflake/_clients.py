@@ -47,9 +47,17 @@ def begin(send: _Send, call: tuple[Any, ...]) -> None:
     A greenlet would never run: neither the thread that keeps a lease nor one that waits for the
     store runs greenlets.
     """
+    start_thread(_answer, (send, call))
+
+
+def start_thread(call: Callable[..., object], arguments: tuple[Any, ...]) -> None:
+    """Makes a call on a thread of the system's, also where gevent has put greenlets in their place.
+
+    The end of the process does not wait for it.
+    """
     monkey = sys.modules.get("gevent.monkey")
     start = monkey.get_original("_thread", "start_new_thread") if monkey else start_new_thread
-    start(_answer, (send, call))
+    start(call, arguments)
 
 
 def _answer(send: _Send, call: tuple[Any, ...]) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer, disjoint_base
 
+from randflake._async import Opening
 from randflake.ids import (
     Cloak,
     Inspector,
@@ -99,6 +100,38 @@ class Generator:
         Raises what generate_many raises, and ImportError where numpy is not installed.
         """
 
+    async def ready(self) -> None:
+        """Returns as soon as an id is available, without blocking the event loop.
+
+        In a forked child it takes the first lease, on a thread. While the store does not renew
+        the lease of a leased generator, this goes on until it does: use asyncio.timeout().
+
+        Raises what generate raises where waiting does not help.
+        """
+
+    async def generate_many_async(self, n: SupportsIndex) -> list[int]:
+        """Generates n ids as generate_many does, on a thread: only the task waits.
+
+        It may wait as generate_many does, also where the generator is of leased_async. A batch
+        whose task is cancelled goes on in its thread, and its ids are never returned.
+
+        Raises what generate_many raises.
+
+        >>> import asyncio
+        >>> from randflake import Randflake, generate_secret
+        >>> async def main():
+        ...     async with Randflake(8, generate_secret()) as flake:
+        ...         return await flake.generate_many_async(1000)
+        >>> len(set(asyncio.run(main())))
+        1000
+        """
+
+    async def generate_array_async(self, n: SupportsIndex) -> NDArray[np.int64]:
+        """Generates n ids as generate_array does, on a thread, as generate_many_async does.
+
+        Raises what generate_array raises.
+        """
+
     def fill(self, buffer: _Int64Buffer) -> None:
         """Fills a writable buffer with ids, in the order in which they are claimed.
 
@@ -131,11 +164,26 @@ class Generator:
         nothing. In a forked child the parent's generator is left alone.
 
         Leased node ids are given back. This waits up to 5 seconds for the store. If the store does
-        not answer in time, the node ids stay reserved until the lease expires.
+        not answer in time, the node ids stay reserved until the lease expires. A generator of
+        leased_async does not wait: a thread gives them back.
+        """
+
+    async def aclose(self) -> None:
+        """Ends the generator for good as close does, without blocking the event loop.
+
+        Waits up to 5 seconds for the store. The end of an async with block does the same.
         """
 
     def __enter__(self) -> Self: ...
     def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(
         self,
         exc_type: type[BaseException] | None,
         exc_value: BaseException | None,
@@ -205,7 +253,7 @@ class Randflake(Generator):
         max_skew: SupportsIndex = 5,
         create: bool | None = None,
         allow_weak_store: bool = False,
-    ) -> Randflake:
+    ) -> LeasedRandflake:
         """Makes a generator whose node ids are leased: no other process has them meanwhile.
 
         Make one for each process, and keep it: each call takes a lease of its own.
@@ -252,6 +300,43 @@ class Randflake(Generator):
         ...         id = flake.generate()
         ...         flake.node_ids == (flake.inspect(id).node_id,)
         True
+        """
+    @staticmethod
+    def leased_async(
+        store: _Store,
+        secret: bytes | str,
+        *,
+        node_count: SupportsIndex = 1,
+        ttl: SupportsIndex | None = None,
+        namespace: str = "default",
+        acquire_timeout: float = 10,
+        max_wait: float = 1.0,
+        max_drift: SupportsIndex | None = None,
+        max_skew: SupportsIndex = 5,
+        create: bool | None = None,
+        allow_weak_store: bool = False,
+    ) -> Opening[LeasedRandflake]:
+        """Makes a generator as leased does, for programs with an event loop, which never waits.
+
+        Await what it returns, or enter it with async with: the first lease is taken on a thread,
+        and the end of the block gives the node ids back. For asyncio, uvloop and trio.
+
+        No call on the generator waits, except those that are awaited: while there is no id, each
+        raises a RetryLaterError at once. max_wait is for generate_many_async.
+
+        store, secret and all options: as in leased.
+
+        Raises what leased raises, where it is awaited.
+
+        >>> import asyncio
+        >>> import tempfile
+        >>> from randflake import Randflake, generate_secret
+        >>> async def main(store):
+        ...     async with Randflake.leased_async(store, generate_secret()) as flake:
+        ...         return flake.generate_many(1000) + await flake.generate_many_async(1000)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     len(set(asyncio.run(main(folder + "/ids.db"))))
+        2000
         """
     def generate(self) -> int:
         """Generates an id: a signed 64-bit integer. Half of all ids are negative.
@@ -395,6 +480,13 @@ class Randflake(Generator):
 
         Raises what decrypt_in_place raises.
         """
+
+@type_check_only
+class LeasedRandflake(Randflake):  # type: ignore[misc]  # at run time it is a Randflake
+    """A Randflake of leased, or of leased_async, for type checkers."""
+
+    @property
+    def lease(self) -> LeaseStatus | None: ...
 
 @final
 class Lease:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
 __all__ = [
     "InvalidArgumentError",
     "InvalidTypeError",
@@ -11,6 +13,37 @@ __all__ = [
     "StoreError",
     "WeakSecretWarning",
 ]
+
+
+if TYPE_CHECKING:
+    _Code: TypeAlias = Literal[
+        "INVALID_SECRET",
+        "INVALID_NODE",
+        "INVALID_LEASE",
+        "INVALID_ID",
+        "INVALID_ARGUMENT",
+        "NODE_IN_USE",
+        "LEASE_NOT_STARTED",
+        "LEASE_EXPIRED",
+        "SEQUENCE_EXHAUSTED",
+        "CLOCK_MOVED_BACK",
+        "CLOCK_BEFORE_EPOCH",
+        "LIFETIME_OVER",
+        "FORKED",
+        "CLOSED",
+        "INTERNAL",
+        "LEASE_UNAVAILABLE",
+        "STORE_UNAVAILABLE",
+        "NODES_EXHAUSTED",
+        "CLOCK_SKEW",
+        "LEASE_LOST",
+        "STORE_QUARANTINED",
+        "STORE_REPLACED",
+        "STORE_NOT_INITIALIZED",
+        "SECRET_MISMATCH",
+        "WEAK_STORE",
+        "DRIVER_MISSING",
+    ]
 
 
 class RandflakeError(Exception):
@@ -24,10 +57,10 @@ class RandflakeError(Exception):
     INVALID_ID
     """
 
-    code: str
+    code: _Code
     """What went wrong, as a stable name such as "SEQUENCE_EXHAUSTED"."""
 
-    def __init__(self, message: str, code: str) -> None:
+    def __init__(self, message: str, code: _Code) -> None:
         super().__init__(message)
         self.code = code
 
@@ -69,7 +102,7 @@ class RetryLaterError(RandflakeError):
     With LEASE_UNAVAILABLE when it is worth another try: at most 5.
     """
 
-    def __init__(self, message: str, code: str, retry_after: float) -> None:
+    def __init__(self, message: str, code: _Code, retry_after: float) -> None:
         super().__init__(message, code)
         self.retry_after = retry_after
 
@@ -87,7 +120,7 @@ class StoreError(RandflakeError):
     retry_after: float | None
     """After how many seconds the same call may succeed; None if that is not known."""
 
-    def __init__(self, message: str, code: str, retry_after: float | None = None) -> None:
+    def __init__(self, message: str, code: _Code, retry_after: float | None = None) -> None:
         super().__init__(message, code)
         self.retry_after = retry_after
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from randflake.errors import RandflakeError
@@ -24,7 +24,7 @@ class LeaseStatus(NamedTuple):
     True
     """
 
-    state: str
+    state: Literal["holding", "retrying", "expired", "stopped"]
     """"holding" while all is well.
 
     "retrying" if the store did not grant what it was last asked, or a lease was lost: the generator
@@ -53,7 +53,7 @@ class NodeStatus(NamedTuple):
 
     node_id: int
     """The node id."""
-    state: str
+    state: Literal["held", "expired", "free"]
     """"held" while a process holds it.
 
     "expired" if its lease is over and was not given back: the holder is gone, or has no connection.

@@ -1,8 +1,19 @@
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime as _datetime
-from typing import Any, Literal, Self, SupportsIndex, TypeAlias, final, overload
+from typing import (
+    Any,
+    Literal,
+    Self,
+    SupportsIndex,
+    TypeAlias,
+    final,
+    overload,
+    type_check_only,
+)
 
+from randflake._async import Opening
 from randflake._randflake import Generator, Lease, _Clock
+from randflake.leases import LeaseStatus
 from randflake.stores import _Store
 
 __all__ = ["BoundaryFlake", "Layout", "RawParts", "Snowflake"]
@@ -79,7 +90,7 @@ class Snowflake(Generator):
         max_skew: SupportsIndex = 5,
         create: bool | None = None,
         allow_weak_store: bool = False,
-    ) -> Snowflake:
+    ) -> LeasedSnowflake:
         """Makes a generator whose node ids are leased: no other process has them meanwhile.
 
         Renewals, losses, outages, forks and ends are as with Randflake.leased.
@@ -109,6 +120,36 @@ class Snowflake(Generator):
         ...         flake.node_ids == (flake.inspect(one).node_id,)
         True
         >>> one < other
+        True
+        """
+    @staticmethod
+    def leased_async(
+        store: _Store,
+        layout: Layout | str = "twitter",
+        *,
+        node_count: SupportsIndex = 1,
+        ttl: SupportsIndex | None = None,
+        namespace: str = "default",
+        acquire_timeout: float = 10,
+        max_wait: float = 1.0,
+        max_drift: SupportsIndex = 0,
+        max_skew: SupportsIndex = 5,
+        create: bool | None = None,
+        allow_weak_store: bool = False,
+    ) -> Opening[LeasedSnowflake]:
+        """Makes a generator as leased does, for programs with an event loop, which never waits.
+
+        See Randflake.leased_async. store, layout and all options: as in leased.
+
+        >>> import asyncio
+        >>> import tempfile
+        >>> from randflake import Snowflake
+        >>> async def main(store):
+        ...     async with Snowflake.leased_async(store, "sonyflake2") as flake:
+        ...         return await flake.generate_many_async(1000)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ids = asyncio.run(main(folder + "/ids.db"))
+        >>> ids == sorted(set(ids))
         True
         """
     @property
@@ -150,6 +191,13 @@ class Snowflake(Generator):
 
         Raises InvalidArgumentError with the code INVALID_ID.
         """
+
+@type_check_only
+class LeasedSnowflake(Snowflake):  # type: ignore[misc]  # at run time it is a Snowflake
+    """A Snowflake of leased, or of leased_async, for type checkers."""
+
+    @property
+    def lease(self) -> LeaseStatus | None: ...
 
 @final
 class Layout:

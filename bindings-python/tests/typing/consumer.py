@@ -7,7 +7,7 @@ import time
 from array import array
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import assert_type
+from typing import TYPE_CHECKING, Literal, assert_type
 
 import numpy as np
 import polars as pl
@@ -53,6 +53,9 @@ from randflake import (
 )
 from randflake.stores import Adapter, Refused, Rows, Unavailable
 from randflake.testing import FakeRandflake, FakeSnowflake
+
+if TYPE_CHECKING:
+    from randflake import LeasedRandflake, LeasedSnowflake
 
 
 class OnlyNow:
@@ -113,17 +116,37 @@ with Randflake(1, secret, clock=NowAndSleep()) as flake:
     flake.node_ids = (2,)  # type: ignore[misc]
     list(flake)  # type: ignore[call-overload]
 
-with Randflake.leased(Path("ids.db"), secret, node_count=2, ttl=None, max_wait=0) as flake:
-    assert_type(flake, Randflake)
-    if isinstance(flake.lease, LeaseStatus):
-        assert_type(flake.lease.node_ids, tuple[int, ...])
-        assert_type(flake.lease.seconds_left, float)
-        assert_type(flake.lease.last_error, RandflakeError | None)
+with Randflake.leased(Path("ids.db"), secret, node_count=2, ttl=None, max_wait=0) as leased:
+    assert_type(leased, LeasedRandflake)
+    assert_type(leased.lease, LeaseStatus | None)
+    if leased.lease is not None and leased.lease.state != "holding":
+        assert_type(leased.lease.state, Literal["retrying", "expired", "stopped"])
+        assert_type(leased.lease.node_ids, tuple[int, ...])
+        assert leased.lease.state != "halding"  # type: ignore[comparison-overlap]
+        assert_type(leased.lease.seconds_left, float)
+        assert_type(leased.lease.last_error, RandflakeError | None)
 Randflake.leased(b"ids.db", bytes.fromhex(secret), namespace="orders", acquire_timeout=0.5)
 Randflake.leased(1, secret)  # type: ignore[arg-type]
 Randflake.leased("ids.db", secret, 2)  # type: ignore[call-arg]
 Randflake.leased("ids.db", secret, ttl=1.5)  # type: ignore[arg-type]
 Randflake.leased("ids.db", secret, namespace=b"orders")  # type: ignore[arg-type]
+
+
+async def asynchronous() -> None:
+    async with Randflake.leased_async("ids.db", secret, node_count=2) as flake:
+        assert_type(flake, LeasedRandflake)
+        assert_type(await flake.generate_many_async(3), list[int])
+        assert_type(await flake.generate_array_async(3), NDArray[np.int64])
+        await flake.ready()
+    either: Randflake = await Randflake.leased_async("ids.db", secret)
+    await either.aclose()
+    async with await Snowflake.leased_async("ids.db", layout) as snowflake:
+        assert_type(snowflake, LeasedSnowflake)
+    async with Snowflake(5) as manual:
+        assert_type(manual, Snowflake)
+    Randflake.leased_async("ids.db")  # type: ignore[call-arg]
+    Randflake.leased_async("ids.db", secret).generate()  # type: ignore[attr-defined]
+    await flake.generate_many_async(1.5)  # type: ignore[arg-type]
 
 
 class Mine:
@@ -217,8 +240,10 @@ with Snowflake([1, 2], layout, max_wait=0.5) as snowflake:
     snowflake.fill(array("q", [0]))
 Snowflake(1, "discord", clock=OnlyNow(), lease=Lease(1_763_640_000, 1_763_640_300), max_drift=1)
 Snowflake("1")  # type: ignore[arg-type]
-with Snowflake.leased(Path("ids.db"), layout, node_count=2, max_drift=1) as snowflake:
-    assert_type(snowflake, Snowflake)
+with Snowflake.leased(Path("ids.db"), layout, node_count=2, max_drift=1) as sortable:
+    assert_type(sortable, LeasedSnowflake)
+    assert_type(sortable.lease, LeaseStatus | None)
+    snowflake = sortable
 Snowflake.leased("ids.db")
 Snowflake.leased("ids.db", "twitter", max_drift=None)  # type: ignore[arg-type]
 Snowflake.leased("ids.db", 1)  # type: ignore[arg-type]
@@ -277,7 +302,7 @@ try:
     flake.generate()
 except RetryLaterError as error:
     assert_type(error.retry_after, float)
-    assert_type(error.code, str)
+    misspelt: bool = error.code == "LEASE_EXPIERD"  # type: ignore[comparison-overlap]
 except StoreError as error:
     assert_type(error.retry_after, float | None)
 except InvalidTypeError as error:
@@ -285,6 +310,6 @@ except InvalidTypeError as error:
 except InvalidArgumentError as error:
     wrong_value: ValueError = error
 except RandflakeError as error:
-    assert_type(error.code, str)
+    is_over: bool = error.code in ("CLOSED", "FORKED")
 
 warnings: list[type[UserWarning]] = [WeakSecretWarning, LifetimeWarning]

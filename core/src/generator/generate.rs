@@ -48,6 +48,20 @@ impl<F: Format, C: Clock> Generator<F, C> {
         self.fast_path().or_else(|| self.slow_path(Duration::ZERO).ok()).map(F::id)
     }
 
+    /// Generates an id, or returns why that needs a wait. For bindings that call on the thread of an
+    /// event loop.
+    ///
+    /// # Errors
+    ///
+    /// As [`generate`](Self::generate) with a `max_wait` of zero.
+    #[doc(hidden)]
+    pub fn generate_without_wait(&self) -> Result<F::Id> {
+        match self.fast_path() {
+            Some(id) => Ok(F::id(id)),
+            None => self.slow_path(Duration::ZERO).map(F::id),
+        }
+    }
+
     /// Fills a slice with ids, in the order in which they are claimed.
     ///
     /// After an error the slice is zeroed, and ids that were already claimed are never issued.
@@ -99,7 +113,17 @@ impl<F: Format, C: Clock> Generator<F, C> {
     ///
     /// As [`fill_to`](Self::fill_to).
     pub fn fill_i64_to(&self, ids: &mut [i64], reach: Reach) -> Result<()> {
-        self.try_fill(ids, reach).inspect_err(|_| ids.fill(0))
+        self.try_fill(ids, reach, self.max_wait).inspect_err(|_| ids.fill(0))
+    }
+
+    /// Fills a slice as [`fill_i64`](Self::fill_i64) does, or returns why that needs a wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`fill`](Self::fill) with a `max_wait` of zero.
+    #[doc(hidden)]
+    pub fn fill_i64_without_wait(&self, ids: &mut [i64]) -> Result<()> {
+        self.try_fill(ids, Reach::Lease, Duration::ZERO).inspect_err(|_| ids.fill(0))
     }
 
     /// Checks whether a batch of `count` ids would be refused before any id is claimed. Call it
@@ -119,8 +143,23 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// # Ok::<(), randflake::Error>(())
     /// ```
     pub fn check_fill(&self, count: usize, reach: Reach) -> Result<()> {
+        self.check(count, reach, self.max_wait)
+    }
+
+    /// Checks a batch as [`check_fill`](Self::check_fill) does, for
+    /// [`fill_i64_without_wait`](Self::fill_i64_without_wait).
+    ///
+    /// # Errors
+    ///
+    /// As [`fill`](Self::fill) with a `max_wait` of zero.
+    #[doc(hidden)]
+    pub fn check_fill_without_wait(&self, count: usize) -> Result<()> {
+        self.check(count, Reach::Lease, Duration::ZERO)
+    }
+
+    fn check(&self, count: usize, reach: Reach, max_wait: Duration) -> Result<()> {
         let want = count as u64;
-        let budget = self.wait_budget_for(want, reach)?;
+        let budget = self.wait_budget_for(want, reach, max_wait)?;
         let mut read_again = false;
         while want > 0 && self.clock.is_system() {
             let term = self.current_term.get()?;
@@ -227,8 +266,8 @@ impl<F: Format, C: Clock> Generator<F, C> {
         Ok(id[0])
     }
 
-    fn try_fill(&self, ids: &mut [i64], reach: Reach) -> Result<()> {
-        let mut budget = self.wait_budget_for(ids.len() as u64, reach)?;
+    fn try_fill(&self, ids: &mut [i64], reach: Reach, max_wait: Duration) -> Result<()> {
+        let mut budget = self.wait_budget_for(ids.len() as u64, reach, max_wait)?;
         let mut filled = 0;
         while filled < ids.len() {
             filled += self.fill_some(&mut ids[filled..], false, &mut budget)?;
@@ -237,11 +276,16 @@ impl<F: Format, C: Clock> Generator<F, C> {
     }
 
     /// Returns how long a batch may wait, unless it is too large for that.
-    fn wait_budget_for(&self, want: u64, reach: Reach) -> Result<WaitBudget<'_>> {
+    fn wait_budget_for(
+        &self,
+        want: u64,
+        reach: Reach,
+        max_wait: Duration,
+    ) -> Result<WaitBudget<'_>> {
         let term = self.current_term.get()?;
         let slots = term.state.slots();
         let within_drift = slots.saturating_mul(term.max_drift + 1);
-        if self.max_wait.is_zero() && want > within_drift {
+        if max_wait.is_zero() && want > within_drift {
             return Err(Error::new(
                 ErrorKind::InvalidArgument,
                 format!(
@@ -263,7 +307,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
                 ),
             ));
         }
-        Ok(WaitBudget::new(self.max_wait, want, Some(rate), reach))
+        Ok(WaitBudget::new(max_wait, want, Some(rate), reach))
     }
 
     /// Fills the front of `ids` with at least one id: with as many as the ticks up to

@@ -1,0 +1,176 @@
+"""What asynchronous programs call: the work is done on threads, and the loop's own never waits."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from randflake._clients import start_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from types import TracebackType
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+_Flake = TypeVar("_Flake", bound=Any)
+_T = TypeVar("_T")
+
+_LONGEST_SLEEP = 60.0
+"""After so many seconds the clock is read again: it may have been set."""
+
+
+class Opening(Generic[_Flake]):
+    """What leased_async returns: a generator to be awaited, or entered by async with."""
+
+    def __init__(
+        self, leased: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any] | None
+    ) -> None:
+        self._call = (leased, arguments, options or {})
+        self._begun = False
+        self._flake: _Flake | None = None
+
+    def __await__(self) -> Generator[Any, Any, _Flake]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> _Flake:
+        self._flake = await self._open()
+        return self._flake
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._flake is not None
+        await close(self._flake)
+
+    async def _open(self) -> _Flake:
+        if self._begun:
+            raise RuntimeError("each leased_async() is for one await, or one async with")
+        self._begun = True
+        leased, arguments, options = self._call
+
+        def take() -> _Flake:
+            flake: _Flake = leased(*arguments, **options)._without_waits()
+            return flake
+
+        # Closed, it gives its node ids back in the background.
+        return await _on_thread(take, lost=lambda flake: flake.close())
+
+
+async def entered(flake: _Flake) -> _Flake:
+    """See Generator.__aenter__."""
+    return flake
+
+
+async def close(flake: Any) -> None:
+    """See Generator.aclose."""
+    waiting = flake._waiting
+    if waiting is not flake:
+        flake.close()  # at once; the thread below only waits
+    await _on_thread(waiting.close)
+
+
+async def ready(flake: Any) -> None:
+    """See Generator.ready."""
+    while True:
+        seconds = flake._ready_in()
+        if seconds == 0:
+            return
+        if seconds is None:
+            # A process without a lease of its own takes one for any call, this one for no id.
+            await _on_thread(lambda: flake._waiting.generate_many(0))
+        else:
+            await _sleep(min(seconds, _LONGEST_SLEEP))
+
+
+async def generate_many(flake: Any, n: int) -> list[int]:
+    """See Generator.generate_many_async."""
+    ids: list[int] = await _on_thread(lambda: flake._waiting.generate_many(n))
+    return ids
+
+
+async def generate_array(flake: Any, n: int) -> NDArray[np.int64]:
+    """See Generator.generate_array_async."""
+    ids: NDArray[np.int64] = await _on_thread(lambda: flake._waiting.generate_array(n))
+    return ids
+
+
+async def _on_thread(call: Callable[[], _T], lost: Callable[[_T], object] = lambda _: None) -> _T:
+    """Makes a call on a thread, and returns what it returns.
+
+    What it returns after the task was cancelled, or the loop closed, goes to lost.
+    """
+    returned: list[_T] = []
+    is_cancelled = False
+
+    def work() -> _T:
+        result = call()
+        # Before it looks, as the task marks before it looks: one of them finds what the other left.
+        returned.append(result)
+        if is_cancelled:
+            lost(result)
+        return result
+
+    try:
+        trio = _trio()
+        if trio is None:
+            return await _on_thread_of_asyncio(work, lost)
+        result: _T = await trio.to_thread.run_sync(
+            work, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1)
+        )
+    except BaseException:
+        is_cancelled = True
+        for result in returned:
+            lost(result)
+        raise
+    return result
+
+
+async def _on_thread_of_asyncio(work: Callable[[], _T], lost: Callable[[_T], object]) -> _T:
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[_T] = loop.create_future()
+
+    def deliver(result: _T | None, error: BaseException | None) -> None:
+        if future.cancelled():
+            return
+        if error is None:
+            future.set_result(result)  # type: ignore[arg-type]  # without an error it is one
+        else:
+            future.set_exception(error)
+
+    def run() -> None:
+        result, raised = None, None
+        try:
+            result = work()
+        except BaseException as error:
+            raised = error
+        try:
+            loop.call_soon_threadsafe(deliver, result, raised)
+        except RuntimeError:  # the loop is closed
+            if raised is None:
+                lost(result)  # type: ignore[arg-type]  # as above
+
+    start_thread(run, ())
+    return await future
+
+
+async def _sleep(seconds: float) -> None:
+    trio = _trio()
+    await (asyncio if trio is None else trio).sleep(seconds)
+
+
+def _trio() -> Any:
+    """Returns the module trio if this is one of its tasks, and None in a task of asyncio."""
+    trio: Any = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_task():
+        return trio
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError("this needs a running event loop, of asyncio, uvloop or trio") from None
+    return None

@@ -1,0 +1,356 @@
+"""What asynchronous programs call: leased_async, async with, aclose, ready, generate_many_async."""
+
+import asyncio
+import re
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import uvloop
+from conftest import SECRET, eventually, in_child, locked, outcome, run_python, status
+from randflake import (
+    InvalidArgumentError,
+    Randflake,
+    RandflakeError,
+    RetryLaterError,
+    Snowflake,
+    StoreError,
+    init_store,
+    list_leases,
+    stores,
+)
+
+Main = Callable[[], Coroutine[Any, Any, Any]]
+
+
+def run_on_uvloop(main: Main) -> Any:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main())
+
+
+LOOPS: dict[str, Callable[[Main], Any]] = {
+    "asyncio": lambda main: asyncio.run(main()),
+    "uvloop": run_on_uvloop,
+    "trio": trio.run,
+}
+
+
+@pytest.fixture(params=LOOPS)
+def run(request: pytest.FixtureRequest) -> Callable[[Main], Any]:
+    return LOOPS[request.param]
+
+
+SHORT: dict[str, Any] = {"ttl": 2, "max_skew": 0, "max_drift": 0}
+"""Such a lease is over soon after its store is away."""
+
+
+def states(store: Path) -> list[str]:
+    return [node.state for node in list_leases(store).leases]
+
+
+async def until(is_so: Callable[[], object]) -> None:
+    """Waits as eventually does, on a loop of any kind."""
+    while not is_so():
+        await (trio if trio.lowlevel.in_trio_task() else asyncio).sleep(0.01)
+
+
+def test_async_with_leases_and_gives_back(run: Callable[[Main], Any], store: Path) -> None:
+    async def main() -> list[int]:
+        async with Randflake.leased_async(store, SECRET, node_count=2) as flake:
+            assert status(flake).state == "holding"
+            await flake.ready()
+            assert states(store) == ["held", "held"]
+            ids = [flake.generate(), *flake.generate_many(1000)]
+            ids += await flake.generate_many_async(1000)
+            return ids + (await flake.generate_array_async(1000)).tolist()
+
+    assert len(set(run(main))) == 3001
+    assert states(store) == ["free", "free"]
+
+
+def test_await_and_aclose(run: Callable[[Main], Any], store: Path) -> None:
+    async def main() -> None:
+        flake = await Snowflake.leased_async(store, "discord")
+        assert flake.generate() < (await flake.generate_many_async(1))[0]
+        assert flake.layout.name == "discord"
+        await flake.aclose()
+        assert states(store) == ["free"]
+        assert outcome(flake.generate) == "CLOSED"
+        for call in (flake.ready, lambda: flake.generate_many_async(1)):
+            with pytest.raises(RandflakeError, match="closed"):
+                await call()
+        await flake.aclose()  # does nothing
+
+    run(main)
+
+
+def test_every_generator_has_the_asynchronous_calls(
+    run: Callable[[Main], Any], store: Path
+) -> None:
+    async def main() -> None:
+        async with Randflake.leased(store, SECRET) as leased:
+            await leased.ready()
+            assert len(await leased.generate_many_async(10)) == 10
+        assert states(store) == ["free"]
+        async with Snowflake(5, max_wait=0) as flake:
+            await flake.ready()  # the tick in which it was made is over
+            flake.generate()
+            assert len(await flake.generate_array_async(10)) == 10
+        assert outcome(flake.generate) == "CLOSED"
+
+    run(main)
+
+
+def test_errors(run: Callable[[Main], Any], store: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="secret"):
+        Randflake.leased_async(store, "no secret")
+    with pytest.raises(InvalidArgumentError, match="layout"):
+        Snowflake.leased_async(store, "no layout")
+
+    async def main() -> None:
+        with pytest.raises(TypeError, match="keyword argument 'tll'"):
+            await Randflake.leased_async(store, SECRET, tll=5)  # type: ignore[call-arg]
+        with pytest.raises(InvalidArgumentError, match="skew of 5"):
+            await Randflake.leased_async(store, SECRET, ttl=1)
+        opening = Randflake.leased_async(store, SECRET)
+        async with opening as flake:
+            with pytest.raises(RuntimeError, match="one await"):
+                await opening
+            for n in (-1, "1", 2**70):
+                with pytest.raises(InvalidArgumentError):
+                    await flake.generate_many_async(n)  # type: ignore[arg-type]
+            with pytest.raises(InvalidArgumentError, match="may take 3600"):
+                await flake.generate_many_async(2**50)
+
+    run(main)
+
+
+def test_elsewhere_there_is_no_loop(store: Path) -> None:
+    calls: list[Awaitable[Any]] = [Snowflake(5).aclose(), Randflake.leased_async(store, SECRET)]
+    for call in calls:
+        with pytest.raises(RuntimeError, match="asyncio, uvloop or trio"):
+            next(call.__await__())
+
+
+def pauses() -> int:
+    """Returns how often this thread has waited for anything."""
+    me = Path(f"/proc/self/task/{threading.get_native_id()}/status").read_text()
+    found = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", me, re.MULTILINE)
+    assert found is not None
+    return int(found[1])
+
+
+def never_waits(calls: list[Callable[[], Any]], code: str, times: int = 500) -> None:
+    """Makes calls, some of which fail with the code, and asserts that this thread never sleeps."""
+    codes = []
+    before = pauses()
+    for _ in range(times):
+        codes += [outcome(call) for call in calls]
+    # Each call that waits does so at least once; now and then one meets the lock of a thread.
+    assert pauses() - before < times / 5
+    assert code in codes
+    # No ids are lost by this.
+    assert {type(it) for it in codes} <= {str, int, list}
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux tells how often a thread has waited"
+)
+def test_the_thread_of_the_loop_never_waits(store: Path) -> None:
+    def generate(flake: Snowflake) -> list[Callable[[], Any]]:
+        return [flake.generate, lambda: flake.generate_many(256), lambda: flake.generate_many(1)]
+
+    async def main() -> None:
+        flake = await Snowflake.leased_async(store, "sonyflake2", max_wait=60, **SHORT)
+        never_waits(generate(flake), "SEQUENCE_EXHAUSTED")
+        # A task may wait all the same.
+        assert len(await flake.generate_many_async(1000)) == 1000
+        with locked(store):
+            await until(lambda: outcome(flake.generate) == "LEASE_UNAVAILABLE")
+            never_waits(generate(flake), "LEASE_UNAVAILABLE")
+            await until(lambda: status(flake).last_error)
+            with pytest.raises(RetryLaterError) as raised:
+                flake.generate_many(256)
+            assert isinstance(raised.value.__cause__, StoreError)
+            ready = asyncio.ensure_future(flake.ready())
+            await asyncio.sleep(0.2)
+            assert not ready.done()
+        await ready
+        assert flake.generate()
+        begun = time.monotonic()
+        with locked(store):
+            flake.close()
+            assert outcome(flake.generate) == "CLOSED"
+            assert time.monotonic() - begun < 4, "a close that waits does so for five seconds"
+        await flake.aclose()
+        # A replaced lease is over, and is given back by nobody.
+        assert set(states(store)) <= {"free", "expired"}
+
+    asyncio.run(main())
+
+
+class Recording:
+    """A server that is not there. Records which threads asked for it."""
+
+    server = "redis"
+
+    def __init__(self) -> None:
+        self.threads: set[int] = set()
+
+    def run(self, text: str, parameters: list[str]) -> stores.Rows:
+        del text, parameters
+        self.threads.add(threading.get_ident())
+        raise stores.Unavailable("nobody is there")
+
+
+def test_a_store_is_never_asked_on_the_thread_of_the_loop(run: Callable[[Main], Any]) -> None:
+    adapter = Recording()
+
+    async def main() -> None:
+        with pytest.raises(StoreError, match="nobody is there") as raised:
+            await Randflake.leased_async(adapter, SECRET, acquire_timeout=0.3)
+        assert raised.value.code == "STORE_UNAVAILABLE"
+
+    run(main)
+    assert adapter.threads
+    assert threading.get_ident() not in adapter.threads
+
+
+async def cancelled_while(is_so: Callable[[], object], call: Callable[[], Awaitable[Any]]) -> None:
+    """Cancels a task that makes a call, once something is so."""
+    if trio.lowlevel.in_trio_task():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lambda: call())
+            await until(is_so)
+            nursery.cancel_scope.cancel()
+        return
+    task = asyncio.ensure_future(call())
+    await until(is_so)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def threads() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+def test_a_lease_for_a_cancelled_task_is_given_back(
+    run: Callable[[Main], Any], store: Path
+) -> None:
+    init_store(store, SECRET, "new")
+    opening: list[Any] = []
+
+    async def take() -> None:
+        opening.append(Randflake.leased_async(store, SECRET, acquire_timeout=60))
+        opening.append(await opening[0])
+
+    async def main() -> None:
+        with locked(store):
+            before = threads()
+            await cancelled_while(lambda: threads() > before, take)
+        # The thread has its lease now, and nobody to give it to.
+        await until(lambda: states(store) == ["free"])
+
+    run(main)
+    assert len(opening) == 1
+
+
+def test_a_lease_for_a_closed_loop_is_given_back(store: Path) -> None:
+    init_store(store, SECRET, "new")
+    loop = asyncio.new_event_loop()
+    with locked(store):
+        opening = Randflake.leased_async(store, SECRET, acquire_timeout=60)
+        before = threads()
+
+        async def take() -> Randflake:
+            return await opening
+
+        task = loop.create_task(take())
+        loop.run_until_complete(asyncio.wait([task], timeout=0.01))
+        assert threads() > before
+        assert not task.done()
+        loop.set_exception_handler(lambda *_: None)  # of the task that is never done
+        loop.close()
+    eventually(lambda: states(store) == ["free"])
+
+
+def test_a_cancelled_batch_ends_and_repeats_nothing(
+    run: Callable[[Main], Any], store: Path
+) -> None:
+    async def main() -> None:
+        async with Snowflake.leased_async(store, "sonyflake2") as flake:
+            before = flake.generate()
+            await cancelled_while(
+                lambda: outcome(flake.generate) == "SEQUENCE_EXHAUSTED",
+                lambda: flake.generate_many_async(1_000_000),
+            )
+            await flake.ready()
+            assert (await flake.generate_many_async(1))[0] > before
+        assert outcome(flake.generate) == "CLOSED", "it does not wait for that batch"
+
+    run(main)
+
+
+def test_a_forked_child_takes_its_lease_where_it_is_awaited(store: Path) -> None:
+    async def main() -> None:
+        async with Randflake.leased_async(store, SECRET) as flake:
+
+            async def of_child() -> tuple[Any, Any, set[int]]:
+                refused = outcome(flake.generate), outcome(lambda: flake.generate_many(1))
+                await flake.ready()
+                return *refused, {*flake.generate_many(100), *await flake.generate_many_async(100)}
+
+            # A loop of its own: this one is the parent's.
+            def child() -> Any:
+                asyncio._set_running_loop(None)
+                return asyncio.run(of_child())
+
+            *refused, ids = in_child(child)
+            assert refused == ["FORKED", "FORKED"]
+            assert len(ids) == 200
+            assert not ids & set(flake.generate_many(100))
+
+    asyncio.run(main())
+
+
+def test_the_end_of_the_process_gives_back(store: Path) -> None:
+    code = """
+import asyncio, sys
+from randflake import Randflake
+
+async def main():
+    flake = await Randflake.leased_async(*sys.argv[1:])
+    print(flake.node_ids[0])
+    return flake
+
+flake = asyncio.run(main())
+"""
+    node_id = int(run_python(code, str(store), SECRET))
+    (node,) = list_leases(store).leases
+    assert (node.node_id, node.state) == (node_id, "free")
+
+
+def test_the_process_ends_while_a_thread_opens_or_fills(store: Path) -> None:
+    code = """
+import asyncio, sys
+from randflake import Randflake, Snowflake
+
+async def main():
+    tasks = [asyncio.ensure_future(Snowflake(3, "sonyflake2").generate_many_async(10_000_000))]
+    async def take():
+        return await Randflake.leased_async(*sys.argv[1:], acquire_timeout=60)
+    tasks += [asyncio.ensure_future(open()) for _ in range(10)]
+    await asyncio.wait(tasks, timeout=0.3)
+    print(sum(task.done() for task in tasks))
+
+asyncio.run(main())
+"""
+    init_store(store, SECRET, "new")
+    with locked(store):
+        assert run_python(code, str(store), SECRET) == "0\n"
