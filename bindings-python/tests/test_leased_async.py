@@ -345,7 +345,7 @@ async def main():
     tasks = [asyncio.ensure_future(Snowflake(3, "sonyflake2").generate_many_async(10_000_000))]
     async def take():
         return await Randflake.leased_async(*sys.argv[1:], acquire_timeout=60)
-    tasks += [asyncio.ensure_future(open()) for _ in range(10)]
+    tasks += [asyncio.ensure_future(take()) for _ in range(10)]
     await asyncio.wait(tasks, timeout=0.3)
     print(sum(task.done() for task in tasks))
 

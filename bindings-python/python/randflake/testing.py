@@ -15,7 +15,7 @@ import logging
 import math
 from collections import deque
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, TypeVar
 
 from randflake._randflake import Lease, Randflake, Snowflake
 from randflake._times import clock_of
@@ -35,10 +35,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from randflake._randflake import Randflake as _RandflakeMethods
-    from randflake._randflake import Snowflake as _SnowflakeMethods
+    from randflake._randflake import LeasedRandflake as _RandflakeMethods
     from randflake._randflake import _Clock, _Int64Buffer
+    from randflake.errors import _Code
     from randflake.snowflake import Layout
+    from randflake.snowflake import LeasedSnowflake as _SnowflakeMethods
 else:
     # What is not defined here is looked up in the generator inside.
     _RandflakeMethods = _SnowflakeMethods = object
@@ -144,7 +145,7 @@ class _Fake:
         """
         self.time = self.time + seconds
 
-    def fail_next(self, code: str, *, retry_after: float = 1.0, times: int = 1) -> None:
+    def fail_next(self, code: _Code, *, retry_after: float = 1.0, times: int = 1) -> None:
         """Lets the next call that would generate ids raise an error, as often as times says.
 
         code: LEASE_UNAVAILABLE (with the error of a store as its cause), SEQUENCE_EXHAUSTED,
@@ -171,7 +172,7 @@ class _Fake:
         for _ in range(times):
             self._failures.append(_failure(code, retry_after))
 
-    def break_store(self, code: str = "STORE_UNAVAILABLE") -> None:
+    def break_store(self, code: _Code = "STORE_UNAVAILABLE") -> None:
         """Lets the store grant nothing from now on.
 
         The lease is "retrying" until its end, and then "expired": calls raise LEASE_UNAVAILABLE
@@ -211,9 +212,11 @@ class _Fake:
         if held is None:
             return None
         left = max(0.0, held.end_exclusive - self.time)
-        failing = "retrying" if left else "expired"
+        state: Literal["holding", "retrying", "expired"] = "holding"
+        if self._store_error is not None:
+            state = "retrying" if left else "expired"
         return LeaseStatus(
-            state="holding" if self._store_error is None else failing,
+            state=state,
             node_ids=self._flake.node_ids,
             start=held.start,
             end_exclusive=held.end_exclusive,
@@ -443,7 +446,7 @@ def _micros_of(time: datetime | float) -> int:
     return (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
-def _failure(code: str, retry_after: float, cause: StoreError | None = None) -> RandflakeError:
+def _failure(code: _Code, retry_after: float, cause: StoreError | None = None) -> RandflakeError:
     if code not in _RETRY_LATER:
         return RandflakeError("a test lets this call fail", code)
     error = RetryLaterError("a test lets this call fail", code, retry_after)
