@@ -6,6 +6,9 @@ use randflake::Error;
 
 use crate::output;
 
+/// Exit code of a check that found a fault: neither that of a failure nor that of wrong usage.
+const FAULT: i32 = 3;
+
 /// Why the command failed.
 pub(crate) enum Failure {
     /// Wrong usage, or a request for help.
@@ -14,6 +17,8 @@ pub(crate) enum Failure {
     Error(Error),
     /// Part of it failed, which was reported.
     Reported,
+    /// A check found a fault, and printed it.
+    Fault,
     /// The output cannot be written.
     Output(io::Error),
 }
@@ -36,6 +41,7 @@ impl Failure {
                 1
             }
             Self::Reported => 1,
+            Self::Fault => FAULT,
             // The reader has closed the pipe, as `head` does.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
             Self::Output(error) => {

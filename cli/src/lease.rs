@@ -1,5 +1,9 @@
 //! `randflake lease`.
 
+mod check;
+mod doctor;
+mod faults;
+
 use std::{
     fmt::Write as _,
     io::{self, IsTerminal, Write},
@@ -13,6 +17,7 @@ use randflake_leases::{
     operator::{self, Listed, Node, Shortened, Target},
 };
 
+use self::{check::Check, doctor::Doctor};
 use crate::{
     Failure, OpenServer,
     node_id::node_id,
@@ -34,6 +39,8 @@ pub(crate) enum Lease {
     Init(Init),
     List(List),
     Inspect(Inspect),
+    Check(Check),
+    Doctor(Doctor),
     Fence(Fence),
     Repair(Repair),
     Release(Release),
@@ -216,6 +223,8 @@ impl Lease {
             Self::Init(init) => init.run(open_server),
             Self::List(list) => list.run(open_server),
             Self::Inspect(inspect) => inspect.run(open_server),
+            Self::Check(check) => check.run(open_server),
+            Self::Doctor(doctor) => doctor.run(open_server),
             Self::Fence(fence) => fence.run(open_server),
             Self::Repair(repair) => repair.run(open_server),
             Self::Release(release) => release.run(open_server),

@@ -8,6 +8,7 @@
 mod arguments;
 mod completions;
 mod convert;
+mod environment;
 mod failure;
 mod generate;
 mod ids;
@@ -37,7 +38,8 @@ pub(crate) type OpenServer =
     dyn Fn(&str, Namespace) -> Result<RemoteStore<Box<dyn Client>>> + Send + Sync;
 
 /// Runs the command with these arguments, without the name of the program, and returns the exit code:
-/// 0, 1 for an error whose code and message are on standard error, 2 for wrong usage.
+/// 0, 1 for an error whose code and message are on standard error, 2 for wrong usage, 3 for a fault
+/// that `randflake lease check` found.
 ///
 /// `open_server` opens the store of a URL, and no other.
 ///

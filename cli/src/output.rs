@@ -24,7 +24,7 @@ pub(crate) fn report(code: &str, message: &dyn Display) {
 }
 
 /// Messages of servers may have several lines, and characters that control a terminal.
-fn one_line(message: &str) -> String {
+pub(crate) fn one_line(message: &str) -> String {
     let words =
         message.split(|character: char| character.is_whitespace() || character.is_control());
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")

@@ -3,7 +3,7 @@
 use std::{env, sync::Arc};
 
 use clap::error::ErrorKind as Wrong;
-use randflake::Result;
+use randflake::{Result, Secret};
 use randflake_leases::{
     InitMode, LeaseStore, Location, Namespace,
     environment::{Environment, STORE},
@@ -57,6 +57,18 @@ impl StoreArguments {
         Ok(location.open(&namespace)?)
     }
 
+    /// Opens the store as one who has the secret does, and creates nothing.
+    pub(crate) fn open_with_secret(
+        &self,
+        secret: &Secret,
+        max_node_id: u32,
+        open_server: Arc<OpenServer>,
+    ) -> Result<Box<dyn LeaseStore>, Failure> {
+        let namespace = Namespace::new(&self.namespace, secret)?.max_node_id(max_node_id)?;
+        let location = self.location(open_server).ok_or_else(missing)?;
+        Ok(location.create(false).open(&namespace)?)
+    }
+
     /// Creates a namespace, with a secret.
     pub(crate) fn init(
         &self,
@@ -68,7 +80,13 @@ impl StoreArguments {
         Ok(location.init(namespace, mode)?)
     }
 
-    fn name(&self) -> Option<String> {
+    /// Returns the argument.
+    pub(crate) fn given(&self) -> Option<&str> {
+        self.store.as_deref()
+    }
+
+    /// Returns the argument or the variable.
+    pub(crate) fn name(&self) -> Option<String> {
         self.store.clone().or_else(|| env::var(STORE).ok()).filter(|store| !store.is_empty())
     }
 }
@@ -79,7 +97,7 @@ fn default_namespace() -> String {
     name.unwrap_or_else(|| "default".to_owned())
 }
 
-fn is_url(store: &str) -> bool {
+pub(crate) fn is_url(store: &str) -> bool {
     store.contains("://")
 }
 

@@ -8,10 +8,14 @@ use std::{
     process::{Command, ExitStatus, Stdio},
 };
 
+#[path = "command/check.rs"]
+mod check;
 #[path = "command/completions.rs"]
 mod completions;
 #[path = "command/convert.rs"]
 mod convert;
+#[path = "command/doctor.rs"]
+mod doctor;
 
 const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
 
@@ -101,6 +105,8 @@ const VERBS: &[&[&str]] = &[
     &["lease", "init"],
     &["lease", "list"],
     &["lease", "inspect"],
+    &["lease", "check"],
+    &["lease", "doctor"],
     &["lease", "fence"],
     &["lease", "repair"],
     &["lease", "release"],

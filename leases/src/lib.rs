@@ -13,6 +13,7 @@ mod clocks;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod environment;
+mod findings;
 mod fork;
 mod format;
 pub mod keeper;
@@ -36,6 +37,7 @@ mod token;
 #[cfg(feature = "sqlite")]
 pub use crate::sqlite::SqliteStore;
 pub use crate::{
+    findings::{Finding, Verdict},
     format::LeasedFormat,
     leased::{LeaseStatus, Leased, LeasedBuilder, leased, leased_snowflake},
     location::Location,

@@ -1,8 +1,8 @@
 //! Stores that run the rules in this process.
 
 use crate::{
-    Acquire, Acquired, Error, Fence, Fenced, LeaseStore, Namespace, Release, Released, Renew,
-    Renewed, Reply, Result,
+    Acquire, Acquired, Error, Fence, Fenced, Finding, LeaseStore, Namespace, Release, Released,
+    Renew, Renewed, Reply, Result,
     listing::{List, Listed, ReleaseDead, Repair, Shortened},
     rules::{self, Transaction},
 };
@@ -20,6 +20,11 @@ pub(crate) trait LocalStore: Send {
         &mut self,
         operation: impl Fn(&mut dyn Transaction<Error = Self::Failure>) -> Result<T, Self::Failure>,
     ) -> Result<T>;
+
+    /// See [`LeaseStore::examine`].
+    fn examine(&mut self) -> Result<Vec<Finding>> {
+        Ok(vec![])
+    }
 
     /// See [`LeaseStore::accept_another`].
     fn accept_another(&mut self) {}
@@ -50,6 +55,10 @@ impl<S: LocalStore> LeaseStore for S {
     fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
         let outcome = self.transact(|rows| rules::list(rows, request));
         outcome.map(|outcome| request.reply(outcome))
+    }
+
+    fn examine(&mut self) -> Result<Vec<Finding>> {
+        LocalStore::examine(self)
     }
 
     fn repair(&mut self, request: &Repair) -> Result<Reply<Shortened>> {

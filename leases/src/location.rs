@@ -78,7 +78,10 @@ impl Location {
         LocationKind::Server(Box::new(connect)).into()
     }
 
-    pub(crate) fn create(mut self, create: bool) -> Self {
+    /// Sets whether opening may create what is missing, as
+    /// [`LeasedBuilder::create`](crate::LeasedBuilder::create) does.
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
         self.create = Some(create);
         self
     }

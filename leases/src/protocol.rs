@@ -4,7 +4,7 @@
 use randflake::Lease;
 
 use crate::{
-    Error, ErrorKind, Note, Result, Token,
+    Error, ErrorKind, Finding, Note, Result, Token,
     listing::{List, Listed, ReleaseDead, Repair, Shortened},
 };
 
@@ -60,6 +60,17 @@ pub trait LeaseStore: Send {
     ///
     /// As [`LeaseStore::acquire`].
     fn list(&mut self, request: &List) -> Result<Reply<Listed>>;
+
+    /// Looks at the store itself, for an operator: which server or file it is, whether it keeps what
+    /// it acknowledges, and whether this user may read and write. Changes nothing. The default finds
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreUnavailable`](ErrorKind::StoreUnavailable). What else is wrong is a [`Finding`].
+    fn examine(&mut self) -> Result<Vec<Finding>> {
+        Ok(vec![])
+    }
 
     /// Lowers an implausible end, which only a wrong clock can have set; see [`Repair`].
     ///

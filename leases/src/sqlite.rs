@@ -3,6 +3,7 @@
 #![allow(clippy::doc_markdown, reason = "SQLite is a name")]
 
 mod errors;
+mod examine;
 mod file;
 mod lock;
 mod network;
@@ -26,7 +27,7 @@ use self::{
 #[cfg(doc)]
 use crate::ErrorKind;
 use crate::{
-    Error, InitMode, Limits, Namespace, Result,
+    Error, Finding, InitMode, Limits, Namespace, Result,
     clocks::boot,
     fork::{ProcessLock, check_opened_in},
     local::LocalStore,
@@ -353,6 +354,10 @@ impl LocalStore for SqliteStore {
         operation: impl Fn(&mut dyn Transaction<Error = Failure>) -> Result<T, Failure>,
     ) -> Result<T> {
         self.repeat(|namespace| operation(namespace))
+    }
+
+    fn examine(&mut self) -> Result<Vec<Finding>> {
+        Ok(self.examine_file())
     }
 
     fn accept_another(&mut self) {

@@ -12,6 +12,7 @@
 
 mod acquire;
 mod encoding;
+mod examine;
 mod namespace;
 mod nodes;
 pub(super) mod row;
@@ -22,7 +23,6 @@ use std::future::Future;
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use serde_json::json;
 
-pub(super) use self::namespace::check;
 #[cfg(test)]
 pub(super) use self::transaction::unix_second_of;
 use self::{
@@ -32,6 +32,7 @@ use self::{
     row::{EtcdRow, lease},
     transaction::{get, transact},
 };
+pub(super) use self::{examine::examine, namespace::check};
 use super::{
     TRIES,
     context::{Context, KnownNamespace},

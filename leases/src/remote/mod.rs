@@ -41,7 +41,7 @@ pub use self::{
 };
 #[cfg(doc)]
 use crate::ErrorKind;
-use crate::{Error, InitMode, Namespace, Reply, Request, Result};
+use crate::{Error, Finding, InitMode, Namespace, Reply, Request, Result};
 
 /// How often a statement is tried that the server asks to repeat.
 const TRIES: usize = 10;
@@ -195,6 +195,15 @@ impl Protocol {
                 }
             };
             outcome.map(|outcome| Reply::new(request.token(), R::OPERATION, outcome))
+        })
+    }
+
+    /// Begins to look at the server; see [`LeaseStore::examine`](crate::LeaseStore::examine).
+    #[must_use]
+    pub fn examine(&self, now: i64) -> Exchange<Vec<Finding>> {
+        self.exchange(now, async move |context| match context.engine() {
+            Engine::Etcd => etcd::examine(&context).await,
+            Engine::Postgres | Engine::Redis => server_side::examine(&context).await,
         })
     }
 

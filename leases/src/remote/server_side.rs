@@ -2,6 +2,7 @@
 //! the server's clock, and answers in rows of text that begin with operation and token.
 
 mod check;
+mod examine;
 mod responses;
 mod settings;
 mod statements;
@@ -10,7 +11,7 @@ use std::future::Future;
 
 use randflake::layout;
 
-pub(super) use self::{check::check, settings::LAST_GRANT};
+pub(super) use self::{check::check, examine::examine, settings::LAST_GRANT};
 use self::{
     check::metadata_of,
     responses::{Decision, cells, decision, node, node_in_field, number, status_is_ok, unexpected},

@@ -12,8 +12,8 @@ use super::PostgresClient;
 use super::RedisClient;
 use super::{Client, Exchange, Progress, Protocol, RemoteRequest, SharedClient};
 use crate::{
-    Acquire, Acquired, Error, ErrorKind, Fence, Fenced, InitMode, LeaseStore, Namespace, Release,
-    Released, Renew, Renewed, Reply, Result,
+    Acquire, Acquired, Error, ErrorKind, Fence, Fenced, Finding, InitMode, LeaseStore, Namespace,
+    Release, Released, Renew, Renewed, Reply, Result,
     fork::check_opened_in,
     listing::{List, Listed, ReleaseDead, Repair, Shortened},
 };
@@ -194,6 +194,10 @@ impl<C: Client> LeaseStore for RemoteStore<C> {
 
     fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
         self.run(request)
+    }
+
+    fn examine(&mut self) -> Result<Vec<Finding>> {
+        self.drive(Protocol::examine)
     }
 
     fn repair(&mut self, request: &Repair) -> Result<Reply<Shortened>> {

@@ -68,7 +68,15 @@ pub(super) async fn transact(
     Ok(body)
 }
 
-fn read(context: &Context, response: Response) -> Result<TxnResponse> {
+/// Posts a request without parameters, and returns the answer.
+pub(super) async fn ask(context: &Context, path: &'static str) -> Result<Value> {
+    let parameters = vec!["{}".into()];
+    let response = context.run(Statement { text: path, parameters, wait: None }).await;
+    Ok(parse(context, response)?.0)
+}
+
+/// Returns the JSON of an answer, and its date.
+fn parse(context: &Context, response: Response) -> Result<(Value, Option<i64>)> {
     let mut cells = match response {
         Response::Rows(rows) | Response::Confirmed { rows, .. } => rows.into_iter().flatten(),
         Response::Refused { code, message } => {
@@ -84,6 +92,11 @@ fn read(context: &Context, response: Response) -> Result<TxnResponse> {
         let error: String = error.to_string().chars().take(200).collect();
         return Err(context.unavailable(&format!("it says {error}")));
     }
+    Ok((body, cells.next().flatten().and_then(|date| unix_second_of(&date))))
+}
+
+fn read(context: &Context, response: Response) -> Result<TxnResponse> {
+    let (body, date) = parse(context, response)?;
     let header = &body["header"];
     let cluster_id = header["cluster_id"].as_str().ok_or_else(|| context.malformed("header"))?;
     let mut found = Vec::new();
@@ -100,7 +113,7 @@ fn read(context: &Context, response: Response) -> Result<TxnResponse> {
         }
     }
     Ok(TxnResponse {
-        date: cells.next().flatten().and_then(|date| unix_second_of(&date)),
+        date,
         cluster_id: cluster_id.into(),
         revision: integer(&header["revision"]).ok_or_else(|| context.malformed("revision"))?,
         // The gateway leaves out what is false.

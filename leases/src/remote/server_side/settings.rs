@@ -1,5 +1,7 @@
 //! Which settings a server must have so that it does not lose an acknowledged lease.
 
+use std::fmt;
+
 use super::{
     super::{
         Engine, Response, Statement, Wait,
@@ -30,75 +32,117 @@ pub(super) async fn check_settings(context: &Context, durability: &str) -> Resul
         return Ok(0);
     }
     if context.engine() == Engine::Postgres {
-        return if durability == "off" {
-            Err(weak(context, "does not wait for its disk: fsync is off"))
-        } else {
-            Ok(0)
-        };
+        return weakness_of_postgres(durability).map_or(Ok(0), |why| Err(weak(context, &why)));
     }
     let Ok(connected) = durability.parse::<u32>() else {
         return Err(no_master(context).await);
     };
-    let mut values: [String; SETTINGS.len()] = Default::default();
-    for (setting, value) in SETTINGS.iter().zip(&mut values) {
-        let parameters = vec!["GET".into(), (*setting).into()];
-        let response = context.run(Statement { text: "CONFIG", parameters, wait: None }).await;
-        let row = match response {
-            Response::Rows(rows) | Response::Confirmed { rows, .. } => {
-                rows.into_iter().next().unwrap_or_default()
-            }
-            Response::Refused { code, message } => {
-                return Err(weak(
-                    context,
-                    &format!(
-                        "refuses CONFIG GET {setting}, so that this cannot be checked ({code}: {message})"
-                    ),
-                ));
-            }
-        };
-        let [Some(name), Some(found)] = &row[..] else {
-            return Err(context.malformed("CONFIG GET"));
-        };
-        if name != setting {
-            return Err(context.foreign());
+    let settings = RedisSettings::read(context).await?;
+    if let Some(why) = settings.weaknesses(connected).first() {
+        return Err(weak(context, why));
+    }
+    settings.check_confirmation(context).await
+}
+
+/// Says why this PostgreSQL may lose what it has acknowledged, if it may.
+pub(super) fn weakness_of_postgres(fsync: &str) -> Option<String> {
+    (fsync == "off").then(|| "does not wait for its disk: fsync is off".into())
+}
+
+/// The settings of a Redis, as it says them.
+pub(super) struct RedisSettings {
+    policy: String,
+    appendonly: String,
+    save: String,
+    min_replicas: u32,
+    max_lag: u32,
+}
+
+impl RedisSettings {
+    pub(super) async fn read(context: &Context) -> Result<Self> {
+        let mut values: [String; SETTINGS.len()] = Default::default();
+        for (setting, value) in SETTINGS.iter().zip(&mut values) {
+            *value = read_setting(context, setting).await?;
         }
-        value.clone_from(found);
+        let [policy, appendonly, save, min_replicas, max_lag] = values;
+        Ok(Self {
+            policy,
+            appendonly,
+            save,
+            min_replicas: min_replicas.parse().unwrap_or(0),
+            max_lag: max_lag.parse().unwrap_or(0),
+        })
     }
-    let [policy, appendonly, save, min_replicas, max_lag] = &values;
-    if policy != "noeviction" {
-        return Err(weak(
-            context,
-            &format!("evicts keys: maxmemory-policy is {policy}, and must be noeviction"),
-        ));
+
+    /// Says why a master with so many replicas may lose what it has acknowledged: each reason.
+    pub(super) fn weaknesses(&self, connected: u32) -> Vec<String> {
+        let Self { policy, appendonly, save, min_replicas, max_lag } = self;
+        let mut found = vec![];
+        if policy != "noeviction" {
+            found
+                .push(format!("evicts keys: maxmemory-policy is {policy}, and must be noeviction"));
+        }
+        if appendonly != "yes" && save.is_empty() {
+            found.push("does not persist to disk: appendonly is no, and save is empty".into());
+        }
+        if connected > 0 && (*min_replicas == 0 || !(1..=MAX_LAG).contains(max_lag)) {
+            found.push(format!(
+                "has replicas and waits for none: min-replicas-to-write is {min_replicas} and must \
+                 be at least 1, min-replicas-max-lag is {max_lag} and must be 1 to {MAX_LAG}"
+            ));
+        }
+        found
     }
-    if appendonly != "yes" && save.is_empty() {
-        return Err(weak(context, "does not persist to disk: appendonly is no, and save is empty"));
-    }
-    let (min_replicas, max_lag): (u32, u32) =
-        (min_replicas.parse().unwrap_or(0), max_lag.parse().unwrap_or(0));
-    if connected > 0 && (min_replicas == 0 || !(1..=MAX_LAG).contains(&max_lag)) {
-        return Err(weak(
-            context,
-            &format!(
-                "has replicas and waits for none: min-replicas-to-write is {min_replicas} and must be \
-             at least 1, min-replicas-max-lag is {max_lag} and must be 1 to {MAX_LAG}"
-            ),
-        ));
-    }
-    if min_replicas > 0 {
-        // Before the first grant: can this client wait for replicas, and is it allowed to?
-        let wait = Some(Wait { replicas: min_replicas, milliseconds: CONFIRM_TIMEOUT });
+
+    /// Checks before the first grant that this client can wait for replicas, and is allowed to.
+    /// Returns how many must confirm a grant.
+    pub(super) async fn check_confirmation(&self, context: &Context) -> Result<u32> {
+        if self.min_replicas == 0 {
+            return Ok(0);
+        }
+        let wait = Some(Wait { replicas: self.min_replicas, milliseconds: CONFIRM_TIMEOUT });
         match context.run(Statement { text: "TIME", parameters: vec![], wait }).await {
-            Response::Confirmed { .. } => {}
-            Response::Rows(_) => return Err(unable_to_confirm()),
-            Response::Refused { code, message } => return Err(refused(context, &code, &message)),
+            Response::Confirmed { .. } => Ok(self.min_replicas),
+            Response::Rows(_) => Err(unable_to_confirm()),
+            Response::Refused { code, message } => Err(refused(context, &code, &message)),
         }
     }
-    Ok(min_replicas)
+}
+
+impl fmt::Display for RedisSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { policy, appendonly, save, .. } = self;
+        write!(f, "appendonly is {appendonly}, save is {save:?}, maxmemory-policy is {policy}")
+    }
+}
+
+async fn read_setting(context: &Context, setting: &str) -> Result<String> {
+    let parameters = vec!["GET".into(), setting.into()];
+    let response = context.run(Statement { text: "CONFIG", parameters, wait: None }).await;
+    let row = match response {
+        Response::Rows(rows) | Response::Confirmed { rows, .. } => {
+            rows.into_iter().next().unwrap_or_default()
+        }
+        Response::Refused { code, message } => {
+            return Err(weak(
+                context,
+                &format!(
+                    "refuses CONFIG GET {setting}, so that this cannot be checked ({code}: {message})"
+                ),
+            ));
+        }
+    };
+    let [Some(name), Some(found)] = &row[..] else {
+        return Err(context.malformed("CONFIG GET"));
+    };
+    if name != setting {
+        return Err(context.foreign());
+    }
+    Ok(found.clone())
 }
 
 /// Makes the error of a replica: it may be about to be promoted, unless it is writable.
-async fn no_master(context: &Context) -> Error {
+pub(super) async fn no_master(context: &Context) -> Error {
     let parameters = vec!["GET".into(), "replica-read-only".into()];
     let response = context.run(Statement { text: "CONFIG", parameters, wait: None }).await;
     let value = match response {

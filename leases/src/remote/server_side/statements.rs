@@ -14,6 +14,7 @@ pub(super) enum StatementKind {
     Release,
     Fence,
     List,
+    Examine,
     Shorten,
     LowerFloor,
 }
@@ -36,6 +37,7 @@ impl StatementKind {
             Self::Release => "release",
             Self::Fence => "fence",
             Self::List => "list",
+            Self::Examine => "examine",
             Self::Shorten => "shorten",
             Self::LowerFloor => "lower_floor",
         }
@@ -51,6 +53,7 @@ impl StatementKind {
             Self::Release => sql!("session", "request", "release"),
             Self::Fence => sql!("session", "fence"),
             Self::List => sql!("session", "metadata", "list"),
+            Self::Examine => sql!("examine"),
             Self::Shorten => sql!("session", "shorten", "changed"),
             Self::LowerFloor => sql!("session", "lower_floor", "changed"),
         }
@@ -65,6 +68,7 @@ impl StatementKind {
             Self::Release => lua!("session", "notice", "request", "release"),
             Self::Fence => lua!("session", "notice", "fence"),
             Self::List => lua!("session", "notice", "metadata", "list"),
+            Self::Examine => lua!("examine"),
             Self::Shorten => lua!("session", "shorten"),
             Self::LowerFloor => lua!("session", "notice", "lower_floor"),
         }

@@ -1,0 +1,160 @@
+//! `randflake lease check`.
+
+use std::{fmt::Write as _, sync::Arc};
+
+use randflake_leases::{
+    Finding,
+    operator::{self, Listed, Node, NodeState},
+};
+
+use super::{faults, print};
+use crate::{
+    Failure, OpenServer,
+    node_id::node_id,
+    output::{json, one_line},
+    store::StoreArguments,
+};
+
+/// Checks a store for alerts: headroom, seconds left, implausible ends, quarantine
+#[derive(clap::Args)]
+#[command(after_help = "\
+Prints a line for each fault, with what to do. Exit code 0: no fault; 3: a
+fault; 1: the check itself failed, for example because the store is away. A
+running process renews its lease when two thirds are left. The lease of a killed
+process runs down: to alert on certain processes only, name them with --holder
+or --node. Those must then hold a lease.
+
+--json prints one object: ok, now, free, held, least_seconds_left (null if no
+lease counts), and faults, each with subject and text.
+
+Examples:
+  randflake lease check --store ids.db
+  randflake lease check --store ids.db --min-free 1000 --min-seconds 60 --json")]
+pub(crate) struct Check {
+    #[command(flatten)]
+    store: StoreArguments,
+
+    /// How many node ids must be free to lease
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    min_free: u32,
+
+    /// How many seconds each held lease must have left [default: not checked;
+    /// with --holder or --node 1]
+    #[arg(long, value_name = "M")]
+    min_seconds: Option<u32>,
+
+    /// Counts only the leases of these node ids, separated by commas
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = node_id())]
+    node: Vec<u32>,
+
+    /// Counts only the leases of this holder: a note as `lease list` shows it, or
+    /// only its host
+    #[arg(long, value_name = "NOTE")]
+    holder: Option<String>,
+
+    /// Prints JSON instead of lines
+    #[arg(long)]
+    json: bool,
+}
+
+impl Check {
+    pub(crate) fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
+        let listed = operator::list(&mut *self.store.open(open_server)?)?;
+        let faults = self.faults(&listed);
+        let left = self.counted(&listed).map(|node| listed.seconds_left(node)).min();
+        if self.json {
+            print(&summary(&listed, &faults, left))?;
+        } else if faults.is_empty() {
+            let counts = listed.counts();
+            let mut text =
+                format!("ok: {} node ids can be leased, {} are held", counts.free, counts.held);
+            if let Some(left) = left {
+                let _ = write!(text, "; the shortest lease has {left} s left");
+            }
+            print(&text)?;
+        } else {
+            let lines = faults.iter().map(|fault| format!("{}: {}", fault.subject, fault.text));
+            print(&lines.collect::<Vec<_>>().join("\n"))?;
+        }
+        if faults.is_empty() { Ok(()) } else { Err(Failure::Fault) }
+    }
+
+    fn faults(&self, listed: &Listed) -> Vec<Finding> {
+        let mut faults = vec![];
+        let free = listed.counts().free;
+        if free < self.min_free {
+            faults.push(Finding::wrong(
+                "headroom",
+                format!(
+                    "{free} node ids can be leased, fewer than {}: find out with `randflake lease \
+                     list` what is killed before it closes its generator, or how long leases last",
+                    self.min_free
+                ),
+            ));
+        }
+        let is_named = !self.node.is_empty() || self.holder.is_some();
+        if let Some(least) = self.min_seconds.or(is_named.then_some(1)) {
+            for node in self.counted(listed) {
+                let left = listed.seconds_left(node);
+                if left < i64::from(least) {
+                    let (node_id, note) = (node.lease.node_id, one_line(node.note.as_str()));
+                    faults.push(Finding::wrong(
+                        "lease",
+                        format!(
+                            "node id {node_id}, held by {note}, has {left} s left, fewer than \
+                             {least}: its holder has ended, or cannot reach the store; its log says \
+                             which"
+                        ),
+                    ));
+                }
+            }
+        }
+        for node_id in &self.node {
+            if !self.counted(listed).any(|node| node.lease.node_id == *node_id) {
+                let text = format!("node id {node_id} is not held: start its holder");
+                faults.push(Finding::wrong("lease", text));
+            }
+        }
+        if let Some(holder) = &self.holder
+            && !self.counted(listed).any(|node| self.is_of_holder(node))
+        {
+            let text = format!("{holder:?} holds no lease: start it, or look into its log");
+            faults.push(Finding::wrong("lease", text));
+        }
+        faults.extend(faults::of(listed));
+        faults
+    }
+
+    /// Returns the held leases that count: all, or those that were named.
+    fn counted<'a>(&'a self, listed: &'a Listed) -> impl Iterator<Item = &'a Node> {
+        let all = self.node.is_empty() && self.holder.is_none();
+        listed.nodes.iter().filter(move |node| {
+            listed.state(node) == NodeState::Held
+                && (all || self.node.contains(&node.lease.node_id) || self.is_of_holder(node))
+        })
+    }
+
+    fn is_of_holder(&self, node: &Node) -> bool {
+        let name = node.note.as_str();
+        self.holder.as_ref().is_some_and(|holder| {
+            name == holder || name.rsplit_once(':').is_some_and(|(host, _)| host == holder)
+        })
+    }
+}
+
+fn summary(listed: &Listed, faults: &[Finding], left: Option<i64>) -> String {
+    let counts = listed.counts();
+    let left = left.map_or_else(|| "null".to_owned(), |left| left.to_string());
+    let faults: Vec<_> = faults
+        .iter()
+        .map(|fault| format!(r#"{{"subject":"{}","text":{}}}"#, fault.subject, json(&fault.text)))
+        .collect();
+    format!(
+        r#"{{"ok":{},"now":{},"free":{},"held":{},"least_seconds_left":{left},"faults":[{}]}}"#,
+        faults.is_empty(),
+        listed.now,
+        counts.free,
+        counts.held,
+        faults.join(",")
+    )
+}

@@ -1,0 +1,212 @@
+//! `randflake lease doctor`.
+
+use std::{io, sync::Arc};
+
+use randflake::{Clock as _, SystemClock};
+use randflake_leases::{
+    Finding, LeaseStore, Namespace, Result, Verdict,
+    environment::Environment,
+    operator::{self, Listed},
+};
+
+use super::{faults, print};
+use crate::{
+    Failure, OpenServer, environment,
+    output::{Style, json, one_line},
+    store::StoreArguments,
+};
+
+/// A store that takes longer, in milliseconds, is slow: clients give up after 3 seconds.
+const SLOW_MS: i64 = 1000;
+/// Columns of text beside verdict and subject.
+const TEXT_COLUMNS: usize = 58;
+
+/// Examines a store: what is wrong, and what to do
+#[derive(clap::Args)]
+#[command(after_help = "\
+Looks at the environment, how fast the store answers, server or file,
+persistence, replicas, permissions, the namespace, clocks, ends, quarantine, and
+the secret if the environment has one. Writes nothing. Run it on the machine and
+as the user of the service. Each finding is ok, a note, or wrong. Exit code 0,
+or 1 if something is wrong.
+
+--json prints one object: ok, and findings, each with subject, verdict and text.
+
+Examples:
+  randflake lease doctor --store ids.db
+  randflake lease doctor --store ids.db --json")]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    store: StoreArguments,
+
+    /// Prints JSON instead of lines
+    #[arg(long)]
+    json: bool,
+}
+
+impl Doctor {
+    pub(crate) fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
+        let mut findings = environment::examine(&self.store);
+        match self.store.open(Arc::clone(&open_server)) {
+            Ok(mut store) => {
+                let listed = examine(&mut *store, &mut findings)?;
+                if let Some(listed) = listed {
+                    findings.extend(self.compare_secrets(&listed, open_server));
+                }
+            }
+            Err(Failure::Error(error)) => findings.push(failed("store", &error)),
+            Err(other) => return Err(other),
+        }
+        let is_well = findings.iter().all(|finding| finding.verdict != Verdict::Wrong);
+        if self.json {
+            let findings: Vec<_> = findings.iter().map(finding_json).collect();
+            print(&format_args!(r#"{{"ok":{is_well},"findings":[{}]}}"#, findings.join(",")))?;
+        } else {
+            print(&findings.iter().map(lines).collect::<String>().trim_end())?;
+        }
+        if is_well { Ok(()) } else { Err(Failure::Reported) }
+    }
+}
+
+impl Doctor {
+    /// Finds out whether the secret of the environment, if there is one, is that of the namespace.
+    fn compare_secrets(&self, listed: &Listed, open_server: Arc<OpenServer>) -> Option<Finding> {
+        let secret = Environment::default().secret().ok()?;
+        let own = Namespace::new(&self.store.namespace, &secret).ok()?;
+        if own.layout() != listed.layout {
+            return None; // it has no secret
+        }
+        let max_node_id = listed.limits.max_node_id;
+        let mut store = self.store.open_with_secret(&secret, max_node_id, open_server).ok()?;
+        Some(match operator::inspect(&mut *store, 0) {
+            Ok(_) => Finding::fine("secret", "that of the environment is that of the namespace"),
+            Err(error) => failed("secret", &error),
+        })
+    }
+}
+
+/// Examines a store, and returns what it lists, if it does.
+fn examine(store: &mut dyn LeaseStore, findings: &mut Vec<Finding>) -> Result<Option<Listed>> {
+    let begun = SystemClock.now()?;
+    let examined = match store.examine() {
+        Ok(examined) => examined,
+        Err(error) => {
+            findings.push(failed("reach", &error));
+            return Ok(None);
+        }
+    };
+    let before = SystemClock.unix_seconds()?;
+    let listed = operator::list(store);
+    let after = SystemClock.unix_seconds()?;
+    findings.push(reach(SystemClock.now()? - begun));
+    findings.extend(examined);
+    match listed {
+        Err(error) => {
+            findings.push(failed("namespace", &error));
+            Ok(None)
+        }
+        Ok(listed) => {
+            findings.push(namespace(&listed));
+            findings.push(clocks(&listed, before, after));
+            let faults = faults::of(&listed);
+            if faults.is_empty() {
+                findings.push(Finding::fine("ends", "no end is implausible, and no quarantine"));
+            }
+            findings.extend(faults);
+            if listed.incarnation_changed {
+                findings.push(Finding::note(
+                    "history",
+                    "the server is another one than before, or was set back in time: the next \
+                     lease puts the namespace into quarantine",
+                ));
+            }
+            Ok(Some(listed))
+        }
+    }
+}
+
+fn failed(subject: &'static str, error: &randflake::Error) -> Finding {
+    Finding::wrong(subject, format!("{}: {error}", error.code()))
+}
+
+fn reach(nanoseconds: i64) -> Finding {
+    let milliseconds = nanoseconds / 1_000_000;
+    let text = format!("asking the store took {milliseconds} ms");
+    if milliseconds > SLOW_MS {
+        return Finding::note(
+            "reach",
+            format!("{text}, which is slow: clients wait 3 seconds for an answer"),
+        );
+    }
+    Finding::fine("reach", text)
+}
+
+fn namespace(listed: &Listed) -> Finding {
+    let (counts, limits) = (listed.counts(), listed.limits);
+    let text = format!(
+        "{} node ids: {} held, headroom {}; leases of at most {} s, layout {}, format {}",
+        counts.all, counts.held, counts.free, limits.max_ttl, listed.layout, listed.format
+    );
+    if counts.free == 0 {
+        return Finding::wrong(
+            "namespace",
+            format!("{text}; all node ids are leased: wait, or find out what is killed so often"),
+        );
+    }
+    Finding::fine("namespace", text)
+}
+
+/// Compares the store's clock with this machine's, read before and after its answer.
+fn clocks(listed: &Listed, before: i64, after: i64) -> Finding {
+    let max_skew = listed.limits.max_skew;
+    if !listed.has_clock {
+        return Finding::note(
+            "clocks",
+            "the answers of etcd have no date, so its clock cannot be compared with this \
+             machine's; fence, repair and release are refused",
+        );
+    }
+    let (ahead, behind) = (listed.now.saturating_sub(after), before.saturating_sub(listed.now));
+    let apart = ahead.max(behind).max(0);
+    if apart == 0 {
+        let text = format!("the store's and this machine's agree; they may differ by {max_skew} s");
+        return Finding::fine("clocks", text);
+    }
+    let which = if ahead > 0 { "ahead of" } else { "behind" };
+    let text =
+        format!("the store's is {apart} s {which} this machine's; they may differ by {max_skew} s");
+    if apart > i64::from(max_skew) {
+        let advice = "nothing is granted with CLOCK_SKEW: set the one that is wrong";
+        return Finding::wrong("clocks", format!("{text}; {advice}"));
+    }
+    Finding::note("clocks", format!("{text}; let both follow a time server"))
+}
+
+fn finding_json(finding: &Finding) -> String {
+    let Finding { subject, verdict, text } = finding;
+    let (verdict, text) = (verdict.name(), json(text));
+    format!(r#"{{"subject":"{subject}","verdict":"{verdict}","text":{text}}}"#)
+}
+
+/// Returns a finding as lines of a terminal.
+fn lines(finding: &Finding) -> String {
+    let mut lines = vec![String::new()];
+    for word in one_line(&finding.text).split(' ') {
+        let line = lines.last_mut().expect("there is one");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= TEXT_COLUMNS {
+            *line += " ";
+            *line += word;
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    let verdict = format!("{:5}", finding.verdict.name());
+    let verdict = match finding.verdict {
+        Verdict::Wrong => Style::RED.paint(&verdict, &io::stdout()),
+        Verdict::Fine | Verdict::Note => verdict,
+    };
+    let text = lines.join(&format!("\n{:22}", ""));
+    format!("{verdict}  {:13}  {text}\n", finding.subject)
+}
