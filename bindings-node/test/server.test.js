@@ -54,7 +54,7 @@ function replaced(code, part, by) {
 /** Each returns the code of a web service that sends its port. */
 const services = {
   Express() {
-    const leased = replaced(blockOf('README.md'), '{ maxWaitMs: 0 }', `{ maxWaitMs: 0, ${SHORT} }`)
+    const leased = replaced(blockOf('README.md'), 'maxWaitMs: 0 }', `maxWaitMs: 0, ${SHORT} }`)
     return replaced(leased, 'app.listen(PORT)', `app.listen(${LISTEN})`)
   },
   'node:http'() {
@@ -68,6 +68,7 @@ const stores = {
   'a file': async () => {
     const folder = mkdtempSync(join(tmpdir(), 'randflake-server-'))
     const file = join(folder, 'ids.db')
+    await initStore(file, SECRET, 'new', { maxSkewSeconds: 1 })
     let holder
     return {
       url: file,

@@ -86,7 +86,7 @@ declare abstract class IdGenerator {
  * Generators are not copied (`structuredClone`, `postMessage`); make one in each thread.
  *
  * @example
- * const flake = await Randflake.leased('ids.db', process.env.RANDFLAKE_SECRET)
+ * const flake = await Randflake.leased('/var/lib/shop/ids.db', process.env.RANDFLAKE_SECRET)
  * const id = flake.generate() // a bigint, negative for half of all ids
  */
 export class Randflake extends IdGenerator {
@@ -277,7 +277,7 @@ export class Snowflake extends IdGenerator {
    *   `INVALID_ARGUMENT` also if the namespace has another layout, and for a layout without node
    *   ids; `LIFETIME_OVER` if the layout has ended.
    * @example
-   * await using flake = await Snowflake.leased('posts.db', { layout: 'discord' })
+   * await using flake = await Snowflake.leased('/var/lib/shop/posts.db', { layout: 'discord' })
    * const id = flake.generate()
    */
   static leased(

@@ -76,7 +76,7 @@ export type InitMode = 'new' | 'quarantine'
  * @example
  * await initStore('postgresql://app@localhost/app', secret, 'new', { namespace: 'orders' })
  * await initStore('redis://localhost', undefined, 'new', { namespace: 'posts', layout: 'twitter' })
- * await initStore('ids.db', secret, 'quarantine')
+ * await initStore('/var/lib/shop/ids.db', secret, 'quarantine')
  */
 export function initStore(
   store: string | URL | StoreClient,

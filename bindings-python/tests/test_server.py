@@ -132,6 +132,7 @@ def file_that_is_locked(
     folder: Path,
 ) -> Iterator[tuple[str, Callable[[], None], Callable[[], None]]]:
     store = folder / "ids.db"
+    init_store(store, SECRET, "new", ttl=6, max_skew=1)
     lock = locked(store)
     yield str(store), lambda: lock.__enter__(), lambda: lock.__exit__(None, None, None) and None
 

@@ -13,6 +13,9 @@
 - A web service, which would not end by itself, is started, asked for an id and ended by SIGTERM.
 - A `text` block right below is what the block prints; `…` in it stands for anything in one line.
 
+`/var/lib/shop`, where the examples have their stores, is a folder of each test, or of all `sh`
+blocks of a document.
+
 A block stands alone: it sees nothing of the ones before it, but for files that `sh` blocks made.
 """
 
@@ -34,7 +37,7 @@ from urllib.request import urlopen
 
 import pytest
 from blocks import ROOT, Block, blocks_in, blocks_of, documents, prints, repository_files
-from randflake import decode_string, list_leases
+from randflake import decode_string, init_store, list_leases
 
 PYTHON = {"python"}
 NODE = {"js", "javascript", "mjs", "cjs", "ts", "typescript"}
@@ -68,6 +71,9 @@ NODE_PACKAGES = ["node-sqlite3-wasm", "express"]
 SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
 
 
+# Where the examples have their stores.
+FOLDER = "/var/lib/shop"
+
 STARTED_ELSEWHERE = Path("docs/guides/shutdown.md")
 
 
@@ -97,7 +103,12 @@ def run(
     done = subprocess.run(
         command,
         cwd=cwd,
-        env={**os.environ, "RANDFLAKE_SECRET": SECRET, **(environment or {})},
+        env={
+            **os.environ,
+            "RANDFLAKE_STORE": str(cwd / "ids.db"),
+            "RANDFLAKE_SECRET": SECRET,
+            **(environment or {}),
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -109,7 +120,8 @@ def run(
     return done.stdout
 
 
-def check_output(block: Block, printed: str) -> None:
+def check_output(block: Block, printed: str, folder: Path) -> None:
+    printed = printed.replace(str(folder), FOLDER)
     if block.output is not None:
         assert prints(block.output, printed), (
             f"{block} claims\n{block.output}\nbut prints\n{printed}"
@@ -119,9 +131,9 @@ def check_output(block: Block, printed: str) -> None:
 @pytest.mark.parametrize("block", of(PYTHON), ids=str)
 def test_python_block_runs(block: Block, tmp_path: Path) -> None:
     script = tmp_path / "example.py"
-    script.write_text(block.code, encoding="utf-8")
+    script.write_text(block.code.replace(FOLDER, str(tmp_path)), encoding="utf-8")
     run_tests = ["-m", "pytest", "--quiet"] if "import pytest" in block.code else []
-    check_output(block, run([sys.executable, *run_tests, str(script)], tmp_path))
+    check_output(block, run([sys.executable, *run_tests, str(script)], tmp_path), tmp_path)
 
 
 def node_modules(folder: Path) -> Path:
@@ -139,20 +151,21 @@ def node_modules(folder: Path) -> Path:
 def test_node_block_runs(block: Block, tmp_path: Path) -> None:
     installed = node_modules(tmp_path)
     module = re.search(r"^(import|export)\b", block.code, re.MULTILINE) is not None
+    code = block.code.replace(FOLDER, str(tmp_path))
     if block.language in {"ts", "typescript"}:
         if (installed / "@types").is_dir():
             types = tmp_path / "node_modules" / "@types"
             types.symlink_to(installed / "@types", target_is_directory=True)
         source = tmp_path / ("example.mts" if module else "example.cts")
-        source.write_text(block.code, encoding="utf-8")
+        source.write_text(code, encoding="utf-8")
         compiler = [str(installed / ".bin" / "tsc"), "--strict", "--module", "nodenext"]
         run([*compiler, "--target", "es2022", source.name], tmp_path)
     runner = runner_of(block)
     ending = ".test" if runner else ""
     script = tmp_path / (f"example{ending}.mjs" if module else f"example{ending}.cjs")
     if block.language not in {"ts", "typescript"}:
-        script.write_text(block.code, encoding="utf-8")
-    check_output(block, run(["node", *runner, script.name], tmp_path))
+        script.write_text(code, encoding="utf-8")
+    check_output(block, run(["node", *runner, script.name], tmp_path), tmp_path)
 
 
 def runner_of(block: Block) -> list[str]:
@@ -196,6 +209,7 @@ def ask(port: int, server: subprocess.Popen[str]) -> str:
 @pytest.mark.parametrize("block", of(PYTHON | NODE, servers=True), ids=str)
 def test_server_block_serves_and_gives_its_lease_back(block: Block, tmp_path: Path) -> None:
     store = tmp_path / "ids.db"
+    init_store(store, SECRET, "new")
     port = free_port()
     names = {"PORT": str(port), "RANDFLAKE_SECRET": SECRET, "RANDFLAKE_STORE": str(store)}
     server = subprocess.Popen(
@@ -259,7 +273,9 @@ def clone() -> Iterator[Path]:
 
 @pytest.mark.parametrize("block", of(SHELL), ids=str)
 def test_shell_block_runs(block: Block, clone: Path) -> None:
-    code = "\n".join(lines_to_run(block.code))
+    store = clone.parent / "stores" / block.document.with_suffix("")
+    store.mkdir(parents=True, exist_ok=True)
+    code = "\n".join(lines_to_run(block.code)).replace(FOLDER, str(store))
     activated = clone.parent / "venv"
     environment = {
         "VIRTUAL_ENV": str(activated),
@@ -270,7 +286,7 @@ def test_shell_block_runs(block: Block, clone: Path) -> None:
     printed = run(
         ["bash", "-euo", "pipefail", "-c", code], clone, seconds=None, environment=environment
     )
-    check_output(block, printed)
+    check_output(block, printed, store)
 
 
 @pytest.mark.parametrize("document", documents(), ids=str)
