@@ -15,6 +15,7 @@ use crate::{
     Clock, Error, ErrorKind, Format, Layout, Lease, NodeIds, Result, SystemClock,
     fork::ForkId,
     layout,
+    metrics::Metrics,
     packed_state::PackedState,
     registry::OpenGuard,
     term::{CurrentTerm, Term},
@@ -87,6 +88,28 @@ impl<F: Format, C: Clock> Generator<F, C> {
         let term = self.current_term.peek().filter(|_| self.ownership != Ownership::Manual)?;
         let layout = self.format.layout();
         Lease::new(layout.second_of(term.start), layout.second_from(term.end_exclusive())).ok()
+    }
+
+    /// Returns what this generator has done in this process. A forked child begins at zero.
+    ///
+    /// Nothing is counted on the way of an id: the number of ids follows from the last one, and is
+    /// added up where a tick changes. Generators of a process with the same manually assigned node
+    /// ids make one sequence of ids, and each returns the number of all of them, also of those that
+    /// were closed.
+    ///
+    /// ```
+    /// use randflake::{Randflake, Secret};
+    ///
+    /// let flake = Randflake::new(9, &Secret::random())?;
+    /// flake.fill_i64(&mut [0; 1000])?;
+    /// let metrics = flake.metrics();
+    /// assert_eq!(metrics.ids_generated, 1000);
+    /// assert!(metrics.waits.iter().any(|(kind, _)| kind.code() == "SEQUENCE_EXHAUSTED"));
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        self.current_term.metrics()
     }
 
     /// Raises the end of the lease to the unix second `end_exclusive`. A second before the present

@@ -52,6 +52,7 @@ mod id;
 mod inspector;
 pub mod layout;
 mod lease;
+mod metrics;
 mod packed_state;
 mod parts;
 mod randflake;
@@ -74,6 +75,7 @@ pub use crate::{
     inspector::Inspector,
     layout::{CustomLayout, Field, Layout, RawParts, Sequence},
     lease::Lease,
+    metrics::Metrics,
     parts::Parts,
     randflake::{Encrypted, Randflake},
     registry::NodeIds,

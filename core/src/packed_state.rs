@@ -39,6 +39,11 @@ pub(crate) struct PackedState {
     slots: u64,
     /// Width of the next slot, which takes the values 0 to `slots`.
     slot_bits: u32,
+    /// How many slots were claimed, less the next slot of the present tick; wraps. So a claim changes
+    /// it only if it changes the tick.
+    claimed_before: AtomicU64,
+    /// The most that [`PackedState::claimed`] has returned.
+    reported: AtomicU64,
 }
 
 // Relaxed unless a comment says otherwise: every claim is a read-modify-write of this one number,
@@ -53,7 +58,13 @@ impl PackedState {
 
     /// Makes a state that claims nothing until [`PackedState::open`].
     pub(crate) fn pending(slots: u64) -> Self {
-        Self { bits: AtomicU64::new(PENDING), slots, slot_bits: slot_bits(slots) }
+        Self {
+            bits: AtomicU64::new(PENDING),
+            slots,
+            slot_bits: slot_bits(slots),
+            claimed_before: AtomicU64::new(0),
+            reported: AtomicU64::new(0),
+        }
     }
 
     /// Slots of one tick.
@@ -92,6 +103,22 @@ impl PackedState {
         debug_assert!((first.stamp, first.slot) >= (seen.stamp, seen.slot), "I1: never back");
         let last = self.at(first, count - 1);
         let next = Position { slot: last.slot + 1, ..last };
+        if !self.exchange(seen, next) {
+            return false;
+        }
+        if next.stamp == seen.stamp {
+            debug_assert_eq!(next.slot, seen.slot + count, "a claim in one tick leaves no gap");
+        } else {
+            // Ticks may begin at another slot than 0, and a claim may fill several.
+            let change = (count + seen.slot).wrapping_sub(next.slot);
+            // Release: see `claimed`.
+            self.claimed_before.fetch_add(change, Ordering::Release);
+        }
+        true
+    }
+
+    #[inline]
+    fn exchange(&self, seen: Position, next: Position) -> bool {
         self.bits
             .compare_exchange(
                 self.pack(seen),
@@ -100,6 +127,19 @@ impl PackedState {
                 Ordering::Relaxed,
             )
             .is_ok()
+    }
+
+    /// Returns how many slots were claimed. It may lack those of claims that are being made, and is
+    /// never more than were claimed, nor less than was returned before.
+    pub(crate) fn claimed(&self) -> u64 {
+        // Acquire: the state is loaded later, so it is at least as new as this count, to which every
+        // tick that the state has left adds its slots after the state has changed.
+        let before = self.claimed_before.load(Ordering::Acquire);
+        let claimed = match self.bits.load(Ordering::Relaxed) {
+            PENDING => 0,
+            bits => before.wrapping_add(self.position(bits).slot),
+        };
+        self.reported.fetch_max(claimed, Ordering::Relaxed).max(claimed)
     }
 
     /// Returns the position `offset` slots after `first`.
@@ -127,6 +167,8 @@ impl PackedState {
         let first = if fits {
             Position { stamp: first, slot: 0 }
         } else {
+            // Nothing is ever claimed here, so every caller may write this at any time.
+            self.claimed_before.store(self.slots.wrapping_neg(), Ordering::Relaxed);
             Position { stamp: first - 1, slot: self.slots }
         };
         let bits = self.pack(first);

@@ -7,6 +7,7 @@ use std::{ops::Range, ptr, sync::Arc};
 use crate::{
     Error, ErrorKind, Result,
     fork::{self, ForkId, ForkPage},
+    metrics::{Metrics, Waits},
     packed_state::PackedState,
     sync::{AtomicPtr, AtomicU64, Ordering, next_number},
 };
@@ -26,6 +27,7 @@ pub(crate) struct Term {
     pub(crate) state: Arc<PackedState>,
     /// The state of the Term that this one replaces; sealed before this one issues anything.
     predecessor: Option<Arc<PackedState>>,
+    pub(crate) waits: Waits,
     /// The Term that was current before this one, or null.
     before: *mut Self,
     fork_page: &'static ForkPage,
@@ -51,6 +53,7 @@ impl Term {
             max_drift,
             state,
             predecessor: None,
+            waits: Waits::default(),
             before: ptr::null_mut(),
             fork_page: fork::page(),
         }
@@ -144,8 +147,8 @@ pub(crate) struct CurrentTerm {
 }
 
 // SAFETY: the pointers stand for boxes that this value owns; a Term itself is Send and Sync but
-// for the pointer to the one before, which only `drop` follows. Before that, only shared references
-// are handed out.
+// for the pointer to the one before, which is set before the Term is published. Until `drop`, only
+// shared references are handed out.
 unsafe impl Send for CurrentTerm {}
 // SAFETY: as above.
 unsafe impl Sync for CurrentTerm {}
@@ -177,6 +180,22 @@ impl CurrentTerm {
     /// Returns the current node ids; none when closed.
     pub(crate) fn node_ids(&self) -> &[u32] {
         self.peek().map_or(&[], |term| &term.nodes)
+    }
+
+    /// Returns what was done under all Terms of this process, of a closed generator as well.
+    pub(crate) fn metrics(&self) -> Metrics {
+        let mut next = self.pointer.load(Ordering::Acquire);
+        if next.is_null() {
+            // Acquire: pairs with the release in `close`.
+            next = self.closed.load(Ordering::Acquire);
+        }
+        Metrics::sum(std::iter::from_fn(|| {
+            // SAFETY: null, or a box that is freed only when `self` is dropped.
+            let term = unsafe { next.as_ref() }?;
+            next = term.before;
+            // In a child, those of its parent come last.
+            term.is_of_this_process().then(|| (term.state.claimed(), &term.waits))
+        }))
     }
 
     /// Publishes a Term with other nodes or another window, which begins after the last stamp of
@@ -236,11 +255,16 @@ impl CurrentTerm {
         if !term.is_vacant() && !term.is_of_this_process() {
             return None;
         }
+        // Before the exchange, so that `metrics` always finds a Term. The one that counts is stored
+        // after it.
+        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+        let current = ptr::from_ref(term).cast_mut();
+        let _ = self.closed.compare_exchange(ptr::null_mut(), current, success, failure);
         // AcqRel: the Term that comes back is read.
         let old = self.pointer.swap(ptr::null_mut(), Ordering::AcqRel);
         // SAFETY: null, or a box that is freed only when `self` is dropped.
         let term = unsafe { old.as_ref() }?;
-        self.closed.store(old, Ordering::Relaxed);
+        self.closed.store(old, Ordering::Release);
         if term.is_vacant() {
             return None;
         }

@@ -261,16 +261,20 @@ mod linux {
         assert_eq!(kind(not_forked), Err(ErrorKind::InvalidLease));
         in_child(fork, || {
             assert_forked(&flake, known);
+            assert_eq!(flake.metrics().ids_generated, 0);
             assert_eq!(kind(flake.begin(&[], lease, 0)), Err(ErrorKind::InvalidNode));
             assert_eq!(kind(manual.begin(&[3], lease, 0)), Err(ErrorKind::InvalidLease));
             flake.begin(&[3, 4], lease, 0).expect("a child");
             assert_eq!(kind(flake.begin(&[5], lease, 0)), Err(ErrorKind::InvalidLease));
+            assert_eq!(flake.metrics().ids_generated, 0, "those before were the parent's");
             let mut ids = [Id::default(); 1000];
             flake.fill(&mut ids).expect("ids");
+            assert_eq!(flake.metrics().ids_generated, 1000);
             ids[0] = flake.generate().expect("an id");
             assert!(ids.iter().all(|&id| flake.inspect(id).node_id == 3));
             in_child(fork, || {
                 assert_forked(&flake, known);
+                assert_eq!(flake.metrics().ids_generated, 0);
                 flake.begin(&[6], lease, 0).expect("a grandchild");
                 assert_eq!(flake.inspect(flake.generate().expect("an id")).node_id, 6);
             });
@@ -281,6 +285,7 @@ mod linux {
         });
         let next = flake.generate().expect("the parent has lost nothing");
         assert_eq!(flake.inspect(next).node_id, 1);
+        assert!((2..10).contains(&flake.metrics().ids_generated));
         flake.close();
         in_child(fork, || {
             assert_eq!(kind(flake.begin(&[3], lease, 0)), Err(ErrorKind::Closed));

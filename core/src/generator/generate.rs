@@ -358,7 +358,12 @@ impl<F: Format, C: Clock> Generator<F, C> {
                     if !helps || all_in > budget.left {
                         return Err(refused());
                     }
-                    match self.clock.sleep(first_in)? {
+                    let is_counted = term.waits.begin(kind, &budget.waited);
+                    let slept = self.clock.sleep(first_in)?;
+                    if slept.is_none() && is_counted {
+                        term.waits.take_back(kind);
+                    }
+                    match slept {
                         Some(took) => budget.spend(took.max(first_in)),
                         None if read_again => return Err(refused()),
                         None => read_again = true,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::plan::Reach;
-use crate::{Error, ErrorKind, Layout};
+use crate::{Error, ErrorKind, Layout, metrics::Waited};
 
 /// How fast ids are available.
 #[derive(Clone, Copy)]
@@ -26,13 +26,15 @@ pub(super) struct WaitBudget<'a> {
     /// At this rate a batch gets the ticks that it needs for its size in addition.
     granted_at: Option<Rate<'a>>,
     pub(super) reach: Reach,
+    /// For what the call has waited.
+    pub(super) waited: Waited,
 }
 
 impl<'a> WaitBudget<'a> {
     /// Makes the budget of a call for so many ids; a single id has no rate.
     pub(super) fn new(max_wait: Duration, want: u64, rate: Option<Rate<'a>>, reach: Reach) -> Self {
         let granted_at = rate.filter(|_| !max_wait.is_zero());
-        let mut budget = Self { left: max_wait, granted_at, reach };
+        let mut budget = Self { left: max_wait, granted_at, reach, waited: Waited::default() };
         budget.left += budget.granted(want);
         budget
     }

@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use randflake::{Clock, Error, Layout, Lease, Randflake, Result, Secret, Sequence, Snowflake};
+use randflake::{
+    Clock, Error, Layout, Lease, Metrics, Randflake, Result, Secret, Sequence, Snowflake,
+};
 use randflake_vectors::model::{self, Failure, Model, Options, RANDFLAKE, Run, SECOND, Scale};
 
 /// A clock that returns the readings of a script, and notes the sleeps it is asked for.
@@ -129,6 +131,10 @@ impl Scripted {
         script.0.readings.borrow_mut().push_back(0);
         let flake = Flake::Snowflake(Box::new(builder.clock(script.clone()).build()?));
         Ok(Self { flake, script })
+    }
+
+    pub(crate) fn metrics(&self) -> Metrics {
+        with!(self, flake => flake.metrics())
     }
 
     /// Returns the window of the lease in the unit of runs.
@@ -279,8 +285,10 @@ impl Pair {
         let expected = Outcome { unread: Vec::new(), sleeps, result };
         let unit = self.scale.unit;
         let window = self.core.window(unit);
+        let before = self.core.metrics();
         let outcome = self.core.call(call, &readings);
         assert_eq!(outcome, expected, "{call:?} with the readings {readings:?}");
+        self.assert_counted(call, &outcome, &before, &self.core.metrics());
 
         let mut count = 0;
         for run in outcome.result.unwrap_or_default() {
@@ -297,6 +305,26 @@ impl Pair {
             count += run.3;
         }
         count
+    }
+
+    /// Panics unless the numbers have grown by what the call has done.
+    fn assert_counted(&self, call: Call, outcome: &Outcome, before: &Metrics, after: &Metrics) {
+        let claimed = after.ids_generated.checked_sub(before.ids_generated).expect("never fewer");
+        let returned = outcome.result.iter().flatten().map(|run| u64::from(run.3)).sum();
+        match (&self.core.flake, call) {
+            // A failed batch has claimed a part of its ids, or none.
+            (_, Call::Fill(count)) if outcome.result.is_err() => assert!(claimed <= count as u64),
+            (Flake::Snowflake(_), _) => assert_eq!(claimed, returned, "{call:?}"),
+            // A single call claims a few ahead, from which later calls take theirs.
+            (Flake::Randflake(_), Call::Generate) => assert!(claimed <= 128, "{call:?}"),
+            (Flake::Randflake(_), _) => {
+                assert!(claimed <= returned && returned <= claimed + 127, "{call:?}");
+            }
+        }
+        let waits = |metrics: &Metrics| metrics.waits.iter().map(|(_, count)| count).sum::<u64>();
+        let waited = waits(after) - waits(before);
+        assert!(waited <= outcome.sleeps.len() as u64, "{call:?}");
+        assert_eq!(waited > 0, !outcome.sleeps.is_empty(), "{call:?}");
     }
 }
 
