@@ -155,6 +155,9 @@ fn status_object(js: Js<'_>, status: LeaseStatus) -> Result<Value<'_>> {
         (c"losses", js.convert(status.losses as f64)?),
         (c"lastError", js.convert(last_error)?),
         (c"lastErrorAt", js.convert(status.last_error_at)?),
+        (c"store", js.convert(status.store)?),
+        (c"namespace", js.convert(status.namespace)?),
+        (c"replacements", js.convert(status.replacements as f64)?),
     ])?
     .freeze()
 }

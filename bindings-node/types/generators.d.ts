@@ -335,9 +335,10 @@ export interface LeaseStatus extends Readonly<Lease> {
   /**
    * `holding`: all is well. `retrying`: the store did not grant what it was last asked, or the
    * lease was lost; the generator goes on to the end of what it has, and the store is asked again.
-   * `acquiring`: there is no lease yet. `stopped`: there will be none.
+   * `expired`: the lease is over, there are no ids, and the store is asked again. `acquiring`: there
+   * is no lease yet. `stopped`: there will be none.
    */
-  readonly state: 'acquiring' | 'holding' | 'retrying' | 'stopped'
+  readonly state: 'acquiring' | 'holding' | 'retrying' | 'expired' | 'stopped'
   /** The node ids, sorted. */
   readonly nodeIds: readonly number[]
   /** The time to the end by the machine's clock, with a fraction; 0 if it is over. */
@@ -350,6 +351,12 @@ export interface LeaseStatus extends Readonly<Lease> {
   readonly lastError: RandflakeError | null
   /** The unix second of that, on the machine's clock. */
   readonly lastErrorAt: number | null
+  /** Which store: the absolute path of a file, `postgresql`, `redis` or `etcd`; never a URL. */
+  readonly store: string
+  /** The namespace of the store. */
+  readonly namespace: string
+  /** How often other node ids took the place of lost ones. */
+  readonly replacements: number
 }
 
 /** How node ids are leased. */

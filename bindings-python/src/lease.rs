@@ -68,5 +68,8 @@ pub(crate) fn status(py: Python<'_>, status: LeaseStatus) -> PyResult<Bound<'_, 
         status.losses,
         status.last_error.map(|error| raise(error).into_value(py)),
         status.last_error_at,
+        status.store,
+        status.namespace,
+        status.replacements,
     ))
 }

@@ -7,7 +7,7 @@ use crate::{Error, ErrorKind, Field, Layout, Sequence};
 
 pub use crate::{
     boundary::invalid_boundary_flake,
-    clock::unix_nanos,
+    clock::{unix_nanos, utc},
     fork::ForkId,
     generator::{check_max_wait, invalid_max_drift, invalid_max_wait},
     layout::{

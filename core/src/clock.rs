@@ -217,7 +217,8 @@ pub(crate) fn seconds(unix_ms: i64) -> f64 {
 }
 
 /// Writes a time as `2026-11-21T13:44:50Z`, with milliseconds if it has some. For messages.
-pub(crate) fn utc(unix_ms: i64) -> String {
+#[must_use]
+pub fn utc(unix_ms: i64) -> String {
     let (days, ms) = (unix_ms.div_euclid(86_400_000), unix_ms.rem_euclid(86_400_000));
     // Years begin in March here, so that the leap day is the last day of a year.
     let days = days + 719_468; // from 0000-03-01 to 1970-01-01

@@ -117,6 +117,13 @@ impl PackedState {
         true
     }
 
+    /// Claims the slot at `seen`, which is one of its tick, as [`PackedState::claim`] does.
+    #[inline]
+    pub(crate) fn claim_one(&self, seen: Position) -> bool {
+        debug_assert!(seen.slot < self.slots, "{seen:?}");
+        self.exchange(seen, Position { slot: seen.slot + 1, ..seen })
+    }
+
     #[inline]
     fn exchange(&self, seen: Position, next: Position) -> bool {
         self.bits

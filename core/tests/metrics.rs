@@ -239,6 +239,9 @@ fn a_call_that_is_refused_has_not_waited() {
     let layout = small(Sequence::Zero);
     let flake = Snowflake::builder(layout).node_id(1).clock(fixed).build().expect("a generator");
     flake.fill_i64(&mut [0; 16]).expect("a tick");
-    assert_eq!(flake.generate().unwrap_err().kind(), ErrorKind::SequenceExhausted);
+    assert_eq!(
+        flake.generate().expect_err("the tick is full").kind(),
+        ErrorKind::SequenceExhausted
+    );
     assert!(flake.metrics().waits.iter().all(|(_, count)| *count == 0));
 }

@@ -53,7 +53,7 @@ use randflake::{Lease, layout};
 
 use crate::{
     Acquire, Acquired, Error, NodeLease, Note, Release, Released, Renew, Renewed, Reply, Result,
-    Token, token::random_bytes, window,
+    Token, metrics::Requests, token::random_bytes, window,
 };
 
 pub(crate) use self::errors::passes;
@@ -173,6 +173,9 @@ pub enum State {
     /// The store did not grant the last request, or a lease was lost. The generator works until its
     /// lease ends, and the keeper tries again.
     Retrying,
+    /// The lease is over: there are no ids, and the keeper tries again. [`Keeper::state`], which knows
+    /// no time, calls this holding or retrying.
+    Expired,
     /// It was asked to stop, failed to start, or was forgotten in a forked child.
     Stopped,
 }
@@ -185,6 +188,7 @@ impl State {
             Self::Acquiring => "acquiring",
             Self::Holding => "holding",
             Self::Retrying => "retrying",
+            Self::Expired => "expired",
             Self::Stopped => "stopped",
         }
     }
@@ -254,6 +258,10 @@ pub struct Keeper {
     store_replaced: bool,
     renewals: u64,
     losses: u64,
+    replacements: u64,
+    /// How many node ids of the Term were lost, and no other has taken their place so far.
+    vacant: usize,
+    requests: Requests,
     /// With the unix second in which it occurred.
     last_error: Option<(Error, i64)>,
 }
@@ -325,6 +333,9 @@ impl Keeper {
             store_replaced: false,
             renewals: 0,
             losses: 0,
+            replacements: 0,
+            vacant: 0,
+            requests: Requests::default(),
             last_error: None,
         })
     }
@@ -390,6 +401,20 @@ impl Keeper {
         }
     }
 
+    /// Returns the state at this time, at which the lease may be over.
+    #[must_use]
+    pub fn state_at(&self, now: Reading) -> State {
+        match self.state() {
+            State::Holding | State::Retrying if self.left(now).is_zero() => State::Expired,
+            state => state,
+        }
+    }
+
+    /// Returns whether the generator has all that the keeper knows of, and the keeper is to go on.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.actions.is_empty() && self.opened && !self.stopping && !self.stopped
+    }
+
     /// Returns the node ids that are held, sorted.
     #[must_use]
     pub fn node_ids(&self) -> Vec<u32> {
@@ -414,6 +439,18 @@ impl Keeper {
     #[must_use]
     pub fn losses(&self) -> u64 {
         self.losses
+    }
+
+    /// Returns how often other node ids took the place of lost ones, or of those that could not be used
+    /// any more because a clock had stepped.
+    #[must_use]
+    pub fn replacements(&self) -> u64 {
+        self.replacements
+    }
+
+    /// Returns what was asked of the store.
+    pub(crate) fn requests(&self) -> &Requests {
+        &self.requests
     }
 
     /// Returns the time to the next request to the store; zero if it is due or in progress.

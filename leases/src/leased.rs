@@ -4,6 +4,9 @@
 mod builder;
 mod recovery;
 mod source;
+mod status;
+#[cfg(test)]
+mod tests;
 mod thread;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -15,7 +18,10 @@ use randflake::{
 #[cfg(doc)]
 use randflake::{Randflake, Snowflake};
 
-pub use self::builder::LeasedBuilder;
+pub use self::{
+    builder::LeasedBuilder,
+    status::{LeaseStatus, Level},
+};
 #[cfg(test)]
 pub(crate) use self::{
     builder::{most_drift, without_lease},
@@ -25,12 +31,7 @@ use self::{
     source::{FirstLease, LeaseSource, no_thread},
     thread::{ProcessLease, run},
 };
-use crate::{
-    Location,
-    clocks::reading,
-    environment::Environment,
-    keeper::{Answer, State},
-};
+use crate::{LeasedMetrics, Location, clocks::reading, environment::Environment, keeper::Answer};
 
 /// How long [`Leased::close`] waits for the store.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -119,29 +120,6 @@ pub struct Leased<F: Format = Encrypted, C: Clock + Send + Sync + 'static = Syst
     max_wait: Duration,
     /// That of the process that made it, followed by those of its children.
     process_lease: ProcessLease,
-}
-
-/// The state of a generator's lease.
-#[derive(Debug)]
-pub struct LeaseStatus {
-    /// What the keeper does; see [`State`].
-    pub state: State,
-    /// The node ids, sorted.
-    pub node_ids: Vec<u32>,
-    /// First unix second of the lease.
-    pub start: i64,
-    /// First unix second after the lease.
-    pub end_exclusive: i64,
-    /// The time to that end on the machine's clock; zero once it has passed.
-    pub time_left: Duration,
-    /// How many renewals the store has granted.
-    pub renewals: u64,
-    /// How many node ids went to another holder before they were given back.
-    pub losses: u64,
-    /// Why the store did not grant the last request; `None` once it does again.
-    pub last_error: Option<Error>,
-    /// The unix second of that error, on the machine's clock.
-    pub last_error_at: Option<i64>,
 }
 
 impl Leased {
@@ -478,24 +456,38 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     pub fn lease(&self) -> Option<LeaseStatus> {
         let state = self.process_lease.of(ForkId::current())?.shared.lock();
         let keeper = state.keeper.as_ref().filter(|_| !state.closed)?;
-        let lease = self.generator.lease()?;
-        Some(LeaseStatus {
-            state: keeper.state(),
-            node_ids: self.generator.node_ids().to_vec(),
-            start: lease.start(),
-            end_exclusive: lease.end_exclusive(),
-            time_left: reading().map(|now| keeper.time_left(now)).unwrap_or_default(),
-            renewals: keeper.renewals(),
-            losses: keeper.losses(),
-            last_error: keeper.last_error().cloned(),
-            last_error_at: keeper.last_error_at(),
-        })
+        LeaseStatus::of(keeper, &self.generator, &self.source, reading().ok()?)
+    }
+
+    /// Returns what this generator and the keeper of its lease have done in this process; a forked child
+    /// begins at zero. Counts nothing on the way of an id; see [`Generator::metrics`].
+    ///
+    /// ```
+    /// use randflake::Secret;
+    /// use randflake_leases::{Leased, Location, MemoryStore};
+    ///
+    /// let store = Location::new(|namespace| Ok(Box::new(MemoryStore::new(namespace))));
+    /// let flake = Leased::builder(store, &Secret::random()).open()?;
+    /// flake.fill_i64(&mut [0; 1000])?;
+    /// let metrics = flake.metrics();
+    /// assert_eq!((metrics.ids_generated, metrics.store_requests), (1000, 1));
+    /// assert_eq!((metrics.clock_skew_seconds, metrics.store_errors.len()), (Some(0), 0));
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    #[must_use]
+    pub fn metrics(&self) -> LeasedMetrics {
+        let process_lease = self.process_lease.of(ForkId::current());
+        let (waits, requests) = process_lease
+            .map(|process_lease| process_lease.shared.lock().counts())
+            .unwrap_or_default();
+        LeasedMetrics::new(self.generator.metrics(), waits, requests)
     }
 
     /// Starts the thread that keeps the granted lease.
     fn keep(&self, process_lease: &ProcessLease, granted: FirstLease) -> Result<()> {
         let FirstLease { mut keeper, store, .. } = granted;
-        keeper.answer(Answer::Opened(Ok(())), reading()?)?;
+        let now = reading()?;
+        keeper.answer(Answer::Opened(Ok(())), now)?;
         let mut state = process_lease.shared.lock();
         if state.closed {
             // While this was acquired.
@@ -503,12 +495,13 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
             state.used_until = state.used_until.or_else(|| self.generator.close());
             state.ended = false;
         }
+        let first = LeaseStatus::of(&keeper, &self.generator, &self.source, now);
         state.keeper = Some(keeper);
         drop(state);
         let body = |store| {
             let (generator, source) = (Arc::clone(&self.generator), Arc::clone(&self.source));
-            let shared = Arc::clone(&process_lease.shared);
-            move || run(&shared, &generator, &source, store)
+            let (shared, first) = (Arc::clone(&process_lease.shared), first.clone());
+            move || run(&shared, &generator, &source, store, first)
         };
         let thread = std::thread::Builder::new().name("randflake-lease".to_owned());
         thread.spawn(body(store)).map(drop).map_err(|error| {

@@ -22,6 +22,7 @@ mod listing;
 mod local;
 mod location;
 mod memory;
+mod metrics;
 mod namespace;
 mod note;
 pub mod operator;
@@ -39,9 +40,10 @@ pub use crate::sqlite::SqliteStore;
 pub use crate::{
     findings::{Finding, Verdict},
     format::LeasedFormat,
-    leased::{LeaseStatus, Leased, LeasedBuilder, leased, leased_snowflake},
+    leased::{LeaseStatus, Leased, LeasedBuilder, Level, leased, leased_snowflake},
     location::Location,
     memory::MemoryStore,
+    metrics::LeasedMetrics,
     namespace::{InitMode, Limits, Namespace, NamespaceMetadata},
     note::Note,
     protocol::{

@@ -14,6 +14,9 @@ pub(crate) trait LocalStore: Send {
 
     fn namespace(&self) -> &Namespace;
 
+    /// See [`LeaseStore::name`].
+    fn name(&self) -> String;
+
     /// Runs an operation in one transaction on the namespace, which is created if it is missing and
     /// may be created. Repeats it if the transaction can be repeated. Writes nothing if it fails.
     fn transact<T>(
@@ -69,6 +72,10 @@ impl<S: LocalStore> LeaseStore for S {
     fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>> {
         let outcome = self.transact(|rows| rules::lower(rows, request));
         outcome.map(|outcome| request.reply(outcome))
+    }
+
+    fn name(&self) -> String {
+        LocalStore::name(self)
     }
 
     fn accept_another(&mut self) {

@@ -110,6 +110,10 @@ impl LocalStore for MemoryStore {
         &self.namespace
     }
 
+    fn name(&self) -> String {
+        "memory".to_owned()
+    }
+
     fn transact<T>(
         &mut self,
         operation: impl Fn(&mut dyn Transaction<Error = Error>) -> Result<T>,

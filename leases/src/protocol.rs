@@ -88,6 +88,13 @@ pub trait LeaseStore: Send {
     /// As [`LeaseStore::repair`]; `INVALID_ARGUMENT`: it has no holder, or an implausible end.
     fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>>;
 
+    /// Returns what people call this store, as in [`LeaseStatus::store`](crate::LeaseStatus::store): the
+    /// absolute path of a file, or the kind of the server, as `postgresql`. Never a URL, which may
+    /// contain a password. The default is `custom`.
+    fn name(&self) -> String {
+        "custom".to_owned()
+    }
+
     /// Says that no request follows for a minute or longer. A store then closes what it holds open,
     /// such as a connection of its own, and opens it again for the next operation. The default does
     /// nothing.
@@ -364,6 +371,28 @@ pub enum Renewed {
         /// The largest skew, in seconds.
         max_skew: u32,
     },
+}
+
+impl Acquired {
+    /// Returns the store's clock.
+    pub(crate) fn store_now(&self) -> i64 {
+        match *self {
+            Self::Granted { now, .. } | Self::Busy { now, .. } | Self::Quarantined { now, .. } => {
+                now
+            }
+            Self::ClockSkew { store_now, .. } => store_now,
+        }
+    }
+}
+
+impl Renewed {
+    /// Returns the store's clock.
+    pub(crate) fn store_now(&self) -> i64 {
+        match *self {
+            Self::Extended { now, .. } | Self::Lost { now } => now,
+            Self::ClockSkew { store_now, .. } => store_now,
+        }
+    }
 }
 
 /// The outcome of a [`Release`].

@@ -349,6 +349,10 @@ impl LocalStore for SqliteStore {
         &self.namespace
     }
 
+    fn name(&self) -> String {
+        std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone()).display().to_string()
+    }
+
     fn transact<T>(
         &mut self,
         operation: impl Fn(&mut dyn Transaction<Error = Failure>) -> Result<T, Failure>,

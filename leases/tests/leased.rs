@@ -20,8 +20,8 @@ use randflake::{
     SystemClock,
 };
 use randflake_leases::{
-    Acquire, Acquired, Fence, Fenced, InitMode, LeaseStore, Leased, LeasedBuilder, Location,
-    MemoryStore, Namespace, Release, Released, Renew, Renewed, Reply,
+    Acquire, Acquired, Fence, Fenced, InitMode, LeaseStatus, LeaseStore, Leased, LeasedBuilder,
+    Location, MemoryStore, Namespace, Release, Released, Renew, Renewed, Reply,
     keeper::State,
     leased, leased_snowflake,
     operator::{List, Listed, ReleaseDead, Repair, Shortened},
@@ -127,6 +127,7 @@ fn a_file_is_all_it_takes() {
     assert_eq!((status.state, status.renewals, status.losses), (State::Holding, 0, 0));
     assert!(status.last_error.is_none(), "{status:?}");
     assert!((294..=300).contains(&status.time_left.as_secs()), "{status:?}");
+    assert_eq!((&*status.store, &*status.namespace), (path.to_str().expect("text"), "default"));
     let now = flake.inspect(flake.generate().expect("an id")).timestamp;
     assert!(status.start <= now && now < status.end_exclusive, "{status:?}");
 }
@@ -227,7 +228,7 @@ fn an_outage_of_the_store_ends_in_an_error_and_passes() {
     assert!(!again.is_zero() && again < PATIENCE, "{again:?}");
     let status = flake.lease().expect("open");
     assert!(flake.inspect(last).timestamp < status.end_exclusive, "{status:?}");
-    assert_eq!((status.state, status.time_left), (State::Retrying, Duration::ZERO));
+    assert_eq!((status.state, status.time_left), (State::Expired, Duration::ZERO));
     assert_eq!(status.last_error.expect("one").to_string(), "disconnected");
     assert!(status.last_error_at.is_some_and(|at| at > status.start), "{:?}", status.last_error_at);
     shared.down.store(false, Ordering::Relaxed);
@@ -333,6 +334,72 @@ fn a_call_without_waits_returns_or_fails_at_once() {
     assert_eq!(kind(flake.fill_i64_without_wait(&mut [0])), Err(ErrorKind::Closed));
 }
 
+/// Collects what is told, and panics then.
+fn noted() -> (Arc<Mutex<Vec<LeaseStatus>>>, impl Fn(&LeaseStatus) + Send + Sync + 'static) {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let note = Arc::clone(&told);
+    let tell = move |status: &LeaseStatus| {
+        note.lock().expect("no panic while it is locked").push(status.clone());
+        panic!("a panic of the program that is told");
+    };
+    (told, tell)
+}
+
+#[test]
+fn each_change_is_told_once_and_in_order_and_a_panic_touches_nothing() {
+    let (shared, (told, tell)) = (Shared::of(1), noted());
+    let flake = short(shared.location(), &Secret::random()).on_lease_change(tell).open();
+    let flake = flake.expect("free");
+    let states = |count: usize| {
+        until("it is told", || told.lock().expect("no panic").len() >= count);
+        told.lock().expect("no panic").iter().map(|status| status.state).collect::<Vec<_>>()
+    };
+    let mut expected = vec![State::Holding];
+    assert_eq!(states(1), expected);
+    shared.down.store(true, Ordering::Relaxed);
+    expected.extend([State::Retrying, State::Expired]);
+    assert_eq!(states(3), expected);
+    assert_eq!(kind(flake.generate()), Err(ErrorKind::LeaseUnavailable));
+    shared.down.store(false, Ordering::Relaxed);
+    expected.push(State::Holding);
+    assert_eq!(states(4), expected);
+    flake.generate().expect("an id");
+    flake.close();
+    expected.push(State::Stopped);
+    assert_eq!(states(5), expected);
+    let errors =
+        told.lock().expect("no panic").iter().map(|s| s.last_error.is_some()).collect::<Vec<_>>();
+    assert_eq!(errors, [false, true, true, false, false]);
+
+    let metrics = flake.metrics();
+    let refused = u64::from(shared.refusals.load(Ordering::Relaxed));
+    assert_eq!(metrics.store_errors, [(ErrorKind::StoreUnavailable, refused)]);
+    assert!(metrics.store_requests >= refused + 3, "a lease, one after the outage, a release");
+    let waits = metrics.waits.last().expect("the kind that leases add");
+    assert_eq!(*waits, (ErrorKind::LeaseUnavailable, 1), "{metrics:?}");
+}
+
+#[test]
+fn what_is_told_may_ask_and_stop() {
+    let shared = Shared::of(1);
+    let late: Arc<Mutex<Option<Leased>>> = Arc::default();
+    let (flake, seen) = (Arc::clone(&late), Arc::new(AtomicU32::new(0)));
+    let count = Arc::clone(&seen);
+    let made = short(shared.location(), &Secret::random()).on_lease_change(move |status| {
+        // Set only once it is made.
+        until("it is there", || flake.lock().expect("no panic").is_some());
+        let flake = flake.lock().expect("no panic");
+        let flake = flake.as_ref().expect("waited for");
+        assert_eq!(flake.lease().is_some(), status.state == State::Holding);
+        flake.stop();
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    *late.lock().expect("no panic") = Some(made.open().expect("free"));
+    until("both are told", || seen.load(Ordering::Relaxed) == 2);
+    until("it is given back", || shared.releases.load(Ordering::Relaxed) == 1);
+    drop(late.lock().expect("no panic").take());
+}
+
 #[test]
 fn a_thread_that_panics_is_reported() {
     let (shared, breaks) = (Shared::of(1), Arc::new(AtomicBool::new(false)));
@@ -341,11 +408,17 @@ fn a_thread_that_panics_is_reported() {
         location.open(&namespace)?;
         Ok(Box::new(Brittle(shared.clone(), Arc::clone(&flag))))
     });
-    let flake = short(brittle, &Secret::random()).max_wait(Duration::ZERO).open().expect("free");
+    let (told, tell) = noted();
+    let flake = short(brittle, &Secret::random()).max_wait(Duration::ZERO).on_lease_change(tell);
+    let flake = flake.open().expect("free");
     breaks.store(true, Ordering::Relaxed);
     until("it notices", || flake.lease().expect("open").state == State::Stopped);
     let status = flake.lease().expect("open");
     assert_eq!(status.last_error.expect("one").kind(), ErrorKind::Internal);
+    until("it is told", || told.lock().expect("no panic").len() == 2);
+    let message = told.lock().expect("no panic")[1].message();
+    let expected = "nothing renews the lease of node ids [0] any more; ids go on until ";
+    assert!(message.starts_with(expected) && message.contains(": INTERNAL: "), "{message}");
     until("the lease is over", || match flake.generate() {
         Ok(_) => false,
         Err(error) => {

@@ -63,9 +63,12 @@ mod linux {
         time::{Duration, Instant},
     };
 
-    use randflake::{Clock, Error, Field, Id, Inspector, Layout, Result, SystemClock, layout};
+    use randflake::{
+        Clock, Error, ErrorKind, Field, Id, Inspector, Layout, Result, SystemClock, layout,
+    };
     use randflake_leases::{
-        Leased, LeasedBuilder, LeasedFormat, Location, Namespace, SqliteStore, Token,
+        LeaseStatus, Leased, LeasedBuilder, LeasedFormat, Location, Namespace, SqliteStore, Token,
+        keeper::State,
     };
 
     use crate::{
@@ -682,29 +685,62 @@ mod linux {
 
     const FORKS: u32 = 40;
 
+    /// What this process was told since its first lease: a digit for each change.
+    static TOLD: AtomicU32 = AtomicU32::new(0);
+
+    fn note(status: &LeaseStatus) {
+        let digit = match status.state {
+            State::Holding => 1,
+            State::Stopped => 2,
+            _ => 9,
+        };
+        let add = |told: u32| Some(told * 10 + digit);
+        let _ = TOLD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+
+    fn until_told(expected: u32) {
+        let began = Instant::now();
+        while TOLD.load(Ordering::Relaxed) != expected {
+            assert!(began.elapsed() < PATIENCE, "{}", TOLD.load(Ordering::Relaxed));
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     fn hold_and_fork<F: LeasedFormat<Id: Logged>>(generator: impl Fn() -> LeasedBuilder<F>) {
         let kept = generator().open().expect("a lease");
         let mut log_of_kept = log(0);
         for round in 1..=FORKS {
             // A child takes its copy out to drop it.
-            let mut copy = Some(generator().open().expect("a lease"));
+            let mut copy = Some(generator().on_lease_change(note).open().expect("a lease"));
+            until_told(1);
             let mut log_of_parent = log(round);
             make(copy.as_ref().expect("there"), &mut log_of_parent).expect("ids");
             in_child(libc_fork, || {
+                TOLD.store(0, Ordering::Relaxed);
                 let flake = copy.as_ref().expect("there");
+                assert_eq!(flake.metrics().store_requests, 0, "those before were the parent's");
                 make(flake, &mut log(round)).expect("ids of a lease of its own");
+                until_told(1);
+                let metrics = flake.metrics();
+                let for_a_lease = metrics.waits.last().expect("the kind that leases add");
+                assert_eq!(*for_a_lease, (ErrorKind::LeaseUnavailable, 1));
+                assert!(metrics.ids_generated > 0 && metrics.store_requests > 0, "{metrics:?}");
                 match round % 3 {
                     0 => flake.close(),
                     1 => drop(copy.take()),
-                    _ => {} // ends without a word
+                    _ => return, // ends without a word
                 }
+                until_told(12);
             });
+            assert_eq!(TOLD.load(Ordering::Relaxed), 1, "nothing of the child's");
             let flake = copy.expect("there");
             make(&flake, &mut log_of_parent).expect("the parent goes on");
             make(&kept, &mut log_of_kept).expect("and so does the other one");
             if round % 2 == 0 {
                 flake.close();
             }
+            drop(flake);
+            assert_eq!(TOLD.swap(0, Ordering::Relaxed), 12, "told before the close returns");
             thread::sleep(Duration::from_millis(100));
         }
         let status = kept.lease().expect("open");

@@ -22,13 +22,16 @@ class LeaseStatus(NamedTuple):
     ('holding', 0, None)
     >>> 50 < status.seconds_left <= 60
     True
+    >>> status.store == folder + "/ids.db", status.namespace, status.replacements
+    (True, 'default', 0)
     """
 
     state: Literal["holding", "retrying", "expired", "stopped"]
     """"holding" while all is well.
 
     "retrying" if the store did not grant what it was last asked, or a lease was lost: the generator
-    works until the end of what it has. "stopped" if it will not try again.
+    works until the end of what it has. "expired" if the lease is over: there are no ids, and the
+    store is asked again. "stopped" if it will not be.
     """
     node_ids: tuple[int, ...]
     """The node ids, sorted."""
@@ -46,6 +49,12 @@ class LeaseStatus(NamedTuple):
     """Why the store did not grant what it was last asked; None while all is well."""
     last_error_at: int | None
     """The unix second of that, on the machine's clock."""
+    store: str
+    """Which store: the absolute path of a file, "postgresql", "redis" or "etcd"; never a URL."""
+    namespace: str
+    """The namespace of the store."""
+    replacements: int
+    """How often other node ids took the place of lost ones."""
 
 
 class NodeStatus(NamedTuple):

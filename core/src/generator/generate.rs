@@ -249,7 +249,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
         // Before the clock, as in `fill_some`.
         let Snapshot::Open(next) = term.state.load() else { return None };
         let tick = self.format.coarse_tick(&self.clock)?;
-        if !goes_on(term, next, tick, 1) || !term.state.claim(next, next, 1) {
+        if !goes_on(term, next, tick, 1) || !term.state.claim_one(next) {
             return None;
         }
         let mut id = [self.pack(term, next).0.cast_signed()];

@@ -31,14 +31,30 @@ impl Keeper {
         };
         match (&step, answer) {
             (Step::Acquire(Acquire { token, .. }), Answer::Acquired(reply)) => {
-                return self.bound(reply, *token, Operation::Acquire, now, |keeper, outcome| {
-                    keeper.acquired(outcome, asked)
-                });
+                return self.bound(
+                    reply,
+                    *token,
+                    Operation::Acquire,
+                    asked,
+                    now,
+                    |keeper, outcome| {
+                        keeper.requests.compare(outcome.store_now(), asked, now);
+                        keeper.acquired(outcome, asked)
+                    },
+                );
             }
             (Step::Renew(Renew { token, node_ids, .. }), Answer::Renewed(reply)) => {
-                return self.bound(reply, *token, Operation::Renew, now, |keeper, outcome| {
-                    keeper.renewed(*token, node_ids, outcome, asked)
-                });
+                return self.bound(
+                    reply,
+                    *token,
+                    Operation::Renew,
+                    asked,
+                    now,
+                    |keeper, outcome| {
+                        keeper.requests.compare(outcome.store_now(), asked, now);
+                        keeper.renewed(*token, node_ids, outcome, asked)
+                    },
+                );
             }
             (Step::Release(Release { token, .. }), Answer::Released(reply)) => {
                 // A keeper that stops tries once: after a failure the lease expires by itself.
@@ -46,7 +62,7 @@ impl Keeper {
                 if reply.is_err() && !self.stopping {
                     self.releases.extend(release);
                 }
-                return self.bound(reply, *token, Operation::Release, now, |_, _| Ok(()));
+                return self.bound(reply, *token, Operation::Release, asked, now, |_, _| Ok(()));
             }
             (Step::Open { .. }, Answer::Opened(done)) => match done {
                 Ok(()) => self.opened = true,
@@ -83,9 +99,11 @@ impl Keeper {
         reply: Result<Reply<T>>,
         token: Token,
         operation: Operation,
+        asked: Reading,
         now: Reading,
         take: impl FnOnce(&mut Self, T) -> Result<()>,
     ) -> Result<()> {
+        self.requests.count(asked, now);
         let mut bound = Ok(());
         let done = reply.and_then(|reply| {
             let outcome = reply.answer_to(token, operation).inspect_err(|foreign| {
@@ -99,7 +117,10 @@ impl Keeper {
         });
         match done {
             Ok(()) => self.failures = 0,
-            Err(error) => self.failed(error, now),
+            Err(error) => {
+                self.requests.count_error(error.kind());
+                self.failed(error, now);
+            }
         }
         bound
     }
@@ -160,6 +181,13 @@ impl Keeper {
                 .any(|kept| kept.token == row.token && kept.lease.node_id == row.lease.node_id)
         };
         self.pending_release.extend(self.held.iter().filter(|row| !is_kept(row)));
+        // A lost node id that is granted again is not replaced.
+        let known: Vec<u32> = self.node_ids();
+        let new = rows.iter().filter(|row| !known.contains(&row.lease.node_id)).count();
+        if self.opened && new > 0 && (fresh || self.vacant > 0) {
+            self.replacements += 1;
+        }
+        self.vacant = self.vacant.saturating_sub(new);
         self.held = rows;
         self.to_renew.clear();
         (self.needs_new_lease, self.pool_exhausted) = (false, self.pool_exhausted && !fresh);
@@ -216,12 +244,14 @@ impl Keeper {
             return Ok(());
         }
         self.losses += lost_nodes.len() as u64;
+        self.requests.count_error(ErrorKind::LeaseLost);
         self.last_error = Some((lost(&lost_nodes), asked.second()));
         if self.held.is_empty() {
             // Until others are granted, the Term remains, to the end that it was granted with.
             self.held = lost_nodes;
             self.needs_new_lease = true;
         } else {
+            self.vacant += lost_nodes.len();
             self.pending_release.extend(lost_nodes);
             self.pool_exhausted = false;
             self.replace();

@@ -2,14 +2,19 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use once_cell::race::OnceBox;
 use randflake::{
     Builder, Clock, Encrypted, Error, Format, Generator, Layout, Lease, Result, SystemClock,
     bindings::{self, ForkId},
 };
 
-use super::{Leased, source::LeaseSource, thread::ProcessLease};
+use super::{
+    Leased,
+    source::{LeaseSource, OnLeaseChange},
+    thread::ProcessLease,
+};
 use crate::{
-    LeasedFormat, Location, Namespace,
+    LeaseStatus, LeasedFormat, Location, Namespace,
     environment::Environment,
     keeper::{Keeper, Options},
 };
@@ -22,6 +27,7 @@ pub struct LeasedBuilder<F: Format = Encrypted, C = SystemClock> {
     options: Options,
     max_wait: Duration,
     max_drift: Option<u32>,
+    on_lease_change: Option<Box<OnLeaseChange>>,
     clock: C,
 }
 
@@ -36,6 +42,7 @@ impl<F: LeasedFormat> LeasedBuilder<F> {
             options: Options::default(),
             max_wait: Duration::from_secs(1),
             max_drift: None,
+            on_lease_change: None,
             clock: SystemClock,
         }
     }
@@ -124,6 +131,43 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
         self
     }
 
+    /// Sets a function that is called with the first lease, and then with each change of its state or of
+    /// its node ids; see [`LeaseStatus::message`] for a log. At the end, when the generator was closed,
+    /// it is called with the state `Stopped`. In a forked child it is called once that has a lease.
+    ///
+    /// It runs on the thread that keeps the lease, which asks the store for nothing in the meantime: do
+    /// no more in it than to log, to count or to send a message. It may ask the generator for its
+    /// [status](Leased::lease), and [stop](Leased::stop) it, but must not [close](Leased::close) it,
+    /// which waits for that thread. A panic in it does not touch the lease.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use randflake::Secret;
+    /// use randflake_leases::{Leased, Level, Location, MemoryStore, keeper::State};
+    ///
+    /// let (sender, changes) = mpsc::channel();
+    /// let store = Location::new(|namespace| Ok(Box::new(MemoryStore::new(namespace))));
+    /// let flake = Leased::builder(store, &Secret::random())
+    ///     .on_lease_change(move |status| {
+    ///         if status.level() >= Level::Warning {
+    ///             eprintln!("{}", status.message());
+    ///         }
+    ///         let _ = sender.send(status.state);
+    ///     })
+    ///     .open()?;
+    /// flake.close();
+    /// assert!(changes.iter().take(2).eq([State::Holding, State::Stopped]));
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    #[must_use]
+    pub fn on_lease_change(
+        mut self,
+        on_lease_change: impl Fn(&LeaseStatus) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_lease_change = Some(Box::new(on_lease_change));
+        self
+    }
+
     /// Sets the clock whose [`sleep`](Clock::sleep) waits. It must read the machine's time. For the
     /// bindings to other languages.
     #[must_use]
@@ -136,6 +180,7 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
             options: self.options,
             max_wait: self.max_wait,
             max_drift: self.max_drift,
+            on_lease_change: self.on_lease_change,
         }
     }
 
@@ -208,7 +253,14 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
         }
         let node_ids = F::node_ids_of(&self.config);
         let (location, options) = (self.location, self.options);
-        let source = Arc::new(LeaseSource { location, namespace, options, node_ids });
+        let source = Arc::new(LeaseSource {
+            location,
+            namespace,
+            options,
+            node_ids,
+            on_lease_change: self.on_lease_change,
+            store_name: OnceBox::new(),
+        });
         let process_lease = ProcessLease::new(ForkId::current());
         let generator =
             without_lease(self.config, options.node_count, self.max_wait, max_drift, self.clock)?;

@@ -82,6 +82,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
             if state.keeper.is_some() {
                 return Ok(());
             }
+            state.waits += u64::from(waited.is_zero());
             if !state.acquiring {
                 if let Some(failure) = state.no_first_lease.clone().filter(|_| !waited.is_zero()) {
                     return Err(failure);
@@ -110,7 +111,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
 
     /// Takes the first lease of this process, whose only thread in here this is.
     pub(super) fn take_first_lease(&self, process_lease: &ProcessLease) -> Result<()> {
-        let granted = self.source.acquire(self.generator.clock())?;
+        let granted = self.source.acquire(self.generator.clock(), &process_lease.shared)?;
         let FirstLease { node_ids, lease, .. } = &granted;
         match self.generator.begin(node_ids, *lease, most_drift(*lease)) {
             Err(error) => Err(self.source.give_back(granted, error)),
@@ -134,6 +135,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
                 let is_over = first_end <= reading()?.second();
                 return if is_over { Err(self.explain(expired)) } else { Ok(()) };
             }
+            process_lease.shared.lock().waits += u64::from(waited.is_zero());
             waited += self
                 .generator
                 .clock()

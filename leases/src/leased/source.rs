@@ -2,13 +2,16 @@
 
 use std::{
     io,
+    panic::{self, AssertUnwindSafe},
     sync::mpsc::{self, SendError},
     thread,
     time::Duration,
 };
 
+use once_cell::race::OnceBox;
 use randflake::{Clock, Error, ErrorKind, Lease, NodeIds, Result};
 
+use super::{LeaseStatus, thread::Shared};
 use crate::{
     Acquire, Acquired, LeaseStore, Location, Namespace, NodeLease, Note, Release, Reply,
     clocks::reading,
@@ -24,7 +27,13 @@ pub(super) struct LeaseSource {
     pub(super) options: Options,
     /// The node ids of this process: a granted one that is manually assigned here is given back.
     pub(super) node_ids: NodeIds,
+    pub(super) on_lease_change: Option<Box<OnLeaseChange>>,
+    /// Set when a store is opened first. Without a lock, since it is read in children as well.
+    pub(super) store_name: OnceBox<String>,
 }
+
+/// Is told of each change of a lease.
+pub(super) type OnLeaseChange = dyn Fn(&LeaseStatus) + Send + Sync;
 
 /// A first lease, for which there is no generator yet.
 pub(super) struct FirstLease {
@@ -38,20 +47,58 @@ pub(super) struct FirstLease {
 pub(super) type OpenStore = Option<Box<dyn LeaseStore>>;
 
 impl LeaseSource {
-    /// Drives a new keeper until it has a first lease.
-    pub(super) fn acquire(&self, clock: &impl Clock) -> Result<FirstLease> {
+    /// Tells of a change of the lease, on the thread that keeps it and outside of its lock.
+    pub(super) fn tell(&self, status: &LeaseStatus) {
+        // A panic is on the standard error output, and does not touch the lease.
+        let _ = panic::catch_unwind(AssertUnwindSafe(|| {
+            #[cfg(feature = "tracing")]
+            status.trace();
+            if let Some(on_lease_change) = &self.on_lease_change {
+                on_lease_change(status);
+            }
+        }));
+    }
+
+    /// Returns what people call the store; nothing before it was opened first.
+    pub(super) fn store_name(&self) -> &str {
+        self.store_name.get().map_or("", String::as_str)
+    }
+
+    fn open(&self) -> Result<Box<dyn LeaseStore>> {
+        let store = self.location.open(&self.namespace)?;
+        self.store_name.get_or_init(|| Box::new(store.name()));
+        Ok(store)
+    }
+
+    /// Takes a first lease. What was asked in vain is counted in `shared`.
+    pub(super) fn acquire(&self, clock: &impl Clock, shared: &Shared) -> Result<FirstLease> {
         let node_ids = self.node_ids.clone();
         let mut keeper = Keeper::new(self.options)?
             .note(Note::of_process())
             .manual(move |granted| node_ids.grant(granted));
-        let mut store = Some(self.location.open(&self.namespace)?);
+        match self.first_lease(&mut keeper, clock) {
+            Ok((store, node_ids, lease)) => Ok(FirstLease { keeper, store, node_ids, lease }),
+            Err(error) => {
+                shared.lock().earlier_requests.add(keeper.requests());
+                Err(error)
+            }
+        }
+    }
+
+    /// Drives a new keeper until it has a first lease.
+    fn first_lease(
+        &self,
+        keeper: &mut Keeper,
+        clock: &impl Clock,
+    ) -> Result<(OpenStore, Vec<u32>, Lease)> {
+        let mut store = Some(self.open()?);
         let mut interrupted = None;
         let deadline = reading()?.boot + self.options.acquire_timeout;
         loop {
             let now = reading()?;
             match keeper.step(now) {
                 Step::Open { node_ids, lease } => {
-                    return Ok(FirstLease { keeper, store, node_ids, lease });
+                    return Ok((store, node_ids, lease));
                 }
                 Step::Stopped => {
                     let failure = interrupted.or_else(|| keeper.last_error().cloned());
@@ -74,7 +121,7 @@ impl LeaseSource {
                         give_up(&mut store);
                     }
                 }
-                step => self.ask_for(&mut keeper, step, &mut store)?,
+                step => self.ask_for(keeper, step, &mut store)?,
             }
         }
     }
@@ -86,7 +133,7 @@ impl LeaseSource {
         request: &Acquire,
         store: &mut OpenStore,
     ) -> Option<Result<Reply<Acquired>>> {
-        let opened = store.take().map_or_else(|| self.location.open(&self.namespace), Ok);
+        let opened = store.take().map_or_else(|| self.open(), Ok);
         let mut store_of_thread = match opened {
             Ok(opened) => opened,
             Err(error) => return Some(Err(error)),
@@ -142,7 +189,7 @@ impl LeaseSource {
     pub(super) fn ask(&self, step: Step, store: &mut OpenStore) -> Answer {
         let open = || match store {
             Some(store) => Ok(store),
-            none => Ok(none.insert(self.location.open(&self.namespace)?)),
+            none => Ok(none.insert(self.open()?)),
         };
         match step {
             Step::Acquire(request) => Answer::Acquired(open().and_then(|s| s.acquire(&request))),

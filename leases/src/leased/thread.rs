@@ -9,10 +9,15 @@ use std::{
 use once_cell::race::OnceBox;
 use randflake::{Clock, Error, ErrorKind, Format, Generator, Result, bindings::ForkId};
 
-use super::source::{LeaseSource, OpenStore};
+use super::{
+    LeaseStatus,
+    source::{LeaseSource, OpenStore},
+    status::LastTold,
+};
 use crate::{
     clocks::reading,
     keeper::{Answer, Keeper, Reading, Step},
+    metrics::Requests,
 };
 
 /// A connection that is not needed for so long is closed in the meantime.
@@ -43,6 +48,10 @@ pub(crate) struct SharedState {
     /// Why the last attempt at it failed, for the threads that waited for it.
     pub(super) no_first_lease: Option<Error>,
     pub(super) closed: bool,
+    /// How many calls have waited for a lease.
+    pub(super) waits: u64,
+    /// Those of keepers that got no first lease.
+    pub(super) earlier_requests: Requests,
     /// What closing the generator returned.
     pub(super) used_until: Option<i64>,
     /// Wakes the thread from its sleep.
@@ -63,16 +72,24 @@ pub(crate) enum Next {
     End,
 }
 
-/// The body of the thread; sets `ended` even if it panics.
+/// The body of the thread; sets `ended` even if it panics. `first` is told first: the lease that it
+/// begins with.
 pub(super) fn run<F: Format, C: Clock>(
     shared: &Shared,
     generator: &Generator<F, C>,
     source: &LeaseSource,
     store: OpenStore,
+    first: Option<LeaseStatus>,
 ) {
+    if let Some(first) = &first {
+        source.tell(first);
+    }
+    let mut last_told = LastTold(first);
     // The keeper is consistent after a panic, since it repeats what was not answered. But it would
     // panic again.
-    let kept = panic::catch_unwind(AssertUnwindSafe(|| keep(shared, generator, source, store)));
+    let kept = panic::catch_unwind(AssertUnwindSafe(|| {
+        keep(shared, generator, source, store, &mut last_told)
+    }));
     let kept = kept.unwrap_or_else(|_| {
         Err(Error::new(
             ErrorKind::Internal,
@@ -84,6 +101,13 @@ pub(super) fn run<F: Format, C: Clock>(
     if let (Err(error), Some(keeper)) = (kept, &mut state.keeper) {
         keeper.give_up(error, reading().map_or(0, Reading::second));
     }
+    if let Ok(now) = reading()
+        && let Some(ended) = last_told.ended(&state, generator, source, now)
+    {
+        drop(state);
+        source.tell(&ended);
+        state = shared.lock();
+    }
     state.ended = true;
     shared.wake(state);
 }
@@ -94,11 +118,17 @@ fn keep<F: Format, C: Clock>(
     generator: &Generator<F, C>,
     source: &LeaseSource,
     mut store: OpenStore,
+    last_told: &mut LastTold,
 ) -> Result<()> {
     let mut rests = false;
     loop {
         let now = reading()?;
         let mut state = shared.lock();
+        if let Some(changed) = last_told.changed(&state, generator, source, now) {
+            drop(state); // what is told may ask for the status
+            source.tell(changed);
+            continue;
+        }
         match state.advance(generator, now) {
             Next::End => return Ok(()),
             Next::Continue => {}
@@ -152,7 +182,11 @@ impl SharedState {
         let Some(keeper) = &mut self.keeper else { return Next::End };
         let answer = match keeper.step(now) {
             Step::Stopped => return Next::End,
-            Step::Sleep(pause) => return Next::Sleep(pause),
+            Step::Sleep(pause) => {
+                // The end of the lease is told when it comes.
+                let left = keeper.time_left(now);
+                return Next::Sleep(if left.is_zero() { pause } else { pause.min(left) });
+            }
             Step::Close => Answer::Closed(self.used_until.take().or_else(|| generator.close())),
             Step::Extend { end_exclusive } => {
                 Answer::Extended(generator.extend_lease(end_exclusive))
@@ -164,6 +198,15 @@ impl SharedState {
         };
         keeper.answer(answer, now).expect("the answer to this step");
         Next::Continue
+    }
+
+    /// Returns how many calls have waited for a lease, and what was asked of the store.
+    pub(super) fn counts(&self) -> (u64, Requests) {
+        let mut requests = self.earlier_requests.clone();
+        if let Some(keeper) = &self.keeper {
+            requests.add(keeper.requests());
+        }
+        (self.waits, requests)
     }
 
     /// Returns for how long no request to the store is planned.

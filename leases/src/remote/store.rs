@@ -208,6 +208,10 @@ impl<C: Client> LeaseStore for RemoteStore<C> {
         self.run(request)
     }
 
+    fn name(&self) -> String {
+        self.protocol.engine.name().to_ascii_lowercase()
+    }
+
     fn rest(&mut self) {
         self.client().map(Client::rest);
     }

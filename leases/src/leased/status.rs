@@ -1,0 +1,271 @@
+//! The state of a lease, and what is said when it changes.
+
+use std::{
+    fmt::{self, Write as _},
+    time::Duration,
+};
+
+use randflake::{Clock, Error, Format, Generator, Lease, bindings::utc};
+
+use super::{source::LeaseSource, thread::SharedState};
+use crate::keeper::{Keeper, Reading, State};
+
+/// How many node ids a message names.
+const NAMED: usize = 8;
+
+/// The state of a generator's lease.
+#[derive(Clone, Debug)]
+pub struct LeaseStatus {
+    /// What the keeper does; see [`State`].
+    pub state: State,
+    /// The node ids, sorted.
+    pub node_ids: Vec<u32>,
+    /// First unix second of the lease.
+    pub start: i64,
+    /// First unix second after the lease.
+    pub end_exclusive: i64,
+    /// The time to that end on the machine's clock; zero once it has passed.
+    pub time_left: Duration,
+    /// How many renewals the store has granted.
+    pub renewals: u64,
+    /// How many node ids went to another holder before they were given back.
+    pub losses: u64,
+    /// How often other node ids took the place of lost ones, or of those that could not be used any
+    /// more because a clock had stepped.
+    pub replacements: u64,
+    /// Why the store did not grant the last request; `None` once it does again.
+    pub last_error: Option<Error>,
+    /// The unix second of that error, on the machine's clock.
+    pub last_error_at: Option<i64>,
+    /// Which store it is: the absolute path of a file, `postgresql`, `redis`, `etcd`, or what another
+    /// store [says](crate::LeaseStore::name). Never a URL.
+    pub store: String,
+    /// The namespace of the store.
+    pub namespace: String,
+    change: Change,
+}
+
+/// How serious a [change](LeaseStatus::message) of a lease is.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Level {
+    /// As it should be.
+    Info,
+    /// Ids go on, but someone should look.
+    Warning,
+    /// There are no ids now, or there will soon be none.
+    Error,
+}
+
+impl Level {
+    /// Returns the name: `info`, `warning` or `error`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// What has changed.
+#[derive(Clone, Debug)]
+enum Change {
+    /// The first lease, or none is known.
+    Leased,
+    HoldingAgain,
+    Retrying,
+    /// These node ids were replaced by others.
+    Replaced(Vec<u32>),
+    Expired,
+    /// The generator was closed.
+    Stopped,
+    /// The keeper has ended by itself.
+    GaveUp,
+}
+
+impl LeaseStatus {
+    /// Returns how serious this is.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        match self.change {
+            Change::Leased | Change::HoldingAgain | Change::Stopped => Level::Info,
+            Change::Retrying | Change::Replaced(_) => Level::Warning,
+            Change::Expired | Change::GaveUp => Level::Error,
+        }
+    }
+
+    /// Returns a sentence for a log: what has changed, the node ids, until when ids go on, and the
+    /// store's error if there is one. All languages write the same. It names no secret and no URL.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let nodes = Nodes(&self.node_ids);
+        let until = utc(self.end_exclusive.saturating_mul(1000));
+        let mut message = match &self.change {
+            Change::Leased => format!(
+                "leased {nodes} of the namespace {:?} from {}; ids until {until}, unless it is renewed",
+                self.namespace, self.store
+            ),
+            Change::HoldingAgain => {
+                format!(
+                    "holding the lease of {nodes} again; ids until {until}, unless it is renewed"
+                )
+            }
+            Change::Retrying => format!(
+                "the lease of {nodes} could not be renewed, trying again; ids go on until {until}"
+            ),
+            Change::Replaced(before) => {
+                format!("{nodes} replaced {}; ids go on until {until}", Nodes(before))
+            }
+            Change::Expired => format!(
+                "the lease of {nodes} ended at {until}; no ids until the store grants one, trying again"
+            ),
+            Change::Stopped => format!("stopped; no more ids of {nodes}"),
+            Change::GaveUp => {
+                format!("nothing renews the lease of {nodes} any more; ids go on until {until}")
+            }
+        };
+        if let Some(error) = &self.last_error {
+            let _ = write!(message, ": {}: {error}", error.code());
+        }
+        message
+    }
+
+    #[cfg(feature = "tracing")]
+    pub(super) fn trace(&self) {
+        macro_rules! event {
+            ($level:ident) => {
+                tracing::event!(
+                    target: "randflake",
+                    tracing::Level::$level,
+                    state = self.state.name(),
+                    store = self.store.as_str(),
+                    namespace = self.namespace.as_str(),
+                    node_ids = ?self.node_ids,
+                    end_exclusive = self.end_exclusive,
+                    error = self.last_error.as_ref().map(Error::code),
+                    "{}",
+                    self.message()
+                )
+            };
+        }
+        match self.level() {
+            Level::Info => event!(INFO),
+            Level::Warning => event!(WARN),
+            Level::Error => event!(ERROR),
+        }
+    }
+
+    /// Describes what is kept; `None` if it is closed or has no lease yet.
+    pub(super) fn of<F: Format, C: Clock>(
+        keeper: &Keeper,
+        generator: &Generator<F, C>,
+        source: &LeaseSource,
+        now: Reading,
+    ) -> Option<Self> {
+        let lease = generator.lease()?;
+        Some(Self::with(keeper, generator.node_ids().to_vec(), lease, source, now))
+    }
+
+    fn with(
+        keeper: &Keeper,
+        node_ids: Vec<u32>,
+        lease: Lease,
+        source: &LeaseSource,
+        now: Reading,
+    ) -> Self {
+        let state = keeper.state_at(now);
+        Self {
+            state,
+            node_ids,
+            start: lease.start(),
+            end_exclusive: lease.end_exclusive(),
+            time_left: keeper.time_left(now),
+            renewals: keeper.renewals(),
+            losses: keeper.losses(),
+            replacements: keeper.replacements(),
+            last_error: keeper.last_error().cloned(),
+            last_error_at: keeper.last_error_at(),
+            store: source.store_name().to_owned(),
+            namespace: source.namespace.name().to_owned(),
+            change: match state {
+                State::Acquiring | State::Holding => Change::Leased,
+                State::Retrying => Change::Retrying,
+                State::Expired => Change::Expired,
+                State::Stopped => Change::Stopped,
+            },
+        }
+    }
+
+    /// Returns this as what has changed since `before`.
+    fn after(mut self, before: &Self) -> Self {
+        self.change = match self.change {
+            _ if self.node_ids != before.node_ids => {
+                // What was wrong is over by now, and belongs to this change.
+                if self.last_error.is_none() {
+                    self.last_error.clone_from(&before.last_error);
+                    self.last_error_at = before.last_error_at;
+                }
+                Change::Replaced(before.node_ids.clone())
+            }
+            Change::Leased => Change::HoldingAgain,
+            change => change,
+        };
+        self
+    }
+}
+
+/// The status that was told last: what has changed since then is told next. `None` if the generator was
+/// closed before it was kept.
+pub(super) struct LastTold(pub(super) Option<LeaseStatus>);
+
+impl LastTold {
+    /// Returns the status if its state or its node ids have changed. What the keeper is in the middle of
+    /// changing is told when it is done.
+    pub(super) fn changed<F: Format, C: Clock>(
+        &mut self,
+        state: &SharedState,
+        generator: &Generator<F, C>,
+        source: &LeaseSource,
+        now: Reading,
+    ) -> Option<&LeaseStatus> {
+        let keeper = state.keeper.as_ref().filter(|keeper| keeper.is_settled())?;
+        let told = self.0.as_mut()?;
+        if told.state == keeper.state_at(now) && told.node_ids == generator.node_ids() {
+            return None;
+        }
+        *told = LeaseStatus::of(keeper, generator, source, now)?.after(told);
+        Some(told)
+    }
+
+    /// Returns the last status, after which nothing keeps the lease any more.
+    pub(super) fn ended<F: Format, C: Clock>(
+        self,
+        state: &SharedState,
+        generator: &Generator<F, C>,
+        source: &LeaseSource,
+        now: Reading,
+    ) -> Option<LeaseStatus> {
+        let (keeper, told) = (state.keeper.as_ref()?, self.0?);
+        if let Some(open) = LeaseStatus::of(keeper, generator, source, now) {
+            return Some(LeaseStatus { change: Change::GaveUp, ..open });
+        }
+        // It was closed, so it has no node ids any more.
+        let lease = Lease::new(told.start, told.end_exclusive).ok()?;
+        Some(LeaseStatus::with(keeper, told.node_ids, lease, source, now))
+    }
+}
+
+/// Node ids in a message.
+struct Nodes<'a>(&'a [u32]);
+
+impl fmt::Display for Nodes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = &self.0[..self.0.len().min(NAMED)];
+        write!(f, "node ids {named:?}")?;
+        match self.0.len() - named.len() {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}

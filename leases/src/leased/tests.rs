@@ -1,0 +1,307 @@
+//! What is told of a lease in an outage, after a loss and at the end, in injected time.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicI64, Ordering},
+};
+
+use once_cell::race::OnceBox;
+use randflake::{Encrypted, Error, ErrorKind, Generator, Id, NodeIds, Secret};
+
+use super::{
+    source::{LeaseSource, OpenStore},
+    status::{LastTold, LeaseStatus, Level},
+    thread::{Next, SharedState},
+    *,
+};
+use crate::{
+    Acquire, Acquired, Fence, Fenced, LeaseStore, MemoryStore, Namespace, Release, Released, Renew,
+    Renewed, Reply,
+    keeper::{Keeper, Options, Reading, State, Step},
+    operator::{List, Listed, ReleaseDead, Repair, Shortened},
+};
+
+const NOON: i64 = 1_763_640_000;
+
+/// A store in memory that can be disconnected, and that can lose a lease.
+struct Flaky {
+    store: MemoryStore,
+    down: Arc<AtomicBool>,
+    loses: Arc<AtomicBool>,
+}
+
+impl Flaky {
+    fn ask<T>(&mut self, ask: impl FnOnce(&mut MemoryStore) -> Result<T>) -> Result<T> {
+        if self.down.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::StoreUnavailable, "disconnected"));
+        }
+        ask(&mut self.store)
+    }
+}
+
+impl LeaseStore for Flaky {
+    fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>> {
+        self.ask(|store| store.acquire(request))
+    }
+    fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>> {
+        if self.loses.swap(false, Ordering::Relaxed) {
+            return Ok(request.reply(Renewed::Lost { now: request.client_now }));
+        }
+        self.ask(|store| store.renew(request))
+    }
+    fn release(&mut self, request: &Release) -> Result<Reply<Released>> {
+        self.ask(|store| store.release(request))
+    }
+    fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
+        self.ask(|store| store.fence(request))
+    }
+    fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
+        self.ask(|store| store.list(request))
+    }
+    fn repair(&mut self, request: &Repair) -> Result<Reply<Shortened>> {
+        self.ask(|store| store.repair(request))
+    }
+    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>> {
+        self.ask(|store| store.release_dead(request))
+    }
+}
+
+type InjectedClock = Box<dyn Fn() -> i64 + Send + Sync>;
+
+/// What the thread of a leased generator has, without a thread.
+struct Driven {
+    nanos: Arc<AtomicI64>,
+    down: Arc<AtomicBool>,
+    loses: Arc<AtomicBool>,
+    store: OpenStore,
+    source: LeaseSource,
+    state: SharedState,
+    generator: Generator<Encrypted, InjectedClock>,
+    last_told: LastTold,
+    told: Vec<LeaseStatus>,
+}
+
+impl Driven {
+    /// With a lease of a minute, and so many node ids of the store's.
+    fn new(node_count: u32, max_node_id: u32) -> Self {
+        let nanos = Arc::new(AtomicI64::new(NOON * 1_000_000_000));
+        let [down, loses] = [false; 2].map(|flag| Arc::new(AtomicBool::new(flag)));
+        let secret = Secret::random();
+        let namespace = Namespace::new("orders", &secret)
+            .and_then(|namespace| namespace.max_node_id(max_node_id))
+            .expect("a namespace");
+        let clock = |nanos: &Arc<AtomicI64>| -> InjectedClock {
+            let nanos = Arc::clone(nanos);
+            Box::new(move || nanos.load(Ordering::Relaxed))
+        };
+        let store = MemoryStore::with_clock(namespace.clone(), clock(&nanos));
+        let flaky = Flaky { store, down: Arc::clone(&down), loses: Arc::clone(&loses) };
+        let options = Options { node_count, ttl: 60, ..Options::default() };
+        let mut random = 0;
+        let keeper = Keeper::with_random(options, move || {
+            random += 1;
+            random << 32
+        });
+        let source = LeaseSource {
+            location: Location::new(|_| unreachable!("the store is open")),
+            namespace,
+            options,
+            node_ids: NodeIds::of_secret(&secret),
+            on_lease_change: None,
+            store_name: OnceBox::with_value(Box::new("flaky".to_owned())),
+        };
+        let mut keeper = keeper.expect("within the limits");
+        let mut store: OpenStore = Some(Box::new(flaky));
+        let now = reading_of(&nanos);
+        let (node_ids, lease) = loop {
+            match keeper.step(now) {
+                Step::Open { node_ids, lease } => break (node_ids, lease),
+                step => keeper.answer(source.ask(step, &mut store), now).expect("its answer"),
+            }
+        };
+        keeper.answer(Answer::Opened(Ok(())), now).expect("its answer");
+        let generator = without_lease(secret, node_count, Duration::ZERO, 0, clock(&nanos));
+        let generator = generator.expect("a generator");
+        generator.begin(&node_ids, lease, 0).expect("a lease");
+        let first = LeaseStatus::of(&keeper, &generator, &source, now).expect("a lease");
+        let mut state = SharedState::default();
+        state.keeper = Some(keeper);
+        let (last_told, told) = (LastTold(Some(first.clone())), vec![first]);
+        Self { nanos, down, loses, store, source, state, generator, last_told, told }
+    }
+
+    /// Does what the thread does for so many seconds.
+    fn pass(&mut self, seconds: i64) {
+        let end = self.nanos.load(Ordering::Relaxed) + seconds * 1_000_000_000;
+        loop {
+            let now = reading_of(&self.nanos);
+            let (state, generator) = (&self.state, &self.generator);
+            if let Some(changed) = self.last_told.changed(state, generator, &self.source, now) {
+                self.told.push(changed.clone());
+            }
+            match self.state.advance(&self.generator, now) {
+                Next::End => break,
+                Next::Continue => {}
+                Next::Ask(step) => {
+                    let answer = self.source.ask(step, &mut self.store);
+                    let keeper = self.state.keeper.as_mut().expect("a keeper");
+                    keeper.answer(answer, now).expect("its answer");
+                }
+                Next::Sleep(pause) => {
+                    let wake = now.wall + i64::try_from(pause.as_nanos()).expect("short").max(1);
+                    if wake > end {
+                        self.nanos.store(end, Ordering::Relaxed);
+                        return;
+                    }
+                    self.nanos.store(wake, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    fn states(&self) -> Vec<State> {
+        self.told.iter().map(|status| status.state).collect()
+    }
+
+    fn last(&self) -> &LeaseStatus {
+        self.told.last().expect("the first one")
+    }
+
+    fn metrics(&self) -> LeasedMetrics {
+        let (waits, requests) = self.state.counts();
+        LeasedMetrics::new(self.generator.metrics(), waits, requests)
+    }
+}
+
+fn reading_of(nanos: &AtomicI64) -> Reading {
+    let wall = nanos.load(Ordering::Relaxed);
+    let boot = Duration::from_nanos((wall - NOON * 1_000_000_000).unsigned_abs());
+    Reading { wall, boot }
+}
+
+#[test]
+fn an_outage_is_told_once_in_each_of_its_states() {
+    use State::{Expired, Holding, Retrying};
+
+    let mut driven = Driven::new(1, 7);
+    driven.pass(300);
+    assert_eq!(driven.states(), [Holding], "renewals change nothing");
+
+    driven.down.store(true, Ordering::Relaxed);
+    let end = driven.generator.lease().expect("open").end_exclusive();
+    driven.pass(40);
+    assert_eq!(driven.states(), [Holding, Retrying]);
+    driven.pass(600);
+    assert_eq!(driven.states(), [Holding, Retrying, Expired], "each of them once");
+    assert_eq!((driven.last().end_exclusive, driven.last().time_left), (end, Duration::ZERO));
+    let error = driven.last().last_error.as_ref().map(Error::code);
+    assert_eq!(error, Some("STORE_UNAVAILABLE"));
+    let failed = driven.metrics().store_errors;
+    assert!(matches!(failed[..], [(ErrorKind::StoreUnavailable, 10..)]), "{failed:?}");
+
+    driven.down.store(false, Ordering::Relaxed);
+    driven.pass(30);
+    assert_eq!(driven.states(), [Holding, Retrying, Expired, Holding]);
+    assert_eq!(driven.last().last_error, None);
+    assert_eq!(driven.metrics().store_errors, failed);
+    driven.generator.fill(&mut [Id::default(); 100]).expect("ids again");
+    assert_eq!(driven.metrics().ids_generated, 100);
+}
+
+/// Not when the keeper next looks.
+#[test]
+fn the_end_is_told_in_the_second_of_the_end() {
+    let mut driven = Driven::new(1, 7);
+    driven.down.store(true, Ordering::Relaxed);
+    driven.pass(59);
+    assert_eq!(driven.last().state, State::Retrying);
+    driven.pass(1);
+    assert_eq!(driven.last().state, State::Expired);
+}
+
+#[test]
+fn other_node_ids_are_told_as_one_change() {
+    let mut driven = Driven::new(1, 7);
+    let before = driven.generator.node_ids().to_vec();
+    driven.loses.store(true, Ordering::Relaxed);
+    driven.pass(60);
+    let [first, lost, replaced] = &driven.told[..] else { panic!("{:?}", driven.told) };
+    assert_eq!((first.level(), lost.level()), (Level::Info, Level::Warning));
+    assert_eq!(lost.last_error.as_ref().map(Error::code), Some("LEASE_LOST"));
+    assert_eq!((lost.state, replaced.state), (State::Retrying, State::Holding));
+    assert_ne!(replaced.node_ids, before);
+    assert_eq!((replaced.losses, replaced.replacements), (1, 1));
+    let message = replaced.message();
+    let (new, old) = (&replaced.node_ids, &before);
+    let expected = format!("node ids {new:?} replaced node ids {old:?}; ids go on until 2025-");
+    assert!(message.starts_with(&expected) && message.contains("LEASE_LOST: "), "{message}");
+    assert_eq!(driven.metrics().store_errors, [(ErrorKind::LeaseLost, 1)]);
+}
+
+#[test]
+fn more_node_ids_replace_none() {
+    let mut driven = Driven::new(3, 1);
+    assert_eq!(driven.generator.node_ids(), [0, 1], "the store has two");
+    driven.pass(120);
+    assert_eq!((driven.states(), driven.last().replacements), (vec![State::Holding], 0));
+}
+
+#[test]
+fn each_sentence_has_node_ids_and_an_end_and_the_error() {
+    let mut driven = Driven::new(1, 0);
+    driven.down.store(true, Ordering::Relaxed);
+    driven.pass(120);
+    driven.down.store(false, Ordering::Relaxed);
+    driven.pass(30);
+    driven.state.stop(&driven.generator);
+    driven.pass(1);
+    let now = reading_of(&driven.nanos);
+    let last_told = LastTold(Some(driven.last().clone()));
+    let ended = last_told.ended(&driven.state, &driven.generator, &driven.source, now);
+    driven.told.push(ended.expect("an end"));
+    let told: Vec<_> =
+        driven.told.iter().map(|status| (status.level().name(), status.message())).collect();
+    let expected = [
+        (
+            "info",
+            "leased node ids [0] of the namespace \"orders\" from flaky; ids until \
+             2025-11-20T12:01:00Z, unless it is renewed",
+        ),
+        (
+            "warning",
+            "the lease of node ids [0] could not be renewed, trying again; ids go on until \
+             2025-11-20T12:01:00Z: STORE_UNAVAILABLE: disconnected",
+        ),
+        (
+            "error",
+            "the lease of node ids [0] ended at 2025-11-20T12:01:00Z; no ids until the store \
+             grants one, trying again: STORE_UNAVAILABLE: disconnected",
+        ),
+        ("info", "holding the lease of node ids [0] again; ids until "),
+        ("info", "stopped; no more ids of node ids [0]"),
+    ];
+    assert_eq!(told.len(), expected.len(), "{told:#?}");
+    for ((level, message), (expected_level, expected)) in told.iter().zip(expected) {
+        assert_eq!(*level, expected_level, "{message}");
+        assert!(message.starts_with(expected), "{message}\n{expected}");
+    }
+    assert_eq!(driven.last().state, State::Stopped);
+}
+
+#[test]
+fn requests_and_the_difference_of_the_clocks_are_counted() {
+    let mut driven = Driven::new(1, 7);
+    driven.pass(120);
+    let metrics = driven.metrics();
+    let renewals = driven.state.keeper.as_ref().expect("a keeper").renewals();
+    assert_eq!(metrics.store_requests, 1 + renewals);
+    assert_eq!((metrics.clock_skew_seconds, metrics.store_errors.len()), (Some(0), 0));
+}
+
+#[test]
+fn a_sleep_that_outlasts_the_lease_is_told_as_its_end() {
+    let mut driven = Driven::new(1, 7);
+    driven.nanos.fetch_add(3600 * 1_000_000_000, Ordering::Relaxed);
+    driven.pass(30);
+    assert_eq!(driven.states(), [State::Holding, State::Expired, State::Holding]);
+}
