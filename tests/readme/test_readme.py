@@ -211,7 +211,13 @@ def test_server_block_serves_and_gives_its_lease_back(block: Block, tmp_path: Pa
     store = tmp_path / "ids.db"
     init_store(store, SECRET, "new")
     port = free_port()
-    names = {"PORT": str(port), "RANDFLAKE_SECRET": SECRET, "RANDFLAKE_STORE": str(store)}
+    names = {"PORT": str(port), "RANDFLAKE_STORE": str(store)}
+    if "RANDFLAKE_SECRET_FILE" in block.code:
+        secret = tmp_path / "secret"
+        secret.write_text(SECRET, encoding="utf-8")
+        names["RANDFLAKE_SECRET_FILE"] = str(secret)
+    else:
+        names["RANDFLAKE_SECRET"] = SECRET
     server = subprocess.Popen(
         command_of_server(block, tmp_path, port),
         cwd=tmp_path,
@@ -294,6 +300,26 @@ def test_every_block_has_a_runner(document: Path) -> None:
     known = PYTHON | NODE | SHELL | RUST | NOT_CODE
     strangers = [str(block) for block in blocks_of(document) if block.language not in known]
     assert not strangers, f"blocks in a language that nothing runs, or in none: {strangers}"
+
+
+RELATIVE = re.compile(
+    r"""(?:leased(?:_async|_snowflake)?|lazy|builder|init_?store|(?:list|inspect)_?leases?)\(\s*["'](?![/:]|\w+:)"""
+    r"""|--store[ =](?![/$"'U]|\w+:)""",
+    re.IGNORECASE,
+)
+
+
+@pytest.mark.parametrize("document", documents(), ids=str)
+def test_no_example_has_a_store_in_the_working_directory(document: Path) -> None:
+    """Elsewhere such an example would create a second store."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    assert not [line for line in text.splitlines() if RELATIVE.search(line)]
+
+
+def test_relative_stores_are_found() -> None:
+    found = ['leased("ids.db", secret)', "listLeases('a.db')", "lease list --store ids.db"]
+    right = ['leased("/var/lib/ids.db")', "initStore('redis://a')", "--store /a --store $STORE"]
+    assert [bool(RELATIVE.search(text)) for text in found + right] == [True] * 3 + [False] * 3
 
 
 def test_blocks_are_found_with_their_output() -> None:

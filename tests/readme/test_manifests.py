@@ -1,0 +1,113 @@
+"""The YAML in the documents, against the schemas of those who read it, and what it promises."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import kubernetes_validate  # type: ignore[import-untyped]
+import pytest
+import yaml  # type: ignore[import-untyped]
+from blocks import Block, blocks_of, documents
+from randflake import list_leases
+
+SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
+
+# Of the newest version in which every field of the manifests is stable.
+KUBERNETES = "1.34"
+
+CONTAINERS = Path("docs/guides/containers.md")
+
+MANIFESTS = [
+    (block, manifest)
+    for document in documents()
+    for block in blocks_of(document)
+    if block.language == "yaml"
+    for manifest in yaml.safe_load_all(block.code)
+]
+
+
+def of_kind(kind: str) -> Any:
+    (manifest,) = (manifest for _, manifest in MANIFESTS if manifest.get("kind") == kind)
+    return manifest
+
+
+def pod_of(kind: str) -> Any:
+    return of_kind(kind)["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize(("block", "manifest"), MANIFESTS, ids=str)
+def test_yaml_is_what_its_reader_expects(block: Block, manifest: Any, tmp_path: Path) -> None:
+    if "kind" in manifest:
+        kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
+        return
+    assert "services" in manifest, f"{block}: no schema is known for this"
+    file = tmp_path / "compose.yaml"
+    file.write_text(yaml.safe_dump(manifest), encoding="utf-8")
+    schema = ["--builtin-schema", "vendor.compose-spec", str(file)]
+    done = subprocess.run(
+        [sys.executable, "-m", "check_jsonschema", *schema], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_field_that_does_not_exist_is_found() -> None:
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"nam": "a"}}
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
+
+
+def test_the_job_makes_the_store_and_may_run_again(tmp_path: Path) -> None:
+    (container,) = pod_of("Job")["containers"]
+    names = {variable["name"] for variable in container["env"]}
+    assert names == {"RANDFLAKE_SECRET_FILE", "RANDFLAKE_STORE"}
+    program, *arguments = container["command"]
+    assert program == "randflake"
+    secret = tmp_path / "secret"
+    secret.write_text(SECRET, encoding="utf-8")
+    secret.chmod(0o440)
+    store = tmp_path / "ids.db"
+    environment = {"RANDFLAKE_SECRET_FILE": str(secret), "RANDFLAKE_STORE": str(store)}
+    command = [sys.executable, "-m", "randflake", *arguments]
+    for _ in range(2):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert list_leases(store).free == 131_072
+
+
+def test_a_pod_has_more_time_to_end_than_its_parts_take() -> None:
+    pod = pod_of("Deployment")
+    (container,) = pod["containers"]
+    sleep = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+    (requests,) = (
+        int(part.partition("=")[2])
+        for part in container["command"]
+        if part.startswith("--timeout-graceful-shutdown=")
+    )
+    closing = 5
+    assert sleep + requests + closing < pod["terminationGracePeriodSeconds"]
+
+
+@pytest.mark.parametrize(
+    ("state", "ready"), [("holding", 200), ("retrying", 200), ("expired", 503), ("stopped", 503)]
+)
+def test_readiness_follows_the_lease_and_liveness_does_not(
+    state: str, ready: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (block,) = (block for block in blocks_of(CONTAINERS) if "FastAPI(" in block.code)
+    secret = tmp_path / "secret"
+    secret.write_text(SECRET, encoding="utf-8")
+    monkeypatch.setenv("RANDFLAKE_STORE", str(tmp_path / "none.db"))
+    monkeypatch.setenv("RANDFLAKE_SECRET_FILE", str(secret))
+    service: dict[str, Any] = {}
+    exec(block.code, service)
+    service["app"].state.flake = SimpleNamespace(lease=SimpleNamespace(state=state))
+    assert asyncio.run(service["ready"]()).status_code == ready
+    assert asyncio.run(service["live"]()) == {}
+    (container,) = pod_of("Deployment")["containers"]
+    routes = {route.path for route in service["app"].routes}
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert container[probe]["httpGet"]["path"] in routes
+    assert container["readinessProbe"]["httpGet"]["path"] == "/ready"
