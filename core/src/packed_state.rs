@@ -136,15 +136,19 @@ impl PackedState {
             .is_ok()
     }
 
-    /// Returns how many slots were claimed. It may lack those of claims that are being made, and is
-    /// never more than were claimed, nor less than was returned before.
+    /// Returns how many slots were claimed, never less than was returned before. It may lack those of
+    /// claims that are being made. Where ticks begin at random slots, such a claim may count for as
+    /// much as a tick more or less until it is made.
     pub(crate) fn claimed(&self) -> u64 {
         // Acquire: the state is loaded later, so it is at least as new as this count, to which every
         // tick that the state has left adds its slots after the state has changed.
         let before = self.claimed_before.load(Ordering::Acquire);
         let claimed = match self.bits.load(Ordering::Relaxed) {
             PENDING => 0,
-            bits => before.wrapping_add(self.position(bits).slot),
+            // Below zero while the first change of a tick with a random start is being made.
+            bits => {
+                before.wrapping_add(self.position(bits).slot).cast_signed().max(0).cast_unsigned()
+            }
         };
         self.reported.fetch_max(claimed, Ordering::Relaxed).max(claimed)
     }
