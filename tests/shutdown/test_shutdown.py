@@ -21,6 +21,8 @@ from urllib.request import urlopen
 
 import pytest
 from randflake import Layout, init_store, list_leases
+from redis import Redis
+from servers import STARTERS
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs/guides/shutdown.md").read_text(encoding="utf-8")
@@ -129,7 +131,7 @@ class Running:
     """A server, or another program, and its store."""
 
     process: subprocess.Popen[str]
-    store: Path
+    store: str | Path
     port: int
     log: Path
     ids: list[str] = field(default_factory=list)
@@ -174,7 +176,8 @@ def write_files(folder: Path) -> None:
     modules = folder / "node_modules"
     modules.mkdir()
     (modules / "randflake").symlink_to(ROOT / "bindings-node")
-    (modules / "express").symlink_to(ROOT / "bindings-node/node_modules/express")
+    for package in ("express", "ioredis"):
+        (modules / package).symlink_to(ROOT / "bindings-node/node_modules" / package)
 
 
 def free_port() -> int:
@@ -183,7 +186,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(command: list[str], folder: Path, store: Path) -> Iterator[Running]:
+def running(command: list[str], folder: Path, store: str | Path) -> Iterator[Running]:
     """Runs a program of the guide; whatever is left of it in the end is killed."""
     port = free_port()
     environment = {
@@ -230,6 +233,37 @@ def test_no_node_id_is_held_when_the_server_has_ended(name: str, folder: Path) -
         states = server.states()
     print(f"{name}: ended after {took:.2f} s")
     assert len(set(server.ids)) == len(server.ids)
+    assert states == ["free"] * leases, server.log.read_text()
+
+
+@pytest.fixture(scope="module")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with STARTERS["redis"](tmp_path_factory.mktemp("redis")) as server:
+        yield server.url()
+
+
+# With a server the last requests go through a client in the language, which must still run.
+@pytest.mark.parametrize(
+    "name",
+    [
+        "uvicorn --workers",
+        "gunicorn, gthread",
+        "gunicorn, gevent",
+        "gunicorn --preload, sync",
+        "node:http",
+        "cluster",
+        "axum",
+    ],
+)
+def test_no_node_id_is_held_in_a_server(name: str, folder: Path, redis_url: str) -> None:
+    leases, command = SERVERS[name]
+    Redis.from_url(redis_url).flushall()
+    init_store(redis_url, SECRET, "new")
+    with running(command, folder, redis_url) as server:
+        server.ask_until(leases)
+        took = server.end()
+        states = server.states()
+    print(f"{name}, Redis: ended after {took:.2f} s")
     assert states == ["free"] * leases, server.log.read_text()
 
 

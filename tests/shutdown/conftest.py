@@ -1,0 +1,6 @@
+"""Has the tests find the servers that those of the Python package start."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bindings-python" / "tests"))
