@@ -76,6 +76,7 @@ const LEASED = [
   'maxDriftSeconds',
   'create',
   'allowWeakStore',
+  'onLeaseChange',
 ]
 
 function leaseOptions(options, ...also) {

@@ -30,6 +30,7 @@ const {
   layoutOf,
   warnIfEnding,
 } = require('./layouts.js')
+const { Changes } = require('./changes.js')
 const operators = require('./operators.js')
 
 /** Longest time that timers take. */
@@ -166,6 +167,10 @@ class IdGenerator {
     return native.nodeIds(generatorOf(this))
   }
 
+  metrics() {
+    return native.metricsOf(generatorOf(this))
+  }
+
   close() {
     native.close(generatorOf(this))
   }
@@ -221,11 +226,13 @@ class Randflake extends IdGenerator {
   }
 
   static async leased(store, secret, options) {
-    const generator = native.lease(storeOf(store), secret, leaseOptions(options))
+    const checked = leaseOptions(options)
+    const changes = new Changes(checked.onLeaseChange)
+    const generator = native.lease(storeOf(store), secret, checked, changes.tell)
     const inspector = native.createInspector(secret)
     warnIfWeak(secret)
     endLeasesAtExit()
-    return new Randflake(leased, await generator, inspector)
+    return changes.of(new Randflake(leased, await generator, inspector))
   }
 
   generate() {
@@ -357,9 +364,10 @@ class Snowflake extends IdGenerator {
   static async leased(store, options) {
     const checked = leaseOptions(options, 'layout')
     const layout = layoutIn(checked, 'twitter')
-    const generator = native.lease(storeOf(store), layoutOf(layout), checked)
+    const changes = new Changes(checked.onLeaseChange)
+    const generator = native.lease(storeOf(store), layoutOf(layout), checked, changes.tell)
     endLeasesAtExit()
-    const flake = new Snowflake(leased, layout, await generator)
+    const flake = changes.of(new Snowflake(leased, layout, await generator))
     warnIfEnding(layout)
     return flake
   }

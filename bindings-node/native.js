@@ -82,4 +82,7 @@ const isOwn = loaded instanceof Object && Loaded.prototype instanceof Error
 const functions = { ...binding, ...loaded }
 const native = isOwn ? functions : { ...own(functions), RandflakeError }
 
-module.exports = { native }
+/** Gives something else of the native half, as what it calls a function with, the classes of this realm. */
+const ownOf = isOwn ? (made) => made : own
+
+module.exports = { native, ownOf }

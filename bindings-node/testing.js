@@ -203,6 +203,9 @@ function fakeOf(Real, name) {
         losses: 0,
         lastError: storeError,
         lastErrorAt: storeErrorAt,
+        store: 'memory',
+        namespace: this.#setting.namespace,
+        replacements: 0,
       })
     }
 

@@ -29,6 +29,7 @@ pub(crate) trait Generator: Batches + 'static {
     fn ready_in(&self) -> Result<Duration>;
     fn node_ids(&self) -> Vec<u32>;
     fn lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>>;
+    fn metrics<'call>(&self, js: Js<'call>) -> Result<Value<'call>>;
     fn extend_lease(&self, end_exclusive: i64) -> Result<()>;
     fn close(&self);
 

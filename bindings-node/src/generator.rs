@@ -14,6 +14,7 @@ use crate::{
     environment::{Batches, Environment, Generator, Handle},
     ffi::{Js, Outcome, Reference, Value, fill_by_copy, in_place, outcome, whole_ms},
     leases::EnvironmentClock,
+    metrics,
 };
 
 /// An id of either format.
@@ -53,6 +54,10 @@ impl<F: Format<Id: Number>, C: Clock + 'static> Generator for randflake::Generat
             (c"start", js.convert(lease.start())?),
             (c"endExclusive", js.convert(lease.end_exclusive())?),
         ])
+    }
+
+    fn metrics<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
+        metrics::of_generator(js, self.metrics())
     }
 
     fn extend_lease(&self, end_exclusive: i64) -> Result<()> {
@@ -178,6 +183,11 @@ pub fn node_ids(flake: Value<'_>) -> Outcome<Vec<u32>> {
 #[napi]
 pub fn lease_of(flake: Value<'_>) -> Outcome<Value<'_>> {
     outcome(|| flake.owned::<Handle>()?.generator.lease(flake.js()))
+}
+
+#[napi]
+pub fn metrics_of(flake: Value<'_>) -> Outcome<Value<'_>> {
+    outcome(|| flake.owned::<Handle>()?.generator.metrics(flake.js()))
 }
 
 #[napi]

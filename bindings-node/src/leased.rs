@@ -9,9 +9,10 @@ use randflake_leases::{LeaseStatus, Leased, LeasedBuilder, LeasedFormat, Locatio
 use crate::{
     arguments::{self, set},
     environment::{Batches, Environment, Generator, Handle},
-    ffi::{Js, Outcome, Value, outcome},
+    ffi::{Callback, Js, Outcome, Value, outcome},
     generator::Number,
     leases::EnvironmentClock,
+    metrics,
     stores::Store,
     threads,
 };
@@ -48,6 +49,10 @@ impl<F: Format<Id: Number>> Generator for Collected<F> {
 
     fn lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
         js.convert(self.leased.lease().map(|status| status_object(js, status)).transpose()?)
+    }
+
+    fn metrics<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
+        metrics::of_leased(js, self.leased.metrics())
     }
 
     fn extend_lease(&self, _: i64) -> Result<()> {
@@ -94,17 +99,21 @@ impl<F: Format> Batches for Collected<F> {
 }
 
 /// Promises a generator with leased node ids: a Snowflake of a layout, or a Randflake of a secret.
+/// `tell` is called on this thread with each change of the lease.
 #[napi]
 pub fn lease<'call>(
     store: Value<'call>,
     format: Value<'call>,
     options: Value<'call>,
+    tell: Value<'call>,
 ) -> Outcome<Value<'call>> {
     outcome(|| {
         if let Ok(&layout) = format.owned::<Layout>() {
-            return promise(store, options, |location| Ok(Leased::for_layout(location, layout)));
+            return promise(store, options, tell, |location| {
+                Ok(Leased::for_layout(location, layout))
+            });
         }
-        promise(store, options, |location| {
+        promise(store, options, tell, |location| {
             Ok(Leased::builder(location, &arguments::secret(format)?))
         })
     })
@@ -113,13 +122,19 @@ pub fn lease<'call>(
 fn promise<'call, F: LeasedFormat<Id: Number>>(
     store: Value<'call>,
     options: Value<'call>,
+    tell: Value<'call>,
     format: impl FnOnce(Location) -> Result<LeasedBuilder<F>>,
 ) -> Result<Value<'call>> {
     let js = store.js();
     let leases = Arc::clone(&js.state::<Environment>()?.leases);
     let store = Store::new(store, options.boolean(c"allowWeakStore")?)?;
     let leases_here = store.is_server();
-    let builder = format(store.location())?;
+    let tell = Callback::new(tell)?;
+    let builder = format(store.location())?.on_lease_change(move |status| {
+        let (status, level) = (status.clone(), status.level().name());
+        let message = status.message();
+        let _ended = tell.call(move |js| change_object(js, status, level, message), |_| ());
+    });
     let pending = leases.begin()?;
     let builder = set!(
         builder.clock(EnvironmentClock::new(&leases)),
@@ -140,6 +155,19 @@ fn promise<'call, F: LeasedFormat<Id: Number>>(
     js.promise(threads::start, work, |js, flake| {
         Handle::object(js, Arc::clone(&flake) as _, Some(flake))
     })
+}
+
+fn change_object<'call>(
+    js: Js<'call>,
+    status: LeaseStatus,
+    level: &str,
+    message: String,
+) -> Result<Value<'call>> {
+    js.object(&[
+        (c"status", status_object(js, status)?),
+        (c"level", js.convert(level)?),
+        (c"message", js.convert(message)?),
+    ])
 }
 
 #[allow(clippy::cast_precision_loss, reason = "counts far below 2^53")]

@@ -19,6 +19,7 @@ mod inspector;
 mod layout;
 mod leased;
 mod leases;
+mod metrics;
 mod module;
 mod operator;
 mod stores;

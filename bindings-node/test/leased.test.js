@@ -204,7 +204,7 @@ suite('leased generators', () => {
       [state, nodeIds, endExclusive - start, renewals, losses, first.lastError, first.lastErrorAt],
       ['holding', flake.nodeIds, 2, 0, 0, null, null],
     )
-    assert.equal(Object.keys(first).length, 9)
+    assert.equal(Object.keys(first).length, 12)
     assert(Object.isFrozen(first) && Object.isFrozen(nodeIds))
     assert(secondsLeft > 0 && secondsLeft <= 2, String(secondsLeft))
     const ids = new Set()
@@ -262,7 +262,7 @@ suite('leased generators', () => {
       return error.code === 'LEASE_UNAVAILABLE' && error.cause.code.startsWith('STORE_')
     })
     const { state, start, secondsLeft, lastError, lastErrorAt } = flake.lease
-    assert.deepEqual([state, secondsLeft], ['retrying', 0])
+    assert.deepEqual([state, secondsLeft], ['expired', 0])
     assert(lastError instanceof RandflakeError)
     assert(['STORE_REPLACED', 'STORE_QUARANTINED'].includes(lastError.code), lastError.code)
     assert(lastErrorAt >= start && lastErrorAt <= Date.now() / 1000, String(lastErrorAt))

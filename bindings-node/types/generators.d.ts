@@ -1,6 +1,7 @@
 import type { RandflakeError } from './errors.js'
 import type { Cloak, Parts } from './ids.js'
 import type { Layout, LayoutFields, LayoutName, RawParts } from './layouts.js'
+import type { Metrics } from './metrics.js'
 import type { initStore, StoreClient } from './stores.js'
 
 /** What {@link Randflake} and {@link Snowflake} share; it is not exported. */
@@ -58,6 +59,17 @@ declare abstract class IdGenerator {
 
   /** The node ids, sorted; none once closed. */
   get nodeIds(): number[]
+
+  /**
+   * What this generator has done in this process, in numbers that only rise. Nothing is counted on
+   * the way of an id. `randflake/prometheus` has them for Prometheus.
+   *
+   * @example
+   * const flake = new Randflake(1, generateSecret())
+   * flake.generateMany(1000)
+   * flake.metrics().idsGenerated // 1000
+   */
+  metrics(): Metrics
 
   /**
    * Ends the generator for good: no call that comes after returns an id. Reading ids goes on;
@@ -411,6 +423,13 @@ export interface LeaseOptions {
    * unless set; not for files.
    */
   allowWeakStore?: boolean | undefined
+  /**
+   * Is called with the first lease, and then with each change of its state or of its node ids. It
+   * runs on this thread, later, and keeps no process alive. What it throws, or rejects with, is a
+   * warning of the process and does not touch the lease. The channel `randflake:lease` of
+   * `node:diagnostics_channel` publishes the same as a {@link LeaseChange}.
+   */
+  onLeaseChange?: ((status: LeaseStatus) => unknown) | undefined
 }
 
 /** How node ids of a layout are leased. */

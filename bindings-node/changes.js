@@ -1,0 +1,48 @@
+'use strict'
+
+// Tells a program of each change of a lease: on a diagnostics channel, and by a function of its own.
+
+const { channel } = require('node:diagnostics_channel')
+const { mustBe } = require('./arguments.js')
+const { ownOf } = require('./native.js')
+
+const everyChange = channel('randflake:lease')
+
+/** An exception of the program's function is a warning: it is none of the lease's. */
+function warn(error) {
+  const detail = error instanceof Error ? error.stack : String(error)
+  const options = { type: 'LeaseChangeWarning', code: 'RANDFLAKE_LEASE_CHANGE', detail }
+  process.emitWarning('onLeaseChange has failed', options)
+}
+
+/** The changes of one lease. */
+class Changes {
+  /** Weak: the native half holds this as long as the generator, which is closed when it is collected. */
+  #generator
+
+  constructor(onLeaseChange) {
+    if (onLeaseChange !== undefined && typeof onLeaseChange !== 'function') {
+      throw mustBe('onLeaseChange', 'a function', onLeaseChange)
+    }
+    /** What the native half calls; it is never rejected. */
+    this.tell = async (made) => {
+      const change = ownOf(made)
+      if (everyChange.hasSubscribers) {
+        everyChange.publish({ ...change, generator: this.#generator?.deref() })
+      }
+      try {
+        await onLeaseChange?.(change.status)
+      } catch (error) {
+        warn(error)
+      }
+    }
+  }
+
+  /** Returns the generator whose lease it is, once that is made. */
+  of(generator) {
+    this.#generator = new WeakRef(generator)
+    return generator
+  }
+}
+
+module.exports = { Changes }
