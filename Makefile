@@ -40,7 +40,7 @@ NODE_TEST = cd bindings-node && node --test $(if $(ONLY),--test-name-pattern='$(
 .PHONY: help demo check test test-all lint bench bench-stores fuzz simulate soak setup fmt vectors clean check-tools \
 	python node python-for-tests node-for-tests \
 	test-rust test-python test-node test-cross test-soak \
-	test-docs test-model test-loom test-simulation test-servers test-shutdown test-fuzz test-packages test-instructions \
+	test-docs test-model test-loom test-simulation test-servers test-shutdown test-fuzz test-packages test-bundlers test-instructions \
 	test-soak-stores test-readme instructions-bounds \
 	lint-rust lint-python lint-node lint-scripts lint-platforms
 
@@ -62,7 +62,7 @@ check: setup ## what to run before each commit: the compiler, the units of the c
 test: test-rust test-python test-node test-cross test-soak ## runs the tests of all three languages that need no server
 
 # The README tests stay last: they run the commands a newcomer would.
-test-all: test test-loom test-packages test-servers test-shutdown test-model test-fuzz test-simulation test-instructions test-docs test-soak-stores test-readme ## runs every test there is
+test-all: test test-loom test-packages test-bundlers test-servers test-shutdown test-model test-fuzz test-simulation test-instructions test-docs test-soak-stores test-readme ## runs every test there is
 
 lint: lint-rust lint-python lint-node lint-scripts lint-platforms ## runs every linter, format check and type check
 
@@ -97,7 +97,8 @@ vectors: check-tools ## rewrites the test vectors
 	cargo run --locked --quiet --manifest-path tests/generate/Cargo.toml
 
 clean: ## removes everything that was built or installed
-	rm -rf target .venv bindings-node/node_modules bindings-node/*.node bench/node/node_modules tests/runners/node_modules tests/shutdown/node_modules
+	rm -rf target .venv bindings-node/node_modules bindings-node/*.node bench/node/node_modules \
+		tests/bundlers/node_modules tests/bundlers/build tests/runners/node_modules tests/shutdown/node_modules
 
 # --- set-up -----------------------------------------------------------------
 
@@ -126,6 +127,10 @@ target/setup/shutdown: tests/shutdown/package.json tests/shutdown/package-lock.j
 	cd tests/shutdown && npm ci --ignore-scripts --no-audit --no-fund
 	@mkdir -p $(@D) && touch $@
 
+target/setup/bundlers: tests/bundlers/package.json tests/bundlers/package-lock.json | check-tools
+	cd tests/bundlers && npm ci --no-audit --no-fund
+	@mkdir -p $(@D) && touch $@
+
 # Made anew when node_modules was removed, or when .venv's Python was.
 ifeq ($(wildcard bindings-node/node_modules/.package-lock.json),)
 .PHONY: target/setup/node
@@ -135,6 +140,9 @@ ifeq ($(wildcard tests/runners/node_modules/.package-lock.json),)
 endif
 ifeq ($(wildcard tests/shutdown/node_modules/.package-lock.json),)
 .PHONY: target/setup/shutdown
+endif
+ifeq ($(wildcard tests/bundlers/node_modules/.package-lock.json),)
+.PHONY: target/setup/bundlers
 endif
 ifneq ($(shell $(PYTHON_ENV)/python -c 'print(1)' 2>/dev/null),1)
 .PHONY: .venv/pyvenv.cfg
@@ -208,6 +216,9 @@ test-fuzz: check-tools ## each fuzz target, for a quarter of a minute
 
 test-packages: python-for-tests node-for-tests ## the wheel, the sdist and the npm packages, installed where there is nothing
 	$(QUICK_BUILD) $(PYTEST) tests/packages
+
+test-bundlers: node-for-tests target/setup/bundlers ## the Node package in esbuild, webpack, Rollup, Vite and Next.js, in Bun and in Deno
+	node --test tests/bundlers/bundlers.test.js
 
 test-instructions: target/setup/python ## that an id takes no more instructions than before (needs valgrind)
 	$(PYTHON_ENV)/python -m pytest -rs tests/instructions

@@ -1,0 +1,268 @@
+// Does what docs/guides/bundlers.md says, with the real tools, and makes ids with the outcome.
+
+const assert = require('node:assert/strict')
+const { spawn, spawnSync } = require('node:child_process')
+const { once } = require('node:events')
+const fs = require('node:fs')
+const { createServer } = require('node:net')
+const path = require('node:path')
+const { test } = require('node:test')
+const { setTimeout: sleep } = require('node:timers/promises')
+
+const BINDING = path.resolve(__dirname, '../../bindings-node')
+const PAGE = fs.readFileSync(path.resolve(__dirname, '../../docs/guides/bundlers.md'), 'utf8')
+const BIN = path.join(__dirname, 'node_modules/.bin')
+// Below the tools, so that what is built there finds them.
+const BUILD = path.join(__dirname, 'build')
+
+const { Inspector, listLeases } = require(BINDING)
+const SECRET = 'dffd6021bb2bd5b0af676290809ec3a5'
+const inspector = new Inspector(SECRET)
+
+// Bun and Deno run it too.
+const APP = `
+import { Randflake } from 'randflake'
+
+const flake = await Randflake.leased(process.env.RANDFLAKE_STORE, process.env.RANDFLAKE_SECRET)
+console.log(flake.generateString())
+flake.close()
+`
+
+const APP_CJS = `
+const { Randflake } = require('randflake')
+
+Randflake.leased(process.env.RANDFLAKE_STORE, process.env.RANDFLAKE_SECRET).then((flake) => {
+  console.log(flake.generateString())
+  flake.close()
+})
+`
+
+// Everything that starts threads, or is done when the process ends.
+const MORE = `
+import { Worker, isMainThread, parentPort } from 'node:worker_threads'
+import { Randflake, RandflakeError } from 'randflake'
+
+const { RANDFLAKE_STORE: store, RANDFLAKE_SECRET: secret } = process.env
+const manual = new Randflake(7, secret, { maxWaitMs: 60000 })
+const make = () => Array.from({ length: 70000 }, () => manual.generate())
+if (isMainThread) {
+  const workers = [0, 1].map(() => new Worker(new URL(import.meta.url)))
+  const made = workers.map((worker) => new Promise((resolve, reject) => {
+    worker.on('message', resolve)
+    worker.on('error', reject)
+  }))
+  const ids = [...make(), ...(await Promise.all(made)).flat()]
+  for (const worker of workers) await worker.terminate()
+  const flake = await Randflake.leased(store, secret)
+  for (const id of flake.generateMany(1000)) ids.push(id)
+  for (const id of await flake.generateManyAsync(200000)) ids.push(id)
+  await flake.ready()
+  ids.push(flake.generate())
+  let code
+  try {
+    new Randflake(-1, secret)
+  } catch (error) {
+    code = error instanceof RandflakeError && error.code
+  }
+  console.log(ids.length, new Set(ids).size, code)
+} else {
+  parentPort.postMessage(make())
+}
+`
+
+/** Makes an empty project, in which randflake is installed as npm does it. */
+function project(name, files) {
+  const folder = path.join(BUILD, name)
+  fs.rmSync(folder, { recursive: true, force: true })
+  const installed = path.join(folder, 'node_modules/randflake')
+  fs.mkdirSync(installed, { recursive: true })
+  const natives = fs.readdirSync(BINDING).filter((file) => file.endsWith('.node'))
+  assert.ok(natives.length > 0, 'make node-for-tests builds it')
+  const { files: published } = require(`${BINDING}/package.json`)
+  for (const file of ['package.json', ...published, ...natives]) {
+    fs.cpSync(path.join(BINDING, file), path.join(installed, file), { recursive: true })
+  }
+  const given = { 'package.json': '{"dependencies":{"randflake":"*"}}', ...files }
+  for (const [file, text] of Object.entries(given)) {
+    fs.mkdirSync(path.dirname(path.join(folder, file)), { recursive: true })
+    fs.writeFileSync(path.join(folder, file), text)
+  }
+  return folder
+}
+
+/** Returns the file that a block of the page shows. */
+function shown(file) {
+  const start = PAGE.indexOf(`// ${file}\n`)
+  assert.ok(start > 0, `the page shows ${file}`)
+  return PAGE.slice(start, PAGE.indexOf('```', start))
+}
+
+/** Without what a service would have in its environment. */
+function environment(variables = {}) {
+  const env = { ...process.env, NEXT_TELEMETRY_DISABLED: '1', DO_NOT_TRACK: '1', NO_COLOR: '1' }
+  delete env.RANDFLAKE_STORE
+  delete env.RANDFLAKE_SECRET
+  return { ...env, DENO_NO_UPDATE_CHECK: '1', DENO_NO_PROMPT: '1', ...variables }
+}
+
+const store = (folder) => path.join(folder, 'ids.db')
+const settings = (folder) => ({ RANDFLAKE_STORE: store(folder), RANDFLAKE_SECRET: SECRET })
+
+/** Runs a line in a folder, by the tools that are installed here. */
+function run(folder, line, variables) {
+  const [tool, ...rest] = line.split(' ')
+  const program = tool === 'node' ? process.execPath : path.join(BIN, tool)
+  const options = { cwd: folder, env: environment(variables), encoding: 'utf8', timeout: 300_000 }
+  return spawnSync(program, rest, options)
+}
+
+/** Runs a line of the page, which must succeed. */
+function runShown(folder, line, variables) {
+  assert.ok(PAGE.includes(`\n\`${line}\`\n`), `the page has the line ${line}`)
+  const done = run(folder, line, variables)
+  assert.equal(done.status, 0, `${line}: ${done.stdout}${done.stderr}`)
+  return done.stdout
+}
+
+/** Checks a text id, and that its node id was given back. */
+async function checkId(text, folder) {
+  const { date } = inspector.inspect(text.trim())
+  assert.ok(Math.abs(Date.now() - date.getTime()) < 3600_000, `${date} is now`)
+  assert.equal((await listLeases(store(folder))).held, 0)
+}
+
+/** Checks what the bundle in this file prints. */
+async function checkBundle(folder, file) {
+  const bundle = fs.readFileSync(path.join(folder, file), 'utf8')
+  assert.match(bundle, /generateString/)
+  const done = run(folder, `node ${file}`, settings(folder))
+  assert.equal(done.status, 0, done.stderr)
+  await checkId(done.stdout, folder)
+}
+
+test('esbuild', async () => {
+  const folder = project('esbuild', { 'app.mjs': APP })
+  const options = '--bundle --platform=node --format=esm'
+  runShown(folder, `esbuild app.mjs ${options} --external:randflake --outfile=out/app.mjs`)
+  await checkBundle(folder, 'out/app.mjs')
+  const without = run(folder, `esbuild app.mjs ${options} --outfile=out/not.mjs`)
+  assert.notEqual(without.status, 0)
+  assert.match(without.stderr, /No loader is configured for "\.node" files/)
+  assert.ok(PAGE.includes('No loader is configured for ".node" files'))
+})
+
+const WEBPACK = `
+const options = { mode: 'production', entry: './app.cjs' }
+const output = { path: \`\${__dirname}/out\`, filename: 'app.cjs' }
+require('webpack')({ ...require('./webpack.config.cjs'), ...options, output }, (error, stats) => {
+  if (error ?? stats.hasErrors()) throw error ?? new Error(stats.toString())
+})
+`
+
+test('webpack', async () => {
+  const config = 'webpack.config.cjs'
+  const files = { 'app.cjs': APP_CJS, 'build.cjs': WEBPACK, [config]: shown(config) }
+  const folder = project('webpack', files)
+  const done = run(folder, 'node build.cjs')
+  assert.equal(done.status, 0, done.stderr)
+  await checkBundle(folder, 'out/app.cjs')
+})
+
+test('Rollup', async () => {
+  const folder = project('rollup', { 'app.mjs': APP })
+  runShown(folder, 'rollup app.mjs --external randflake --file out/app.mjs')
+  await checkBundle(folder, 'out/app.mjs')
+})
+
+test('Vite, for a server', async () => {
+  const config = 'vite.config.mjs'
+  const folder = project('vite', { 'app.mjs': APP, [config]: shown(config) })
+  runShown(folder, 'vite build --ssr app.mjs --outDir out')
+  await checkBundle(folder, 'out/app.mjs')
+})
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address()
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+/** Starts a server, asks it for two ids, and ends it by SIGTERM, as an orchestrator does. */
+async function askForIds(folder, program, rest, cwd = folder) {
+  const port = await freePort()
+  const env = environment({ ...settings(folder), PORT: String(port), HOSTNAME: '127.0.0.1' })
+  const server = spawn(program, rest, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  let said = ''
+  for (const stream of [server.stdout, server.stderr]) stream.on('data', (text) => (said += text))
+  const ended = once(server, 'exit')
+  const ids = []
+  try {
+    while (ids.length < 2) {
+      assert.equal(server.exitCode, null, said)
+      const answer = await fetch(`http://127.0.0.1:${port}/id`).catch(() => null)
+      if (answer === null) {
+        await sleep(50) // it does not listen yet
+        continue
+      }
+      assert.equal(answer.status, 200, said)
+      ids.push((await answer.json()).id)
+    }
+    assert.equal((await listLeases(store(folder))).held, 1)
+  } finally {
+    server.kill('SIGTERM')
+    await ended
+  }
+  assert.notEqual(ids[0], ids[1])
+  for (const id of ids) await checkId(id, folder)
+}
+
+const LAYOUT = `
+import { createElement } from 'react'
+
+export default function Layout({ children }) {
+  return createElement('html', { lang: 'en' }, createElement('body', null, children))
+}
+`
+
+test('Next.js', async () => {
+  const [config, route] = ['next.config.mjs', 'app/id/route.js']
+  const files = { 'app/layout.js': LAYOUT, [config]: shown(config), [route]: shown(route) }
+  const folder = project('next', files)
+  const build = () => {
+    const done = run(folder, 'next build')
+    assert.equal(done.status, 0, `${done.stdout}${done.stderr}`)
+  }
+  build()
+  assert.ok(!fs.existsSync(store(folder)), 'a build leases nothing')
+  await askForIds(folder, path.join(BIN, 'next'), ['start'])
+
+  const standalone = shown(config).replace('default {\n', "default {\n  output: 'standalone',\n")
+  assert.ok(PAGE.includes("`output: 'standalone'`") && standalone.includes('standalone'))
+  fs.writeFileSync(path.join(folder, config), standalone)
+  build()
+  const output = path.join(folder, '.next/standalone')
+  const inside = fs.readdirSync(output, { recursive: true })
+  const server = inside.find(
+    (file) => path.basename(file) === 'server.js' && !file.includes('node_modules'),
+  )
+  assert.ok(
+    inside.some((file) => file.endsWith('.node')),
+    'it has copied the native half',
+  )
+  await askForIds(folder, process.execPath, [server], output)
+})
+
+for (const line of ['bun app.mjs', 'deno run --allow-ffi --allow-env --allow-read app.mjs']) {
+  const [tool] = line.split(' ')
+  test(tool, async () => {
+    const folder = project(tool, { 'app.mjs': APP, 'more.mjs': MORE })
+    await checkId(runShown(folder, line, settings(folder)), folder)
+    const done = run(folder, line.replace('app.mjs', 'more.mjs'), settings(folder))
+    assert.equal(done.status, 0, done.stderr)
+    assert.equal(done.stdout.trim(), '411001 411001 INVALID_NODE')
+    assert.equal((await listLeases(store(folder))).held, 0, 'also without close')
+  })
+}
