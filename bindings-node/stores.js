@@ -185,8 +185,11 @@ function pipelineOfNodeRedis(cluster, key, commands) {
     .execAsPipeline()
 }
 
-/** Keeps one connection, opened when it is needed, and another one after a failure. */
-function reconnecting(open, run, close) {
+/**
+ * Keeps one connection, opened when it is needed, and another one after a failure, or once it is no
+ * longer open: other generators may have had it since the server was there last.
+ */
+function reconnecting(open, run, close, isOpen = () => true) {
   let opening
   const discard = () => {
     opening?.then(close).catch(() => {})
@@ -197,6 +200,10 @@ function reconnecting(open, run, close) {
     async run(...statement) {
       opening ??= open()
       try {
+        if (!isOpen(await opening)) {
+          discard()
+          opening = open()
+        }
         return await run(await opening, ...statement)
       } catch (error) {
         if (!(error instanceof Refusal)) discard()
@@ -272,7 +279,12 @@ function ioredisOf(url, { Redis }) {
     client.stream.unref()
     return client
   }
-  return reconnecting(open, runIoredis, (client) => client.disconnect())
+  return reconnecting(
+    open,
+    runIoredis,
+    (client) => client.disconnect(),
+    ({ status }) => status === 'ready',
+  )
 }
 
 function nodeRedisOf(url, { createClient }) {
@@ -283,7 +295,12 @@ function nodeRedisOf(url, { createClient }) {
     client.unref()
     return client
   }
-  return reconnecting(open, runNodeRedis, (client) => client.destroy())
+  return reconnecting(
+    open,
+    runNodeRedis,
+    (client) => client.destroy(),
+    ({ isReady }) => isReady,
+  )
 }
 
 /** Reads an answer, which whatever listens there may never end. */

@@ -273,4 +273,76 @@ async function redisWithReplica() {
   return { master, replica }
 }
 
-module.exports = { askEtcd, PASSWORD, redisWithReplica, servers }
+/** A PgBouncer in front of a PostgreSQL, with these settings besides. */
+async function pgbouncer(postgresql, ...settings) {
+  const path = program('pgbouncer', 'pgbouncer')
+  if (path === undefined) return undefined
+  const user = process.getuid() === 0 ? { uid: NOBODY, gid: NOBODY } : {}
+  const [port, { port: behind }] = [await freePort(), new URL(postgresql.url)]
+  const lines = [
+    `[databases]\npostgres = host=127.0.0.1 port=${behind} dbname=postgres`,
+    `[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =`,
+    'auth_type = scram-sha-256\nauth_file = users',
+    ...settings,
+  ]
+  const files = { 'pgbouncer.ini': lines.join('\n'), users: `"randflake" "${PASSWORD}"\n` }
+  const folder = await newFolder(false, files, user.uid)
+  const url = postgresql.url.replace(behind, port)
+  return new Server({
+    folder,
+    path,
+    args: ['pgbouncer.ini'],
+    ready: 'process up',
+    url,
+    user,
+  }).start()
+}
+
+/** A Redis Cluster of three masters. */
+async function redisCluster() {
+  const settings = [...DURABLE, '--cluster-enabled', 'yes', '--masterauth', PASSWORD]
+  const nodes = await Promise.all([0, 1, 2].map(() => servers.redis({ settings })))
+  if (nodes.includes(undefined)) return undefined
+  const clients = nodes.map(({ url }) => new Redis(url))
+  try {
+    const bounds = [0, 5461, 10923, 16384]
+    for (const [number, client] of clients.entries()) {
+      await client.cluster('ADDSLOTSRANGE', bounds[number], bounds[number + 1] - 1)
+      await clients[0].cluster('MEET', '127.0.0.1', new URL(nodes[number].url).port)
+    }
+    await until('the nodes find each other', async () => {
+      const states = await Promise.all(clients.map((client) => client.cluster('INFO')))
+      return states.every((state) => /cluster_state:ok/.test(state))
+    })
+  } finally {
+    for (const client of clients) client.disconnect()
+  }
+  return nodes
+}
+
+/** A Sentinel that promotes the replica of a master called "leases" after half a second. */
+async function redisSentinel(master) {
+  const path = program('redis-server', 'redis-server')
+  const port = await freePort()
+  const lines = [
+    `port ${port}\nbind 127.0.0.1`,
+    `sentinel monitor leases 127.0.0.1 ${new URL(master.url).port} 1`,
+    `sentinel auth-pass leases ${PASSWORD}`,
+    'sentinel down-after-milliseconds leases 500',
+    'sentinel failover-timeout leases 5000',
+  ]
+  const folder = await newFolder(false, { 'sentinel.conf': lines.join('\n') })
+  const url = `redis://127.0.0.1:${port}`
+  const args = ['sentinel.conf', '--sentinel']
+  return new Server({ folder, path, args, ready: '+monitor master', url }).start()
+}
+
+module.exports = {
+  askEtcd,
+  PASSWORD,
+  pgbouncer,
+  redisCluster,
+  redisSentinel,
+  redisWithReplica,
+  servers,
+}
