@@ -27,7 +27,7 @@ unexport MAKEFLAGS MFLAGS
 ONLY ?=
 # What takes long or needs a server is a part of `make test-all`. A new test is a part of `make test`
 # unless it is named here.
-SLOW_RUST_TESTS = model remote remote_faults scale
+SLOW_RUST_TESTS = model remote remote_faults remote_shared scale
 SLOW_PYTHON_TESTS = test_gevent test_guests test_operators test_server test_store_faults test_stores
 SLOW_NODE_TESTS = guests operators server store-faults stores
 
@@ -202,7 +202,7 @@ test-simulation: check-tools ## mutants that the simulation of the whole system 
 	scripts/simulation-mutants
 
 test-servers: python-for-tests node-for-tests ## stores with a server, in all three languages
-	cargo test --locked --all-features --test remote --test remote_faults
+	cargo test --locked --all-features --test remote --test remote_faults --test remote_shared
 	cargo test --locked --all-features --test remote languages -- --ignored
 	$(PYTEST) $(SLOW_PYTHON_TESTS:%=bindings-python/tests/%.py)
 	$(NODE_TEST) $(SLOW_NODE_TESTS:%=test/%.test.js)

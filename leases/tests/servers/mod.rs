@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test uses some of it")]
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
+pub(crate) mod proxy;
+
 use std::{
     env, fs,
     net::{TcpListener, TcpStream},
@@ -190,6 +192,43 @@ impl Server {
 
     pub(crate) fn etcd_with(arguments: &[&str]) -> Option<Self> {
         Some(Self::new(Kind::Etcd, arguments)?.started())
+    }
+
+    /// Returns the port of a pooler in front of this server, with these settings, and what
+    /// ends it.
+    pub(crate) fn pgbouncer(&self, settings: &[&str]) -> Option<(u16, Pooler)> {
+        let program = program("pgbouncer", "pgbouncer")?;
+        let (scratch, port) = (Scratch::new(), free_port());
+        let users = scratch.path("users");
+        fs::write(&users, format!("\"randflake\" \"{PASSWORD}\"\n")).expect("a file");
+        let lines = [
+            "[databases]".to_owned(),
+            format!("postgres = host=127.0.0.1 port={} dbname=postgres", self.port),
+            format!("[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}"),
+            format!(
+                "unix_socket_dir =\nauth_type = scram-sha-256\nauth_file = {}",
+                users.display()
+            ),
+            settings.join("\n"),
+        ];
+        let file = scratch.path("pgbouncer.ini");
+        fs::write(&file, lines.join("\n")).expect("a file");
+        if is_root() {
+            for path in [scratch.directory(), &users, &file] {
+                chown(path, Some(NOBODY), Some(NOBODY)).expect("root may");
+            }
+        }
+        let mut command = Command::new(program);
+        let log = fs::File::create(scratch.path("log")).expect("a file");
+        let child = as_nobody(command.arg("-q").arg(&file)).stderr(log).spawn().expect("starts");
+        let pooler = Pooler { child, _scratch: scratch };
+        for _ in 0..500 {
+            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                return Some((port, pooler));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        panic!("PgBouncer does not answer");
     }
 
     /// Returns the members of one etcd.
@@ -507,5 +546,18 @@ impl Drop for Server {
             let _gone = child.kill();
         }
         let _ended = child.wait();
+    }
+}
+
+/// A pooler that runs.
+pub(crate) struct Pooler {
+    child: Child,
+    _scratch: Scratch,
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        let _killed = self.child.kill();
+        let _ended = self.child.wait();
     }
 }

@@ -1,0 +1,116 @@
+//! What stands between clients and a server, and loses, repeats or swaps answers.
+
+use std::{
+    io::{Read, Write},
+    net::{Shutdown, TcpListener, TcpStream},
+    sync::{
+        Arc, Barrier, Mutex,
+        atomic::{AtomicU8, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+/// Longer than an answer takes, and short enough to wait for one that does not come.
+pub(crate) const SOON: Duration = Duration::from_secs(1);
+
+pub(crate) const PASS: u8 = 0;
+/// Answers are lost, and the connection with them.
+pub(crate) const DROP: u8 = 1;
+/// Answers come late.
+pub(crate) const HOLD: u8 = 2;
+/// Answers come twice, so that the second is taken for the answer to the next request.
+pub(crate) const REPEAT: u8 = 3;
+/// Two connections each get the answer to the other.
+pub(crate) const SWAP: u8 = 4;
+/// Nothing comes through, either way, and neither side gets an error.
+pub(crate) const SILENCE: u8 = 5;
+
+/// Stands between clients and a server.
+pub(crate) struct Proxy {
+    pub(crate) port: u16,
+    wires: Arc<Wires>,
+}
+
+struct Wires {
+    mode: AtomicU8,
+    /// In the order in which they came: of two that follow each other the answers are swapped.
+    clients: Mutex<Vec<TcpStream>>,
+    /// Holds an answer back until both clients are due one: each then has a request open.
+    both_answered: Barrier,
+}
+
+impl Proxy {
+    pub(crate) fn before(port: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let wires = Arc::new(Wires {
+            mode: AtomicU8::new(PASS),
+            clients: Mutex::default(),
+            both_answered: Barrier::new(2),
+        });
+        let proxy = Self {
+            port: listener.local_addr().expect("an address").port(),
+            wires: Arc::clone(&wires),
+        };
+        // Ends with the process of the test.
+        thread::spawn(move || {
+            for (number, client) in listener.incoming().flatten().enumerate() {
+                wires.clients.lock().expect("sound").push(client.try_clone().expect("a socket"));
+                let wires = Arc::clone(&wires);
+                thread::spawn(move || wires.connect(&client, number, port));
+            }
+        });
+        proxy
+    }
+
+    pub(crate) fn set(&self, mode: u8) {
+        self.wires.mode.store(mode, Ordering::Relaxed);
+    }
+}
+
+impl Wires {
+    fn connect(&self, client: &TcpStream, number: usize, port: u16) {
+        self.keep_silence();
+        if let Ok(server) = TcpStream::connect(("127.0.0.1", port)) {
+            thread::scope(|scope| {
+                scope.spawn(|| self.forward(client, &server, None));
+                self.forward(&server, client, Some(number));
+            });
+        }
+        let _closed = client.shutdown(Shutdown::Both);
+    }
+
+    fn keep_silence(&self) {
+        while self.mode.load(Ordering::Relaxed) == SILENCE {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Forwards requests, or the answers to the client of a number.
+    fn forward(&self, mut from: &TcpStream, mut to: &TcpStream, answered: Option<usize>) {
+        let mut bytes = vec![0; 65_536];
+        while let Ok(length @ 1..) = from.read(&mut bytes) {
+            let bytes = &bytes[..length];
+            let done = match (self.mode.load(Ordering::Relaxed), answered) {
+                (SILENCE, _) => Ok(()),
+                (DROP, Some(_)) => break,
+                (HOLD, Some(_)) => {
+                    thread::sleep(2 * SOON);
+                    to.write_all(bytes)
+                }
+                (REPEAT, Some(_)) => to.write_all(bytes).and_then(|()| to.write_all(bytes)),
+                (SWAP, Some(number)) => {
+                    self.both_answered.wait();
+                    let clients = self.clients.lock().expect("sound");
+                    (&clients[number ^ 1]).write_all(bytes)
+                }
+                _ => to.write_all(bytes),
+            };
+            if done.is_err() {
+                break;
+            }
+        }
+        self.keep_silence();
+        let _closed = to.shutdown(Shutdown::Both);
+    }
+}
