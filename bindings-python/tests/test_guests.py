@@ -112,7 +112,10 @@ def test_locked_tables_hold_up_one_connection(postgres: Server) -> None:
     init_store(postgres.url(), SECRET, "new", namespace="locked", **SHORT)
     waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
     flakes = lease_all(postgres.url(), "locked", **SHORT)
-    with counted(postgres) as connections, psycopg.connect(postgres.url()) as owner:
+    with (
+        counted(postgres) as connections,
+        contextlib.closing(psycopg.connect(postgres.url())) as owner,
+    ):
         owner.execute("lock table randflake_node in access exclusive mode")
         most = 0
         with psycopg.connect(postgres.url(), autocommit=True) as watcher:
@@ -126,7 +129,14 @@ def test_locked_tables_hold_up_one_connection(postgres: Server) -> None:
                 return all(status(flake).last_error is not None for flake in flakes)
 
             eventually(all_have_failed)
-        owner.rollback()
+
+        def child() -> object:
+            """Ends the lock. It waits for nobody: the parent's thread is in a statement here."""
+            with psycopg.connect(postgres.url(), autocommit=True) as other:
+                other.execute("select pg_terminate_backend(%s)", (owner.info.backend_pid,))
+            return outcome(flakes[0].generate)
+
+        assert isinstance(in_child(child), int)
         # One that the server is about to end may still be there.
         assert 1 <= most <= 2
         renewals = [status(flake).renewals for flake in flakes]
