@@ -4,7 +4,8 @@ import type { Layout, LayoutFields, LayoutName } from './layouts.js'
 /**
  * A store with a server besides its URL, `postgresql://` (or `postgres://`), `redis://` (or
  * `rediss://`) and `etcd://host:port,host:port` (or `etcds://`): a `Pool` or a connected `Client`
- * of `pg`, a client of `ioredis` or a connected one of `redis`, or a {@link StoreAdapter}.
+ * of `pg`, a client or `Cluster` of `ioredis`, a connected client or cluster of `redis`, or a
+ * {@link StoreAdapter}.
  *
  * For a Redis with replicas the client must have `pipeline`, as that of `ioredis`, or `multi`, as that
  * of `redis`: a WAIT follows each request for a lease on its connection.
