@@ -120,8 +120,6 @@ argument!(
 
 /// Takes a secret. A weak one raises a warning, once per process, at that level of Python's stack.
 pub(crate) fn secret_of(object: &Bound<'_, PyAny>, stack_level: i32) -> PyResult<Secret> {
-    static WARNED: AtomicBool = AtomicBool::new(false);
-
     let secret = if let Ok(bytes) = object.cast::<PyBytes>() {
         Secret::from_bytes(bytes.as_bytes()).map_err(raise)?
     } else if let Ok(text) = object.cast::<PyString>() {
@@ -129,12 +127,20 @@ pub(crate) fn secret_of(object: &Bound<'_, PyAny>, stack_level: i32) -> PyResult
     } else {
         return Err(wrong_type(&bindings::invalid_secret(type_of(object))));
     };
+    warn_if_weak(object.py(), &secret, stack_level)?;
+    Ok(secret)
+}
+
+/// Raises a warning of a weak secret, once per process.
+pub(crate) fn warn_if_weak(py: Python<'_>, secret: &Secret, stack_level: i32) -> PyResult<()> {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+
     // Relaxed: a second warning in a race does no harm.
     if let Some(weakness) = secret.weakness().filter(|_| !WARNED.load(Ordering::Relaxed)) {
-        warn::<WeakSecretWarning>(object.py(), weakness, stack_level)?;
+        warn::<WeakSecretWarning>(py, weakness, stack_level)?;
         WARNED.store(true, Ordering::Relaxed);
     }
-    Ok(secret)
+    Ok(())
 }
 
 argument!(

@@ -71,6 +71,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Store {
 }
 
 impl Store {
+    /// Returns whether a client in Python asks it.
+    pub(crate) fn needs_python(&self) -> bool {
+        matches!(self, Self::Server(_))
+    }
+
     pub(crate) fn location(self, allow_weak_store: bool) -> Location {
         match self {
             Self::Local(location) => location,
@@ -177,7 +182,7 @@ impl Server {
 }
 
 #[cold]
-fn finalizing() -> Error {
+pub(crate) fn finalizing() -> Error {
     Error::new(ErrorKind::StoreUnavailable, "Python is ending, and with it the client of the store")
 }
 

@@ -4,28 +4,37 @@ use std::{sync::Arc, time::Duration};
 
 use pyo3::prelude::*;
 use randflake::{Clock as _, Error, ErrorKind, Format, Generator, Reach, Result, bindings};
-use randflake_leases::{Leased, LeasedFormat};
+use randflake_leases::Leased;
 
 use crate::{
     buffer::{Batch, LARGE_BATCH},
-    client::Store,
     clock::Clock,
     errors::{call, caught, raise},
     exit,
+    lazy::{Given, Lazy, Settings},
     lease::{self, Lease},
     options::{self, Options},
 };
 
 /// A generator, which both its Python class and the base of that class have.
-pub(crate) enum AnyFlake<F: Format> {
+pub(crate) enum AnyFlake<F: Given> {
     /// With manually assigned node ids.
     Manual(Arc<Generator<F, Clock>>),
     Leased(Arc<Leased<F, Clock>>),
     /// A leased one whose calls never wait, as the thread of an event loop needs it.
     NeverWaiting(Arc<Leased<F, Clock>>),
+    /// Leased, by settings that are looked up with the first use.
+    Lazy(Arc<Lazy<F>>),
 }
 
-impl<F: LeasedFormat> AnyFlake<F> {
+/// A generator that is there to be called.
+enum Made<'a, F: Format> {
+    Manual(&'a Generator<F, Clock>),
+    Leased(&'a Leased<F, Clock>),
+    NeverWaiting(&'a Leased<F, Clock>),
+}
+
+impl<F: Given> AnyFlake<F> {
     pub(crate) fn manual(
         py: Python<'_>,
         config: F::Config,
@@ -39,11 +48,10 @@ impl<F: LeasedFormat> AnyFlake<F> {
     /// Leases from a store, without the GIL.
     pub(crate) fn leased(
         py: Python<'_>,
-        store: Store,
+        settings: &Settings<F>,
         config: F::Config,
-        options: Option<Options<'_>>,
     ) -> PyResult<Self> {
-        let (builder, needs_python) = options::leased(py, store, config, options)?;
+        let (builder, needs_python) = settings.builder(py, config)?;
         exit::register_in_child(py)?;
         let opened = py.detach(|| call(|| builder.open()));
         let leased = opened.map_err(|raised| exit::raise_unless_finalizing(py, raised))?;
@@ -60,20 +68,45 @@ impl<F: LeasedFormat> AnyFlake<F> {
         }
     }
 
+    /// Leases from a store with its first id.
+    pub(crate) fn lazy(settings: Settings<F>) -> PyResult<Self> {
+        Ok(Self::Lazy(Arc::new(Lazy::new(settings)?)))
+    }
+
     /// Returns whether this runs on the machine's clock.
     pub(crate) fn is_on_system_clock(&self) -> bool {
         match self {
             Self::Manual(flake) => flake.clock().is_system(),
-            Self::Leased(_) | Self::NeverWaiting(_) => true,
+            Self::Leased(_) | Self::NeverWaiting(_) | Self::Lazy(_) => true,
         }
+    }
+
+    /// Returns the generator that has been made, and has a lazy one made.
+    fn made(&self, py: Python<'_>) -> PyResult<Made<'_, F>> {
+        Ok(match self {
+            Self::Manual(flake) => Made::Manual(flake),
+            Self::Leased(leased) => Made::Leased(leased),
+            Self::NeverWaiting(leased) => Made::NeverWaiting(leased),
+            Self::Lazy(lazy) => Made::Leased(lazy.leased(py)?),
+        })
+    }
+
+    /// Returns the generator, unless it is a lazy one that has not been used yet.
+    fn made_already(&self) -> Option<Made<'_, F>> {
+        Some(match self {
+            Self::Manual(flake) => Made::Manual(flake),
+            Self::Leased(leased) => Made::Leased(leased),
+            Self::NeverWaiting(leased) => Made::NeverWaiting(leased),
+            Self::Lazy(lazy) => Made::Leased(lazy.made()?),
+        })
     }
 
     pub(crate) fn generate(&self, py: Python<'_>) -> PyResult<F::Id> {
         self.retry(py, |flake| {
             caught(|| match flake {
-                Self::Manual(flake) => flake.generate(),
-                Self::Leased(leased) => leased.try_generate(),
-                Self::NeverWaiting(leased) => leased.generate_without_wait(),
+                Made::Manual(flake) => flake.generate(),
+                Made::Leased(leased) => leased.try_generate(),
+                Made::NeverWaiting(leased) => leased.generate_without_wait(),
             })
         })
     }
@@ -85,6 +118,7 @@ impl<F: LeasedFormat> AnyFlake<F> {
             Ok(match self {
                 Self::Manual(flake) => flake.generate_at_once(),
                 Self::Leased(leased) | Self::NeverWaiting(leased) => leased.generate_at_once(),
+                Self::Lazy(lazy) => lazy.made().and_then(|leased| leased.generate_at_once()),
             })
         };
         caught(generate).ok().flatten()
@@ -98,24 +132,31 @@ impl<F: LeasedFormat> AnyFlake<F> {
 
     /// Calls the generator; again, once what its error says has been done about.
     #[inline]
-    fn retry<T>(&self, py: Python<'_>, mut call: impl FnMut(&Self) -> Result<T>) -> PyResult<T> {
+    fn retry<T>(
+        &self,
+        py: Python<'_>,
+        mut call: impl FnMut(&Made<'_, F>) -> Result<T>,
+    ) -> PyResult<T> {
+        let made = self.made(py)?;
         let mut recovered = false;
         // A loop, because the compiler inlines a call only where it is written once.
         loop {
-            match call(self) {
+            match call(&made) {
                 Ok(answer) => return Ok(answer),
-                Err(error) if recovered => return Err(self.raise(py, error)),
-                Err(error) => self.recover(py, error)?,
+                Err(error) if recovered => return Err(made.raise(py, error)),
+                Err(error) => made.recover(py, error)?,
             }
             recovered = true;
         }
     }
+}
 
+impl<F: Format> Made<'_, F> {
     /// Waits, without the GIL, for the lease that a call needs.
     #[cold]
     fn recover(&self, py: Python<'_>, error: Error) -> PyResult<()> {
         let Self::Leased(leased) = self else { return Err(self.raise(py, error)) };
-        if error.kind() == ErrorKind::Forked {
+        if has_no_lease_yet(&error) {
             exit::register_in_child(py)?;
         }
         py.detach(|| caught(|| leased.recover(error)))
@@ -138,12 +179,18 @@ impl<F: LeasedFormat> AnyFlake<F> {
     }
 }
 
-impl<F: Format> Clone for AnyFlake<F> {
+/// Returns whether a leased generator has failed since this process has taken no lease yet.
+fn has_no_lease_yet(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Forked | ErrorKind::LeaseUnavailable)
+}
+
+impl<F: Given> Clone for AnyFlake<F> {
     fn clone(&self) -> Self {
         match self {
             Self::Manual(flake) => Self::Manual(Arc::clone(flake)),
             Self::Leased(leased) => Self::Leased(Arc::clone(leased)),
             Self::NeverWaiting(leased) => Self::NeverWaiting(Arc::clone(leased)),
+            Self::Lazy(lazy) => Self::Lazy(Arc::clone(lazy)),
         }
     }
 }
@@ -176,15 +223,15 @@ pub(crate) trait Shared: Send + Sync {
     fn is_over(&self) -> bool;
 }
 
-impl<F: LeasedFormat> Shared for AnyFlake<F> {
+impl<F: Given> Shared for AnyFlake<F> {
     fn batch(&self, py: Python<'_>, count: usize) -> PyResult<Batch<i64>> {
         // Knowing that takes longer than making a small one.
         if count >= LARGE_BATCH {
             self.retry(py, |flake| {
                 caught(|| match flake {
-                    Self::Manual(flake) => flake.check_fill(count, Reach::Lease),
-                    Self::Leased(leased) => leased.try_check_fill(count, Reach::Renewals),
-                    Self::NeverWaiting(leased) => leased.check_fill_without_wait(count),
+                    Made::Manual(flake) => flake.check_fill(count, Reach::Lease),
+                    Made::Leased(leased) => leased.try_check_fill(count, Reach::Renewals),
+                    Made::NeverWaiting(leased) => leased.check_fill_without_wait(count),
                 })
             })?;
         }
@@ -192,11 +239,11 @@ impl<F: LeasedFormat> Shared for AnyFlake<F> {
     }
 
     fn fill(&self, py: Python<'_>, ids: &mut [i64]) -> PyResult<()> {
-        let fill = |flake: &Self, ids: &mut [i64]| {
+        let fill = |flake: &Made<'_, F>, ids: &mut [i64]| {
             caught(|| match flake {
-                Self::Manual(flake) => flake.fill_i64_to(ids, Reach::Lease),
-                Self::Leased(leased) => leased.try_fill_i64(ids, Reach::Renewals),
-                Self::NeverWaiting(leased) => leased.fill_i64_without_wait(ids),
+                Made::Manual(flake) => flake.fill_i64_to(ids, Reach::Lease),
+                Made::Leased(leased) => leased.try_fill_i64(ids, Reach::Renewals),
+                Made::NeverWaiting(leased) => leased.fill_i64_without_wait(ids),
             })
         };
         let filled = if ids.len() < LARGE_BATCH {
@@ -211,56 +258,63 @@ impl<F: LeasedFormat> Shared for AnyFlake<F> {
     fn extend_lease(&self, end_exclusive: i64) -> PyResult<()> {
         match self {
             Self::Manual(flake) => call(|| flake.extend_lease(end_exclusive)),
-            Self::Leased(_) | Self::NeverWaiting(_) => Err(raise(bindings::lease_of_store())),
+            Self::Leased(_) | Self::NeverWaiting(_) | Self::Lazy(_) => {
+                Err(raise(bindings::lease_of_store()))
+            }
         }
     }
 
     fn lease<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        match self {
-            Self::Manual(flake) => {
+        match self.made_already() {
+            None => Ok(None),
+            Some(Made::Manual(flake)) => {
                 let lease = flake.lease().map(|lease| Bound::new(py, Lease { lease }));
                 Ok(lease.transpose()?.map(Bound::into_any))
             }
-            Self::Leased(leased) | Self::NeverWaiting(leased) => {
+            Some(Made::Leased(leased) | Made::NeverWaiting(leased)) => {
                 leased.lease().map(|status| lease::status(py, status)).transpose()
             }
         }
     }
 
     fn node_ids(&self) -> Vec<u32> {
-        match self {
-            Self::Manual(flake) => flake.node_ids().to_vec(),
-            Self::Leased(leased) | Self::NeverWaiting(leased) => leased.node_ids(),
+        match self.made_already() {
+            None => Vec::new(),
+            Some(Made::Manual(flake)) => flake.node_ids().to_vec(),
+            Some(Made::Leased(leased) | Made::NeverWaiting(leased)) => leased.node_ids(),
         }
     }
 
     fn ready_in(&self, py: Python<'_>) -> PyResult<Option<Duration>> {
-        let ready_in = caught(|| match self {
-            Self::Manual(flake) => flake.ready_in(),
-            Self::Leased(leased) | Self::NeverWaiting(leased) => leased.try_ready_in(),
+        let made = self.made(py)?;
+        let ready_in = caught(|| match made {
+            Made::Manual(flake) => flake.ready_in(),
+            Made::Leased(leased) | Made::NeverWaiting(leased) => leased.try_ready_in(),
         });
+        let is_leased = !matches!(made, Made::Manual(_));
         match ready_in {
-            Err(error) if error.kind() == ErrorKind::Forked && !matches!(self, Self::Manual(_)) => {
-                Ok(None)
-            }
-            other => other.map(Some).map_err(|error| self.raise(py, error)),
+            Err(error) if is_leased && has_no_lease_yet(&error) => Ok(None),
+            other => other.map(Some).map_err(|error| made.raise(py, error)),
         }
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         call(|| {
-            match self {
-                Self::Manual(flake) => drop(flake.close()),
-                Self::Leased(leased) => py.detach(|| leased.close()),
-                Self::NeverWaiting(leased) => leased.stop(),
+            self.stop(); // also one that has not been used yet
+            match self.made_already() {
+                None | Some(Made::NeverWaiting(_)) => {}
+                Some(Made::Manual(flake)) => drop(flake.close()),
+                Some(Made::Leased(leased)) => py.detach(|| leased.close()),
             }
             Ok(())
         })
     }
 
     fn stop(&self) {
-        if let Self::Leased(leased) | Self::NeverWaiting(leased) = self {
-            leased.stop();
+        match self {
+            Self::Manual(_) => {}
+            Self::Leased(leased) | Self::NeverWaiting(leased) => leased.stop(),
+            Self::Lazy(lazy) => lazy.stop(),
         }
     }
 
@@ -268,6 +322,7 @@ impl<F: LeasedFormat> Shared for AnyFlake<F> {
         match self {
             Self::Manual(_) => true,
             Self::Leased(leased) | Self::NeverWaiting(leased) => leased.is_over(),
+            Self::Lazy(lazy) => lazy.is_over(),
         }
     }
 }

@@ -42,6 +42,7 @@ mod flake;
 mod generator;
 mod inspector;
 mod layout;
+mod lazy;
 mod lease;
 mod options;
 mod parts;

@@ -4,11 +4,10 @@ use std::{fmt::Display, time::Duration};
 
 use pyo3::{exceptions::PyTypeError, prelude::*, types::PyDict};
 use randflake::{Builder, Error, ErrorKind, Format, bindings};
-use randflake_leases::{LeasedBuilder, LeasedFormat};
+use randflake_leases::{LeasedBuilder, LeasedFormat, Location};
 
 use crate::{
     arguments::{MaxSkew, NodeCount, Ttl},
-    client::Store,
     clock::Clock,
     convert::{boolean, integer, must, number, text},
     errors::raise,
@@ -41,28 +40,17 @@ pub(crate) fn manual<F: Format>(
     Ok(builder)
 }
 
-/// Describes a leased generator. Returns whether its store is asked by a client in Python, too.
+/// Describes a leased generator.
 pub(crate) fn leased<F: LeasedFormat>(
-    py: Python<'_>,
-    store: Store,
+    location: Location,
     config: F::Config,
-    options: Option<Options<'_>>,
-) -> PyResult<(LeasedBuilder<F, Clock>, bool)> {
-    let options = options.unwrap_or_else(|| PyDict::new(py));
-    let create = take(&options, "create", None)?;
-    let create = if create.is_none() { None } else { Some(boolean(&create, "create")?) };
-    let allow_weak_store = take(&options, "allow_weak_store", Some(false))?;
-    let allow_weak_store = boolean(&allow_weak_store, "allow_weak_store")?;
-    let needs_python = matches!(store, Store::Server(_));
-    let location = store.location(allow_weak_store);
-    let mut builder = LeasedBuilder::new(location, config).clock(Clock::System);
-    if let Some(create) = create {
-        builder = builder.create(create);
-    }
+    options: Options<'_>,
+) -> PyResult<LeasedBuilder<F>> {
+    let mut builder = LeasedBuilder::new(location, config);
     for (name, value) in options {
         builder = match &*name.extract::<String>()? {
             "node_count" => builder.node_count(value.extract::<NodeCount>()?.0),
-            "ttl" if value.is_none() => builder,
+            "ttl" | "namespace" | "create" if value.is_none() => builder,
             "ttl" => builder.ttl(value.extract::<Ttl>()?.0),
             name @ "namespace" => builder.namespace(text(&value, name)?),
             "acquire_timeout" => builder.acquire_timeout(acquire_timeout(&value)?),
@@ -71,14 +59,15 @@ pub(crate) fn leased<F: LeasedFormat>(
             "max_drift" if value.is_none() && F::MAX_DRIFT > 0 => builder,
             "max_drift" => builder.max_drift(max_drift(&value)?),
             "max_skew" => builder.max_skew(value.extract::<MaxSkew>()?.0),
+            name @ "create" => builder.create(boolean(&value, name)?),
             name => return Err(unexpected(name)),
         };
     }
-    Ok((builder, needs_python))
+    Ok(builder)
 }
 
 /// Takes an option out.
-fn take<'py>(
+pub(crate) fn take<'py>(
     options: &Bound<'py, PyDict>,
     name: &str,
     default: Option<bool>,

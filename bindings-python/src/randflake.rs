@@ -1,5 +1,6 @@
+use once_cell::race::OnceBox;
 use pyo3::{intern, prelude::*, types::PyList};
-use randflake::Encrypted;
+use randflake::{Encrypted, Secret};
 
 use crate::{
     arguments::{AnyId, AnySecret, Count, NodeIds, Raw},
@@ -7,6 +8,7 @@ use crate::{
     client::Store,
     flake::{AnyFlake, Shared as _},
     generator::Generator,
+    lazy::Settings,
     options::Options,
     parts::Parts,
     text::{Text, list_of_texts},
@@ -16,17 +18,37 @@ use crate::{
 #[pyclass(frozen, extends = Generator, module = "randflake")]
 pub(crate) struct Randflake {
     pub(crate) flake: AnyFlake<Encrypted>,
-    inspector: randflake::Inspector,
+    /// Not there before a lazy generator is used.
+    inspector: OnceBox<randflake::Inspector>,
 }
 
 impl Randflake {
     fn with_base(
         flake: AnyFlake<Encrypted>,
-        inspector: randflake::Inspector,
+        inspector: OnceBox<randflake::Inspector>,
     ) -> PyClassInitializer<Self> {
         let this = Self { flake: flake.clone(), inspector };
         PyClassInitializer::from(Generator::new(flake)).add_subclass(this)
     }
+
+    #[inline]
+    fn inspector(&self, py: Python<'_>) -> PyResult<&randflake::Inspector> {
+        match self.inspector.get() {
+            Some(inspector) => Ok(inspector),
+            None => self.new_inspector(py),
+        }
+    }
+
+    #[cold]
+    fn new_inspector(&self, py: Python<'_>) -> PyResult<&randflake::Inspector> {
+        let AnyFlake::Lazy(lazy) = &self.flake else { unreachable!("others are made with one") };
+        let inspector = randflake::Inspector::new(lazy.config(py)?);
+        Ok(self.inspector.get_or_init(|| Box::new(inspector)))
+    }
+}
+
+fn inspector_of(secret: &Secret) -> OnceBox<randflake::Inspector> {
+    OnceBox::with_value(Box::new(randflake::Inspector::new(secret)))
 }
 
 #[pymethods]
@@ -43,7 +65,7 @@ impl Randflake {
         secret: AnySecret,
         options: Option<Options<'_>>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let inspector = randflake::Inspector::new(&secret.0);
+        let inspector = inspector_of(&secret.0);
         let flake = AnyFlake::manual(py, secret.0, node_id.0, options)?;
         Ok(Self::with_base(flake, inspector))
     }
@@ -51,45 +73,69 @@ impl Randflake {
     #[doc = doc!(Randflake.leased)]
     #[staticmethod]
     #[pyo3(
-        signature = (store, secret, **options),
-        text_signature = "(store, secret, *, node_count=1, ttl=None, namespace='default', \
-                          acquire_timeout=10, max_wait=1.0, max_drift=None, max_skew=5, \
-                          create=None, allow_weak_store=False)"
+        signature = (store = None, secret = None, **options),
+        text_signature = "(store=None, secret=None, *, node_count=1, ttl=None, \
+                          namespace=None, acquire_timeout=10, max_wait=1.0, max_drift=None, \
+                          max_skew=5, create=None, allow_weak_store=False)"
     )]
     fn leased(
         py: Python<'_>,
-        store: Store,
-        secret: AnySecret,
+        store: Option<Store>,
+        secret: Option<Py<PyAny>>,
         options: Option<Options<'_>>,
     ) -> PyResult<Py<Self>> {
-        let inspector = randflake::Inspector::new(&secret.0);
-        let flake = AnyFlake::leased(py, store, secret.0, options)?;
+        let settings = Settings::new(py, store, secret, options)?;
+        let secret = settings.config(py)?;
+        let inspector = inspector_of(&secret);
+        let flake = AnyFlake::leased(py, &settings, secret)?;
         Py::new(py, Self::with_base(flake, inspector))
+    }
+
+    #[doc = doc!(Randflake.lazy)]
+    #[staticmethod]
+    #[pyo3(
+        signature = (store = None, secret = None, **options),
+        text_signature = "(store=None, secret=None, *, node_count=1, ttl=None, \
+                          namespace=None, acquire_timeout=10, max_wait=1.0, max_drift=None, \
+                          max_skew=5, create=None, allow_weak_store=False)"
+    )]
+    fn lazy(
+        py: Python<'_>,
+        store: Option<Store>,
+        secret: Option<Py<PyAny>>,
+        options: Option<Options<'_>>,
+    ) -> PyResult<Py<Self>> {
+        let flake = AnyFlake::lazy(Settings::new(py, store, secret, options)?)?;
+        Py::new(py, Self::with_base(flake, OnceBox::new()))
     }
 
     #[doc = doc!(Randflake.leased_async)]
     #[staticmethod]
     #[pyo3(
-        signature = (store, secret, **options),
-        text_signature = "(store, secret, *, node_count=1, ttl=None, namespace='default', \
-                          acquire_timeout=10, max_wait=1.0, max_drift=None, max_skew=5, \
-                          create=None, allow_weak_store=False)"
+        signature = (store = None, secret = None, **options),
+        text_signature = "(store=None, secret=None, *, node_count=1, ttl=None, \
+                          namespace=None, acquire_timeout=10, max_wait=1.0, max_drift=None, \
+                          max_skew=5, create=None, allow_weak_store=False)"
     )]
     fn leased_async<'py>(
         py: Python<'py>,
-        store: Bound<'py, PyAny>,
-        secret: Bound<'py, PyAny>,
+        store: Option<Bound<'py, PyAny>>,
+        secret: Option<Bound<'py, PyAny>>,
         options: Option<Options<'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        secret.extract::<AnySecret>()?; // here, since a warning points at the caller
+        // Here, since a warning points at the caller.
+        if let Some(secret) = &secret {
+            secret.extract::<AnySecret>()?;
+        }
         let leased = py.get_type::<Self>().getattr(intern!(py, "leased"))?;
         once!().import(py, "randflake._async", "Opening")?.call1((leased, (store, secret), options))
     }
 
     /// Returns the same leased generator with calls that never wait, for the thread of a loop.
     fn _without_waits(slf: Bound<'_, Self>) -> PyResult<Py<Self>> {
-        let Self { flake, inspector } = slf.get();
-        let (flake, inspector) = (flake.without_waits(), inspector.clone());
+        let this = slf.get();
+        let flake = this.flake.without_waits();
+        let inspector = OnceBox::with_value(Box::new(this.inspector(slf.py())?.clone()));
         let base = Generator::never_waiting(flake.clone(), slf.as_super().clone().unbind());
         let this = PyClassInitializer::from(base).add_subclass(Self { flake, inspector });
         Py::new(slf.py(), this)
@@ -117,48 +163,54 @@ impl Randflake {
     }
 
     #[doc = doc!(Randflake.inspect)]
-    fn inspect(&self, id: AnyId) -> Parts {
-        self.inspector.inspect(id.0).into()
+    fn inspect(&self, py: Python<'_>, id: AnyId) -> PyResult<Parts> {
+        Ok(self.inspector(py)?.inspect(id.0).into())
     }
 
     #[doc = doc!(Randflake.decrypt)]
-    fn decrypt(&self, id: AnyId) -> u64 {
-        self.inspector.decrypt(id.0)
+    fn decrypt(&self, py: Python<'_>, id: AnyId) -> PyResult<u64> {
+        Ok(self.inspector(py)?.decrypt(id.0))
     }
 
     #[doc = doc!(Randflake.decrypt_many)]
     fn decrypt_many<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        bulk::many::<AnyId, Raw>(ids, |ids| self.inspector.decrypt_in_place(ids))
+        let inspector = self.inspector(ids.py())?;
+        bulk::many::<AnyId, Raw>(ids, |ids| inspector.decrypt_in_place(ids))
     }
 
     #[doc = doc!(Randflake.decrypt_array)]
     fn decrypt_array<'py>(&self, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        bulk::array::<AnyId, Raw>(ids, |ids| self.inspector.decrypt_in_place(ids))
+        let inspector = self.inspector(ids.py())?;
+        bulk::array::<AnyId, Raw>(ids, |ids| inspector.decrypt_in_place(ids))
     }
 
     #[doc = doc!(Randflake.decrypt_in_place)]
     fn decrypt_in_place(&self, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
-        bulk::in_place(buffer, |ids| self.inspector.decrypt_in_place(ids))
+        let inspector = self.inspector(buffer.py())?;
+        bulk::in_place(buffer, |ids| inspector.decrypt_in_place(ids))
     }
 
     #[doc = doc!(Randflake.encrypt)]
-    fn encrypt(&self, raw: Raw) -> i64 {
-        self.inspector.encrypt(raw.0).into()
+    fn encrypt(&self, py: Python<'_>, raw: Raw) -> PyResult<i64> {
+        Ok(self.inspector(py)?.encrypt(raw.0).into())
     }
 
     #[doc = doc!(Randflake.encrypt_many)]
     fn encrypt_many<'py>(&self, raws: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        bulk::many::<Raw, AnyId>(raws, |raws| self.inspector.encrypt_in_place(raws))
+        let inspector = self.inspector(raws.py())?;
+        bulk::many::<Raw, AnyId>(raws, |raws| inspector.encrypt_in_place(raws))
     }
 
     #[doc = doc!(Randflake.encrypt_array)]
     fn encrypt_array<'py>(&self, raws: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        bulk::array::<Raw, AnyId>(raws, |raws| self.inspector.encrypt_in_place(raws))
+        let inspector = self.inspector(raws.py())?;
+        bulk::array::<Raw, AnyId>(raws, |raws| inspector.encrypt_in_place(raws))
     }
 
     #[doc = doc!(Randflake.encrypt_in_place)]
     fn encrypt_in_place(&self, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
-        bulk::in_place(buffer, |raws| self.inspector.encrypt_in_place(raws))
+        let inspector = self.inspector(buffer.py())?;
+        bulk::in_place(buffer, |raws| inspector.encrypt_in_place(raws))
     }
 
     fn __repr__(&self) -> String {

@@ -5,10 +5,11 @@ use crate::{
     arguments::{Count, Raw, node_ids},
     bulk,
     client::Store,
-    errors::{LifetimeWarning, raise, warn},
+    errors::raise,
     flake::{AnyFlake, Shared as _},
     generator::Generator,
     layout::{AnyLayout, Layout},
+    lazy::{Settings, warn_if_ending},
     options::Options,
     parts::RawParts,
 };
@@ -21,19 +22,9 @@ pub(crate) struct Snowflake {
 }
 
 impl Snowflake {
-    /// Warns if the layout ends soon.
-    fn with_base(
-        py: Python<'_>,
-        layout: randflake::Layout,
-        flake: AnyFlake<Plain>,
-    ) -> PyResult<PyClassInitializer<Self>> {
-        let warning = layout.warning().filter(|_| flake.is_on_system_clock());
+    fn with_base(layout: randflake::Layout, flake: AnyFlake<Plain>) -> PyClassInitializer<Self> {
         let this = Self { layout, flake: flake.clone() };
-        let base = Generator::new(flake); // which stops if the warning is an exception
-        if let Some(warning) = warning {
-            warn::<LifetimeWarning>(py, warning, 1)?;
-        }
-        Ok(PyClassInitializer::from(base).add_subclass(this))
+        PyClassInitializer::from(Generator::new(flake)).add_subclass(this)
     }
 }
 
@@ -53,38 +44,66 @@ impl Snowflake {
     ) -> PyResult<PyClassInitializer<Self>> {
         let node_ids = node_ids(&layout.0, node_id)?;
         let flake = AnyFlake::manual(py, layout.0, node_ids, options)?;
-        Self::with_base(py, layout.0, flake)
+        if flake.is_on_system_clock() {
+            warn_if_ending(py, &layout.0)?;
+        }
+        Ok(Self::with_base(layout.0, flake))
     }
 
     #[doc = doc!(Snowflake.leased)]
     #[staticmethod]
     #[pyo3(
-        signature = (store, layout = AnyLayout(randflake::Layout::twitter()), **options),
-        text_signature = "(store, layout='twitter', *, node_count=1, ttl=None, \
-                          namespace='default', acquire_timeout=10, max_wait=1.0, max_drift=0, \
+        signature = (
+            store = None, layout = AnyLayout(randflake::Layout::twitter()), **options
+        ),
+        text_signature = "(store=None, layout='twitter', *, node_count=1, ttl=None, \
+                          namespace=None, acquire_timeout=10, max_wait=1.0, max_drift=0, \
                           max_skew=5, create=None, allow_weak_store=False)"
     )]
     fn leased(
         py: Python<'_>,
-        store: Store,
+        store: Option<Store>,
         layout: AnyLayout,
         options: Option<Options<'_>>,
     ) -> PyResult<Py<Self>> {
-        let flake = AnyFlake::leased(py, store, layout.0, options)?;
-        Py::new(py, Self::with_base(py, layout.0, flake)?)
+        let settings = Settings::new(py, store, layout.0, options)?;
+        let flake = AnyFlake::leased(py, &settings, settings.config(py)?)?;
+        Py::new(py, Self::with_base(layout.0, flake))
+    }
+
+    #[doc = doc!(Snowflake.lazy)]
+    #[staticmethod]
+    #[pyo3(
+        signature = (
+            store = None, layout = AnyLayout(randflake::Layout::twitter()), **options
+        ),
+        text_signature = "(store=None, layout='twitter', *, node_count=1, ttl=None, \
+                          namespace=None, acquire_timeout=10, max_wait=1.0, max_drift=0, \
+                          max_skew=5, create=None, allow_weak_store=False)"
+    )]
+    fn lazy(
+        py: Python<'_>,
+        store: Option<Store>,
+        layout: AnyLayout,
+        options: Option<Options<'_>>,
+    ) -> PyResult<Py<Self>> {
+        let flake = AnyFlake::lazy(Settings::new(py, store, layout.0, options)?)?;
+        Py::new(py, Self::with_base(layout.0, flake))
     }
 
     #[doc = doc!(Snowflake.leased_async)]
     #[staticmethod]
     #[pyo3(
-        signature = (store, layout = AnyLayout(randflake::Layout::twitter()), **options),
-        text_signature = "(store, layout='twitter', *, node_count=1, ttl=None, \
-                          namespace='default', acquire_timeout=10, max_wait=1.0, max_drift=0, \
+        signature = (
+            store = None, layout = AnyLayout(randflake::Layout::twitter()), **options
+        ),
+        text_signature = "(store=None, layout='twitter', *, node_count=1, ttl=None, \
+                          namespace=None, acquire_timeout=10, max_wait=1.0, max_drift=0, \
                           max_skew=5, create=None, allow_weak_store=False)"
     )]
     fn leased_async<'py>(
         py: Python<'py>,
-        store: Bound<'py, PyAny>,
+        store: Option<Bound<'py, PyAny>>,
         layout: AnyLayout,
         options: Option<Options<'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {

@@ -86,7 +86,7 @@ NO_DURATIONS = [-1, -0.001, 86_400.5, 2**40, 10**400, math.inf, -math.inf, math.
         ("max_drift", NO_INTEGERS[1:]),  # None stands for 10
         ("max_wait", NO_NUMBERS),
         ("acquire_timeout", NO_NUMBERS),
-        ("namespace", [None, True, 1, b"default", ["default"], Path("default")]),
+        ("namespace", [True, 1, b"default", ["default"], Path("default")]),  # None stands for one
     ],
 )
 def test_options_of_the_wrong_type(store: Path, option: str, values: list[Any]) -> None:

@@ -2,6 +2,7 @@
 #![allow(clippy::doc_markdown, reason = "SQLite is a name")]
 
 mod builder;
+mod cell;
 mod recovery;
 mod source;
 mod status;
@@ -20,6 +21,7 @@ use randflake::{Randflake, Snowflake};
 
 pub use self::{
     builder::LeasedBuilder,
+    cell::LeasedCell,
     status::{LeaseStatus, Level},
 };
 #[cfg(test)]

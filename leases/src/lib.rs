@@ -40,7 +40,7 @@ pub use crate::sqlite::SqliteStore;
 pub use crate::{
     findings::{Finding, Verdict},
     format::LeasedFormat,
-    leased::{LeaseStatus, Leased, LeasedBuilder, Level, leased, leased_snowflake},
+    leased::{LeaseStatus, Leased, LeasedBuilder, LeasedCell, Level, leased, leased_snowflake},
     location::Location,
     memory::MemoryStore,
     metrics::LeasedMetrics,

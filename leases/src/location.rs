@@ -6,6 +6,7 @@ use std::{
     ffi::OsString,
     fmt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use randflake::{Error, Result};
@@ -42,17 +43,19 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// # std::fs::remove_dir_all(&directory).unwrap();
 /// # Ok::<(), randflake::Error>(())
 /// ```
+#[derive(Clone)]
 pub struct Location {
     target: LocationKind,
     /// Whether to create what is missing; `None` for the store's default.
     create: Option<bool>,
 }
 
+#[derive(Clone)]
 enum LocationKind {
     #[cfg(feature = "sqlite")]
     File(PathBuf),
-    Server(Box<Connect>),
-    Function(Box<Open>),
+    Server(Arc<Connect>),
+    Function(Arc<Open>),
     /// Not a store, for this reason.
     Invalid(String),
 }
@@ -67,7 +70,7 @@ impl Location {
     pub fn new(
         open: impl Fn(Namespace) -> Result<Box<dyn LeaseStore>> + Send + Sync + 'static,
     ) -> Self {
-        LocationKind::Function(Box::new(open)).into()
+        LocationKind::Function(Arc::new(open)).into()
     }
 
     /// As [`Location::new`], for a store with a server, which can also be
@@ -75,7 +78,7 @@ impl Location {
     pub fn server(
         connect: impl Fn(Namespace) -> Result<RemoteStore<Box<dyn Client>>> + Send + Sync + 'static,
     ) -> Self {
-        LocationKind::Server(Box::new(connect)).into()
+        LocationKind::Server(Arc::new(connect)).into()
     }
 
     /// Sets whether opening may create what is missing, as

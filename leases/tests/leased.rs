@@ -21,7 +21,7 @@ use randflake::{
 };
 use randflake_leases::{
     Acquire, Acquired, Fence, Fenced, InitMode, LeaseStatus, LeaseStore, Leased, LeasedBuilder,
-    Location, MemoryStore, Namespace, Release, Released, Renew, Renewed, Reply,
+    LeasedCell, Location, MemoryStore, Namespace, Release, Released, Renew, Renewed, Reply,
     keeper::State,
     leased, leased_snowflake,
     operator::{List, Listed, ReleaseDead, Repair, Shortened},
@@ -1035,4 +1035,27 @@ fn a_generator_closed_while_it_leases_gives_the_lease_back() {
     });
     assert_eq!(gate.shared.releases.load(Ordering::Relaxed), 1);
     short(gate.location(), &secret).open().expect("the only node id is free");
+}
+
+#[test]
+fn a_place_holds_the_generator_that_was_there_first() {
+    let shared = Shared::of(1);
+    let secret = Secret::random();
+    let lazily = || short(shared.location(), &secret).open_lazily().expect("valid");
+    let cell = LeasedCell::new();
+    assert!(cell.get().expect("open").is_none() && cell.made().is_none() && !cell.is_over());
+    let (first, is_new) = cell.set(lazily()).expect("open");
+    assert!(is_new);
+    first.generate().expect("an id");
+    let (still_first, is_new) = cell.set(lazily()).expect("open");
+    assert!(!is_new && Arc::ptr_eq(first, still_first));
+    cell.stop();
+    assert_eq!(kind(first.generate()), Err(ErrorKind::Closed));
+    until("it is given back", || cell.is_over());
+
+    let closed = LeasedCell::new();
+    closed.stop();
+    assert!(closed.is_over() && closed.made().is_none());
+    assert_eq!(closed.get().map(drop).map_err(|error| error.kind()), Err(ErrorKind::Closed));
+    assert_eq!(kind(closed.set(lazily()).map(drop)), Err(ErrorKind::Closed));
 }

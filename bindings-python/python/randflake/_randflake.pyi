@@ -241,12 +241,12 @@ class Randflake(Generator):
     ) -> Self: ...
     @staticmethod
     def leased(
-        store: _Store,
-        secret: bytes | str,
+        store: _Store | None = None,
+        secret: bytes | str | None = None,
         *,
         node_count: SupportsIndex = 1,
         ttl: SupportsIndex | None = None,
-        namespace: str = "default",
+        namespace: str | None = None,
         acquire_timeout: float = 10,
         max_wait: float = 1.0,
         max_drift: SupportsIndex | None = None,
@@ -268,13 +268,16 @@ class Randflake(Generator):
         server: a URL, which is postgresql://, redis://, rediss://, etcd://host:port,host:port or
         etcds://; a psycopg connection, or a pool of them; a redis.Redis; or an Adapter of
         randflake.stores. With a URL a forked child connects again; with a client it raises FORKED.
-        secret: 16 bytes, or a str of 32 hex digits; see generate_secret.
+        None for RANDFLAKE_STORE, a path or a URL.
+        secret: 16 bytes, or a str of 32 hex digits; see generate_secret. None for RANDFLAKE_SECRET,
+        or for what is in the file RANDFLAKE_SECRET_FILE.
         node_count: how many node ids, 1 to 16384; each adds 131072 ids a second. While the store
         has fewer free node ids, the generator works with fewer.
         ttl: the length of a lease in whole seconds, 1 to 86400 and at least six times max_skew;
         None for 300. The generator survives a store outage of up to two thirds of it. The node id
         of a process that was killed stays reserved for up to that long.
         namespace: 1 to 200 bytes; one for each secret. One generator serves all tables of a secret.
+        None for "default"; where the store or the secret is None, for RANDFLAKE_NAMESPACE.
         acquire_timeout: how many seconds the first lease may take, 0 to 86400.
         max_wait: how long a call may wait in all, 0 to 86400 seconds, as in the constructor.
         max_drift: how many whole seconds ahead of the clock ids may be stamped, 0 to a third of
@@ -302,13 +305,60 @@ class Randflake(Generator):
         True
         """
     @staticmethod
-    def leased_async(
-        store: _Store,
-        secret: bytes | str,
+    def lazy(
+        store: _Store | None = None,
+        secret: bytes | str | None = None,
         *,
         node_count: SupportsIndex = 1,
         ttl: SupportsIndex | None = None,
-        namespace: str = "default",
+        namespace: str | None = None,
+        acquire_timeout: float = 10,
+        max_wait: float = 1.0,
+        max_drift: SupportsIndex | None = None,
+        max_skew: SupportsIndex = 5,
+        create: bool | None = None,
+        allow_weak_store: bool = False,
+    ) -> LeasedRandflake:
+        """Makes a generator that leases its node ids with its first id, for a module to have.
+
+        Nothing is read and nothing is contacted here: a module with such a generator can be
+        imported without any setting, by Django's makemigrations for example, and by a server that
+        forks its workers afterwards. The first id takes the lease, as leased does; each process
+        takes one of its own. The secret is read with the first use, also of inspect, which leases
+        nothing, and the rest of the environment with the first id. A relative path of a store is
+        resolved here, one of the environment with the first use. Settings that were read stay.
+
+        Before the first id, node_ids is empty and lease is None; close then gives nothing back,
+        and the generator stays closed.
+
+        The arguments are those of leased. Their errors come here, those of the secret and of the
+        environment with the first use: INVALID_SECRET and INVALID_ARGUMENT name the variable. If
+        there is no first lease within acquire_timeout, a call raises RetryLaterError with
+        LEASE_UNAVAILABLE, with the store's error as its cause; where waiting does not help, the
+        StoreError itself. The next call tries again. Of several threads, one asks the store.
+
+        >>> import os, tempfile
+        >>> from randflake import Randflake, generate_secret
+        >>> flake = Randflake.lazy()  # in a module
+        >>> flake.node_ids
+        ()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     os.environ["RANDFLAKE_STORE"] = folder + "/ids.db"
+        ...     os.environ["RANDFLAKE_SECRET"] = generate_secret()
+        ...     with flake:
+        ...         id = flake.generate()
+        ...         flake.node_ids == (flake.inspect(id).node_id,)
+        True
+        >>> del os.environ["RANDFLAKE_STORE"], os.environ["RANDFLAKE_SECRET"]
+        """
+    @staticmethod
+    def leased_async(
+        store: _Store | None = None,
+        secret: bytes | str | None = None,
+        *,
+        node_count: SupportsIndex = 1,
+        ttl: SupportsIndex | None = None,
+        namespace: str | None = None,
         acquire_timeout: float = 10,
         max_wait: float = 1.0,
         max_drift: SupportsIndex | None = None,

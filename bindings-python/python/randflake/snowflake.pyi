@@ -78,12 +78,12 @@ class Snowflake(Generator):
     ) -> Self: ...
     @staticmethod
     def leased(
-        store: _Store,
+        store: _Store | None = None,
         layout: Layout | str = "twitter",
         *,
         node_count: SupportsIndex = 1,
         ttl: SupportsIndex | None = None,
-        namespace: str = "default",
+        namespace: str | None = None,
         acquire_timeout: float = 10,
         max_wait: float = 1.0,
         max_drift: SupportsIndex = 0,
@@ -102,7 +102,8 @@ class Snowflake(Generator):
         tick. While the store has fewer, the generator does with fewer.
         ttl: for how many whole seconds a lease is asked, 1 to 86400, at least six times max_skew
         and, where ticks are longer than a second, at least six of them; None for 300.
-        namespace: 1 to 200 bytes; one for each layout.
+        namespace: 1 to 200 bytes; one for each layout. None for "default"; where the store is None,
+        for RANDFLAKE_NAMESPACE.
         max_drift: how many whole seconds ahead of the clock ids may be stamped, 0 to a third of
         the ttl. It absorbs clocks that step back, and lets a burst borrow coming ticks; ids that
         run ahead are out of order with those of other nodes.
@@ -123,13 +124,42 @@ class Snowflake(Generator):
         True
         """
     @staticmethod
-    def leased_async(
-        store: _Store,
+    def lazy(
+        store: _Store | None = None,
         layout: Layout | str = "twitter",
         *,
         node_count: SupportsIndex = 1,
         ttl: SupportsIndex | None = None,
-        namespace: str = "default",
+        namespace: str | None = None,
+        acquire_timeout: float = 10,
+        max_wait: float = 1.0,
+        max_drift: SupportsIndex = 0,
+        max_skew: SupportsIndex = 5,
+        create: bool | None = None,
+        allow_weak_store: bool = False,
+    ) -> LeasedSnowflake:
+        """Makes a generator that leases its node ids with its first id, for a module to have.
+
+        Nothing is read and nothing is contacted here; see Randflake.lazy. The arguments are those
+        of leased. LIFETIME_OVER comes here, LifetimeWarning with the first id.
+
+        >>> import tempfile
+        >>> from randflake import Snowflake
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with Snowflake.lazy(folder + "/ids.db", "sonyflake2") as flake:
+        ...         before = flake.node_ids
+        ...         id = flake.generate()
+        ...         before, flake.node_ids == (flake.inspect(id).node_id,)
+        ((), True)
+        """
+    @staticmethod
+    def leased_async(
+        store: _Store | None = None,
+        layout: Layout | str = "twitter",
+        *,
+        node_count: SupportsIndex = 1,
+        ttl: SupportsIndex | None = None,
+        namespace: str | None = None,
         acquire_timeout: float = 10,
         max_wait: float = 1.0,
         max_drift: SupportsIndex = 0,

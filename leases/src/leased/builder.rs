@@ -22,12 +22,13 @@ use crate::{
 /// The options of a [`Leased`] generator; see [`Leased::builder`] and [`Leased::for_layout`].
 pub struct LeasedBuilder<F: Format = Encrypted, C = SystemClock> {
     location: Location,
+    create: Option<bool>,
     config: F::Config,
     namespace: String,
     options: Options,
     max_wait: Duration,
     max_drift: Option<u32>,
-    on_lease_change: Option<Box<OnLeaseChange>>,
+    on_lease_change: Option<Arc<OnLeaseChange>>,
     clock: C,
 }
 
@@ -37,6 +38,7 @@ impl<F: LeasedFormat> LeasedBuilder<F> {
     pub fn new(location: Location, config: F::Config) -> Self {
         Self {
             location,
+            create: None,
             config,
             namespace: "default".to_owned(),
             options: Options::default(),
@@ -100,7 +102,7 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
     /// [`open`](Self::open) refuses it for a [`Location`] with a function of its own.
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
-        self.location = self.location.create(create);
+        self.create = Some(create);
         self
     }
 
@@ -164,7 +166,21 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
         mut self,
         on_lease_change: impl Fn(&LeaseStatus) + Send + Sync + 'static,
     ) -> Self {
-        self.on_lease_change = Some(Box::new(on_lease_change));
+        self.on_lease_change = Some(Arc::new(on_lease_change));
+        self
+    }
+
+    /// Replaces where the leases come from. For the bindings to other languages.
+    #[must_use]
+    pub fn location(mut self, location: Location) -> Self {
+        self.location = location;
+        self
+    }
+
+    /// Replaces the secret or the layout. For the bindings to other languages.
+    #[must_use]
+    pub fn config(mut self, config: F::Config) -> Self {
+        self.config = config;
         self
     }
 
@@ -175,6 +191,7 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
         LeasedBuilder {
             clock,
             location: self.location,
+            create: self.create,
             config: self.config,
             namespace: self.namespace,
             options: self.options,
@@ -252,7 +269,11 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
             )));
         }
         let node_ids = F::node_ids_of(&self.config);
-        let (location, options) = (self.location, self.options);
+        let location = match self.create {
+            Some(create) => self.location.create(create),
+            None => self.location,
+        };
+        let options = self.options;
         let source = Arc::new(LeaseSource {
             location,
             namespace,
@@ -313,6 +334,23 @@ fn check_layout(layout: &Layout, node_count: u32, ttl: u32) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// A derived one would require that of the format as well.
+impl<F: Format, C: Clone> Clone for LeasedBuilder<F, C> {
+    fn clone(&self) -> Self {
+        Self {
+            location: self.location.clone(),
+            create: self.create,
+            config: self.config.clone(),
+            namespace: self.namespace.clone(),
+            options: self.options,
+            max_wait: self.max_wait,
+            max_drift: self.max_drift,
+            on_lease_change: self.on_lease_change.clone(),
+            clock: self.clock.clone(),
+        }
+    }
 }
 
 impl<F: Format, C> fmt::Debug for LeasedBuilder<F, C> {

@@ -183,6 +183,6 @@ fn unavailable(why: &str, next: Duration, cause: Option<Error>) -> Error {
 }
 
 #[cold]
-fn closed() -> Error {
+pub(super) fn closed() -> Error {
     Error::new(ErrorKind::Closed, "this generator was closed; make a new one")
 }

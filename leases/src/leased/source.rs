@@ -3,7 +3,10 @@
 use std::{
     io,
     panic::{self, AssertUnwindSafe},
-    sync::mpsc::{self, SendError},
+    sync::{
+        Arc,
+        mpsc::{self, SendError},
+    },
     thread,
     time::Duration,
 };
@@ -27,7 +30,7 @@ pub(super) struct LeaseSource {
     pub(super) options: Options,
     /// The node ids of this process: a granted one that is manually assigned here is given back.
     pub(super) node_ids: NodeIds,
-    pub(super) on_lease_change: Option<Box<OnLeaseChange>>,
+    pub(super) on_lease_change: Option<Arc<OnLeaseChange>>,
     /// Set when a store is opened first. Without a lock, since it is read in children as well.
     pub(super) store_name: OnceBox<String>,
 }
