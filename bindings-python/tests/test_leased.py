@@ -141,7 +141,6 @@ def test_options_at_the_ends_of_their_ranges(store: Path) -> None:
 
 def test_unknown_and_positional_options_are_type_errors(store: Path) -> None:
     for call in (
-        lambda: Randflake.leased(store),  # type: ignore[call-arg]
         lambda: Randflake.leased(store, SECRET, 1),  # type: ignore[call-arg]
         lambda: Randflake.leased(store, SECRET, nodes=1),  # type: ignore[call-arg]
     ):
@@ -185,7 +184,7 @@ def test_a_relative_path_is_of_the_directory_of_the_call(
 
 
 @pytest.mark.parametrize(
-    "store", [None, True, 1, 1.5, [], object(), bytearray(b"a"), PathOf(1), PathOf(None)], ids=named
+    "store", [True, 1, 1.5, [], object(), bytearray(b"a"), PathOf(1), PathOf(None)], ids=named
 )
 def test_a_store_of_the_wrong_type(store: Any) -> None:
     assert "got" in refused(lambda: leased(store), type_is_wrong=True)

@@ -129,7 +129,6 @@ def test_options_of_the_wrong_type(store: Path, options: dict[str, Any]) -> None
 
 def test_unknown_and_positional_options_are_type_errors(store: Path) -> None:
     for call in (
-        lambda: Snowflake.leased(),  # type: ignore[call-arg]
         lambda: Snowflake.leased(store, "twitter", 1),  # type: ignore[call-arg]
         lambda: Snowflake.leased(store, nodes=1),  # type: ignore[call-arg]
     ):
