@@ -366,13 +366,17 @@ class FakeRandflake(_Fake, _RandflakeMethods):  # type: ignore[misc]  # of a fin
         return object.__new__(cls)._open(start, tick, clock, ttl, namespace, make)
 
     @staticmethod
-    def leased(store: object, secret: bytes | str = _SECRET, **options: Any) -> FakeRandflake:
+    def leased(
+        store: object = None, secret: bytes | str | None = None, **options: Any
+    ) -> FakeRandflake:
         """Stands for Randflake.leased: makes a fake of this secret.
 
         The store is not looked at, nor are options that mean nothing here.
         """
         del store
-        return FakeRandflake(secret=secret, **_kept(options))
+        return FakeRandflake(secret=_SECRET if secret is None else secret, **_kept(options))
+
+    lazy = leased
 
     def generate_string(self) -> str:
         """Generates an id as text."""
@@ -419,10 +423,14 @@ class FakeSnowflake(_Fake, _SnowflakeMethods):  # type: ignore[misc]  # of a fin
         return object.__new__(cls)._open(start, tick, clock, ttl, namespace, make)
 
     @staticmethod
-    def leased(store: object, layout: Layout | str = "twitter", **options: Any) -> FakeSnowflake:
+    def leased(
+        store: object = None, layout: Layout | str = "twitter", **options: Any
+    ) -> FakeSnowflake:
         """Stands for Snowflake.leased; see FakeRandflake.leased."""
         del store
         return FakeSnowflake(layout=layout, **_kept(options))
+
+    lazy = leased
 
 
 def _kept(options: dict[str, Any]) -> dict[str, Any]:
