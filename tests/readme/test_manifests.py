@@ -93,14 +93,8 @@ def test_a_pod_has_more_time_to_end_than_its_parts_take() -> None:
 @pytest.mark.parametrize(
     ("state", "ready"), [("holding", 200), ("retrying", 200), ("expired", 503), ("stopped", 503)]
 )
-def test_readiness_follows_the_lease_and_liveness_does_not(
-    state: str, ready: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_readiness_follows_the_lease_and_liveness_does_not(state: str, ready: int) -> None:
     (block,) = (block for block in blocks_of(CONTAINERS) if "FastAPI(" in block.code)
-    secret = tmp_path / "secret"
-    secret.write_text(SECRET, encoding="utf-8")
-    monkeypatch.setenv("RANDFLAKE_STORE", str(tmp_path / "none.db"))
-    monkeypatch.setenv("RANDFLAKE_SECRET_FILE", str(secret))
     service: dict[str, Any] = {}
     exec(block.code, service)
     service["app"].state.flake = SimpleNamespace(lease=SimpleNamespace(state=state))

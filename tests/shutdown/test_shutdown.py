@@ -69,6 +69,7 @@ async def app(scope, receive, send):
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": body})
 """
+FILES["eager.py"] = FILES["wsgi.py"].replace("Randflake.lazy(", "Randflake.leased(")
 (FILES["main.py"],) = (code for code in BLOCK.findall(README) if "FastAPI(" in code)
 (FILES["express.mjs"],) = (code for code in BLOCK.findall(README) if "app.listen(PORT)" in code)
 
@@ -102,14 +103,11 @@ SERVERS = {
     "uvicorn --workers": (2, uvicorn("main:app", "--workers", "2")),
     "uvicorn, Django": (1, uvicorn("shop.asgi:application")),
     **{f"gunicorn, {worker}": (2, gunicorn(worker, app)) for worker, app in GUNICORN.items()},
-    # Where the module leases and not the lifespan, the master has a lease as well.
     **{
-        f"gunicorn --preload, {worker}": (
-            3 if app == "wsgi:app" else 2,
-            gunicorn(worker, app, "--preload"),
-        )
+        f"gunicorn --preload, {worker}": (2, gunicorn(worker, app, "--preload"))
         for worker, app in GUNICORN.items()
     },
+    "gunicorn --preload, leased in the module": (3, gunicorn("sync", "eager:app", "--preload")),
     "gunicorn, Django": (2, gunicorn("gthread", "shop.wsgi:application")),
     "gunicorn, uvicorn_worker.UvicornWorker, Django": (
         2,
@@ -335,8 +333,11 @@ import functools
 from randflake import Layout, Snowflake
 
 class Randflake:
-    def leased(store, secret, **options):
-        return Snowflake.leased(store, {EIGHT!r}, **options)
+    def leased(**options):
+        return Snowflake.leased(layout={EIGHT!r}, **options)
+
+    def lazy(**options):
+        return Snowflake.lazy(layout={EIGHT!r}, **options)
 """,
     ),
     ".mjs": (
@@ -408,8 +409,9 @@ def test_reloads_of_gunicorn_find_some_of_eight_node_ids(folder: Path) -> None:
             deadline = time.monotonic() + 60
             while len(holders()) != 2 or holders() & before:
                 assert time.monotonic() < deadline, server.log.read_text()
-                time.sleep(0.02)
+                server.ask()  # a lazy generator leases with its first id
         server.end()
+    assert len(set(server.ids)) == len(server.ids)
     assert set(server.states()) == {"free"}
     assert "NODES_EXHAUSTED" not in server.log.read_text()
 
