@@ -22,6 +22,15 @@ test('import and require give the same things under the same names', async () =>
   assert.deepEqual({ ...named }, { ...randflake })
 })
 
+test('what is not loaded with the package has a name of its own', () => {
+  assert.equal(require('randflake/prometheus'), require('../prometheus.js'))
+  assert.deepEqual(Object.keys(require('../prometheus.js')), ['collect'])
+  const loads = "require('randflake'); console.log(Object.keys(require.cache).join())"
+  const { stdout } = spawnSync(process.execPath, ['--eval', loads], { cwd: root, encoding: 'utf8' })
+  assert.match(stdout, /index\.js/)
+  assert.doesNotMatch(stdout, /prom-client|prometheus\.js|testing\.js/)
+})
+
 test('the declarations name exactly what is exported', () => {
   const index = readFileSync(join(root, 'index.d.ts'), 'utf8')
   const files = names(/^export \* from '.\/types\/(\w+).js'$/gm, index)

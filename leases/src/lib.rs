@@ -67,6 +67,7 @@ struct ProjectReadme;
 // Each document with a block of Rust.
 #[cfg(all(doctest, feature = "sqlite"))]
 #[doc = include_str!("../../docs/guides/leases.md")]
+#[doc = include_str!("../../docs/guides/monitoring.md")]
 #[doc = include_str!("../../docs/guides/node-ids.md")]
 #[doc = include_str!("../../docs/guides/operations.md")]
 #[doc = include_str!("../../docs/guides/servers.md")]

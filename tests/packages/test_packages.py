@@ -179,10 +179,20 @@ def test_npm_packages_bring_the_command(node_folder: Path) -> None:
 def test_main_npm_package_holds_everything_but_binaries(node_tarballs: tuple[Path, Path]) -> None:
     with tarfile.open(node_tarballs[0]) as archive:
         names = {name.removeprefix("package/") for name in archive.getnames()}
-    modules = ["index", "arguments", "command", "native", "stores", "binding", "testing"]
-    types = ["errors", "generators", "ids", "layouts", "stores"]
+    modules = [
+        "index",
+        "arguments",
+        "changes",
+        "command",
+        "native",
+        "stores",
+        "binding",
+        "testing",
+        "prometheus",
+    ]
+    types = ["errors", "generators", "ids", "layouts", "metrics", "stores"]
     expected = {f"{name}.js" for name in modules} | {f"types/{name}.d.ts" for name in types}
-    expected |= {"index.d.ts", "testing.d.ts"}
+    expected |= {"index.d.ts", "prometheus.d.ts", "testing.d.ts"}
     assert names >= expected | {"README.md", "LICENSE-MIT", "LICENSE-APACHE"}
     assert not [name for name in names if name.endswith((".node", ".rs", "Cargo.toml"))]
 

@@ -1,6 +1,7 @@
 """The YAML in the documents, against the schemas of those who read it, and what it promises."""
 
 import asyncio
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml  # type: ignore[import-untyped]
-from blocks import Block, blocks_of, documents
+from blocks import ROOT, Block, blocks_of, documents
 from randflake import list_leases
 
 SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
@@ -43,6 +44,9 @@ def test_yaml_is_what_its_reader_expects(block: Block, manifest: Any, tmp_path: 
     if "kind" in manifest:
         kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
         return
+    if "groups" in manifest:
+        assert_rules(manifest)
+        return
     assert "services" in manifest, f"{block}: no schema is known for this"
     file = tmp_path / "compose.yaml"
     file.write_text(yaml.safe_dump(manifest), encoding="utf-8")
@@ -51,6 +55,25 @@ def test_yaml_is_what_its_reader_expects(block: Block, manifest: Any, tmp_path: 
         [sys.executable, "-m", "check_jsonschema", *schema], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout
+
+
+def assert_rules(manifest: Any) -> None:
+    """Rules of Prometheus: each asks for metrics that there are."""
+    adapter = (ROOT / "bindings-node" / "prometheus.js").read_text(encoding="utf-8")
+    known = set(re.findall(r"'(randflake_\w+)'", adapter))
+    for group in manifest["groups"]:
+        for rule in group["rules"]:
+            assert rule.keys() >= {"alert", "expr", "labels", "annotations"}, rule
+            assert rule.keys() <= {"alert", "expr", "for", "labels", "annotations"}, rule
+            asked = set(re.findall(r"randflake_\w+", rule["expr"]))
+            assert asked, rule
+            assert asked <= known, rule
+
+
+def test_a_metric_that_does_not_exist_is_found() -> None:
+    rule = {"alert": "A", "expr": "randflake_lease > 1", "labels": {}, "annotations": {}}
+    with pytest.raises(AssertionError):
+        assert_rules({"groups": [{"name": "a", "rules": [rule]}]})
 
 
 def test_a_field_that_does_not_exist_is_found() -> None:

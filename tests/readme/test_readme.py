@@ -64,8 +64,9 @@ WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["wo
 TESTED_CRATES = WORKSPACE["default-members"]
 LEASES = Path("leases/src")
 
-# What examples of Node.js use: a database, since Node.js 20 has none of its own, and a framework.
-NODE_PACKAGES = ["node-sqlite3-wasm", "express"]
+# What examples of Node.js use: a database, since Node.js 20 has none of its own, a framework, and
+# what monitors them.
+NODE_PACKAGES = ["node-sqlite3-wasm", "express", "prom-client", "@opentelemetry/api"]
 
 # A secret for the examples that read one, as they should, from their environment.
 SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
@@ -143,6 +144,7 @@ def node_modules(folder: Path) -> Path:
     (modules / "randflake").symlink_to(ROOT / "bindings-node", target_is_directory=True)
     installed = ROOT / "bindings-node" / "node_modules"
     for package in NODE_PACKAGES:
+        (modules / package).parent.mkdir(exist_ok=True)
         (modules / package).symlink_to(installed / package, target_is_directory=True)
     return installed
 
