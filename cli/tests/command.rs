@@ -560,6 +560,7 @@ fn a_secret_is_never_an_argument_and_never_repeated() {
     assert!(!wrong.stderr.contains(&SECRET[..8]), "{}", wrong.stderr);
 }
 
+#[cfg(unix)]
 #[test]
 fn the_environment_has_all_settings() {
     let folder = Folder::new("environment");
