@@ -4,6 +4,7 @@ Prints the port on which it listens, and ends with its standard input. Each conn
 and sends one statement in a line.
 """
 
+import asyncio
 import json
 import re
 import socketserver
@@ -14,9 +15,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import asyncpg
 import psycopg_pool
 import redis
+import redis.asyncio
+import sqlalchemy.ext.asyncio
 from randflake import _urls, stores
+from randflake._async_clients import on_this_loop
 
 
 def block_of(document: str, name: str) -> str:
@@ -53,6 +58,33 @@ def store_of(client: str, url: str) -> Callable[[], object]:
     return lambda: url
 
 
+def adapters_of(client: str, url: str) -> Callable[[], object]:
+    """Returns what makes the adapter of a connection, for a client of an event loop."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+
+    async def made() -> object:
+        if client == "asyncpg":
+            return await asyncpg.create_pool(url, min_size=1, max_size=20)
+        if client == "psycopg_async":
+            pool = psycopg_pool.AsyncConnectionPool(url, min_size=1, max_size=20, open=False)
+            await pool.open()
+            return pool
+        if client == "sqlalchemy":
+            url_of_driver = url.replace("postgresql:", "postgresql+asyncpg:")
+            return sqlalchemy.ext.asyncio.create_async_engine(url_of_driver, pool_size=20)
+        return redis.asyncio.Redis.from_url(url)
+
+    async def adapter(store: object) -> object:
+        return on_this_loop(store)
+
+    store = asyncio.run_coroutine_threadsafe(made(), loop).result()
+    return lambda: asyncio.run_coroutine_threadsafe(adapter(store), loop).result()
+
+
+OF_A_LOOP = ("asyncpg", "psycopg_async", "sqlalchemy", "redis_async")
+
+
 class Connection(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         source = stores.source_of(make())
@@ -83,7 +115,7 @@ class Server(socketserver.ThreadingTCPServer):
 
 
 if __name__ == "__main__":
-    make = store_of(*sys.argv[1:])
+    make = (adapters_of if sys.argv[1] in OF_A_LOOP else store_of)(*sys.argv[1:])
     _urls.TIMEOUT = 20.0  # for a machine that has other things to do
     with Server(("127.0.0.1", 0), Connection) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from randflake._async_clients import on_this_loop
 from randflake._clients import start_thread
 
 if TYPE_CHECKING:
@@ -52,10 +53,11 @@ class Opening(Generic[_Flake]):
         if self._begun:
             raise RuntimeError("each leased_async() is for one await, or one async with")
         self._begun = True
-        leased, arguments, options = self._call
+        leased, (store, *rest), options = self._call
+        store = on_this_loop(store)
 
         def take() -> _Flake:
-            flake: _Flake = leased(*arguments, **options)._without_waits()
+            flake: _Flake = leased(store, *rest, **options)._without_waits()
             return flake
 
         # Closed, it gives its node ids back in the background.

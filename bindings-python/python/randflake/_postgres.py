@@ -6,7 +6,7 @@ import contextlib
 import os
 import selectors
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from randflake import _urls
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from randflake.stores import Adapter
 
-_CANCELLING = 0.25
+CANCELLING = 0.25
 """How much of the longest wait is left for a statement to be cancelled, in seconds."""
 
 
@@ -58,6 +58,21 @@ class Postgres:
                 return _ask(connection, text, parameters)
         except psycopg.Error as error:
             raise Unavailable(without(self._hidden, error)) from None
+
+
+@contextlib.contextmanager
+def lent_by_engine(engine: Any) -> Iterator[psycopg.Connection[Any]]:
+    """Lends a connection of an Engine of SQLAlchemy, which waits for one as its pool does."""
+    lent = engine.raw_connection()
+    try:
+        yield lent.driver_connection
+    except Refused:
+        raise
+    except BaseException:
+        lent.invalidate()
+        raise
+    finally:
+        lent.close()
 
 
 class OwnPostgres(Postgres):
@@ -146,7 +161,7 @@ def _ask(connection: psycopg.Connection[Any], text: str, parameters: list[str]) 
             # The answer may still come, as one to the next statement.
             pgconn.finish()
             raise
-        return _rows(result, encoding)
+        return rows_of(result, encoding)
     finally:
         connection.lock.release()
 
@@ -157,7 +172,7 @@ def _result(connection: psycopg.Connection[Any]) -> psycopg.pq.abc.PGresult:
 
     pgconn = connection.pgconn
     deadline = time.monotonic() + _urls.TIMEOUT
-    cancel_at = deadline - _CANCELLING
+    cancel_at = deadline - CANCELLING
     with selectors.DefaultSelector() as selector:
         read, write = selectors.EVENT_READ, selectors.EVENT_WRITE
         selector.register(pgconn.socket, read)
@@ -197,10 +212,10 @@ def _cancel(connection: psycopg.Connection[Any]) -> None:
     # With an older libpq this would wait for the server without end.
     if psycopg.capabilities.has_cancel_safe():
         with contextlib.suppress(psycopg.Error):
-            connection.cancel_safe(timeout=_CANCELLING / 2)
+            connection.cancel_safe(timeout=CANCELLING / 2)
 
 
-def _rows(result: psycopg.pq.abc.PGresult, encoding: str) -> Rows:
+def rows_of(result: psycopg.pq.abc.PGresult, encoding: str) -> Rows:
     from psycopg.pq import DiagnosticField, ExecStatus
 
     if result.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):

@@ -47,7 +47,7 @@ class Redis:
         self._hidden = hidden
 
     def run(self, text: str, parameters: list[str]) -> Rows:
-        return self._ask(lambda: _redis_rows(self._client.execute_command(text, *parameters)))
+        return self._ask(lambda: rows_of(self._client.execute_command(text, *parameters)))
 
     def run_and_wait(
         self, text: str, parameters: list[str], replicas: int, milliseconds: int
@@ -61,7 +61,7 @@ class Redis:
             for reply in (answer, confirmed):
                 if isinstance(reply, Exception):
                     raise reply
-            return _redis_rows(answer), int(confirmed)
+            return rows_of(answer), int(confirmed)
 
         return self._ask(ask)
 
@@ -140,7 +140,7 @@ class OwnRedis(Redis):
     rest = Redis.discard
 
 
-def _redis_rows(answer: Any) -> Rows:
+def rows_of(answer: Any) -> Rows:
     if isinstance(answer, dict):
         answer = [part for pair in answer.items() for part in pair]
     if not isinstance(answer, list):

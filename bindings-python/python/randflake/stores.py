@@ -9,7 +9,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from randflake import _urls
 from randflake.errors import InvalidArgumentError, InvalidTypeError
@@ -108,10 +108,11 @@ def source_of(store: object) -> Source | None:
     """Returns how to run statements on a store; None for what is no store with a server."""
     if isinstance(store, str):
         return _source_of_url(store)
-    if hasattr(store, "__aenter__") and not hasattr(store, "__enter__"):
+    if _is_asynchronous(store):
         raise InvalidTypeError(
-            f"store must be a client that blocks, got {type(store).__name__}, which is for "
-            "asyncio; give the URL, and leases are kept in a thread of their own",
+            f"store must be a client that blocks, got {type(store).__name__}, which belongs to an "
+            "event loop: pass it to leased_async, if it is of asyncpg, psycopg, redis.asyncio or "
+            "SQLAlchemy, or give the URL",
             "INVALID_ARGUMENT",
         )
     adapter: Adapter
@@ -122,15 +123,20 @@ def source_of(store: object) -> Source | None:
                 "the server of an adapter must be 'postgresql', 'redis' or 'etcd'",
                 "INVALID_ARGUMENT",
             )
-    elif _is_of(store, "psycopg", "Connection"):
+    elif is_of(store, "psycopg", "Connection"):
         from randflake._postgres import Postgres
 
         adapter = Postgres(lambda: contextlib.nullcontext(store))
+    elif is_of(store, "sqlalchemy", "Engine"):
+        from randflake._postgres import Postgres, lent_by_engine
+
+        check_engine(store, ("psycopg",))
+        adapter = Postgres(lambda: lent_by_engine(store))
     elif callable(lend := getattr(store, "connection", None)):
         from randflake._postgres import Postgres
 
         adapter = Postgres(lambda: lend(timeout=_urls.TIMEOUT))
-    elif _is_of(store, "redis", "Redis") and not _is_of(store, "redis.client", "Pipeline"):
+    elif is_of(store, "redis", "Redis") and not is_of(store, "redis.client", "Pipeline"):
         if is_gevents("socket"):
             raise InvalidArgumentError(
                 "the sockets of this redis.Redis are gevent's, each of which is good for one "
@@ -140,7 +146,7 @@ def source_of(store: object) -> Source | None:
         from randflake._redis import Redis
 
         adapter = Redis(store, hidden=())
-    elif _is_of(store, "redis.cluster", "RedisCluster"):
+    elif is_of(store, "redis.cluster", "RedisCluster"):
         from randflake._redis import Cluster
 
         # One for each generator: each asks the node that has the key of its namespace.
@@ -183,7 +189,28 @@ def is_gevents(module: str) -> bool:
     return monkey is not None and bool(monkey.is_module_patched(module))
 
 
-def _is_of(store: object, module: str, name: str) -> bool:
+def is_of(store: object, module: str, name: str) -> bool:
     """Returns whether it is of a class, without importing its module."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(store, getattr(loaded, name))
+
+
+def _is_asynchronous(store: object) -> bool:
+    has_both = hasattr(store, "__aenter__") and hasattr(store, "__enter__")
+    return not has_both and (
+        hasattr(store, "__aenter__")
+        or is_of(store, "asyncpg", "Connection")
+        or is_of(store, "sqlalchemy.ext.asyncio", "AsyncEngine")
+    )
+
+
+def check_engine(engine: Any, drivers: tuple[str, ...]) -> None:
+    """Refuses an engine of SQLAlchemy whose driver runs no statements here."""
+    dialect = engine.dialect
+    if dialect.name != "postgresql" or dialect.driver not in drivers:
+        raise InvalidArgumentError(
+            f"an engine of SQLAlchemy is a store if it is for {' or '.join(drivers)}, as one of "
+            f"postgresql+{drivers[0]}://, got {dialect.name}+{dialect.driver}; give the URL of the "
+            "store",
+            "INVALID_ARGUMENT",
+        )

@@ -176,7 +176,8 @@ fn check_all(hosts: &[Host], protocol: fn(Namespace) -> Protocol, dial: Option<&
 #[ignore = "needs both packages: make test-servers"]
 fn postgres_passes_the_conformance_tests() {
     let Some(server) = Server::postgres(&["-c", "max_connections=300"]) else { return };
-    let python = ["psycopg", "psycopg_pool", "pg8000"].map(|client| Host::python(client, &server));
+    let python = ["psycopg", "psycopg_pool", "pg8000", "asyncpg", "psycopg_async", "sqlalchemy"]
+        .map(|client| Host::python(client, &server));
     let node = ["pg", "postgres"].map(|client| Host::node(client, &server));
     let hosts: Vec<Host> = python.into_iter().chain(node).collect();
     check_all(&hosts, Protocol::postgres, None);
@@ -186,7 +187,7 @@ fn postgres_passes_the_conformance_tests() {
 #[ignore = "needs both packages: make test-servers"]
 fn redis_passes_the_conformance_tests() {
     let Some(server) = Server::redis(&["--appendonly", "yes"]) else { return };
-    let python = ["url", "redis"].map(|client| Host::python(client, &server));
+    let python = ["url", "redis", "redis_async"].map(|client| Host::python(client, &server));
     let node = ["ioredis", "redis"].map(|client| Host::node(client, &server));
     let hosts: Vec<Host> = python.into_iter().chain(node).collect();
     check_all(&hosts, Protocol::redis, None);
@@ -198,7 +199,7 @@ fn redis_passes_the_conformance_tests() {
 fn redis_grants_what_its_replica_confirms() {
     let Some(master) = Server::redis_with_replicas() else { return };
     let replica = master.replica(master.port);
-    let python = ["url", "redis"].map(|client| Host::python(client, &master));
+    let python = ["url", "redis", "redis_async"].map(|client| Host::python(client, &master));
     let node = ["ioredis", "redis"].map(|client| Host::node(client, &master));
     for (number, host) in python.iter().chain(&node).enumerate() {
         let namespace = Namespace::new(format!("host {number}"), &secret()).expect("a name");

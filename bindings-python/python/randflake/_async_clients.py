@@ -1,0 +1,318 @@
+"""Runs statements with clients that belong to an event loop of asyncio.
+
+The thread of a statement waits for the loop, never the other way round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from randflake import _urls
+from randflake._postgres import CANCELLING, Silent, rows_of
+from randflake.errors import InvalidArgumentError
+from randflake.stores import Refused, Rows, Unavailable, check_engine, is_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine
+    from contextlib import AbstractAsyncContextManager
+
+    _Lend = Callable[[], AbstractAsyncContextManager[Any]]
+
+_T = TypeVar("_T")
+
+_SLICE = 0.05
+"""How often a thread looks whether the loop that it waits for has ended, in seconds."""
+
+
+def on_this_loop(store: object) -> object:
+    """Returns an Adapter for a client of the running loop, and any other store as it is."""
+    lend = _lend_of(store)
+    if lend is None and not is_of(store, "redis.asyncio", "Redis"):
+        return store
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        raise InvalidArgumentError(
+            f"a {type(store).__name__} is for a loop of asyncio, and none is running; give the URL",
+            "INVALID_ARGUMENT",
+        ) from None
+    return _Redis(loop, store) if lend is None else _Postgres(loop, lend)
+
+
+def _lend_of(store: Any) -> _Lend | None:
+    """Returns what lends a connection of asyncpg or psycopg."""
+    if is_of(store, "asyncpg", "Pool"):
+        return lambda: store.acquire(timeout=_urls.TIMEOUT)
+    if is_of(store, "psycopg_pool", "AsyncConnectionPool"):
+        return lambda: store.connection(timeout=_urls.TIMEOUT)
+    if is_of(store, "asyncpg", "Connection") or is_of(store, "psycopg", "AsyncConnection"):
+        return lambda: contextlib.nullcontext(store)
+    if is_of(store, "sqlalchemy.ext.asyncio", "AsyncEngine"):
+        check_engine(store, ("asyncpg", "psycopg"))
+        return lambda: _lent_by_engine(store)
+    return None
+
+
+@contextlib.asynccontextmanager
+async def _lent_by_engine(engine: Any) -> AsyncIterator[Any]:
+    async with engine.connect() as connection:
+        driver = (await connection.get_raw_connection()).driver_connection
+        try:
+            yield driver
+        except Refused:
+            raise
+        except BaseException:
+            await connection.invalidate()
+            raise
+
+
+class _OnLoop:
+    """Has a loop do what a thread waits for."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def _wait_for(self, ask: Callable[[], Coroutine[Any, Any, _T]], seconds: float) -> _T:
+        """Returns what a coroutine returns on the loop, unless that takes too long."""
+        loop = self._loop
+        done = threading.Event()
+        tasks: list[asyncio.Task[_T]] = []
+        given_up = False
+
+        def begin() -> None:
+            if not given_up:
+                tasks.append(loop.create_task(ask()))
+                tasks[0].add_done_callback(lambda _: done.set())
+
+        deadline = time.monotonic() + seconds
+        try:
+            if loop.is_running():
+                loop.call_soon_threadsafe(begin)
+            while loop.is_running() and not done.wait(_SLICE) and time.monotonic() < deadline:
+                pass
+            if not done.is_set():
+                given_up = True
+                # The loop may run again.
+                loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+        except RuntimeError:  # the loop is closed
+            pass
+        if not done.is_set():
+            if loop.is_running():
+                raise Silent("it does not answer, or its event loop is busy")
+            raise Unavailable("the event loop of its client has ended")
+        try:
+            return tasks[0].result()
+        except TimeoutError:
+            raise Silent("it does not answer") from None
+        except asyncio.CancelledError:
+            raise Unavailable("its task was cancelled") from None
+
+
+class _Postgres(_OnLoop):
+    server = "postgresql"
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, lend: _Lend) -> None:
+        super().__init__(loop)
+        self._lend = lend
+
+    def run(self, text: str, parameters: list[str]) -> Rows:
+        # Both wait: what lends, and the server.
+        seconds = 2 * _urls.TIMEOUT + CANCELLING
+        try:
+            return self._wait_for(lambda: self._ask(text, parameters), seconds)
+        except Exception as error:
+            drivers = (("psycopg", "Error"), ("asyncpg", "PostgresError"), ("builtins", "OSError"))
+            if any(is_of(error, *driver) for driver in drivers):
+                raise Unavailable(str(error)) from None
+            raise
+
+    async def _ask(self, text: str, parameters: list[str]) -> Rows:
+        lent = self._lend()
+        try:
+            async with asyncio.timeout(_urls.TIMEOUT):
+                connection = await lent.__aenter__()
+        except TimeoutError:
+            raise Unavailable("no connection is free, or none can be made") from None
+        try:
+            if is_of(connection, "psycopg", "AsyncConnection"):
+                rows = await _ask_psycopg(connection, text, parameters)
+            else:
+                rows = await _ask_asyncpg(connection, text, parameters)
+        except BaseException as error:
+            # What could not be given back was closed.
+            with contextlib.suppress(Exception):
+                await lent.__aexit__(type(error), error, error.__traceback__)
+            raise
+        with contextlib.suppress(Exception):
+            await lent.__aexit__(None, None, None)
+        return rows
+
+
+async def _ask_asyncpg(connection: Any, text: str, parameters: list[str]) -> Rows:
+    import asyncpg  # type: ignore[import-untyped]
+
+    if connection.is_closed():
+        raise Unavailable("the connection is closed")
+    if connection.is_in_transaction():
+        raise _in_transaction()
+    try:
+        rows = await connection.fetch(text, *parameters, timeout=_urls.TIMEOUT - CANCELLING)
+    except asyncpg.InterfaceError as error:  # another task uses it
+        raise Unavailable(str(error)) from None
+    except asyncpg.PostgresError as error:
+        # After any other the connection is closed.
+        if getattr(error, "severity_en", "ERROR") != "ERROR" or error.sqlstate is None:
+            raise Unavailable(str(error)) from None
+        raise Refused(error.sqlstate, str(error)) from None
+    except BaseException:
+        # Its answer may still come, as one to the next statement. This waits for the request to the
+        # server to cancel it.
+        with contextlib.suppress(Exception):
+            await connection.close(timeout=CANCELLING)
+        raise
+    # Another task may have begun one before the statement was sent: it is not committed.
+    if connection.is_in_transaction():
+        raise _in_transaction()
+    return [list(row.values()) for row in rows]
+
+
+async def _ask_psycopg(connection: Any, text: str, parameters: list[str]) -> Rows:
+    """As that of a connection that blocks."""
+    from psycopg.pq import PipelineStatus, TransactionStatus
+
+    # Other tasks wait for the connection, so none begins a transaction in between.
+    try:
+        async with asyncio.timeout(_urls.TIMEOUT):
+            await connection.lock.acquire()
+    except TimeoutError:
+        raise Unavailable("the connection is in use by another task") from None
+    try:
+        if connection.closed:
+            raise Unavailable("the connection is closed")
+        pgconn = connection.pgconn
+        if (
+            pgconn.transaction_status != TransactionStatus.IDLE
+            or pgconn.pipeline_status != PipelineStatus.OFF
+        ):
+            raise _in_transaction()
+        encoding = connection.info.encoding
+        try:
+            pgconn.send_query_params(
+                text.encode(), [value.encode(encoding) for value in parameters]
+            )
+            result = await _result(connection)
+        except BaseException:
+            # The answer may still come, as one to the next statement.
+            pgconn.finish()
+            raise
+        return rows_of(result, encoding)
+    finally:
+        connection.lock.release()
+
+
+async def _result(connection: Any) -> Any:
+    """Waits for the answer, and has the server give up what takes too long."""
+    import psycopg
+    from psycopg.pq import ExecStatus
+
+    pgconn = connection.pgconn
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _urls.TIMEOUT
+    cancel_at = deadline - CANCELLING
+    ready = asyncio.Event()
+
+    async def wait(*, write: bool = False) -> None:
+        nonlocal cancel_at
+        ready.clear()
+        loop.add_reader(pgconn.socket, ready.set)
+        if write:
+            loop.add_writer(pgconn.socket, ready.set)
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(cancel_at):
+                    await ready.wait()
+                return
+            if cancel_at < deadline:
+                cancel_at = deadline
+                with contextlib.suppress(psycopg.Error):
+                    await connection.cancel_safe(timeout=CANCELLING / 2)
+            async with asyncio.timeout_at(deadline):
+                await ready.wait()
+        finally:
+            loop.remove_reader(pgconn.socket)
+            loop.remove_writer(pgconn.socket)
+
+    while pgconn.flush():
+        await wait(write=True)
+        if pgconn.is_busy():
+            pgconn.consume_input()
+    results: list[Any] = []
+    while True:
+        while pgconn.is_busy():
+            await wait()
+            pgconn.consume_input()
+        result = pgconn.get_result()
+        if result is None:
+            # Cancelled while it waits for a standby, a commit is reported as one all the same.
+            if cancel_at == deadline and results[-1].status == ExecStatus.TUPLES_OK:
+                raise Silent("it was cancelled, and may not be on its standbys")
+            return results[-1]
+        results.append(result)
+
+
+def _in_transaction() -> Refused:
+    return Refused("25P02", "the connection is inside a transaction")
+
+
+class _Redis(_OnLoop):
+    server = "redis"
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, client: Any) -> None:
+        super().__init__(loop)
+        self._client = client
+
+    def run(self, text: str, parameters: list[str]) -> Rows:
+        from randflake._redis import rows_of
+
+        return rows_of(self._run(lambda: self._client.execute_command(text, *parameters)))
+
+    def run_and_wait(
+        self, text: str, parameters: list[str], replicas: int, milliseconds: int
+    ) -> tuple[Rows, int]:
+        from randflake._redis import rows_of
+
+        async def ask() -> list[Any]:
+            async with self._client.pipeline(transaction=False) as pipeline:
+                pipeline.execute_command(text, *parameters)
+                pipeline.execute_command("WAIT", replicas, milliseconds)
+                # What it would raise by itself repeats the statement, and the token in it.
+                replies: list[Any] = await pipeline.execute(raise_on_error=False)
+            for reply in replies:
+                if isinstance(reply, Exception):
+                    raise reply
+            return replies
+
+        answer, confirmed = self._run(ask)
+        return rows_of(answer), int(confirmed)
+
+    def discard(self) -> None:
+        # Those in use are not ours: nothing is under way here.
+        self._run(lambda: self._client.connection_pool.disconnect(inuse_connections=False))
+
+    def _run(self, ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        from redis import RedisError, ResponseError
+
+        async def bounded() -> Any:
+            async with asyncio.timeout(_urls.TIMEOUT):
+                return await ask()
+
+        try:
+            return self._wait_for(bounded, _urls.TIMEOUT + CANCELLING)
+        except ResponseError as error:
+            raise Refused(type(error).__name__, str(error)) from None
+        except RedisError as error:
+            raise Unavailable(str(error)) from None

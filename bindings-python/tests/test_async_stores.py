@@ -1,0 +1,384 @@
+"""Leases from what asynchronous applications hold: clients that belong to an event loop."""
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+import asyncpg
+import psycopg
+import psycopg_pool
+import pytest
+import redis.asyncio
+import servers
+import sqlalchemy
+import sqlalchemy.ext.asyncio
+from conftest import SECRET, outcome, run_python, status
+from randflake import (
+    InvalidArgumentError,
+    InvalidTypeError,
+    Randflake,
+    Snowflake,
+    StoreError,
+    _urls,
+    init_store,
+    stores,
+)
+from randflake._async_clients import on_this_loop
+from servers import Server
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
+    """Starts each server once."""
+    started: dict[str, Server] = {}
+    with contextlib.ExitStack() as stack:
+
+        def start(engine: str) -> Server:
+            if engine not in started:
+                running = servers.STARTERS[engine](tmp_path_factory.mktemp(engine))
+                started[engine] = stack.enter_context(running)
+            return started[engine]
+
+        yield start
+
+
+@pytest.fixture
+def postgres(start: Callable[[str], Server]) -> Server:
+    return start("postgres")
+
+
+@pytest.fixture
+def namespace(request: pytest.FixtureRequest) -> str:
+    return str(request.node.name)
+
+
+@contextlib.asynccontextmanager
+async def engine(url: str, driver: str) -> AsyncIterator[Any]:
+    made = sqlalchemy.ext.asyncio.create_async_engine(
+        url.replace("postgresql:", f"postgresql+{driver}:"), pool_size=2, max_overflow=0
+    )
+    try:
+        yield made
+    finally:
+        await made.dispose()
+
+
+@contextlib.asynccontextmanager
+async def closing(opening: Awaitable[Any], close: str = "close") -> AsyncIterator[Any]:
+    made = await opening
+    try:
+        yield made
+    finally:
+        await getattr(made, close)()
+
+
+def pool(url: str) -> Any:
+    return psycopg_pool.AsyncConnectionPool(url, min_size=2, max_size=2, open=False)
+
+
+POSTGRES: dict[str, Callable[[str], Any]] = {
+    "asyncpg.Pool": lambda url: asyncpg.create_pool(url, min_size=2, max_size=2),
+    "asyncpg.Connection": lambda url: closing(asyncpg.connect(url)),
+    "AsyncConnection": lambda url: closing(psycopg.AsyncConnection.connect(url)),
+    "AsyncConnectionPool": pool,
+    "AsyncEngine, asyncpg": lambda url: engine(url, "asyncpg"),
+    "AsyncEngine, psycopg": lambda url: engine(url, "psycopg"),
+}
+"""Each makes a client, in an async with."""
+
+CLIENTS = {
+    **{name: ("postgres", make) for name, make in POSTGRES.items()},
+    "redis.asyncio.Redis": ("redis", redis.asyncio.Redis.from_url),
+}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_lease_from_a_client_of_the_loop(
+    start: Callable[[str], Server], client: str, namespace: str
+) -> None:
+    kind, make = CLIENTS[client]
+    server = start(kind)
+    init_store(server.url(), SECRET, "new", namespace=namespace, ttl=18, max_skew=3)
+
+    async def main() -> None:
+        async with make(server.url()) as store:
+            options: dict[str, Any] = {"namespace": namespace, "ttl": 18, "max_skew": 3}
+            async with Randflake.leased_async(store, SECRET, node_count=2, **options) as flake:
+                ids = [flake.generate(), *await flake.generate_many_async(1000)]
+                assert len(set(ids)) == 1001
+                held = server.leases(namespace)
+                assert held == {
+                    node: (status(flake).end_exclusive, True) for node in flake.node_ids
+                }
+                async with asyncio.timeout(60):
+                    while not status(flake).renewals:
+                        await asyncio.sleep(0.05)
+                assert status(flake).last_error is None
+            assert not any(is_held for _, is_held in server.leases(namespace).values())
+            for call in (
+                lambda: Randflake.leased(store, SECRET, **options),
+                lambda: Snowflake.leased(store),
+                lambda: init_store(store, SECRET, "new"),
+            ):
+                with pytest.raises(InvalidTypeError, match="leased_async"):
+                    await asyncio.to_thread(call)
+
+    asyncio.run(main())
+
+
+def test_an_engine_that_blocks(postgres: Server, namespace: str) -> None:
+    url = postgres.url().replace("postgresql:", "postgresql+psycopg:")
+    engine = sqlalchemy.create_engine(url, pool_size=1, max_overflow=0)
+    options: dict[str, Any] = {"namespace": namespace, "create": True}
+    with Randflake.leased(engine, SECRET, **options) as flake:
+        assert flake.generate()
+        with engine.connect() as connection:
+            assert connection.execute(sqlalchemy.text("select 1")).scalar() == 1
+    assert not any(is_held for _, is_held in postgres.leases(namespace).values())
+
+    async def main() -> None:
+        async with Randflake.leased_async(engine, SECRET, **options) as flake:
+            assert flake.generate()
+
+    asyncio.run(main())
+    engine.dispose()
+    other = sqlalchemy.create_engine("sqlite://")
+    with pytest.raises(InvalidArgumentError, match=r"postgresql\+psycopg://, got sqlite\+pysqlite"):
+        Randflake.leased(other, SECRET)
+
+
+def test_a_transaction_is_refused(postgres: Server, namespace: str) -> None:
+    options: dict[str, Any] = {"namespace": namespace, "create": True}
+
+    async def main() -> None:
+        async with POSTGRES["asyncpg.Connection"](postgres.url()) as store, store.transaction():
+            with pytest.raises(InvalidArgumentError, match="inside a transaction"):
+                await Randflake.leased_async(store, SECRET, **options)
+        async with POSTGRES["AsyncConnection"](postgres.url()) as store:
+            await store.execute("select 1")
+            with pytest.raises(InvalidArgumentError, match="inside a transaction"):
+                await Randflake.leased_async(store, SECRET, **options)
+            await store.rollback()
+            async with Randflake.leased_async(store, SECRET, **options):
+                await store.rollback()
+                (held,) = postgres.leases(namespace).values()
+                assert held[1], "the grant was committed"
+
+    asyncio.run(main())
+
+
+def adapter_of(store: object) -> stores.Adapter:
+    """Returns what runs statements with a client of the running loop."""
+    source = stores.source_of(on_this_loop(store))
+    assert source is not None
+    return source.open()
+
+
+@pytest.mark.parametrize("client", POSTGRES)
+def test_what_is_answered_is_committed_beside_transactions(postgres: Server, client: str) -> None:
+    """The application rolls back what it does on the same client, all the time."""
+    with psycopg.connect(postgres.url(), autocommit=True) as other:
+        other.execute("drop table if exists kept")
+        other.execute("create table kept (value text)")
+    done = threading.Event()
+    answered: list[str] = []
+
+    def keeper(adapter: stores.Adapter) -> None:
+        for number in range(300):
+            with contextlib.suppress(stores.Refused, stores.Unavailable):
+                statement = "insert into kept values ($1::text) returning value"
+                answered.extend(str(row[0]) for row in adapter.run(statement, [str(number)]))
+        done.set()
+
+    async def transaction(store: Any) -> None:
+        if isinstance(store, psycopg_pool.AsyncConnectionPool):
+            async with store.connection() as lent:
+                await lent.execute("insert into kept values ('mine')")
+                await lent.rollback()
+        elif isinstance(store, psycopg.AsyncConnection):
+            await store.execute("insert into kept values ('mine')")
+            await store.rollback()
+        elif isinstance(store, sqlalchemy.ext.asyncio.AsyncEngine):
+            async with store.connect() as lent:
+                await lent.execute(sqlalchemy.text("insert into kept values ('mine')"))
+                await lent.rollback()
+        else:
+            lent = store if isinstance(store, asyncpg.Connection) else await store.acquire()
+            # A connection that is in use refuses a second user.
+            for statement in ("begin", "insert into kept values ('mine')", "rollback"):
+                while True:
+                    with contextlib.suppress(asyncpg.InterfaceError):
+                        await lent.execute(statement)
+                        break
+                    await asyncio.sleep(0)
+            if lent is not store:
+                await store.release(lent)
+
+    async def main() -> None:
+        async with POSTGRES[client](postgres.url()) as store:
+            threading.Thread(target=keeper, args=[adapter_of(store)]).start()
+            while not done.is_set():
+                await transaction(store)
+                await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert answered
+    with psycopg.connect(postgres.url()) as other:
+        kept = {value for (value,) in other.execute("select value from kept")}
+    assert set(answered) <= kept
+    assert "mine" not in kept
+
+
+async def refusal(adapter: stores.Adapter, statement: str) -> Exception:
+    def ask() -> Exception:
+        try:
+            adapter.run(statement, [])
+        except (stores.Refused, stores.Unavailable) as error:
+            return error
+        raise AssertionError("it answers")
+
+    return await asyncio.to_thread(ask)
+
+
+@pytest.mark.parametrize("client", POSTGRES)
+def test_a_statement_that_is_given_up_ends_on_the_server(
+    postgres: Server, client: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_urls, "TIMEOUT", 1.0)
+    waiting = (
+        "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+        " and query like '%randflake_locked%' and pid <> pg_backend_pid()"
+    )
+
+    async def main() -> None:
+        async with POSTGRES[client](postgres.url()) as store:
+            adapter = adapter_of(store)
+            with psycopg.connect(postgres.url(), autocommit=True) as other:
+                other.execute("drop table if exists randflake_locked")
+                other.execute("create table randflake_locked (value text)")
+                with other.transaction():
+                    other.execute("lock table randflake_locked in access exclusive mode")
+                    refused = await refusal(adapter, "select value from randflake_locked")
+                    assert isinstance(refused, stores.Unavailable) or refused.code == "57014"  # type: ignore[attr-defined]
+                    async with asyncio.timeout(60):
+                        while other.execute(waiting).fetchone() != (0,):
+                            await asyncio.sleep(0.05)
+            if "Connection" not in client or "Pool" in client:
+                rows = await asyncio.to_thread(adapter.run, "select '1'", [])
+                assert [list(row) for row in rows] == [["1"]], "it lends another connection"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_paused_server_is_given_up(
+    start: Callable[[str], Server], client: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_urls, "TIMEOUT", 1.0)
+    kind, make = CLIENTS[client]
+    server = start(kind)
+    statement = "PING" if kind == "redis" else "select '1'"
+
+    async def main() -> None:
+        async with make(server.url()) as store:
+            adapter = adapter_of(store)
+            await asyncio.to_thread(adapter.run, statement, [])
+            with paused(server):
+                refused = await refusal(adapter, statement)
+                assert isinstance(refused, stores.Unavailable)
+                again = await refusal(adapter, statement)
+                assert isinstance(again, stores.Unavailable)
+            if "Connection" not in client or "Pool" in client:
+                async with asyncio.timeout(60):
+                    while not await answers(adapter, statement):
+                        await asyncio.sleep(0.05)
+
+    asyncio.run(main())
+
+
+async def answers(adapter: stores.Adapter, statement: str) -> bool:
+    try:
+        await asyncio.to_thread(adapter.run, statement, [])
+    except stores.Unavailable:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def paused(server: Server) -> Iterator[None]:
+    """Stops a server with all of its processes; PostgreSQL has one for each connection."""
+    import os
+    import signal
+    from pathlib import Path
+
+    assert server.process is not None
+    parent = server.process.pid
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    everyone = [parent, *map(int, children)]
+    for process in everyone:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in everyone:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGCONT)
+
+
+def test_a_client_whose_loop_has_ended_is_unavailable(postgres: Server, namespace: str) -> None:
+    async def main() -> tuple[stores.Adapter, Randflake]:
+        store = await asyncpg.create_pool(postgres.url(), min_size=1, max_size=1)
+        flake = await Randflake.leased_async(store, SECRET, namespace=namespace, create=True)
+        return adapter_of(store), flake
+
+    with asyncio.Runner() as runner:
+        adapter, flake = runner.run(main())
+        begun = time.monotonic()
+        with pytest.raises(stores.Unavailable, match="loop of its client has ended"):
+            adapter.run("select '1'", [])  # it is not closed, but nobody runs it
+    with pytest.raises(stores.Unavailable, match="loop of its client has ended"):
+        adapter.run("select '1'", [])
+    assert time.monotonic() - begun < 3, "it waits for nothing"
+    assert flake.generate(), "to the end of its lease"
+    flake.close()
+    assert outcome(flake.generate) == "CLOSED"
+
+
+def test_the_process_ends_after_its_loop(postgres: Server, namespace: str) -> None:
+    code = """
+import asyncio, sys, time
+import asyncpg
+from randflake import Randflake
+
+async def main():
+    store = await asyncpg.create_pool(sys.argv[1], min_size=1, max_size=1)
+    return await Randflake.leased_async(store, sys.argv[2], namespace=sys.argv[3], create=True)
+
+flake = asyncio.run(main())
+print(flake.inspect(flake.generate()).node_id == flake.node_ids[0])
+"""
+    assert run_python(code, postgres.url(), SECRET, namespace) == "True\n"
+
+
+def test_the_loop_of_a_client_must_be_of_asyncio(postgres: Server) -> None:
+    made = pool(postgres.url())
+    opening = Randflake.leased_async(made, SECRET)
+    with pytest.raises(InvalidArgumentError, match="loop of asyncio"):
+        next(opening.__await__())
+
+
+def test_a_dead_server(namespace: str) -> None:
+    url = f"redis://127.0.0.1:{servers.free_port()}"
+
+    async def main() -> None:
+        async with redis.asyncio.Redis.from_url(url) as store:
+            with pytest.raises(StoreError, match="127") as raised:
+                await Randflake.leased_async(
+                    store, SECRET, namespace=namespace, acquire_timeout=0.1
+                )
+            assert raised.value.code == "STORE_UNAVAILABLE"
+
+    asyncio.run(main())
