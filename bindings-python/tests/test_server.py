@@ -30,8 +30,10 @@ BEFORE = """
 import functools, types
 import randflake
 
-leased = functools.partial(randflake.Randflake.leased, ttl=6, max_skew=1)
-randflake.Randflake = types.SimpleNamespace(leased=leased)
+short = {"ttl": 6, "max_skew": 1}
+leased = functools.partial(randflake.Randflake.leased, **short)
+leased_async = functools.partial(randflake.Randflake.leased_async, **short)
+randflake.Randflake = types.SimpleNamespace(leased=leased, leased_async=leased_async)
 """
 
 # The example of the guide ends after one request of its own.
