@@ -240,7 +240,7 @@ def test_signatures_are_readable() -> None:
         "(node_id, secret, *, lease=None, max_wait=1.0, max_drift=0, restart_safe=True, clock=None)"
     )
     assert str(inspection.signature(Randflake.leased)) == (
-        "(store, secret, *, node_count=1, ttl=None, namespace='default', acquire_timeout=10, "
+        "(store=None, secret=None, *, node_count=1, ttl=None, namespace=None, acquire_timeout=10, "
         "max_wait=1.0, max_drift=None, max_skew=5, create=None, allow_weak_store=False)"
     )
     assert str(inspection.signature(Randflake.generate_many)) == "(self, /, n)"

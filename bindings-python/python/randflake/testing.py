@@ -225,6 +225,9 @@ class _Fake:
             losses=0,
             last_error=self._store_error,
             last_error_at=self._store_error_at,
+            store="memory",
+            namespace=self._namespace,
+            replacements=0,
         )
 
     def extend_lease(self, end_exclusive: SupportsIndex) -> None:

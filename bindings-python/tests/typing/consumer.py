@@ -144,7 +144,7 @@ async def asynchronous() -> None:
         assert_type(snowflake, LeasedSnowflake)
     async with Snowflake(5) as manual:
         assert_type(manual, Snowflake)
-    Randflake.leased_async("ids.db")  # type: ignore[call-arg]
+    Randflake.leased_async("ids.db", 5)  # type: ignore[arg-type]
     Randflake.leased_async("ids.db", secret).generate()  # type: ignore[attr-defined]
     await flake.generate_many_async(1.5)  # type: ignore[arg-type]
 
