@@ -28,7 +28,7 @@ from randflake.ids import (
 )
 from randflake.leases import LeaseStatus, NodeStatus, StoreStatus
 from randflake.snowflake import BoundaryFlake, Layout, RawParts, Snowflake
-from randflake.stores import _Store
+from randflake.stores import _AsyncStore, _Store
 
 __all__ = [
     "BoundaryFlake",
@@ -353,7 +353,7 @@ class Randflake(Generator):
         """
     @staticmethod
     def leased_async(
-        store: _Store | None = None,
+        store: _AsyncStore | None = None,
         secret: bytes | str | None = None,
         *,
         node_count: SupportsIndex = 1,

@@ -14,7 +14,7 @@ from typing import (
 from randflake._async import Opening
 from randflake._randflake import Generator, Lease, _Clock
 from randflake.leases import LeaseStatus
-from randflake.stores import _Store
+from randflake.stores import _AsyncStore, _Store
 
 __all__ = ["BoundaryFlake", "Layout", "RawParts", "Snowflake"]
 
@@ -154,7 +154,7 @@ class Snowflake(Generator):
         """
     @staticmethod
     def leased_async(
-        store: _Store | None = None,
+        store: _AsyncStore | None = None,
         layout: Layout | str = "twitter",
         *,
         node_count: SupportsIndex = 1,

@@ -15,7 +15,7 @@ from randflake import _urls
 from randflake.errors import InvalidArgumentError, InvalidTypeError
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
 __all__ = ["Adapter", "Refused", "Rows", "Source", "Unavailable", "source_of"]
 
@@ -71,8 +71,19 @@ if TYPE_CHECKING:
     class _Executes(Protocol):
         def execute_command(self, *args: str) -> object: ...
 
-    _Client: TypeAlias = Adapter | _HasCursor | _Lends | _Executes
+    class _HasDialect(Protocol):  # an engine of SQLAlchemy
+        @property
+        def dialect(self) -> object: ...
+
+    class _LendsToLoop(Protocol):
+        def connection(self, timeout: float) -> AbstractAsyncContextManager[object]: ...
+
+    class _Acquires(Protocol):  # a pool of asyncpg
+        def acquire(self) -> object: ...
+
+    _Client: TypeAlias = Adapter | _HasCursor | _Lends | _Executes | _HasDialect
     _Store: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes] | _Client
+    _AsyncStore: TypeAlias = _Store | _LendsToLoop | _Acquires
 
 
 class Refused(Exception):

@@ -15,6 +15,7 @@ import psycopg
 import psycopg_pool
 import randflake
 import redis
+import redis.asyncio
 from numpy.typing import NDArray
 from randflake import (
     BoundaryFlake,
@@ -53,6 +54,8 @@ from randflake import (
 )
 from randflake.stores import Adapter, Refused, Rows, Unavailable
 from randflake.testing import FakeRandflake, FakeSnowflake
+from sqlalchemy import create_engine
+from sqlalchemy.ext.asyncio import create_async_engine
 
 if TYPE_CHECKING:
     from randflake import LeasedRandflake, LeasedSnowflake
@@ -144,6 +147,14 @@ async def asynchronous() -> None:
         assert_type(snowflake, LeasedSnowflake)
     async with Snowflake(5) as manual:
         assert_type(manual, Snowflake)
+    for store in (
+        redis.asyncio.Redis.from_url("redis://localhost"),
+        psycopg_pool.AsyncConnectionPool("postgresql://app@localhost/app"),
+        create_async_engine("postgresql+asyncpg://app@localhost/app"),
+        create_engine("postgresql+psycopg://app@localhost/app"),
+    ):
+        Randflake.leased_async(store, secret)
+    Randflake.leased_async(5, secret)  # type: ignore[arg-type]
     Randflake.leased_async("ids.db", 5)  # type: ignore[arg-type]
     Randflake.leased_async("ids.db", secret).generate()  # type: ignore[attr-defined]
     await flake.generate_many_async(1.5)  # type: ignore[arg-type]
