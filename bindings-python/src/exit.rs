@@ -98,8 +98,11 @@ fn close_leased(py: Python<'_>) {
 #[pyfunction]
 fn before_finalizing(py: Python<'_>) {
     py.detach(|| close_all(|registered| registered.needs_python));
-    interpreter().finalized_by = Some(thread::current().id());
     let mut waited = Duration::ZERO;
+    while waited < EXIT_BUDGET && DELIVERIES.any() {
+        waited += py.detach(pause);
+    }
+    interpreter().finalized_by = Some(thread::current().id());
     while waited < EXIT_BUDGET && interpreter().calls > 0 {
         waited += py.detach(pause);
     }
@@ -122,6 +125,40 @@ struct Interpreter {
     calls: usize,
     /// The process that all this is about: a forked child has no thread of its parent.
     process: u64,
+}
+
+/// How many leases have changes that Python is being told of: the end of the process waits for that.
+pub(crate) static DELIVERIES: Deliveries = Deliveries(AtomicU64::new(0));
+
+/// A count below the number of the process that it is about: a forked child has no thread of its
+/// parent. One number, since it is changed by threads without the GIL, which a fork does not wait for.
+pub(crate) struct Deliveries(AtomicU64);
+
+impl Deliveries {
+    const COUNT: u64 = 0xffff;
+
+    pub(crate) fn begin(&self) {
+        self.change(|count| count + 1);
+    }
+
+    pub(crate) fn end(&self) {
+        self.change(|count| count.saturating_sub(1));
+    }
+
+    fn any(&self) -> bool {
+        self.change(|count| count) != 0
+    }
+
+    /// Returns the count, which this has changed.
+    fn change(&self, change: impl Fn(u64) -> u64) -> u64 {
+        let process = ForkId::current().number() << Self::COUNT.count_ones();
+        let next = |packed: u64| {
+            let count = packed & Self::COUNT;
+            change(if packed & !Self::COUNT == process { count } else { 0 })
+        };
+        let set = |packed| Some(process | next(packed));
+        next(self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, set).unwrap_or_default())
+    }
 }
 
 /// Runs something short in Python, unless the interpreter is about to finalize.

@@ -13,6 +13,7 @@ use crate::{
     exit,
     lazy::{Given, Lazy, Settings},
     lease::{self, Lease},
+    metrics,
     options::{self, Options},
 };
 
@@ -209,6 +210,9 @@ pub(crate) trait Shared: Send + Sync {
     /// Returns a `Lease` or a `LeaseStatus`, or `None`.
     fn lease<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>>;
 
+    /// Returns a `Metrics`.
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
+
     fn node_ids(&self) -> Vec<u32>;
 
     /// Returns how long to wait until an id is available, if that is known without a lease.
@@ -273,6 +277,16 @@ impl<F: Given> Shared for AnyFlake<F> {
             }
             Some(Made::Leased(leased) | Made::NeverWaiting(leased)) => {
                 leased.lease().map(|status| lease::status(py, status)).transpose()
+            }
+        }
+    }
+
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.made_already() {
+            None => metrics::of_nothing(py),
+            Some(Made::Manual(flake)) => metrics::of_generator(py, &flake.metrics()),
+            Some(Made::Leased(leased) | Made::NeverWaiting(leased)) => {
+                metrics::of_leased(py, &leased.metrics())
             }
         }
     }

@@ -62,6 +62,11 @@ impl Generator {
         self.flake.lease(py)
     }
 
+    #[doc = doc!(Generator.metrics)]
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.flake.metrics(py)
+    }
+
     #[doc = doc!(Generator.node_ids)]
     #[getter]
     fn node_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

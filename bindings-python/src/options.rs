@@ -8,9 +8,10 @@ use randflake_leases::{LeasedBuilder, LeasedFormat, Location};
 
 use crate::{
     arguments::{MaxSkew, NodeCount, Ttl},
+    changes,
     clock::Clock,
-    convert::{boolean, integer, must, number, text},
-    errors::raise,
+    convert::{argument, boolean, integer, must, number, text},
+    errors::{raise, wrong_type},
     lease::GivenLease,
 };
 
@@ -46,7 +47,9 @@ pub(crate) fn leased<F: LeasedFormat>(
     config: F::Config,
     options: Options<'_>,
 ) -> PyResult<LeasedBuilder<F>> {
-    let mut builder = LeasedBuilder::new(location, config);
+    let on_lease_change = take(&options, "on_lease_change", None)?.extract::<OnLeaseChange>()?;
+    let mut builder = LeasedBuilder::new(location, config)
+        .on_lease_change(changes::sender(options.py(), on_lease_change.0)?);
     for (name, value) in options {
         builder = match &*name.extract::<String>()? {
             "node_count" => builder.node_count(value.extract::<NodeCount>()?.0),
@@ -65,6 +68,18 @@ pub(crate) fn leased<F: LeasedFormat>(
     }
     Ok(builder)
 }
+
+argument!(
+    /// A function of the program, if it is given.
+    OnLeaseChange(Option<Py<PyAny>>),
+    |object| match object {
+        object if object.is_none() => Ok(None),
+        object if object.is_callable() => Ok(Some(object.to_owned().unbind())),
+        _ => Err(wrong_type(&Error::invalid_argument(
+            "on_lease_change must be a callable, which takes a LeaseStatus, or None",
+        ))),
+    }
+);
 
 /// Takes an option out.
 pub(crate) fn take<'py>(

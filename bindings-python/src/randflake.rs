@@ -76,7 +76,8 @@ impl Randflake {
         signature = (store = None, secret = None, **options),
         text_signature = "(store=None, secret=None, *, node_count=1, ttl=None, \
                           namespace=None, acquire_timeout=10, max_wait=1.0, max_drift=None, \
-                          max_skew=5, create=None, allow_weak_store=False)"
+                          max_skew=5, create=None, allow_weak_store=False, \
+                          on_lease_change=None)"
     )]
     fn leased(
         py: Python<'_>,
@@ -97,7 +98,8 @@ impl Randflake {
         signature = (store = None, secret = None, **options),
         text_signature = "(store=None, secret=None, *, node_count=1, ttl=None, \
                           namespace=None, acquire_timeout=10, max_wait=1.0, max_drift=None, \
-                          max_skew=5, create=None, allow_weak_store=False)"
+                          max_skew=5, create=None, allow_weak_store=False, \
+                          on_lease_change=None)"
     )]
     fn lazy(
         py: Python<'_>,
@@ -115,7 +117,8 @@ impl Randflake {
         signature = (store = None, secret = None, **options),
         text_signature = "(store=None, secret=None, *, node_count=1, ttl=None, \
                           namespace=None, acquire_timeout=10, max_wait=1.0, max_drift=None, \
-                          max_skew=5, create=None, allow_weak_store=False)"
+                          max_skew=5, create=None, allow_weak_store=False, \
+                          on_lease_change=None)"
     )]
     fn leased_async<'py>(
         py: Python<'py>,

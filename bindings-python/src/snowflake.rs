@@ -58,7 +58,8 @@ impl Snowflake {
         ),
         text_signature = "(store=None, layout='twitter', *, node_count=1, ttl=None, \
                           namespace=None, acquire_timeout=10, max_wait=1.0, max_drift=0, \
-                          max_skew=5, create=None, allow_weak_store=False)"
+                          max_skew=5, create=None, allow_weak_store=False, \
+                          on_lease_change=None)"
     )]
     fn leased(
         py: Python<'_>,
@@ -79,7 +80,8 @@ impl Snowflake {
         ),
         text_signature = "(store=None, layout='twitter', *, node_count=1, ttl=None, \
                           namespace=None, acquire_timeout=10, max_wait=1.0, max_drift=0, \
-                          max_skew=5, create=None, allow_weak_store=False)"
+                          max_skew=5, create=None, allow_weak_store=False, \
+                          on_lease_change=None)"
     )]
     fn lazy(
         py: Python<'_>,
@@ -99,7 +101,8 @@ impl Snowflake {
         ),
         text_signature = "(store=None, layout='twitter', *, node_count=1, ttl=None, \
                           namespace=None, acquire_timeout=10, max_wait=1.0, max_drift=0, \
-                          max_skew=5, create=None, allow_weak_store=False)"
+                          max_skew=5, create=None, allow_weak_store=False, \
+                          on_lease_change=None)"
     )]
     fn leased_async<'py>(
         py: Python<'py>,

@@ -72,3 +72,24 @@ def test_a_store_under_gevent(engine: str, tmp_path: Path) -> None:
 def test_clients_under_gevent(tmp_path: Path) -> None:
     with STARTERS["postgres"](tmp_path) as server:
         assert run_python(PATCHED + CLIENTS, server.url(), SECRET) == "leased\n"
+
+
+CHANGES = """
+import logging, threading
+logging.basicConfig(level="INFO", stream=sys.stdout, format="%(levelname)s %(message).7s")
+descriptors = len(os.listdir("/proc/self/fd"))
+told = []
+with Randflake.leased(store, secret, on_lease_change=lambda status: told.append(status.state)):
+    with gevent.Timeout(20):
+        while told != ["holding"]:
+            gevent.sleep(0.01)
+with gevent.Timeout(20):
+    while told != ["holding", "stopped"]:
+        gevent.sleep(0.01)
+assert len(os.listdir("/proc/self/fd")) <= descriptors + 2
+"""
+
+
+def test_changes_of_a_lease_are_told_and_logged(tmp_path: Path) -> None:
+    printed = run_python(PATCHED + CHANGES, str(tmp_path / "ids.db"), SECRET)
+    assert printed == "INFO leased \nINFO stopped\n"

@@ -13,7 +13,7 @@ import pytest
 import redis as redis_client
 import servers
 from conftest import SECRET, eventually, outcome, status
-from randflake import Randflake, RandflakeError, StoreError, init_store
+from randflake import LeaseStatus, Randflake, RandflakeError, StoreError, init_store
 from servers import PASSWORD, STARTERS, Server
 
 TTL = 9
@@ -217,3 +217,45 @@ def test_etcd_with_users(tmp_path: Path) -> None:
             error = refusal(url(login))
             assert error.code == "STORE_UNAVAILABLE"
             assert "hush" not in str(error)
+
+
+@pytest.mark.parametrize("kind", ["redis", "postgres"])
+def test_an_outage_is_told_and_logged_in_order(
+    kind: str, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "randflake")
+    told: list[LeaseStatus] = []
+    with STARTERS[kind](tmp_path_factory.mktemp(kind)) as server:
+        init_store(server.url(), SECRET, "new", **SHORT)
+        with leased(server.url(), on_lease_change=told.append, max_wait=0) as flake:
+            nodes = f"node ids {list(flake.node_ids)}"
+            flake.generate()
+            silence(server)
+            eventually(lambda: outcome(flake.generate) == "LEASE_UNAVAILABLE")
+            eventually(lambda: [status.state for status in told][-1] == "expired")
+            bring_back(server)
+            eventually(lambda: told[-1].state == "holding")
+            metrics = flake.metrics()
+        eventually(lambda: told[-1].state == "stopped")
+    states = [status.state for status in told]
+    assert states == ["holding", "retrying", "expired", "holding", "stopped"]
+    assert {status.store for status in told} == {server.scheme}
+    assert [told[index].last_error is None for index in (0, 1, 2, 4)] == [True, False, False, True]
+    lines = [record for record in caplog.records if record.name == "randflake"]
+    levels = [line.levelname for line in lines]
+    assert levels[:3] + levels[4:] == ["INFO", "WARNING", "ERROR", "INFO"]
+    assert levels[3] == ("INFO" if told[3].node_ids == told[0].node_ids else "WARNING")
+    for line in lines[:3]:
+        assert nodes in line.getMessage()
+        assert (
+            f"{'leased' if line.levelname == 'INFO' else 'STORE_UNAVAILABLE'}" in line.getMessage()
+        )
+    assert PASSWORD not in caplog.text
+    assert SECRET not in caplog.text
+    assert metrics.store_errors is not None
+    assert metrics.store_errors["STORE_UNAVAILABLE"] > 0
+    assert metrics.store_requests is not None
+    assert metrics.store_requests > metrics.store_errors["STORE_UNAVAILABLE"]
+    assert metrics.store_request_seconds is not None
+    assert metrics.store_request_seconds > 0
+    assert metrics.clock_skew_seconds == 0

@@ -1,5 +1,6 @@
 """randflake.testing: what stands for leased generators in the tests of others."""
 
+import asyncio
 import copy
 import logging
 import pickle
@@ -194,6 +195,48 @@ def test_it_stands_for_leased(make: type[Fake], monkeypatch: pytest.MonkeyPatch)
     assert lease_of(flake).end_exclusive == NOW + 60
     if isinstance(flake, FakeRandflake):
         assert Inspector(SECRET).inspect(flake.generate()).node_id == 1
+
+
+@fakes
+def test_asynchronous_calls_wait_for_nothing(make: type[Fake]) -> None:
+    async def main() -> None:
+        async with make.leased_async("redis://nowhere") as flake:
+            assert type(flake) is make
+            assert len(await flake.generate_many_async(3)) == 3
+            flake.fail_next("LEASE_UNAVAILABLE")
+            with pytest.raises(RetryLaterError):
+                await flake.generate_many_async(1)
+            await flake.ready()
+            flake.break_store()
+            flake.advance(400)
+            waiting = asyncio.ensure_future(flake.ready())
+            await asyncio.sleep(0.01)
+            assert not waiting.done()
+            flake.mend_store()
+            await waiting
+        assert outcome(flake.generate) == "CLOSED"
+        opened = await make.leased_async()
+        await opened.aclose()
+        assert opened.lease is None
+
+    asyncio.run(main())
+
+
+@fakes
+def test_changes_are_told_at_once_and_counted(make: type[Fake]) -> None:
+    told: list[LeaseStatus] = []
+    with make.lazy(on_lease_change=told.append) as flake:
+        flake.generate_many(10)
+        flake.break_store("NODES_EXHAUSTED")
+        flake.advance(400)
+        assert lease_of(flake).state == "expired"
+        flake.mend_store()
+        metrics = flake.metrics()
+    states = [status.state for status in told]
+    assert states == ["holding", "retrying", "expired", "holding", "stopped"]
+    assert {(status.store, status.namespace) for status in told} == {("memory", "default")}
+    assert (metrics.ids_generated, metrics.store_errors) == (10, {"NODES_EXHAUSTED": 1})
+    assert (metrics.store_requests, metrics.clock_skew_seconds) == (3, 0)
 
 
 def test_in_a_forked_child_it_makes_nothing() -> None:

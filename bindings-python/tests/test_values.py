@@ -241,7 +241,8 @@ def test_signatures_are_readable() -> None:
     )
     assert str(inspection.signature(Randflake.leased)) == (
         "(store=None, secret=None, *, node_count=1, ttl=None, namespace=None, acquire_timeout=10, "
-        "max_wait=1.0, max_drift=None, max_skew=5, create=None, allow_weak_store=False)"
+        "max_wait=1.0, max_drift=None, max_skew=5, create=None, allow_weak_store=False, "
+        "on_lease_change=None)"
     )
     assert str(inspection.signature(Randflake.generate_many)) == "(self, /, n)"
     assert str(inspection.signature(encode_string)) == "(id)"

@@ -31,7 +31,7 @@ from randflake.ids import (
     encode_string,
     encode_strings,
 )
-from randflake.leases import LeaseStatus, NodeStatus, StoreLimits, StoreStatus
+from randflake.leases import LeaseStatus, Metrics, NodeStatus, StoreLimits, StoreStatus
 from randflake.operators import (
     fence_store,
     init_store,
@@ -58,6 +58,7 @@ __all__ = [
     "Lease",
     "LeaseStatus",
     "LifetimeWarning",
+    "Metrics",
     "NodeStatus",
     "Parts",
     "PartsArray",

@@ -87,7 +87,7 @@ async def ready(flake: Any) -> None:
             # A process without a lease of its own takes one for any call, this one for no id.
             await _on_thread(lambda: flake._waiting.generate_many(0))
         else:
-            await _sleep(min(seconds, _LONGEST_SLEEP))
+            await sleep(min(seconds, _LONGEST_SLEEP))
 
 
 async def generate_many(flake: Any, n: int) -> list[int]:
@@ -161,7 +161,8 @@ async def _on_thread_of_asyncio(work: Callable[[], _T], lost: Callable[[_T], obj
     return await future
 
 
-async def _sleep(seconds: float) -> None:
+async def sleep(seconds: float) -> None:
+    """Lets other tasks run meanwhile."""
     trio = _trio()
     await (asyncio if trio is None else trio).sleep(seconds)
 

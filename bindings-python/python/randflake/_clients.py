@@ -60,6 +60,17 @@ def start_thread(call: Callable[..., object], arguments: tuple[Any, ...]) -> Non
     start(call, arguments)
 
 
+def end_greenlets() -> None:
+    """Closes the descriptors of what has run greenlets in this thread, if anything has.
+
+    Makes nothing that has not: two threads that make their first hub at a time wait for ever.
+    """
+    if is_gevents("_thread"):
+        hub = sys.modules["gevent._hub_local"].get_hub_if_exists()
+        if hub is not None:
+            hub.destroy(destroy_loop=True)
+
+
 def _answer(send: _Send, call: tuple[Any, ...]) -> None:
     value, refused, why = None, None, None
     try:
@@ -71,9 +82,7 @@ def _answer(send: _Send, call: tuple[Any, ...]) -> None:
     except BaseException as error:
         # Not its message, which may have a password.
         why = f"its client raised {type(error).__qualname__}"
-    if is_gevents("_thread"):
-        # What has run greenlets in this thread would keep its descriptors open.
-        sys.modules["gevent"].get_hub().destroy(destroy_loop=True)
+    end_greenlets()
     send(value, refused, why)
 
 

@@ -26,7 +26,7 @@ from randflake.ids import (
     encode_string,
     encode_strings,
 )
-from randflake.leases import LeaseStatus, NodeStatus, StoreStatus
+from randflake.leases import LeaseStatus, Metrics, NodeStatus, StoreStatus
 from randflake.snowflake import BoundaryFlake, Layout, RawParts, Snowflake
 from randflake.stores import _AsyncStore, _Store
 
@@ -93,6 +93,14 @@ class Generator:
     @property
     def node_ids(self) -> tuple[int, ...]:
         """The node ids, sorted; none after close, and in a forked child that has not leased yet."""
+
+    def metrics(self) -> Metrics:
+        """Returns what the generator has done in this process. Counting costs an id nothing.
+
+        >>> from randflake import Randflake, generate_secret
+        >>> Randflake(9, generate_secret()).metrics().ids_generated
+        0
+        """
 
     def generate_array(self, n: SupportsIndex) -> NDArray[np.int64]:
         """Generates n ids as a numpy array of int64, as a signed column holds them.
@@ -253,6 +261,7 @@ class Randflake(Generator):
         max_skew: SupportsIndex = 5,
         create: bool | None = None,
         allow_weak_store: bool = False,
+        on_lease_change: Callable[[LeaseStatus], object] | None = None,
     ) -> LeasedRandflake:
         """Makes a generator whose node ids are leased: no other process has them meanwhile.
 
@@ -290,6 +299,11 @@ class Randflake(Generator):
         that was lost is STORE_NOT_INITIALIZED, and not an empty store.
         allow_weak_store: whether to lease from a Redis or PostgreSQL that may lose what it has
         acknowledged.
+        on_lease_change: called with a LeaseStatus after the first lease, after each change of its
+        state or its node ids, and after close; in a forked child, too. It runs on a thread of its
+        own, one change after the other. What it raises is logged.
+
+        Each change is logged, too, by logging.getLogger("randflake").
 
         Raises InvalidArgumentError with the code INVALID_SECRET or INVALID_ARGUMENT; StoreError
         with NODES_EXHAUSTED, STORE_UNAVAILABLE, CLOCK_SKEW or STORE_QUARANTINED if there is no
@@ -318,6 +332,7 @@ class Randflake(Generator):
         max_skew: SupportsIndex = 5,
         create: bool | None = None,
         allow_weak_store: bool = False,
+        on_lease_change: Callable[[LeaseStatus], object] | None = None,
     ) -> LeasedRandflake:
         """Makes a generator that leases its node ids with its first id, for a module to have.
 
@@ -365,6 +380,7 @@ class Randflake(Generator):
         max_skew: SupportsIndex = 5,
         create: bool | None = None,
         allow_weak_store: bool = False,
+        on_lease_change: Callable[[LeaseStatus], object] | None = None,
     ) -> Opening[LeasedRandflake]:
         """Makes a generator as leased does, for programs with an event loop, which never waits.
 

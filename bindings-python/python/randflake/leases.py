@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from randflake.errors import RandflakeError
 
-__all__ = ["LeaseStatus", "NodeStatus", "StoreLimits", "StoreStatus"]
+__all__ = ["LeaseStatus", "Metrics", "NodeStatus", "StoreLimits", "StoreStatus"]
 
 
 class LeaseStatus(NamedTuple):
@@ -55,6 +55,38 @@ class LeaseStatus(NamedTuple):
     """The namespace of the store."""
     replacements: int
     """How often other node ids took the place of lost ones."""
+
+
+class Metrics(NamedTuple):
+    """What a generator has done in this process; all but the skew only rises.
+
+    >>> from randflake import Randflake, generate_secret
+    >>> flake = Randflake(5, generate_secret())
+    >>> ids = flake.generate_many(1000)
+    >>> flake.metrics().ids_generated, flake.metrics().waits["SEQUENCE_EXHAUSTED"]
+    (1000, 0)
+    """
+
+    ids_generated: int
+    """How many ids were claimed.
+
+    A thread claims up to 127 ids ahead for its next calls of generate, so it is a little more than
+    were returned.
+    """
+    waits: dict[str, int]
+    """How many calls waited, by the code of what they waited for.
+
+    SEQUENCE_EXHAUSTED, CLOCK_MOVED_BACK and LEASE_NOT_STARTED; of a leased generator
+    LEASE_UNAVAILABLE as well.
+    """
+    store_requests: int | None
+    """How many requests to the store were answered or failed; None with manually assigned ids."""
+    store_request_seconds: float | None
+    """How many seconds they took in all."""
+    store_errors: dict[str, int] | None
+    """How many of them the store did not grant, by the code of the error."""
+    clock_skew_seconds: int | None
+    """The store's clock minus this machine's at the last answer; None before the first."""
 
 
 class NodeStatus(NamedTuple):

@@ -90,6 +90,7 @@ class Snowflake(Generator):
         max_skew: SupportsIndex = 5,
         create: bool | None = None,
         allow_weak_store: bool = False,
+        on_lease_change: Callable[[LeaseStatus], object] | None = None,
     ) -> LeasedSnowflake:
         """Makes a generator whose node ids are leased: no other process has them meanwhile.
 
@@ -137,6 +138,7 @@ class Snowflake(Generator):
         max_skew: SupportsIndex = 5,
         create: bool | None = None,
         allow_weak_store: bool = False,
+        on_lease_change: Callable[[LeaseStatus], object] | None = None,
     ) -> LeasedSnowflake:
         """Makes a generator that leases its node ids with its first id, for a module to have.
 
@@ -166,6 +168,7 @@ class Snowflake(Generator):
         max_skew: SupportsIndex = 5,
         create: bool | None = None,
         allow_weak_store: bool = False,
+        on_lease_change: Callable[[LeaseStatus], object] | None = None,
     ) -> Opening[LeasedSnowflake]:
         """Makes a generator as leased does, for programs with an event loop, which never waits.
 

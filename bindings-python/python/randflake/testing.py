@@ -11,12 +11,13 @@ of them makes the ids that the others make. Making one logs a warning.
 
 from __future__ import annotations
 
-import logging
 import math
-from collections import deque
+from collections import Counter, deque
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, TypeVar
 
+from randflake._async import Opening, sleep
+from randflake._changes import call, logger
 from randflake._randflake import Lease, Randflake, Snowflake
 from randflake._times import clock_of
 from randflake.errors import (
@@ -26,7 +27,7 @@ from randflake.errors import (
     RetryLaterError,
     StoreError,
 )
-from randflake.leases import LeaseStatus
+from randflake.leases import LeaseStatus, Metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -90,6 +91,7 @@ class _Fake:
         clock: object,
         ttl: int,
         namespace: str,
+        on_lease_change: Callable[[LeaseStatus], object] | None,
         make: Callable[[Lease, object], Randflake | Snowflake],
     ) -> Self:
         """Takes a first lease, and makes the generator inside."""
@@ -104,15 +106,19 @@ class _Fake:
         self._tick = tick
         self._ttl = ttl
         self._namespace = namespace
+        self._on_lease_change = on_lease_change
+        self._told: str | None = None
         self._failures: deque[RandflakeError] = deque()
         self._store_error: StoreError | None = None
         self._store_error_at: int | None = None
+        self._store_errors: Counter[str] = Counter()
         self._renewals = 0
         self._leased_at = math.floor(self._now())
         self._flake = make(Lease(self._leased_at, self._leased_at + ttl), clock or self._clock)
-        logging.getLogger("randflake").warning(
+        logger.warning(
             "made a %s, which is for tests: others make the same ids", type(self).__qualname__
         )
+        self._tell()
         return self
 
     @property
@@ -198,6 +204,8 @@ class _Fake:
         self._keep()
         self._store_error = StoreError("the store of a test is broken", code, 1.0)
         self._store_error_at = math.floor(self._now())
+        self._store_errors[code] += 1
+        self._tell()
 
     def mend_store(self) -> None:
         """Lets the store grant leases again, at once."""
@@ -208,6 +216,9 @@ class _Fake:
     def lease(self) -> LeaseStatus | None:
         """How the lease is doing; None once closed."""
         self._keep()
+        return self._status()
+
+    def _status(self) -> LeaseStatus | None:
         held = self._flake.lease
         if held is None:
             return None
@@ -228,6 +239,17 @@ class _Fake:
             store="memory",
             namespace=self._namespace,
             replacements=0,
+        )
+
+    def metrics(self) -> Metrics:
+        """Returns what the generator has done, and what its store would have been asked."""
+        made = self._flake.metrics()
+        return made._replace(
+            waits={**made.waits, "LEASE_UNAVAILABLE": 0},
+            store_requests=1 + self._renewals + self._store_errors.total(),
+            store_request_seconds=0.0,
+            store_errors=dict(self._store_errors),
+            clock_skew_seconds=0,
         )
 
     def extend_lease(self, end_exclusive: SupportsIndex) -> None:
@@ -251,6 +273,37 @@ class _Fake:
         """Fills a writable buffer with ids."""
         self._call(self._flake.fill, buffer)
 
+    async def generate_many_async(self, n: SupportsIndex) -> list[int]:
+        """Generates n ids, on this thread."""
+        return self.generate_many(n)
+
+    async def generate_array_async(self, n: SupportsIndex) -> NDArray[np.int64]:
+        """Generates n ids as a numpy array, on this thread."""
+        return self.generate_array(n)
+
+    async def ready(self) -> None:
+        """Returns as soon as an id is available; after the lease, once the store is mended."""
+        while self.lease is not None and self.lease.state == "expired":
+            await sleep(0.001)
+        inside: Any = self._flake
+        while seconds := inside._ready_in():
+            if self._clock is None:
+                await sleep(seconds)
+            else:
+                self._clock.sleep(seconds)
+
+    def close(self) -> None:
+        """Ends the generator for good, as a real one does."""
+        self._keep()
+        last = self._status()
+        self._flake.close()
+        if last is not None and self._on_lease_change is not None:
+            call(self._on_lease_change, last._replace(state="stopped"))
+
+    async def aclose(self) -> None:
+        """Ends the generator for good."""
+        self.close()
+
     def __enter__(self) -> Self:
         self._flake.__enter__()
         return self
@@ -262,7 +315,19 @@ class _Fake:
         traceback: TracebackType | None,
         /,
     ) -> None:
-        self._flake.close()
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        self.close()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         return self._flake.__reduce_ex__(protocol)  # which refuses
@@ -311,6 +376,16 @@ class _Fake:
             self._flake.extend_lease(now + self._ttl)
             self._leased_at = now
             self._renewals += 1
+        self._tell()
+
+    def _tell(self) -> None:
+        """Calls on_lease_change if the state is another one than it was told last."""
+        status = self._status()
+        if status is None or status.state == self._told:
+            return
+        self._told = status.state
+        if self._on_lease_change is not None:
+            call(self._on_lease_change, status)
 
 
 class FakeRandflake(_Fake, _RandflakeMethods):  # type: ignore[misc]  # of a final class
@@ -331,6 +406,7 @@ class FakeRandflake(_Fake, _RandflakeMethods):  # type: ignore[misc]  # of a fin
     ttl: the length of a lease in seconds.
     namespace: what the status of its lease says.
     max_wait, max_drift: as in Randflake.leased.
+    on_lease_change: as in Randflake.leased, but called at once, on the same thread.
 
     Raises what the constructor of Randflake raises.
 
@@ -358,6 +434,7 @@ class FakeRandflake(_Fake, _RandflakeMethods):  # type: ignore[misc]  # of a fin
         namespace: str = "default",
         max_wait: float = 1.0,
         max_drift: int | None = None,
+        on_lease_change: Callable[[LeaseStatus], object] | None = None,
     ) -> Self:
         drift = min(10, ttl // 3) if max_drift is None else max_drift
 
@@ -366,7 +443,7 @@ class FakeRandflake(_Fake, _RandflakeMethods):  # type: ignore[misc]  # of a fin
                 node_id, secret, lease=lease, max_wait=max_wait, max_drift=drift, clock=clock
             )
 
-        return object.__new__(cls)._open(start, tick, clock, ttl, namespace, make)
+        return object.__new__(cls)._open(start, tick, clock, ttl, namespace, on_lease_change, make)
 
     @staticmethod
     def leased(
@@ -374,12 +451,24 @@ class FakeRandflake(_Fake, _RandflakeMethods):  # type: ignore[misc]  # of a fin
     ) -> FakeRandflake:
         """Stands for Randflake.leased: makes a fake of this secret.
 
-        The store is not looked at, nor are options that mean nothing here.
+        The store is not looked at, nor are the environment and options that mean nothing here.
         """
         del store
         return FakeRandflake(secret=_SECRET if secret is None else secret, **_kept(options))
 
-    lazy = leased
+    @staticmethod
+    def lazy(
+        store: object = None, secret: bytes | str | None = None, **options: Any
+    ) -> FakeRandflake:
+        """Stands for Randflake.lazy; see leased."""
+        return FakeRandflake.leased(store, secret, **options)
+
+    @staticmethod
+    def leased_async(  # type: ignore[override]  # each makes its own
+        store: object = None, secret: bytes | str | None = None, **options: Any
+    ) -> Opening[FakeRandflake]:
+        """Stands for Randflake.leased_async; see leased."""
+        return _Opened(FakeRandflake.leased(store, secret, **options))
 
     def generate_string(self) -> str:
         """Generates an id as text."""
@@ -417,13 +506,14 @@ class FakeSnowflake(_Fake, _SnowflakeMethods):  # type: ignore[misc]  # of a fin
         namespace: str = "default",
         max_wait: float = 1.0,
         max_drift: int = 0,
+        on_lease_change: Callable[[LeaseStatus], object] | None = None,
     ) -> Self:
         def make(lease: Lease, clock: Any) -> Snowflake:
             return Snowflake(
                 node_id, layout, lease=lease, max_wait=max_wait, max_drift=max_drift, clock=clock
             )
 
-        return object.__new__(cls)._open(start, tick, clock, ttl, namespace, make)
+        return object.__new__(cls)._open(start, tick, clock, ttl, namespace, on_lease_change, make)
 
     @staticmethod
     def leased(
@@ -433,12 +523,35 @@ class FakeSnowflake(_Fake, _SnowflakeMethods):  # type: ignore[misc]  # of a fin
         del store
         return FakeSnowflake(layout=layout, **_kept(options))
 
-    lazy = leased
+    @staticmethod
+    def lazy(
+        store: object = None, layout: Layout | str = "twitter", **options: Any
+    ) -> FakeSnowflake:
+        """Stands for Snowflake.lazy; see FakeRandflake.leased."""
+        return FakeSnowflake.leased(store, layout, **options)
+
+    @staticmethod
+    def leased_async(  # type: ignore[override]  # each makes its own
+        store: object = None, layout: Layout | str = "twitter", **options: Any
+    ) -> Opening[FakeSnowflake]:
+        """Stands for Snowflake.leased_async; see FakeRandflake.leased."""
+        return _Opened(FakeSnowflake.leased(store, layout, **options))
+
+
+class _Opened(Opening[_Made]):
+    """What leased_async returns: there is no store to wait for."""
+
+    def __init__(self, flake: _Made) -> None:
+        super().__init__(lambda: flake, (), None)
+        self._opened = flake
+
+    async def _open(self) -> _Made:
+        return self._opened
 
 
 def _kept(options: dict[str, Any]) -> dict[str, Any]:
     """Returns those of the options of leased that mean something here."""
-    names = ("ttl", "namespace", "max_wait", "max_drift")
+    names = ("ttl", "namespace", "max_wait", "max_drift", "on_lease_change")
     return {name: options[name] for name in names if options.get(name) is not None}
 
 

@@ -1,0 +1,53 @@
+"""What Rust calls when a lease has changed: logs it, and calls the function of the program."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from randflake._clients import end_greenlets, start_thread
+from randflake.stores import is_gevents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from randflake.leases import LeaseStatus
+
+    _Take = Callable[[], tuple[int, str, LeaseStatus] | None]
+    """Returns the next change: its level, what to log and the status. None after the last."""
+
+logger = logging.getLogger("randflake")
+logger.addHandler(logging.NullHandler())
+
+
+def begin(take: _Take, on_lease_change: Callable[[LeaseStatus], object] | None) -> None:
+    """Starts a thread that takes all changes that there are, in order, and ends."""
+    if is_gevents("_thread"):
+        start_thread(_tell, (take, on_lease_change))
+        return
+    # Not _thread's, of which logging would leave an entry in threading's list.
+    threading.Thread(
+        target=_tell, args=(take, on_lease_change), name="randflake-changes", daemon=True
+    ).start()
+
+
+def _tell(take: _Take, on_lease_change: Callable[[LeaseStatus], object] | None) -> None:
+    while (change := take()) is not None:
+        level, message, status = change
+        # Whatever a handler, a filter or the program raises: the next change is told, too.
+        with suppress(BaseException):
+            logger.log(level, message)
+        if on_lease_change is not None:
+            call(on_lease_change, status)
+    end_greenlets()
+
+
+def call(on_lease_change: Callable[[LeaseStatus], object], status: LeaseStatus) -> None:
+    """Calls the function of the program; what it raises is logged and touches nothing."""
+    try:
+        on_lease_change(status)
+    except BaseException:
+        with suppress(BaseException):
+            logger.exception("on_lease_change has raised, which changes nothing of the lease")

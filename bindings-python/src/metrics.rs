@@ -1,0 +1,48 @@
+//! What a generator has done, as a `randflake.Metrics`.
+
+use pyo3::{
+    prelude::*,
+    types::{IntoPyDict, PyDict},
+};
+use randflake::{ErrorKind, Metrics};
+use randflake_leases::LeasedMetrics;
+
+pub(crate) fn of_generator<'py>(py: Python<'py>, metrics: &Metrics) -> PyResult<Bound<'py, PyAny>> {
+    let waits = by_code(py, &metrics.waits)?;
+    class(py)?.call1((metrics.ids_generated, waits, py.None(), py.None(), py.None(), py.None()))
+}
+
+pub(crate) fn of_leased<'py>(
+    py: Python<'py>,
+    metrics: &LeasedMetrics,
+) -> PyResult<Bound<'py, PyAny>> {
+    class(py)?.call1((
+        metrics.ids_generated,
+        by_code(py, &metrics.waits)?,
+        metrics.store_requests,
+        metrics.store_request_seconds,
+        by_code(py, &metrics.store_errors)?,
+        metrics.clock_skew_seconds,
+    ))
+}
+
+/// Those of a lazy generator that has not been used.
+pub(crate) fn of_nothing(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let waits = [
+        ErrorKind::LeaseNotStarted,
+        ErrorKind::SequenceExhausted,
+        ErrorKind::ClockMovedBack,
+        ErrorKind::LeaseUnavailable,
+    ]
+    .map(|kind| (kind, 0));
+    let waits = by_code(py, &waits)?;
+    class(py)?.call1((0, waits, 0, 0.0, by_code(py, &[])?, py.None()))
+}
+
+fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    once!().import(py, "randflake.leases", "Metrics")
+}
+
+fn by_code<'py>(py: Python<'py>, counts: &[(ErrorKind, u64)]) -> PyResult<Bound<'py, PyDict>> {
+    counts.iter().map(|(kind, count)| (kind.code(), count)).into_py_dict(py)
+}

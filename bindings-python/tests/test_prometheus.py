@@ -1,0 +1,149 @@
+"""randflake.prometheus, with the real prometheus_client, in one process and in many."""
+
+from pathlib import Path
+
+import pytest
+from conftest import SECRET, outcome, run_python
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from randflake import Layout, Randflake, Snowflake, __version__
+from randflake.prometheus import observe
+
+NAMES = {
+    "randflake_ids_generated": "counter",
+    "randflake_waits": "counter",
+    "randflake_lease_renewals": "counter",
+    "randflake_lease_replacements": "counter",
+    "randflake_lease_losses": "counter",
+    "randflake_store_errors": "counter",
+    "randflake_lease_remaining_seconds": "gauge",
+    "randflake_clock_skew_seconds": "gauge",
+    "randflake_layout_end_timestamp_seconds": "gauge",
+    "randflake_store_request_duration_seconds": "summary",
+    "randflake_build_info": "gauge",
+}
+
+
+def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None:
+    return registry.get_sample_value(f"randflake_{name}", {"generator": "orders", **labels})
+
+
+def test_the_names_and_kinds_are_those_of_the_documentation() -> None:
+    registry = CollectorRegistry()
+    observe(Randflake(40, SECRET), registry=registry)
+    text = generate_latest(registry).decode()
+    assert {family.name: family.type for family in text_string_to_metric_families(text)} == NAMES
+
+
+def test_a_scrape_shows_what_was_generated(store: Path) -> None:
+    registry = CollectorRegistry()
+    with Randflake.leased(store, SECRET, ttl=60) as flake:
+        observe(flake, name="orders", registry=registry)
+        assert value(registry, "ids_generated_total") == 0
+        flake.generate_many(1000)
+        assert value(registry, "ids_generated_total") == 1000
+        flake.generate_many(500)
+        assert value(registry, "ids_generated_total") == 1500
+        assert value(registry, "store_request_duration_seconds_count") == 1
+        took = value(registry, "store_request_duration_seconds_sum")
+        assert took is not None
+        assert 0 < took < 10
+        left = value(registry, "lease_remaining_seconds")
+        assert left is not None
+        assert 0 < left <= 60
+        for name in ("lease_renewals_total", "lease_replacements_total", "lease_losses_total"):
+            assert value(registry, name) == 0
+        end = Layout("randflake").ends_at / 1000
+        assert value(registry, "layout_end_timestamp_seconds") == end
+        build = {"version": __version__}
+        assert registry.get_sample_value("randflake_build_info", build) == 1
+    assert value(registry, "lease_remaining_seconds") is None
+    assert value(registry, "ids_generated_total") == 1500
+
+
+def test_calls_that_waited_are_counted_by_what_they_waited_for() -> None:
+    registry = CollectorRegistry()
+    flake = Snowflake(41, "sonyflake")  # 256 ids in 10 ms
+    observe(flake, name="orders", registry=registry)
+    flake.generate_many(1000)
+    assert (value(registry, "waits_total", reason="SEQUENCE_EXHAUSTED") or 0) >= 1
+
+
+def test_generators_are_told_apart_by_name() -> None:
+    registry = CollectorRegistry()
+    one, other = Randflake(42, SECRET), Randflake(43, SECRET)
+    observe(one, name="orders", registry=registry)
+    observe(one, name="orders", registry=registry)
+    assert outcome(lambda: observe(other, name="orders", registry=registry)) == "INVALID_ARGUMENT"
+    observe(other, name="users", registry=registry)
+    other.generate_many(7)
+    assert value(registry, "ids_generated_total") == 0
+    assert value(registry, "ids_generated_total", generator="users") == 7
+    one.close()
+    observe(other, name="orders", registry=registry)
+    assert value(registry, "ids_generated_total") == 7
+
+
+# Workers of a server that was loaded before it forked: each has a lease of its own.
+WORKERS = """
+import os, struct, sys, time
+from prometheus_client import CollectorRegistry
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from randflake import Randflake
+import randflake.prometheus
+
+store, secret = sys.argv[1:]
+randflake.prometheus._EVERY = 0.05
+flake = Randflake.leased(store, secret, ttl=60)
+flake.generate_many(5)
+randflake.prometheus.observe(flake, name="orders")
+
+registry = CollectorRegistry()
+MultiProcessCollector(registry)
+def value(name):
+    try:
+        return registry.get_sample_value("randflake_" + name, {"generator": "orders"})
+    except struct.error:
+        return None  # a file that another process has just made is empty
+def eventually(is_so):
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.02)
+
+pipes, children = [], []
+for worker in range(3):
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        os.close(writing)
+        flake.generate_many(100)
+        os.read(reading, 1)
+        # The last ids are written at the end of the process.
+        flake.generate_many(20)
+        sys.exit(0)
+    os.close(reading)
+    pipes.append(writing)
+    children.append(child)
+eventually(lambda: value("ids_generated_total") == 305)
+eventually(lambda: value("store_request_duration_seconds_count") == 4)
+assert 0 < value("store_request_duration_seconds_sum") < 60
+assert 0 < value("lease_remaining_seconds") <= 60, value("lease_remaining_seconds")
+for pipe, child in zip(pipes, children):
+    os.write(pipe, b"!")
+    assert os.waitpid(child, 0)[1] == 0
+    mark_process_dead(child)
+assert value("ids_generated_total") == 365, value("ids_generated_total")
+flake.close()
+eventually(lambda: value("lease_remaining_seconds") == float("inf"))
+print(value("ids_generated_total"), value("layout_end_timestamp_seconds"))
+"""
+
+
+def test_several_processes_make_one_number(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = tmp_path / "numbers"
+    files.mkdir()
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(files))
+    printed = run_python(WORKERS, str(store), SECRET)
+    assert printed == f"365.0 {Layout('randflake').ends_at / 1000}\n"
