@@ -57,7 +57,7 @@ impl<F: Format<Id: Number>, C: Clock + 'static> Generator for randflake::Generat
     }
 
     fn metrics<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
-        metrics::of_generator(js, self.metrics())
+        metrics::of_generator(js, &self.metrics())
     }
 
     fn extend_lease(&self, end_exclusive: i64) -> Result<()> {

@@ -52,7 +52,7 @@ impl<F: Format<Id: Number>> Generator for Collected<F> {
     }
 
     fn metrics<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
-        metrics::of_leased(js, self.leased.metrics())
+        metrics::of_leased(js, &self.leased.metrics())
     }
 
     fn extend_lease(&self, _: i64) -> Result<()> {

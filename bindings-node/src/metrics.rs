@@ -8,11 +8,11 @@ use randflake_leases::LeasedMetrics;
 use crate::ffi::{Js, Value};
 
 /// Makes the numbers of a generator with node ids of its own, which asks no store.
-pub(crate) fn of_generator(js: Js<'_>, metrics: Metrics) -> Result<Value<'_>> {
+pub(crate) fn of_generator<'call>(js: Js<'call>, metrics: &Metrics) -> Result<Value<'call>> {
     object(js, metrics.ids_generated, &metrics.waits, 0, 0.0, &[], None)
 }
 
-pub(crate) fn of_leased(js: Js<'_>, metrics: LeasedMetrics) -> Result<Value<'_>> {
+pub(crate) fn of_leased<'call>(js: Js<'call>, metrics: &LeasedMetrics) -> Result<Value<'call>> {
     object(
         js,
         metrics.ids_generated,

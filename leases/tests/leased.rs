@@ -380,6 +380,27 @@ fn each_change_is_told_once_and_in_order_and_a_panic_touches_nothing() {
 }
 
 #[test]
+fn attempts_at_a_first_lease_are_counted() {
+    let shared = Shared::of(1);
+    shared.down.store(true, Ordering::Relaxed);
+    let (told, tell) = noted();
+    let lazy = short(shared.location(), &Secret::random()).acquire_timeout(Duration::ZERO);
+    let flake = lazy.on_lease_change(tell).open_lazily().expect("asks for nothing yet");
+    assert_eq!(flake.metrics().store_requests, 0);
+    assert_eq!(kind(flake.generate()), Err(ErrorKind::LeaseUnavailable));
+    let (metrics, refused) = (flake.metrics(), u64::from(shared.refusals.load(Ordering::Relaxed)));
+    assert!(refused > 0 && metrics.store_requests >= refused, "{metrics:?}");
+    assert_eq!(metrics.store_errors, [(ErrorKind::StoreUnavailable, refused)]);
+    assert_eq!((metrics.ids_generated, metrics.clock_skew_seconds), (0, None));
+    assert!(told.lock().expect("no panic").is_empty(), "there was no lease yet");
+    shared.down.store(false, Ordering::Relaxed);
+    flake.generate().expect("a lease");
+    assert_eq!(flake.metrics().store_errors, metrics.store_errors);
+    assert!(flake.metrics().store_requests > metrics.store_requests);
+    until("it is told", || told.lock().expect("no panic").len() == 1);
+}
+
+#[test]
 fn what_is_told_may_ask_and_stop() {
     let shared = Shared::of(1);
     let late: Arc<Mutex<Option<Leased>>> = Arc::default();
