@@ -153,6 +153,21 @@ function unixMsOf(time) {
   return time instanceof Date ? time.getTime() : time
 }
 
+/** Returns store, secret and options, with what the environment has of those that were not given. */
+function withEnvironment(store, secret, options) {
+  const { env } = process
+  const settings = {
+    store: store ?? native.environmentStore(env),
+    secret: secret ?? native.environmentSecret(env),
+    options,
+  }
+  // Where both were given nothing is taken: under another namespace a secret repeats ids.
+  const isGiven = store !== undefined && secret !== undefined
+  if (isGiven || options.namespace !== undefined) return settings
+  const namespace = native.environmentNamespace(env)
+  return namespace === null ? settings : { ...settings, options: { ...options, namespace } }
+}
+
 module.exports = {
   checkCount,
   checkLayout,
@@ -167,5 +182,6 @@ module.exports = {
   storeOf,
   unixMsOf,
   warnIfWeak,
+  withEnvironment,
   wrongThis,
 }

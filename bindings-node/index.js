@@ -11,6 +11,7 @@ const {
   onlyWithNew,
   storeOf,
   warnIfWeak,
+  withEnvironment,
   wrongThis,
 } = require('./arguments.js')
 const {
@@ -225,10 +226,11 @@ class Randflake extends IdGenerator {
     if (!isLeased) warnIfWeak(secret)
   }
 
-  static async leased(store, secret, options) {
-    const checked = leaseOptions(options)
-    const changes = new Changes(checked.onLeaseChange)
-    const generator = native.lease(storeOf(store), secret, checked, changes.tell)
+  static async leased(givenStore, givenSecret, givenOptions) {
+    const checked = leaseOptions(givenOptions)
+    const { store, secret, options } = withEnvironment(givenStore, givenSecret, checked)
+    const changes = new Changes(options.onLeaseChange)
+    const generator = native.lease(storeOf(store), secret, options, changes.tell)
     const inspector = native.createInspector(secret)
     warnIfWeak(secret)
     endLeasesAtExit()
@@ -361,11 +363,13 @@ class Snowflake extends IdGenerator {
     if (!isLeased) warnIfEnding(layout)
   }
 
-  static async leased(store, options) {
-    const checked = leaseOptions(options, 'layout')
+  static async leased(givenStore, givenOptions) {
+    const checked = leaseOptions(givenOptions, 'layout')
     const layout = layoutIn(checked, 'twitter')
-    const changes = new Changes(checked.onLeaseChange)
-    const generator = native.lease(storeOf(store), layoutOf(layout), checked, changes.tell)
+    const format = layoutOf(layout)
+    const { store, options } = withEnvironment(givenStore, format, checked)
+    const changes = new Changes(options.onLeaseChange)
+    const generator = native.lease(storeOf(store), format, options, changes.tell)
     endLeasesAtExit()
     const flake = changes.of(new Snowflake(leased, layout, await generator))
     warnIfEnding(layout)

@@ -22,6 +22,7 @@ mod leases;
 mod metrics;
 mod module;
 mod operator;
+mod settings;
 mod stores;
 mod text;
 mod threads;

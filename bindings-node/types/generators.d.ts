@@ -128,9 +128,12 @@ export class Randflake extends IdGenerator {
    *   column use one file. It does not protect from copies of the file, removing it while in use,
    *   machines cloned while running, containers with a file system each, and other SQLite
    *   libraries that open it in this process. Or a server, for
-   *   many machines: see {@link StoreClient} and `initStore`.
+   *   many machines: see {@link StoreClient} and `initStore`. If it is undefined, `RANDFLAKE_STORE`
+   *   of `process.env`.
    * @param secret 16 bytes, or 32 hex digits in either case. For the life of the id column. It is
-   *   not kept in the store.
+   *   not kept in the store. If it is undefined, `RANDFLAKE_SECRET`, or what is in the file
+   *   `RANDFLAKE_SECRET_FILE`. Where store or secret are of the environment, so is the namespace,
+   *   `RANDFLAKE_NAMESPACE`, unless there is an option.
    * @returns a `Randflake`, also when called on a class that extends it.
    * @throws {RandflakeError} as a rejection, always: `NODES_EXHAUSTED`, `STORE_UNAVAILABLE`,
    *   `CLOCK_SKEW`, `STORE_QUARANTINED` if no lease is available within
@@ -144,8 +147,8 @@ export class Randflake extends IdGenerator {
    * })
    */
   static leased(
-    store: string | URL | StoreClient,
-    secret: Uint8Array | string,
+    store?: string | URL | StoreClient,
+    secret?: Uint8Array | string,
     options?: LeaseOptions,
   ): Promise<LeasedRandflake>
 
@@ -293,7 +296,7 @@ export class Snowflake extends IdGenerator {
    * const id = flake.generate()
    */
   static leased(
-    store: string | URL | StoreClient,
+    store?: string | URL | StoreClient,
     options?: SnowflakeLeaseOptions,
   ): Promise<LeasedSnowflake>
 
