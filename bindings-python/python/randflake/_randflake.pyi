@@ -337,20 +337,16 @@ class Randflake(Generator):
         """Makes a generator that leases its node ids with its first id, for a module to have.
 
         Nothing is read and nothing is contacted here: a module with such a generator can be
-        imported without any setting, by Django's makemigrations for example, and by a server that
-        forks its workers afterwards. The first id takes the lease, as leased does; each process
-        takes one of its own. The secret is read with the first use, also of inspect, which leases
-        nothing, and the rest of the environment with the first id. A relative path of a store is
-        resolved here, one of the environment with the first use. Settings that were read stay.
-
-        Before the first id, node_ids is empty and lease is None; close then gives nothing back,
-        and the generator stays closed.
+        imported without any setting, and by a server that forks its workers. The first id takes
+        the lease, as leased does, in each process. The secret is read with the first use, also of
+        inspect, which leases nothing, and the rest of the environment with the first id. A relative
+        path of a store is resolved here. Before the first id, node_ids is empty, lease is None, and
+        close gives nothing back.
 
         The arguments are those of leased. Their errors come here, those of the secret and of the
-        environment with the first use: INVALID_SECRET and INVALID_ARGUMENT name the variable. If
-        there is no first lease within acquire_timeout, a call raises RetryLaterError with
-        LEASE_UNAVAILABLE, with the store's error as its cause; where waiting does not help, the
-        StoreError itself. The next call tries again. Of several threads, one asks the store.
+        environment with the first use. No first lease within acquire_timeout is LEASE_UNAVAILABLE,
+        with the store's error as its cause; where waiting does not help, a call raises the
+        StoreError itself. The next call tries again.
 
         >>> import os, tempfile
         >>> from randflake import Randflake, generate_secret
