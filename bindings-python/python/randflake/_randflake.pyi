@@ -340,13 +340,11 @@ class Randflake(Generator):
         imported without any setting, and by a server that forks its workers. The first id takes
         the lease, as leased does, in each process. The secret is read with the first use, also of
         inspect, which leases nothing, and the rest of the environment with the first id. A relative
-        path of a store is resolved here. Before the first id, node_ids is empty, lease is None, and
-        close gives nothing back.
+        path of a store is resolved here. Before the first id, node_ids is empty and lease is None.
 
         The arguments are those of leased. Their errors come here, those of the secret and of the
         environment with the first use. No first lease within acquire_timeout is LEASE_UNAVAILABLE,
-        with the store's error as its cause; where waiting does not help, a call raises the
-        StoreError itself. The next call tries again.
+        with the store's error as its cause, or that error itself. The next call tries again.
 
         >>> import os, tempfile
         >>> from randflake import Randflake, generate_secret
