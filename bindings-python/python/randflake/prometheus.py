@@ -81,7 +81,7 @@ def observe(
     >>> observe(flake, name="orders", registry=registry)
     >>> ids = flake.generate_many(1000)
     >>> registry.get_sample_value("randflake_ids_generated_total", {"generator": "orders"})
-    1000.0
+    1000
     """
     with _lock:
         if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
