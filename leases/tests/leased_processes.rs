@@ -26,6 +26,7 @@ fn main() {
         Ok("hold") => linux::holder(),
         Ok("fork") => linux::forking_holder(),
         Ok("prefork") => linux::lazy_master(),
+        Ok("interrupted") => linux::forked_in_its_first_lease(),
         Ok("leave") => linux::holder_whose_child_leaves(),
         // They wait more than they work.
         _ => std::thread::scope(|scope| {
@@ -56,7 +57,7 @@ mod linux {
         process::{self, Child, ChildStdin, Command, Stdio},
         sync::{
             Arc,
-            atomic::{AtomicBool, AtomicU32, Ordering},
+            atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering},
             mpsc::{self, Receiver},
         },
         thread,
@@ -67,8 +68,11 @@ mod linux {
         Clock, Error, ErrorKind, Field, Id, Inspector, Layout, Result, SystemClock, layout,
     };
     use randflake_leases::{
-        LeaseStatus, Leased, LeasedBuilder, LeasedFormat, Location, Namespace, SqliteStore, Token,
+        Acquire, Acquired, Fence, Fenced, LeaseStatus, LeaseStore, Leased, LeasedBuilder,
+        LeasedFormat, Location, Namespace, Release, Released, Renew, Renewed, Reply, SqliteStore,
+        Token,
         keeper::State,
+        operator::{List, Listed, ReleaseDead, Repair, Shortened},
     };
 
     use crate::{
@@ -89,6 +93,7 @@ mod linux {
         ("forked_snowflakes_lease_again", forked_snowflakes_lease_again),
         ("workers_of_a_lazy_master_lease_each", workers_of_a_lazy_master_lease_each),
         ("workers_of_a_lazy_snowflake_lease_each", workers_of_a_lazy_snowflake_lease_each),
+        ("a_fork_in_a_first_lease_makes_two", a_fork_in_a_first_lease_makes_two),
         ("a_child_leaves_its_parents_lease_alone", a_child_leaves_its_parents_lease_alone),
         ("a_storm_of_restarts_shares_few_node_ids", a_storm_of_restarts_shares_few_node_ids),
         ("snowflakes_of_many_processes_share_few_node_ids", snowflakes_share_few_node_ids),
@@ -804,6 +809,97 @@ mod linux {
             let mut log = next_log();
             in_child(libc_fork, || make(&flake, &mut log).expect("ids"));
             make(&flake, &mut log_of_master).expect("the master goes on");
+        }
+    }
+
+    fn a_fork_in_a_first_lease_makes_two() {
+        let trial = Trial::new(2);
+        let run = |foreign: &str| {
+            let mut command = trial.command("interrupted");
+            let mut parent = command.env("FOREIGN", foreign).spawn().expect("a process");
+            assert!(parent.wait().expect("it ends").success());
+        };
+        run("1");
+        run("0");
+        let verdict = trial.verdict();
+        assert_eq!((verdict.lives, verdict.leases), (4, 4), "{verdict:?}");
+    }
+
+    /// A clock whose first sleep forks, as the handler of a signal may: both processes go on in it.
+    struct ForksAsleep;
+
+    /// The child of `ForksAsleep`; -1 before it sleeps.
+    static CHILD: AtomicI32 = AtomicI32::new(-1);
+
+    impl Clock for ForksAsleep {
+        fn now(&self) -> Result<i64> {
+            SystemClock.now()
+        }
+
+        fn sleep(&self, duration: Duration) -> Result<Option<Duration>> {
+            if CHILD.load(Ordering::Relaxed) == -1 {
+                CHILD.store(libc_fork(), Ordering::Relaxed);
+            }
+            SystemClock.sleep(duration)
+        }
+    }
+
+    /// A store whose first answer in the parent is none, or that to another request.
+    struct FirstInVain(SqliteStore);
+
+    impl LeaseStore for FirstInVain {
+        fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>> {
+            if CHILD.load(Ordering::Relaxed) != -1 {
+                return self.0.acquire(request);
+            }
+            if number::<u32>("FOREIGN") == 0 {
+                return Err(Error::new(ErrorKind::StoreUnavailable, "not yet"));
+            }
+            let other = Acquire { token: Token::random(), ..request.clone() };
+            Ok(other.reply(Acquired::Busy { now: request.client_now, free_at: None }))
+        }
+
+        fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>> {
+            self.0.renew(request)
+        }
+
+        fn release(&mut self, request: &Release) -> Result<Reply<Released>> {
+            self.0.release(request)
+        }
+
+        fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
+            self.0.fence(request)
+        }
+
+        fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
+            self.0.list(request)
+        }
+
+        fn repair(&mut self, request: &Repair) -> Result<Reply<Shortened>> {
+            self.0.repair(request)
+        }
+
+        fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>> {
+            self.0.release_dead(request)
+        }
+    }
+
+    pub(crate) fn forked_in_its_first_lease() {
+        let location = Location::new(|namespace| {
+            let store = SqliteStore::new(variable("STORE"), namespace.max_node_id(1)?)?;
+            Ok(Box::new(FirstInVain(store)))
+        });
+        let flake = configured(Leased::builder(location, &secret())).clock(ForksAsleep);
+        let flake = flake.open_lazily().expect("valid");
+        let first = flake.generate().expect("an id of a lease of its own");
+        log(0).write_all(&first.bytes()).expect("the log takes it");
+        flake.close();
+        let child = CHILD.load(Ordering::Relaxed);
+        if child > 0 {
+            let mut status = 0;
+            // SAFETY: the status is writable.
+            let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
+            assert_eq!((ended, status), (child, 0), "the child failed");
         }
     }
 

@@ -6,10 +6,8 @@ use std::time::Duration;
 use randflake::{Clock, Error, ErrorKind, Format, Result, bindings::ForkId};
 
 use super::{
-    LONGEST_RETRY, Leased, POLL_INTERVAL, SHORTEST_RETRY,
-    builder::most_drift,
-    source::FirstLease,
-    thread::{ProcessLease, Shared},
+    LONGEST_RETRY, Leased, POLL_INTERVAL, SHORTEST_RETRY, builder::most_drift, source::FirstLease,
+    thread::ProcessLease,
 };
 use crate::{
     clocks::reading,
@@ -72,9 +70,10 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     /// Takes the first lease of this process, or waits for the thread that does. A thread that has
     /// waited for another one's attempt does not make one of its own.
     fn begin(&self) -> Result<()> {
-        let process_lease = self.own_process_lease();
         let mut waited = Duration::ZERO;
         loop {
+            // Again after each wait: a handler of a signal may have forked in it.
+            let process_lease = self.own_process_lease();
             let mut state = process_lease.shared.lock();
             if state.closed {
                 return Err(closed());
@@ -89,12 +88,19 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
                 }
                 (state.acquiring, state.no_first_lease) = (true, None);
                 drop(state);
-                let _acquiring = AcquiringGuard(&process_lease.shared);
-                return self.take_first_lease(process_lease).map_err(|error| {
-                    let error = no_first_lease(error);
-                    process_lease.shared.lock().no_first_lease = Some(error.clone());
-                    error
-                });
+                let acquiring = AcquiringGuard(process_lease);
+                let Err(error) = self.take_first_lease(process_lease) else { return Ok(()) };
+                if !process_lease.is_of_this_process() {
+                    if error.kind() != ErrorKind::Forked {
+                        return Err(error); // the handler's
+                    }
+                    waited = Duration::ZERO;
+                    continue; // the child takes a lease of its own
+                }
+                let error = no_first_lease(error);
+                process_lease.shared.lock().no_first_lease = Some(error.clone());
+                drop(acquiring);
+                return Err(error);
             }
             drop(state);
             if waited >= self.source.options.acquire_timeout {
@@ -111,7 +117,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
 
     /// Takes the first lease of this process, whose only thread in here this is.
     pub(super) fn take_first_lease(&self, process_lease: &ProcessLease) -> Result<()> {
-        let granted = self.source.acquire(self.generator.clock(), &process_lease.shared)?;
+        let granted = self.source.acquire(self.generator.clock(), process_lease)?;
         let FirstLease { node_ids, lease, .. } = &granted;
         match self.generator.begin(node_ids, *lease, most_drift(*lease)) {
             Err(error) => Err(self.source.give_back(granted, error)),
@@ -148,11 +154,13 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
 }
 
 /// The first lease of a process is being acquired; ends even if that panics.
-struct AcquiringGuard<'a>(&'a Shared);
+struct AcquiringGuard<'a>(&'a ProcessLease);
 
 impl Drop for AcquiringGuard<'_> {
     fn drop(&mut self) {
-        self.0.lock().acquiring = false;
+        if self.0.is_of_this_process() {
+            self.0.shared.lock().acquiring = false;
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
 use once_cell::race::OnceBox;
 use randflake::{Clock, Error, ErrorKind, Lease, NodeIds, Result};
 
-use super::{LeaseStatus, thread::Shared};
+use super::{LeaseStatus, thread::ProcessLease};
 use crate::{
     Acquire, Acquired, LeaseStore, Location, Namespace, NodeLease, Note, Release, Reply,
     clocks::reading,
@@ -73,16 +73,22 @@ impl LeaseSource {
         Ok(store)
     }
 
-    /// Takes a first lease. What was asked in vain is counted in `shared`.
-    pub(super) fn acquire(&self, clock: &impl Clock, shared: &Shared) -> Result<FirstLease> {
+    /// Takes the first lease of a process, where what was asked in vain is counted.
+    pub(super) fn acquire(
+        &self,
+        clock: &impl Clock,
+        process_lease: &ProcessLease,
+    ) -> Result<FirstLease> {
         let node_ids = self.node_ids.clone();
         let mut keeper = Keeper::new(self.options)?
             .note(Note::of_process())
             .manual(move |granted| node_ids.grant(granted));
-        match self.first_lease(&mut keeper, clock) {
+        match self.first_lease(&mut keeper, clock, process_lease) {
             Ok((store, node_ids, lease)) => Ok(FirstLease { keeper, store, node_ids, lease }),
             Err(error) => {
-                shared.lock().earlier_requests.add(keeper.requests());
+                if process_lease.is_of_this_process() {
+                    process_lease.shared.lock().earlier_requests.add(keeper.requests());
+                }
                 Err(error)
             }
         }
@@ -93,6 +99,7 @@ impl LeaseSource {
         &self,
         keeper: &mut Keeper,
         clock: &impl Clock,
+        process_lease: &ProcessLease,
     ) -> Result<(OpenStore, Vec<u32>, Lease)> {
         let mut store = Some(self.open()?);
         let mut interrupted = None;
@@ -111,6 +118,15 @@ impl LeaseSource {
                     if let Err(error) = clock.sleep(pause) {
                         interrupted = Some(error);
                         keeper.stop();
+                    }
+                    // By a handler of a signal. Both processes would ask with one token.
+                    if !process_lease.is_of_this_process() {
+                        return Err(interrupted.unwrap_or_else(|| {
+                            Error::new(
+                                ErrorKind::Forked,
+                                "this process was forked while its parent took a lease",
+                            )
+                        }));
                     }
                 }
                 // The first attempt has no time limit here: its error says more than a timeout.

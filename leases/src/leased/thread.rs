@@ -245,6 +245,10 @@ impl ProcessLease {
         Self { process, shared: Arc::default(), child: OnceBox::new() }
     }
 
+    pub(super) fn is_of_this_process(&self) -> bool {
+        self.process == ForkId::current()
+    }
+
     /// Returns that of a process, if it has one. Touches no lock: a thread that does not exist
     /// in a child may hold that of the parent for ever.
     pub(super) fn of(&self, process: ForkId) -> Option<&Self> {
