@@ -982,6 +982,29 @@ fn a_lazy_generator_leases_with_its_first_id() {
 }
 
 #[test]
+fn what_interrupts_a_first_lease_is_returned() {
+    struct Interrupted;
+
+    impl Clock for Interrupted {
+        fn now(&self) -> Result<i64> {
+            SystemClock.now()
+        }
+        fn sleep(&self, _: Duration) -> Result<Option<Duration>> {
+            Err(Error::from_clock(std::fmt::Error))
+        }
+    }
+
+    let shared = Shared::of(1);
+    shared.down.store(true, Ordering::Relaxed);
+    let flake = short(shared.location(), &Secret::random()).clock(Interrupted);
+    let flake = flake.open_lazily().expect("valid");
+    let error = flake.generate().expect_err("interrupted");
+    error.into_source::<std::fmt::Error>().expect("itself, which no clone of the error keeps");
+    shared.down.store(false, Ordering::Relaxed);
+    flake.generate().expect("a lease");
+}
+
+#[test]
 fn threads_take_one_first_lease() {
     let gate = Gate { shared: Shared::of(1), ..Gate::default() };
     let flake = short(gate.location(), &Secret::random()).ttl(60).open_lazily().expect("valid");

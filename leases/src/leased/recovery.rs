@@ -1,7 +1,7 @@
 //! What a call does when its lease is over, or in a process that has none yet: at the first id, or in a
 //! forked child.
 
-use std::time::Duration;
+use std::{error::Error as _, time::Duration};
 
 use randflake::{Clock, Error, ErrorKind, Format, Result, bindings::ForkId};
 
@@ -98,7 +98,11 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
                     continue; // the child takes a lease of its own
                 }
                 let error = no_first_lease(error);
-                process_lease.shared.lock().no_first_lease = Some(error.clone());
+                // What a handler of a signal has raised is for this thread alone, and no clone of it
+                // can be raised.
+                if error.cause().is_some() || error.source().is_none() {
+                    process_lease.shared.lock().no_first_lease = Some(error.clone());
+                }
                 drop(acquiring);
                 return Err(error);
             }
