@@ -15,6 +15,7 @@ import redis.asyncio
 import servers
 import sqlalchemy
 import sqlalchemy.ext.asyncio
+import sqlalchemy.orm
 from conftest import SECRET, outcome, run_python, status
 from randflake import (
     InvalidArgumentError,
@@ -148,6 +149,54 @@ def test_an_engine_that_blocks(postgres: Server, namespace: str) -> None:
     other = sqlalchemy.create_engine("sqlite://")
     with pytest.raises(InvalidArgumentError, match=r"postgresql\+psycopg://, got sqlite\+pysqlite"):
         Randflake.leased(other, SECRET)
+
+
+def test_an_engine_that_lends_too_late(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asked may have given up, and what is granted would be held by nobody."""
+    url = postgres.url().replace("postgresql:", "postgresql+psycopg:")
+    engine = sqlalchemy.create_engine(url, pool_size=1, max_overflow=0)
+    source = stores.source_of(engine)
+    assert source is not None
+    adapter = source.open()
+    with monkeypatch.context() as patched:
+        patched.setattr(_urls, "TIMEOUT", 0)
+        with pytest.raises(stores.Unavailable, match="in time"):
+            adapter.run("create table randflake_late ()", [])
+    with engine.connect() as connection:
+        assert not sqlalchemy.inspect(connection).has_table("randflake_late")
+    assert adapter.run("select '1'", []) == [["1"]], "it was given back"
+    engine.dispose()
+
+
+def test_what_shares_a_transaction_with_the_application_is_no_store(
+    postgres: Server, namespace: str
+) -> None:
+    url = postgres.url().replace("postgresql:", "postgresql+psycopg:")
+    options: dict[str, Any] = {"poolclass": sqlalchemy.pool.StaticPool}
+    engine = sqlalchemy.create_engine(url, **options)
+    with engine.connect() as connection:
+        connection.execute(sqlalchemy.text("create table randflake_mine ()"))
+        with pytest.raises(InvalidArgumentError, match="StaticPool"):
+            Randflake.leased(engine, SECRET, namespace=namespace, create=True)
+        connection.commit()
+        assert sqlalchemy.inspect(connection).has_table("randflake_mine")
+    with (
+        sqlalchemy.orm.Session(engine) as session,
+        pytest.raises(InvalidTypeError, match="Session"),
+    ):
+        Randflake.leased(session, SECRET)  # type: ignore[arg-type]
+    engine.dispose()
+
+    async def main() -> None:
+        engine = sqlalchemy.ext.asyncio.create_async_engine(url, **options)
+        with pytest.raises(InvalidArgumentError, match="StaticPool"):
+            await Randflake.leased_async(engine, SECRET)
+        await engine.dispose()
+        async with redis.asyncio.Redis() as client:
+            with pytest.raises(InvalidTypeError, match="Pipeline"):
+                await Randflake.leased_async(client.pipeline(), SECRET)
+
+    asyncio.run(main())
 
 
 def test_a_transaction_is_refused(postgres: Server, namespace: str) -> None:

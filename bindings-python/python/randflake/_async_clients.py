@@ -31,7 +31,8 @@ _SLICE = 0.05
 def on_this_loop(store: object) -> object:
     """Returns an Adapter for a client of the running loop, and any other store as it is."""
     lend = _lend_of(store)
-    if lend is None and not is_of(store, "redis.asyncio", "Redis"):
+    is_pipeline = is_of(store, "redis.asyncio.client", "Pipeline")  # which runs nothing by itself
+    if lend is None and (is_pipeline or not is_of(store, "redis.asyncio", "Redis")):
         return store
     try:
         loop = asyncio.get_running_loop()

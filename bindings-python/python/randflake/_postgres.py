@@ -62,8 +62,13 @@ class Postgres:
 
 @contextlib.contextmanager
 def lent_by_engine(engine: Any) -> Iterator[psycopg.Connection[Any]]:
-    """Lends a connection of an Engine of SQLAlchemy, which waits for one as its pool does."""
+    """Lends a connection of an Engine of SQLAlchemy, whose pool waits for as long as it likes."""
+    begun = time.monotonic()
     lent = engine.raw_connection()
+    if time.monotonic() - begun > _urls.TIMEOUT:
+        lent.close()
+        # Nobody may be waiting for the statement any more.
+        raise Unavailable("the pool lent no connection in time")
     try:
         yield lent.driver_connection
     except Refused:

@@ -143,7 +143,9 @@ def source_of(store: object) -> Source | None:
 
         check_engine(store, ("psycopg",))
         adapter = Postgres(lambda: lent_by_engine(store))
-    elif callable(lend := getattr(store, "connection", None)):
+    elif not is_of(store, "sqlalchemy.orm", "Session") and callable(
+        lend := getattr(store, "connection", None)
+    ):
         from randflake._postgres import Postgres
 
         adapter = Postgres(lambda: lend(timeout=_urls.TIMEOUT))
@@ -223,5 +225,11 @@ def check_engine(engine: Any, drivers: tuple[str, ...]) -> None:
             f"an engine of SQLAlchemy is a store if it is for {' or '.join(drivers)}, as one of "
             f"postgresql+{drivers[0]}://, got {dialect.name}+{dialect.driver}; give the URL of the "
             "store",
+            "INVALID_ARGUMENT",
+        )
+    if is_of(engine.pool, "sqlalchemy.pool", "StaticPool"):
+        raise InvalidArgumentError(
+            "this engine of SQLAlchemy has a StaticPool, whose one connection is rolled back by "
+            "whoever gives it back, also inside a transaction of yours; give the URL of the store",
             "INVALID_ARGUMENT",
         )
