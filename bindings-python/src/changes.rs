@@ -13,7 +13,7 @@ use pyo3::{
 };
 use randflake_leases::{LeaseStatus, Level};
 
-use crate::{exit, lease};
+use crate::{client::finalizing, errors::raise, exit, lease};
 
 thread_local! {
     /// The changes of the lease that this thread keeps. So a forked child, which has a thread of its
@@ -39,7 +39,10 @@ pub(crate) fn sender(
     on_lease_change: Option<Py<PyAny>>,
 ) -> PyResult<impl Fn(&LeaseStatus) + Send + Sync + use<>> {
     // Imported now: an interpreter that is finalizing imports nothing.
-    let begin = py.import("randflake._changes")?.getattr("begin")?.unbind();
+    let import =
+        || PyResult::Ok(once!().import(py, "randflake._changes", "begin")?.clone().unbind());
+    let begin = exit::unless_finalizing(py, import)
+        .unwrap_or_else(|| Err(exit::raise_unless_finalizing(py, raise(finalizing()))))?;
     let functions = Arc::new((begin, on_lease_change));
     Ok(move |status: &LeaseStatus| {
         let changes = CHANGES.with(Arc::clone);

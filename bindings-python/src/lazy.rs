@@ -221,10 +221,14 @@ fn in_environment<T>(
     py: Python<'_>,
     read: impl FnOnce(Environment<'_>) -> Result<T>,
 ) -> PyResult<T> {
-    let variables = py.import("os")?.getattr(intern!(py, "environ"))?;
-    let variable = |name: &str| {
-        let value = variables.call_method1("get", (name,)).ok()?;
-        value.extract::<Option<OsString>>().ok()?
+    let look_up = || {
+        let variables = py.import("os")?.getattr(intern!(py, "environ"))?;
+        let variable = |name: &str| {
+            let value = variables.call_method1("get", (name,)).ok()?;
+            value.extract::<Option<OsString>>().ok()?
+        };
+        read(Environment::new(&variable)).map_err(raise)
     };
-    read(Environment::new(&variable)).map_err(raise)
+    exit::unless_finalizing(py, look_up)
+        .unwrap_or_else(|| Err(exit::raise_unless_finalizing(py, raise(finalizing()))))
 }
