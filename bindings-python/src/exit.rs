@@ -12,13 +12,14 @@ use std::{
 };
 
 use pyo3::{
+    call::PyCallArgs,
     ffi, intern,
     prelude::*,
     types::{IntoPyDict, PyDict},
 };
 use randflake::{Clock as _, Error, SystemClock, bindings::ForkId};
 
-use crate::{errors::raise, flake::Shared};
+use crate::{client::finalizing, errors::raise, flake::Shared};
 
 /// How long the end of a process waits for all stores together.
 const EXIT_BUDGET: Duration = Duration::from_secs(5);
@@ -184,6 +185,17 @@ pub(crate) fn unless_finalizing<T>(_: Python<'_>, work: impl FnOnce() -> T) -> O
     let _call = Call { process: interpreter.process };
     drop(interpreter);
     Some(work())
+}
+
+/// Calls what `randflake/_async.py` has, which may have to be imported first.
+pub(crate) fn call_async<'py>(
+    py: Python<'py>,
+    name: &str,
+    arguments: impl PyCallArgs<'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let call = || py.import("randflake._async")?.getattr(name)?.call1(arguments);
+    unless_finalizing(py, call)
+        .unwrap_or_else(|| Err(raise_unless_finalizing(py, raise(finalizing()))))
 }
 
 /// Raises an error, whose class is written in Python. A thread that another one must not finalize

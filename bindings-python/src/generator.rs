@@ -7,6 +7,7 @@ use crate::{
     arguments::{Count, UnixSecond},
     buffer::{self, Batch, Int64Buffer},
     errors::not_to_be_copied,
+    exit,
     flake::Shared,
 };
 
@@ -80,22 +81,22 @@ impl Generator {
 
     #[doc = doc!(Generator.ready)]
     fn ready(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
-        once!().import(slf.py(), "randflake._async", "ready")?.call1((slf,))
+        exit::call_async(slf.py(), "ready", (slf,))
     }
 
     #[doc = doc!(Generator.generate_many_async)]
     fn generate_many_async(slf: Bound<'_, Self>, n: Count) -> PyResult<Bound<'_, PyAny>> {
-        once!().import(slf.py(), "randflake._async", "generate_many")?.call1((slf, n.0))
+        exit::call_async(slf.py(), "generate_many", (slf, n.0))
     }
 
     #[doc = doc!(Generator.generate_array_async)]
     fn generate_array_async(slf: Bound<'_, Self>, n: Count) -> PyResult<Bound<'_, PyAny>> {
-        once!().import(slf.py(), "randflake._async", "generate_array")?.call1((slf, n.0))
+        exit::call_async(slf.py(), "generate_array", (slf, n.0))
     }
 
     #[doc = doc!(Generator.aclose)]
     fn aclose(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
-        once!().import(slf.py(), "randflake._async", "close")?.call1((slf,))
+        exit::call_async(slf.py(), "close", (slf,))
     }
 
     /// Returns the seconds until an id is available; `None` in a process that has to lease first.
@@ -112,7 +113,7 @@ impl Generator {
     }
 
     fn __aenter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
-        once!().import(slf.py(), "randflake._async", "entered")?.call1((slf,))
+        exit::call_async(slf.py(), "entered", (slf,))
     }
 
     #[pyo3(signature = (exc_type, exc_value, traceback, /))]

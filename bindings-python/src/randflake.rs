@@ -6,6 +6,7 @@ use crate::{
     arguments::{AnyId, AnySecret, Count, NodeIds, Raw},
     bulk,
     client::Store,
+    exit,
     flake::{AnyFlake, Shared as _},
     generator::Generator,
     lazy::Settings,
@@ -131,7 +132,7 @@ impl Randflake {
             secret.extract::<AnySecret>()?;
         }
         let leased = py.get_type::<Self>().getattr(intern!(py, "leased"))?;
-        once!().import(py, "randflake._async", "Opening")?.call1((leased, (store, secret), options))
+        exit::call_async(py, "Opening", (leased, (store, secret), options))
     }
 
     /// Returns the same leased generator with calls that never wait, for the thread of a loop.

@@ -6,6 +6,7 @@ use crate::{
     bulk,
     client::Store,
     errors::raise,
+    exit,
     flake::{AnyFlake, Shared as _},
     generator::Generator,
     layout::{AnyLayout, Layout},
@@ -112,7 +113,7 @@ impl Snowflake {
     ) -> PyResult<Bound<'py, PyAny>> {
         let leased = py.get_type::<Self>().getattr(intern!(py, "leased"))?;
         let layout = Layout::from(layout.0);
-        once!().import(py, "randflake._async", "Opening")?.call1((leased, (store, layout), options))
+        exit::call_async(py, "Opening", (leased, (store, layout), options))
     }
 
     /// Returns the same leased generator with calls that never wait, for the thread of a loop.

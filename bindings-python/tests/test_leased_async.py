@@ -354,3 +354,22 @@ asyncio.run(main())
     init_store(store, SECRET, "new")
     with locked(store):
         assert run_python(code, str(store), SECRET) == "0\n"
+
+
+def test_the_process_ends_while_a_thread_imports_what_is_asynchronous(store: Path) -> None:
+    """Python stops the threads of daemons where they are, also inside an import."""
+    code = """
+import asyncio, sys, threading
+from randflake import Randflake
+
+async def main():
+    while True:
+        async with Randflake.leased_async(sys.argv[1], sys.argv[2]) as flake:
+            flake.generate()
+
+threading.excepthook = lambda _: None  # the end is seen as an exception, or not at all
+for _ in range(3):
+    threading.Thread(target=lambda: asyncio.run(main()), daemon=True).start()
+"""
+    for _ in range(3):
+        run_python(code, str(store), SECRET)
