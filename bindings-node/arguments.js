@@ -153,12 +153,15 @@ function unixMsOf(time) {
   return time instanceof Date ? time.getTime() : time
 }
 
-/** Returns store, secret and options, with what the environment has of those that were not given. */
-function withEnvironment(store, secret, options) {
+/**
+ * Returns store, secret and options, with what the environment has of those that were not given. Its
+ * secret may have been found before.
+ */
+function withEnvironment(store, secret, options, found) {
   const { env } = process
   const settings = {
     store: store ?? native.environmentStore(env),
-    secret: secret ?? native.environmentSecret(env),
+    secret: secret ?? found ?? native.environmentSecret(env),
     options,
   }
   // Where both were given nothing is taken: under another namespace a secret repeats ids.

@@ -32,6 +32,7 @@ const {
   warnIfEnding,
 } = require('./layouts.js')
 const { Changes } = require('./changes.js')
+const { closedBefore, keptOptions, keptSecret, keptStore, noMetrics } = require('./lazy.js')
 const operators = require('./operators.js')
 
 /** Longest time that timers take. */
@@ -64,6 +65,9 @@ const owner = new Uint32Array(native.callBuffer.buffer, 4, 1)
 /** No generator has this index. */
 const NOBODY = 2 ** 32 - 1
 
+/** Nor this one: a lazy generator has it before its first id. `NOBODY` would be the erased owner. */
+const UNUSED = 2 ** 32 - 2
+
 // Where `generate` leaves an id: 10 ns sooner than a bigint can be returned.
 const signedId = new BigInt64Array(native.callBuffer.buffer, 8, 1)
 const unsignedId = new BigUint64Array(native.callBuffer.buffer, 8, 1)
@@ -75,8 +79,9 @@ const parts = new Float64Array(native.callBuffer.buffer, 16, 3)
  * Returns an id or its text if it is of the generator that was meant: before the native call, and
  * nowhere after it among these arguments, a debugger may stop and have another generator called.
  */
-function own(made, isOwn) {
+function own(made, isOwn, flake, first) {
   if (isOwn && made !== undefined) return made
+  if (made === false) return first(flake) // a lazy generator, which had no index yet
   // In a worker that is being terminated the native half cannot throw, and the script runs on.
   if (made === undefined || owner[0] === NOBODY) throw workerIsEnding()
   throw new native.RandflakeError('INTERNAL', 'a debugger called another generator; call again')
@@ -89,6 +94,23 @@ function generateManyWith(generator, n) {
   const ids = newIds(n)
   mustBeDone(fill(generator, ids))
   return ids
+}
+
+/** Waits for the first lease of a lazy generator, as long as waiting may help. */
+async function firstLease(generator) {
+  for (;;) {
+    try {
+      return await native.firstLease(generator)
+    } catch (error) {
+      if (error.code !== 'LEASE_UNAVAILABLE') throw error
+      await delay(error.retryAfterMs)
+    }
+  }
+}
+
+/** Returns the index of a generator, which a lazy one has from its first id on. */
+function indexOf(generator) {
+  return typeof generator === 'function' ? UNUSED : native.generatorIndex(generator)
 }
 
 function inspectWith(inspector, id) {
@@ -112,17 +134,59 @@ const uncloneable = new Set([
 
 let isGenerator
 let generatorOf
+let madeOf
+let nodeIdsOf
+let close
+
+/** Makes the first id of a lazy generator; a class that extends ours has been called already. */
+function firstRandflake(flake) {
+  beginRandflake(flake)
+  return Randflake.prototype.generate.call(flake)
+}
+
+function firstText(flake) {
+  beginRandflake(flake)
+  return Randflake.prototype.generateString.call(flake)
+}
+
+function firstSnowflake(flake) {
+  beginSnowflake(flake)
+  return Snowflake.prototype.generate.call(flake)
+}
+
+/** Makes a lazy generator, and returns its index. */
+function firstIndex(flake, index) {
+  if (index !== UNUSED) throw new native.RandflakeError('INTERNAL', 'no generator has this index')
+  return native.generatorIndex(generatorOf(flake))
+}
 
 /** What Randflake and Snowflake share. */
 class IdGenerator {
+  /** That of the native half; of a lazy generator, before its first use, a function that makes it. */
   #generator
   #name
 
   static {
     isGenerator = (self) => typeof self === 'object' && self !== null && #generator in self
     generatorOf = (self) => {
-      if (!isGenerator(self)) throw wrongThis('a generator')
+      const made = madeOf(self)
+      if (made !== undefined) return made
+      const make = self.#generator
+      self.#generator = make()
       return self.#generator
+    }
+    madeOf = (self) => {
+      if (!isGenerator(self)) throw wrongThis('a generator')
+      return typeof self.#generator === 'function' ? undefined : self.#generator
+    }
+    nodeIdsOf = (self) => {
+      const made = madeOf(self)
+      return made === undefined ? [] : native.nodeIds(made)
+    }
+    close = (self) => {
+      const made = madeOf(self)
+      if (made === undefined) self.#generator = closedBefore
+      else native.close(made)
     }
   }
 
@@ -149,6 +213,7 @@ class IdGenerator {
 
   async ready() {
     const generator = generatorOf(this)
+    await firstLease(generator)
     for (;;) {
       const ms = native.readyInMs(generator)
       if (ms === 0) return
@@ -161,34 +226,36 @@ class IdGenerator {
   }
 
   get lease() {
-    return native.leaseOf(generatorOf(this))
+    const made = madeOf(this)
+    return made === undefined ? null : native.leaseOf(made)
   }
 
   get nodeIds() {
-    return native.nodeIds(generatorOf(this))
+    return nodeIdsOf(this)
   }
 
   metrics() {
-    return native.metricsOf(generatorOf(this))
+    const made = madeOf(this)
+    return made === undefined ? noMetrics() : native.metricsOf(made)
   }
 
   close() {
-    native.close(generatorOf(this))
+    close(this)
   }
 
   // Node 20 had these symbols only from 20.5 on.
   [Symbol.dispose ?? Symbol.for('Symbol.dispose')]() {
-    native.close(generatorOf(this))
+    close(this)
   }
 
   async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
-    const generator = generatorOf(this)
-    native.close(generator)
-    await native.released(generator)
+    const made = madeOf(this)
+    close(this)
+    if (made !== undefined) await native.released(made)
   }
 
   toJSON() {
-    return { nodeIds: native.nodeIds(generatorOf(this)) }
+    return { nodeIds: nodeIdsOf(this) }
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](_depth, options, inspect) {
@@ -203,9 +270,12 @@ function create(format, nodeId, options) {
 }
 
 let randflakeOf
+let ownInspectorOf
+let beginRandflake
 
 class Randflake extends IdGenerator {
   #index
+  /** Of a lazy generator, before its first use, a function that makes it. */
   #inspector
 
   static {
@@ -215,13 +285,20 @@ class Randflake extends IdGenerator {
       }
       return self
     }
+    beginRandflake = (self) => {
+      self.#index = firstIndex(self, self.#index)
+    }
+    ownInspectorOf = (self) => {
+      const inspector = randflakeOf(self).#inspector
+      return typeof inspector === 'function' ? inspector() : inspector
+    }
   }
 
   constructor(nodeId, secret, options) {
     const isLeased = nodeId === leased
     const generator = isLeased ? secret : create(secret, nodeId, manualOptions(options))
     super(generator, 'Randflake')
-    this.#index = native.generatorIndex(generator)
+    this.#index = indexOf(generator)
     this.#inspector = isLeased ? options : native.createInspector(secret)
     if (!isLeased) warnIfWeak(secret)
   }
@@ -230,22 +307,45 @@ class Randflake extends IdGenerator {
     const checked = leaseOptions(givenOptions)
     const { store, secret, options } = withEnvironment(givenStore, givenSecret, checked)
     const changes = new Changes(options.onLeaseChange)
-    const generator = native.lease(storeOf(store), secret, options, changes.tell)
+    const generator = native.lease(storeOf(store), secret, options, changes.tell, false)
     const inspector = native.createInspector(secret)
     warnIfWeak(secret)
     endLeasesAtExit()
     return changes.of(new Randflake(leased, await generator, inspector))
   }
 
+  static lazy(givenStore, givenSecret, givenOptions) {
+    const checked = keptOptions(leaseOptions(givenOptions))
+    const [ownStore, ownSecret] = [keptStore(givenStore), keptSecret(givenSecret)]
+    const changes = new Changes(checked.onLeaseChange)
+    let found
+    let inspector
+    const lookUp = () => {
+      if (inspector === undefined) {
+        found = ownSecret ?? native.environmentSecret(process.env)
+        inspector = native.createInspector(found)
+        warnIfWeak(found)
+      }
+      return inspector
+    }
+    const make = () => {
+      lookUp()
+      const { store, secret, options } = withEnvironment(ownStore, ownSecret, checked, found)
+      endLeasesAtExit()
+      return native.lease(storeOf(store), secret, options, changes.tell, true)
+    }
+    return changes.of(new Randflake(leased, make, lookUp))
+  }
+
   generate() {
     meant[0] = randflakeOf(this).#index
     owner[0] = NOBODY
-    return own(generate() ?? signedId[0], owner[0] === this.#index)
+    return own(generate() ?? signedId[0], owner[0] === this.#index, this, firstRandflake)
   }
 
   generateString() {
     meant[0] = randflakeOf(this).#index
-    return own(generateString(), owner[0] === this.#index)
+    return own(generateString(), owner[0] === this.#index, this, firstText)
   }
 
   generateStrings(n) {
@@ -253,31 +353,31 @@ class Randflake extends IdGenerator {
   }
 
   inspect(id) {
-    return inspectWith(randflakeOf(this).#inspector, id)
+    return inspectWith(ownInspectorOf(this), id)
   }
 
   encrypt(raw) {
-    return encrypt(randflakeOf(this).#inspector, raw)
+    return encrypt(ownInspectorOf(this), raw)
   }
 
   decrypt(id) {
-    return decrypt(randflakeOf(this).#inspector, id)
+    return decrypt(ownInspectorOf(this), id)
   }
 
   encryptMany(raws) {
-    return encryptMany(randflakeOf(this).#inspector, raws)
+    return encryptMany(ownInspectorOf(this), raws)
   }
 
   decryptMany(ids) {
-    return decryptMany(randflakeOf(this).#inspector, ids)
+    return decryptMany(ownInspectorOf(this), ids)
   }
 
   encryptInPlace(raws) {
-    mustBeDone(native.encryptInPlace(randflakeOf(this).#inspector, raws))
+    mustBeDone(native.encryptInPlace(ownInspectorOf(this), raws))
   }
 
   decryptInPlace(ids) {
-    mustBeDone(native.decryptInPlace(randflakeOf(this).#inspector, ids))
+    mustBeDone(native.decryptInPlace(ownInspectorOf(this), ids))
   }
 }
 
@@ -334,6 +434,7 @@ class Inspector {
 }
 
 let snowflakeOf
+let beginSnowflake
 
 class Snowflake extends IdGenerator {
   #index
@@ -347,6 +448,9 @@ class Snowflake extends IdGenerator {
       }
       return self
     }
+    beginSnowflake = (self) => {
+      self.#index = firstIndex(self, self.#index)
+    }
   }
 
   constructor(nodeId, options, generator) {
@@ -357,7 +461,7 @@ class Snowflake extends IdGenerator {
     const chosen = nodeId === undefined && layout.nodeBits === 0 ? [] : nodeId
     const made = generator ?? create(layoutOf(layout), chosen, checked)
     super(made, 'Snowflake')
-    this.#index = native.generatorIndex(made)
+    this.#index = indexOf(made)
     this.#layout = layout
     this.#nativeLayout = layoutOf(layout)
     if (!isLeased) warnIfEnding(layout)
@@ -369,17 +473,33 @@ class Snowflake extends IdGenerator {
     const format = layoutOf(layout)
     const { store, options } = withEnvironment(givenStore, format, checked)
     const changes = new Changes(options.onLeaseChange)
-    const generator = native.lease(storeOf(store), format, options, changes.tell)
+    const generator = native.lease(storeOf(store), format, options, changes.tell, false)
     endLeasesAtExit()
     const flake = changes.of(new Snowflake(leased, layout, await generator))
     warnIfEnding(layout)
     return flake
   }
 
+  static lazy(givenStore, givenOptions) {
+    const given = leaseOptions(givenOptions, 'layout')
+    const layout = layoutIn(given, 'twitter')
+    const format = layoutOf(layout)
+    const checked = keptOptions(given, format)
+    const ownStore = keptStore(givenStore)
+    const changes = new Changes(checked.onLeaseChange)
+    const make = () => {
+      const { store, options } = withEnvironment(ownStore, format, checked)
+      endLeasesAtExit()
+      warnIfEnding(layout)
+      return native.lease(storeOf(store), format, options, changes.tell, true)
+    }
+    return changes.of(new Snowflake(leased, layout, make))
+  }
+
   generate() {
     meant[0] = snowflakeOf(this).#index
     owner[0] = NOBODY
-    return own(generate() ?? unsignedId[0], owner[0] === this.#index)
+    return own(generate() ?? unsignedId[0], owner[0] === this.#index, this, firstSnowflake)
   }
 
   inspect(id) {

@@ -130,10 +130,13 @@ export class FakeRandflake extends Randflake implements Fake {
    * jest.spyOn(Randflake, 'leased').mockImplementation(FakeRandflake.leased)
    */
   static leased(
-    store: unknown,
-    secret: Uint8Array | string,
+    store?: unknown,
+    secret?: Uint8Array | string,
     options?: LeaseOptions,
   ): Promise<FakeRandflake>
+
+  /** Stands for `Randflake.lazy`, but has a lease at once; see {@link FakeRandflake.leased}. */
+  static lazy(store?: unknown, secret?: Uint8Array | string, options?: LeaseOptions): FakeRandflake
 
   /** How the lease is doing at this moment, frozen; `null` once closed. */
   get lease(): LeaseStatus | null
@@ -154,7 +157,10 @@ export class FakeSnowflake extends Snowflake implements Fake {
   constructor(options?: FakeSnowflakeOptions)
 
   /** Stands for `Snowflake.leased`; see {@link FakeRandflake.leased}. */
-  static leased(store: unknown, options?: SnowflakeLeaseOptions): Promise<FakeSnowflake>
+  static leased(store?: unknown, options?: SnowflakeLeaseOptions): Promise<FakeSnowflake>
+
+  /** Stands for `Snowflake.lazy`; see {@link FakeRandflake.lazy}. */
+  static lazy(store?: unknown, options?: SnowflakeLeaseOptions): FakeSnowflake
 
   /** How the lease is doing at this moment, frozen; `null` once closed. */
   get lease(): LeaseStatus | null

@@ -272,7 +272,11 @@ class FakeRandflake extends fakeOf(Randflake, 'FakeRandflake') {
     super(setting, nodeId, secret, optionsInside(setting, { ...checked, maxDriftSeconds }))
   }
 
-  static async leased(_store, secret, options) {
+  static async leased(store, secret, options) {
+    return FakeRandflake.lazy(store, secret, options)
+  }
+
+  static lazy(_store, secret, options) {
     return new FakeRandflake({ secret, ...kept(options) })
   }
 
@@ -293,7 +297,11 @@ class FakeSnowflake extends fakeOf(Snowflake, 'FakeSnowflake') {
     super(setting, nodeId, { layout, ...optionsInside(setting, checked) })
   }
 
-  static async leased(_store, options) {
+  static async leased(store, options) {
+    return FakeSnowflake.lazy(store, options)
+  }
+
+  static lazy(_store, options) {
     return new FakeSnowflake({ layout: options?.layout, ...kept(options) })
   }
 }

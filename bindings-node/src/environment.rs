@@ -5,7 +5,7 @@
 
 use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
 
-use randflake::{Error, ErrorKind, Id, Result};
+use randflake::{Id, Result};
 use slab::Slab;
 
 use crate::{
@@ -38,6 +38,11 @@ pub(crate) trait Generator: Batches + 'static {
         js.convert(())
     }
 
+    /// Promises that it has a first lease; undefined where it has none to wait for.
+    fn first_lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
+        js.convert(())
+    }
+
     /// Returns about how many bytes it takes outside of JavaScript's memory.
     fn weight(&self) -> usize {
         size_of_val(self) + size_of::<u32>() * self.node_ids().len()
@@ -67,32 +72,30 @@ impl Environment {
         Ok(Self { leases, buffer: CallBuffer::new(buffer)?, generators: RefCell::default() })
     }
 
-    /// Makes an id of the generator whose index JavaScript has left.
+    /// Makes an id of the generator whose index JavaScript has left; `None` where none has it.
     #[inline]
-    fn generate(&self) -> Result<i64> {
+    fn generate(&self) -> Result<Option<i64>> {
         let generators = Rc::clone(&self.generators.borrow());
         let index = self.buffer.generator();
-        let made = generators.get(index as usize).ok_or_else(unknown)?.generate();
+        let Some(generator) = generators.get(index as usize) else { return Ok(None) };
+        let made = generator.generate();
         // Not before: a clock written in JavaScript may have had generators generate, this one, too.
         let id = made.inspect_err(|_| self.buffer.set_owner(CallBuffer::NOBODY))?;
         self.buffer.set_owner(index);
-        Ok(id)
+        Ok(Some(id))
     }
 }
 
-#[cold]
-fn unknown() -> Error {
-    Error::new(ErrorKind::Internal, "no generator has this index")
-}
-
 /// Leaves the bits of an id in the call buffer, and whose id it is, which JavaScript has erased: in a
-/// worker that is being terminated, a script runs on where an error could not be thrown.
+/// worker that is being terminated, a script runs on where an error could not be thrown. Returns false
+/// where no generator has that index.
 pub(crate) fn generate<'call>(
     environment: &Environment,
     js: Js<'call>,
     []: [Value<'call>; 0],
 ) -> Result<Value<'call>> {
-    environment.buffer.put(environment.generate()?);
+    let Some(id) = environment.generate()? else { return js.convert(false) };
+    environment.buffer.put(id);
     Ok(js.undefined())
 }
 
@@ -101,7 +104,8 @@ pub(crate) fn generate_string<'call>(
     js: Js<'call>,
     []: [Value<'call>; 0],
 ) -> Result<Value<'call>> {
-    js.latin1(Id::from(environment.generate()?).encode(&mut [0; Id::MAX_TEXT_LENGTH]))
+    let Some(id) = environment.generate()? else { return js.convert(false) };
+    js.latin1(Id::from(id).encode(&mut [0; Id::MAX_TEXT_LENGTH]))
 }
 
 impl Handle {

@@ -206,6 +206,12 @@ pub fn close(flake: Value<'_>) -> Outcome<()> {
     })
 }
 
+/// Promises that a generator which was made without a lease has one; undefined for others.
+#[napi]
+pub fn first_lease(flake: Value<'_>) -> Outcome<Value<'_>> {
+    outcome(|| flake.owned::<Handle>()?.generator.first_lease(flake.js()))
+}
+
 /// Promises that the leased node ids of a closed generator were given back.
 #[napi]
 pub fn released(flake: Value<'_>) -> Outcome<Value<'_>> {

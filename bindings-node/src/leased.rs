@@ -3,7 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use napi_derive::napi;
-use randflake::{Format, Layout, Reach, Result, bindings};
+use randflake::{
+    Clock, Error, ErrorKind, Format, Layout, Reach, Result, Secret, SystemClock, bindings,
+};
 use randflake_leases::{LeaseStatus, Leased, LeasedBuilder, LeasedFormat, Location};
 
 use crate::{
@@ -11,18 +13,65 @@ use crate::{
     environment::{Batches, Environment, Generator, Handle},
     ffi::{Callback, Js, Outcome, Value, outcome},
     generator::Number,
+    lazy::{FirstLease, POLL_INTERVAL},
     leases::EnvironmentClock,
     metrics,
     stores::Store,
     threads,
 };
 
+/// How long a call waits for a first lease unless set, as for anything else.
+const MAX_WAIT: Duration = Duration::from_secs(1);
+
+/// How long a closed generator waits for a first lease that is on its way, to give it back.
+const LONGEST_RELEASE: Duration = Duration::from_secs(5);
+
 /// A generator that gives its node ids back in the background once JavaScript has collected it.
 struct Collected<F: Format> {
     leased: Arc<Leased<F, EnvironmentClock>>,
+    first: Arc<FirstLease<F>>,
+    max_wait: Duration,
     /// Whether the JavaScript thread runs the client of the store: a call that waits there for a
     /// lease keeps the lease from coming.
     leases_here: bool,
+}
+
+impl<F: Format> Collected<F> {
+    #[cold]
+    fn generate_again(&self, error: Error) -> Result<i64> {
+        // Waits for a first lease alone, on a thread that has others to answer.
+        if error.kind() != ErrorKind::LeaseUnavailable {
+            return Err(self.leased.explain(error));
+        }
+        self.recover(error, true)?;
+        let mut id = [0];
+        let filled = self.leased.try_fill_i64(&mut id, Reach::Lease);
+        filled.map(|()| id[0]).map_err(|error| self.leased.explain(error))
+    }
+
+    /// Recovers from the error of a call, which is to be repeated then. The JavaScript thread, `here`,
+    /// never waits for what only it can do.
+    #[cold]
+    fn recover(&self, error: Error, here: bool) -> Result<()> {
+        let waits_not = here && self.leases_here;
+        match error.kind() {
+            ErrorKind::LeaseUnavailable if waits_not => self.first.take_elsewhere(Duration::ZERO),
+            ErrorKind::LeaseUnavailable if here => self.first.take_elsewhere(self.max_wait),
+            ErrorKind::LeaseUnavailable => self.first.take(),
+            _ if waits_not => Err(error),
+            _ => self.leased.recover(error),
+        }
+    }
+
+    /// Calls, and once more after a recovery.
+    fn with_lease(&self, here: bool, mut call: impl FnMut(Reach) -> Result<()>) -> Result<()> {
+        let reach = if here && self.leases_here { Reach::Lease } else { Reach::Renewals };
+        let called = call(reach).or_else(|error| {
+            self.recover(error, here)?;
+            call(reach)
+        });
+        called.map_err(|error| self.leased.explain(error))
+    }
 }
 
 impl<F: Format> Drop for Collected<F> {
@@ -34,13 +83,20 @@ impl<F: Format> Drop for Collected<F> {
 impl<F: Format<Id: Number>> Generator for Collected<F> {
     #[inline]
     fn generate(&self) -> Result<i64> {
-        // Never waits for a lease, on a thread that has others to answer.
-        let id = self.leased.try_generate().map_err(|error| self.leased.explain(error))?;
-        Ok(id.bits())
+        self.leased.try_generate().map(Number::bits).or_else(|error| self.generate_again(error))
     }
 
     fn ready_in(&self) -> Result<Duration> {
-        self.leased.ready_in()
+        self.leased.try_ready_in().map_err(|error| self.leased.explain(error))
+    }
+
+    fn first_lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
+        let ready_in = self.leased.try_ready_in();
+        if !ready_in.is_err_and(|error| error.kind() == ErrorKind::LeaseUnavailable) {
+            return js.convert(());
+        }
+        let first = Arc::clone(&self.first);
+        js.promise(threads::start, move || first.take(), |js, taken| js.convert(taken))
     }
 
     fn node_ids(&self) -> Vec<u32> {
@@ -64,8 +120,13 @@ impl<F: Format<Id: Number>> Generator for Collected<F> {
     }
 
     fn released<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
-        let leased = Arc::clone(&self.leased);
+        let (leased, first) = (Arc::clone(&self.leased), Arc::clone(&self.first));
         let work = move || {
+            leased.stop();
+            let mut waited = Duration::ZERO;
+            while first.is_pending() && waited < LONGEST_RELEASE {
+                waited += SystemClock.sleep(POLL_INTERVAL)?.unwrap_or(LONGEST_RELEASE);
+            }
             leased.close();
             Ok(())
         };
@@ -82,62 +143,58 @@ impl<F: Format<Id: Number>> Generator for Collected<F> {
 
 impl<F: Format> Batches for Collected<F> {
     fn check_fill(&self, count: usize, here: bool) -> Result<()> {
-        if here && self.leases_here {
-            let checked = self.leased.try_check_fill(count, Reach::Lease);
-            return checked.map_err(|error| self.leased.explain(error));
-        }
-        self.leased.check_fill(count)
+        self.with_lease(here, |reach| self.leased.try_check_fill(count, reach))
     }
 
     fn fill(&self, ids: &mut [i64], here: bool) -> Result<()> {
-        if here && self.leases_here {
-            let filled = self.leased.try_fill_i64(ids, Reach::Lease);
-            return filled.map_err(|error| self.leased.explain(error));
-        }
-        self.leased.fill_i64(ids)
+        self.with_lease(here, |reach| self.leased.try_fill_i64(ids, reach))
     }
 }
 
 /// Promises a generator with leased node ids: a Snowflake of a layout, or a Randflake of a secret.
-/// `tell` is called on this thread with each change of the lease.
+/// `lazily` returns one that takes its first lease with its first id. `tell` is called on this thread
+/// with each change of the lease.
 #[napi]
 pub fn lease<'call>(
     store: Value<'call>,
     format: Value<'call>,
     options: Value<'call>,
     tell: Value<'call>,
+    lazily: bool,
 ) -> Outcome<Value<'call>> {
     outcome(|| {
         if let Ok(&layout) = format.owned::<Layout>() {
-            return promise(store, options, tell, |location| {
+            return make(store, options, tell, lazily, |location| {
                 Ok(Leased::for_layout(location, layout))
             });
         }
-        promise(store, options, tell, |location| {
+        make(store, options, tell, lazily, |location| {
             Ok(Leased::builder(location, &arguments::secret(format)?))
         })
     })
 }
 
-fn promise<'call, F: LeasedFormat<Id: Number>>(
-    store: Value<'call>,
-    options: Value<'call>,
-    tell: Value<'call>,
-    format: impl FnOnce(Location) -> Result<LeasedBuilder<F>>,
-) -> Result<Value<'call>> {
-    let js = store.js();
-    let leases = Arc::clone(&js.state::<Environment>()?.leases);
-    let store = Store::new(store, options.boolean(c"allowWeakStore")?)?;
-    let leases_here = store.is_server();
-    let tell = Callback::new(tell)?;
-    let builder = format(store.location())?.on_lease_change(move |status| {
-        let (status, level) = (status.clone(), status.level().name());
-        let message = status.message();
-        let _ended = tell.call(move |js| change_object(js, status, level, message), |_| ());
-    });
-    let pending = leases.begin()?;
-    let builder = set!(
-        builder.clock(EnvironmentClock::new(&leases)),
+/// Checks the options of a generator with leased node ids: of a layout, or of a secret that is not yet
+/// looked at.
+#[napi]
+pub fn check_lease_options(layout: Value<'_>, options: Value<'_>) -> Outcome<()> {
+    outcome(|| {
+        options.boolean(c"allowWeakStore")?;
+        if layout.is_undefined() {
+            let builder = Leased::builder("", &Secret::random());
+            return with_options(builder, options)?.open_lazily().map(drop);
+        }
+        let builder = Leased::for_layout("", *layout.owned()?);
+        with_options(builder, options)?.open_lazily().map(drop)
+    })
+}
+
+fn with_options<F: LeasedFormat, C: Clock + Send + Sync + 'static>(
+    builder: LeasedBuilder<F, C>,
+    options: Value<'_>,
+) -> Result<LeasedBuilder<F, C>> {
+    Ok(set!(
+        builder,
         node_count: options.whole(c"nodeCount", "node ids", 1)?,
         ttl: options.whole(c"ttlSeconds", "seconds", 1)?,
         max_skew: options.whole(c"maxSkewSeconds", "seconds", 0)?,
@@ -146,15 +203,47 @@ fn promise<'call, F: LeasedFormat<Id: Number>>(
         max_wait: options.milliseconds(c"maxWaitMs")?,
         max_drift: options.whole(c"maxDriftSeconds", "seconds", 0)?,
         create: options.boolean(c"create")?,
-    );
-    let work = move || {
-        let kept = builder.open().and_then(|leased| leases.keep(leased));
-        drop(pending); // not before the environment knows of it
-        Ok(Arc::new(Collected { leased: kept?, leases_here }))
+    ))
+}
+
+fn make<'call, F: LeasedFormat<Id: Number>>(
+    store: Value<'call>,
+    options: Value<'call>,
+    tell: Value<'call>,
+    lazily: bool,
+    format: impl FnOnce(Location) -> Result<LeasedBuilder<F>>,
+) -> Result<Value<'call>> {
+    let js = store.js();
+    let leases = Arc::clone(&js.state::<Environment>()?.leases);
+    let store = Store::new(store, options.boolean(c"allowWeakStore")?)?;
+    let leases_here = store.is_server();
+    let max_wait = options.milliseconds(c"maxWaitMs")?.unwrap_or(MAX_WAIT);
+    let tell = Callback::new(tell)?;
+    let builder = format(store.location())?.on_lease_change(move |status| {
+        let (status, level) = (status.clone(), status.level().name());
+        let message = status.message();
+        let _ended = tell.call(move |js| change_object(js, status, level, message), |_| ());
+    });
+    let pending = leases.begin()?;
+    let builder = with_options(builder.clock(EnvironmentClock::new(&leases)), options)?;
+    let collected = move |leased, leases| {
+        let first = Arc::new(FirstLease::new(Arc::clone(&leased), leases));
+        Arc::new(Collected { leased, first, max_wait, leases_here })
     };
-    js.promise(threads::start, work, |js, flake| {
-        Handle::object(js, Arc::clone(&flake) as _, Some(flake))
-    })
+    if lazily {
+        return object(js, collected(Arc::new(builder.open_lazily()?), leases));
+    }
+    let work = move || {
+        let opened = builder.open().map(Arc::new);
+        let kept = opened.and_then(|leased| leases.keep(&leased).map(|()| leased));
+        drop(pending); // not before the environment knows of it
+        Ok(collected(kept?, leases))
+    };
+    js.promise(threads::start, work, |js, flake| object(js, flake))
+}
+
+fn object<F: Format<Id: Number>>(js: Js<'_>, flake: Arc<Collected<F>>) -> Result<Value<'_>> {
+    Handle::object(js, Arc::clone(&flake) as _, Some(flake))
 }
 
 fn change_object<'call>(

@@ -1,7 +1,7 @@
 //! The leases of an environment, the main thread or a worker: they end with it.
 
 use std::{
-    mem,
+    mem, ptr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -79,21 +79,21 @@ impl Leases {
         if shared.ended { Err(ended()) } else { Ok(Arc::clone(&shared.pending)) }
     }
 
-    /// Takes a generator in, so that it ends with the environment.
-    pub(crate) fn keep<F: Format>(
-        &self,
-        leased: Leased<F, EnvironmentClock>,
-    ) -> Result<Arc<Leased<F, EnvironmentClock>>> {
+    /// Takes a generator in that has a lease, so that it ends with the environment.
+    pub(crate) fn keep<F: Format>(&self, leased: &Arc<Leased<F, EnvironmentClock>>) -> Result<()> {
         let mut shared = self.lock();
         if shared.ended {
             drop(shared);
             leased.close();
             return Err(ended());
         }
-        let leased = Arc::new(leased);
         shared.held.retain(|other| !other.is_ended());
-        shared.held.push(Arc::clone(&leased) as _);
-        Ok(leased)
+        let is_held =
+            |other: &Arc<dyn Handle>| ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(leased));
+        if !shared.held.iter().any(is_held) {
+            shared.held.push(Arc::clone(leased) as _);
+        }
+        Ok(())
     }
 
     /// A panic leaves a list of leases valid.

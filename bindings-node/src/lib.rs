@@ -17,6 +17,7 @@ mod ffi;
 mod generator;
 mod inspector;
 mod layout;
+mod lazy;
 mod leased;
 mod leases;
 mod metrics;

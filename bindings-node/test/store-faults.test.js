@@ -55,6 +55,41 @@ const silence = {
 }
 
 suite('a store that fails', { concurrency: 16 }, () => {
+  for (const engine of ['postgresql', 'etcd']) {
+    live(
+      `${engine}: a lazy generator waits for a server that comes later`,
+      engine,
+      async (server) => {
+        await initStore(server.url, SECRET, 'new', NAMESPACE)
+        await server.end('SIGKILL')
+        const flake = Randflake.lazy(server.url, SECRET, { ...SHORT, acquireTimeoutMs: 200 })
+        const refused = []
+        const call = () => {
+          try {
+            return flake.generate()
+          } catch (error) {
+            refused.push(error)
+            return undefined
+          }
+        }
+        await until('it says why', () => call() === undefined && refused.at(-1).cause !== undefined)
+        for (const { code, retryAfterMs } of refused) {
+          assert.equal(code, 'LEASE_UNAVAILABLE')
+          assert(retryAfterMs > 0 && retryAfterMs <= 5000)
+        }
+        assert.equal(refused.at(-1).cause.code, 'STORE_UNAVAILABLE')
+        assert.equal(flake.lease, null)
+        const ready = flake.ready()
+        await server.start()
+        await ready
+        const ids = [flake.generate(), ...(await flake.generateManyAsync(2))]
+        assert.deepEqual([new Set(ids).size, flake.inspect(ids[2]).nodeId], [3, flake.nodeIds[0]])
+        await flake[Symbol.asyncDispose]()
+        assert.equal((await listLeases(server.url)).held, 0)
+      },
+    )
+  }
+
   for (const engine of Object.keys(silence)) {
     live(`${engine}: survives an outage and a kill`, engine, async (server) => {
       await initStore(server.url, SECRET, 'new', NAMESPACE)

@@ -153,6 +153,30 @@ export class Randflake extends IdGenerator {
   ): Promise<LeasedRandflake>
 
   /**
+   * Makes a generator that leases with its first id. Until then it has no node ids and no lease, and
+   * reads neither the environment nor the store; {@link inspect} needs the secret alone. For a module
+   * that is also loaded where nothing is to be leased, as in a build.
+   *
+   * A thread takes the first lease. Where the store is a file, the call waits for it, up to
+   * `maxWaitMs`. It never does where the store is a server, whose client runs on this thread: it throws
+   * `LEASE_UNAVAILABLE` with `retryAfterMs` while the lease is on its way. `await flake.ready()`
+   * before the first id, and {@link generateManyAsync}, wait without blocking. Each call tries again.
+   *
+   * @param store as for {@link leased}; a relative path is one from the present directory.
+   * @param secret as for {@link leased}. Bytes are copied.
+   * @throws {RandflakeError} `INVALID_ARGUMENT` for options at once. What {@link leased} rejects
+   *   with is thrown by the first id; where waiting helps, as the `cause` of `LEASE_UNAVAILABLE`.
+   * @example
+   * const flake = Randflake.lazy() // settings: RANDFLAKE_STORE, RANDFLAKE_SECRET
+   * export const newOrder = () => flake.generate()
+   */
+  static lazy(
+    store?: string | URL | StoreClient,
+    secret?: Uint8Array | string,
+    options?: LeaseOptions,
+  ): LeasedRandflake
+
+  /**
    * @param nodeId 0 to 131071, or up to 16384 of them, each once: k node ids give k times 131072
    *   ids a second.
    * @param secret 16 bytes, or 32 hex digits in either case. For the life of the id column.
@@ -169,7 +193,8 @@ export class Randflake extends IdGenerator {
    *   `retryAfterMs` if none can be had within `maxWaitMs`. `LEASE_EXPIRED`, `LIFETIME_OVER`,
    *   `CLOCK_BEFORE_EPOCH`, `CLOSED`, `FORKED`, which waiting does not help. Of a generator from
    *   {@link leased} that has no lease now `LEASE_UNAVAILABLE` at once, with `retryAfterMs` and, as
-   *   `cause`, the error of the store. {@link ready} waits for the lease.
+   *   `cause`, the error of the store. {@link ready} waits for the lease. Of one from {@link lazy} that
+   *   has had none yet, what that says.
    */
   generate(): bigint
 
@@ -301,6 +326,16 @@ export class Snowflake extends IdGenerator {
   ): Promise<LeasedSnowflake>
 
   /**
+   * Makes a generator that leases with its first id, as {@link Randflake.lazy} does.
+   *
+   * @throws {RandflakeError} at once `INVALID_ARGUMENT` for options and a layout without node ids, and
+   *   `LIFETIME_OVER`; with the first id what {@link Randflake.lazy} throws then.
+   * @example
+   * const flake = Snowflake.lazy(undefined, { layout: 'discord' }) // settings: RANDFLAKE_STORE
+   */
+  static lazy(store?: string | URL | StoreClient, options?: SnowflakeLeaseOptions): LeasedSnowflake
+
+  /**
    * @param nodeId 0 to {@link Layout.maxNodeId}, or several of them, each once; may be `undefined`
    *   where the layout has no node ids.
    * @throws {RandflakeError} `INVALID_NODE`, `INVALID_LEASE`, `INVALID_ARGUMENT`; `LIFETIME_OVER` if
@@ -333,15 +368,15 @@ export interface SnowflakeOptions extends Options {
   layout?: Layout | LayoutName | LayoutFields | undefined
 }
 
-/** What {@link Randflake.leased} resolves to. */
+/** What {@link Randflake.leased} resolves to, and {@link Randflake.lazy} returns. */
 export interface LeasedRandflake extends Randflake {
-  /** How the lease is doing at this moment, frozen; `null` once closed. */
+  /** How the lease is doing at this moment, frozen; `null` before the first one and once closed. */
   readonly lease: LeaseStatus | null
 }
 
-/** What {@link Snowflake.leased} resolves to. */
+/** What {@link Snowflake.leased} resolves to, and {@link Snowflake.lazy} returns. */
 export interface LeasedSnowflake extends Snowflake {
-  /** How the lease is doing at this moment, frozen; `null` once closed. */
+  /** How the lease is doing at this moment, frozen; `null` before the first one and once closed. */
   readonly lease: LeaseStatus | null
 }
 

@@ -168,8 +168,14 @@ using snowflake = new Snowflake([1, 2], snowflakeOptions)
 await using single = new Snowflake(undefined, { layout: 'simpleflake' })
 const many: BigInt64Array = snowflake.generateMany(single.nodeIds.length)
 const ofLayout: SnowflakeLeaseOptions = { layout, nodeCount: 2, maxDriftSeconds: 1 }
+const lazy: LeasedRandflake = Randflake.lazy()
+console.log(lazy.lease?.state, Randflake.lazy('ids.db', secret, leaseOptions).nodeIds)
 await using leasedSnowflake: LeasedSnowflake = await Snowflake.leased('posts.db', ofLayout)
 const anySnowflake: Snowflake = leasedSnowflake
+const lazySnowflake: LeasedSnowflake = Snowflake.lazy(undefined, ofLayout)
+console.log(lazySnowflake.lease?.store)
+// @ts-expect-error It is synchronous.
+Randflake.lazy().then(console.log)
 console.log(leasedSnowflake.lease?.state, anySnowflake.lease?.start)
 await initStore('redis://localhost', undefined, 'new', { layout: 'twitter', namespace: 'posts' })
 await initStore(new URL('file:///ids.db'), secret, 'quarantine')

@@ -1,0 +1,48 @@
+'use strict'
+
+// What a lazy generator keeps until its first use.
+
+const { isAbsolute, sep } = require('node:path')
+const { isUint8Array } = require('node:util/types')
+const { native } = require('./native.js')
+
+/** Returns the options as they are now, checked. `layout` is undefined for those of a secret. */
+function keptOptions(options, layout) {
+  native.checkLeaseOptions(layout, options)
+  return { ...options }
+}
+
+/** Returns a store that stays the same one in another current directory. */
+function keptStore(store) {
+  const isPath = typeof store === 'string' && store !== '' && !store.includes('://')
+  return isPath && !isAbsolute(store) ? process.cwd() + sep + store : store
+}
+
+/** Returns a secret that stays when the caller erases theirs. */
+function keptSecret(secret) {
+  return isUint8Array(secret) ? new Uint8Array(secret) : secret
+}
+
+/** Stands for what makes the native generator of one that was closed before. */
+function closedBefore() {
+  throw new native.RandflakeError('CLOSED', 'this generator was closed; make a new one')
+}
+
+/** Returns the numbers of a generator that has done nothing. */
+function noMetrics() {
+  return {
+    idsGenerated: 0,
+    waits: {
+      CLOCK_MOVED_BACK: 0,
+      LEASE_NOT_STARTED: 0,
+      LEASE_UNAVAILABLE: 0,
+      SEQUENCE_EXHAUSTED: 0,
+    },
+    storeRequests: 0,
+    storeRequestSeconds: 0,
+    storeErrors: {},
+    clockSkewSeconds: null,
+  }
+}
+
+module.exports = { closedBefore, keptOptions, keptSecret, keptStore, noMetrics }

@@ -1,0 +1,113 @@
+//! The first lease of a generator that was made without one.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use randflake::{Clock, Error, ErrorKind, Format, Result};
+use randflake_leases::Leased;
+
+use crate::{
+    leases::{EnvironmentClock, Leases, Pending},
+    threads,
+};
+
+/// How often a wait for the lease checks whether it is there.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// When to ask again while a thread takes the lease.
+const SHORT: Duration = Duration::from_millis(50);
+
+pub(crate) struct FirstLease<F: Format> {
+    leased: Arc<Leased<F, EnvironmentClock>>,
+    leases: Arc<Leases>,
+    attempt: Mutex<Attempt>,
+    /// Of all threads that take the lease or wait for the one that does.
+    pending: Pending,
+}
+
+/// What the last thread does, or has done, that was started to take the lease.
+#[derive(Default)]
+struct Attempt {
+    is_running: bool,
+    failure: Option<Error>,
+}
+
+impl<F: Format> FirstLease<F> {
+    pub(crate) fn new(leased: Arc<Leased<F, EnvironmentClock>>, environment: Arc<Leases>) -> Self {
+        let (attempt, pending) = Default::default();
+        Self { leased, leases: environment, attempt, pending }
+    }
+
+    /// Takes the lease, or waits for the thread that does: not on the JavaScript thread, which may run
+    /// the client of the store.
+    pub(crate) fn take(&self) -> Result<()> {
+        let pending = (self.leases.begin()?, Arc::clone(&self.pending));
+        let taken = self.leased.recover(on_its_way()).and_then(|()| self.leases.keep(&self.leased));
+        drop(pending); // not before the environment knows of it
+        taken
+    }
+
+    /// Has a thread take the lease, unless one does, and waits for it so long at most.
+    pub(crate) fn take_elsewhere(self: &Arc<Self>, max_wait: Duration) -> Result<()> {
+        self.start()?;
+        let mut waited = Duration::ZERO;
+        loop {
+            let attempt = self.lock();
+            let failure = attempt.failure.clone();
+            if !attempt.is_running {
+                return failure.map_or(Ok(()), Err);
+            }
+            drop(attempt);
+            if waited >= max_wait {
+                return Err(failure.unwrap_or_else(on_its_way));
+            }
+            let clock = EnvironmentClock::new(&self.leases);
+            waited += clock.sleep(POLL_INTERVAL)?.unwrap_or(max_wait);
+        }
+    }
+
+    fn start(self: &Arc<Self>) -> Result<()> {
+        let mut attempt = self.lock();
+        if attempt.is_running {
+            return Ok(());
+        }
+        attempt.is_running = true;
+        drop(attempt); // a thread that cannot be started ends here
+        let ending = Ending(Arc::clone(self));
+        let started = threads::start(Box::new(move || {
+            let failure = ending.0.take().err();
+            ending.0.lock().failure = failure;
+        }));
+        started.map_err(|error| {
+            let why = format!("cannot start a thread: {error}");
+            Error::new(ErrorKind::StoreUnavailable, why)
+        })
+    }
+
+    /// Returns whether a thread takes the lease, or gives back what came after the end.
+    pub(crate) fn is_pending(&self) -> bool {
+        Arc::strong_count(&self.pending) > 1
+    }
+
+    /// A panic leaves an attempt valid.
+    fn lock(&self) -> MutexGuard<'_, Attempt> {
+        self.attempt.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The attempt of a thread; ends even if that panics.
+struct Ending<F: Format>(Arc<FirstLease<F>>);
+
+impl<F: Format> Drop for Ending<F> {
+    fn drop(&mut self) {
+        self.0.lock().is_running = false;
+    }
+}
+
+#[cold]
+fn on_its_way() -> Error {
+    let why = "the first lease of node ids is on its way; call again, or await ready()";
+    Error::new(ErrorKind::LeaseUnavailable, why).with_retry_after(SHORT)
+}
