@@ -379,13 +379,20 @@ suite('a process', () => {
     const store = newStore(t)
     const ended = await run(
       store,
-      `await (await Randflake.leased(STORE, SECRET))[Symbol.asyncDispose]()
+      `const { readdirSync, statSync } = require('node:fs')
+      const folder = require('node:path').dirname(STORE)
+      const written = () => JSON.stringify(
+        readdirSync(folder).map((name) => [name, statSync(folder + '/' + name).mtimeMs]))
+      await (await Randflake.leased(STORE, SECRET))[Symbol.asyncDispose]()
       for (let round = 0; round < 20; round++) {
         const flake = Randflake.lazy(STORE, SECRET, { maxWaitMs: 0 })
         try { flake.generate() } catch {}
         for (const end = performance.now() + round / 4; performance.now() < end;);
         await flake[Symbol.asyncDispose]()
-        if (heldIn(STORE).length > 0) say('held', round)
+        // All is done by then, so no file changes any more.
+        const ended = written()
+        await delay(20)
+        if (written() !== ended) say('written after the end of', round)
       }
       say('done')`,
     )
