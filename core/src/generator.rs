@@ -141,7 +141,8 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// Switches to other node ids or another window, both granted to this generator alone. The first
     /// id of the new lease has a later tick than the last id of the old one, so time does not run
     /// backwards. Returns the first unix second in which nothing was issued under the old lease:
-    /// release the old lease from that second on.
+    /// release the old lease from that second on. Ids are stamped up to `most_drift` seconds ahead of
+    /// the clock, as for [`begin`](Self::begin).
     ///
     /// # Errors
     ///
@@ -150,11 +151,17 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// [`LifetimeOver`](crate::ErrorKind::LifetimeOver): the lease begins after the lifetime.
     /// [`InvalidNode`](crate::ErrorKind::InvalidNode): as for [`Builder::build`].
     /// [`Forked`](crate::ErrorKind::Forked), [`Closed`](crate::ErrorKind::Closed).
-    pub fn replace_lease(&self, node_ids: &[u32], lease: Lease) -> Result<i64> {
+    pub fn replace_lease(&self, node_ids: &[u32], lease: Lease, most_drift: u32) -> Result<i64> {
         self.current_term.get()?;
         let (nodes, slots) = self.granted(node_ids)?;
-        let unused_from = self.current_term.replace(&nodes, slots, &self.window_of(lease)?)?;
+        let (window, max_drift) = (self.window_of(lease)?, self.drift_within(most_drift));
+        let unused_from = self.current_term.replace(&nodes, slots, &window, max_drift)?;
         Ok(self.format.layout().second_from(unused_from))
+    }
+
+    /// Returns how far stamps may be ahead of the clock, in ticks.
+    fn drift_within(&self, most_drift: u32) -> u64 {
+        self.format.layout().ticks_in(self.max_drift.min(most_drift))
     }
 
     /// Begins in a process that has no lease of its own yet, with node ids and a window that were
@@ -188,7 +195,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
         let fork_id = ForkId::current();
         let (nodes, slots) = self.granted(node_ids)?;
         let window = self.window_of(lease)?;
-        let max_drift = self.format.layout().ticks_in(self.max_drift.min(most_drift));
+        let max_drift = self.drift_within(most_drift);
         let state = Arc::new(PackedState::new(slots, window.start));
         self.current_term.begin(Term::new(fork_id, nodes.into(), window, max_drift, state))
     }

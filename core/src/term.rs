@@ -200,14 +200,20 @@ impl CurrentTerm {
 
     /// Publishes a Term with other nodes or another window, which begins after the last stamp of
     /// the current one. Returns the first tick in which the replaced Term issued nothing.
-    pub(crate) fn replace(&self, nodes: &[u32], slots: u64, window: &Range<u64>) -> Result<u64> {
+    pub(crate) fn replace(
+        &self,
+        nodes: &[u32],
+        slots: u64,
+        window: &Range<u64>,
+        max_drift: u64,
+    ) -> Result<u64> {
         loop {
             let old = self.get()?;
             // Only an opened state can be sealed.
             old.open();
             let state = Arc::new(PackedState::pending(slots));
             let nodes = if *old.nodes == *nodes { Arc::clone(&old.nodes) } else { nodes.into() };
-            let mut new = Term::new(old.fork_id, nodes, window.clone(), old.max_drift, state);
+            let mut new = Term::new(old.fork_id, nodes, window.clone(), max_drift, state);
             new.predecessor = Some(Arc::clone(&old.state));
             // Published before the old state is sealed, so that a caller that meets the seal finds
             // the new Term.

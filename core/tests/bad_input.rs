@@ -93,7 +93,9 @@ fn leases() {
     let manual = builder().node_id(1).clock(|| NOON * NANOS).build().expect("valid");
     assert_eq!(kind(manual.extend_lease(NOON + 5)), Err(ErrorKind::InvalidLease));
     // Only a granted lease can be replaced.
-    for result in [leased.replace_lease(&[2], lease), manual.replace_lease(&[2], lease)] {
+    for result in
+        [leased.replace_lease(&[2], lease, u32::MAX), manual.replace_lease(&[2], lease, u32::MAX)]
+    {
         assert_eq!(kind(result), Err(ErrorKind::InvalidLease));
     }
 }

@@ -72,7 +72,7 @@ mod linux {
         let end = flake.lease().map_or(2_000_000_000, |lease| lease.end_exclusive() + 1);
         assert_eq!(kind(flake.extend_lease(end)), Err(ErrorKind::Forked));
         if let Some(lease) = flake.lease() {
-            let replaced = kind(flake.replace_lease(&[9], lease));
+            let replaced = kind(flake.replace_lease(&[9], lease, u32::MAX));
             assert!(matches!(replaced, Err(ErrorKind::Forked | ErrorKind::InvalidLease)));
         }
         assert_eq!(flake.close(), None);
@@ -278,7 +278,7 @@ mod linux {
                 flake.begin(&[6], lease, 0).expect("a grandchild");
                 assert_eq!(flake.inspect(flake.generate().expect("an id")).node_id, 6);
             });
-            let used_until = flake.replace_lease(&[4], lease).expect("the child's own");
+            let used_until = flake.replace_lease(&[4], lease, u32::MAX).expect("the child's own");
             assert_eq!(flake.inspect(flake.generate().expect("an id")).node_id, 4);
             assert!(flake.close().is_some_and(|end| end >= used_until), "the child's own");
             assert_eq!(kind(flake.generate()), Err(ErrorKind::Closed));
@@ -304,7 +304,7 @@ mod linux {
             assert_eq!(kind(flake.generate()), Err(ErrorKind::LeaseUnavailable));
             assert_eq!(kind(flake.fill(&mut [Id::default(); 9])), Err(ErrorKind::LeaseUnavailable));
             assert_eq!(kind(flake.ready_in()), Err(ErrorKind::LeaseUnavailable));
-            let replaced = flake.replace_lease(&[9], lease);
+            let replaced = flake.replace_lease(&[9], lease, u32::MAX);
             assert_eq!(kind(replaced), Err(ErrorKind::LeaseUnavailable));
             assert_eq!((flake.lease(), flake.node_ids()), (None, &[][..]));
         };
@@ -408,7 +408,7 @@ mod linux {
         thread::scope(|scope| {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    granted.replace_lease(&[1], lease).expect("the parent's lease");
+                    granted.replace_lease(&[1], lease, u32::MAX).expect("the parent's lease");
                 }
             });
             for thread in 0..3 {
@@ -426,7 +426,7 @@ mod linux {
                 for _ in 0..50 {
                     in_child(libc_fork, || {
                         assert_eq!(kind(flake.generate()), Err(ErrorKind::Forked));
-                        let replaced = kind(granted.replace_lease(&[1], lease));
+                        let replaced = kind(granted.replace_lease(&[1], lease, u32::MAX));
                         assert_eq!(replaced, Err(ErrorKind::Forked));
                         let other = builder(&secret).node_id(100).build().expect("a free node");
                         other.generate().expect("an id");

@@ -68,7 +68,7 @@ mod linux {
         let granted = |builder: Builder| builder.granted_lease(lease).build();
         let replaced = |builder: Builder| {
             let flake = builder.granted_lease(lease).build()?;
-            flake.replace_lease(&[2, 3], lease)?;
+            flake.replace_lease(&[2, 3], lease, u32::MAX)?;
             Ok(flake)
         };
         for build in

@@ -774,10 +774,10 @@ fn a_granted_lease_is_released_at_a_second_without_ids() {
         .clock(|| now.get())
         .build()
         .expect("a generator");
-    assert_eq!(flake.replace_lease(&[8], lease), Ok(NOON), "nothing was issued");
+    assert_eq!(flake.replace_lease(&[8], lease, u32::MAX), Ok(NOON), "nothing was issued");
     let first = flake.generate().expect("an id");
     // In the same 10 ms, but the next Term begins after them.
-    assert_eq!(flake.replace_lease(&[7], lease), Ok(NOON + 1));
+    assert_eq!(flake.replace_lease(&[7], lease, u32::MAX), Ok(NOON + 1));
     now.set(now.get() + 10 * MS);
     let second = flake.generate().expect("an id");
     assert!(first < second);
@@ -867,7 +867,7 @@ fn a_lease_that_is_replaced_after_the_last_tick_is_over() {
     let id = flake.generate().expect("an id of the last tick");
     assert_eq!(flake.inspect(id).expect("an id").unix_ms, last / MS);
     for _ in 0..3 {
-        let unused_from = flake.replace_lease(&(0..2048).collect::<Vec<_>>(), lease);
+        let unused_from = flake.replace_lease(&(0..2048).collect::<Vec<_>>(), lease, u32::MAX);
         assert_eq!(unused_from.expect("open"), lease.end_exclusive());
         assert_eq!(kind(flake.generate()), Err(ErrorKind::SequenceExhausted));
     }

@@ -114,7 +114,7 @@ fn other_terms_of_a_lease_add_up() {
     for (made, node) in (1..).zip([2, 2, 3]) {
         flake.fill_i64(&mut [0; 21]).expect("a batch");
         let lease = Lease::new(NOON, NOON + 60).expect("a lease");
-        flake.replace_lease(&[node], lease).expect("another lease");
+        flake.replace_lease(&[node], lease, u32::MAX).expect("another lease");
         assert_eq!(flake.metrics().ids_generated, made * 21);
     }
     flake.close();
@@ -138,7 +138,7 @@ fn a_term_without_a_tick_left_has_made_nothing() {
         .build()
         .expect("a generator");
     flake.generate().expect("an id");
-    flake.replace_lease(&nodes, lease).expect("a lease with nothing left");
+    flake.replace_lease(&nodes, lease, u32::MAX).expect("a lease with nothing left");
     assert!(flake.generate().is_err());
     assert_eq!(flake.metrics().ids_generated, 1);
 }

@@ -350,9 +350,12 @@ fn a_node_id_is_leased_or_manual() {
     manual(&[3, 4]).expect("free nodes");
     in_use(granted(&[3]), "manual, and closed");
     in_use(granted(&[4, 5]), "one of them manual");
-    assert_eq!(leased.replace_lease(&[3], lease).expect_err("manual").kind(), ErrorKind::NodeInUse);
+    assert_eq!(
+        leased.replace_lease(&[3], lease, u32::MAX).expect_err("manual").kind(),
+        ErrorKind::NodeInUse
+    );
     id_of(&leased); // keeps its own lease
-    leased.replace_lease(&[6], lease).expect("a free node");
+    leased.replace_lease(&[6], lease, u32::MAX).expect("a free node");
     in_use(manual(&[6]), "leased since");
     leased.close();
     in_use(manual(&[1]), "leased before: another process may have it now");

@@ -870,7 +870,7 @@ impl World {
                 }
                 Step::Replace { node_ids, lease } => {
                     let flake = process.flake.as_ref().expect("open");
-                    let replaced = flake.replace_lease(&node_ids, lease);
+                    let replaced = flake.replace_lease(&node_ids, lease, u32::MAX);
                     Answer::Replaced(replaced)
                 }
                 Step::Extend { end_exclusive } => {

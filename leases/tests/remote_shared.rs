@@ -248,6 +248,7 @@ fn a_child_makes_its_own_and_waits_for_nobody() {
     let open = |client: Box<dyn Client>| SharedClient::open("test://forks", || Ok(client));
     let ((runs, running), (go, go_on)) = (mpsc::channel(), mpsc::channel());
     let mut one = open(Box::new(Waits(runs, go_on))).expect("made");
+    let mut inherited = open(Box::new(Answers)).expect("the same one");
     thread::scope(|scope| {
         let asked = scope.spawn(|| one.run(&statement));
         running.recv().expect("it runs");
@@ -255,9 +256,12 @@ fn a_child_makes_its_own_and_waits_for_nobody() {
         let child = unsafe { libc::fork() };
         if child == 0 {
             // The parent's client would wait for ever.
+            let refused = inherited.run(&statement).map_err(|error| error.kind());
+            drop(inherited);
+            let is_refused = refused == Err(ErrorKind::Forked);
             let answered = open(Box::new(Answers)).and_then(|mut own| own.run(&statement));
             // SAFETY: ends the child at once.
-            unsafe { libc::_exit(i32::from(answered.is_err())) };
+            unsafe { libc::_exit(i32::from(answered.is_err() || !is_refused)) };
         }
         let mut status = 0;
         // SAFETY: the child of above, and a place for its status.

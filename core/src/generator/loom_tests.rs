@@ -157,7 +157,7 @@ fn buffered_ids_and_a_replacement() {
         let mut parts = generate(&flake, 2); // the second call has one more ahead, the fourth too
         let replacer = thread::spawn({
             let flake = Arc::clone(&flake);
-            move || flake.replace_lease(&[1], Lease::new(T, T + 10).expect("a lease"))
+            move || flake.replace_lease(&[1], Lease::new(T, T + 10).expect("a lease"), u32::MAX)
         });
         parts.extend(generate(&flake, 2));
         let unused_from = replacer.join().expect("no panic").expect("open");
@@ -221,7 +221,7 @@ fn claims_and_a_replacement_that_keeps_a_node() {
             move || generate(&flake, 2)
         });
         let lease = Lease::new(T, T + 10).expect("a lease");
-        let used_until = flake.replace_lease(&[1], lease).expect("open");
+        let used_until = flake.replace_lease(&[1], lease, u32::MAX).expect("open");
         let parts = other.join().expect("no panic");
         assert_distinct(&parts);
         // The clock stands still, so what came from the new Term has no second to be in.
@@ -242,7 +242,7 @@ fn claims_and_a_replacement_by_another_node() {
         });
         let clock = thread::spawn(move || second.store(T + 1, Ordering::Relaxed));
         let lease = Lease::new(T + 1, T + 10).expect("a lease");
-        let used_until = flake.replace_lease(&[2], lease).expect("open");
+        let used_until = flake.replace_lease(&[2], lease, u32::MAX).expect("open");
         let mut parts = generate(&flake, 1);
         parts.extend(other.join().expect("no panic"));
         clock.join().expect("no panic");
@@ -279,7 +279,9 @@ fn claims_and_a_replacement_and_close() {
         let (flake, _) = flake(&[1], T..T + 10);
         let replacer = thread::spawn({
             let flake = Arc::clone(&flake);
-            move || flake.replace_lease(&[1], Lease::new(T, T + 10).expect("a lease")).ok()
+            move || {
+                flake.replace_lease(&[1], Lease::new(T, T + 10).expect("a lease"), u32::MAX).ok()
+            }
         });
         let other = thread::spawn({
             let flake = Arc::clone(&flake);
@@ -300,7 +302,7 @@ fn claims_and_two_replacements() {
         let (flake, second) = flake(&[1], T..T + 10);
         let replace = |flake: Flake| {
             let lease = Lease::new(T, T + 10).expect("a lease");
-            thread::spawn(move || flake.replace_lease(&[1], lease).expect("open"))
+            thread::spawn(move || flake.replace_lease(&[1], lease, u32::MAX).expect("open"))
         };
         let replacers = [replace(flake.clone()), replace(flake.clone())];
         let mut parts = generate(&flake, 1);

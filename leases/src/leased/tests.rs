@@ -120,9 +120,9 @@ impl Driven {
             }
         };
         keeper.answer(Answer::Opened(Ok(())), now).expect("its answer");
-        let generator = without_lease(secret, node_count, Duration::ZERO, 0, clock(&nanos));
+        let generator = without_lease(secret, node_count, Duration::ZERO, 10, clock(&nanos));
         let generator = generator.expect("a generator");
-        generator.begin(&node_ids, lease, 0).expect("a lease");
+        generator.begin(&node_ids, lease, most_drift(lease)).expect("a lease");
         let first = LeaseStatus::of(&keeper, &generator, &source, now).expect("a lease");
         let mut state = SharedState::default();
         state.keeper = Some(keeper);
@@ -217,6 +217,27 @@ fn the_end_is_told_in_the_second_of_the_end() {
     assert_eq!(driven.last().state, State::Retrying);
     driven.pass(1);
     assert_eq!(driven.last().state, State::Expired);
+}
+
+/// `ReleaseDead` relies on it.
+#[test]
+fn stamps_are_ahead_by_a_third_of_a_shorter_lease_at_most() {
+    let mut driven = Driven::new(1, 7);
+    let six_seconds = 6 * 131_072;
+    driven.generator.check_fill(six_seconds, Reach::Lease).expect("within 10 seconds of drift");
+
+    let shorter = Namespace::new("orders", &Secret::random())
+        .and_then(|namespace| namespace.max_ttl_and_skew(12, 2))
+        .expect("a namespace");
+    let nanos = Arc::clone(&driven.nanos);
+    let store = MemoryStore::with_clock(shorter, move || nanos.load(Ordering::Relaxed));
+    let (down, loses) = (Arc::clone(&driven.down), Arc::clone(&driven.loses));
+    driven.store = Some(Box::new(Flaky { store, down, loses }));
+    driven.loses.store(true, Ordering::Relaxed);
+    driven.pass(60);
+
+    assert!(driven.generator.check_fill(six_seconds, Reach::Lease).is_err());
+    driven.generator.check_fill(5 * 131_072, Reach::Lease).expect("within 4 seconds of drift");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use randflake::{Clock, Error, ErrorKind, Format, Generator, Result, bindings::Fo
 
 use super::{
     LeaseStatus,
+    builder::most_drift,
     source::{LeaseSource, OpenStore},
     status::LastTold,
 };
@@ -192,7 +193,7 @@ impl SharedState {
                 Answer::Extended(generator.extend_lease(end_exclusive))
             }
             Step::Replace { node_ids, lease } => {
-                Answer::Replaced(generator.replace_lease(&node_ids, lease))
+                Answer::Replaced(generator.replace_lease(&node_ids, lease, most_drift(lease)))
             }
             step => return Next::Ask(step),
         };

@@ -31,7 +31,8 @@ const SLOW: Duration = Duration::from_secs(1);
 ///   second comes after the others: so whoever gets answers waits for at most one who does not.
 /// - **Closed when idle.** The client [rests](Client::rest) when nobody needs it for a minute, and is
 ///   dropped with the last store.
-/// - **Forks.** A child makes its own. Nothing of the parent's is looked at, no lock either.
+/// - **Forks.** A child makes its own. Nothing of the parent's is looked at, no lock either: what it
+///   inherited fails with [`Forked`](ErrorKind::Forked).
 ///
 /// ```
 /// use randflake_leases::remote::{Client, Response, SharedClient, Statement};
@@ -62,6 +63,7 @@ pub struct SharedClient {
 }
 
 struct Shared {
+    process: ForkId,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -91,8 +93,8 @@ struct ProcessClients {
 static CLIENTS: OnceBox<ProcessClients> = OnceBox::new();
 
 impl SharedClient {
-    /// Takes the client that this process has under a key, or makes it with `connect`. The key names the server and
-    /// the login, as its URL does.
+    /// Takes the client that this process has under a key, or makes it with `connect`. The key names
+    /// the server and the login, as its URL does.
     ///
     /// # Errors
     ///
@@ -121,7 +123,7 @@ impl SharedClient {
 
     /// Says that it does not need the connection any more.
     fn leave(&mut self) {
-        if !mem::take(&mut self.is_user) {
+        if !mem::take(&mut self.is_user) || !self.shared.is_of_this_process() {
             return;
         }
         let mut state = self.shared.lock();
@@ -137,6 +139,13 @@ impl SharedClient {
 
 impl Client for SharedClient {
     fn run(&mut self, statement: &Statement) -> Result<Response> {
+        if !self.shared.is_of_this_process() {
+            return Err(Error::new(
+                ErrorKind::Forked,
+                "this connection is that of the process which this one was forked from; open the \
+                 store again",
+            ));
+        }
         if !mem::replace(&mut self.is_user, true) {
             self.shared.lock().users += 1;
         }
@@ -152,6 +161,9 @@ impl Client for SharedClient {
 
     /// Discards the connection on which the last statement was run, unless that has been done.
     fn discard(&mut self) {
+        if !self.shared.is_of_this_process() {
+            return;
+        }
         let mut state = self.shared.lock();
         if self.connection != Some(state.connection) {
             return;
@@ -218,7 +230,13 @@ impl Shared {
             tickets: 0,
             patience: PATIENCE,
         };
-        Self { state: Mutex::new(state), changed: Condvar::new() }
+        let process = ForkId::current();
+        Self { process, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// In a forked child the connection is the parent's, and its lock may never be free.
+    fn is_of_this_process(&self) -> bool {
+        self.process == ForkId::current()
     }
 
     /// The state is consistent after a panic: no client runs under this lock.
