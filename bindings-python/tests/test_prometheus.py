@@ -6,7 +6,7 @@ import pytest
 from conftest import SECRET, outcome, run_python
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
-from randflake import Layout, Randflake, Snowflake, __version__
+from randflake import Layout, Randflake, Snowflake, __version__, generate_secret
 from randflake.prometheus import observe
 
 NAMES = {
@@ -30,7 +30,7 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None
 
 def test_the_names_and_kinds_are_those_of_the_documentation() -> None:
     registry = CollectorRegistry()
-    observe(Randflake(40, SECRET), registry=registry)
+    observe(Randflake(40, generate_secret()), registry=registry)
     text = generate_latest(registry).decode()
     assert {family.name: family.type for family in text_string_to_metric_families(text)} == NAMES
 
@@ -71,7 +71,7 @@ def test_calls_that_waited_are_counted_by_what_they_waited_for() -> None:
 
 def test_generators_are_told_apart_by_name() -> None:
     registry = CollectorRegistry()
-    one, other = Randflake(42, SECRET), Randflake(43, SECRET)
+    one, other = Randflake(42, generate_secret()), Randflake(43, generate_secret())
     observe(one, name="orders", registry=registry)
     observe(one, name="orders", registry=registry)
     assert outcome(lambda: observe(other, name="orders", registry=registry)) == "INVALID_ARGUMENT"
