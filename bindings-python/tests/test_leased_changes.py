@@ -22,7 +22,7 @@ def threads_that_tell() -> set[str]:
 @pytest.mark.parametrize("kind", [Randflake, Snowflake])
 def test_the_function_is_called_from_the_first_lease_to_the_end(kind: Any, store: Path) -> None:
     told: list[LeaseStatus] = []
-    how = [store, SECRET] if kind is Randflake else [store]
+    how = [store, SECRET] if kind is Randflake else [store, "instagram"]
     with kind.leased(*how, namespace="orders", on_lease_change=told.append) as flake:
         node_ids = flake.node_ids
         eventually(lambda: len(told) == 1)
