@@ -32,7 +32,7 @@ const {
   warnIfEnding,
 } = require('./layouts.js')
 const { Changes } = require('./changes.js')
-const { closedBefore, keptOptions, keptSecret, keptStore, noMetrics } = require('./lazy.js')
+const { closedBefore, keptOptions, keptSecret, keptStore } = require('./lazy.js')
 const operators = require('./operators.js')
 
 /** Longest time that timers take. */
@@ -235,8 +235,7 @@ class IdGenerator {
   }
 
   metrics() {
-    const made = madeOf(this)
-    return made === undefined ? noMetrics() : native.metricsOf(made)
+    return native.metricsOf(madeOf(this))
   }
 
   close() {

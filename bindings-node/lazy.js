@@ -28,21 +28,4 @@ function closedBefore() {
   throw new native.RandflakeError('CLOSED', 'this generator was closed; make a new one')
 }
 
-/** Returns the numbers of a generator that has done nothing. */
-function noMetrics() {
-  return {
-    idsGenerated: 0,
-    waits: {
-      CLOCK_MOVED_BACK: 0,
-      LEASE_NOT_STARTED: 0,
-      LEASE_UNAVAILABLE: 0,
-      SEQUENCE_EXHAUSTED: 0,
-    },
-    storeRequests: 0,
-    storeRequestSeconds: 0,
-    storeErrors: {},
-    clockSkewSeconds: null,
-  }
-}
-
-module.exports = { closedBefore, keptOptions, keptSecret, keptStore, noMetrics }
+module.exports = { closedBefore, keptOptions, keptSecret, keptStore }

@@ -7,6 +7,7 @@ use napi_derive::napi;
 use randflake::{
     Builder, Clock, Error, ErrorKind, Format, Id, Layout, Randflake, Reach, Result, Snowflake,
 };
+use randflake_leases::LeasedMetrics;
 
 use crate::{
     arguments::{self, set},
@@ -185,9 +186,15 @@ pub fn lease_of(flake: Value<'_>) -> Outcome<Value<'_>> {
     outcome(|| flake.owned::<Handle>()?.generator.lease(flake.js()))
 }
 
+/// Returns what a generator has done; nothing for undefined, a lazy one that has not been used.
 #[napi]
 pub fn metrics_of(flake: Value<'_>) -> Outcome<Value<'_>> {
-    outcome(|| flake.owned::<Handle>()?.generator.metrics(flake.js()))
+    outcome(|| {
+        if flake.is_undefined() {
+            return metrics::of_leased(flake.js(), &LeasedMetrics::default());
+        }
+        flake.owned::<Handle>()?.generator.metrics(flake.js())
+    })
 }
 
 #[napi]

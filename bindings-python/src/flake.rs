@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use pyo3::prelude::*;
 use randflake::{Clock as _, Error, ErrorKind, Format, Generator, Reach, Result, bindings};
-use randflake_leases::Leased;
+use randflake_leases::{Leased, LeasedMetrics};
 
 use crate::{
     buffer::{Batch, LARGE_BATCH},
@@ -84,12 +84,11 @@ impl<F: Given> AnyFlake<F> {
 
     /// Returns the generator that has been made, and has a lazy one made.
     fn made(&self, py: Python<'_>) -> PyResult<Made<'_, F>> {
-        Ok(match self {
-            Self::Manual(flake) => Made::Manual(flake),
-            Self::Leased(leased) => Made::Leased(leased),
-            Self::NeverWaiting(leased) => Made::NeverWaiting(leased),
-            Self::Lazy(lazy) => Made::Leased(lazy.leased(py)?),
-        })
+        if let Some(made) = self.made_already() {
+            return Ok(made);
+        }
+        let Self::Lazy(lazy) = self else { unreachable!("the others are made already") };
+        Ok(Made::Leased(lazy.leased(py)?))
     }
 
     /// Returns the generator, unless it is a lazy one that has not been used yet.
@@ -283,7 +282,7 @@ impl<F: Given> Shared for AnyFlake<F> {
 
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self.made_already() {
-            None => metrics::of_nothing(py),
+            None => metrics::of_leased(py, &LeasedMetrics::default()),
             Some(Made::Manual(flake)) => metrics::of_generator(py, &flake.metrics()),
             Some(Made::Leased(leased) | Made::NeverWaiting(leased)) => {
                 metrics::of_leased(py, &leased.metrics())

@@ -26,19 +26,6 @@ pub(crate) fn of_leased<'py>(
     ))
 }
 
-/// Those of a lazy generator that has not been used.
-pub(crate) fn of_nothing(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    let waits = [
-        ErrorKind::LeaseNotStarted,
-        ErrorKind::SequenceExhausted,
-        ErrorKind::ClockMovedBack,
-        ErrorKind::LeaseUnavailable,
-    ]
-    .map(|kind| (kind, 0));
-    let waits = by_code(py, &waits)?;
-    class(py)?.call1((0, waits, 0, 0.0, by_code(py, &[])?, py.None()))
-}
-
 fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     once!().import(py, "randflake.leases", "Metrics")
 }

@@ -53,10 +53,17 @@ impl Waits {
     }
 }
 
+/// Those of a generator that has done nothing.
+impl Default for Metrics {
+    fn default() -> Self {
+        Self { ids_generated: 0, waits: KINDS.map(|kind| (kind, 0)).to_vec() }
+    }
+}
+
 impl Metrics {
     /// Adds up what was claimed and waited for under several Terms.
     pub(crate) fn sum<'a>(terms: impl Iterator<Item = (u64, &'a Waits)>) -> Self {
-        let mut metrics = Self { ids_generated: 0, waits: KINDS.map(|kind| (kind, 0)).to_vec() };
+        let mut metrics = Self::default();
         for (ids, waits) in terms {
             metrics.ids_generated += ids;
             for ((_, sum), count) in metrics.waits.iter_mut().zip(&waits.0) {

@@ -36,6 +36,13 @@ pub(crate) struct Requests {
     pub(crate) clock_skew: Option<i64>,
 }
 
+/// Those of a generator that has done nothing.
+impl Default for LeasedMetrics {
+    fn default() -> Self {
+        Self::new(Metrics::default(), 0, Requests::default())
+    }
+}
+
 impl LeasedMetrics {
     pub(crate) fn new(metrics: Metrics, lease_waits: u64, requests: Requests) -> Self {
         let Metrics { ids_generated, mut waits, .. } = metrics;
