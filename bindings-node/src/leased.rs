@@ -20,9 +20,6 @@ use crate::{
     threads,
 };
 
-/// How long a call waits for a first lease unless set, as for anything else.
-const MAX_WAIT: Duration = Duration::from_secs(1);
-
 /// How long a closed generator waits for a first lease that is on its way, to give it back.
 const LONGEST_RELEASE: Duration = Duration::from_secs(5);
 
@@ -30,7 +27,6 @@ const LONGEST_RELEASE: Duration = Duration::from_secs(5);
 struct Collected<F: Format> {
     leased: Arc<Leased<F, EnvironmentClock>>,
     first: Arc<FirstLease<F>>,
-    max_wait: Duration,
     /// Whether the JavaScript thread runs the client of the store: a call that waits there for a
     /// lease keeps the lease from coming.
     leases_here: bool,
@@ -56,7 +52,9 @@ impl<F: Format> Collected<F> {
         let waits_not = here && self.leases_here;
         match error.kind() {
             ErrorKind::LeaseUnavailable if waits_not => self.first.take_elsewhere(Duration::ZERO),
-            ErrorKind::LeaseUnavailable if here => self.first.take_elsewhere(self.max_wait),
+            ErrorKind::LeaseUnavailable if here => {
+                self.first.take_elsewhere(self.leased.max_wait())
+            }
             ErrorKind::LeaseUnavailable => self.first.take(),
             _ if waits_not => Err(error),
             _ => self.leased.recover(error),
@@ -217,7 +215,6 @@ fn make<'call, F: LeasedFormat<Id: Number>>(
     let leases = Arc::clone(&js.state::<Environment>()?.leases);
     let store = Store::new(store, options.boolean(c"allowWeakStore")?)?;
     let leases_here = store.is_server();
-    let max_wait = options.milliseconds(c"maxWaitMs")?.unwrap_or(MAX_WAIT);
     let tell = Callback::new(tell)?;
     let builder = format(store.location())?.on_lease_change(move |status| {
         let (status, level) = (status.clone(), status.level().name());
@@ -228,7 +225,7 @@ fn make<'call, F: LeasedFormat<Id: Number>>(
     let builder = with_options(builder.clock(EnvironmentClock::new(&leases)), options)?;
     let collected = move |leased, leases| {
         let first = Arc::new(FirstLease::new(Arc::clone(&leased), leases));
-        Arc::new(Collected { leased, first, max_wait, leases_here })
+        Arc::new(Collected { leased, first, leases_here })
     };
     if lazily {
         return object(js, collected(Arc::new(builder.open_lazily()?), leases));

@@ -445,6 +445,13 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         })
     }
 
+    /// Returns how long a call waits at most; see [`LeasedBuilder::max_wait`]. For the bindings to other
+    /// languages.
+    #[must_use]
+    pub fn max_wait(&self) -> Duration {
+        self.max_wait
+    }
+
     /// Returns the current node ids, sorted; none after [`close`](Leased::close) and in a
     /// process that has no lease yet.
     #[must_use]
