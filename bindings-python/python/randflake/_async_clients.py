@@ -12,7 +12,15 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from randflake import _urls
-from randflake._postgres import CANCELLING, Silent, rows_of
+from randflake._postgres import (
+    CANCELLING,
+    Silent,
+    can_cancel,
+    check_idle,
+    in_transaction,
+    result_of,
+    rows_of,
+)
 from randflake.errors import InvalidArgumentError
 from randflake.stores import Refused, Rows, Unavailable, check_engine, is_of
 
@@ -159,7 +167,7 @@ async def _ask_asyncpg(connection: Any, text: str, parameters: list[str]) -> Row
     if connection.is_closed():
         raise Unavailable("the connection is closed")
     if connection.is_in_transaction():
-        raise _in_transaction()
+        raise in_transaction()
     try:
         rows = await connection.fetch(text, *parameters, timeout=_urls.TIMEOUT - CANCELLING)
     except asyncpg.InterfaceError as error:  # another task uses it
@@ -177,14 +185,12 @@ async def _ask_asyncpg(connection: Any, text: str, parameters: list[str]) -> Row
         raise
     # Another task may have begun one before the statement was sent: it is not committed.
     if connection.is_in_transaction():
-        raise _in_transaction()
+        raise in_transaction()
     return [list(row.values()) for row in rows]
 
 
 async def _ask_psycopg(connection: Any, text: str, parameters: list[str]) -> Rows:
     """As that of a connection that blocks."""
-    from psycopg.pq import PipelineStatus, TransactionStatus
-
     # Other tasks wait for the connection, so none begins a transaction in between.
     try:
         async with asyncio.timeout(_urls.TIMEOUT):
@@ -192,23 +198,14 @@ async def _ask_psycopg(connection: Any, text: str, parameters: list[str]) -> Row
     except TimeoutError:
         raise Unavailable("the connection is in use by another task") from None
     try:
-        if connection.closed:
-            raise Unavailable("the connection is closed")
-        pgconn = connection.pgconn
-        if (
-            pgconn.transaction_status != TransactionStatus.IDLE
-            or pgconn.pipeline_status != PipelineStatus.OFF
-        ):
-            raise _in_transaction()
-        encoding = connection.info.encoding
+        encoding = check_idle(connection)
+        values = [value.encode(encoding) for value in parameters]
         try:
-            pgconn.send_query_params(
-                text.encode(), [value.encode(encoding) for value in parameters]
-            )
+            connection.pgconn.send_query_params(text.encode(), values)
             result = await _result(connection)
         except BaseException:
             # The answer may still come, as one to the next statement.
-            pgconn.finish()
+            connection.pgconn.finish()
             raise
         return rows_of(result, encoding)
     finally:
@@ -218,7 +215,6 @@ async def _ask_psycopg(connection: Any, text: str, parameters: list[str]) -> Row
 async def _result(connection: Any) -> Any:
     """Waits for the answer, and has the server give up what takes too long."""
     import psycopg
-    from psycopg.pq import ExecStatus
 
     pgconn = connection.pgconn
     loop = asyncio.get_running_loop()
@@ -226,7 +222,7 @@ async def _result(connection: Any) -> Any:
     cancel_at = deadline - CANCELLING
     ready = asyncio.Event()
 
-    async def wait(*, write: bool = False) -> None:
+    async def wait(*, write: bool) -> None:
         nonlocal cancel_at
         ready.clear()
         loop.add_reader(pgconn.socket, ready.set)
@@ -239,34 +235,21 @@ async def _result(connection: Any) -> Any:
                 return
             if cancel_at < deadline:
                 cancel_at = deadline
-                with contextlib.suppress(psycopg.Error):
-                    await connection.cancel_safe(timeout=CANCELLING / 2)
+                if can_cancel():
+                    with contextlib.suppress(psycopg.Error):
+                        await connection.cancel_safe(timeout=CANCELLING / 2)
             async with asyncio.timeout_at(deadline):
                 await ready.wait()
         finally:
             loop.remove_reader(pgconn.socket)
             loop.remove_writer(pgconn.socket)
 
-    while pgconn.flush():
-        await wait(write=True)
-        if pgconn.is_busy():
-            pgconn.consume_input()
-    results: list[Any] = []
-    while True:
-        while pgconn.is_busy():
-            await wait()
-            pgconn.consume_input()
-        result = pgconn.get_result()
-        if result is None:
-            # Cancelled while it waits for a standby, a commit is reported as one all the same.
-            if cancel_at == deadline and results[-1].status == ExecStatus.TUPLES_OK:
-                raise Silent("it was cancelled, and may not be on its standbys")
-            return results[-1]
-        results.append(result)
-
-
-def _in_transaction() -> Refused:
-    return Refused("25P02", "the connection is inside a transaction")
+    steps = result_of(pgconn, is_cancelled=lambda: cancel_at == deadline)
+    try:
+        while True:
+            await wait(write=next(steps))
+    except StopIteration as done:
+        return done.value
 
 
 class _Redis(_OnLoop):

@@ -6,7 +6,7 @@ import contextlib
 import os
 import selectors
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from randflake import _urls
@@ -143,28 +143,18 @@ class OwnPostgres(Postgres):
 
 def _ask(connection: psycopg.Connection[Any], text: str, parameters: list[str]) -> Rows:
     """Runs a statement in a transaction of its own, whatever the options of the connection."""
-    from psycopg.pq import PipelineStatus, TransactionStatus
-
     # Other threads wait for the connection, so none begins a transaction in between.
     if not connection.lock.acquire(timeout=_urls.TIMEOUT):
         raise Unavailable("the connection is in use by another thread")
     try:
-        if connection.closed:
-            raise Unavailable("the connection is closed")
-        pgconn = connection.pgconn
-        if (
-            pgconn.transaction_status != TransactionStatus.IDLE
-            or pgconn.pipeline_status != PipelineStatus.OFF
-        ):
-            raise Refused("25P02", "the connection is inside a transaction")
-        encoding = connection.info.encoding
+        encoding = check_idle(connection)
         values = [value.encode(encoding) for value in parameters]
         try:
-            pgconn.send_query_params(text.encode(), values)
+            connection.pgconn.send_query_params(text.encode(), values)
             result = _result(connection)
         except BaseException:
             # The answer may still come, as one to the next statement.
-            pgconn.finish()
+            connection.pgconn.finish()
             raise
         return rows_of(result, encoding)
     finally:
@@ -173,7 +163,7 @@ def _ask(connection: psycopg.Connection[Any], text: str, parameters: list[str]) 
 
 def _result(connection: psycopg.Connection[Any]) -> psycopg.pq.abc.PGresult:
     """Waits for the answer, and has the server give up what takes too long."""
-    from psycopg.pq import ExecStatus
+    import psycopg
 
     pgconn = connection.pgconn
     deadline = time.monotonic() + _urls.TIMEOUT
@@ -189,35 +179,76 @@ def _result(connection: psycopg.Connection[Any]) -> psycopg.pq.abc.PGresult:
                 return
             if cancel_at < deadline:
                 cancel_at = deadline
-                _cancel(connection)
+                if can_cancel():
+                    with contextlib.suppress(psycopg.Error):
+                        connection.cancel_safe(timeout=CANCELLING / 2)
             if not selector.select(max(0, deadline - time.monotonic())):
                 raise Silent("it does not answer")
 
-        while pgconn.flush():
-            wait(read | write)
-            if pgconn.is_busy():
-                pgconn.consume_input()
-        results: list[psycopg.pq.abc.PGresult] = []
-        while True:
-            while pgconn.is_busy():
-                wait(read)
-                pgconn.consume_input()
-            result = pgconn.get_result()
-            if result is None:
-                # Cancelled while it waits for a standby, a commit is reported as one all the same.
-                if cancel_at == deadline and results[-1].status == ExecStatus.TUPLES_OK:
-                    raise Silent("it was cancelled, and may not be on its standbys")
-                return results[-1]
-            results.append(result)
+        steps = result_of(pgconn, is_cancelled=lambda: cancel_at == deadline)
+        try:
+            while True:
+                wait(read | write if next(steps) else read)
+        except StopIteration as done:
+            result: psycopg.pq.abc.PGresult = done.value
+            return result
 
 
-def _cancel(connection: psycopg.Connection[Any]) -> None:
+def check_idle(connection: Any) -> str:
+    """Refuses a connection of psycopg in which a statement would not be one of its own.
+
+    Returns its encoding.
+    """
+    from psycopg.pq import PipelineStatus, TransactionStatus
+
+    if connection.closed:
+        raise Unavailable("the connection is closed")
+    pgconn = connection.pgconn
+    if (
+        pgconn.transaction_status != TransactionStatus.IDLE
+        or pgconn.pipeline_status != PipelineStatus.OFF
+    ):
+        raise in_transaction()
+    encoding: str = connection.info.encoding
+    return encoding
+
+
+def in_transaction() -> Refused:
+    return Refused("25P02", "the connection is inside a transaction")
+
+
+def can_cancel() -> bool:
+    """Returns whether a cancel has a time limit: with an older libpq it could wait without end."""
     import psycopg
 
-    # With an older libpq this would wait for the server without end.
-    if psycopg.capabilities.has_cancel_safe():
-        with contextlib.suppress(psycopg.Error):
-            connection.cancel_safe(timeout=CANCELLING / 2)
+    return psycopg.capabilities.has_cancel_safe()
+
+
+def result_of(
+    pgconn: Any, *, is_cancelled: Callable[[], bool]
+) -> Generator[bool, None, psycopg.pq.abc.PGresult]:
+    """Returns the result of the statement that was sent.
+
+    Yields before each wait for the socket, and whether to wait until it can be written as well.
+    """
+    from psycopg.pq import ExecStatus
+
+    while pgconn.flush():
+        yield True
+        if pgconn.is_busy():
+            pgconn.consume_input()
+    results: list[psycopg.pq.abc.PGresult] = []
+    while True:
+        while pgconn.is_busy():
+            yield False
+            pgconn.consume_input()
+        result = pgconn.get_result()
+        if result is None:
+            # Cancelled while it waits for a standby, a commit is reported as one all the same.
+            if is_cancelled() and results[-1].status == ExecStatus.TUPLES_OK:
+                raise Silent("it was cancelled, and may not be on its standbys")
+            return results[-1]
+        results.append(result)
 
 
 def rows_of(result: psycopg.pq.abc.PGresult, encoding: str) -> Rows:
