@@ -1,5 +1,6 @@
 """Helpers that the tests share."""
 
+import contextlib
 import json
 import os
 import pickle
@@ -12,10 +13,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from randflake import LeaseStatus, Randflake, RandflakeError
+
+if TYPE_CHECKING:
+    from servers import Server
 
 # Random bytes, so that nothing warns; node ids of one process are bound to their secret.
 SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
@@ -40,6 +44,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def hears_ctrl_c() -> None:
     """What runs in the background of a shell is deaf to it, and some tests send it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], "Server"]]:
+    """Starts each server once."""
+    import servers  # most tests do without its clients
+
+    started: dict[str, Server] = {}
+    with contextlib.ExitStack() as stack:
+
+        def start(engine: str) -> "Server":
+            if engine not in started:
+                running = servers.STARTERS[engine](tmp_path_factory.mktemp(engine))
+                started[engine] = stack.enter_context(running)
+            return started[engine]
+
+        yield start
 
 
 @pytest.fixture

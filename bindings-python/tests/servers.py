@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from base64 import b64decode, b64encode
@@ -140,9 +141,20 @@ def running(server: Server) -> Iterator[Server]:
             server.stop(server.end)
 
 
+@contextmanager
+def open_to(user: str | None, folder: Path) -> Iterator[Path]:
+    """A folder for a server of this user; the given one, unless it is another user than ours.
+
+    That one could not enter it: whenever pytest starts, it closes the folder above to others.
+    """
+    if user is None:
+        yield folder
+    else:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
+            yield Path(made)
+
+
 def give_away(folder: Path, user: str) -> None:
-    for above in [folder, *folder.parents][:3]:
-        above.chmod(above.stat().st_mode | 0o011)
     for path in (folder, *folder.iterdir()):
         os.chown(path, pwd.getpwnam(user).pw_uid, -1)
 
@@ -167,41 +179,42 @@ def postgres(folder: Path, *, tls: bool = False) -> Iterator[Server]:
     initdb, server = program("initdb", "postgresql"), program("postgres", "postgresql")
     # PostgreSQL refuses to run as root.
     user = "nobody" if os.geteuid() == 0 else None
-    passwords = folder / "password"
-    passwords.write_text(PASSWORD)
-    if tls:
-        make_certificate(folder)
-    if user:
-        give_away(folder, user)
-    data = folder / "data"
-    options = ["--no-sync", "--no-locale", "--encoding=UTF8", "--username=randflake"]
-    login = ["--auth=scram-sha-256", f"--pwfile={passwords}"]
-    subprocess.run(
-        [initdb, *options, *login, "-D", data],
-        check=True,
-        capture_output=True,
-        user=user,
-        cwd=folder,
-    )
-    port = free_port()
-    command = [server, "-D", str(data), "-p", str(port), "-h", "127.0.0.1", "-k", str(folder)]
-    if tls:
-        command += ["--ssl=on", f"--ssl_cert_file={folder / 'cert.pem'}"]
-        command += [f"--ssl_key_file={folder / 'key.pem'}"]
-    with running(
-        Server(
-            folder,
-            command,
-            "ready to accept",
-            signal.SIGQUIT,
-            port,
-            "postgresql",
-            "randflake",
-            "/postgres",
-            user,
+    with open_to(user, folder) as folder:
+        passwords = folder / "password"
+        passwords.write_text(PASSWORD)
+        if tls:
+            make_certificate(folder)
+        if user:
+            give_away(folder, user)
+        data = folder / "data"
+        options = ["--no-sync", "--no-locale", "--encoding=UTF8", "--username=randflake"]
+        login = ["--auth=scram-sha-256", f"--pwfile={passwords}"]
+        subprocess.run(
+            [initdb, *options, *login, "-D", data],
+            check=True,
+            capture_output=True,
+            user=user,
+            cwd=folder,
         )
-    ) as started:
-        yield started
+        port = free_port()
+        command = [server, "-D", str(data), "-p", str(port), "-h", "127.0.0.1", "-k", str(folder)]
+        if tls:
+            command += ["--ssl=on", f"--ssl_cert_file={folder / 'cert.pem'}"]
+            command += [f"--ssl_key_file={folder / 'key.pem'}"]
+        with running(
+            Server(
+                folder,
+                command,
+                "ready to accept",
+                signal.SIGQUIT,
+                port,
+                "postgresql",
+                "randflake",
+                "/postgres",
+                user,
+            )
+        ) as started:
+            yield started
 
 
 @contextmanager
@@ -276,33 +289,34 @@ def pgbouncer(folder: Path, server: Server, *settings: str) -> Iterator[Server]:
     folder.mkdir()
     port = free_port()
     user = "nobody" if os.geteuid() == 0 else None
-    (folder / "users").write_text(f'"randflake" "{PASSWORD}"\n')
-    lines = [
-        "[databases]",
-        f"postgres = host=127.0.0.1 port={server.port} dbname=postgres",
-        "[pgbouncer]",
-        f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =",
-        f"auth_type = scram-sha-256\nauth_file = {folder / 'users'}",
-        *settings,
-    ]
-    (folder / "pgbouncer.ini").write_text("\n".join(lines))
-    if user:
-        give_away(folder, user)
-    command = [program("pgbouncer", "pgbouncer"), str(folder / "pgbouncer.ini")]
-    with running(
-        Server(
-            folder,
-            command,
-            "process up",
-            signal.SIGTERM,
-            port,
-            "postgresql",
-            "randflake",
-            "/postgres",
-            user,
-        )
-    ) as started:
-        yield started
+    with open_to(user, folder) as folder:
+        (folder / "users").write_text(f'"randflake" "{PASSWORD}"\n')
+        lines = [
+            "[databases]",
+            f"postgres = host=127.0.0.1 port={server.port} dbname=postgres",
+            "[pgbouncer]",
+            f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =",
+            f"auth_type = scram-sha-256\nauth_file = {folder / 'users'}",
+            *settings,
+        ]
+        (folder / "pgbouncer.ini").write_text("\n".join(lines))
+        if user:
+            give_away(folder, user)
+        command = [program("pgbouncer", "pgbouncer"), str(folder / "pgbouncer.ini")]
+        with running(
+            Server(
+                folder,
+                command,
+                "process up",
+                signal.SIGTERM,
+                port,
+                "postgresql",
+                "randflake",
+                "/postgres",
+                user,
+            )
+        ) as started:
+            yield started
 
 
 @contextmanager

@@ -31,21 +31,6 @@ from randflake._async_clients import on_this_loop
 from servers import Server
 
 
-@pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
-    """Starts each server once."""
-    started: dict[str, Server] = {}
-    with contextlib.ExitStack() as stack:
-
-        def start(engine: str) -> Server:
-            if engine not in started:
-                running = servers.STARTERS[engine](tmp_path_factory.mktemp(engine))
-                started[engine] = stack.enter_context(running)
-            return started[engine]
-
-        yield start
-
-
 @pytest.fixture
 def postgres(start: Callable[[str], Server]) -> Server:
     return start("postgres")
@@ -378,16 +363,20 @@ def paused(server: Server) -> Iterator[None]:
 
 
 def test_a_client_whose_loop_has_ended_is_unavailable(postgres: Server, namespace: str) -> None:
-    async def main() -> tuple[stores.Adapter, Randflake]:
+    async def main() -> tuple[Any, Randflake]:
         store = await asyncpg.create_pool(postgres.url(), min_size=1, max_size=1)
-        flake = await Randflake.leased_async(store, SECRET, namespace=namespace, create=True)
-        return adapter_of(store), flake
+        return store, await Randflake.leased_async(store, SECRET, namespace=namespace, create=True)
+
+    async def terminate(store: Any) -> None:
+        store.terminate()
 
     with asyncio.Runner() as runner:
-        adapter, flake = runner.run(main())
+        store, flake = runner.run(main())
+        adapter = adapter_of(store)
         begun = time.monotonic()
         with pytest.raises(stores.Unavailable, match="loop of its client has ended"):
             adapter.run("select '1'", [])  # it is not closed, but nobody runs it
+        runner.run(terminate(store))
     with pytest.raises(stores.Unavailable, match="loop of its client has ended"):
         adapter.run("select '1'", [])
     assert time.monotonic() - begun < 3, "it waits for nothing"

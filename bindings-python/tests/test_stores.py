@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -48,21 +48,6 @@ from statements import pg8000
 ENGINES = ["postgres", "redis", "etcd"]
 # Renewed after six seconds. On a busy machine, a request may take longer than a second of skew.
 SHORT: dict[str, Any] = {"ttl": 18, "max_skew": 3}
-
-
-@pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
-    """Starts each server once."""
-    started: dict[str, Server] = {}
-    with contextlib.ExitStack() as stack:
-
-        def start(engine: str) -> Server:
-            if engine not in started:
-                running = servers.STARTERS[engine](tmp_path_factory.mktemp(engine))
-                started[engine] = stack.enter_context(running)
-            return started[engine]
-
-        yield start
 
 
 @pytest.fixture(params=ENGINES)
