@@ -363,16 +363,16 @@ def paused(server: Server) -> Iterator[None]:
 
 
 def test_a_client_whose_loop_has_ended_is_unavailable(postgres: Server, namespace: str) -> None:
-    async def main() -> tuple[Any, Randflake]:
+    async def main() -> tuple[Any, stores.Adapter, Randflake]:
         store = await asyncpg.create_pool(postgres.url(), min_size=1, max_size=1)
-        return store, await Randflake.leased_async(store, SECRET, namespace=namespace, create=True)
+        flake = await Randflake.leased_async(store, SECRET, namespace=namespace, create=True)
+        return store, adapter_of(store), flake
 
     async def terminate(store: Any) -> None:
         store.terminate()
 
     with asyncio.Runner() as runner:
-        store, flake = runner.run(main())
-        adapter = adapter_of(store)
+        store, adapter, flake = runner.run(main())
         begun = time.monotonic()
         with pytest.raises(stores.Unavailable, match="loop of its client has ended"):
             adapter.run("select '1'", [])  # it is not closed, but nobody runs it

@@ -177,7 +177,7 @@ def test_a_pool_without_a_connection_to_spare(running: dict[str, Future[None]]) 
 @pytest.mark.parametrize("engine", STARTERS)
 def test_tls(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with STARTERS[engine](tmp_path, tls=True) as server:
-        url, authority = server.url(), str(tmp_path / "ca.pem")
+        url, authority = server.url(), str(server.folder / "ca.pem")
         if engine == "postgres":
             url += "?sslmode=verify-full"
             trusting = f"{url}&sslrootcert={authority}"
