@@ -120,7 +120,8 @@ def free_port() -> int:
 
 def program(name: str, package: str) -> str:
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    found = shutil.which(name, path=os.pathsep.join([os.environ["PATH"], *map(str, versions)]))
+    folders = [os.environ["PATH"], *map(str, versions), "/usr/sbin"]
+    found = shutil.which(name, path=os.pathsep.join(folders))
     if found is None:
         missing = f"{name} is not installed (Debian: apt-get install {package})"
         if os.environ.get("CI") == "true":
@@ -390,3 +391,42 @@ def valkey(folder: Path) -> Iterator[Server]:
         )
     ) as started:
         yield started
+
+
+@contextmanager
+def mariadb(folder: Path) -> Iterator[Server]:
+    """A MariaDB, which holds ids, and no leases."""
+    install = program("mariadb-install-db", "mariadb-server")
+    server = program("mariadbd", "mariadb-server")
+    # MariaDB refuses to run as root, too.
+    user = "nobody" if os.geteuid() == 0 else None
+    with open_to(user, folder) as folder:
+        if user:
+            give_away(folder, user)
+        data, port = folder / "data", free_port()
+        subprocess.run(
+            [install, "--no-defaults", "--auth-root-authentication-method=normal", f"--datadir={data}"],
+            check=True,
+            capture_output=True,
+            user=user,
+            cwd=folder,
+        )
+        grant = f"grant all on *.* to randflake@'127.0.0.1' identified by '{PASSWORD}'"
+        (folder / "init.sql").write_text(f"create database ids;\n{grant};\n")
+        command = [server, "--no-defaults", f"--datadir={data}", f"--port={port}"]
+        command += ["--bind-address=127.0.0.1", f"--socket={folder / 'socket'}"]
+        command += [f"--init-file={folder / 'init.sql'}", "--innodb-flush-log-at-trx-commit=0"]
+        with running(
+            Server(
+                folder,
+                command,
+                "ready for connections",
+                signal.SIGKILL,
+                port,
+                "mariadb",
+                "randflake",
+                "/ids",
+                user,
+            )
+        ) as started:
+            yield started
