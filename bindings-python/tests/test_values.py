@@ -1,6 +1,7 @@
 """`Parts`, `Lease`, the errors, their rules, and what the package shows."""
 
 import copy
+import dataclasses
 import doctest
 import importlib.metadata
 import inspect as inspection
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 import randflake
 import randflake.testing
+import randflake.text
 from conftest import NOW, SECRET, named
 from hypothesis import given
 from hypothesis import strategies as st
@@ -199,16 +201,17 @@ def test_everything_in_all_is_there_and_everything_there_is_in_all() -> None:
 def documented() -> list[Any]:
     """Everything public that should have a docstring: classes, functions, and their members."""
     found: list[Any] = []
-    names = [(randflake, name) for name in randflake.__all__]
-    names += [(randflake.testing, name) for name in randflake.testing.__all__]
-    for module, name in names:
+    modules = [randflake, randflake.testing, randflake.text]
+    for module, name in [(module, name) for module in modules for name in module.__all__]:
         item = getattr(module, name)
         if name == "__version__":
             continue
         found.append(pytest.param(item, id=name))
-        if inspection.isclass(item) and item.__module__ in ("randflake", "randflake.testing"):
+        if inspection.isclass(item) and item.__module__ in [each.__name__ for each in modules]:
             inherited = [*vars(item.__base__)] if item.__base__ is not object else []
             members = [member for member in [*vars(item), *inherited] if not member.startswith("_")]
+            if dataclasses.is_dataclass(item):  # its fields are documented where they are declared
+                members = [m for m in members if m not in item.__dataclass_fields__]
             found += [pytest.param(getattr(item, m), id=f"{name}.{m}") for m in members]
     return found
 

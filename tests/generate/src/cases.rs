@@ -274,6 +274,122 @@ pub fn text() -> String {
     render(&json!({ "_comment": comment, "valid": valid.to_vec(), "invalid": invalid.to_vec() }), 2)
 }
 
+/// Returns `text_form.json`, with the secret, label and key of the first case of `cloak.json`.
+///
+/// # Panics
+///
+/// If `cloak` is no such file.
+#[must_use]
+#[allow(clippy::too_many_lines, reason = "a table")]
+pub fn text_form(cloak: &str) -> String {
+    const DIGITS: &str = "(0|[1-9a-v][0-9a-v]{0,11}|[1-9a-f][0-9a-v]{12})";
+    let cloak: Value = serde_json::from_str(cloak).expect("cloak.json is JSON");
+    let (secret, label) = (&cloak["cases"][0]["secret"], &cloak["cases"][0]["label"]);
+    let key = format::secret(cloak["cases"][0]["key"].as_str().expect("hex"));
+    let only_digits = u64::from_str_radix("1234567890123", 32).expect("base 32").cast_signed();
+    let ids = [
+        ("zero", 0),
+        ("one", 1),
+        ("-1 has all bits set", -1),
+        ("the largest id", i64::MAX),
+        ("the smallest id", i64::MIN),
+        ("an id of the published release", 4_594_531_474_933_654_033),
+        ("a negative id of the published release", -232_447_010_193_727_000),
+        ("a Snowflake", 1_541_815_603_606_036_480),
+        ("an id whose text is digits only", only_digits),
+        ("a number that is hidden as this id", format::decrypt(key, only_digits).cast_signed()),
+    ];
+    let forms = [
+        ("plain", "", false),
+        ("prefix", "user", false),
+        ("prefix with underscores", "a__b_c", false),
+        ("the longest prefix", &"z".repeat(63), false),
+        ("cloak", "", true),
+        ("both", "order", true),
+    ];
+    let (mut described, mut valid) = (serde_json::Map::new(), Vec::new());
+    for (form, prefix, hides) in forms {
+        let start = if prefix.is_empty() { String::new() } else { format!("{prefix}_") };
+        let mut options = json!({ "pattern": format!("^{start}{DIGITS}$") });
+        if !prefix.is_empty() {
+            options["prefix"] = prefix.into();
+        }
+        if hides {
+            options["cloak"] = json!({ "secret": secret, "label": label });
+        }
+        described.insert(form.into(), options);
+        for (name, id) in ids {
+            let outside = if hides { format::encrypt(key, id.cast_unsigned()) } else { id };
+            let text = format!("{start}{}", format::text(outside));
+            valid.push(json!({
+                "name": format!("{form}: {name}"), "form": form, "id": id.to_string(), "text": text,
+            }));
+        }
+    }
+    let invalid = [
+        ("no digits", "plain", ""),
+        ("a leading zero", "plain", "01"),
+        ("upper case", "plain", "3VGOE12CCB8GH"),
+        ("64 bits and one more", "plain", "g000000000000"),
+        ("fourteen digits", "plain", "10000000000000"),
+        ("an id as a decimal", "plain", "4594531474933654033"),
+        ("a prefix where none belongs", "plain", "user_3vgoe12ccb8gh"),
+        ("an underscore where none belongs", "plain", "_3vgoe12ccb8gh"),
+        ("nothing", "prefix", ""),
+        ("the prefix alone", "prefix", "user"),
+        ("the prefix and its underscore alone", "prefix", "user_"),
+        ("no prefix", "prefix", "3vgoe12ccb8gh"),
+        ("no prefix, and only digits", "prefix", "1234567890123"),
+        ("an underscore without its prefix", "prefix", "_3vgoe12ccb8gh"),
+        ("no underscore", "prefix", "user3vgoe12ccb8gh"),
+        ("two underscores", "prefix", "user__3vgoe12ccb8gh"),
+        ("a hyphen", "prefix", "user-3vgoe12ccb8gh"),
+        ("another prefix", "prefix", "post_3vgoe12ccb8gh"),
+        ("a longer prefix", "prefix", "users_3vgoe12ccb8gh"),
+        ("a shorter prefix", "prefix", "use_3vgoe12ccb8gh"),
+        ("a prefix before the prefix", "prefix", "a_user_3vgoe12ccb8gh"),
+        ("the prefix twice", "prefix", "user_user_3vgoe12ccb8gh"),
+        ("the prefix in upper case", "prefix", "USER_3vgoe12ccb8gh"),
+        ("digits in upper case behind the prefix", "prefix", "user_3VGOE12CCB8GH"),
+        ("a leading zero behind the prefix", "prefix", "user_01"),
+        ("64 bits and one more behind the prefix", "prefix", "user_g000000000000"),
+        ("fourteen digits behind the prefix", "prefix", "user_10000000000000"),
+        ("a minus sign behind the prefix", "prefix", "user_-1"),
+        ("a space before the prefix", "prefix", " user_1"),
+        ("a line end behind", "prefix", "user_1\n"),
+        ("a part of a prefix with underscores", "prefix with underscores", "a_3vgoe12ccb8gh"),
+        ("digits in upper case behind a cloak", "cloak", "4ADF4PR4NL7UG"),
+        ("64 bits and one more behind a cloak", "cloak", "g000000000000"),
+        ("no prefix of a cloak", "both", "4adf4pr4nl7ug"),
+    ]
+    .map(|(name, form, text)| json!({ "name": name, "form": form, "text": text }));
+    let bad_prefixes = [
+        ("an empty prefix", ""),
+        ("an underscore", "_"),
+        ("an underscore first", "_user"),
+        ("an underscore last", "user_"),
+        ("64 letters", &"z".repeat(64)),
+        ("a digit in a prefix", "user2"),
+        ("an upper-case letter", "User"),
+        ("a hyphen in a prefix", "blog-post"),
+        ("a space in a prefix", "blog post"),
+        ("a line end behind a prefix", "user\n"),
+        ("a letter that is not ASCII", "usér"),
+    ]
+    .map(|(name, prefix)| json!({ "name": name, "prefix": prefix }));
+    let comment = "forms: how the ids of a column look outside, by prefix and cloak, and a regular \
+        expression of exactly those texts. valid: id (signed 64-bit, a decimal string) <-> text, \
+        both ways: the prefix and an underscore if there is one, then the digits of the id, or of \
+        what the cloak hides id as an unsigned number as. invalid: texts whose decoding is \
+        INVALID_ID. bad_prefixes: INVALID_ARGUMENT. The key of the cloak is that of the first case \
+        of cloak.json.";
+    let file = json!({
+        "_comment": comment, "forms": described, "valid": valid, "invalid": invalid.to_vec(),
+        "bad_prefixes": bad_prefixes.to_vec(),
+    });
+    render(&file, 2)
+}
+
 /// Returns `errors.json`.
 #[must_use]
 #[allow(clippy::too_many_lines, reason = "a table")]

@@ -30,6 +30,15 @@ pub fn encrypt(secret: [u8; 16], raw: u64) -> i64 {
     i64::from_le_bytes(swap_bytes(block))
 }
 
+/// Decrypts an id to its raw value.
+#[must_use]
+pub fn decrypt(secret: [u8; 16], id: i64) -> u64 {
+    let key = sparx64::key_schedule_decrypt(&swap_bytes(secret));
+    let mut block = swap_bytes(id.to_le_bytes());
+    sparx64::decrypt_block(&mut block, &key);
+    u64::from_le_bytes(swap_bytes(block))
+}
+
 /// Swaps the bytes of each 16-bit word: the `sparx` crate reads words little-endian, the format
 /// has them big-endian.
 fn swap_bytes<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {

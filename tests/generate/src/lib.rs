@@ -36,13 +36,14 @@ pub fn checked_in(name: &str) -> String {
 
 /// Returns the name and the content of every vector file.
 #[must_use]
-pub fn files() -> [(&'static str, String); 9] {
+pub fn files() -> [(&'static str, String); 10] {
     [
         ("ids.json", cases::ids(&checked_in("ids.json"))),
         ("layouts.json", cases::layouts(&checked_in("layouts.json"))),
         ("peers.json", cases::peers(&checked_in("peers.json"), &checked_in("layouts.json"))),
         ("boundary.json", cases::boundary(&checked_in("boundary.json"))),
         ("cloak.json", cases::cloak(&checked_in("cloak.json"))),
+        ("text_form.json", cases::text_form(&checked_in("cloak.json"))),
         ("sparx.json", cases::sparx()),
         ("text.json", cases::text()),
         ("errors.json", cases::errors()),

@@ -50,7 +50,7 @@ fn name_each_case_once() {
     for (file, content) in files() {
         let mut names = HashSet::new();
         let json: Value = serde_json::from_str(&content).expect("JSON");
-        for key in ["cases", "valid", "invalid"] {
+        for key in ["cases", "valid", "invalid", "bad_prefixes"] {
             for case in json[key].as_array().into_iter().flatten() {
                 assert!(names.insert(case["name"].to_string()), "{file}: {}", case["name"]);
             }

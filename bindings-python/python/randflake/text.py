@@ -1,0 +1,137 @@
+"""How the ids of a column look outside: in JSON and in URLs.
+
+    from randflake import Cloak
+    from randflake.text import TextForm
+
+    posts = TextForm("post", cloak=Cloak(secret, "posts.id"))
+
+Adapters of frameworks take a TextForm, so that one declaration holds for the whole application.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import KW_ONLY, dataclass
+from typing import Self, SupportsIndex
+
+from randflake.errors import InvalidArgumentError, InvalidTypeError
+from randflake.ids import Cloak, decode_string, encode_string
+
+__all__ = ["TextForm"]
+
+# As in the TypeID specification 0.3.
+_PREFIX = re.compile("[a-z]([a-z_]{0,61}[a-z])?")
+
+# The first of 13 digits has four bits.
+_DIGITS = "(0|[1-9a-v][0-9a-v]{0,11}|[1-9a-f][0-9a-v]{12})"
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """How the ids of a column look outside.
+
+    Without arguments as encode_string writes them. Two forms are equal if they have the same
+    prefix and the same cloak.
+
+    prefix: what stands before each id and an underscore, so that a text tells of what it is the id:
+    1 to 63 of the characters a-z and _, not first and not last an underscore.
+    cloak: what hides the number, so that the number inside can be sortable, such as a Snowflake.
+    Inside is what a BIGINT holds: a number from 2**63 on is negative there.
+
+    Raises InvalidArgumentError with the code INVALID_ARGUMENT.
+
+    >>> from randflake import Cloak
+    >>> from randflake.text import TextForm
+    >>> TextForm("user").encode(4594531474933654033)
+    'user_3vgoe12ccb8gh'
+    >>> cloak = Cloak("dffd6021bb2bd5b0af676290809ec3a5", "orders.id")
+    >>> TextForm("order", cloak=cloak).encode(1)
+    'order_4adf4pr4nl7ug'
+    """
+
+    prefix: str | None = None
+    """What stands before each id and an underscore, or None."""
+    _: KW_ONLY
+    cloak: Cloak | None = None
+    """What hides the number, or None."""
+
+    def __post_init__(self) -> None:
+        prefix, cloak = self.prefix, self.cloak
+        if not isinstance(prefix, str | None):
+            raise _wrong_type("prefix must be a str", prefix)
+        if prefix is not None and not _PREFIX.fullmatch(prefix):
+            raise InvalidArgumentError(
+                "a prefix has 1 to 63 of the characters a-z and _, not first and not last an "
+                f"underscore, got {prefix[:64]!r}",
+                "INVALID_ARGUMENT",
+            )
+        if not isinstance(cloak, Cloak | None):
+            raise _wrong_type("cloak must be a Cloak", cloak)
+
+    @property
+    def pattern(self) -> str:
+        """A regular expression that matches exactly the texts of this form, for JSON schemas.
+
+        >>> import re
+        >>> from randflake.text import TextForm
+        >>> re.fullmatch(TextForm("user").pattern, "user_3vgoe12ccb8gh") is not None
+        True
+        """
+        return f"^{self._start}{_DIGITS}$"
+
+    def encode(self, id: SupportsIndex) -> str:
+        """Returns the text of an id.
+
+        id: a signed 64-bit integer.
+
+        Raises InvalidArgumentError with the code INVALID_ID.
+
+        >>> from randflake.text import TextForm
+        >>> TextForm("user").encode(-1)
+        'user_fvvvvvvvvvvvv'
+        """
+        digits = encode_string(id)
+        if self.cloak is not None:
+            # They are those of the unsigned number, and cloaks hide unsigned numbers.
+            digits = self.cloak.hide_string(int(digits, 32))
+        return self._start + digits
+
+    def decode(self, text: str) -> int:
+        """Returns the id of a text, which must be exactly as encode writes it.
+
+        Raises InvalidArgumentError with the code INVALID_ID for any other text.
+
+        >>> from randflake.text import TextForm
+        >>> TextForm("user").decode("user_3vgoe12ccb8gh")
+        4594531474933654033
+        """
+        digits = text
+        if isinstance(text, str):
+            if not text.startswith(self._start):
+                raise InvalidArgumentError(
+                    f'an id\'s text must be "{self._start}" and 1 to 13 of the characters 0-9 and '
+                    "a-v here",
+                    "INVALID_ID",
+                )
+            digits = text.removeprefix(self._start)
+        id = decode_string(digits)
+        if self.cloak is None:
+            return id
+        number = self.cloak.reveal(id)
+        return number if number < 2**63 else number - 2**64
+
+    @property
+    def _start(self) -> str:
+        return "" if self.prefix is None else f"{self.prefix}_"
+
+    # It never changes, and frameworks copy what fields are declared with; a cloak refuses that.
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+
+def _wrong_type(rule: str, got: object) -> InvalidTypeError:
+    # Not what it is: it may be a secret in the wrong place.
+    return InvalidTypeError(f"{rule}, got {type(got).__qualname__}", "INVALID_ARGUMENT")
