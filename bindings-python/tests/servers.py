@@ -405,7 +405,12 @@ def mariadb(folder: Path) -> Iterator[Server]:
             give_away(folder, user)
         data, port = folder / "data", free_port()
         subprocess.run(
-            [install, "--no-defaults", "--auth-root-authentication-method=normal", f"--datadir={data}"],
+            [
+                install,
+                "--no-defaults",
+                "--auth-root-authentication-method=normal",
+                f"--datadir={data}",
+            ],
             check=True,
             capture_output=True,
             user=user,

@@ -202,7 +202,8 @@ def documented() -> list[Any]:
     """Everything public that should have a docstring: classes, functions, and their members."""
     found: list[Any] = []
     modules = [randflake, randflake.testing, randflake.text]
-    for module, name in [(module, name) for module in modules for name in module.__all__]:
+    names = [(module, name) for module in modules for name in module.__all__]
+    for module, name in names:
         item = getattr(module, name)
         if name == "__version__":
             continue
