@@ -8,6 +8,7 @@ const { createServer } = require('node:net')
 const path = require('node:path')
 const { test } = require('node:test')
 const { setTimeout: sleep } = require('node:timers/promises')
+const vm = require('node:vm')
 
 const BINDING = path.resolve(__dirname, '../../bindings-node')
 const PAGE = fs.readFileSync(path.resolve(__dirname, '../../docs/guides/bundlers.md'), 'utf8')
@@ -179,6 +180,34 @@ test('Vite, for a server', async () => {
   const folder = project('vite', { 'app.mjs': APP, [config]: shown(config) })
   runShown(folder, 'vite build --ssr app.mjs --outDir out')
   await checkBundle(folder, 'out/app.mjs')
+})
+
+// A schema that the client shares.
+const IN_BROWSER = `
+import { decodeString, encodeString, TextForm } from 'randflake/text'
+
+const form = new TextForm({ prefix: 'order' })
+globalThis.said = [decodeString('fphhelk04q8f8'), encodeString(-1n), form.decode('order_1234567890123')]
+`
+
+/** Runs a script as a browser does: without anything of Node.js. */
+function runInBrowser(file) {
+  const globals = vm.createContext({})
+  vm.runInContext(fs.readFileSync(file, 'utf8'), globals)
+  return Array.from(globals.said, String)
+}
+
+test('a browser', () => {
+  const folder = project('browser', { 'app.mjs': IN_BROWSER })
+  runShown(folder, 'esbuild app.mjs --bundle --minify --outfile=out/app.js')
+  const said = ['-232447010193727000', 'fvvvvvvvvvvvv', '1228503247364293699']
+  assert.deepEqual(runInBrowser(path.join(folder, 'out/app.js')), said)
+})
+
+test('the text of ids is less than 1 KiB', () => {
+  const done = run(BINDING, 'esbuild text.js --minify --format=cjs')
+  assert.equal(done.status, 0, done.stderr)
+  assert.ok(done.stdout.length < 1024, `${done.stdout.length} bytes`)
 })
 
 async function freePort() {

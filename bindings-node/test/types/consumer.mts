@@ -46,6 +46,7 @@ import {
   type StoreStatus,
 } from 'randflake'
 import { type Fake, FakeRandflake, FakeSnowflake } from 'randflake/testing'
+import * as textOnly from 'randflake/text'
 import { createClient } from 'redis'
 
 const secret: string = generateSecret()
@@ -202,6 +203,16 @@ const leasedSnowflakeLike: typeof Snowflake.leased = FakeSnowflake.leased
 console.log(fake.lease?.state, fakeSnowflake.lease?.nodeIds, leasedLike, leasedSnowflakeLike)
 // @ts-expect-error no call throws it
 anyFake.failNext('INVALID_ARGUMENT')
+
+const form: textOnly.TextForm = new textOnly.TextForm({ prefix: 'order', cloak })
+const inBrowser: bigint = textOnly.decodeString(textOnly.encodeString(id))
+console.log(form.decode(form.encode(inBrowser)), new textOnly.TextForm().pattern)
+// @ts-expect-error ids are never numbers
+form.encode(5)
+// @ts-expect-error another name
+new textOnly.TextForm({ prefx: 'order' })
+// @ts-expect-error no cloak
+new textOnly.TextForm({ cloak: secret })
 
 // @ts-expect-error no such layout
 new Layout('mastodon')

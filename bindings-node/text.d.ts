@@ -1,0 +1,74 @@
+// The text of ids in plain JavaScript, without the native half: for browsers, edge runtimes and
+// schemas that are shared with them.
+
+/**
+ * What hides numbers: a `Cloak` of `randflake`, or anything that does the same. A browser has none,
+ * since it has no secret: texts stay texts there.
+ */
+export interface Hiding {
+  /** Takes a signed 64-bit bigint, and returns another. */
+  hide(number: bigint): bigint
+  /** Undoes {@link hide}; what it returns may be signed or unsigned. */
+  reveal(hidden: bigint): bigint
+}
+
+/**
+ * How the ids of a column look outside: in JSON and in URLs. Without options as {@link encodeString}
+ * writes them.
+ *
+ * @example
+ * const users = new TextForm({ prefix: 'user' })
+ * users.encode(4594531474933654033n) // 'user_3vgoe12ccb8gh'
+ * users.decode('user_fvvvvvvvvvvvv') // -1n
+ */
+export class TextForm {
+  /**
+   * @param options `prefix`: what stands before each id and an underscore, so that a text tells of
+   *   what it is the id: 1 to 63 of the characters a-z and _, not first and not last an underscore,
+   *   as in TypeID. `cloak`: what hides the number, so that the number inside can be sortable, such
+   *   as a Snowflake.
+   * @throws an `Error` with the code `INVALID_ARGUMENT`
+   */
+  constructor(options?: {
+    readonly prefix?: string | undefined
+    readonly cloak?: Hiding | undefined
+  })
+
+  /** A regular expression that matches exactly the texts of this form, for JSON schemas. */
+  readonly pattern: string
+
+  /**
+   * Returns the text of an id.
+   *
+   * @param id a signed 64-bit bigint.
+   * @throws an `Error` with the code `INVALID_ID`
+   */
+  encode(id: bigint): string
+
+  /**
+   * Returns the id of a text, which must be exactly as {@link encode} writes it.
+   *
+   * @throws an `Error` with the code `INVALID_ID`
+   */
+  decode(text: string): bigint
+}
+
+/**
+ * Returns the text of an id: lower-case base32hex digits of the id as an unsigned number.
+ *
+ * @param id a signed 64-bit bigint.
+ * @throws an `Error` with the code `INVALID_ID`. It is no `RandflakeError`, whose class comes with the
+ *   native half: ask for its `code`, not by `instanceof`.
+ * @example
+ * encodeString(4594531474933654033n) // '3vgoe12ccb8gh'
+ */
+export function encodeString(id: bigint): string
+
+/**
+ * Returns the id of a text, strictly: only what {@link encodeString} writes is accepted.
+ *
+ * @throws as {@link encodeString}.
+ * @example
+ * decodeString('3vgoe12ccb8gh') // 4594531474933654033n
+ */
+export function decodeString(text: string): bigint

@@ -1,0 +1,50 @@
+'use strict'
+
+// The text of ids without the native half, for browsers: each byte is sent. The native half says more
+// exactly what is wrong with an id.
+
+const { asIntN, asUintN } = BigInt
+
+function fail(code, message) {
+  throw Object.assign(Error(message), { code })
+}
+
+function checkId(id) {
+  if (typeof id !== 'bigint' || asIntN(64, id) !== id) {
+    fail('INVALID_ID', `an id must be a signed 64-bit bigint, not any ${typeof id}`)
+  }
+  return id
+}
+
+class TextForm {
+  #start
+  #cloak
+
+  constructor({ prefix, cloak = { hide: checkId, reveal: checkId }, ...others } = {}) {
+    this.#start = prefix === undefined ? '' : prefix?.concat?.('_')
+    this.#cloak = cloak
+    this.pattern = `^${this.#start}(0|[1-9a-v][0-9a-v]{0,11}|[1-9a-f][0-9a-v]{12})$`
+    const isStart = /^([a-z]([a-z_]{0,61}[a-z])?_)?$/.test(this.#start)
+    if (!isStart || !cloak?.hide || !cloak.reveal || Object.keys(others).length) {
+      fail('INVALID_ARGUMENT', 'a TextForm takes { prefix: 1 to 63 of a-z and inner _, cloak }')
+    }
+  }
+
+  encode(id) {
+    return this.#start + asUintN(64, checkId(this.#cloak.hide(checkId(id)))).toString(32)
+  }
+
+  decode(text) {
+    const digits = typeof text === 'string' && text.match(this.pattern)?.[1]
+    if (!digits) fail('INVALID_ID', `an id's text must match ${this.pattern}`)
+    let id = 0n
+    for (const digit of digits) id = id * 32n + BigInt(parseInt(digit, 32))
+    return asIntN(64, this.#cloak.reveal(asIntN(64, id)))
+  }
+}
+
+const plain = new TextForm()
+
+exports.TextForm = TextForm
+exports.encodeString = (id) => plain.encode(id)
+exports.decodeString = (text) => plain.decode(text)
