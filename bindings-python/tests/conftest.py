@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,7 +29,8 @@ OTHER_SECRET = "51f0c2b7684e9ad3e01b7c5538d26f94"
 NOW = 1_763_640_000
 """The time that injected clocks show."""
 
-VECTORS = Path(__file__).resolve().parents[2] / "tests" / "vectors"
+ROOT = Path(__file__).resolve().parents[2]
+VECTORS = ROOT / "tests" / "vectors"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -61,6 +63,50 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], 
             return started[engine]
 
         yield start
+
+
+@pytest.fixture
+def older(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., None]:
+    """Runs the tests of this file, but for the one that asks, with older versions of packages.
+
+    Each is given as `name==version`, and is installed once, without what it depends on: that comes
+    from .venv, unless it is named, too.
+    """
+
+    def older(*requirements: str) -> None:
+        python = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        folder = ROOT / "target" / "setup" / "-".join([python, *sorted(requirements)])
+        if not folder.exists():
+            made = folder.with_name(f"{folder.name}-{os.getpid()}")
+            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+            pip += ["--disable-pip-version-check", "--target", str(made), *requirements]
+            subprocess.run(pip, check=True, timeout=600)
+            try:
+                made.rename(folder)
+            except OSError:  # another run was first
+                shutil.rmtree(made)
+        code = """
+import sys
+from importlib.metadata import version
+import pytest
+for requirement in sys.argv[1].split():
+    name, _, wanted = requirement.partition("==")
+    assert version(name) == wanted, (name, version(name))
+sys.exit(pytest.main(sys.argv[2:]))
+"""
+        this = request.node.nodeid.partition("[")[0]
+        arguments = ["-q", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'older'}"]
+        arguments += [f"--rootdir={request.config.rootpath}", f"--deselect={this}"]
+        done = subprocess.run(
+            [sys.executable, "-c", code, " ".join(requirements), *arguments, str(request.path)],
+            env={**os.environ, "PYTHONPATH": str(folder)},
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    return older
 
 
 @pytest.fixture

@@ -1,0 +1,150 @@
+"""A column type for ids. Needs SQLAlchemy 2.
+
+from randflake import Randflake
+from randflake.sqlalchemy import IdType
+
+flake = Randflake.lazy()
+
+class Post(Base):
+    __tablename__ = "post"
+    id: Mapped[int] = mapped_column(IdType(), primary_key=True, default=flake.generate)
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, overload
+
+from sqlalchemy import BigInteger, Column, Integer, event
+from sqlalchemy.orm import Mapper
+from sqlalchemy.schema import ColumnDefault
+from sqlalchemy.types import TypeDecorator
+
+from randflake.errors import InvalidTypeError
+from randflake.ids import encode_string
+from randflake.text import TextForm
+
+if TYPE_CHECKING:
+    from sqlalchemy import Dialect
+
+__all__ = ["IdType"]
+
+_Outside = TypeVar("_Outside", int, str)
+
+_PLAIN = TextForm()
+
+
+class IdType(TypeDecorator[_Outside]):
+    """An id: BIGINT in the database, and INTEGER in SQLite, which calls its 64 bits so.
+
+    Outside, which is in attributes and results, it is an int, or with a form its text. Values of
+    queries and inserts may be either, so that a range of days is found by ids from a Layout.
+
+    form: how the id looks outside. With a Cloak in it, the number in the database is sortable, and
+    the text hides it.
+    as_text: whether the id is its text outside without a form, too.
+
+    A primary key is not numbered by the database: give it default=flake.generate. To have it
+    numbered, under a Cloak, say autoincrement=True.
+
+    Raises InvalidTypeError with the code INVALID_ARGUMENT. A value that is no id raises
+    InvalidArgumentError with INVALID_ID: where an attribute is set as it is, and within a statement
+    as the cause (`orig`) of sqlalchemy.exc.StatementError.
+
+    >>> from randflake.sqlalchemy import IdType
+    >>> from randflake.text import TextForm
+    >>> from sqlalchemy import Column, MetaData, Table, create_engine, select
+    >>> posts = Table("post", MetaData(), Column("id", IdType(TextForm("post")), primary_key=True))
+    >>> with create_engine("sqlite://").begin() as connection:
+    ...     posts.create(connection)
+    ...     _ = connection.execute(posts.insert(), {"id": 4594531474933654033})
+    ...     connection.scalar(select(posts.c.id).where(posts.c.id == "post_3vgoe12ccb8gh"))
+    'post_3vgoe12ccb8gh'
+    """
+
+    impl = BigInteger().with_variant(Integer(), "sqlite")
+    cache_ok = True
+
+    @overload
+    def __init__(self: IdType[int], form: None = None, as_text: Literal[False] = False) -> None: ...
+    @overload
+    def __init__(self: IdType[str], form: TextForm, as_text: bool = False) -> None: ...
+    @overload
+    def __init__(self: IdType[str], form: None = None, *, as_text: Literal[True]) -> None: ...
+    def __init__(self, form: TextForm | None = None, as_text: bool = False) -> None:
+        if not isinstance(form, TextForm | None):
+            raise _wrong_type("form must be a TextForm", form)
+        if not isinstance(as_text, bool):
+            raise _wrong_type("as_text must be a bool", as_text)
+        super().__init__()
+        # Under the names of the arguments: so they are in the keys of compiled statements.
+        self.form = form
+        self.as_text = as_text
+
+    def process_bind_param(self, value: Any, dialect: Dialect | None = None) -> int | None:  # noqa: ARG002
+        """Returns the number of an id, or of its text."""
+        if value is None:
+            return None
+        if isinstance(value, str):
+            return (self.form or _PLAIN).decode(value)
+        encode_string(value)  # refuses what is no id
+        return operator.index(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect | None = None) -> Any:  # noqa: ARG002
+        """Returns what a number of the database is outside."""
+        if value is None or not (self.form or self.as_text):
+            return value
+        return (self.form or _PLAIN).encode(value)
+
+    def _outside(self, value: Any) -> Any:
+        """Returns what an id is outside, given as a number or as its text.
+
+        Leaves alone what is neither: None, an expression in SQL, or what no statement will take.
+        """
+        if isinstance(value, str | SupportsIndex):
+            return self.process_result_value(self.process_bind_param(value))
+        return value
+
+    def __repr__(self) -> str:
+        if self.form is not None:
+            return f"IdType({self.form!r})"
+        return "IdType(as_text=True)" if self.as_text else "IdType()"
+
+
+@event.listens_for(Column, "after_parent_attach")
+def _prepare_column(column: Column[Any], *_: object) -> None:
+    id_type = column.type
+    if not isinstance(id_type, IdType):
+        return
+    if column.autoincrement == "auto":
+        # A primary key without a default would become BIGSERIAL or AUTO_INCREMENT.
+        column.autoincrement = False
+    default = column.default
+    # An attribute shows the default as it was made, so that has to be what the id is outside.
+    if isinstance(default, ColumnDefault):
+        if default.is_callable:
+            generate = default.arg
+            default.arg = lambda context: id_type._outside(generate(context))
+        else:
+            default.arg = id_type._outside(default.arg)
+
+
+@event.listens_for(Mapper, "mapper_configured")
+def _prepare_attributes(mapper: Mapper[Any], mapped: Any) -> None:
+    """Has attributes show what an id is outside as soon as they are set."""
+    for attribute in mapper.column_attrs:
+        id_type = attribute.columns[0].type
+        if isinstance(id_type, IdType):
+            _convert_what_is_set(getattr(mapped, attribute.key), id_type)
+
+
+def _convert_what_is_set(attribute: Any, id_type: IdType[Any]) -> None:
+    def convert(_: object, value: Any, *__: object) -> Any:
+        return id_type._outside(value)
+
+    event.listen(attribute, "set", convert, retval=True)
+
+
+def _wrong_type(rule: str, got: object) -> InvalidTypeError:
+    # Not what it is: it may be a secret in the wrong place.
+    return InvalidTypeError(f"{rule}, got {type(got).__qualname__}", "INVALID_ARGUMENT")
