@@ -185,9 +185,13 @@ test('Vite, for a server', async () => {
 // A schema that the client shares.
 const IN_BROWSER = `
 import { decodeString, encodeString, TextForm } from 'randflake/text'
+import { id } from 'randflake/zod'
+import { z } from 'zod'
 
 const form = new TextForm({ prefix: 'order' })
-globalThis.said = [decodeString('fphhelk04q8f8'), encodeString(-1n), form.decode('order_1234567890123')]
+const Order = z.object({ id: id({ form }) })
+const order = Order.parse({ id: 'order_1234567890123' })
+globalThis.said = [decodeString('fphhelk04q8f8'), encodeString(-1n), order.id, id().in.parse('10')]
 `
 
 /** Runs a script as a browser does: without anything of Node.js. */
@@ -200,8 +204,19 @@ function runInBrowser(file) {
 test('a browser', () => {
   const folder = project('browser', { 'app.mjs': IN_BROWSER })
   runShown(folder, 'esbuild app.mjs --bundle --minify --outfile=out/app.js')
-  const said = ['-232447010193727000', 'fvvvvvvvvvvvv', '1228503247364293699']
+  const said = ['-232447010193727000', 'fvvvvvvvvvvvv', '1228503247364293699', '10']
   assert.deepEqual(runInBrowser(path.join(folder, 'out/app.js')), said)
+})
+
+test('a bundle has zod once', () => {
+  const files = { 'app.mjs': IN_BROWSER, 'zod.mjs': "export { z } from 'zod'" }
+  const folder = project('zod', files)
+  const [size, alone] = ['app', 'zod'].map((name) => {
+    const done = run(folder, `esbuild ${name}.mjs --bundle --minify --format=esm`)
+    assert.equal(done.status, 0, done.stderr)
+    return done.stdout.length
+  })
+  assert.ok(size < 1.2 * alone, `${size} bytes, and zod alone ${alone}`)
 })
 
 test('the text of ids is less than 1 KiB', () => {

@@ -65,8 +65,8 @@ TESTED_CRATES = WORKSPACE["default-members"]
 LEASES = Path("leases/src")
 
 # What examples of Node.js use: a database, since Node.js 20 has none of its own, a framework, and
-# what monitors them.
-NODE_PACKAGES = ["node-sqlite3-wasm", "express", "prom-client", "@opentelemetry/api"]
+# what monitors them, and what ids go into.
+NODE_PACKAGES = ["node-sqlite3-wasm", "express", "prom-client", "@opentelemetry/api", "zod"]
 
 # A secret for the examples that read one, as they should, from their environment.
 SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"

@@ -47,7 +47,9 @@ import {
 } from 'randflake'
 import { type Fake, FakeRandflake, FakeSnowflake } from 'randflake/testing'
 import * as textOnly from 'randflake/text'
+import { id as zodId } from 'randflake/zod'
 import { createClient } from 'redis'
+import { z } from 'zod'
 
 const secret: string = generateSecret()
 const lease: Lease = { start: 1763640000, endExclusive: 1763640300 }
@@ -213,6 +215,16 @@ form.encode(5)
 new textOnly.TextForm({ prefx: 'order' })
 // @ts-expect-error no cloak
 new textOnly.TextForm({ cloak: secret })
+
+const Order = z.object({ id: zodId({ form }), next: zodId().optional(), all: z.array(zodId()) })
+const order: { id: bigint; next?: bigint | undefined; all: bigint[] } = Order.parse({})
+const sent: { id: string; next?: string | undefined; all: string[] } = z.encode(Order, order)
+const counts: Record<string, number> = z.record(zodId().in, z.number()).parse(sent)
+console.log(counts, z.toJSONSchema(Order, { io: 'input' }))
+// @ts-expect-error keys are no bigints
+z.record(zodId(), z.number())
+// @ts-expect-error another name
+zodId({ from: form })
 
 // @ts-expect-error no such layout
 new Layout('mastodon')

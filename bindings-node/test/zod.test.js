@@ -1,0 +1,126 @@
+'use strict'
+
+const assert = require('node:assert/strict')
+const { suite, test } = require('node:test')
+const { Cloak, decodeString } = require('../index.js')
+const { TextForm } = require('../text.js')
+const { requireWith } = require('./adapters.js')
+
+const cloak = new Cloak('dffd6021bb2bd5b0af676290809ec3a5', 'orders.id')
+const FORMS = {
+  plain: undefined,
+  prefix: new TextForm({ prefix: 'order' }),
+  cloak: new TextForm({ prefix: 'order', cloak }),
+}
+const IDS = [decodeString('1234567890123'), -1n, 0n, 2n ** 63n - 1n, -(2n ** 63n)]
+
+for (const installed of ['zod', 'zod-4-1']) {
+  const z = require(installed)
+  const { id } = requireWith('../zod.js', 'zod', installed)
+
+  suite(installed, () => {
+    for (const [name, form = new TextForm()] of Object.entries(FORMS)) {
+      const schema = id(name === 'plain' ? undefined : { form })
+
+      test(`${name}: text outside, a bigint inside`, () => {
+        for (const number of IDS) {
+          const text = form.encode(number)
+          assert.equal(schema.parse(text), number)
+          assert.equal(z.decode(schema, text), number)
+          assert.equal(z.encode(schema, number), text)
+        }
+      })
+
+      test(`${name}: in objects, options and arrays`, () => {
+        const whole = z.object({
+          id: schema,
+          parent: schema.nullable(),
+          next: schema.optional(),
+          tags: z.array(schema).describe('tags'),
+          parts: z.tuple([schema, schema.describe('a part')]),
+        })
+        const [a, b] = IDS
+        const inside = { id: a, parent: null, tags: [b, a], parts: [a, b] }
+        const outside = z.encode(whole, inside)
+        const [textA, textB] = [form.encode(a), form.encode(b)]
+        const texts = { id: textA, parent: null, tags: [textB, textA], parts: [textA, textB] }
+        assert.deepEqual(outside, texts)
+        assert.deepEqual(whole.parse(JSON.parse(JSON.stringify(outside))), inside)
+        assert.deepEqual(whole.parse({ ...outside, next: textB, parent: textA }), {
+          ...inside,
+          next: b,
+          parent: a,
+        })
+      })
+
+      test(`${name}: in the keys of an object as text`, () => {
+        const counts = z.record(schema.in, z.number())
+        const given = { [form.encode(IDS[0])]: 1, [form.encode(IDS[1])]: 2 }
+        assert.deepEqual(counts.parse(given), given)
+        assert.equal(counts.safeParse({ '4594531474933654033': 1 }).success, false)
+      })
+
+      test(`${name}: in a JSON schema it is the text`, () => {
+        const whole = z.object({ id: schema.describe('an id'), ids: z.array(schema.optional()) })
+        for (const io of ['input', 'output']) {
+          const { properties } = z.toJSONSchema(whole, { io })
+          const { type, pattern, description } = properties.id
+          assert.deepEqual([type, pattern, description], ['string', form.pattern, 'an id'])
+          assert.equal(properties.ids.items.pattern, form.pattern)
+        }
+        assert.equal(
+          z.toJSONSchema(z.record(schema.in, z.number())).propertyNames.pattern,
+          form.pattern,
+        )
+      })
+
+      test(`${name}: anything else is an issue that shows what an id looks like`, () => {
+        const example = form.encode(0n).startsWith('order_')
+          ? 'order_3vgoe12ccb8gh'
+          : '3vgoe12ccb8gh'
+        const message = `Invalid id: expected text such as ${example}`
+        const bare = form.encode(1n).replace(/^order_/, '')
+        const wrong = [
+          '',
+          'order_',
+          'user_10',
+          `${bare} `,
+          `0${bare}`,
+          `${bare.toUpperCase()}W`,
+          '-1',
+        ]
+        for (const given of [...wrong, '4594531474933654033', 5, 5n, null, undefined, {}, [bare]]) {
+          const { success, error } = z.object({ id: schema }).safeParse({ id: given })
+          assert.equal(success, false, String(given))
+          assert.deepEqual(
+            error.issues.map((issue) => [issue.path, issue.message]),
+            [[['id'], message]],
+          )
+        }
+      })
+
+      test(`${name}: what is no id is no text`, () => {
+        for (const given of [5, '10', null, undefined, 2n ** 63n, -(2n ** 63n) - 1n, {}]) {
+          assert.equal(z.safeEncode(schema, given).success, false, String(given))
+        }
+      })
+    }
+
+    test('other options are refused', () => {
+      const wrong = [null, 'order', 5, new TextForm(), { from: FORMS.cloak }, { form: null }]
+      for (const options of [...wrong, { form: cloak }, { form: { pattern: '' } }]) {
+        assert.throws(() => id(options), { name: 'Error', code: 'INVALID_ARGUMENT' })
+      }
+    })
+  })
+}
+
+test('import takes the zod that a module imports', async () => {
+  const { id } = await import('randflake/zod')
+  const { z } = await import('zod')
+  assert.ok(id().in instanceof z.ZodString)
+  assert.deepEqual(Object.keys(require('randflake/zod')), ['id'])
+  const schema = z.object({ id: id().optional() })
+  assert.deepEqual(schema.parse({ id: 'fvvvvvvvvvvvv' }), { id: -1n })
+  assert.equal(z.toJSONSchema(schema).properties.id.type, 'string')
+})

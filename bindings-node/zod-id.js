@@ -1,0 +1,21 @@
+'use strict'
+
+// Ids in schemas of zod: text outside, bigint inside.
+
+const { exampleOf, formOf } = require('./form.js')
+
+/** Returns `id` with a copy of zod: its module, or what `require` gives. */
+module.exports = (z) =>
+  function id(options) {
+    const form = formOf(options)
+    const error = `Invalid id: expected text such as ${exampleOf(form)}`
+    const text = z.string({ error }).regex(new RegExp(form.pattern), { error })
+    const number = z.int64()
+    // Else a schema of what comes out throws "BigInt cannot be represented in JSON Schema". In JSON an
+    // id is its text.
+    number._zod.toJSONSchema = () => ({ type: 'string', pattern: form.pattern })
+    return z.codec(text, number, {
+      decode: (given) => form.decode(given),
+      encode: (given) => form.encode(given),
+    })
+  }

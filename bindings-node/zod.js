@@ -1,0 +1,3 @@
+'use strict'
+
+exports.id = require('./zod-id.js')(require('zod'))
