@@ -2,6 +2,8 @@
 
 use std::{env, fs, path::Path};
 
+const STUBS: [&str; 4] = ["_randflake.pyi", "_generator.pyi", "ids.pyi", "snowflake.pyi"];
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     // The record of the node ids in use and the fork handler live as long as the process, whatever
@@ -18,7 +20,7 @@ fn main() {
         .find(|package| package.exists())
         .expect("the package is beside the crate");
     let folder = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
-    for stub in ["_randflake.pyi", "ids.pyi", "snowflake.pyi"].map(|name| package.join(name)) {
+    for stub in STUBS.map(|name| package.join(name)) {
         println!("cargo::rerun-if-changed={}", stub.display());
         write_docstrings(&fs::read_to_string(stub).expect("it is text"), Path::new(&folder));
     }

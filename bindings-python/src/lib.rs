@@ -1,7 +1,7 @@
 //! The Python package: arguments in, a call into the core, a value out.
 //!
-//! The docstrings are in the stubs, `_randflake.pyi`, `ids.pyi` and `snowflake.pyi`, from where the
-//! build takes them.
+//! The docstrings are in the stubs, `_randflake.pyi` and those that it imports, from where the build
+//! takes them.
 #![allow(
     clippy::doc_lazy_continuation,
     clippy::doc_link_with_quotes,

@@ -12,7 +12,8 @@ from typing import (
 )
 
 from randflake._async import Opening
-from randflake._randflake import Generator, Lease, _Clock
+from randflake._generator import Generator
+from randflake._randflake import Lease, _Clock
 from randflake.leases import LeaseStatus
 from randflake.stores import _AsyncStore, _Store
 
