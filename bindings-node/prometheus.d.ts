@@ -14,6 +14,7 @@ import type { Randflake, Snowflake } from './types/generators.js'
  * | `randflake_lease_remaining_seconds` | gauge |
  * | `randflake_lease_renewals_total` | counter |
  * | `randflake_lease_losses_total` | counter |
+ * | `randflake_lease_replacements_total` | counter |
  * | `randflake_store_errors_total{code}` | counter |
  * | `randflake_store_request_duration_seconds` | summary: sum and count |
  * | `randflake_clock_skew_seconds` | gauge |

@@ -45,6 +45,13 @@ const METRICS = [
     ({ lease }) => (lease ? [[{}, lease.losses]] : []),
   ],
   [
+    'randflake_lease_replacements_total',
+    'Counter',
+    'Times that other node ids replaced lost ones.',
+    [],
+    ({ lease }) => (lease ? [[{}, lease.replacements]] : []),
+  ],
+  [
     'randflake_store_errors_total',
     'Counter',
     'Requests that the store did not grant, by the code of the error.',

@@ -4,7 +4,8 @@
 
 const assert = require('node:assert/strict')
 const { channel } = require('node:diagnostics_channel')
-const { mkdirSync, renameSync, rmdirSync } = require('node:fs')
+const { mkdirSync, readFileSync, renameSync, rmdirSync } = require('node:fs')
+const { join } = require('node:path')
 const { suite, test } = require('node:test')
 const client = require('prom-client')
 const { generateSecret, Layout, Randflake, Snowflake } = require('../index.js')
@@ -186,6 +187,7 @@ suite('randflake/prometheus', () => {
       assert(left > 0 && left <= 2)
       assert(value('randflake_lease_renewals_total{generator="orders"}') >= 0)
       assert.equal(value('randflake_lease_losses_total{generator="orders"}'), 0)
+      assert.equal(value('randflake_lease_replacements_total{generator="orders"}'), 0)
       const waits = 'randflake_waits_total{generator="orders",reason="LEASE_UNAVAILABLE"}'
       assert.equal(value(waits), 0)
       const duration = 'randflake_store_request_duration_seconds'
@@ -200,6 +202,19 @@ suite('randflake/prometheus', () => {
       assert(!text.includes(`${duration}_count{generator="posts"}`))
       assert.match(text, /^# TYPE randflake_store_request_duration_seconds summary$/m)
     }
+  })
+
+  test('has the names, kinds and labels of the guide, and no others', async () => {
+    const register = new client.Registry()
+    collect(new Randflake(77, generateSecret()), { register })
+    const shown = register.getMetricsAsArray().map((metric) => {
+      const more = metric.labelNames.filter((label) => label !== 'generator')
+      return [metric.name, metric.constructor.name.toLowerCase(), more.join()].join(' ')
+    })
+    const guide = readFileSync(join(__dirname, '../../docs/guides/monitoring.md'), 'utf8')
+    const rows = guide.matchAll(/^\| `(randflake_\w+)` \| (\w+).* \| (?:`(\w+)` )?\|$/gm)
+    const written = Array.from(rows, ([, name, kind, label]) => [name, kind, label].join(' '))
+    assert.deepEqual(shown.sort(), written.sort())
   })
 
   test('takes one generator, and a registry of its own only if told', async () => {

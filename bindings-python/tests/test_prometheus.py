@@ -1,38 +1,34 @@
 """randflake.prometheus, with the real prometheus_client, in one process and in many."""
 
+import re
 from pathlib import Path
 
 import pytest
 from conftest import SECRET, outcome, run_python
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
-from randflake import Layout, Randflake, Snowflake, __version__, generate_secret
+from randflake import Layout, Randflake, Snowflake, __version__, generate_secret, prometheus
 from randflake.prometheus import observe
-
-NAMES = {
-    "randflake_ids_generated": "counter",
-    "randflake_waits": "counter",
-    "randflake_lease_renewals": "counter",
-    "randflake_lease_replacements": "counter",
-    "randflake_lease_losses": "counter",
-    "randflake_store_errors": "counter",
-    "randflake_lease_remaining_seconds": "gauge",
-    "randflake_clock_skew_seconds": "gauge",
-    "randflake_layout_end_timestamp_seconds": "gauge",
-    "randflake_store_request_duration_seconds": "summary",
-    "randflake_build_info": "gauge",
-}
 
 
 def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None:
     return registry.get_sample_value(f"randflake_{name}", {"generator": "orders", **labels})
 
 
-def test_the_names_and_kinds_are_those_of_the_documentation() -> None:
+def test_the_names_kinds_and_labels_are_those_of_the_guide() -> None:
     registry = CollectorRegistry()
     observe(Randflake(40, generate_secret()), registry=registry)
     text = generate_latest(registry).decode()
-    assert {family.name: family.type for family in text_string_to_metric_families(text)} == NAMES
+    shown = {}
+    for family in text_string_to_metric_families(text):
+        suffix = "_total" if family.type == "counter" else ""
+        shown[family.name + suffix] = family.type
+    guide = (Path(__file__).parents[2] / "docs/guides/monitoring.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(randflake_\w+)` \| (\w+).* \| (?:`(\w+)` )?\|$", guide, re.MULTILINE)
+    assert shown == {name: kind for name, kind, _ in rows}
+    labels = {name: label or None for name, _, label in rows if name.endswith("_total")}
+    counters = prometheus._COUNTERS.items()
+    assert labels == {f"{name}_total": label for name, (_, label) in counters}
 
 
 def test_a_scrape_shows_what_was_generated(store: Path) -> None:

@@ -234,6 +234,9 @@ def test_server_block_serves_and_gives_its_lease_back(block: Block, tmp_path: Pa
             ids = [decode_string(ask(port, server)) for _ in range(100)]
             assert len(set(ids)) == 100
             assert list_leases(store).held == 1
+            for path in re.findall(r'@app.get\("(/\w+)"\)', block.code):
+                with urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as response:
+                    assert response.status == 200, path
             server.terminate()
             errors = server.communicate(timeout=60)[1]
         finally:
