@@ -35,7 +35,7 @@ pub(crate) struct Source {
     open: Py<PyAny>,
     survives_fork: bool,
     /// Under which all generators of a process share one client.
-    url: Option<String>,
+    key: Option<String>,
     /// Where it was given.
     process: ForkId,
 }
@@ -53,14 +53,14 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Store {
         let py = store.py();
         let ask = || py.import("randflake._clients")?.call_method1("located", (store,));
         let located = exit::unless_finalizing(py, ask).ok_or_else(|| raise(finalizing()))??;
-        if let Ok((server, open, survives_fork, url)) = located.extract::<(String, _, _, _)>() {
+        if let Ok((server, open, survives_fork, key)) = located.extract::<(String, _, _, _)>() {
             let server = match server.as_str() {
                 "postgresql" => Server { name: "PostgreSQL", protocol: Protocol::postgres },
                 "redis" => Server { name: "Redis", protocol: Protocol::redis },
                 _ => Server { name: "etcd", protocol: Protocol::etcd },
             };
             let process = ForkId::current();
-            return Ok(Self::Server(Source { server, open, survives_fork, url, process }));
+            return Ok(Self::Server(Source { server, open, survives_fork, key, process }));
         }
         // Text may be a URL. Everything else, and a str with undecodable bytes, is a path.
         Ok(Self::Local(match store.extract::<String>() {
@@ -101,8 +101,8 @@ impl Source {
             ));
         }
         let server = self.server;
-        let client = match &self.url {
-            Some(url) => Box::new(SharedClient::open(url, || self.client())?),
+        let client = match &self.key {
+            Some(key) => Box::new(SharedClient::open(key, || self.client())?),
             None => self.client()?,
         };
         Ok(RemoteStore::new(client, (server.protocol)(namespace)))

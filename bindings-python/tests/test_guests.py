@@ -1,5 +1,6 @@
 """A guest on the servers of others: its connections, poolers, Sentinel, Cluster and Valkey."""
 
+import asyncio
 import contextlib
 import signal
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import redis as redis_client
 import servers
 from conftest import SECRET, eventually, in_child, outcome, status
 from randflake import InvalidArgumentError, Randflake, StoreError, init_store, list_leases
+from redis.asyncio import Sentinel as AsyncSentinel
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 from servers import Server
@@ -105,6 +107,24 @@ def test_all_generators_of_a_url_have_one_connection(
         assert connections() == 1, "one generator needs it"
         flakes[0].close()
         eventually(lambda: connections() == 0)
+
+
+@pytest.mark.parametrize("pool", [redis_client.ConnectionPool, redis_client.BlockingConnectionPool])
+def test_all_generators_of_a_redis_client_have_one_connection_beside_it(
+    redis: Server, pool: Any
+) -> None:
+    init_store(redis.url(), SECRET, "new", namespace="client")
+    with (
+        redis_client.Redis.from_pool(pool.from_url(redis.url())) as client,
+        counted(redis) as connections,
+    ):
+        eventually(lambda: connections() == 0)
+        flakes = lease_all(client, "client", **OFTEN)
+        assert connections() == 1
+        assert client.ping(), "the application's own"
+        assert connections() == 2
+        close_all(flakes)
+        assert connections() == 1
 
 
 def test_locked_tables_hold_up_one_connection(postgres: Server) -> None:
@@ -201,6 +221,7 @@ def test_sentinel_promotes_a_replica(tmp_path: Path) -> None:
         login = {"password": servers.PASSWORD, "socket_timeout": 2, "retry": no_retry}
         client = asked.master_for("leases", **login)
         init_store(client, SECRET, "new", **init)
+        asyncio.run(lease_from_sentinel(sentinel, **init))
         with (
             Randflake.leased(client, SECRET, **init) as first,
             Randflake.leased(client, SECRET, **init) as second,
@@ -218,6 +239,17 @@ def test_sentinel_promotes_a_replica(tmp_path: Path) -> None:
                 assert len(set(ids)) == 3000
                 held = {node_id for node_id, (_, held) in replica.leases("default").items() if held}
                 assert {*first.node_ids, *second.node_ids, *late.node_ids} <= held
+
+
+async def lease_from_sentinel(sentinel: Server, **options: Any) -> None:
+    """A client of a loop that asks Sentinel."""
+    asked = AsyncSentinel([("127.0.0.1", sentinel.port)])
+    async with asked.master_for("leases", password=servers.PASSWORD) as client:
+        async with Randflake.leased_async(client, SECRET, **options) as flake:
+            assert flake.generate()
+        assert await client.ping()
+    for each in asked.sentinels:
+        await each.aclose()
 
 
 def outcome_of(call: Callable[[], Any]) -> Any:

@@ -11,7 +11,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from randflake import _urls
+from randflake import _redis, _urls
 from randflake._postgres import (
     CANCELLING,
     Silent,
@@ -22,7 +22,7 @@ from randflake._postgres import (
     rows_of,
 )
 from randflake.errors import InvalidArgumentError
-from randflake.stores import Refused, Rows, Unavailable, check_engine, is_of
+from randflake.stores import Refused, Rows, Source, Unavailable, check_engine, is_of, key_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -37,7 +37,7 @@ _SLICE = 0.05
 
 
 def on_this_loop(store: object) -> object:
-    """Returns an Adapter for a client of the running loop, and any other store as it is."""
+    """Returns what a client of the running loop is as a store, and any other store as it is."""
     lend = _lend_of(store)
     is_pipeline = is_of(store, "redis.asyncio.client", "Pipeline")  # which runs nothing by itself
     if lend is None and (is_pipeline or not is_of(store, "redis.asyncio", "Redis")):
@@ -49,7 +49,10 @@ def on_this_loop(store: object) -> object:
             f"a {type(store).__name__} is for a loop of asyncio, and none is running; give the URL",
             "INVALID_ARGUMENT",
         ) from None
-    return _Redis(loop, store) if lend is None else _Postgres(loop, lend)
+    if lend is not None:
+        return _Postgres(loop, lend)
+    key = f"{key_of(store)} of the loop {id(loop)}"
+    return Source("redis", lambda: _Redis(loop, store), survives_fork=False, key=key)
 
 
 def _lend_of(store: Any) -> _Lend | None:
@@ -256,19 +259,18 @@ class _Redis(_OnLoop):
     server = "redis"
 
     def __init__(self, loop: asyncio.AbstractEventLoop, client: Any) -> None:
+        import redis.asyncio
+
         super().__init__(loop)
-        self._client = client
+        self._client = _redis.of_its_own(client, redis.asyncio)
+        self._host = client  # whose Sentinel says where the master is
 
     def run(self, text: str, parameters: list[str]) -> Rows:
-        from randflake._redis import rows_of
-
-        return rows_of(self._run(lambda: self._client.execute_command(text, *parameters)))
+        return _redis.rows_of(self._run(lambda: self._client.execute_command(text, *parameters)))
 
     def run_and_wait(
         self, text: str, parameters: list[str], replicas: int, milliseconds: int
     ) -> tuple[Rows, int]:
-        from randflake._redis import rows_of
-
         async def ask() -> list[Any]:
             async with self._client.pipeline(transaction=False) as pipeline:
                 pipeline.execute_command(text, *parameters)
@@ -281,11 +283,12 @@ class _Redis(_OnLoop):
             return replies
 
         answer, confirmed = self._run(ask)
-        return rows_of(answer), int(confirmed)
+        return _redis.rows_of(answer), int(confirmed)
 
     def discard(self) -> None:
-        # Those in use are not ours: nothing is under way here.
-        self._run(lambda: self._client.connection_pool.disconnect(inuse_connections=False))
+        self._run(self._client.connection_pool.disconnect)
+
+    rest = discard
 
     def _run(self, ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         from redis import RedisError, ResponseError

@@ -127,8 +127,18 @@ class Cluster(Redis):
             super().discard()
 
 
+def of_its_own(client: Any, module: Any) -> Any:
+    """Returns a client with the settings of the application's, and with connections of its own.
+
+    The application's are never closed here: a task or a thread may be about to use one.
+    """
+    pool = client.connection_pool
+    own = module.ConnectionPool(connection_class=pool.connection_class, **pool.connection_kwargs)
+    return module.Redis(connection_pool=own)
+
+
 class OwnRedis(Redis):
-    """A client of a URL."""
+    """A client that nobody else uses."""
 
     def run(self, text: str, parameters: list[str]) -> Rows:
         try:
@@ -138,6 +148,16 @@ class OwnRedis(Redis):
                 self.discard()
 
     rest = Redis.discard
+
+
+class Guest(OwnRedis):
+    """With the settings of a redis.Redis."""
+
+    def __init__(self, client: Any) -> None:
+        import redis
+
+        super().__init__(of_its_own(client, redis), hidden=())
+        self._host = client  # whose Sentinel says where the master is
 
 
 def rows_of(answer: Any) -> Rows:

@@ -111,14 +111,17 @@ class Source(NamedTuple):
     open: Callable[[], Adapter]
     survives_fork: bool
     """Whether open makes a connection of its own."""
-    url: str | None = None
-    """Of what is opened once in a process, for all generators of this URL."""
+    key: str | None = None
+    """Under which it is opened once in a process, for all generators: such as its URL."""
 
 
 def source_of(store: object) -> Source | None:
     """Returns how to run statements on a store; None for what is no store with a server."""
+    if isinstance(store, Source):
+        return store
     if isinstance(store, str):
         return _source_of_url(store)
+    _refuse_session(store)
     if _is_asynchronous(store):
         raise InvalidTypeError(
             f"store must be a client that blocks, got {type(store).__name__}, which belongs to an "
@@ -143,9 +146,7 @@ def source_of(store: object) -> Source | None:
 
         check_engine(store, ("psycopg",))
         adapter = Postgres(lambda: lent_by_engine(store))
-    elif not is_of(store, "sqlalchemy.orm", "Session") and callable(
-        lend := getattr(store, "connection", None)
-    ):
+    elif callable(lend := getattr(store, "connection", None)):
         from randflake._postgres import Postgres
 
         adapter = Postgres(lambda: lend(timeout=_urls.TIMEOUT))
@@ -156,9 +157,9 @@ def source_of(store: object) -> Source | None:
                 "thread, and leases are kept in threads of their own; give the URL",
                 "INVALID_ARGUMENT",
             )
-        from randflake._redis import Redis
+        from randflake._redis import Guest
 
-        adapter = Redis(store, hidden=())
+        return Source("redis", lambda: Guest(store), survives_fork=False, key=key_of(store))
     elif is_of(store, "redis.cluster", "RedisCluster"):
         from randflake._redis import Cluster
 
@@ -184,16 +185,21 @@ def _source_of_url(url: str) -> Source | None:
     if scheme in ("postgresql", "postgres"):
         from randflake import _postgres
 
-        return Source("postgresql", _postgres.open_url(url), survives_fork=True, url=url)
+        return Source("postgresql", _postgres.open_url(url), survives_fork=True, key=url)
     if scheme in ("redis", "rediss"):
         from randflake import _redis
 
-        return Source("redis", _redis.open_url(url), survives_fork=True, url=url)
+        return Source("redis", _redis.open_url(url), survives_fork=True, key=url)
     if scheme in ("etcd", "etcds"):
         from randflake import _etcd
 
-        return Source("etcd", _etcd.open_url(url), survives_fork=True, url=url)
+        return Source("etcd", _etcd.open_url(url), survives_fork=True, key=url)
     return None
+
+
+def key_of(client: Any) -> str:
+    """Returns what tells a client of Redis from the others in use: all of a pool are one."""
+    return f"the pool {id(client.connection_pool)}"
 
 
 def is_gevents(module: str) -> bool:
@@ -215,6 +221,21 @@ def _is_asynchronous(store: object) -> bool:
         or is_of(store, "asyncpg", "Connection")
         or is_of(store, "sqlalchemy.ext.asyncio", "AsyncEngine")
     )
+
+
+def _refuse_session(store: object) -> None:
+    """Refuses a session of SQLAlchemy: its transactions are the application's."""
+    for module, names in (
+        ("sqlalchemy.orm", ("Session", "scoped_session")),
+        ("sqlalchemy.ext.asyncio", ("AsyncSession", "async_scoped_session")),
+    ):
+        for name in names:
+            if is_of(store, module, name):
+                raise InvalidTypeError(
+                    f"store must be an engine of SQLAlchemy, got {type(store).__name__}, whose "
+                    "transactions are yours; pass what its get_bind() returns, or give the URL",
+                    "INVALID_ARGUMENT",
+                )
 
 
 def check_engine(engine: Any, drivers: tuple[str, ...]) -> None:

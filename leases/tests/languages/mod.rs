@@ -187,7 +187,7 @@ fn postgres_passes_the_conformance_tests() {
 #[ignore = "needs both packages: make test-servers"]
 fn redis_passes_the_conformance_tests() {
     let Some(server) = Server::redis(&["--appendonly", "yes"]) else { return };
-    let python = ["url", "redis"].map(|client| Host::python(client, &server));
+    let python = ["url", "redis", "redis_async"].map(|client| Host::python(client, &server));
     let node = ["ioredis", "redis"].map(|client| Host::node(client, &server));
     let hosts: Vec<Host> = python.into_iter().chain(node).collect();
     check_all(&hosts, Protocol::redis, None);
