@@ -1,0 +1,140 @@
+"""Ids in Pydantic models: int inside, text in JSON. Needs the package pydantic, from 2.7 on.
+
+    from randflake.pydantic import Id
+
+    class Post(BaseModel):
+        id: Id
+
+FastAPI takes them in paths, queries and bodies, and describes them in its OpenAPI document.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from pydantic_core import PydanticCustomError, core_schema
+
+from randflake.errors import InvalidArgumentError, InvalidTypeError
+from randflake.text import TextForm
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+
+__all__ = ["AsText", "Id"]
+
+_PLAIN = TextForm()
+_EXAMPLE = 4594531474933654033
+
+
+@dataclass(frozen=True, slots=True)
+class AsText:
+    """Says that an int of a Pydantic model is an id, and which text it has in JSON.
+
+    Models take the text from JSON, and int or text from Python; in strict mode, int alone from
+    Python. They give int to Python and text to JSON. What is no id is a ValidationError of the type
+    "randflake_id".
+
+    form: the text form; without it, the plain one.
+    text_only: whether a number is refused from Python, too. FastAPI reads the JSON of a request to
+    Python objects before it asks Pydantic, so a number in a body, which the client may have
+    rounded, is refused only with this.
+
+    >>> from typing import Annotated
+    >>> from pydantic import BaseModel
+    >>> from randflake.pydantic import AsText
+    >>> from randflake.text import TextForm
+    >>> class User(BaseModel):
+    ...     id: Annotated[int, AsText(TextForm("user"))]
+    >>> user = User(id=4594531474933654033)
+    >>> user.model_dump_json()
+    '{"id":"user_3vgoe12ccb8gh"}'
+    >>> User.model_validate_json('{"id":"user_3vgoe12ccb8gh"}') == user
+    True
+    """
+
+    form: TextForm | None = None
+    """The text form, or None."""
+    _: KW_ONLY
+    text_only: bool = False
+    """Whether a number is refused from Python, too."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.form, TextForm | None):
+            raise InvalidTypeError(
+                f"form must be a TextForm, got {type(self.form).__qualname__}", "INVALID_ARGUMENT"
+            )
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        number = handler(source)
+        if number["type"] != "int":
+            raise InvalidArgumentError(
+                "AsText is for int alone; write Annotated[int, AsText()] | None for one that may "
+                "be missing",
+                "INVALID_ARGUMENT",
+            )
+        from_json = core_schema.no_info_before_validator_function(self._read_text, number)
+        from_python = core_schema.lax_or_strict_schema(
+            core_schema.no_info_before_validator_function(self._read, number),
+            core_schema.no_info_before_validator_function(self._read_number, number),
+        )
+        return core_schema.json_or_python_schema(
+            from_json,
+            from_json if self.text_only else from_python,
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                self._form.encode, return_schema=core_schema.str_schema(), when_used="json"
+            ),
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"type": "string", "pattern": self._form.pattern}
+
+    @property
+    def _form(self) -> TextForm:
+        return self.form or _PLAIN
+
+    def _read(self, value: object) -> int:
+        return self._read_text(value) if isinstance(value, str) else self._read_number(value)
+
+    def _read_text(self, value: Any) -> int:
+        try:
+            return self._form.decode(value)
+        except InvalidTypeError:
+            raise self._no_id(", as a string; a number may have been rounded") from None
+        except InvalidArgumentError:
+            start = f'"{self._form.prefix}_" and ' if self._form.prefix else ""
+            raise self._no_id(f": {start}1 to 13 of the characters 0-9 and a-v") from None
+
+    def _read_number(self, value: Any) -> int:
+        try:
+            self._form.encode(value)
+        except InvalidArgumentError:
+            raise self._no_id(", or in Python a signed 64-bit integer") from None
+        return operator.index(value)
+
+    def _no_id(self, rule: str) -> PydanticCustomError:
+        # Without the error itself, whose attributes FastAPI would send to the client.
+        like = TextForm(self._form.prefix).encode(_EXAMPLE)
+        return PydanticCustomError(
+            "randflake_id", f"Input should be the text of an id, such as {like}{rule}"
+        )
+
+
+Id: TypeAlias = Annotated[int, AsText()]
+"""An id in its plain text form: int in Python, text in JSON. Use it as the type of a field.
+
+>>> from pydantic import BaseModel
+>>> from randflake.pydantic import Id
+>>> class Post(BaseModel):
+...     id: Id
+>>> Post(id=4594531474933654033).model_dump_json()
+'{"id":"3vgoe12ccb8gh"}'
+>>> Post.model_validate_json('{"id":"3vgoe12ccb8gh"}').id
+4594531474933654033
+"""
