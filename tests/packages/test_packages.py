@@ -126,7 +126,9 @@ def test_wheel_is_for_every_python_from_3_11(wheel: Path) -> None:
 def test_wheel_holds_types_and_licences(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
+    stubs = ("_randflake.pyi", "_generator.pyi", "ids.pyi", "snowflake.pyi")
     adapters = ("prometheus.py", "pydantic.py", "sqlalchemy.py", "testing.py", "text.py")
+    for typed in ("py.typed", *stubs, *adapters):
         assert f"randflake/{typed}" in names
     assert {Path(name).name for name in names} >= {"LICENSE-MIT", "LICENSE-APACHE"}
 
