@@ -1,24 +1,63 @@
 """randflake.sqlalchemy, with the real SQLAlchemy on SQLite, the newest and the oldest."""
 
+import asyncio
+import doctest
+import pickle
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, ClassVar
 
 import pytest
-from conftest import SECRET
+import randflake.sqlalchemy
+import sqlalchemy
+from alembic.autogenerate import compare_metadata, produce_migrations, render_python_code
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from alembic.operations.ops import UpgradeOps
+from conftest import OTHER_SECRET, SECRET, named, run_python
 from randflake import (
     Cloak,
+    InvalidArgumentError,
+    InvalidTypeError,
+    Layout,
     Randflake,
+    Snowflake,
     decode_string,
     encode_string,
 )
 from randflake.sqlalchemy import IdType
 from randflake.text import TextForm
 from sqlalchemy import (
+    BigInteger,
+    Column,
     Engine,
+    ForeignKey,
+    MetaData,
+    Table,
+    bindparam,
     create_engine,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+    update,
 )
-from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+from sqlalchemy.dialects import mysql, postgresql, sqlite
+from sqlalchemy.exc import StatementError
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.orm import (
+    DeclarativeBase,
+    Mapped,
+    MappedAsDataclass,
+    Session,
+    mapped_column,
+    relationship,
+    selectinload,
+)
+from sqlalchemy.orm.exc import FlushError
+from sqlalchemy.schema import CreateTable
 
 # The oldest that imports with this Python.
 OLDEST = "2.0.20" if sys.version_info < (3, 13) else "2.0.41"
@@ -26,17 +65,19 @@ OLDEST = "2.0.20" if sys.version_info < (3, 13) else "2.0.41"
 NEGATIVE = -4594531474933654033
 DIGITS = decode_string("1234567890123")
 """Its text looks like another number."""
+IDS = [NEGATIVE, DIGITS, 0, 1, -1, 2**63 - 1, -(2**63)]
 
-CLOAK = Cloak(SECRET, "post.id")
+FORM = TextForm("post", cloak=Cloak(SECRET, "post.id"))
 TYPES: list[IdType[Any]] = [
     IdType(),
     IdType(as_text=True),
     IdType(TextForm("post")),
-    IdType(TextForm(cloak=CLOAK)),
-    IdType(TextForm("post", cloak=CLOAK)),
+    IdType(TextForm(cloak=Cloak(SECRET, "post.id"))),
+    IdType(FORM),
 ]
+of_each_type = pytest.mark.parametrize("id_type", TYPES, ids=repr)
 
-flake = Randflake(1, SECRET)
+flake = Randflake(60, SECRET)
 
 
 def outside(id_type: IdType[Any], id: int) -> int | str:
@@ -50,8 +91,25 @@ def text(id_type: IdType[Any], id: int) -> str:
     return (id_type.form or TextForm()).encode(id)
 
 
-def test_the_oldest_version(older: Callable[..., None]) -> None:
-    older(f"sqlalchemy=={OLDEST}")
+def models(id_type: IdType[Any]) -> tuple[Any, Any]:
+    """Returns a class of posts, and one of comments on them."""
+
+    class Base(DeclarativeBase):
+        pass
+
+    class Post(Base):
+        __tablename__ = "post"
+        id: Mapped[Any] = mapped_column(id_type, primary_key=True, default=flake.generate)
+        title: Mapped[str] = mapped_column(default="")
+        comments: Mapped[list["Comment"]] = relationship(back_populates="post")
+
+    class Comment(Base):
+        __tablename__ = "comment"
+        id: Mapped[int] = mapped_column(IdType(), primary_key=True, default=flake.generate)
+        post_id: Mapped[Any] = mapped_column(ForeignKey("post.id"))
+        post: Mapped[Post] = relationship(back_populates="comments")
+
+    return Post, Comment
 
 
 @pytest.fixture
@@ -61,10 +119,184 @@ def engine() -> Iterator[Engine]:
     engine.dispose()
 
 
-@pytest.mark.parametrize("id_type", TYPES, ids=repr)
-def test_an_attribute_is_what_an_id_is_outside_before_and_after_the_flush(
-    engine: Engine, id_type: IdType[Any]
+@pytest.fixture
+def session(engine: Engine) -> Iterator[Session]:
+    with Session(engine) as session:
+        yield session
+
+
+def make_tables(session: Session, model: Any) -> None:
+    model.metadata.create_all(session.connection())
+
+
+def numbers(session: Session, table: str = "post") -> set[int]:
+    """Returns what the database holds."""
+    return {id for (id,) in session.connection().exec_driver_sql(f"select id from {table}")}
+
+
+def test_the_oldest_version(older: Callable[..., None]) -> None:
+    older(f"sqlalchemy=={OLDEST}")
+
+
+def ddl(dialect: Any, **options: Any) -> str:
+    table = Table("t", MetaData(), Column("id", IdType(), primary_key=True, **options))
+    return str(CreateTable(table).compile(dialect=dialect))
+
+
+@pytest.mark.parametrize("default", [None, flake.generate])
+def test_no_database_numbers_a_primary_key(default: Any) -> None:
+    for dialect, column in {
+        postgresql.dialect(): "id BIGINT NOT NULL,",
+        mysql.dialect(): "id BIGINT NOT NULL,",
+        sqlite.dialect(): "id INTEGER NOT NULL,",
+    }.items():
+        assert column in ddl(dialect, default=default)
+
+
+def test_a_database_numbers_a_primary_key_when_asked_to() -> None:
+    assert "BIGSERIAL" in ddl(postgresql.dialect(), autoincrement=True)
+    assert "BIGINT NOT NULL AUTO_INCREMENT" in ddl(mysql.dialect(), autoincrement=True)
+    assert "id INTEGER NOT NULL," in ddl(sqlite.dialect(), autoincrement=True)
+
+
+def test_a_row_without_an_id_is_refused(session: Session) -> None:
+    class Base(DeclarativeBase):
+        pass
+
+    class Post(Base):
+        __tablename__ = "post"
+        id: Mapped[int] = mapped_column(IdType(), primary_key=True)
+
+    make_tables(session, Post)
+    session.add(Post())
+    with (
+        pytest.warns(Warning, match="no Python-side or server-side default"),
+        pytest.raises(FlushError, match="NULL identity"),
+    ):
+        session.flush()
+
+
+@of_each_type
+def test_an_attribute_shows_what_an_id_is_outside_before_and_after_the_flush(
+    session: Session, id_type: IdType[Any]
 ) -> None:
+    Post, _ = models(id_type)
+    make_tables(session, Post)
+    made = Post()
+    session.add(made)
+    session.flush()
+    shown = made.id
+    (number,) = numbers(session)
+    assert shown == outside(id_type, number)
+    assert type(shown) is id_type.python_type
+    session.refresh(made)
+    assert made.id == shown
+    for id in IDS:
+        for given in (id, text(id_type, id)):
+            post = Post(id=given)
+            assert post.id == outside(id_type, id)
+            session.merge(post)
+            session.flush()
+        session.expire_all()
+        assert session.get(Post, outside(id_type, id)).id == outside(id_type, id)
+    assert numbers(session) == {number, *IDS}
+
+
+@of_each_type
+def test_queries_take_numbers_and_texts(session: Session, id_type: IdType[Any]) -> None:
+    Post, _ = models(id_type)
+    make_tables(session, Post)
+    session.add_all(Post(id=id) for id in IDS)
+    session.flush()
+    shown = {outside(id_type, id) for id in IDS}
+    # A list of the other kind finds the same.
+    for given in (IDS, [text(id_type, id) for id in IDS]):
+        for found in (Post.id.in_(given), Post.id.in_(set(given)), ~Post.id.not_in(tuple(given))):
+            assert set(session.scalars(select(Post.id).where(found))) == shown
+        for id in given:
+            (one,) = session.scalars(select(Post).where(Post.id == id))
+            assert one is session.get(Post, id)
+            assert list(session.scalars(select(Post).filter_by(id=id))) == [one]
+            assert session.scalar(select(func.count()).where(Post.id != id)) == len(IDS) - 1
+            where = select(Post).where(Post.id == bindparam("id"))
+            assert list(session.scalars(where, {"id": id})) == [one]
+            assert session.scalar(select(literal(id, id_type))) == one.id
+            rendered = str(
+                select(Post.id)
+                .where(Post.id == id)
+                .compile(session.connection(), compile_kwargs={"literal_binds": True})
+            )
+            (row,) = session.connection().exec_driver_sql(rendered).all()
+            assert outside(id_type, row[0]) == one.id
+    assert session.scalar(select(func.max(Post.id))) == outside(id_type, max(IDS))
+    in_order = [outside(id_type, id) for id in sorted(IDS)]
+    assert list(session.scalars(select(Post.id).order_by(Post.id))) == in_order
+    assert session.scalars(select(Post.id).where(Post.id.is_(None))).all() == []
+    assert session.scalars(select(Post.id).where(Post.id.in_([]))).all() == []
+    assert session.scalar(select(Post.id % 1000).where(Post.id == DIGITS)) == DIGITS % 1000
+
+
+def test_a_cloaked_column_is_searched_by_time(session: Session) -> None:
+    Post, _ = models(IdType(FORM))
+    make_tables(session, Post)
+    layout = Layout("twitter")
+    first = datetime(2025, 11, 20, tzinfo=UTC)
+    days = [first + timedelta(days=day) for day in range(3)]
+    with Snowflake(61, layout) as snowflakes:
+        now = snowflakes.generate()
+    ids = [layout.pack(int(day.timestamp() * 1000) + 5, 1, 0) for day in days]
+    session.add_all(Post(id=id) for id in [*ids, now])
+    session.flush()
+    of_the_second = Post.id.between(layout.first_id_at(days[1]), layout.last_id_at(days[2]))
+    assert list(session.scalars(select(Post.id).where(of_the_second))) == [FORM.encode(ids[1])]
+    newest = select(Post.id).order_by(Post.id.desc()).limit(2)
+    assert list(session.scalars(newest)) == [FORM.encode(now), FORM.encode(ids[2])]
+
+
+@of_each_type
+def test_a_session_knows_which_of_its_rows_were_changed_or_deleted(
+    session: Session, id_type: IdType[Any]
+) -> None:
+    """It looks for them in Python, where texts are not in the order of numbers."""
+    Post, _ = models(id_type)
+    make_tables(session, Post)
+    posts = {id: Post(id=id) for id in IDS}
+    session.add_all(posts.values())
+    session.flush()
+    for number, id in enumerate([NEGATIVE, text(id_type, NEGATIVE)]):
+        session.execute(update(Post).where(Post.id == id).values(title=str(number)))
+        assert posts[NEGATIVE].title == str(number)
+    session.execute(update(Post).where(Post.id.between(0, text(id_type, DIGITS))).values(title="b"))
+    assert {id for id, post in posts.items() if post.title == "b"} == {
+        id for id in IDS if 0 <= id <= DIGITS
+    }
+    session.execute(delete(Post).where(Post.id < 0))
+    assert {id for id, post in posts.items() if post in session} == {id for id in IDS if id >= 0}
+    assert numbers(session) == {id for id in IDS if id >= 0}
+    session.execute(delete(Post).where(Post.id.in_([text(id_type, DIGITS), 0])))
+    assert {id for id, post in posts.items() if post in session} == {1, 2**63 - 1}
+
+
+@of_each_type
+def test_relationships(session: Session, id_type: IdType[Any]) -> None:
+    Post, Comment = models(id_type)
+    make_tables(session, Post)
+    post = Post(comments=[Comment(), Comment()])
+    session.add_all([post, Post(id=DIGITS), Comment(post_id=DIGITS)])
+    session.flush()
+    assert {comment.post_id for comment in post.comments} == {post.id}
+    session.expire_all()
+    found = session.scalars(select(Post).options(selectinload(Post.comments))).all()
+    assert {len(each.comments) for each in found} == {1, 2}
+    session.expunge_all()
+    of_digits = session.scalars(select(Comment).where(Comment.post_id == DIGITS)).one()
+    assert of_digits.post_id == outside(id_type, DIGITS)
+    assert of_digits.post is session.get(Post, of_digits.post_id)
+    joined = select(Comment).join(Comment.post).where(Post.id == text(id_type, DIGITS))
+    assert session.scalars(joined).one() is of_digits
+
+
+def with_foreign_key(id_type: Any, key_type: Any) -> tuple[Any, Any]:
     class Base(DeclarativeBase):
         pass
 
@@ -72,15 +304,296 @@ def test_an_attribute_is_what_an_id_is_outside_before_and_after_the_flush(
         __tablename__ = "post"
         id: Mapped[Any] = mapped_column(id_type, primary_key=True, default=flake.generate)
 
-    Base.metadata.create_all(engine)
-    with Session(engine) as session:
-        made = Post()
-        session.add(made)
+    class Comment(Base):
+        __tablename__ = "comment"
+        id: Mapped[Any] = mapped_column(key_type, ForeignKey("post.id"), primary_key=True)
+        post: Mapped[Post] = relationship()
+
+    return Post, Comment
+
+
+def test_a_foreign_key_may_be_a_number_where_the_key_is_its_text(session: Session) -> None:
+    Post, Comment = with_foreign_key(IdType(as_text=True), IdType())
+    make_tables(session, Post)
+    comment = Comment(post=Post())
+    session.add(comment)
+    session.flush()
+    assert encode_string(comment.id) == comment.post.id
+    session.expunge_all()
+    assert session.scalars(select(Comment)).one().post.id == comment.post.id
+
+
+def test_a_foreign_key_of_another_form_is_refused() -> None:
+    """It would read the text of an id as that of another one."""
+    cloaked = IdType(TextForm(cloak=Cloak(SECRET, "post.id")))
+    other = IdType(TextForm(cloak=Cloak(OTHER_SECRET, "post.id")))
+    for key_type in (IdType(), IdType(as_text=True), other, BigInteger()):
+        _, Comment = with_foreign_key(cloaked, key_type)
+        with pytest.raises(InvalidArgumentError, match=r"comment\.id and post\.id") as refused:
+            Comment()
+        assert SECRET not in str(refused.value)
+    for id_type in (cloaked, IdType(), BigInteger()):
+        _, Comment = with_foreign_key(id_type, id_type)
+        assert Comment(id=1).id == Comment(id=1).id
+    with_foreign_key(IdType(), BigInteger())[1]()
+    with_foreign_key(BigInteger(), cloaked)[1]()
+
+
+def test_every_way_to_declare_a_column(session: Session) -> None:
+    ByMap = Annotated[str, "by the map of types"]
+    Whole = Annotated[
+        str, mapped_column(IdType(FORM), primary_key=True, insert_default=flake.generate)
+    ]
+
+    class Base(MappedAsDataclass, DeclarativeBase):
+        type_annotation_map: ClassVar[dict[Any, Any]] = {ByMap: IdType(FORM)}
+
+    class Numbered:
+        id: Mapped[int] = mapped_column(IdType(FORM), primary_key=True, default=flake.generate)
+
+    class Post(Base):
+        __tablename__ = "post"
+        id: Mapped[ByMap] = mapped_column(
+            primary_key=True, init=False, insert_default=flake.generate
+        )
+        author: Mapped[ByMap | None] = mapped_column(default=None)
+
+    class Page(Base):
+        __tablename__ = "page"
+        id: Mapped[Whole] = mapped_column(init=False)
+
+    class Plain(DeclarativeBase):
+        metadata = Base.metadata
+
+    class Image(Numbered, Plain):
+        __tablename__ = "image"
+
+    class Photo(Image):
+        pass
+
+    class Film(Numbered, Plain):
+        __tablename__ = "film"
+
+    make_tables(session, Base)
+    made = [Post(), Page(), Image(), Photo(), Film()]
+    session.add_all(made)
+    session.flush()
+    for each in made:
+        model = type(each)
+        assert each.id.startswith("post_")
+        assert FORM.decode(each.id) in numbers(session, model.__tablename__)
+        session.expire(each)
+        assert session.get(model, each.id) is each
+    assert Post(author=DIGITS).author == FORM.encode(DIGITS)
+    assert Photo(id=DIGITS).id == Image(id=DIGITS).id == FORM.encode(DIGITS)
+
+
+def test_a_default_may_take_the_context_or_be_a_constant(engine: Engine) -> None:
+    made: list[Any] = []
+
+    def generate(context: Any) -> int:
+        made.append(context.get_current_parameters()["title"])
+        return DIGITS
+
+    table = Table(
+        "t",
+        MetaData(),
+        Column("id", IdType(FORM), primary_key=True, default=generate),
+        Column("owner", IdType(FORM), default=NEGATIVE),
+        Column("title", BigInteger),
+    )
+    # Each copy has columns of its own, with the same defaults.
+    for copy in (table, table.to_metadata(MetaData())):
+        with engine.connect() as connection:
+            connection.exec_driver_sql("drop table if exists t")
+            copy.create(connection)
+            inserted = connection.execute(insert(copy).values(title=5))
+            assert inserted.inserted_primary_key == (FORM.encode(DIGITS),)
+            row = connection.execute(select(copy)).one()
+            assert row == (FORM.encode(DIGITS), FORM.encode(NEGATIVE), 5)
+    assert made == [5, 5]
+
+
+ROWS = 2000
+
+
+@of_each_type
+def test_many_rows_come_back_in_the_order_of_their_parameters(
+    session: Session, id_type: IdType[Any]
+) -> None:
+    Post, _ = models(id_type)
+    make_tables(session, Post)
+    posts = [Post(title=str(n)) for n in range(ROWS)]
+    session.add_all(posts)
+    session.flush()
+    returned = [
+        session.scalars(
+            insert(Post).returning(Post, sort_by_parameter_order=True),
+            [{"title": str(n)} for n in range(ROWS, 2 * ROWS)],
+        ).all(),
+        session.execute(
+            insert(Post.__table__).returning(
+                Post.__table__.c.id, Post.__table__.c.title, sort_by_parameter_order=True
+            ),
+            [
+                {"title": str(n), "id": outside(id_type, IDS[n % 2] + n)}
+                for n in range(2 * ROWS, 3 * ROWS)
+            ],
+        ).all(),
+    ]
+    everything = [*posts, *returned[0], *returned[1]]
+    assert [row.title for row in everything] == [str(n) for n in range(3 * ROWS)]
+    session.expunge_all()
+    held = {post.title: post.id for post in session.scalars(select(Post))}
+    assert held == {row.title: row.id for row in everything}
+
+
+def test_a_key_that_the_database_numbers_is_text_outside(session: Session) -> None:
+    class Base(DeclarativeBase):
+        pass
+
+    class Order(Base):
+        __tablename__ = "orders"
+        id: Mapped[str] = mapped_column(IdType(FORM), primary_key=True, autoincrement=True)
+
+    make_tables(session, Order)
+    orders = [Order(), Order(), Order()]
+    for order in orders:
+        session.add(order)
         session.flush()
-        shown = made.id
-        assert session.get(Post, shown) is made
-        session.refresh(made)
-        assert made.id == shown
-        for id in (NEGATIVE, DIGITS):
-            for given in (id, text(id_type, id)):
-                assert Post(id=given).id == outside(id_type, id)
+    assert [order.id for order in orders] == [FORM.encode(n) for n in (1, 2, 3)]
+    assert session.get(Order, FORM.encode(2)) is orders[1]
+
+
+BAD: list[Any] = ["", "post_", "POST_1", "post_01", "post_1 ", "page_1", "1.0", "é", "-1"]
+BAD += [1.0, True, 2**63, -(2**63) - 1, b"1", object()]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=named)
+@pytest.mark.parametrize("id_type", [IdType(), IdType(FORM)], ids=repr)
+def test_what_is_no_id_is_refused(session: Session, id_type: IdType[Any], bad: Any) -> None:
+    Post, _ = models(id_type)
+    make_tables(session, Post)
+    errors: list[Any] = []
+    with pytest.raises(StatementError) as statement:
+        session.get(Post, bad)
+    errors.append(statement.value.orig)
+    assert str(statement.value.orig) in str(statement.value)
+    if isinstance(bad, str | int):
+        for use in (lambda: Post.id == bad, lambda: Post.id.in_([1, bad]), lambda: Post(id=bad)):
+            with pytest.raises(InvalidArgumentError) as refused:
+                use()
+            errors.append(refused.value)
+    else:  # it might be an expression, so the statement decides
+        session.add(Post(id=bad))
+        with pytest.raises(StatementError) as statement:
+            session.flush()
+        errors.append(statement.value.orig)
+    assert {error.code for error in errors} == {"INVALID_ID"}
+
+
+@pytest.mark.parametrize("bad", [True, "post", 1, SECRET, IdType()], ids=named)
+def test_what_is_no_form_is_refused(bad: Any) -> None:
+    for arguments in ([bad], [None, 1], [TextForm(), "yes"]):
+        with pytest.raises(InvalidTypeError) as refused:
+            IdType(*arguments)
+        assert refused.value.code == "INVALID_ARGUMENT"
+        assert SECRET not in str(refused.value)
+
+
+def test_a_compiled_statement_serves_equal_forms_and_no_others(session: Session) -> None:
+    def found(form: TextForm | None) -> Any:
+        return session.scalar(select(literal(DIGITS, IdType(form))))
+
+    compiled = session.get_bind()._compiled_cache  # type: ignore[union-attr]
+    forms = [None, TextForm(), TextForm("post"), TextForm("page"), FORM]
+    forms.append(TextForm("post", cloak=Cloak(OTHER_SECRET, "post.id")))
+    shown = [found(form) for form in forms]
+    assert shown == [DIGITS, *(form.encode(DIGITS) for form in forms if form is not None)]
+    before = len(compiled)
+    for prefix in (None, "post", "page"):
+        found(TextForm(prefix))
+    found(FORM)
+    assert len(compiled) == before == len(forms)
+    assert SECRET not in repr(list(compiled.keys()))
+
+
+def test_reprs_can_be_evaluated_and_hold_no_secret() -> None:
+    for id_type in (IdType(), IdType(as_text=True), IdType(TextForm("post"))):
+        again = eval(repr(id_type), {"IdType": IdType, "TextForm": TextForm})
+        assert (again.form, again.as_text) == (id_type.form, id_type.as_text)
+    assert SECRET not in repr(IdType(FORM))
+
+
+def test_what_holds_no_cloak_can_be_pickled(session: Session) -> None:
+    table = Table("t", MetaData(), Column("id", IdType(TextForm("post")), primary_key=True))
+    make_tables(session, table)
+    statement = select(table.c.id).where(table.c.id == DIGITS)
+    assert str(pickle.loads(pickle.dumps(statement))) == str(statement)
+    with pytest.raises(TypeError):
+        pickle.dumps(IdType(FORM))
+
+
+def render(type_: str, item: Any, _: Any) -> Any:
+    """As in the guide."""
+    if type_ == "type" and isinstance(item, IdType):
+        return "sa.BigInteger().with_variant(sa.Integer(), 'sqlite')"
+    return False
+
+
+def test_alembic_renders_migrations_and_finds_no_difference(session: Session) -> None:
+    Post, _ = models(IdType(FORM))
+    connection = session.connection()
+    context = MigrationContext.configure(connection, opts={"compare_type": True})
+    operations = produce_migrations(context, Post.metadata).upgrade_ops
+    assert isinstance(operations, UpgradeOps)
+    code = render_python_code(operations, render_item=render)
+    assert SECRET not in code
+    assert "IdType" not in code
+    assert code.count("sa.BigInteger()") == 3
+    exec(f"def upgrade():\n{code}\nupgrade()", {"sa": sqlalchemy, "op": Operations(context)})
+    assert compare_metadata(context, Post.metadata) == []
+    session.add(Post(id=DIGITS))
+    session.flush()
+    assert numbers(session) == {DIGITS}
+
+
+def test_a_module_with_models_is_imported_without_any_setting() -> None:
+    code = """
+from randflake import Randflake
+from randflake.sqlalchemy import IdType
+from sqlalchemy.orm import DeclarativeBase, Mapped, configure_mappers, mapped_column
+flake = Randflake.lazy()
+class Base(DeclarativeBase):
+    pass
+class Post(Base):
+    __tablename__ = "post"
+    id: Mapped[int] = mapped_column(IdType(), primary_key=True, default=flake.generate)
+configure_mappers()
+print(flake.lease)
+"""
+    assert run_python(code) == "None\n"
+
+
+def test_asynchronous_sessions() -> None:
+    Post, _ = models(IdType(FORM))
+
+    async def main() -> None:
+        engine = create_async_engine("sqlite+aiosqlite://")
+        async with AsyncSession(engine) as session:
+            await session.run_sync(make_tables, Post)
+            post = Post(title="a")
+            session.add(post)
+            await session.flush()
+            assert await session.get(Post, post.id) is post
+            number = FORM.decode(post.id)
+            found = await session.scalars(select(Post).where(Post.id.in_([number, DIGITS])))
+            assert found.all() == [post]
+        await engine.dispose()
+
+    asyncio.run(main())
+
+
+def test_the_example_of_the_documentation_runs() -> None:
+    assert doctest.testmod(randflake.sqlalchemy).attempted > 0
+    assert doctest.testmod(randflake.sqlalchemy).failed == 0

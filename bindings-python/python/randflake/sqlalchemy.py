@@ -1,13 +1,15 @@
 """A column type for ids. Needs SQLAlchemy 2.
 
-from randflake import Randflake
-from randflake.sqlalchemy import IdType
+    from randflake import Randflake
+    from randflake.sqlalchemy import IdType
 
-flake = Randflake.lazy()
+    flake = Randflake.lazy()
 
-class Post(Base):
-    __tablename__ = "post"
-    id: Mapped[int] = mapped_column(IdType(), primary_key=True, default=flake.generate)
+    class Post(Base):
+        __tablename__ = "post"
+        id: Mapped[int] = mapped_column(IdType(), primary_key=True, default=flake.generate)
+
+With a form, attributes are texts, and the database holds numbers all the same.
 """
 
 from __future__ import annotations
@@ -15,23 +17,49 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, overload
 
-from sqlalchemy import BigInteger, Column, Integer, event
+from sqlalchemy import BigInteger, Column, Integer, event, type_coerce
+from sqlalchemy.exc import NoReferenceError
 from sqlalchemy.orm import Mapper
 from sqlalchemy.schema import ColumnDefault
 from sqlalchemy.types import TypeDecorator
 
-from randflake.errors import InvalidTypeError
+from randflake.errors import InvalidArgumentError, InvalidTypeError
 from randflake.ids import encode_string
 from randflake.text import TextForm
 
 if TYPE_CHECKING:
-    from sqlalchemy import Dialect
+    from sqlalchemy import ColumnElement, Dialect, ForeignKey
+    from sqlalchemy.sql.operators import OperatorType
 
 __all__ = ["IdType"]
 
 _Outside = TypeVar("_Outside", int, str)
 
 _PLAIN = TextForm()
+
+_ID = (str, SupportsIndex)
+_MANY = (list, tuple, set, frozenset)
+
+
+class _Comparator(TypeDecorator.Comparator[Any], BigInteger.Comparator[Any]):
+    """Compares with numbers, whatever ids are outside.
+
+    After an UPDATE or DELETE a Session looks for its rows by comparing attributes in Python, where
+    a number equals no text, and texts have another order. What is compared as another type, it
+    leaves to the database.
+    """
+
+    __slots__ = ()
+
+    def operate(self, op: OperatorType, *other: Any, **kwargs: Any) -> ColumnElement[Any]:
+        id_type = self.expr.type
+        assert isinstance(id_type, IdType)
+        if not any(isinstance(value, _ID + _MANY) for value in other):
+            return super().operate(op, *other, **kwargs)
+        numbers = [id_type._number(value) for value in other]
+        if id_type._is_text:
+            return type_coerce(self.expr, IdType()).operate(op, *numbers, **kwargs)
+        return super().operate(op, *numbers, **kwargs)
 
 
 class IdType(TypeDecorator[_Outside]):
@@ -64,6 +92,7 @@ class IdType(TypeDecorator[_Outside]):
 
     impl = BigInteger().with_variant(Integer(), "sqlite")
     cache_ok = True
+    comparator_factory = _Comparator
 
     @overload
     def __init__(self: IdType[int], form: None = None, as_text: Literal[False] = False) -> None: ...
@@ -81,27 +110,45 @@ class IdType(TypeDecorator[_Outside]):
         self.form = form
         self.as_text = as_text
 
+    @property
+    def python_type(self) -> type[int | str]:
+        """The type of attributes, for those who ask a column for it."""
+        return str if self._is_text else int
+
+    @property
+    def _form(self) -> TextForm:
+        return self.form or _PLAIN
+
+    @property
+    def _is_text(self) -> bool:
+        return self.as_text or self.form is not None
+
     def process_bind_param(self, value: Any, dialect: Dialect | None = None) -> int | None:  # noqa: ARG002
         """Returns the number of an id, or of its text."""
         if value is None:
             return None
         if isinstance(value, str):
-            return (self.form or _PLAIN).decode(value)
+            return self._form.decode(value)
         encode_string(value)  # refuses what is no id
         return operator.index(value)
 
     def process_result_value(self, value: Any, dialect: Dialect | None = None) -> Any:  # noqa: ARG002
         """Returns what a number of the database is outside."""
-        if value is None or not (self.form or self.as_text):
+        if value is None or not self._is_text:
             return value
-        return (self.form or _PLAIN).encode(value)
+        return self._form.encode(value)
+
+    # What is no id is left alone: None, an expression in SQL, or what a statement will refuse.
+
+    def _number(self, value: Any) -> Any:
+        """Returns the number of an id or of its text, or those of a list."""
+        if isinstance(value, _ID):
+            return self.process_bind_param(value)
+        return [self._number(each) for each in value] if isinstance(value, _MANY) else value
 
     def _outside(self, value: Any) -> Any:
-        """Returns what an id is outside, given as a number or as its text.
-
-        Leaves alone what is neither: None, an expression in SQL, or what no statement will take.
-        """
-        if isinstance(value, str | SupportsIndex):
+        """Returns what an id, given as a number or as its text, is outside."""
+        if isinstance(value, _ID):
             return self.process_result_value(self.process_bind_param(value))
         return value
 
@@ -133,9 +180,29 @@ def _prepare_column(column: Column[Any], *_: object) -> None:
 def _prepare_attributes(mapper: Mapper[Any], mapped: Any) -> None:
     """Has attributes show what an id is outside as soon as they are set."""
     for attribute in mapper.column_attrs:
-        id_type = attribute.columns[0].type
-        if isinstance(id_type, IdType):
-            _convert_what_is_set(getattr(mapped, attribute.key), id_type)
+        column = attribute.columns[0]
+        for key in column.foreign_keys:
+            _compare_forms(column, key)
+        if isinstance(column.type, IdType):
+            _convert_what_is_set(getattr(mapped, attribute.key), column.type)
+
+
+def _compare_forms(column: ColumnElement[Any], key: ForeignKey) -> None:
+    """Refuses a foreign key that would read another form: a Session copies attributes to it."""
+    try:
+        shown, copied = column.type, key.column.type
+    except NoReferenceError:
+        return
+    if isinstance(shown, IdType):
+        differs = isinstance(copied, IdType) and copied._form != shown._form
+    else:
+        differs = isinstance(copied, IdType) and copied._is_text
+    if differs:
+        raise InvalidArgumentError(
+            f"{column} and {key.target_fullname}, which it points to, have ids of different forms; "
+            "leave the type of the foreign key out, so that it is the same",
+            "INVALID_ARGUMENT",
+        )
 
 
 def _convert_what_is_set(attribute: Any, id_type: IdType[Any]) -> None:
