@@ -60,7 +60,7 @@ from sqlalchemy.orm.exc import FlushError
 from sqlalchemy.schema import CreateTable
 
 # The oldest that imports with this Python.
-OLDEST = "2.0.20" if sys.version_info < (3, 13) else "2.0.41"
+OLDEST = "2.0.10" if sys.version_info < (3, 13) else "2.0.31"
 
 NEGATIVE = -4594531474933654033
 DIGITS = decode_string("1234567890123")
