@@ -16,6 +16,7 @@ import servers
 import sqlalchemy
 import sqlalchemy.ext.asyncio
 import sqlalchemy.orm
+import trio
 from conftest import SECRET, outcome, run_python, status
 from randflake import (
     InvalidArgumentError,
@@ -473,9 +474,12 @@ print(flake.inspect(flake.generate()).node_id == flake.node_ids[0])
 
 def test_the_loop_of_a_client_must_be_of_asyncio(postgres: Server) -> None:
     made = pool(postgres.url())
-    opening = Randflake.leased_async(made, SECRET)
-    with pytest.raises(InvalidArgumentError, match="loop of asyncio"):
-        next(opening.__await__())
+
+    async def main() -> None:
+        with pytest.raises(InvalidArgumentError, match="loop of asyncio"):
+            await Randflake.leased_async(made, SECRET)
+
+    trio.run(main)
 
 
 def test_a_dead_server(namespace: str) -> None:

@@ -221,6 +221,36 @@ def test_a_store_is_never_asked_on_the_thread_of_the_loop(run: Callable[[Main], 
     assert threading.get_ident() not in adapter.threads
 
 
+def test_what_takes_long_to_import_is_imported_on_a_thread(store: Path) -> None:
+    code = """
+import asyncio, contextlib, sys, threading
+from randflake import Randflake, StoreError
+
+class Nobody:
+    server = "redis"
+
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if threading.current_thread() is threading.main_thread() and name.startswith("randflake."):
+            print(name)
+
+sys.meta_path.insert(0, Finder())
+
+async def main():
+    async with Randflake.leased_async(sys.argv[1], sys.argv[2]) as flake:
+        flake.generate()
+        await flake.ready()
+        await flake.generate_many_async(10)
+    client = Nobody()
+    client.run = lambda text, parameters: []
+    with contextlib.suppress(StoreError):
+        await Randflake.leased_async(client, sys.argv[2], acquire_timeout=0)
+
+asyncio.run(main())
+"""
+    assert run_python(code, str(store), SECRET) == "randflake._async\nrandflake._threads\n"
+
+
 async def cancelled_while(is_so: Callable[[], object], call: Callable[[], Awaitable[Any]]) -> None:
     """Cancels a task that makes a call, once something is so."""
     if trio.lowlevel.in_trio_task():

@@ -230,7 +230,7 @@ def test_without_a_thread_for_the_client(monkeypatch: pytest.MonkeyPatch) -> Non
     def none_left(*_: object) -> None:
         raise RuntimeError("hush-hush")
 
-    monkeypatch.setattr("randflake._clients.start_new_thread", none_left)
+    monkeypatch.setattr("randflake._threads.start_new_thread", none_left)
     with pytest.raises(randflake.StoreError) as caught:
         list_leases("etcd://127.0.0.1:1")
     assert caught.value.code == "STORE_UNAVAILABLE"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from randflake._async_clients import on_this_loop
-from randflake._clients import start_thread
+from randflake._threads import start_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -54,7 +55,10 @@ class Opening(Generic[_Flake]):
             raise RuntimeError("each leased_async() is for one await, or one async with")
         self._begun = True
         leased, (store, *rest), options = self._call
-        store = on_this_loop(store)
+        if not isinstance(store, str | bytes | os.PathLike | None):
+            # Its import would take the loop milliseconds.
+            clients = await _on_thread(lambda: import_module("randflake._async_clients"))
+            store = clients.on_this_loop(store)
 
         def take() -> _Flake:
             flake: _Flake = leased(store, *rest, **options)._without_waits()

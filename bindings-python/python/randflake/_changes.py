@@ -7,8 +7,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from randflake._clients import end_greenlets, start_thread
-from randflake.stores import is_gevents
+from randflake._threads import end_greenlets, is_gevents, start_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable

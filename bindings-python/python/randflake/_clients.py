@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
-from _thread import start_new_thread
 from typing import TYPE_CHECKING, Any
 
+from randflake._threads import end_greenlets, start_thread
 from randflake.errors import InvalidArgumentError, InvalidTypeError
-from randflake.stores import Refused, Source, Unavailable, is_gevents, source_of
+from randflake.stores import Refused, Source, Unavailable, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,27 +47,6 @@ def begin(send: _Send, call: tuple[Any, ...]) -> None:
     store runs greenlets.
     """
     start_thread(_answer, (send, call))
-
-
-def start_thread(call: Callable[..., object], arguments: tuple[Any, ...]) -> None:
-    """Makes a call on a thread of the system's, also where gevent has put greenlets in their place.
-
-    The end of the process does not wait for it.
-    """
-    monkey = sys.modules.get("gevent.monkey")
-    start = monkey.get_original("_thread", "start_new_thread") if monkey else start_new_thread
-    start(call, arguments)
-
-
-def end_greenlets() -> None:
-    """Closes the descriptors of what has run greenlets in this thread, if anything has.
-
-    Makes nothing that has not: two threads that make their first hub at a time wait for ever.
-    """
-    if is_gevents("_thread"):
-        hub = sys.modules["gevent._hub_local"].get_hub_if_exists()
-        if hub is not None:
-            hub.destroy(destroy_loop=True)
 
 
 def _answer(send: _Send, call: tuple[Any, ...]) -> None:

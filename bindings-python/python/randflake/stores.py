@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from randflake import _urls
+from randflake._threads import is_gevents
 from randflake.errors import InvalidArgumentError, InvalidTypeError
 
 if TYPE_CHECKING:
@@ -200,12 +201,6 @@ def _source_of_url(url: str) -> Source | None:
 def key_of(client: Any) -> str:
     """Returns what tells a client of Redis from the others in use: all of a pool are one."""
     return f"the pool {id(client.connection_pool)}"
-
-
-def is_gevents(module: str) -> bool:
-    """Returns whether gevent has replaced the functions of a module."""
-    monkey = sys.modules.get("gevent.monkey")
-    return monkey is not None and bool(monkey.is_module_patched(module))
 
 
 def is_of(store: object, module: str, name: str) -> bool:
