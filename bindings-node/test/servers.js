@@ -35,7 +35,7 @@ const runProgram = promisify(execFile)
 
 /** Finds a program; undefined where a test has to be skipped, which in CI is a failure. */
 function program(name, debianPackage) {
-  const folders = process.env.PATH.split(delimiter)
+  const folders = [...process.env.PATH.split(delimiter), '/usr/sbin']
   try {
     const versions = '/usr/lib/postgresql'
     folders.push(...readdirSync(versions).map((version) => join(versions, version, 'bin')))
@@ -254,6 +254,24 @@ const servers = {
   },
 }
 
+/** A MariaDB, which holds ids, and no leases. */
+async function mariadb() {
+  const install = program('mariadb-install-db', 'mariadb-server')
+  const path = program('mariadbd', 'mariadb-server')
+  if (path === undefined) return undefined
+  const user = process.getuid() === 0 ? { uid: NOBODY, gid: NOBODY } : {}
+  const grant = `grant all on *.* to randflake@'127.0.0.1' identified by '${PASSWORD}'`
+  const files = { 'init.sql': `create database ids;\n${grant};\n` }
+  const [folder, port] = [await newFolder(false, files, user.uid), await freePort()]
+  const data = ['--no-defaults', `--datadir=${join(folder, 'data')}`]
+  const how = [...data, '--auth-root-authentication-method=normal']
+  await runProgram(install, how, { cwd: folder, ...user })
+  const args = [...data, '--port', port, '--bind-address=127.0.0.1', '--socket=socket']
+  args.push(`--init-file=${join(folder, 'init.sql')}`, '--innodb-flush-log-at-trx-commit=0')
+  const url = `mysql://randflake:${PASSWORD}@127.0.0.1:${port}/ids`
+  return new Server({ folder, path, args, ready: 'ready for connections', url, user }).start()
+}
+
 /** A Redis and the replica that must confirm what it grants. */
 async function redisWithReplica() {
   const careful = ['--min-replicas-to-write', 1, '--min-replicas-max-lag', 10]
@@ -339,6 +357,7 @@ async function redisSentinel(master) {
 
 module.exports = {
   askEtcd,
+  mariadb,
   PASSWORD,
   pgbouncer,
   redisCluster,

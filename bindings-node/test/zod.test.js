@@ -4,7 +4,7 @@ const assert = require('node:assert/strict')
 const { suite, test } = require('node:test')
 const { Cloak, decodeString } = require('../index.js')
 const { TextForm } = require('../text.js')
-const { requireWith } = require('./adapters.js')
+const idWith = require('../zod-id.js')
 
 const cloak = new Cloak('dffd6021bb2bd5b0af676290809ec3a5', 'orders.id')
 const FORMS = {
@@ -16,7 +16,7 @@ const IDS = [decodeString('1234567890123'), -1n, 0n, 2n ** 63n - 1n, -(2n ** 63n
 
 for (const installed of ['zod', 'zod-4-1']) {
   const z = require(installed)
-  const { id } = requireWith('../zod.js', 'zod', installed)
+  const id = idWith(z)
 
   suite(installed, () => {
     for (const [name, form = new TextForm()] of Object.entries(FORMS)) {

@@ -66,7 +66,8 @@ LEASES = Path("leases/src")
 
 # What examples of Node.js use: a database, since Node.js 20 has none of its own, a framework, and
 # what monitors them, and what ids go into.
-NODE_PACKAGES = ["node-sqlite3-wasm", "express", "prom-client", "@opentelemetry/api", "zod"]
+NODE_PACKAGES = ["node-sqlite3-wasm", "express", "prom-client", "@opentelemetry/api"]
+NODE_PACKAGES += ["zod", "drizzle-orm", "@libsql/client"]
 
 # A secret for the examples that read one, as they should, from their environment.
 SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"

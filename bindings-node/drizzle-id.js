@@ -1,0 +1,50 @@
+'use strict'
+
+// Columns of Drizzle for ids: BIGINT in the database; a bigint, or a text, in rows and queries.
+
+const { formOf } = require('./form.js')
+const { encodeString } = require('./text.js')
+
+/** Returns the id that a driver has given. */
+function fromDriver(value) {
+  if (typeof value === 'number' && !Number.isSafeInteger(value)) {
+    const message =
+      `an id came as the number ${value}, which is rounded: let the driver give bigints or strings, ` +
+      'and select with a join instead of a relational query of drizzle-orm before 1.0'
+    throw Object.assign(new Error(message), { code: 'INVALID_ID' })
+  }
+  return BigInt(value)
+}
+
+/**
+ * Returns a function that declares columns.
+ *
+ * @param customType that of a dialect.
+ * @param dataType what holds signed 64 bits there.
+ * @param forJsonSelect the SQL of the id as text. JSON has numbers, which JSON.parse rounds.
+ */
+function idOf(customType, dataType, forJsonSelect) {
+  return (...given) => {
+    const name = typeof given[0] === 'string' ? given.shift() : undefined
+    const [options] = given
+    const form = formOf(options)
+    const isText = options?.form !== undefined
+    // As a bigint: MySQL compares a string with a column by rounding both.
+    const checked = (id) => encodeString(id) && id
+    return customType({
+      dataType: () => dataType,
+      toDriver: isText ? (text) => form.decode(text) : checked,
+      fromDriver: isText ? (value) => form.encode(fromDriver(value)) : fromDriver,
+      forJsonSelect,
+    })(name)
+  }
+}
+
+/** Returns the columns of each dialect, with its `customType`. */
+module.exports = ({ pg, mysql, sqlite }) => ({
+  pgId: idOf(pg, 'bigint', (column, sql, dimensions = 0) => {
+    return sql`${column}::text${sql.raw('[]'.repeat(dimensions))}`
+  }),
+  mysqlId: idOf(mysql, 'bigint', (column, sql) => sql`cast(${column} as char)`),
+  sqliteId: idOf(sqlite, 'integer', (column, sql) => sql`cast(${column} as text)`),
+})
