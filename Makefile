@@ -40,7 +40,7 @@ NODE_TEST = cd bindings-node && node --test $(if $(ONLY),--test-name-pattern='$(
 .PHONY: help demo check test test-all lint bench bench-stores fuzz simulate soak setup fmt vectors clean check-tools \
 	python node python-for-tests node-for-tests \
 	test-rust test-python test-node test-cross test-soak \
-	test-docs test-model test-loom test-simulation test-servers test-shutdown test-fuzz test-packages test-bundlers test-instructions \
+	test-docs test-model test-loom test-simulation test-servers test-shutdown test-examples test-fuzz test-packages test-bundlers test-instructions \
 	test-soak-stores test-readme instructions-bounds \
 	lint-rust lint-python lint-node lint-scripts lint-platforms
 
@@ -62,7 +62,7 @@ check: setup ## what to run before each commit: the compiler, the units of the c
 test: test-rust test-python test-node test-cross test-soak ## runs the tests of all three languages that need no server
 
 # The README tests stay last: they run the commands a newcomer would.
-test-all: test test-loom test-packages test-bundlers test-servers test-shutdown test-model test-fuzz test-simulation test-instructions test-docs test-soak-stores test-readme ## runs every test there is
+test-all: test test-loom test-packages test-bundlers test-servers test-shutdown test-examples test-model test-fuzz test-simulation test-instructions test-docs test-soak-stores test-readme ## runs every test there is
 
 lint: lint-rust lint-python lint-node lint-scripts lint-platforms ## runs every linter, format check and type check
 
@@ -210,6 +210,9 @@ test-servers: python-for-tests node-for-tests ## stores with a server, in all th
 test-shutdown: python-for-tests node-for-tests target/setup/shutdown ## that servers which stop give node ids back, as documented
 	cargo build --locked --quiet -p randflake-leases --all-features --example axum
 	$(PYTEST) tests/shutdown
+
+test-examples: python-for-tests node-for-tests ## the applications of examples/, killed while clients make 10 000 rows
+	$(PYTEST) tests/examples
 
 test-fuzz: check-tools ## each fuzz target, for a quarter of a minute
 	scripts/fuzz 15
