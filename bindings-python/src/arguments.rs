@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::{
     prelude::*,
-    types::{PyByteArray, PyBytes, PyDateTime, PyString},
+    types::{PyByteArray, PyBytes, PyDateTime, PyMemoryView, PyString},
 };
 use randflake::{ErrorKind, Id, Layout, Secret, bindings};
 
@@ -99,10 +99,12 @@ argument!(
 pub(crate) fn node_ids(layout: &Layout, object: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
     let node_id =
         |object: &Bound<'_, PyAny>| integer(object, |got| bindings::invalid_node(layout, got));
+    if let Ok(text) = object.cast::<PyString>() {
+        return node_id_of_text(layout, text).map(|node_id| vec![node_id]);
+    }
     // Bytes are a sequence of integers, but never meant as one of node ids.
     let bytes = object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>();
-    let several = !bytes && !object.is_instance_of::<PyString>();
-    let (Ok(length), Ok(items), true) = (object.len(), object.try_iter(), several) else {
+    let (Ok(length), Ok(items), false) = (object.len(), object.try_iter(), bytes) else {
         return node_id(object).map(|node_id| vec![node_id]);
     };
     // A range can be longer than memory.
@@ -110,6 +112,16 @@ pub(crate) fn node_ids(layout: &Layout, object: &Bound<'_, PyAny>) -> PyResult<V
         return Err(raise(bindings::too_many_nodes(layout, length)));
     }
     items.map(|item| node_id(&item?)).collect()
+}
+
+/// Takes a node id in decimal digits, as the environment has it.
+fn node_id_of_text(layout: &Layout, object: &Bound<'_, PyString>) -> PyResult<u32> {
+    let text = object.to_string_lossy();
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        let got = "a text that is no number";
+        return Err(wrong_type(&bindings::invalid_node(layout, got)));
+    }
+    text.parse().map_err(|_| raise(bindings::invalid_node(layout, text)))
 }
 
 argument!(
@@ -124,6 +136,9 @@ pub(crate) fn secret_of(object: &Bound<'_, PyAny>, stack_level: i32) -> PyResult
         Secret::from_bytes(bytes.as_bytes()).map_err(raise)?
     } else if let Ok(text) = object.cast::<PyString>() {
         text.to_string_lossy().parse::<Secret>().map_err(raise)?
+    } else if object.is_instance_of::<PyByteArray>() || object.is_instance_of::<PyMemoryView>() {
+        let copy = object.py().get_type::<PyBytes>().call1((object,))?;
+        Secret::from_bytes(copy.cast::<PyBytes>()?.as_bytes()).map_err(raise)?
     } else {
         return Err(wrong_type(&bindings::invalid_secret(type_of(object))));
     };

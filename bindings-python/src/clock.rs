@@ -1,6 +1,13 @@
 //! The machine's clock with waits that Python's signals interrupt, and clocks written in Python.
 
-use std::time::Duration;
+use std::{
+    mem,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use pyo3::prelude::*;
 use randflake::{Error, ErrorKind, Result, SystemClock, bindings::unix_nanos};
@@ -22,6 +29,40 @@ pub(crate) enum Clock {
         /// Takes seconds.
         sleep: Option<Py<PyAny>>,
     },
+    Changeable(Py<ChangeableClock>),
+}
+
+/// The machine's clock until another one is set, for the names of 2.1. A generator on it keeps what it
+/// has issued. It never sleeps.
+#[pyclass(frozen, name = "_ChangeableClock", module = "randflake._randflake")]
+pub(crate) struct ChangeableClock {
+    is_system: AtomicBool,
+    /// Returns unix seconds.
+    now: Mutex<Option<Py<PyAny>>>,
+}
+
+#[pymethods]
+impl ChangeableClock {
+    #[new]
+    fn new(now: Option<Py<PyAny>>) -> Self {
+        Self { is_system: AtomicBool::new(now.is_none()), now: Mutex::new(now) }
+    }
+
+    fn set(&self, now: Option<Py<PyAny>>) {
+        // Dropped after the lock: a finalizer may call this.
+        let _before = {
+            let mut current = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+            self.is_system.store(now.is_none(), Ordering::Relaxed);
+            mem::replace(&mut *current, now)
+        };
+    }
+}
+
+impl ChangeableClock {
+    fn injected(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        now.as_ref().map(|now| now.clone_ref(py))
+    }
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Clock {
@@ -31,6 +72,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Clock {
         let py = object.py();
         if object.is_none() {
             return Ok(Self::System);
+        }
+        if let Ok(clock) = object.cast::<ChangeableClock>() {
+            return Ok(Self::Changeable(clock.to_owned().unbind()));
         }
         let clock_of = once!().import(py, "randflake._times", "clock_of")?;
         let (now, sleep) = clock_of.call1((object,))?.extract()?;
@@ -45,6 +89,11 @@ impl randflake::Clock for Clock {
             Self::Injected { now, .. } => {
                 Python::attach(|py| reading(now.bind(py))).map_err(Error::from_clock)
             }
+            Self::Changeable(_) if self.is_system() => SystemClock.now(),
+            Self::Changeable(clock) => Python::attach(|py| match clock.get().injected(py) {
+                Some(now) => reading(now.bind(py)).map_err(Error::from_clock),
+                None => SystemClock.now(),
+            }),
         }
     }
 
@@ -54,7 +103,7 @@ impl randflake::Clock for Clock {
             Self::System => Python::try_attach(|py| sleep_in_slices(py, duration))
                 .unwrap_or_else(|| never_return())
                 .map(Some),
-            Self::Injected { sleep: None, .. } => Ok(None),
+            Self::Injected { sleep: None, .. } | Self::Changeable(_) => Ok(None),
             Self::Injected { sleep: Some(sleep), .. } => {
                 Python::attach(|py| sleep.call1(py, (duration.as_secs_f64(),)))
                     .map_err(Error::from_clock)?;
@@ -65,17 +114,21 @@ impl randflake::Clock for Clock {
 
     #[inline]
     fn coarse_time(&self) -> Option<i64> {
-        matches!(self, Self::System).then(|| SystemClock.coarse_time()).flatten()
+        self.is_system().then(|| SystemClock.coarse_time()).flatten()
     }
 
     #[inline]
     fn counter(&self) -> Option<u64> {
-        matches!(self, Self::System).then(|| SystemClock.counter()).flatten()
+        self.is_system().then(|| SystemClock.counter()).flatten()
     }
 
     #[inline]
     fn is_system(&self) -> bool {
-        matches!(self, Self::System)
+        match self {
+            Self::System => true,
+            Self::Injected { .. } => false,
+            Self::Changeable(clock) => clock.get().is_system.load(Ordering::Relaxed),
+        }
     }
 }
 

@@ -33,6 +33,7 @@ trait Method {
 }
 
 struct Generate;
+struct GenerateInOrder;
 struct GenerateString;
 struct GenerateSnowflake;
 
@@ -45,6 +46,20 @@ impl Method for Generate {
     #[inline]
     fn at_once(_: Python<'_>, of: &Randflake) -> Option<*mut ffi::PyObject> {
         let id = of.flake.generate_at_once()?;
+        // SAFETY: this thread is attached to the interpreter.
+        Some(unsafe { ffi::PyLong_FromLongLong(id.into()) })
+    }
+}
+
+impl Method for GenerateInOrder {
+    type Class = Randflake;
+
+    const NAME: &str = "_generate_in_order";
+    const ORDINARY: &PyOnceLock<Py<PyAny>> = once!();
+
+    #[inline]
+    fn at_once(_: Python<'_>, of: &Randflake) -> Option<*mut ffi::PyObject> {
+        let id = of.flake.generate_in_order_at_once()?;
         // SAFETY: this thread is attached to the interpreter.
         Some(unsafe { ffi::PyLong_FromLongLong(id.into()) })
     }
@@ -99,6 +114,7 @@ pub(crate) fn check_interpreter(_: Python<'_>) -> PyResult<()> {
 /// Replaces the methods that pyo3 has made by those of this file.
 pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
     replace::<Generate>(py)?;
+    replace::<GenerateInOrder>(py)?;
     replace::<GenerateString>(py)?;
     replace::<GenerateSnowflake>(py)
 }

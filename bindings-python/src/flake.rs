@@ -111,6 +111,24 @@ impl<F: Given> AnyFlake<F> {
         })
     }
 
+    /// Generates an id of the slot after the last one, for the names of 2.1.
+    pub(crate) fn generate_in_order(&self, py: Python<'_>) -> PyResult<F::Id> {
+        self.retry(py, |flake| {
+            caught(|| match flake {
+                Made::Manual(flake) => flake.generate_in_order(),
+                Made::Leased(leased) => leased.try_generate(),
+                Made::NeverWaiting(leased) => leased.generate_without_wait(),
+            })
+        })
+    }
+
+    /// Generates an id of the slot after the last one, unless that fails, waits or calls Python.
+    #[inline]
+    pub(crate) fn generate_in_order_at_once(&self) -> Option<F::Id> {
+        let Self::Manual(flake) = self else { return None };
+        caught(|| Ok(flake.generate_in_order_at_once())).ok().flatten()
+    }
+
     /// Generates an id, unless that fails, waits or calls Python.
     #[inline]
     pub(crate) fn generate_at_once(&self) -> Option<F::Id> {

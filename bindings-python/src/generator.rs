@@ -1,4 +1,5 @@
 use pyo3::{
+    exceptions::PyAttributeError,
     prelude::*,
     types::{PyAny, PyTuple},
 };
@@ -72,6 +73,18 @@ impl Generator {
     #[getter]
     fn node_ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.flake.node_ids())
+    }
+
+    #[doc = doc!(Generator.node_id)]
+    #[getter]
+    fn node_id(&self) -> PyResult<u32> {
+        match self.flake.node_ids()[..] {
+            [node_id] => Ok(node_id),
+            ref several => Err(PyAttributeError::new_err(format!(
+                "this generator has {} node ids; read node_ids",
+                several.len()
+            ))),
+        }
     }
 
     #[doc = doc!(Generator.close)]

@@ -61,6 +61,7 @@ mod _randflake {
     use crate::{
         boundary::BoundaryFlake,
         cloak::Cloak,
+        clock::ChangeableClock,
         command::main,
         generator::Generator,
         inspector::Inspector,

@@ -145,6 +145,11 @@ impl Randflake {
         Py::new(slf.py(), this)
     }
 
+    /// Generates an id of the slot after the last one, for randflake.v2.
+    fn _generate_in_order(&self, py: Python<'_>) -> PyResult<i64> {
+        self.flake.generate_in_order(py).map(i64::from)
+    }
+
     #[doc = doc!(Randflake.generate)]
     fn generate(&self, py: Python<'_>) -> PyResult<i64> {
         self.flake.generate(py).map(i64::from)

@@ -9,6 +9,7 @@ The node id is leased from a SQLite file, or from PostgreSQL, Redis or etcd: no 
 at the same time. See the README.
 """
 
+import importlib
 import typing
 
 from randflake._randflake import Lease, Randflake, __version__, generate_secret
@@ -46,7 +47,49 @@ from randflake.snowflake import BoundaryFlake, Layout, RawParts, Snowflake
 if typing.TYPE_CHECKING:
     # What type checkers take a leased generator for.
     from randflake._randflake import LeasedRandflake as LeasedRandflake
+    from randflake.randflake import (
+        RANDFLAKE_EPOCH_OFFSET as RANDFLAKE_EPOCH_OFFSET,
+    )
+    from randflake.randflake import (
+        RANDFLAKE_MAX_NODE as RANDFLAKE_MAX_NODE,
+    )
+    from randflake.randflake import (
+        RANDFLAKE_MAX_SEQUENCE as RANDFLAKE_MAX_SEQUENCE,
+    )
+    from randflake.randflake import (
+        RANDFLAKE_MAX_TIMESTAMP as RANDFLAKE_MAX_TIMESTAMP,
+    )
+    from randflake.randflake import (
+        ErrConsistencyViolation as ErrConsistencyViolation,
+    )
+    from randflake.randflake import (
+        ErrInvalidID as ErrInvalidID,
+    )
+    from randflake.randflake import (
+        ErrInvalidLease as ErrInvalidLease,
+    )
+    from randflake.randflake import (
+        ErrInvalidNode as ErrInvalidNode,
+    )
+    from randflake.randflake import (
+        ErrInvalidSecret as ErrInvalidSecret,
+    )
+    from randflake.randflake import (
+        ErrRandflakeDead as ErrRandflakeDead,
+    )
+    from randflake.randflake import (
+        ErrResourceExhausted as ErrResourceExhausted,
+    )
+    from randflake.randflake import (
+        Generator as Generator,
+    )
+    from randflake.randflake import (
+        LeaseInfo as LeaseInfo,
+    )
     from randflake.snowflake import LeasedSnowflake as LeasedSnowflake
+    from randflake.sparx64 import ErrInvalidBuffer as ErrInvalidBuffer
+    from randflake.sparx64 import ErrInvalidKey as ErrInvalidKey
+    from randflake.sparx64 import Sparx64 as Sparx64
 
 __all__ = [
     "BoundaryFlake",
@@ -85,3 +128,33 @@ __all__ = [
     "repair_lease",
     "repair_store",
 ]
+
+_PUBLISHED = {
+    **dict.fromkeys(("ErrInvalidBuffer", "ErrInvalidKey", "Sparx64"), "randflake.sparx64"),
+    **dict.fromkeys(
+        (
+            "ErrConsistencyViolation",
+            "ErrInvalidID",
+            "ErrInvalidLease",
+            "ErrInvalidNode",
+            "ErrInvalidSecret",
+            "ErrRandflakeDead",
+            "ErrResourceExhausted",
+            "Generator",
+            "LeaseInfo",
+            "RANDFLAKE_EPOCH_OFFSET",
+            "RANDFLAKE_MAX_NODE",
+            "RANDFLAKE_MAX_SEQUENCE",
+            "RANDFLAKE_MAX_TIMESTAMP",
+        ),
+        "randflake.randflake",
+    ),
+}
+"""Where the names of the published 2.1 are, which are loaded with their first use."""
+
+
+def __getattr__(name: str) -> typing.Any:
+    module = _PUBLISHED.get(name)
+    if module is None:
+        raise AttributeError(f"module 'randflake' has no attribute {name!r}")
+    return getattr(importlib.import_module(module), name)

@@ -32,6 +32,15 @@ class Generator:
     def node_ids(self) -> tuple[int, ...]:
         """The node ids, sorted; none after close, and in a forked child that has not leased yet."""
 
+    @property
+    def node_id(self) -> int:
+        """The node id, of a generator that has one. Others raise AttributeError.
+
+        >>> from randflake import Randflake, generate_secret
+        >>> Randflake("10", generate_secret()).node_id
+        10
+        """
+
     def metrics(self) -> Metrics:
         """Returns what the generator has done in this process. Counting costs an id nothing.
 

@@ -40,6 +40,7 @@ __all__ = [
     "Randflake",
     "RawParts",
     "Snowflake",
+    "_ChangeableClock",
     "__version__",
     "decode_string",
     "decode_strings",
@@ -61,6 +62,8 @@ __version__: Final[str]
 # Before Python 3.12, type checkers do not know that a numpy array is a buffer.
 _Int64Buffer: TypeAlias = Buffer | NDArray[np.int64]
 
+_Secret: TypeAlias = bytes | bytearray | memoryview | str
+
 @type_check_only
 class _Column(Protocol):
     # Of pandas, polars, pyarrow and others.
@@ -74,6 +77,12 @@ class _Clock(Protocol):
     def now(self) -> float: ...
 
 @final
+class _ChangeableClock:
+    # The machine's clock until another one is set: of randflake.v2.
+    def __new__(cls, now: Callable[[], float] | None) -> Self: ...
+    def set(self, now: Callable[[], float] | None) -> None: ...
+
+@final
 class Randflake(Generator):
     """A generator of unique 64-bit ids that outsiders cannot predict, order or count.
 
@@ -84,7 +93,8 @@ class Randflake(Generator):
     not stepped back over the last id: two live processes with one node id and one secret repeat
     each other's ids. In a forked child an inherited generator raises FORKED.
 
-    node_id: 0 to 131071, or a sequence of up to 16384 of them, each worth 131072 ids a second.
+    node_id: 0 to 131071, also as decimal text, or a sequence of up to 16384 of them, each worth
+    131072 ids a second.
     secret: 16 bytes, or a str of 32 hex digits; see generate_secret.
     lease: the seconds that may be stamped; without one, all of them.
     max_wait: how long a call may wait in all, 0 to 86400 seconds; 0 never waits. A batch gets the
@@ -111,19 +121,19 @@ class Randflake(Generator):
 
     def __new__(
         cls,
-        node_id: SupportsIndex | Sequence[SupportsIndex],
-        secret: bytes | str,
+        node_id: SupportsIndex | str | Sequence[SupportsIndex],
+        secret: _Secret,
         *,
         lease: Lease | None = None,
         max_wait: float = 1.0,
         max_drift: SupportsIndex = 0,
         restart_safe: bool = True,
-        clock: _Clock | Callable[[], float] | None = None,
+        clock: _Clock | _ChangeableClock | Callable[[], float] | None = None,
     ) -> Self: ...
     @staticmethod
     def leased(
         store: _Store | None = None,
-        secret: bytes | str | None = None,
+        secret: _Secret | None = None,
         *,
         node_count: SupportsIndex = 1,
         ttl: SupportsIndex | None = None,
@@ -194,7 +204,7 @@ class Randflake(Generator):
     @staticmethod
     def lazy(
         store: _Store | None = None,
-        secret: bytes | str | None = None,
+        secret: _Secret | None = None,
         *,
         node_count: SupportsIndex = 1,
         ttl: SupportsIndex | None = None,
@@ -236,7 +246,7 @@ class Randflake(Generator):
     @staticmethod
     def leased_async(
         store: _AsyncStore | None = None,
-        secret: bytes | str | None = None,
+        secret: _Secret | None = None,
         *,
         node_count: SupportsIndex = 1,
         ttl: SupportsIndex | None = None,
@@ -271,6 +281,7 @@ class Randflake(Generator):
         ...     len(set(asyncio.run(main(folder + "/ids.db"))))
         2000
         """
+    def _generate_in_order(self) -> int: ...
     def generate(self) -> int:
         """Generates an id: a signed 64-bit integer. Half of all ids are negative.
 
@@ -464,7 +475,7 @@ def main(arguments: Sequence[str]) -> int:
 # The functions of randflake.operators, whose arguments these check.
 def init_store(
     store: _Store,
-    secret: bytes | str | None,
+    secret: _Secret | None,
     mode: str | None,
     layout: Layout | str | None,
     namespace: str,

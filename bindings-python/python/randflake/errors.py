@@ -60,7 +60,7 @@ class RandflakeError(Exception):
     code: _Code
     """What went wrong, as a stable name such as "SEQUENCE_EXHAUSTED"."""
 
-    def __init__(self, message: str, code: _Code) -> None:
+    def __init__(self, message: str, code: _Code = "INTERNAL") -> None:
         super().__init__(message)
         self.code = code
 

@@ -5,7 +5,7 @@ from typing import NoReturn, Self, SupportsIndex, final
 import numpy as np
 from numpy.typing import NDArray
 
-from randflake._randflake import _Int64Array, _Int64Buffer
+from randflake._randflake import _Int64Array, _Int64Buffer, _Secret
 from randflake.arrays import PartsArray
 
 __all__ = [
@@ -34,7 +34,7 @@ class Inspector:
     42
     """
 
-    def __new__(cls, secret: bytes | str) -> Self: ...
+    def __new__(cls, secret: _Secret) -> Self: ...
     def inspect(self, id: SupportsIndex | str) -> Parts:
         """Reads an id back: its time, node id and sequence.
 
@@ -226,7 +226,7 @@ class Cloak:
     1
     """
 
-    def __new__(cls, secret: bytes | str, label: str) -> Self: ...
+    def __new__(cls, secret: _Secret, label: str) -> Self: ...
     def hide(self, number: SupportsIndex) -> int:
         """Hides a number.
 

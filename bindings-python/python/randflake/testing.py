@@ -446,9 +446,7 @@ class FakeRandflake(_Fake, _RandflakeMethods):  # type: ignore[misc]  # of a fin
         return object.__new__(cls)._open(start, tick, clock, ttl, namespace, on_lease_change, make)
 
     @staticmethod
-    def leased(
-        store: object = None, secret: bytes | str | None = None, **options: Any
-    ) -> FakeRandflake:
+    def leased(store: object = None, secret: Any = None, **options: Any) -> FakeRandflake:
         """Stands for Randflake.leased: makes a fake of this secret.
 
         The store is not looked at, nor are the environment and options that mean nothing here.
@@ -457,15 +455,13 @@ class FakeRandflake(_Fake, _RandflakeMethods):  # type: ignore[misc]  # of a fin
         return FakeRandflake(secret=_SECRET if secret is None else secret, **_kept(options))
 
     @staticmethod
-    def lazy(
-        store: object = None, secret: bytes | str | None = None, **options: Any
-    ) -> FakeRandflake:
+    def lazy(store: object = None, secret: Any = None, **options: Any) -> FakeRandflake:
         """Stands for Randflake.lazy; see leased."""
         return FakeRandflake.leased(store, secret, **options)
 
     @staticmethod
     def leased_async(  # type: ignore[override]  # each makes its own
-        store: object = None, secret: bytes | str | None = None, **options: Any
+        store: object = None, secret: Any = None, **options: Any
     ) -> Opening[FakeRandflake]:
         """Stands for Randflake.leased_async; see leased."""
         return _Opened(FakeRandflake.leased(store, secret, **options))

@@ -81,7 +81,7 @@ Randflake(np.int64(7), bytes.fromhex(secret))
 Randflake([1, 2], secret, max_wait=0, restart_safe=False)
 Randflake(range(3), secret, clock=time.time)
 Randflake((1,), secret, clock=OnlyNow(), lease=Lease(1_763_640_000, 1_763_640_300), max_drift=10)
-Randflake("1", secret)  # type: ignore[arg-type]
+Randflake("1", bytearray(16))
 Randflake(1.0, secret)  # type: ignore[arg-type]
 Randflake(1, 16)  # type: ignore[arg-type]
 Randflake(1, secret, None)  # type: ignore[call-arg]

@@ -62,6 +62,31 @@ impl<F: Format, C: Clock> Generator<F, C> {
         }
     }
 
+    /// Generates an id of the slot after the last one that was claimed; this thread claims none ahead.
+    /// For bindings with programs that count on it. Another thread's buffer of this generator would
+    /// leave a gap, so it is for a generator of which no single id is generated otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`generate`](Self::generate).
+    #[doc(hidden)]
+    pub fn generate_in_order(&self) -> Result<F::Id> {
+        let mut id = [0];
+        self.try_fill(&mut id, Reach::Lease, self.max_wait)?;
+        Ok(F::id(id[0]))
+    }
+
+    /// Generates an id as [`generate_in_order`](Self::generate_in_order) does, under the conditions of
+    /// [`generate_at_once`](Self::generate_at_once).
+    #[doc(hidden)]
+    #[inline]
+    pub fn generate_in_order_at_once(&self) -> Option<F::Id> {
+        if !self.clock.is_system() {
+            return None;
+        }
+        self.claim_next().map(F::id)
+    }
+
     /// Fills a slice with ids, in the order in which they are claimed.
     ///
     /// After an error the slice is zeroed, and ids that were already claimed are never issued.

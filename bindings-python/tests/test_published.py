@@ -1,0 +1,236 @@
+"""The names of the published 2.1, beside the published package itself."""
+
+import importlib.util
+import random
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import randflake
+import randflake.randflake
+import randflake.sparx64
+import randflake.v2
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEDULES = 100_000
+FIRST, LAST = randflake.v2.RANDFLAKE_EPOCH_OFFSET, randflake.v2.RANDFLAKE_MAX_TIMESTAMP
+
+
+@pytest.fixture(scope="session")
+def published() -> Iterator[ModuleType]:
+    """The published package, under another name, since ours has its own."""
+    folder = ROOT / "target" / "setup" / "published-2.1.0"
+    if not (folder / "randflake").exists():
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        command = [*pip, "--no-deps", "--target", str(folder), "randflake==2.1.0"]
+        subprocess.run(command, check=True)
+    spec = importlib.util.spec_from_file_location(
+        "published",
+        folder / "randflake" / "__init__.py",
+        submodule_search_locations=[str(folder / "randflake")],
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules["published"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    importlib.import_module("published.v2")
+    yield module
+    for name in [name for name in sys.modules if name.partition(".")[0] == "published"]:
+        del sys.modules[name]
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", randflake.WeakSecretWarning)
+        yield
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """Returns what a call returns as plain values, or the name of what it raises."""
+    try:
+        result = call()
+    except Exception as error:
+        return type(error).__name__
+    return plain(result)
+
+
+def plain(value: Any) -> Any:
+    for names in (
+        ("timestamp", "node_id", "sequence"),
+        ("node_id", "start", "end_exclusive"),
+        ("node_id", "lease_start", "lease_end"),
+    ):
+        if not isinstance(value, type) and all(hasattr(value, name) for name in names):
+            return tuple(getattr(value, name) for name in names)
+    return None if hasattr(value, "generate") else value
+
+
+def secret_of(dice: random.Random) -> Any:
+    secret = dice.randbytes(16)
+    return dice.choice(
+        [secret] * 12
+        + [bytearray(secret), memoryview(secret), dice.randbytes(15), dice.randbytes(17)]
+        + [b"", secret.hex(), None, list(secret)]
+    )
+
+
+def second_of(dice: random.Random) -> Any:
+    edges = [FIRST, LAST]
+    near = dice.choice(edges) + dice.randint(-2, 2)
+    return dice.choice([dice.randint(FIRST, LAST)] * 12 + [near] * 6 + [0, -1, 2**40, 1e9, True])
+
+
+def node_of(dice: random.Random) -> Any:
+    return dice.choice([dice.randint(0, 131_071)] * 20 + [0, 131_071, 131_072, -1, 1.0, True, "5"])
+
+
+def text_of(dice: random.Random) -> Any:
+    digits = "0123456789abcdefghijklmnopqrstuv"
+    some = "".join(dice.choices(digits, k=dice.randint(0, 15)))
+    other = "".join(dice.choices(digits.upper() + digits + "=-_w \u0663", k=dice.randint(0, 15)))
+    return dice.choice([some, some, other, "0" + some, some + "=" + other, None, b"abc", 5])
+
+
+def clock_readings(dice: random.Random, start: Any, end: Any) -> list[Any]:
+    """The seconds of a clock that mostly goes on, in and about a lease."""
+    now = start if isinstance(start, int) else FIRST
+    readings: list[Any] = []
+    for _ in range(dice.randint(1, 6)):
+        step = dice.choice([0, 0, 0, 1, 1, 2, -1, dice.randint(-5, 5)])
+        now = dice.choice([now + step] * 9 + [end])
+        readings.append(now)
+        now = now if isinstance(now, int) else FIRST
+    odd = [None, 1.5, True, "now", -1, 2**70, ZeroDivisionError()]
+    return [dice.choice([reading] * 20 + [dice.choice(odd)]) for reading in readings]
+
+
+class Scripted:
+    """A clock that shows one reading until the next is set."""
+
+    now: Any = None
+
+    def __call__(self) -> Any:
+        if isinstance(self.now, Exception):
+            raise self.now
+        return self.now
+
+
+def in_v2(module: Any, seed: int) -> list[Any]:
+    """Plays the schedule of a seed, and returns the outcome of each call."""
+    dice = random.Random(seed)
+    v2 = module.v2
+    start = second_of(dice)
+    end = dice.choice([start + dice.randint(-1, 6), second_of(dice)])
+    clock, node, secret = Scripted(), node_of(dice), secret_of(dice)
+    done: list[Any] = []
+
+    def made() -> Any:
+        return v2.Generator(v2.Config(v2.Lease(node, start, end), secret, clock))
+
+    done.append(outcome(made))
+    readings = clock_readings(dice, start, end)
+    extensions = [(dice.choice([node] * 5 + [3]), start, second_of(dice)) for _ in readings]
+    shorter = dice.random() < 0.3
+    if done[0] is None:
+        generator = made()
+        for reading, extension in zip(readings, extensions, strict=True):
+            clock.now = reading
+            done.append(outcome(generator.generate))
+            if shorter:
+                done.append(outcome(lambda e=extension: generator.extend_lease(v2.Lease(*e))))
+            done.append(outcome(generator.lease))
+        done.append(outcome(generator.generate_string))
+        number = dice.choice([dice.randint(-(2**63), 2**63 - 1), 2**63, True, 1.0, "1"])
+        done.append(outcome(lambda: generator.inspect(number)))
+        done.append(outcome(lambda: generator.inspect_string(text_of(random.Random(seed)))))
+        done.append(outcome(lambda: v2.encode_string(number)))
+    text = text_of(dice)
+    done.append(outcome(lambda: v2.decode_string(text)))
+    return done
+
+
+def in_legacy(module: Any, seed: int) -> list[Any]:
+    dice = random.Random(seed)
+    legacy = module.randflake
+    start = second_of(dice)
+    end = dice.choice([start + dice.randint(-1, 6), second_of(dice)])
+    node, secret = node_of(dice), secret_of(dice)
+    done: list[Any] = []
+
+    def made() -> Any:
+        return legacy.Generator(node, start, end, secret)
+
+    done.append(outcome(made))
+    if done[0] is not None:
+        return done
+    generator, clock = made(), Scripted()
+    done.append(outcome(lambda: setattr(generator, "time_source", dice.choice([5, "now"]))))
+    generator.time_source = clock
+    for reading in clock_readings(dice, start, end):
+        clock.now = reading
+        done.append(outcome(generator.generate))
+        if dice.random() < 0.3:  # another clock that shows the same
+            generator.time_source = lambda: clock()
+        if dice.random() < 0.3:
+            to = (dice.choice([start] * 5 + [FIRST]), second_of(dice))
+            done.append(outcome(lambda to=to: generator.update_lease(*to)))
+        done.append((generator.node_id, generator.lease_start, generator.lease_end))
+        done.append(outcome(generator.get_lease_info))
+    text = text_of(dice)
+    done.append(outcome(lambda: generator.inspect_string(text)))
+    done.append(outcome(generator.generate_string))
+    return done
+
+
+@pytest.mark.parametrize("play", [in_v2, in_legacy])
+def test_random_schedules_end_as_in_the_published_package(
+    published: ModuleType, play: Callable[[Any, int], list[Any]]
+) -> None:
+    for seed in range(SCHEDULES // 2):
+        assert play(randflake, seed) == play(published, seed), f"seed {seed}"
+
+
+def test_blocks_are_those_of_the_published_package(published: Any) -> None:
+    dice = random.Random(1)
+    for _ in range(2000):
+        key, block = dice.randbytes(16), dice.randbytes(8)
+        for name in ("encrypt", "decrypt"):
+            done = []
+            for module in (randflake, published):
+                dst = bytearray(dice.randbytes(9))
+                dst[8] = 7
+                getattr(module.Sparx64(dice.choice([key, list(key)])), name)(dst, block)
+                done.append(bytes(dst))
+            assert done[0] == done[1]
+    for module in (randflake, published):
+        for key in (b"", bytes(15), bytes(17)):
+            with pytest.raises(module.ErrInvalidKey):
+                module.Sparx64(key)
+        for dst, src in ((bytearray(8), bytes(7)), (bytearray(7), bytes(8))):
+            with pytest.raises(module.ErrInvalidBuffer):
+                module.Sparx64(bytes(16)).encrypt(dst, src)
+        assert module.Sparx64(bytes(16)).block_size() == 8
+
+
+@pytest.mark.usefixtures("published")
+def test_all_public_names_are_there_and_say_the_same() -> None:
+    for path in ("", ".v2", ".randflake", ".sparx64"):
+        theirs = importlib.import_module("published" + path)
+        ours = importlib.import_module("randflake" + path)
+        names = getattr(theirs, "__all__", None) or [
+            name
+            for name, value in vars(theirs).items()
+            if name.startswith("RANDFLAKE_") or getattr(value, "__module__", "")[:9] == "published"
+        ]
+        for name in names:
+            if name.startswith("_"):
+                continue
+            value = getattr(ours, name)
+            assert not isinstance(value, int) or value == getattr(theirs, name)
