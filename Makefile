@@ -255,7 +255,7 @@ lint-python: python-for-tests ## ruff, mypy, and the stubs against the binary
 	$(PYTHON_ENV)/ruff format --check .
 	$(PYTHON_ENV)/ruff check .
 	$(PYTHON_ENV)/mypy
-	$(PYTHON_ENV)/python -m mypy.stubtest randflake
+	$(PYTHON_ENV)/python -m mypy.stubtest randflake._randflake randflake.ids randflake.snowflake
 
 lint-node: node-for-tests ## biome, tsc, and the declared exports
 	$(NODE_BIN)/biome ci --error-on-warnings .
