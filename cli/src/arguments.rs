@@ -8,6 +8,7 @@ use crate::{
     generate::Generate,
     inspect::Inspect,
     lease::Lease,
+    sql::Sql,
 };
 
 /// Unique 64-bit ids that outsiders cannot predict, order or count
@@ -49,6 +50,7 @@ Examples:
     Inspect(Inspect),
     Text(Text),
     Number(Number),
+    Sql(Sql),
     #[command(subcommand)]
     Lease(Lease),
     Completions(Completions),

@@ -18,6 +18,7 @@ mod node_id;
 mod output;
 mod progress;
 mod secret;
+mod sql;
 mod store;
 
 use std::{ffi::OsString, sync::Arc};
@@ -71,6 +72,7 @@ fn execute(arguments: &[OsString], open_server: Arc<OpenServer>) -> Result<(), F
         Command::Inspect(inspect) => inspect.run(),
         Command::Text(text) => text.run(),
         Command::Number(number) => number.run(),
+        Command::Sql(sql) => sql.run(),
         Command::Lease(lease) => lease.run(open_server),
         Command::Completions(completions) => completions.run(),
     }

@@ -16,6 +16,8 @@ mod completions;
 mod convert;
 #[path = "command/doctor.rs"]
 mod doctor;
+#[path = "command/sql.rs"]
+mod sql;
 
 const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
 
@@ -101,6 +103,7 @@ const VERBS: &[&[&str]] = &[
     &["inspect"],
     &["text"],
     &["number"],
+    &["sql"],
     &["lease"],
     &["lease", "init"],
     &["lease", "list"],

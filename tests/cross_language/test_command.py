@@ -35,6 +35,7 @@ SAME = {
     "a layout": ("inspect --layout twitter 1541815603606036480", ""),
     "text": ("text", "4594531474933654033\n-6187568801575574419\nxyz!\n"),
     "numbers": ("number 3vgoe12ccb8gh ak8amul3cop3d 4594531474933654033", ""),
+    "functions of PostgreSQL": ("sql --dialect postgres", ""),
     "completions for bash": ("completions bash", ""),
     "completions for an unknown shell": ("completions cmd", ""),
     "no file": ("inspect --secret-file none 1", ""),
