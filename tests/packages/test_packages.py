@@ -5,6 +5,8 @@
 
 import json
 import os
+import posixpath
+import re
 import shutil
 import subprocess
 import sys
@@ -180,23 +182,23 @@ def test_npm_packages_bring_the_command(node_folder: Path) -> None:
 
 def test_main_npm_package_holds_everything_but_binaries(node_tarballs: tuple[Path, Path]) -> None:
     with tarfile.open(node_tarballs[0]) as archive:
-        names = {name.removeprefix("package/") for name in archive.getnames()}
-    modules = [
-        "index",
-        "arguments",
-        "changes",
-        "command",
-        "native",
-        "stores",
-        "binding",
-        "testing",
-        "prometheus",
-    ]
-    types = ["errors", "generators", "ids", "layouts", "metrics", "stores"]
-    expected = {f"{name}.js" for name in modules} | {f"types/{name}.d.ts" for name in types}
-    expected |= {"index.d.ts", "prometheus.d.ts", "testing.d.ts"}
-    assert names >= expected | {"README.md", "LICENSE-MIT", "LICENSE-APACHE"}
-    assert not [name for name in names if name.endswith((".node", ".rs", "Cargo.toml"))]
+        files = {
+            member.name.removeprefix("package/"): archive.extractfile(member).read().decode()  # type: ignore[union-attr]
+            for member in archive.getmembers()
+        }
+    manifest = json.loads(files["package.json"])
+    exported = set(re.findall(r'"\./([^"]+\.\w+)"', json.dumps(manifest["exports"])))
+    needed = exported | {"binding.js", "command.js", "README.md", "LICENSE-MIT", "LICENSE-APACHE"}
+    for name, text in files.items():
+        if name == "binding.js":
+            continue
+        for other in re.findall(r"(?:require\(|from |import )'(\./[^']+|\.\./[^']+)'", text):
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(name), other))
+            declared = re.sub(r"\.(m?)js$", r".d.\1ts", path) if ".d." in name else path
+            needed.add(declared)
+    assert {"text.js", "types/ids.d.ts", "native.js"} <= needed
+    assert files.keys() >= needed
+    assert not [name for name in files if name.endswith((".node", ".rs", "Cargo.toml"))]
 
 
 def test_platform_npm_package_is_for_this_platform_and_version(
