@@ -127,7 +127,7 @@ declare
     setting text := coalesce(current_setting('randflake.secret', true), '');
     fault text;
 begin
-    if length(setting) = 32 and translate(setting, '0123456789abcdefABCDEF', '') = '' then
+    if length(setting) = 32 and ltrim(setting, '0123456789abcdefABCDEF') = '' then
         return decode(setting, 'hex');
     end if;
     -- Never with what it holds: messages are logged.

@@ -1,4 +1,4 @@
-//! The functions that are printed; tests/cross_language runs them in a server.
+//! The functions that are printed; `tests/cross_language` runs them in a server.
 
 use crate::Folder;
 
