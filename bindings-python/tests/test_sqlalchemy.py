@@ -3,8 +3,10 @@
 import asyncio
 import doctest
 import pickle
+import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, ClassVar
 
@@ -15,7 +17,7 @@ from alembic.autogenerate import compare_metadata, produce_migrations, render_py
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from alembic.operations.ops import UpgradeOps
-from conftest import OTHER_SECRET, SECRET, named, run_python
+from conftest import OTHER_SECRET, ROOT, SECRET, named, run_python
 from randflake import (
     Cloak,
     InvalidArgumentError,
@@ -45,7 +47,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import mysql, postgresql, sqlite
-from sqlalchemy.exc import StatementError
+from sqlalchemy.exc import InvalidRequestError, StatementError
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import (
     DeclarativeBase,
@@ -448,6 +450,17 @@ def test_many_rows_come_back_in_the_order_of_their_parameters(
     assert held == {row.title: row.id for row in everything}
 
 
+def test_rows_are_never_matched_with_the_wrong_parameters(session: Session) -> None:
+    """SQLAlchemy matches rows with ids as the column shows them, or refuses to."""
+    Post, _ = models(IdType(FORM))
+    make_tables(session, Post)
+    returning = insert(Post).returning(Post.title, sort_by_parameter_order=True)
+    rows = [{"id": id, "title": str(n)} for n, id in enumerate(IDS)]
+    with suppress(InvalidRequestError):
+        titles = session.scalars(returning, rows).all()
+        assert titles == [row["title"] for row in rows]
+
+
 def test_a_key_that_the_database_numbers_is_text_outside(session: Session) -> None:
     class Base(DeclarativeBase):
         pass
@@ -534,11 +547,13 @@ def test_what_holds_no_cloak_can_be_pickled(session: Session) -> None:
         pickle.dumps(IdType(FORM))
 
 
-def render(type_: str, item: Any, _: Any) -> Any:
-    """As in the guide."""
-    if type_ == "type" and isinstance(item, IdType):
-        return "sa.BigInteger().with_variant(sa.Integer(), 'sqlite')"
-    return False
+def recipe() -> Any:
+    """Returns what the guide gives to Alembic."""
+    guide = (ROOT / "docs" / "guides" / "sqlalchemy.md").read_text(encoding="utf-8")
+    (code,) = [code for code in re.findall("```python\n(.*?)```", guide, re.S) if "item," in code]
+    names: dict[str, Any] = {}
+    exec(code, names)
+    return names["render_item"]
 
 
 def test_alembic_renders_migrations_and_finds_no_difference(session: Session) -> None:
@@ -547,7 +562,7 @@ def test_alembic_renders_migrations_and_finds_no_difference(session: Session) ->
     context = MigrationContext.configure(connection, opts={"compare_type": True})
     operations = produce_migrations(context, Post.metadata).upgrade_ops
     assert isinstance(operations, UpgradeOps)
-    code = render_python_code(operations, render_item=render)
+    code = render_python_code(operations, render_item=recipe())
     assert SECRET not in code
     assert "IdType" not in code
     assert code.count("sa.BigInteger()") == 3

@@ -52,10 +52,13 @@ from randflake import (
     repair_lease,
     repair_store,
 )
+from randflake.sqlalchemy import IdType
 from randflake.stores import Adapter, Refused, Rows, Unavailable
 from randflake.testing import FakeRandflake, FakeSnowflake
-from sqlalchemy import create_engine
+from randflake.text import TextForm
+from sqlalchemy import Column, create_engine
 from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 if TYPE_CHECKING:
     from randflake import LeasedRandflake, LeasedSnowflake
@@ -324,3 +327,21 @@ except RandflakeError as error:
     is_over: bool = error.code in ("CLOSED", "FORKED")
 
 warnings: list[type[UserWarning]] = [WeakSecretWarning, LifetimeWarning]
+
+
+class Base(DeclarativeBase):
+    pass
+
+
+class Post(Base):
+    __tablename__ = "post"
+    id: Mapped[int] = mapped_column(IdType(), primary_key=True, default=Randflake.lazy().generate)
+    text: Mapped[str] = mapped_column(IdType(TextForm("post")))
+    plain: Mapped[str | None] = mapped_column(IdType(as_text=True))
+
+
+assert_type(IdType(), IdType[int])
+assert_type(Column("id", IdType(TextForm())), Column[str])
+assert_type(Column("id", IdType(as_text=True)), Column[str])
+assert_type(Post().id, int)
+IdType("post")  # type: ignore[call-overload]
