@@ -39,7 +39,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     A node id that a store granted to this process cannot be assigned manually any more, and stores
     grant node ids at random.
     """
-    items.sort(key=lambda item: "leased" in item.path.name or "store" in item.path.name)
+    lease = ("leased", "store", "django")
+    items.sort(key=lambda item: any(word in item.path.name for word in lease))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,0 +1,246 @@
+"""Ids in Django: a model field, a URL converter, and one generator for the project.
+
+    from django.db import models
+    from randflake.django import RandflakeField
+
+    class Order(models.Model):
+        id = RandflakeField(primary_key=True)
+
+The database has a BIGINT; everything else in Django has the id's text: attributes, forms, the
+admin, URLs, fixtures and sessions.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.core.exceptions import EmptyResultSet, ImproperlyConfigured, ValidationError
+from django.core.signals import setting_changed
+from django.db import models
+from django.db.models.lookups import Exact
+from django.db.models.query_utils import DeferredAttribute
+
+from randflake._randflake import Randflake
+from randflake.errors import InvalidArgumentError, InvalidTypeError
+from randflake.ids import encode_string
+from randflake.text import TextForm
+
+if TYPE_CHECKING:
+    from randflake._randflake import LeasedRandflake
+
+__all__ = ["IdConverter", "RandflakeField", "generator", "new_id"]
+
+_made: dict[str, LeasedRandflake] = {}
+
+
+def generator() -> LeasedRandflake:
+    """Returns the generator of the project, which leases its node id with its first id.
+
+    It is made as RANDFLAKE in the settings says: a dict with what Randflake.lazy takes, in capital
+    letters, such as STORE, SECRET, NAMESPACE and TTL, or with SECRET_FILE, the path of a file with
+    the secret. What is not there comes from the environment: RANDFLAKE_STORE, RANDFLAKE_SECRET or
+    RANDFLAKE_SECRET_FILE, RANDFLAKE_NAMESPACE.
+
+    Raises ImproperlyConfigured for settings that are wrong.
+
+    >>> from django.test import override_settings
+    >>> from randflake.django import generator
+    >>> with override_settings(RANDFLAKE={"STORE": "redis://127.0.0.1/0", "TTL": 60}):
+    ...     generator().node_ids
+    ()
+    """
+    if not _made:
+        try:
+            # The generator of a second thread that comes here is not used, and leases nothing.
+            _made.setdefault("generator", Randflake.lazy(**_options()))
+        except (InvalidArgumentError, TypeError, OSError) as error:
+            raise _wrong(error) from error
+    return _made["generator"]
+
+
+def new_id() -> int:
+    """Returns a new id of the project's generator: the default of a RandflakeField.
+
+    Raises what generate raises, and ImproperlyConfigured for settings that are wrong or missing.
+
+    >>> import tempfile
+    >>> from django.test import override_settings
+    >>> from randflake import generate_secret
+    >>> from randflake.django import generator, new_id
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = {"STORE": folder + "/ids.db", "SECRET": generate_secret()}
+    ...     with override_settings(RANDFLAKE=store):
+    ...         new_id() != new_id()
+    ...         generator().close()
+    True
+    """
+    try:
+        return generator().generate()
+    except InvalidArgumentError as error:  # of the secret, or of the environment
+        raise _wrong(error) from error
+
+
+class RandflakeField(models.Field):
+    """A BIGINT in the database, and the text of an id everywhere else.
+
+    The attribute of a model is the text; a number that it is set to becomes its text. Queries take
+    a text, or an int for the number inside, as for a range of Snowflakes. A primary key is not
+    shown in forms and has new_id as its default; any other field has a default if it is given one.
+
+    form: how the ids look outside; None for the plain text. It is no part of migrations.
+
+    Raises InvalidTypeError for another kind of form, and InvalidArgumentError with
+    INVALID_ARGUMENT for a primary key with a cloak and no default. Queries raise
+    InvalidArgumentError with INVALID_ID, which is a ValueError, for a text that is no id.
+
+    >>> from randflake.django import RandflakeField
+    >>> from randflake.text import TextForm
+    >>> field = RandflakeField(form=TextForm("user"))
+    >>> field.to_python("user_3vgoe12ccb8gh"), field.get_prep_value("user_3vgoe12ccb8gh")
+    ('user_3vgoe12ccb8gh', 4594531474933654033)
+    """
+
+    def __init__(self, *args: Any, form: TextForm | None = None, **options: Any) -> None:
+        if not isinstance(form, TextForm | None):
+            raise InvalidTypeError(
+                f"form must be a TextForm, got {type(form).__qualname__}", "INVALID_ARGUMENT"
+            )
+        self.form = form or TextForm()
+        if options.get("primary_key"):
+            if self.form.cloak is not None and "default" not in options:
+                raise InvalidArgumentError(
+                    "a cloak hides numbers that sort: pass as default a function of a module that "
+                    "returns one, such as generate of a Snowflake",
+                    "INVALID_ARGUMENT",
+                )
+            options = {"default": new_id, "editable": False, **options}
+        super().__init__(*args, **options)
+
+    def get_internal_type(self) -> str:
+        return "BigIntegerField"
+
+    def from_db_value(self, value: int | None, *_: object) -> str | None:
+        return None if value is None else self.form.encode(value)
+
+    def get_prep_value(self, value: Any) -> Any:
+        value = super().get_prep_value(value)
+        if isinstance(value, str):
+            return self.form.decode(value)
+        if value is not None:
+            encode_string(value)  # raises unless a BIGINT holds it
+            return index(value)
+        return None
+
+    def to_python(self, value: Any) -> str | None:
+        """Reads what comes from outside, which is a text: the numbers of JSON may be rounded."""
+        if value is not None:
+            try:
+                self.form.decode(value)
+            except InvalidArgumentError as error:
+                raise ValidationError(str(error), code="invalid") from error
+        text: str | None = value
+        return text
+
+    def formfield(self, **options: Any) -> Any:
+        # A CharField, as of any field.
+        return super().formfield(**{"validators": [self.to_python], "empty_value": None, **options})
+
+    class descriptor_class(DeferredAttribute):
+        """Has the attribute be the text, whatever it is set to."""
+
+        def __set__(self, instance: Any, value: Any) -> None:
+            if hasattr(value, "__index__"):
+                value = self.field.form.encode(value)
+            instance.__dict__[self.field.attname] = value
+
+
+@RandflakeField.register_lookup
+class _InSearch(Exact):
+    """What `search_fields = ["=id"]` of the admin asks: other words are found nowhere."""
+
+    lookup_name = "iexact"
+    prepare_rhs = False
+
+    def get_db_prep_lookup(self, value: Any, connection: Any) -> Any:
+        try:
+            value = self.lhs.output_field.get_prep_value(value)
+        except InvalidArgumentError:
+            raise EmptyResultSet from None
+        return super().get_db_prep_lookup(value, connection)
+
+
+class IdConverter:
+    """Reads ids in URLs, and writes them. A text that is no id is a 404.
+
+    form: how the ids look; a class of your own may have another one.
+
+        from django.urls import register_converter
+        from randflake.django import IdConverter
+        from randflake.text import TextForm
+
+        class OrderConverter(IdConverter):
+            form = TextForm("order")
+
+        register_converter(IdConverter, "id")  # path("users/<id:pk>/", user)
+        register_converter(OrderConverter, "order")  # path("orders/<order:pk>/", order)
+
+    >>> from randflake.django import IdConverter
+    >>> IdConverter().to_python("3vgoe12ccb8gh")
+    '3vgoe12ccb8gh'
+    """
+
+    regex = "[^/]+"
+    form = TextForm()
+
+    def to_python(self, value: str) -> str:
+        """Returns the text as it is.
+
+        Raises InvalidArgumentError with the code INVALID_ID, which Django takes for no match.
+        """
+        self.form.decode(value)
+        return value
+
+    def to_url(self, value: int | str) -> str:
+        """Returns the text of an id.
+
+        value: the text, or the number inside.
+
+        Raises InvalidArgumentError with the code INVALID_ID.
+        """
+        return self.to_python(value) if isinstance(value, str) else self.form.encode(value)
+
+
+def _options() -> dict[str, Any]:
+    """Returns what Randflake.lazy takes.
+
+    Django's page of an error shows what functions have: this one fails without a secret.
+    """
+    given = getattr(settings, "RANDFLAKE", {})
+    if not isinstance(given, dict):
+        kind = type(given).__qualname__
+        del given
+        raise TypeError(f"it must be a dict, got {kind}")
+    if given.keys() >= {"SECRET", "SECRET_FILE"}:
+        del given
+        raise TypeError("SECRET and SECRET_FILE are both there; remove one of them")
+    options = {str(name).lower(): value for name, value in given.items()}
+    if "secret_file" in options:
+        path = Path(options.pop("secret_file"))
+        options["secret"] = path.read_text("utf-8", errors="replace").strip()
+    return options
+
+
+def _wrong(error: Exception) -> Any:
+    return ImproperlyConfigured(f"RANDFLAKE in the settings, or the environment: {error}")
+
+
+def _forget(*, setting: str, **_: object) -> None:
+    """Makes another generator when a test sets RANDFLAKE."""
+    if setting == "RANDFLAKE":
+        _made.clear()
+
+
+setting_changed.connect(_forget)

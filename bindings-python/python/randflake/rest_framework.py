@@ -1,0 +1,77 @@
+"""Ids in Django REST framework: text in JSON, both ways.
+
+from rest_framework.serializers import ModelSerializer
+from randflake.rest_framework import IdsAsText
+
+class OrderSerializer(IdsAsText, ModelSerializer):
+    class Meta:
+        model = Order
+        fields = ["id", "customer", "total"]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.validators import RegexValidator
+from rest_framework import serializers
+
+from randflake.django import RandflakeField as _ModelField
+from randflake.errors import InvalidArgumentError
+from randflake.text import TextForm
+
+__all__ = ["IdsAsText", "RandflakeField"]
+
+
+class RandflakeField(serializers.Field):
+    """An id as its text. A number is refused, since JavaScript rounds it before it sends it.
+
+    form: how ids look; None for the plain text.
+
+    Its value is the text, as that of a RandflakeField of a model. What it shows may be the number,
+    too.
+
+    >>> from randflake.rest_framework import RandflakeField
+    >>> RandflakeField().to_representation(4594531474933654033)
+    '3vgoe12ccb8gh'
+    """
+
+    def __init__(self, *, form: TextForm | None = None, **options: Any) -> None:
+        self.form = form or TextForm()
+        super().__init__(**options)
+        # For schemas: what is read has been compared already.
+        self.validators.append(RegexValidator(self.form.pattern))
+
+    def to_internal_value(self, data: Any) -> str:
+        try:
+            self.form.decode(data)
+        except InvalidArgumentError as error:
+            raise serializers.ValidationError(str(error), code="invalid") from error
+        text: str = data
+        return text
+
+    def to_representation(self, value: int | str) -> str:
+        return value if isinstance(value, str) else self.form.encode(value)
+
+
+class IdsAsText:
+    """Comes before ModelSerializer: ids are text, and so are the keys of relations.
+
+    Its fields are as above. Without it, a relation takes a number that was rounded.
+    """
+
+    def build_standard_field(self, field_name: str, model_field: Any) -> Any:
+        field, options = super().build_standard_field(field_name, model_field)  # type: ignore[misc]
+        if isinstance(model_field, _ModelField) and "choices" not in options:
+            options.pop("model_field", None)
+            return RandflakeField, {**options, "form": model_field.form}
+        return field, options
+
+    def build_relational_field(self, field_name: str, relation_info: Any) -> Any:
+        field, options = super().build_relational_field(field_name, relation_info)  # type: ignore[misc]
+        key = relation_info.related_model._meta.pk
+        while key.remote_field:  # that of a model which inherits from another
+            key = key.target_field
+        if isinstance(key, _ModelField) and issubclass(field, serializers.PrimaryKeyRelatedField):
+            options["pk_field"] = RandflakeField(form=key.form)
+        return field, options

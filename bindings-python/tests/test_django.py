@@ -1,0 +1,812 @@
+"""randflake.django and randflake.rest_framework, with the real ones, the newest and the oldest."""
+
+import doctest
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import django
+import pymysql
+import pytest
+import randflake.django
+import randflake.rest_framework
+import servers
+from conftest import eventually
+from django.contrib.auth.tokens import default_token_generator
+from django.core import serializers
+from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.core.management import call_command
+from django.db import IntegrityError, connection, connections, models
+from django.db.migrations.writer import MigrationWriter
+from django.test import Client, RequestFactory, override_settings
+from django.urls import NoReverseMatch, Resolver404, resolve, reverse
+from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
+from django.views.debug import technical_500_response
+from randflake import (
+    InvalidArgumentError,
+    InvalidTypeError,
+    StoreError,
+    decode_string,
+    encode_string,
+    init_store,
+    list_leases,
+)
+from randflake.django import RandflakeField, generator, new_id
+from randflake.testing import FakeRandflake
+from randflake.text import TextForm
+from rest_framework.serializers import ModelSerializer, Serializer
+from shop.models import CLOAK, LAYOUT, SECRET, Gift, Order, Post, User
+from shop.urls import OrderForm, OrderSerializer, PostConverter, PostSerializer, UserConverter
+
+DIGITS = decode_string("1234567890123")
+"""The id of a text that looks like a number."""
+
+IDS = [4594531474933654033, -4594531474933654033, DIGITS, 0, -1, 2**63 - 1, -(2**63)]
+BAD_TEXTS = ["", "0" * 13, "01", "vvvvvvvvvvvvv", "3vgoe12ccb8gH", "user-1", "-1", " 1", "1_1", "é"]
+
+flake = FakeRandflake()
+KEYED: list[Any] = [Order, User, Post]
+
+
+@pytest.fixture(autouse=True)
+def ids() -> Iterator[None]:
+    """One generator for all tests, without a store."""
+    with patch("randflake.django.generator", lambda: flake):
+        yield
+
+
+def test_the_oldest_versions(older: Callable[..., None]) -> None:
+    older("django==4.2", "djangorestframework==3.15.0")
+
+
+# --- the field --------------------------------------------------------------
+
+
+SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
+
+
+def settings_of(server: servers.Server) -> dict[str, Any]:
+    if server.scheme == "mariadb":
+        # What stands for mysqlclient, which has to be compiled.
+        pymysql.version_info = (2, 2, 1, "final", 0)
+        pymysql.install_as_MySQLdb()
+    return {
+        "ENGINE": f"django.db.backends.{server.scheme}".replace("mariadb", "mysql"),
+        "NAME": server.path.strip("/"),
+        "USER": server.user,
+        "PASSWORD": servers.PASSWORD,
+        "HOST": "127.0.0.1",
+        "PORT": server.port,
+    }
+
+
+@contextmanager
+def using(database: dict[str, Any]) -> Iterator[None]:
+    connections["default"].close()
+    before = connections.settings
+    connections.settings = connections.configure_settings({"default": database})
+    del connections["default"]
+    try:
+        call_command("migrate", run_syncdb=True, verbosity=0)
+        yield
+    finally:
+        connections["default"].close()
+        connections.settings = before
+        del connections["default"]
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql", "mariadb"])
+def tables(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Any]]:
+    if request.param == "mariadb" and django.VERSION < (5,):
+        pytest.skip("the newest version is asked")
+    starters = {"postgresql": servers.postgres, "mariadb": servers.mariadb}
+    with ExitStack() as stack:
+        database = SQLITE
+        if request.param != "sqlite":
+            folder = tmp_path_factory.mktemp(request.param)
+            database = settings_of(stack.enter_context(starters[request.param](folder)))
+        stack.enter_context(using(database))
+        yield [Gift, Order, Post, User]
+
+
+@pytest.fixture
+def database(tables: list[Any]) -> None:
+    """Empty tables, in each kind of database."""
+    for model in tables:
+        model.objects.all().delete()
+
+
+def number_inside(thing: Any) -> int:
+    """Returns what the database itself has as the key."""
+    table, column = thing._meta.db_table, thing._meta.pk.column
+    with connection.cursor() as cursor:
+        cursor.execute(f"select {column} from {table}")
+        ((number,),) = cursor.fetchall()
+    assert isinstance(number, int)
+    return number
+
+
+@pytest.mark.parametrize("id", IDS)
+@pytest.mark.parametrize("model", KEYED)
+@pytest.mark.usefixtures("database")
+def test_the_database_has_the_number_and_the_attribute_the_text(model: Any, id: int) -> None:
+    text = model._meta.pk.form.encode(id)
+    for given in (id, text):
+        made = model.objects.create(pk=given)
+        assert made.pk == text
+        assert number_inside(made) == id
+        found = model.objects.get(pk=given)
+        assert (found, found.pk, hash(found)) == (made, text, hash(made))
+        found.delete()
+
+
+@pytest.mark.parametrize("model", KEYED)
+@pytest.mark.usefixtures("database")
+def test_a_default_is_a_new_id(model: Any) -> None:
+    made = [model(**({"username": str(n)} if model is User else {})) for n in range(100)]
+    texts = {each.pk for each in made}
+    assert len(texts) == 100
+    assert all(re.fullmatch(model._meta.pk.form.pattern, text) for text in texts)
+    model.objects.bulk_create(made)
+    assert set(model.objects.values_list("pk", flat=True)) == texts
+    assert model.objects.in_bulk(list(texts)).keys() == texts
+
+
+@pytest.mark.usefixtures("database")
+def test_queries_take_texts_and_numbers() -> None:
+    orders = [Order.objects.create(id=id, title=str(id)) for id in IDS]
+    for id, order in zip(IDS, orders, strict=True):
+        text = encode_string(id)
+        assert order.id == text
+        for given in (id, text):
+            assert Order.objects.get(id=given) == order
+            assert Order.objects.get(pk__in=[given]) == order
+            assert Order.objects.get_or_create(id=given) == (order, False)
+            assert Order.objects.filter(id=given).update(title="seen") == 1
+            assert Order.objects.exclude(pk=given).count() == len(IDS) - 1
+            larger = Order.objects.filter(id__gt=given).count()
+            assert larger == sum(other > id for other in IDS)
+    assert [order.id for order in Order.objects.order_by("id")] == list(
+        map(encode_string, sorted(IDS))
+    )
+    assert Order.objects.filter(id__range=(-10, "a")).count() == 2
+    assert Order.objects.filter(id__gte=0, id__lt=1).values().get()["id"] == "0"
+    assert Order.objects.aggregate(models.Max("id")) == {"id__max": encode_string(2**63 - 1)}
+    assert Order.objects.filter(id=None).count() == 0
+    assert Order.objects.filter(id=models.F("id")).count() == len(IDS)
+    assert Order.objects.filter(id__in=Order.objects.filter(id=-1)).get().id == encode_string(-1)
+    with pytest.raises(IntegrityError):
+        Order.objects.bulk_create([Order(id=-1)])
+
+
+@pytest.mark.usefixtures("database")
+def test_relations_have_texts() -> None:
+    for number, id in enumerate(IDS):
+        user = User.objects.create(id=id, username=str(id))
+        for given in (user, user.pk, id):
+            name = "user" if given is user else "user_id"
+            order = Order.objects.create(**{name: given})
+            assert Order.objects.get(user=given, pk=order.pk).user_id == user.pk
+        assert Order.objects.filter(user__id=user.pk).count() == 3
+        assert Order.objects.filter(user__in=[id]).count() == 3
+        assert {order.user for order in user.order_set.select_related("user")} == {user}
+        assert {order.user for order in user.order_set.prefetch_related("user")} == {user}
+        order.refresh_from_db()
+        order.parent, order.title = order, "any"
+        order.full_clean()
+        order.save()
+        assert order.order_set.get() == order
+        gift = Gift.objects.create(id=encode_string(number + 1000), wish="any")
+        assert Gift.objects.get(pk=gift.pk).order_ptr.pk == gift.pk == encode_string(number + 1000)
+        post = Post.objects.create(pk=id)
+        post.tags.add(order)
+        assert post.tags.get() == order
+        assert Post.objects.get(tags=order.pk) == post
+
+
+@pytest.mark.usefixtures("database")
+def test_a_column_that_is_no_key_may_be_null_and_has_no_default() -> None:
+    order = Order.objects.create()
+    assert Order.objects.get(elsewhere=None) == order
+    Order.objects.update(elsewhere=DIGITS)
+    order.refresh_from_db()
+    assert order.elsewhere == "1234567890123"
+    assert Order.objects.defer("elsewhere").get().elsewhere == "1234567890123"
+    order.elsewhere = models.F("elsewhere")
+    order.save()
+    assert Order.objects.get(elsewhere__isnull=False) == order
+
+
+@pytest.mark.usefixtures("database")
+def test_snowflakes_are_found_by_day_and_hidden_outside() -> None:
+    now = datetime.now(UTC)
+    days = [now - timedelta(days=days) for days in (2, 1, 0)]
+    made = [Post.objects.create(pk=LAYOUT.first_id_at(day) + 7) for day in days]
+    day = (LAYOUT.first_id_at(days[1]), LAYOUT.last_id_at(days[1]))
+    assert Post.objects.get(id__range=day) == made[1]
+    assert list(Post.objects.filter(pk__gte=day[0]).order_by("pk")) == made[1:]
+    number = LAYOUT.first_id_at(days[1]) + 7
+    assert made[1].pk == f"post_{CLOAK.hide_string(number)}"
+    # Whatever somebody guesses reveals to some number, and half of them are negative in a BIGINT.
+    guesses = [f"post_{encode_string(guess)}" for guess in range(20)]
+    assert not Post.objects.filter(pk__in=guesses).exists()
+    assert not any(Post.objects.filter(pk=guess).exists() for guess in guesses)
+
+
+@pytest.mark.usefixtures("database")
+def test_what_is_no_id_is_refused() -> None:
+    order = Order.objects.create()
+    for bad in [*BAD_TEXTS, 2**63, -(2**63) - 1, 1.0, b"1", True, object()]:
+        if bad is not True:
+            with pytest.raises(InvalidArgumentError) as refused:
+                Order.objects.get(pk=bad)
+            assert refused.value.code == "INVALID_ID"
+        with pytest.raises(ValueError, match="an id"):
+            Order.objects.filter(elsewhere__in=[bad])
+        with pytest.raises(ValidationError):
+            Order._meta.pk.to_python(bad)
+        with pytest.raises(ValueError, match="an id"):
+            Order.objects.create(pk=bad)
+    # What comes from outside as a number may have been rounded.
+    with pytest.raises(ValidationError):
+        Order._meta.pk.to_python(4594531474933654033)
+    order.elsewhere = "no id"
+    with pytest.raises(ValidationError, match="0-9"):
+        order.full_clean()
+    for text in (encode_string(1), "order_1", "user1", "User_1"):
+        with pytest.raises(InvalidArgumentError, match='"user_"'):
+            User.objects.get(pk=text)
+
+
+def test_wrong_declarations_are_refused() -> None:
+    for form in ("user", CLOAK, TextForm):
+        with pytest.raises(InvalidTypeError, match="form must be a TextForm"):
+            RandflakeField(form=form)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="pass as default"):
+        RandflakeField(primary_key=True, form=TextForm(cloak=CLOAK))
+    assert not RandflakeField(form=TextForm(cloak=CLOAK)).has_default()
+
+
+def test_a_migration_has_neither_form_nor_secret() -> None:
+    for model in KEYED:
+        code, imports = MigrationWriter.serialize(model._meta.pk)
+        default = f"{Post.__module__}.new_post" if model is Post else "randflake.django.new_id"
+        assert code == (
+            f"randflake.django.RandflakeField(default={default}, editable=False, "
+            "primary_key=True, serialize=False)"
+        )
+        assert "import randflake.django" in imports
+        # What a migration makes of it.
+        again = model._meta.pk.clone()
+        assert again.deconstruct()[1:] == model._meta.pk.deconstruct()[1:]
+        assert again.form == TextForm()
+
+
+@pytest.mark.parametrize("kind", ["json", "jsonl", "xml", "python"])
+@pytest.mark.usefixtures("database")
+def test_fixtures_come_back(kind: str) -> None:
+    for id in IDS:
+        joined = datetime(2026, 1, 1, tzinfo=UTC)
+        user = User.objects.create(id=id, username=str(id), date_joined=joined)
+        order = Order.objects.create(id=id, user=user, elsewhere=id)
+        order.parent = order
+        order.save()
+        Post.objects.create(id=id).tags.add(order)
+    before = [list(model.objects.order_by("pk").values()) for model in KEYED]
+    things = [thing for model in (User, Order, Post) for thing in model.objects.all()]
+    written = serializers.serialize(kind, things)
+    if kind == "json":
+        assert json.loads(written)[0]["pk"] == things[0].pk
+    for model in (Post, Order, User):
+        model.objects.all().delete()
+    for read in serializers.deserialize(kind, written):
+        read.save()
+    assert [list(model.objects.order_by("pk").values()) for model in KEYED] == before
+    assert [post.tags.get().pk for post in Post.objects.order_by("pk")] == [
+        encode_string(id) for id in sorted(IDS)
+    ]
+
+
+# --- URLs, forms and the admin ----------------------------------------------
+
+
+@pytest.fixture
+def sqlite() -> Iterator[None]:
+    with using(SQLITE):
+        yield
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_urls_have_texts(id: int) -> None:
+    for name, form in (
+        ("order", TextForm()),
+        ("user", UserConverter.form),
+        ("post", PostConverter.form),
+    ):
+        text = form.encode(id)
+        assert reverse(name, args=[text]) == reverse(name, args=[id]) == f"/{name}s/{text}/"
+        assert resolve(f"/{name}s/{text}/").kwargs == {"pk": text}
+
+
+@pytest.mark.usefixtures("sqlite")
+def test_a_url_without_an_id_is_not_found() -> None:
+    order = Order.objects.create(pk=-1)
+    client = Client()
+    assert client.get(reverse("order", args=[order.pk])).content.decode() == order.pk
+    assert client.get(reverse("order", args=[5])).status_code == 404
+    for bad in BAD_TEXTS:
+        assert client.get(f"/orders/{bad}/").status_code == 404
+        with pytest.raises(Resolver404):
+            resolve(f"/posts/{bad}/")
+        with pytest.raises(NoReverseMatch):
+            reverse("order", args=[bad])
+    for wrong in (2**63, 1.5, None):
+        with pytest.raises(NoReverseMatch):
+            reverse("order", args=[wrong])
+
+
+@pytest.mark.usefixtures("sqlite")
+def test_forms_show_and_take_texts() -> None:
+    user = User.objects.create(pk=DIGITS, username="u")
+    parent = Order.objects.create(pk=DIGITS)
+    assert "id" not in OrderForm().fields
+    shown = OrderForm(instance=Order(elsewhere=DIGITS, user=user)).as_div()
+    assert 'value="1234567890123"' in shown
+    assert '<option value="user_1234567890123" selected>' in shown
+    given = {"elsewhere": "fvvvvvvvvvvvv", "user": user.pk, "parent": parent.pk, "title": "t"}
+    form = OrderForm(given)
+    assert form.is_valid(), form.errors
+    saved = Order.objects.get(pk=form.save().pk)
+    assert (saved.elsewhere, saved.user, saved.parent) == ("fvvvvvvvvvvvv", user, parent)
+    assert OrderForm(given | {"elsewhere": ""}).save().elsewhere is None
+    for bad in set(BAD_TEXTS) - {"", " 1"}:
+        assert OrderForm(given | {"elsewhere": bad}).errors.keys() == {"elsewhere"}
+        assert OrderForm(given | {"elsewhere": "", "user": bad}).errors.keys() == {"user"}
+    assert "elsewhere" in OrderForm(given).errors  # it is unique
+
+
+@pytest.mark.usefixtures("sqlite")
+def test_the_admin_shows_and_takes_texts() -> None:
+    staff = User.objects.create_superuser("staff", password="pass")
+    client = Client()
+    assert client.login(username="staff", password="pass")
+    for id in IDS:
+        user = User.objects.create(pk=id, username=str(id))
+        order = Order.objects.create(pk=id, user=user, elsewhere=id, title="one")
+        text, url = encode_string(id), f"/admin/shop/order/{encode_string(id)}/change/"
+        listed = client.get("/admin/shop/order/").content.decode()
+        assert f'<a href="{url}">{text}</a>' in listed
+        assert f'<td class="field-elsewhere">{text}</td>' in listed
+        assert f'<option value="user_{text}" selected>' in client.get(url).content.decode()
+        change = {"user": user.pk, "parent": text, "elsewhere": text, "title": "two"}
+        assert client.post(url, change).status_code == 302
+        order.refresh_from_db()
+        assert (order.title, order.parent_id, order.user_id) == ("two", text, user.pk)
+        assert text in client.get(f"/admin/shop/order/{text}/history/").content.decode()
+        for word, count in ((text, 1), (user.pk, 1), (f"{text} two", 1), ("no-id", 0)):
+            found = client.get("/admin/shop/order/", {"q": word}).content.decode()
+            assert found.count('<td class="field-elsewhere">') == count, word
+        asked = {"app_label": "shop", "model_name": "order", "field_name": "parent", "term": text}
+        answer = client.get("/admin/autocomplete/", asked).json()
+        assert [choice["id"] for choice in answer["results"]] == [text]
+        listing = {"form-TOTAL_FORMS": 1, "form-INITIAL_FORMS": 1, "_save": "Save"}
+        listing |= {"form-0-id": text, "form-0-title": "three"}
+        assert client.post(f"/admin/shop/order/?id={text}", listing).status_code == 302
+        order.refresh_from_db()
+        assert order.title == "three"
+        # As quoted by the admin: the underscore of the prefix.
+        url = f"/admin/shop/user/user_5F{text}/change/"
+        assert url in client.get("/admin/shop/user/").content.decode()
+        inline = {"order_set-TOTAL_FORMS": 2, "order_set-INITIAL_FORMS": 1, "username": str(id)}
+        inline |= {"order_set-0-id": text, "order_set-0-user": user.pk, "order_set-0-title": "four"}
+        inline |= {"order_set-1-user": user.pk, "order_set-1-title": "new"}
+        assert client.post(url, inline).status_code == 302
+        assert sorted(user.order_set.values_list("title", flat=True)) == ["four", "new"]
+        gift = Gift.objects.create(parent=order, wish="any")
+        raw = client.get(f"/admin/shop/gift/{gift.pk}/change/").content.decode()
+        assert re.search(rf'name="parent" value="{text}"', raw)
+        action = {"action": "delete_selected", "_selected_action": text, "post": "yes"}
+        assert client.post("/admin/shop/order/", action).status_code == 302
+        assert not Order.objects.filter(pk=id).exists()
+    for bad in ("no-id", str(2**70)):
+        assert client.get(f"/admin/shop/order/{bad}/change/").status_code == 302
+    assert client.session["_auth_user_id"] == staff.pk
+
+
+@pytest.mark.usefixtures("sqlite")
+def test_a_link_for_a_new_password_finds_the_user() -> None:
+    """As the views of django.contrib.auth make and read it."""
+    for id in IDS:
+        user = User.objects.create(pk=id, username=str(id))
+        link = urlsafe_base64_encode(str(user.pk).encode())
+        found = User.objects.get(pk=urlsafe_base64_decode(link).decode())
+        assert default_token_generator.check_token(found, default_token_generator.make_token(user))
+
+
+# --- Django REST framework --------------------------------------------------
+
+
+@pytest.mark.parametrize("id", IDS)
+@pytest.mark.usefixtures("sqlite")
+def test_json_has_texts_both_ways(id: int) -> None:
+    client = Client()
+    text = encode_string(id)
+    user = User.objects.create(pk=id, username="u")
+    Order.objects.create(pk=id)
+    sent = {"title": "t", "user": f"user_{text}", "parent": text, "elsewhere": text}
+    made = client.post("/api/orders/", sent, content_type="application/json")
+    assert made.status_code == 201, made.content
+    got = json.loads(made.content)
+    assert {name: got[name] for name in sent} == sent
+    assert client.get(f"/api/orders/{got['id']}/").json() == got
+    shown = client.get(f"/api/users/{user.pk}/").json()
+    assert shown == {"id": f"user_{text}", "username": "u", "order_set": [got["id"]]}
+    post = client.post("/api/posts/", {"tags": [text]}, content_type="application/json").json()
+    assert re.fullmatch(Post._meta.pk.form.pattern, post["id"])
+    assert client.get(f"/api/posts/{post['id']}/").json() == post == {**post, "tags": [text]}
+    assert client.delete(f"/api/posts/{post['id']}/").status_code == 204
+    # Rounded or not, a number is refused, and so is what is no id.
+    for name in ("user", "parent", "elsewhere"):
+        for bad in (id, float(id), True, [text], {}, *BAD_TEXTS):
+            if bad == "" and name != "elsewhere":
+                continue  # no relation
+            refused = client.post(
+                "/api/orders/",
+                sent | {"elsewhere": None, name: bad},
+                content_type="application/json",
+            )
+            assert (refused.status_code, [*refused.json()]) == (400, [name]), (name, bad)
+    for bad in set(BAD_TEXTS) - {""}:
+        assert client.get(f"/api/orders/{bad}/").status_code == 404
+
+
+@pytest.mark.usefixtures("sqlite")
+def test_a_serializer_without_the_mixin_shows_texts_and_refuses_numbers() -> None:
+    class Plain(ModelSerializer):
+        class Meta:
+            model = Order
+            fields = ("id", "user", "elsewhere", "title")
+
+    user = User.objects.create(pk=-1, username="u")
+    order = Order(pk=DIGITS, elsewhere=-1, user=user)
+    assert Plain(order).data["elsewhere"] == "fvvvvvvvvvvvv"
+    assert (Plain(order).data["id"], Plain(order).data["user"]) == ("1234567890123", user.pk)
+    assert Plain(data={"title": "t", "elsewhere": "1"}).is_valid()
+    assert not Plain(data={"title": "t", "elsewhere": 1}).is_valid()
+
+
+def test_a_field_of_its_own() -> None:
+    class Asked(Serializer):
+        id = randflake.rest_framework.RandflakeField(form=TextForm("user"))
+
+    assert Asked({"id": DIGITS}).data == Asked({"id": "user_1234567890123"}).data
+    asked = Asked(data={"id": "user_1234567890123"})
+    assert asked.is_valid()
+    assert asked.validated_data == {"id": "user_1234567890123"}
+    for bad in ("1234567890123", DIGITS, None):
+        assert not Asked(data={"id": bad}).is_valid()
+
+
+def test_the_schema_has_the_pattern() -> None:
+    from rest_framework.schemas.openapi import AutoSchema
+
+    schema = AutoSchema()
+    order = schema.map_serializer(OrderSerializer())["properties"]
+    assert order["user"]["type"] == "string"
+    assert order["elsewhere"].items() >= {"type": "string", "pattern": TextForm().pattern}.items()
+    assert schema.map_serializer(PostSerializer())["properties"]["tags"]["items"] == {
+        "type": "string"
+    }
+
+
+# --- settings ---------------------------------------------------------------
+
+
+@pytest.fixture
+def real() -> Iterator[None]:
+    """The generator that the settings say."""
+    with patch("randflake.django.generator", generator):
+        yield
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"SECRET": SECRET},
+        {"SECRET_FILE": "secret"},
+        {"SECRET": SECRET, "TTL": 60, "NAMESPACE": "orders", "ON_LEASE_CHANGE": repr},
+    ],
+)
+@pytest.mark.usefixtures("real")
+def test_the_generator_is_made_as_the_settings_say(tmp_path: Path, given: dict[str, Any]) -> None:
+    (tmp_path / "secret").write_text(f"{SECRET}\n")
+    given = {"STORE": tmp_path / "ids.db", **given}
+    if "SECRET_FILE" in given:
+        given["SECRET_FILE"] = tmp_path / given["SECRET_FILE"]
+    with override_settings(RANDFLAKE=given):
+        made = generator()
+        assert made is generator()
+        assert made.node_ids == ()
+        assert not (tmp_path / "ids.db").exists()
+        assert made.inspect(new_id()).node_id == made.node_ids[0]
+        (lease,) = list_leases(
+            tmp_path / "ids.db", namespace=given.get("NAMESPACE", "default")
+        ).leases
+        assert lease.state == "held"
+        made.close()
+
+
+@pytest.mark.usefixtures("real")
+def test_without_settings_the_generator_is_that_of_the_environment(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with override_settings(RANDFLAKE={}):
+        monkeypatch.delenv("RANDFLAKE_STORE", raising=False)
+        monkeypatch.delenv("RANDFLAKE_SECRET", raising=False)
+        with pytest.raises(ImproperlyConfigured, match="RANDFLAKE_SECRET"):
+            new_id()
+        monkeypatch.setenv("RANDFLAKE_SECRET", SECRET)
+        with pytest.raises(ImproperlyConfigured, match="RANDFLAKE_STORE"):
+            new_id()
+        monkeypatch.setenv("RANDFLAKE_STORE", str(store))
+        assert new_id() != new_id()
+        generator().close()
+
+
+WRONG = {
+    "no dict": ("redis://127.0.0.1", "must be a dict, got str"),
+    "an unknown name": ({"STROE": "a"}, "'stroe'"),
+    "a bad option": ({"TTL": -1}, "ttl"),
+    "a bad store": ({"STORE": 5}, "store"),
+    "a bad secret": ({"STORE": "redis://127.0.0.1", "SECRET": SECRET[1:]}, "32 hex digits"),
+    "two secrets": ({"SECRET": SECRET, "SECRET_FILE": "/none"}, "SECRET and SECRET_FILE"),
+    "no file": ({"SECRET_FILE": "/none"}, "No such file"),
+    "a file of something else": ({"STORE": "/x", "SECRET_FILE": sys.executable}, "hex digits"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.usefixtures("real")
+def test_a_wrong_setting_is_improper_and_the_secret_stays_hidden(name: str) -> None:
+    given, message = WRONG[name]
+    with override_settings(RANDFLAKE=given, DEBUG=True):
+        with pytest.raises(ImproperlyConfigured, match=message) as raised:
+            new_id()
+        # Django's page of the error shows the settings, and what functions have.
+        request = RequestFactory().get("/")
+        error = raised.value
+        error.__traceback__ = error.__traceback__.tb_next if error.__traceback__ else None
+        page = technical_500_response(request, type(error), error, error.__traceback__)
+        assert "RANDFLAKE" in page.content.decode()
+        assert SECRET[1:] not in page.content.decode()
+
+
+@pytest.mark.usefixtures("real")
+def test_a_store_that_grants_nothing_is_an_error_of_its_own(store: Path) -> None:
+    init_store(store, "0" + SECRET[1:], "new")
+    with override_settings(RANDFLAKE={"STORE": store, "SECRET": SECRET}):
+        with pytest.raises(StoreError) as raised:
+            new_id()
+        assert raised.value.code == "SECRET_MISMATCH"
+
+
+@pytest.mark.usefixtures("real")
+def test_threads_share_one_generator(store: Path) -> None:
+    with override_settings(RANDFLAKE={"STORE": store, "SECRET": SECRET}):
+        made: list[int] = []
+        barrier = threading.Barrier(8)
+
+        def make() -> None:
+            barrier.wait()
+            made.extend(new_id() for _ in range(100))
+
+        threads = [threading.Thread(target=make) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(set(made)) == 800
+        assert list_leases(store).held == 1
+        generator().close()
+
+
+@pytest.mark.parametrize("module", [randflake.django, randflake.rest_framework])
+@pytest.mark.usefixtures("real")
+def test_the_documentation_is_there_and_its_examples_run(module: Any) -> None:
+    for name in module.__all__:
+        item = getattr(module, name)
+        text = item.__doc__
+        assert text.split("\n")[0].endswith(".")
+        example = doctest.DocTestParser().get_doctest(text, {}, name, None, None)
+        out: list[str] = []
+        results = doctest.DocTestRunner(verbose=False).run(example, out=out.append)
+        assert results.failed == 0, "".join(out)
+
+
+# --- whole projects ---------------------------------------------------------
+
+PROJECT = {
+    "manage.py": """
+import os, sys
+from django.core.management import execute_from_command_line
+
+os.environ["DJANGO_SETTINGS_MODULE"] = "project.settings"
+execute_from_command_line(sys.argv)
+""",
+    "project/__init__.py": "",
+    "project/settings.py": """
+from pathlib import Path
+
+BASE = Path(__file__).resolve().parents[1]
+SECRET_KEY = "of no use to anybody"
+ALLOWED_HOSTS = ["*"]
+DEBUG = True
+ROOT_URLCONF = "project.urls"
+USE_TZ = True
+STATIC_URL, STATIC_ROOT = "static/", BASE / "static"
+INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.staticfiles", "project"]
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": BASE / "project.db"}}
+RANDFLAKE = {"STORE": BASE / "ids.db", "SECRET_FILE": BASE / "secret"}
+""",
+    "project/models.py": """
+from django.db import models
+from randflake import Cloak, Snowflake
+from randflake.django import RandflakeField
+from randflake.text import TextForm
+
+snowflakes = Snowflake.lazy("twitter")
+
+
+def new_post():
+    return snowflakes.generate()
+
+
+class Order(models.Model):
+    id = RandflakeField(primary_key=True)
+
+
+class Post(models.Model):
+    id = RandflakeField(
+        primary_key=True,
+        form=TextForm("post", cloak=Cloak("c41f0d7e92b85a36e6d10f7a48b3529c", "posts.id")),
+        default=new_post,
+    )
+    order = models.ForeignKey(Order, models.CASCADE, null=True)
+    public_id = RandflakeField(form=TextForm("public"), null=True)
+""",
+    "project/urls.py": """
+from django.http import JsonResponse
+from django.urls import path
+from project.models import Order
+
+urlpatterns = [path("", lambda request: JsonResponse({"id": Order().id}))]
+""",
+    "project/wsgi.py": """
+import os
+from django.core.wsgi import get_wsgi_application
+
+os.environ["DJANGO_SETTINGS_MODULE"] = "project.settings"
+application = get_wsgi_application()
+""",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name, code in PROJECT.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(code, encoding="utf-8")
+    return tmp_path
+
+
+def manage(project: Path, *arguments: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if "RANDFLAKE" not in name}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "manage.py", *arguments],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_no_command_needs_a_store_or_a_secret_and_migrations_are_stable(project: Path) -> None:
+    manage(project, "makemigrations", "project")
+    migration = (project / "project/migrations/0001_initial.py").read_text()
+    assert "randflake.django.RandflakeField(default=project.models.new_post" in migration
+    assert SECRET not in migration
+    assert "form" not in migration
+    assert "No changes" in manage(project, "makemigrations", "--check", "--dry-run")
+    manage(project, "migrate")
+    manage(project, "collectstatic", "--no-input")
+    manage(project, "check")
+    # Another form is no change of the database.
+    models = project / "project/models.py"
+    models.write_text(models.read_text().replace('TextForm("public")', 'TextForm("other")'))
+    assert "No changes" in manage(project, "makemigrations", "--check", "--dry-run")
+    assert not (project / "ids.db").exists()
+
+
+@contextmanager
+def serving(project: Path, *command: str) -> Iterator[tuple[int, Callable[[], str]]]:
+    """Runs a server, and yields its process id and what asks it for an id."""
+    init_store(project / "ids.db", SECRET, "new")
+    (project / "secret").write_text(SECRET)
+    port = servers.free_port()
+    with (project / "log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, *(part.replace("PORT", str(port)) for part in command)],
+            cwd=project,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+    def ask() -> str:
+        deadline = time.monotonic() + 60
+        while True:
+            assert process.poll() is None, (project / "log").read_text()
+            try:
+                with urlopen(f"http://127.0.0.1:{port}/", timeout=10) as response:
+                    return str(json.load(response)["id"])
+            except (URLError, ConnectionError):
+                assert time.monotonic() < deadline, (project / "log").read_text()
+                time.sleep(0.05)
+
+    try:
+        yield process.pid, ask
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def holders(project: Path) -> set[str]:
+    return {lease.note for lease in list_leases(project / "ids.db").leases if lease.state == "held"}
+
+
+def test_only_workers_lease_where_gunicorn_loads_the_project_before_it_forks(project: Path) -> None:
+    command = ["-m", "gunicorn", "--preload", "--workers", "2", "--bind", "127.0.0.1:PORT"]
+    with serving(project, *command, "project.wsgi:application") as (master, ask):
+        ids = []
+        eventually(lambda: (ids.append(ask()), len(holders(project)))[1] == 2)
+        assert not [note for note in holders(project) if re.search(rf"\b{master}\b", note)]
+        ids += [ask() for _ in range(50)]
+        assert len(holders(project)) == 2
+    assert len(set(ids)) == len(ids)
+    assert holders(project) == set()
+
+
+def test_runserver_leases_with_its_first_id_and_again_when_it_has_reloaded(project: Path) -> None:
+    with serving(project, "manage.py", "runserver", "PORT") as (_, ask):
+        ids = [ask()]
+        (before,) = holders(project)
+
+        def has_reloaded() -> bool:
+            # Again and again: what is touched before it first looks is no change.
+            (project / "project/urls.py").touch()
+            return before not in holders(project)
+
+        def leases() -> bool:
+            ids.append(ask())
+            return len(holders(project) - {before}) == 1
+
+        eventually(has_reloaded)
+        eventually(leases)
+        assert len(set(ids)) == len(ids)
