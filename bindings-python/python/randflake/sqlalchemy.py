@@ -15,7 +15,7 @@ With a form, attributes are texts, and the database holds numbers all the same.
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from sqlalchemy import BigInteger, Column, Integer, event, type_coerce
 from sqlalchemy.exc import NoReferenceError
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.operators import OperatorType
 
 __all__ = ["IdType"]
-
-_Outside = TypeVar("_Outside", int, str)
 
 _PLAIN = TextForm()
 
@@ -62,7 +60,7 @@ class _Comparator(TypeDecorator.Comparator[Any], BigInteger.Comparator[Any]):
         return super().operate(op, *numbers, **kwargs)
 
 
-class IdType(TypeDecorator[_Outside]):
+class IdType(TypeDecorator[Any]):
     """An id: BIGINT in the database, and INTEGER in SQLite, which calls its 64 bits so.
 
     Outside, which is in attributes and results, it is an int, or with a form its text. Values of
@@ -94,12 +92,6 @@ class IdType(TypeDecorator[_Outside]):
     cache_ok = True
     comparator_factory = _Comparator
 
-    @overload
-    def __init__(self: IdType[int], form: None = None, as_text: Literal[False] = False) -> None: ...
-    @overload
-    def __init__(self: IdType[str], form: TextForm, as_text: bool = False) -> None: ...
-    @overload
-    def __init__(self: IdType[str], form: None = None, *, as_text: Literal[True]) -> None: ...
     def __init__(self, form: TextForm | None = None, as_text: bool = False) -> None:
         if not isinstance(form, TextForm | None):
             raise _wrong_type("form must be a TextForm", form)
@@ -205,7 +197,7 @@ def _compare_forms(column: ColumnElement[Any], key: ForeignKey) -> None:
         )
 
 
-def _convert_what_is_set(attribute: Any, id_type: IdType[Any]) -> None:
+def _convert_what_is_set(attribute: Any, id_type: IdType) -> None:
     def convert(_: object, value: Any, *__: object) -> Any:
         return id_type._outside(value)
 
