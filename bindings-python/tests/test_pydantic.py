@@ -14,7 +14,7 @@ import pytest
 import randflake.pydantic
 from conftest import SECRET, named
 from fastapi import FastAPI
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from randflake import (
     Cloak,
     InvalidArgumentError,
@@ -277,6 +277,11 @@ def make_comment(comment: Comment) -> Comment:
     return comment
 
 
+@app.get("/own")
+def own_validator(id: Annotated[int, BeforeValidator(decode_string)]) -> Id:
+    return id
+
+
 @app.get("/row", response_model=Comment)
 def row() -> Any:
     return {"id": encode_string(Row.id), "post": Row.post, "likes": Row.likes}
@@ -361,6 +366,14 @@ def test_fastapi_answers_422_and_says_what_an_id_looks_like(
     assert set(error) <= {"type", "loc", "msg", "input", "ctx"}
     assert not error.get("ctx")
     assert "__notes__" not in str(answer)
+
+
+def test_fastapi_shows_no_notes_of_an_error_of_a_validator_of_ones_own() -> None:
+    assert request("GET", "/own?id=1234567890123") == (200, "1234567890123")
+    status, answer = request("GET", "/own?id=01")
+    assert status == 422
+    (error,) = answer["detail"]
+    assert error["ctx"] == {"error": {"code": "INVALID_ID"}}
 
 
 def test_openapi_describes_ids_as_text() -> None:

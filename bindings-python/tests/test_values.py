@@ -149,6 +149,8 @@ def test_errors_compare_and_pickle(error: RandflakeError) -> None:
         assert type(twin) is type(error)
         assert str(twin) == str(error)
         assert twin.__dict__ == error.__dict__
+        assert twin.__notes__ == ["a note"]
+        assert "__notes__" not in vars(twin)  # which FastAPI shows to clients
     assert [other for other in ERRORS if other == error] == [error]
     assert error != Exception(str(error))
 

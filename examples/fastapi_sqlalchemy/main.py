@@ -2,13 +2,8 @@
 
 An item has an id of Randflake. An order has a Snowflake, so that the database finds the orders of a
 day by their primary key; outside, a cloak hides it. Settings: DATABASE_URL, RANDFLAKE_STORE and
-RANDFLAKE_SECRET. Once:
-
-    randflake lease init --new
-    randflake lease init --new --namespace orders --layout twitter
-    python main.py
-
-Then: uvicorn main:app --workers 2
+RANDFLAKE_SECRET. Once: `randflake lease init --new`, `randflake lease init --new --namespace orders
+--layout twitter` and `python main.py`. Then: `uvicorn main:app --workers 2`.
 """
 
 import os
@@ -18,7 +13,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from math import ceil
 from typing import Annotated
 
-from fastapi import FastAPI, Request
+from fastapi import Body, FastAPI, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from randflake import Cloak, Layout, Randflake, RetryLaterError, Snowflake
@@ -59,11 +54,6 @@ class Item(Base):
 OrderId = Annotated[int, AsText(TextForm("order", cloak=cloak))]
 
 
-class NewOrder(BaseModel):
-    customer: str
-    items: list[str]
-
-
 class ItemAnswer(BaseModel, from_attributes=True):
     id: Id
     order_id: OrderId
@@ -94,15 +84,13 @@ def retry_later(_: Request, error: Exception) -> JSONResponse:
     return JSONResponse({}, 503, {"Retry-After": str(max(1, ceil(cause.retry_after)))})
 
 
-@app.exception_handler(NoResultFound)
-def not_found(_: Request, __: Exception) -> JSONResponse:
-    return JSONResponse({}, 404)
+app.add_exception_handler(NoResultFound, lambda *_: JSONResponse({}, 404))
 
 
 @app.post("/orders", status_code=201, response_model=OrderAnswer)
-def make_order(new: NewOrder) -> Order:
+def make_order(customer: Annotated[str, Body()], items: Annotated[list[str], Body()]) -> Order:
     with sessions.begin() as session:
-        order = Order(customer=new.customer, items=[Item(name=name) for name in new.items])
+        order = Order(customer=customer, items=[Item(name=name) for name in items])
         session.add(order)
     return order  # committed
 
@@ -110,8 +98,7 @@ def make_order(new: NewOrder) -> Order:
 @app.get("/orders", response_model=list[OrderAnswer])
 def get_orders(day: date) -> Sequence[Order]:
     first = datetime.combine(day, time(), UTC)
-    last = first + timedelta(days=1, milliseconds=-1)
-    ids = layout.first_id_at(first), layout.last_id_at(last)
+    ids = layout.first_id_at(first), layout.last_id_at(first + timedelta(days=1, milliseconds=-1))
     with sessions() as session:
         return session.scalars(select(Order).where(Order.id.between(*ids)).order_by(Order.id)).all()
 

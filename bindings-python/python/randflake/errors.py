@@ -57,6 +57,9 @@ class RandflakeError(Exception):
     INVALID_ID
     """
 
+    # The notes are not in __dict__, which FastAPI shows to clients whose input is refused.
+    __slots__ = ("__notes__",)
+
     code: _Code
     """What went wrong, as a stable name such as "SEQUENCE_EXHAUSTED"."""
 
@@ -77,7 +80,8 @@ class RandflakeError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # By default, exceptions are rebuilt from args alone.
-        return (type(self), self._fields(), self.__dict__)
+        notes = {"__notes__": self.__notes__} if hasattr(self, "__notes__") else {}
+        return (type(self), self._fields(), self.__dict__ | notes)
 
 
 class InvalidArgumentError(RandflakeError, ValueError):
