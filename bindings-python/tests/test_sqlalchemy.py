@@ -416,6 +416,41 @@ def test_a_default_may_take_the_context_or_be_a_constant(engine: Engine) -> None
     assert made == [5, 5]
 
 
+def test_what_a_foreign_key_gets_is_shown_as_its_own(session: Session) -> None:
+    class Base(DeclarativeBase):
+        pass
+
+    class User(Base):
+        __tablename__ = "user"
+        id: Mapped[str] = mapped_column(IdType(FORM), primary_key=True, default=flake.generate)
+        kind: Mapped[str] = mapped_column(default="user")
+        __mapper_args__: ClassVar[dict[str, Any]] = {
+            "polymorphic_on": "kind",
+            "polymorphic_identity": "user",
+        }
+
+    class Admin(User):
+        __tablename__ = "admin"
+        id: Mapped[str] = mapped_column(ForeignKey("user.id"), primary_key=True)
+        made_by: Mapped[str] = mapped_column(ForeignKey("user.id"), default=lambda: NEGATIVE)
+        paid_by: Mapped[str] = mapped_column(ForeignKey("user.id"), default=DIGITS)
+        __mapper_args__: ClassVar[dict[str, Any]] = {
+            "polymorphic_identity": "admin",
+            "inherit_condition": id == User.id,
+        }
+
+    make_tables(session, Base)
+    admin = Admin()
+    session.add_all([admin, User(id=NEGATIVE), User(id=DIGITS)])
+    session.flush()
+    shown = (admin.id, admin.made_by, admin.paid_by)
+    assert shown[1:] == (FORM.encode(NEGATIVE), FORM.encode(DIGITS))
+    assert numbers(session, "admin") == {FORM.decode(admin.id)}
+    assert session.get(User, admin.id) is admin
+    session.refresh(admin)
+    assert (admin.id, admin.made_by, admin.paid_by) == shown
+
+
 ROWS = 2000
 
 

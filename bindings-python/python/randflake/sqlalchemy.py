@@ -152,14 +152,29 @@ class IdType(TypeDecorator[Any]):
 
 @event.listens_for(Column, "after_parent_attach")
 def _prepare_column(column: Column[Any], *_: object) -> None:
-    id_type = column.type
-    if not isinstance(id_type, IdType):
-        return
-    if column.autoincrement == "auto":
-        # A primary key without a default would become BIGSERIAL or AUTO_INCREMENT.
-        column.autoincrement = False
+    if isinstance(column.type, IdType):
+        if column.autoincrement == "auto":
+            # A primary key without a default would become BIGSERIAL or AUTO_INCREMENT.
+            column.autoincrement = False
+        _convert_default(column, column.type)
+
+
+@event.listens_for(Mapper, "mapper_configured")
+def _prepare_attributes(mapper: Mapper[Any], mapped: Any) -> None:
+    for attribute in mapper.column_attrs:
+        column = attribute.columns[0]
+        for key in column.foreign_keys:
+            _compare_forms(column, key)
+        if isinstance(column.type, IdType):
+            _convert_what_is_set(getattr(mapped, attribute.key), column.type)
+            # A foreign key may have got its type but now.
+            if column.foreign_keys and isinstance(column, Column):
+                _convert_default(column, column.type)
+
+
+def _convert_default(column: Column[Any], id_type: IdType) -> None:
+    """Has the default be what the id is outside: an attribute keeps it as it was made."""
     default = column.default
-    # An attribute shows the default as it was made, so that has to be what the id is outside.
     if isinstance(default, ColumnDefault):
         if default.is_callable:
             generate = default.arg
@@ -168,15 +183,13 @@ def _prepare_column(column: Column[Any], *_: object) -> None:
             default.arg = id_type._outside(default.arg)
 
 
-@event.listens_for(Mapper, "mapper_configured")
-def _prepare_attributes(mapper: Mapper[Any], mapped: Any) -> None:
-    """Has attributes show what an id is outside as soon as they are set."""
-    for attribute in mapper.column_attrs:
-        column = attribute.columns[0]
-        for key in column.foreign_keys:
-            _compare_forms(column, key)
-        if isinstance(column.type, IdType):
-            _convert_what_is_set(getattr(mapped, attribute.key), column.type)
+def _convert_what_is_set(attribute: Any, id_type: IdType) -> None:
+    """Has an attribute show what an id is outside as soon as it is set."""
+
+    def convert(_: object, value: Any, *__: object) -> Any:
+        return id_type._outside(value)
+
+    event.listen(attribute, "set", convert, retval=True)
 
 
 def _compare_forms(column: ColumnElement[Any], key: ForeignKey) -> None:
@@ -195,13 +208,6 @@ def _compare_forms(column: ColumnElement[Any], key: ForeignKey) -> None:
             "leave the type of the foreign key out, so that it is the same",
             "INVALID_ARGUMENT",
         )
-
-
-def _convert_what_is_set(attribute: Any, id_type: IdType) -> None:
-    def convert(_: object, value: Any, *__: object) -> Any:
-        return id_type._outside(value)
-
-    event.listen(attribute, "set", convert, retval=True)
 
 
 def _wrong_type(rule: str, got: object) -> InvalidTypeError:
