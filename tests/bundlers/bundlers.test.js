@@ -194,6 +194,8 @@ const order = Order.parse({ id: 'order_1234567890123' })
 globalThis.said = [decodeString('fphhelk04q8f8'), encodeString(-1n), order.id, id().in.parse('10')]
 `
 
+const SAID = ['-232447010193727000', 'fvvvvvvvvvvvv', '1228503247364293699', '10']
+
 /** Runs a script as a browser does: without anything of Node.js. */
 function runInBrowser(file) {
   const globals = vm.createContext({})
@@ -204,9 +206,34 @@ function runInBrowser(file) {
 test('a browser', () => {
   const folder = project('browser', { 'app.mjs': IN_BROWSER })
   runShown(folder, 'esbuild app.mjs --bundle --minify --outfile=out/app.js')
-  const said = ['-232447010193727000', 'fvvvvvvvvvvvv', '1228503247364293699', '10']
-  assert.deepEqual(runInBrowser(path.join(folder, 'out/app.js')), said)
+  assert.deepEqual(runInBrowser(path.join(folder, 'out/app.js')), SAID)
 })
+
+const IN_BROWSER_BY_WEBPACK = `
+require('webpack')({
+  mode: 'production',
+  entry: './app.mjs',
+  output: { path: \`\${__dirname}/out\`, filename: 'app.js' },
+}, (error, stats) => {
+  if (error ?? stats.hasErrors()) throw error ?? new Error(stats.toString())
+})
+`
+
+const IN_BROWSER_BY_VITE = `
+export default { build: { lib: { entry: 'app.mjs', formats: ['iife'], name: 'app', fileName: () => 'app.js' }, outDir: 'out' } }
+`
+
+for (const [tool, line, files] of [
+  ['webpack', 'node build.cjs', { 'build.cjs': IN_BROWSER_BY_WEBPACK }],
+  ['Vite', 'vite build', { 'vite.config.mjs': IN_BROWSER_BY_VITE }],
+]) {
+  test(`a browser, by ${tool}`, () => {
+    const folder = project(`browser-${tool}`, { 'app.mjs': IN_BROWSER, ...files })
+    const done = run(folder, line)
+    assert.equal(done.status, 0, `${done.stdout}${done.stderr}`)
+    assert.deepEqual(runInBrowser(path.join(folder, 'out/app.js')), SAID)
+  })
+}
 
 test('a bundle has zod once', () => {
   const files = { 'app.mjs': IN_BROWSER, 'zod.mjs': "export { z } from 'zod'" }
