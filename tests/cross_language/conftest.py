@@ -1,6 +1,7 @@
-"""Has the tests find the servers that those of the Python package start."""
+"""Has the tests find the servers of those of the Python package, and the blocks of documents."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bindings-python" / "tests"))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "bindings-python" / "tests"), str(ROOT / "tests" / "readme")]

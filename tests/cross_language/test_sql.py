@@ -1,6 +1,7 @@
 """The functions that `randflake sql` prints, in a PostgreSQL."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 import servers
+from blocks import blocks_of, prints
 from psycopg import Connection, errors, sql
 from psycopg.conninfo import make_conninfo
 from randflake import Cloak, Inspector, decode_string
@@ -22,6 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [str(Path(sys.executable).parent / "randflake"), "sql", "--dialect", "postgres"]
 SECRET = "dffd6021bb2bd5b0af676290809ec3a5"
 OTHER = "00112233445566778899aabbccddeeff"
+GUIDE = Path("docs/guides/sql.md")
+GUIDE_SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
 # Its text form has digits only.
 DIGITS = 1228503247364293699
 
@@ -596,3 +600,37 @@ def test_labels_are_in_utf8_whatever_the_database_has(
             assert hidden == Cloak(SECRET, "bestellungen-ü").hide(5)
             assert refused(connection, "select randflake.decode_string('é')")[0] == "INVALID_ID"
         admin.execute("drop database other")
+
+
+def test_the_guide_prints_what_it_claims(server: servers.Server) -> None:
+    with connect(server) as admin:
+        admin.execute("create database guide")
+
+    def psql(script: str, *arguments: str) -> str:
+        database = make_conninfo(server.url(), dbname="guide")
+        printed = subprocess.run(
+            [servers.program("psql", "postgresql-client"), "-Xq", *arguments, database],
+            input=script,
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PGOPTIONS": f"-c randflake.secret={GUIDE_SECRET}", "PGTZ": "UTC"},
+        ).stdout
+        return "\n".join(line.rstrip() for line in printed.splitlines())
+
+    load = ["--single-transaction", "--set", "ON_ERROR_STOP=1"]
+    guide = (ROOT / GUIDE).read_text(encoding="utf-8")
+    assert f"randflake sql --dialect postgres | psql {' '.join(load)}" in guide
+    assert psql(script(), *load) == ""
+    blocks = [block for block in blocks_of(GUIDE) if block.language == "sql"]
+    assert len(blocks) == 3
+    for block in blocks:
+        assert block.output is not None
+        assert prints(block.output, psql(block.code, *load)), block
+    # The trap that it begins with.
+    with connect(server, dbname="guide") as connection:
+        query = "select id from post where id = "
+        assert value(connection, f"{query} randflake.decode_string('1234567890123')") == DIGITS
+        assert connection.execute(f"{query} '1234567890123'").fetchall() == []
+        with pytest.raises(errors.InvalidTextRepresentation):
+            connection.execute(f"{query} '3vgoe12ccb8gh'")
