@@ -6,8 +6,9 @@ const { isExternal, isPromise } = require('node:util/types')
 
 class RandflakeError extends Error {
   constructor(code, message, retryAfterMs, options) {
-    super(message, options)
-    this.code = code
+    // With one argument that is the message, as in 2.1.
+    super(message ?? code, options)
+    this.code = message === undefined ? 'INTERNAL' : code
     if (retryAfterMs !== undefined) this.retryAfterMs = retryAfterMs
   }
 

@@ -42,7 +42,9 @@ test('the declarations name exactly what is exported', () => {
     readdirSync(join(root, 'types')).sort(),
   )
   const declared = names(/^export (?:declare )?(?:class|function|const) (\w+)/gm, declarations)
-  assert.deepEqual(declared, Object.keys(randflake).sort())
+  const [, published] = declarations.match(/^export {([^}]*)} from '..\/v2.js'/m)
+  declared.push(...names(/(\w+)/g, published))
+  assert.deepEqual(declared.sort(), Object.keys(randflake).sort())
 })
 
 test('the declarations name exactly the methods of each class', () => {
@@ -94,7 +96,15 @@ test('the declarations name exactly the codes that all languages share', () => {
 test('without a native half the error begins with its cause', () => {
   const folder = mkdtempSync(join(tmpdir(), 'randflake-loader-'))
   try {
-    for (const file of ['index.js', 'arguments.js', 'native.js', 'stores.js', 'binding.js'])
+    for (const file of [
+      'index.js',
+      'generators.js',
+      'layouts.js',
+      'arguments.js',
+      'native.js',
+      'stores.js',
+      'binding.js',
+    ])
       cpSync(join(root, file), join(folder, file))
     const done = spawnSync(process.execPath, ['index.js'], { cwd: folder, encoding: 'utf8' })
     assert.notEqual(done.status, 0)

@@ -1,12 +1,14 @@
 /** Everything that this package throws by itself. */
 export class RandflakeError extends Error {
+  /** With a message alone the code is `INTERNAL`. */
+  constructor(message: string)
   constructor(
     code: RandflakeErrorCode,
     message: string,
     retryAfterMs?: number,
     options?: { cause?: unknown },
   )
-  readonly name: 'RandflakeError'
+  readonly name: string
   /** What kind of failure this is; stable, and the same in every language. */
   readonly code: RandflakeErrorCode
   /**

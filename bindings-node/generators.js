@@ -1,0 +1,550 @@
+'use strict'
+
+const { setTimeout: delay } = require('node:timers/promises')
+const { native } = require('./native.js')
+const {
+  checkCount,
+  clockOf,
+  invalidArgument,
+  leaseOptions,
+  manualOptions,
+  onlyWithNew,
+  storeOf,
+  warnIfWeak,
+  withEnvironment,
+  wrongThis,
+} = require('./arguments.js')
+const {
+  decryptMany,
+  encodeStrings,
+  encryptMany,
+  mustBeDone,
+  newIds,
+  workerIsEnding,
+} = require('./bulk.js')
+const { inspectRawWith, layoutIn, layoutOf, warnIfEnding } = require('./layouts.js')
+const { Changes } = require('./changes.js')
+const { closedBefore, keptOptions, keptSecret, keptStore } = require('./lazy.js')
+
+/** Longest time that timers take. */
+const LONGEST_DELAY_MS = 2 ** 31 - 1
+
+/** From how many ids on it is worth asking before. */
+const LARGE_BATCH = 16_384
+
+/** Marks the arguments of a constructor as those of a generator that is leased already. */
+const leased = Symbol('leased')
+
+let endsLeases = false
+
+/** Has the leases end with the process; workers that are terminated end theirs by themselves. */
+function endLeasesAtExit() {
+  if (endsLeases) return
+  endsLeases = true
+  process.once('exit', () => native.endLeases())
+}
+
+// Taken out of `native`, where finding them would take 5 ns.
+const { generate, generateString, fill, inspect, encrypt, decrypt } = native
+
+/** Where `generate` and `generateString` find which generator is meant: 5 ns sooner than in an argument. */
+const meant = new Uint32Array(native.callBuffer.buffer, 0, 1)
+
+/** Where they leave whose id they have made. */
+const owner = new Uint32Array(native.callBuffer.buffer, 4, 1)
+
+/** No generator has this index. */
+const NOBODY = 2 ** 32 - 1
+
+/** Nor this one: a lazy generator has it before its first id. `NOBODY` would be the erased owner. */
+const UNUSED = 2 ** 32 - 2
+
+// Where `generate` leaves an id: 10 ns sooner than a bigint can be returned.
+const signedId = new BigInt64Array(native.callBuffer.buffer, 8, 1)
+const unsignedId = new BigUint64Array(native.callBuffer.buffer, 8, 1)
+
+/** Where `inspect` leaves the parts of an id. */
+const parts = new Float64Array(native.callBuffer.buffer, 16, 3)
+
+/**
+ * Returns an id or its text if it is of the generator that was meant: before the native call, and
+ * nowhere after it among these arguments, a debugger may stop and have another generator called.
+ */
+function own(made, isOwn, flake, first) {
+  if (isOwn && made !== undefined) return made
+  if (made === false) return first(flake) // a lazy generator, which had no index yet
+  // In a worker that is being terminated the native half cannot throw, and the script runs on.
+  if (made === undefined || owner[0] === NOBODY) throw workerIsEnding()
+  throw new native.RandflakeError('INTERNAL', 'a debugger called another generator; call again')
+}
+
+/** Fills a new array. */
+function generateManyWith(generator, n) {
+  checkCount(n)
+  if (n >= LARGE_BATCH) native.checkFill(generator, n)
+  const ids = newIds(n)
+  mustBeDone(fill(generator, ids))
+  return ids
+}
+
+/** Waits for the first lease of a lazy generator, as long as waiting may help. */
+async function firstLease(generator) {
+  for (;;) {
+    try {
+      return await native.firstLease(generator)
+    } catch (error) {
+      if (error.code !== 'LEASE_UNAVAILABLE') throw error
+      await delay(error.retryAfterMs)
+    }
+  }
+}
+
+/** Returns the index of a generator, which a lazy one has from its first id on. */
+function indexOf(generator) {
+  return typeof generator === 'function' ? UNUSED : native.generatorIndex(generator)
+}
+
+function inspectWith(inspector, id) {
+  inspect(inspector, id)
+  const [timestamp, nodeId, sequence] = parts
+  return { timestamp, nodeId, sequence, date: new Date(timestamp * 1000) }
+}
+
+/**
+ * What every generator has, so that structuredClone and postMessage throw instead of making an
+ * empty object. They read what is enumerable, and into a Set. What only lists or compares
+ * properties, as console.table and deepStrictEqual do, never comes to the getter in there.
+ */
+const uncloneable = new Set([
+  {
+    get refusal() {
+      throw invalidArgument('a generator cannot be copied; make one where it is needed')
+    },
+  },
+])
+
+let isGenerator
+let generatorOf
+let madeOf
+let nodeIdsOf
+let close
+
+/** Makes the first id of a lazy generator; a class that extends ours has been called already. */
+function firstRandflake(flake) {
+  beginRandflake(flake)
+  return Randflake.prototype.generate.call(flake)
+}
+
+function firstText(flake) {
+  beginRandflake(flake)
+  return Randflake.prototype.generateString.call(flake)
+}
+
+function firstSnowflake(flake) {
+  beginSnowflake(flake)
+  return Snowflake.prototype.generate.call(flake)
+}
+
+/** Makes a lazy generator, and returns its index. */
+function firstIndex(flake, index) {
+  if (index !== UNUSED) throw new native.RandflakeError('INTERNAL', 'no generator has this index')
+  return native.generatorIndex(generatorOf(flake))
+}
+
+/** What Randflake and Snowflake share. */
+class IdGenerator {
+  /** That of the native half; of a lazy generator, before its first use, a function that makes it. */
+  #generator
+  #name
+
+  static {
+    isGenerator = (self) => typeof self === 'object' && self !== null && #generator in self
+    generatorOf = (self) => {
+      const made = madeOf(self)
+      if (made !== undefined) return made
+      const make = self.#generator
+      self.#generator = make()
+      return self.#generator
+    }
+    madeOf = (self) => {
+      if (!isGenerator(self)) throw wrongThis('a generator')
+      return typeof self.#generator === 'function' ? undefined : self.#generator
+    }
+    nodeIdsOf = (self) => {
+      const made = madeOf(self)
+      return made === undefined ? [] : native.nodeIds(made)
+    }
+    close = (self) => {
+      const made = madeOf(self)
+      if (made === undefined) self.#generator = closedBefore
+      else native.close(made)
+    }
+  }
+
+  constructor(generator, name) {
+    this.#generator = generator
+    this.#name = name
+    Object.defineProperty(this, 'uncloneable', { value: uncloneable, enumerable: true })
+  }
+
+  generateMany(n) {
+    return generateManyWith(generatorOf(this), n)
+  }
+
+  async generateManyAsync(n) {
+    const generator = generatorOf(this)
+    checkCount(n)
+    // An injected clock can only be asked on this thread.
+    return native.generateManyAsync(generator, n) ?? generateManyWith(generator, n)
+  }
+
+  fill(ids) {
+    mustBeDone(fill(generatorOf(this), ids))
+  }
+
+  async ready() {
+    const generator = generatorOf(this)
+    await firstLease(generator)
+    for (;;) {
+      const ms = native.readyInMs(generator)
+      if (ms === 0) return
+      await delay(Math.min(ms, LONGEST_DELAY_MS))
+    }
+  }
+
+  extendLease(endExclusive) {
+    native.extendLease(generatorOf(this), endExclusive)
+  }
+
+  get lease() {
+    const made = madeOf(this)
+    return made === undefined ? null : native.leaseOf(made)
+  }
+
+  get nodeIds() {
+    return nodeIdsOf(this)
+  }
+
+  metrics() {
+    return native.metricsOf(madeOf(this))
+  }
+
+  close() {
+    close(this)
+  }
+
+  // Node 20 had these symbols only from 20.5 on.
+  [Symbol.dispose ?? Symbol.for('Symbol.dispose')]() {
+    close(this)
+  }
+
+  async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
+    const made = madeOf(this)
+    close(this)
+    if (made !== undefined) await native.released(made)
+  }
+
+  toJSON() {
+    return { nodeIds: nodeIdsOf(this) }
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](_depth, options, inspect) {
+    if (!isGenerator(this)) return this // the prototype
+    return `${this.#name} ${inspect(this.toJSON(), options)}`
+  }
+}
+
+/** Makes a generator of a format: that of a secret, or a layout of the native half. */
+function create(format, nodeId, options) {
+  return native.createGenerator(format, nodeId, options, clockOf(options.clock))
+}
+
+let randflakeOf
+let ownInspectorOf
+let beginRandflake
+
+class Randflake extends IdGenerator {
+  #index
+  /** Of a lazy generator, before its first use, a function that makes it. */
+  #inspector
+
+  static {
+    randflakeOf = (self) => {
+      if (typeof self !== 'object' || self === null || !(#index in self)) {
+        throw wrongThis('Randflake')
+      }
+      return self
+    }
+    beginRandflake = (self) => {
+      self.#index = firstIndex(self, self.#index)
+    }
+    ownInspectorOf = (self) => {
+      const inspector = randflakeOf(self).#inspector
+      return typeof inspector === 'function' ? inspector() : inspector
+    }
+  }
+
+  constructor(nodeId, secret, options) {
+    const isLeased = nodeId === leased
+    const generator = isLeased ? secret : create(secret, nodeId, manualOptions(options))
+    super(generator, 'Randflake')
+    this.#index = indexOf(generator)
+    this.#inspector = isLeased ? options : native.createInspector(secret)
+    if (!isLeased) warnIfWeak(secret)
+  }
+
+  static async leased(givenStore, givenSecret, givenOptions) {
+    const checked = leaseOptions(givenOptions)
+    const { store, secret, options } = withEnvironment(givenStore, givenSecret, checked)
+    const changes = new Changes(options.onLeaseChange)
+    const generator = native.lease(storeOf(store), secret, options, changes.tell, false)
+    const inspector = native.createInspector(secret)
+    warnIfWeak(secret)
+    endLeasesAtExit()
+    return changes.of(new Randflake(leased, await generator, inspector))
+  }
+
+  static lazy(givenStore, givenSecret, givenOptions) {
+    const checked = keptOptions(leaseOptions(givenOptions))
+    const [ownStore, ownSecret] = [keptStore(givenStore), keptSecret(givenSecret)]
+    const changes = new Changes(checked.onLeaseChange)
+    let found
+    let inspector
+    const lookUp = () => {
+      if (inspector === undefined) {
+        found = ownSecret ?? native.environmentSecret(process.env)
+        inspector = native.createInspector(found)
+        warnIfWeak(found)
+      }
+      return inspector
+    }
+    const make = () => {
+      lookUp()
+      const { store, secret, options } = withEnvironment(ownStore, ownSecret, checked, found)
+      endLeasesAtExit()
+      return native.lease(storeOf(store), secret, options, changes.tell, true)
+    }
+    return changes.of(new Randflake(leased, make, lookUp))
+  }
+
+  generate() {
+    meant[0] = randflakeOf(this).#index
+    owner[0] = NOBODY
+    return own(generate() ?? signedId[0], owner[0] === this.#index, this, firstRandflake)
+  }
+
+  generateString() {
+    meant[0] = randflakeOf(this).#index
+    return own(generateString(), owner[0] === this.#index, this, firstText)
+  }
+
+  generateStrings(n) {
+    return encodeStrings(generateManyWith(generatorOf(randflakeOf(this)), n))
+  }
+
+  inspect(id) {
+    return inspectWith(ownInspectorOf(this), id)
+  }
+
+  encrypt(raw) {
+    return encrypt(ownInspectorOf(this), raw)
+  }
+
+  decrypt(id) {
+    return decrypt(ownInspectorOf(this), id)
+  }
+
+  encryptMany(raws) {
+    return encryptMany(ownInspectorOf(this), raws)
+  }
+
+  decryptMany(ids) {
+    return decryptMany(ownInspectorOf(this), ids)
+  }
+
+  encryptInPlace(raws) {
+    mustBeDone(native.encryptInPlace(ownInspectorOf(this), raws))
+  }
+
+  decryptInPlace(ids) {
+    mustBeDone(native.decryptInPlace(ownInspectorOf(this), ids))
+  }
+}
+
+let inspectorOf
+
+class Inspector {
+  #inspector
+
+  static {
+    inspectorOf = (self) => {
+      if (typeof self !== 'object' || self === null || !(#inspector in self)) {
+        throw wrongThis('Inspector')
+      }
+      return self.#inspector
+    }
+  }
+
+  constructor(secret) {
+    this.#inspector = native.createInspector(secret)
+    warnIfWeak(secret)
+  }
+
+  inspect(id) {
+    return inspectWith(inspectorOf(this), id)
+  }
+
+  inspectMany(ids) {
+    return native.inspectMany(inspectorOf(this), ids)
+  }
+
+  encrypt(raw) {
+    return encrypt(inspectorOf(this), raw)
+  }
+
+  decrypt(id) {
+    return decrypt(inspectorOf(this), id)
+  }
+
+  encryptMany(raws) {
+    return encryptMany(inspectorOf(this), raws)
+  }
+
+  decryptMany(ids) {
+    return decryptMany(inspectorOf(this), ids)
+  }
+
+  encryptInPlace(raws) {
+    mustBeDone(native.encryptInPlace(inspectorOf(this), raws))
+  }
+
+  decryptInPlace(ids) {
+    mustBeDone(native.decryptInPlace(inspectorOf(this), ids))
+  }
+}
+
+let snowflakeOf
+let beginSnowflake
+
+class Snowflake extends IdGenerator {
+  #index
+  #layout
+  #nativeLayout
+
+  static {
+    snowflakeOf = (self) => {
+      if (typeof self !== 'object' || self === null || !(#index in self)) {
+        throw wrongThis('Snowflake')
+      }
+      return self
+    }
+    beginSnowflake = (self) => {
+      self.#index = firstIndex(self, self.#index)
+    }
+  }
+
+  constructor(nodeId, options, generator) {
+    const isLeased = nodeId === leased
+    const checked = isLeased ? {} : manualOptions(options, 'layout')
+    const layout = isLeased ? options : layoutIn(checked, 'twitter')
+    // A layout without node ids leaves nothing to choose.
+    const chosen = nodeId === undefined && layout.nodeBits === 0 ? [] : nodeId
+    const made = generator ?? create(layoutOf(layout), chosen, checked)
+    super(made, 'Snowflake')
+    this.#index = indexOf(made)
+    this.#layout = layout
+    this.#nativeLayout = layoutOf(layout)
+    if (!isLeased) warnIfEnding(layout)
+  }
+
+  static async leased(givenStore, givenOptions) {
+    const checked = leaseOptions(givenOptions, 'layout')
+    const layout = layoutIn(checked, 'twitter')
+    const format = layoutOf(layout)
+    const { store, options } = withEnvironment(givenStore, format, checked)
+    const changes = new Changes(options.onLeaseChange)
+    const generator = native.lease(storeOf(store), format, options, changes.tell, false)
+    endLeasesAtExit()
+    const flake = changes.of(new Snowflake(leased, layout, await generator))
+    warnIfEnding(layout)
+    return flake
+  }
+
+  static lazy(givenStore, givenOptions) {
+    const given = leaseOptions(givenOptions, 'layout')
+    const layout = layoutIn(given, 'twitter')
+    const format = layoutOf(layout)
+    const checked = keptOptions(given, format)
+    const ownStore = keptStore(givenStore)
+    const changes = new Changes(checked.onLeaseChange)
+    const make = () => {
+      const { store, options } = withEnvironment(ownStore, format, checked)
+      endLeasesAtExit()
+      warnIfEnding(layout)
+      return native.lease(storeOf(store), format, options, changes.tell, true)
+    }
+    return changes.of(new Snowflake(leased, layout, make))
+  }
+
+  generate() {
+    meant[0] = snowflakeOf(this).#index
+    owner[0] = NOBODY
+    return own(generate() ?? unsignedId[0], owner[0] === this.#index, this, firstSnowflake)
+  }
+
+  inspect(id) {
+    return inspectRawWith(snowflakeOf(this).#nativeLayout, id)
+  }
+
+  get layout() {
+    return snowflakeOf(this).#layout
+  }
+
+  toJSON() {
+    const { name } = snowflakeOf(this).#layout
+    return { layout: name, ...super.toJSON() }
+  }
+}
+
+let cloakOf
+
+class Cloak {
+  #cloak
+
+  static {
+    cloakOf = (self) => {
+      if (typeof self !== 'object' || self === null || !(#cloak in self)) throw wrongThis('Cloak')
+      return self.#cloak
+    }
+  }
+
+  constructor(secret, label) {
+    this.#cloak = native.createCloak(secret, label)
+    warnIfWeak(secret)
+  }
+
+  hide(number) {
+    return native.hide(cloakOf(this), number)
+  }
+
+  hideString(number) {
+    return native.hideString(cloakOf(this), number)
+  }
+
+  hideInPlace(numbers) {
+    mustBeDone(native.hideInPlace(cloakOf(this), numbers))
+  }
+
+  reveal(hidden) {
+    return native.reveal(cloakOf(this), hidden)
+  }
+
+  revealInPlace(hidden) {
+    mustBeDone(native.revealInPlace(cloakOf(this), hidden))
+  }
+}
+
+module.exports.Randflake = onlyWithNew(Randflake)
+module.exports.Inspector = onlyWithNew(Inspector)
+module.exports.Snowflake = onlyWithNew(Snowflake)
+module.exports.Cloak = onlyWithNew(Cloak)

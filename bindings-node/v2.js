@@ -1,0 +1,235 @@
+'use strict'
+
+// The names of the published `randflake/v2`, version 2.1, for programs that were written for it. The
+// machinery is that of Randflake.
+
+const { Inspector, Randflake } = require('./generators.js')
+const { Layout } = require('./layouts.js')
+const { native } = require('./native.js')
+
+const { RandflakeError } = native
+const layout = new Layout('randflake')
+const RANDFLAKE_EPOCH_OFFSET = layout.epochMs / 1000
+const RANDFLAKE_MAX_TIMESTAMP = layout.endsAt / 1000 - 1
+const RANDFLAKE_MAX_NODE = layout.maxNodeId
+const RANDFLAKE_MAX_SEQUENCE = layout.maxSequence
+
+/** Makes the class of an error that takes no arguments. */
+function errorClass(name, code, message) {
+  const Class = class extends RandflakeError {
+    constructor(options) {
+      super(code, message, undefined, options)
+    }
+
+    get name() {
+      return name
+    }
+  }
+  return Object.defineProperty(Class, 'name', { value: name })
+}
+
+const ErrRandflakeDead = errorClass(
+  'ErrRandflakeDead',
+  'LIFETIME_OVER',
+  `ids end after the unix second ${RANDFLAKE_MAX_TIMESTAMP}; end the lease there`,
+)
+const ErrInvalidSecret = errorClass(
+  'ErrInvalidSecret',
+  'INVALID_SECRET',
+  'the secret must be 16 bytes, as a Uint8Array',
+)
+const ErrInvalidLease = errorClass(
+  'ErrInvalidLease',
+  'INVALID_LEASE',
+  'the lease must be one of unix seconds in the lifetime of ids, with start < endExclusive, and ' +
+    'hold the current second; take one that does',
+)
+const ErrInvalidNode = errorClass(
+  'ErrInvalidNode',
+  'INVALID_NODE',
+  `the node id must be an integer from 0 to ${RANDFLAKE_MAX_NODE}`,
+)
+const ErrResourceExhausted = errorClass(
+  'ErrResourceExhausted',
+  'SEQUENCE_EXHAUSTED',
+  `all ${RANDFLAKE_MAX_SEQUENCE + 1} ids of this second are used; wait for the next one`,
+)
+const ErrConsistencyViolation = errorClass(
+  'ErrConsistencyViolation',
+  'CLOCK_MOVED_BACK',
+  'the clock must show whole unix seconds, and never move back; set it right',
+)
+const ErrInvalidID = errorClass(
+  'ErrInvalidID',
+  'INVALID_ID',
+  'an id is a signed 64-bit bigint, or its text of at most 13 digits from 0-9 and a-v',
+)
+
+/** What each code of the core was. The others were not known, and pass through. */
+const errors = {
+  INVALID_ID: ErrInvalidID,
+  LEASE_NOT_STARTED: ErrInvalidLease,
+  LEASE_EXPIRED: ErrInvalidLease,
+  LIFETIME_OVER: ErrInvalidLease,
+  CLOCK_BEFORE_EPOCH: ErrInvalidLease,
+  SEQUENCE_EXHAUSTED: ErrResourceExhausted,
+  CLOCK_MOVED_BACK: ErrConsistencyViolation,
+}
+
+function known(error) {
+  const Class = error?.constructor === RandflakeError ? errors[error.code] : undefined
+  return Class === undefined ? error : new Class({ cause: error })
+}
+
+/** Returns what a call returns; what it throws has its class of 2.1. */
+function call(work) {
+  try {
+    return work()
+  } catch (error) {
+    throw known(error)
+  }
+}
+
+function checkId(id) {
+  if (typeof id !== 'bigint' || BigInt.asIntN(64, id) !== id) throw new ErrInvalidID()
+  return id
+}
+
+function encodeString(id) {
+  return native.encodeString(checkId(id))
+}
+
+function decodeString(text) {
+  if (typeof text !== 'string') throw new ErrInvalidID()
+  return call(() => native.decodeString(text))
+}
+
+/** Returns a frozen copy of a lease that is valid. */
+function leaseOf(lease) {
+  if (typeof lease !== 'object' || lease === null) throw new ErrInvalidLease()
+  const { nodeID, start, endExclusive } = lease
+  if (!Number.isInteger(nodeID) || nodeID < 0 || nodeID > RANDFLAKE_MAX_NODE) {
+    throw new ErrInvalidNode()
+  }
+  const isInOrder =
+    Number.isInteger(start) && Number.isInteger(endExclusive) && start < endExclusive
+  const isInLifetime =
+    start >= RANDFLAKE_EPOCH_OFFSET && endExclusive <= RANDFLAKE_MAX_TIMESTAMP + 1
+  if (!isInOrder || !isInLifetime) throw new ErrInvalidLease()
+  return Object.freeze({ nodeID, start, endExclusive })
+}
+
+let setClock
+
+class Generator {
+  #lease
+  #secret
+  #clock
+  #inspector
+  /** Made with the first id, since a clock may be set before. */
+  #flake
+  #last
+  /** What the clock shows while this generator is told what an earlier one has issued. */
+  #fixed
+
+  static {
+    setClock = (self, clock) => self.#setClock(clock)
+  }
+
+  constructor(config) {
+    if (typeof config !== 'object' || config === null) throw new ErrInvalidLease()
+    const { lease, secret, clock } = config
+    this.#lease = leaseOf(lease)
+    if (!(secret instanceof Uint8Array) || secret.length !== 16) throw new ErrInvalidSecret()
+    // Of memory of its own: the caller may change his, or share it with other threads.
+    this.#secret = Uint8Array.from(secret)
+    if (clock !== undefined && typeof clock !== 'function') throw new ErrConsistencyViolation()
+    this.#clock = clock
+    this.#inspector = new Inspector(this.#secret)
+  }
+
+  generate() {
+    try {
+      this.#last = (this.#flake ?? this.#made()).generate()
+      return this.#last
+    } catch (error) {
+      throw known(error)
+    }
+  }
+
+  generateString() {
+    return native.encodeString(this.generate())
+  }
+
+  extendLease(lease) {
+    const next = leaseOf(lease)
+    const { nodeID, start, endExclusive } = this.#lease
+    if (next.nodeID !== nodeID || next.start !== start) throw new ErrInvalidLease()
+    if (next.endExclusive <= endExclusive) return
+    this.#flake?.extendLease(next.endExclusive)
+    this.#lease = next
+  }
+
+  lease() {
+    return this.#lease
+  }
+
+  inspect(id) {
+    const { timestamp, nodeId, sequence } = this.#inspector.inspect(checkId(id))
+    return Object.freeze({ timestamp, nodeID: nodeId, sequence })
+  }
+
+  inspectString(text) {
+    return this.inspect(decodeString(text))
+  }
+
+  #made() {
+    const { nodeID, start, endExclusive } = this.#lease
+    const clock = this.#clock && (() => this.#fixed ?? this.#now())
+    const options = { lease: { start, endExclusive }, maxWaitMs: 0, clock }
+    this.#flake = call(() => new Randflake(nodeID, this.#secret, options))
+    return this.#flake
+  }
+
+  /** Sets the clock, and keeps what was issued. */
+  #setClock(clock) {
+    if (clock !== undefined && typeof clock !== 'function') throw new ErrConsistencyViolation()
+    const isOnMachineClock = this.#clock === undefined
+    this.#clock = clock ?? (this.#flake && (() => Math.floor(Date.now() / 1000)))
+    if (!isOnMachineClock || this.#clock === undefined || this.#flake === undefined) return
+    this.#flake = undefined
+    if (this.#last === undefined) return
+    // All up to the last id, once more: these are not handed out.
+    const { timestamp, sequence } = this.#inspector.inspect(this.#last)
+    this.#fixed = timestamp
+    this.#made().fill(new BigInt64Array(sequence + 1))
+    this.#fixed = undefined
+  }
+
+  #now() {
+    const now = this.#clock()
+    if (!Number.isInteger(now)) throw new ErrConsistencyViolation()
+    const { start, endExclusive } = this.#lease
+    if (now < start || now >= endExclusive) throw new ErrInvalidLease()
+    return now
+  }
+}
+
+module.exports.RANDFLAKE_EPOCH_OFFSET = RANDFLAKE_EPOCH_OFFSET
+module.exports.RANDFLAKE_MAX_TIMESTAMP = RANDFLAKE_MAX_TIMESTAMP
+module.exports.RANDFLAKE_MAX_NODE = RANDFLAKE_MAX_NODE
+module.exports.RANDFLAKE_MAX_SEQUENCE = RANDFLAKE_MAX_SEQUENCE
+module.exports.RandflakeError = RandflakeError
+module.exports.ErrRandflakeDead = ErrRandflakeDead
+module.exports.ErrInvalidSecret = ErrInvalidSecret
+module.exports.ErrInvalidLease = ErrInvalidLease
+module.exports.ErrInvalidNode = ErrInvalidNode
+module.exports.ErrResourceExhausted = ErrResourceExhausted
+module.exports.ErrConsistencyViolation = ErrConsistencyViolation
+module.exports.ErrInvalidID = ErrInvalidID
+module.exports.Generator = Generator
+module.exports.encodeString = encodeString
+module.exports.decodeString = decodeString
+
+/** For `published.js`. Not enumerable: it is no name of 2.1. */
+Object.defineProperty(module.exports, 'setClock', { value: setClock })
