@@ -1,4 +1,4 @@
-"""examples/fastapi_sqlalchemy under uvicorn, with two workers."""
+"""examples/fastapi_sqlalchemy under uvicorn."""
 
 import re
 import subprocess
@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from applications import EXAMPLES, SECRET, Application, Client, UnansweredError, get_all, make_rows
 from randflake import Cloak, decode_string, encode_string, init_store, list_leases
 from randflake.text import TextForm
 
 FOLDER = EXAMPLES / "fastapi_sqlalchemy"
-COMMAND = [sys.executable, "-m", "uvicorn", "main:app", "--workers", "2", "--port", "PORT"]
+COMMAND = [sys.executable, "-m", "uvicorn", "main:app", "--port", "PORT"]
 
 ITEMS = [f"item {number}" for number in range(9)]
 NEGATIVE = -4594531474933654033
@@ -43,7 +44,8 @@ def test_no_row_that_clients_know_is_lost_or_made_twice(
         return [order, *order["items"]]
 
     days = {datetime.now(UTC).date()}
-    with Application(COMMAND, FOLDER, shop, tmp_path / "log") as application:
+    workers = [*COMMAND, "--workers", "2"]
+    with Application(workers, FOLDER, shop, tmp_path / "log") as application:
         rows = make_rows(application, make, 10_000)
         days.add(datetime.now(UTC).date())
 
@@ -72,6 +74,12 @@ def test_no_row_that_clients_know_is_lost_or_made_twice(
         assert {order["id"] for order in of_days} >= {order["id"] for order in orders}
         (before,) = get_all(application, [f"/orders?day={min(days) - timedelta(days=1)}"])
         assert before == []
+
+    # Inside are numbers, and half of those of Randflake are negative.
+    with psycopg.connect(shop["DATABASE_URL"]) as connection:
+        stored = {id for (id,) in connection.execute("select id from shop_item")}
+    assert stored >= {decode_string(item["id"]) for item in items}
+    assert 0.4 < sum(id < 0 for id in stored) / len(stored) < 0.6
 
 
 def check_refusals(client: Client, order: Any) -> None:
