@@ -19,7 +19,7 @@ function formOf(options = {}) {
 
 /** Returns how a text of a form looks. */
 function exampleOf({ pattern }) {
-  return pattern.replace(/^\^(\w*)\(.*/, '$13vgoe12ccb8gh')
+  return `${pattern.slice(1, pattern.indexOf('('))}3vgoe12ccb8gh`
 }
 
 module.exports = { exampleOf, formOf }

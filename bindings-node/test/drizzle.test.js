@@ -7,6 +7,7 @@ const { after, before, suite, test } = require('node:test')
 const libsql = require('@libsql/client')
 const mysql = require('mysql2/promise')
 const { Pool } = require('pg')
+const postgres = require('postgres')
 const { Cloak, decodeString, Layout, Randflake, Snowflake } = require('../index.js')
 const { TextForm } = require('../text.js')
 const columnsWith = require('../drizzle-id.js')
@@ -37,7 +38,8 @@ const DIALECTS = {
         await client.end()
         await server.stop()
       }
-      return { client, stop, rows: async (text) => (await client.query(text)).rows }
+      const rows = async (text) => (await client.query(text)).rows
+      return { client, stop, rows, url: server.url }
     },
   },
   mysql: {
@@ -219,6 +221,17 @@ function describeColumns(installed, kind, startedNow) {
     }
   })
 
+  testEmpty('a prepared statement takes what its column takes', async (database) => {
+    const post = { id: form.encode(-1n), author: 1n, parent: plain.encode(ALL_DIGITS) }
+    await database.insert(posts).values(post)
+    // As the guide says: a bare placeholder would send the text of digits as a number.
+    const where = eq(posts.parent, sql.param(sql.placeholder('parent'), posts.parent))
+    const query = database.select().from(posts).where(where)
+    const prepared = kind.driver === 'node-postgres' ? query.prepare('one') : query.prepare()
+    assert.deepEqual(await prepared.execute({ parent: post.parent }), [post])
+    await refused(() => prepared.execute({ parent: 5 }))
+  })
+
   testEmpty('anything else is refused before it is sent', async (database) => {
     const wrongNumbers = [5, '10', '5', 2n ** 63n, -(2n ** 63n) - 1n, true, {}, Number.NaN]
     for (const wrong of wrongNumbers) {
@@ -288,6 +301,20 @@ function describeColumns(installed, kind, startedNow) {
   }
 
   if (kind.driver === 'node-postgres') {
+    testEmpty('postgres.js is exact, too', async (_, { url }) => {
+      const client = postgres(url, { onnotice() {} })
+      try {
+        const database = require(`${installed}/postgres-js`).drizzle({ client })
+        await database.insert(users).values(IDS.map((number) => ({ id: number })))
+        for (const number of IDS) {
+          const rows = await database.select().from(users).where(eq(users.id, number))
+          assert.deepEqual(rows, [{ id: number }])
+        }
+      } finally {
+        await client.end()
+      }
+    })
+
     testEmpty('an array of ids', async (database, { rows }) => {
       const lists = table('lists', { ids: id().array(), texts: id({ form }).array() })
       await rows('drop table if exists lists')
