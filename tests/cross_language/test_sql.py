@@ -223,6 +223,24 @@ def test_a_text_of_digits_and_negative_ids_keep_their_meaning(session: Connectio
     assert value(session, "select randflake.reveal(%s, 'posts.id')", hidden) == number
 
 
+def test_texts_are_read_strictly_whatever_their_collation_is(session: Connection) -> None:
+    session.execute(
+        "create collation careless"
+        " (provider = icu, locale = 'und-u-ks-level1', deterministic = false)"
+    )
+    assert value(session, "select 'A' = 'a' collate careless")
+    query = "select randflake.decode_string(%s collate careless, 'user' collate careless)"
+    assert value(session, query, "user_7") == 7
+    for text in ("USER_7", "us\u00e9r_7", "user_A"):
+        assert refused(session, query, text)[0] == "INVALID_ID", text
+    query = "select randflake.decode_string(%s collate careless)"
+    assert value(session, query, "a") == 10
+    assert refused(session, query, "A")[0] == "INVALID_ID"
+    query = "select randflake.encode_string(1, 'User' collate careless)"
+    assert refused(session, query)[0] == "INVALID_ARGUMENT"
+    session.execute("drop collation careless")
+
+
 def test_many_are_as_each(session: Connection) -> None:
     ids = [DIGITS, -1, None, -(2**63), 0, 2**63 - 1, -1]
     for one, many, *label in [
@@ -413,7 +431,6 @@ def test_sessions_with_different_secrets_do_not_meet(server: servers.Server) -> 
 
 
 def test_parallel_workers_have_the_secret(session: Connection) -> None:
-    session.execute("create temp table counted (n bigint)")
     session.execute(
         "create table post as select i::bigint as id from generate_series(1, 2000) as i"
     )

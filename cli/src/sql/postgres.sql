@@ -102,9 +102,10 @@ language plpgsql immutable strict parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    start text collate "C" := @schema@.text_start(prefix);
+    start text := @schema@.text_start(prefix);
 begin
-    if left(text, length(start)) = start then
+    -- By bytes: another collation may hold other texts to be equal.
+    if left(text, length(start)) collate "C" = start collate "C" then
         return @schema@.decode_string(substr(text, length(start) + 1));
     end if;
     raise exception using errcode = 'invalid_parameter_value', detail = 'INVALID_ID',
