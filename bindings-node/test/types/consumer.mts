@@ -47,6 +47,7 @@ import {
 } from 'randflake'
 import { type Fake, FakeRandflake, FakeSnowflake } from 'randflake/testing'
 import * as textOnly from 'randflake/text'
+import { id as typeormId } from 'randflake/typeorm'
 import { id as zodId } from 'randflake/zod'
 import { createClient } from 'redis'
 import { z } from 'zod'
@@ -225,6 +226,13 @@ console.log(counts, z.toJSONSchema(Order, { io: 'input' }))
 z.record(zodId(), z.number())
 // @ts-expect-error another name
 zodId({ from: form })
+
+const { type, transformer } = typeormId({ form: new textOnly.TextForm({ prefix: 'post' }) })
+const inEntity: string | null | undefined = transformer.from('5')
+const asBigint: bigint | null | undefined = typeormId({ asBigint: true }).transformer.from(5n)
+console.log(type, inEntity, asBigint, typeormId().transformer.to(text))
+// @ts-expect-error bigints have no form
+typeormId({ form: new textOnly.TextForm(), asBigint: true })
 
 // @ts-expect-error no such layout
 new Layout('mastodon')

@@ -1,0 +1,54 @@
+// Columns of TypeORM that hold ids. For `typeorm` 0.3.20 or later.
+
+import type { TextForm } from './text.js'
+
+/** What {@link id} returns: a part of the options of a column. */
+export interface IdColumn<Value extends string | bigint> {
+  readonly type: 'bigint'
+  /** What TypeORM calls between an entity and its driver. Null stays null. */
+  readonly transformer: {
+    /**
+     * Returns the number for the database.
+     *
+     * @throws an error with the code `INVALID_ID`
+     */
+    to(value: string | bigint | null | undefined): bigint | null | undefined
+    /**
+     * Returns what the entity has of the number that a driver has read.
+     *
+     * @throws {RandflakeError} `INVALID_ID` for a number that the driver has rounded, and for what is
+     *   no signed 64-bit number.
+     */
+    from(value: unknown): Value | null | undefined
+  }
+}
+
+/**
+ * Returns options of a column that holds ids: a `BIGINT` in the database, text in the entity. Primary
+ * keys, foreign keys and others take the same; a foreign key needs a column with them, too.
+ *
+ * Conditions take text or a bigint: `{ id: Between(first, last) }`. The parameters of a query builder
+ * go to the driver as they are: give them bigints, `form.decode(text)`.
+ *
+ * @param options `form`: how the ids look in entities; as `encodeString` writes them unless set.
+ *   `asBigint`: true for bigints instead. TypeORM cannot save entities with relations then ("Do not
+ *   know how to serialize a BigInt"), and before 1.0 it takes no bigint for an id: `delete(5n)`
+ *   deletes every row.
+ * @throws an error with the code `INVALID_ARGUMENT`
+ * @example
+ * const Post = new EntitySchema({
+ *   name: 'post',
+ *   columns: {
+ *     id: { ...id({ form: new TextForm({ prefix: 'post' }) }), primary: true },
+ *     authorId: { ...id(), nullable: true },
+ *   },
+ * })
+ */
+export function id(options?: {
+  readonly form?: TextForm | undefined
+  readonly asBigint?: false | undefined
+}): IdColumn<string>
+export function id(options: {
+  readonly form?: undefined
+  readonly asBigint: true
+}): IdColumn<bigint>
