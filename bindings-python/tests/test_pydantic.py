@@ -238,6 +238,8 @@ def test_is_for_int_alone(other: Any) -> None:
 def test_a_form_is_a_text_form(form: Any) -> None:
     with pytest.raises(InvalidTypeError, match=r"^form must be a TextForm, got \w+$"):
         AsText(form)
+    with pytest.raises(InvalidTypeError, match=r"^text_only must be a bool, got \w+$"):
+        AsText(text_only=form)
 
 
 def test_shows_no_secret() -> None:

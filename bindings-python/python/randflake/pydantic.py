@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from pydantic_core import PydanticCustomError, core_schema
 
 from randflake.errors import InvalidArgumentError, InvalidTypeError
+from randflake.ids import encode_string
 from randflake.text import TextForm
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class AsText:
     Python objects before it asks Pydantic, so a number in a body, which the client may have
     rounded, is refused only with this.
 
+    Raises InvalidTypeError with the code INVALID_ARGUMENT.
+
     >>> from typing import Annotated
     >>> from pydantic import BaseModel
     >>> from randflake.pydantic import AsText
@@ -63,9 +66,9 @@ class AsText:
 
     def __post_init__(self) -> None:
         if not isinstance(self.form, TextForm | None):
-            raise InvalidTypeError(
-                f"form must be a TextForm, got {type(self.form).__qualname__}", "INVALID_ARGUMENT"
-            )
+            raise _wrong_type("form must be a TextForm", self.form)
+        if not isinstance(self.text_only, bool):
+            raise _wrong_type("text_only must be a bool", self.text_only)
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -113,7 +116,7 @@ class AsText:
 
     def _read_number(self, value: Any) -> int:
         try:
-            self._form.encode(value)
+            encode_string(value)
         except InvalidArgumentError:
             raise self._no_id(", or in Python a signed 64-bit integer") from None
         return operator.index(value)
@@ -124,6 +127,11 @@ class AsText:
         return PydanticCustomError(
             "randflake_id", f"Input should be the text of an id, such as {like}{rule}"
         )
+
+
+def _wrong_type(rule: str, got: object) -> InvalidTypeError:
+    # Not what it is: it may be a secret in the wrong place.
+    return InvalidTypeError(f"{rule}, got {type(got).__qualname__}", "INVALID_ARGUMENT")
 
 
 Id: TypeAlias = Annotated[int, AsText()]
