@@ -23,6 +23,7 @@ import pytest
 import randflake.django
 import randflake.rest_framework
 import servers
+from asgiref.sync import async_to_sync
 from conftest import eventually
 from django.contrib.auth.tokens import default_token_generator
 from django.core import serializers
@@ -30,13 +31,14 @@ from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.management import call_command
 from django.db import IntegrityError, connection, connections, models
 from django.db.migrations.writer import MigrationWriter
-from django.test import Client, RequestFactory, override_settings
+from django.test import AsyncClient, Client, RequestFactory, override_settings
 from django.urls import NoReverseMatch, Resolver404, resolve, reverse
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
 from django.views.debug import technical_500_response
 from randflake import (
     InvalidArgumentError,
     InvalidTypeError,
+    RandflakeError,
     StoreError,
     decode_string,
     encode_string,
@@ -635,6 +637,26 @@ def test_the_documentation_is_there_and_its_examples_run(module: Any) -> None:
         out: list[str] = []
         results = doctest.DocTestRunner(verbose=False).run(example, out=out.append)
         assert results.failed == 0, "".join(out)
+
+
+@pytest.mark.usefixtures("sqlite")
+def test_answers_503_while_there_is_no_id() -> None:
+    def answers() -> list[Any]:
+        asked = ["/make/", "/make-async/"]
+        async_client = AsyncClient()
+        return [
+            *(Client().get(path) for path in asked),
+            *(async_to_sync(async_client.get)(path) for path in asked),
+            Client().post("/api/orders/", {"title": "t"}, content_type="application/json"),
+        ]
+
+    for retry_after, seconds in ((1.2, "2"), (0.0, "1")):
+        flake.fail_next("LEASE_UNAVAILABLE", retry_after=retry_after, times=5)
+        assert [(it.status_code, it["Retry-After"]) for it in answers()] == [(503, seconds)] * 5
+    assert [it.status_code for it in answers()] == [200] * 4 + [201]
+    flake.fail_next("LIFETIME_OVER")
+    with pytest.raises(RandflakeError, match="a test lets this call fail"):
+        Client().get("/make/")
 
 
 # --- whole projects ---------------------------------------------------------

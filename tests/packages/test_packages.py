@@ -129,7 +129,15 @@ def test_wheel_holds_types_and_licences(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     stubs = ("_randflake.pyi", "_generator.pyi", "ids.pyi", "snowflake.pyi")
-    adapters = ("prometheus.py", "pydantic.py", "sqlalchemy.py", "testing.py", "text.py")
+    adapters = (
+        "django.py",
+        "prometheus.py",
+        "pydantic.py",
+        "rest_framework.py",
+        "sqlalchemy.py",
+        "testing.py",
+        "text.py",
+    )
     for typed in ("py.typed", *stubs, *adapters):
         assert f"randflake/{typed}" in names
     assert {Path(name).name for name in names} >= {"LICENSE-MIT", "LICENSE-APACHE"}

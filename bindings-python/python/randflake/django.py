@@ -12,6 +12,7 @@ admin, URLs, fixtures and sessions.
 
 from __future__ import annotations
 
+from math import ceil
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,16 +23,18 @@ from django.core.signals import setting_changed
 from django.db import models
 from django.db.models.lookups import Exact
 from django.db.models.query_utils import DeferredAttribute
+from django.http import HttpResponse
+from django.utils.deprecation import MiddlewareMixin
 
 from randflake._randflake import Randflake
-from randflake.errors import InvalidArgumentError, InvalidTypeError
+from randflake.errors import InvalidArgumentError, InvalidTypeError, RetryLaterError
 from randflake.ids import encode_string
 from randflake.text import TextForm
 
 if TYPE_CHECKING:
     from randflake._randflake import LeasedRandflake
 
-__all__ = ["IdConverter", "RandflakeField", "generator", "new_id"]
+__all__ = ["IdConverter", "RandflakeField", "RetryLaterMiddleware", "generator", "new_id"]
 
 _made: dict[str, LeasedRandflake] = {}
 
@@ -211,6 +214,29 @@ class IdConverter:
         Raises InvalidArgumentError with the code INVALID_ID.
         """
         return self.to_python(value) if isinstance(value, str) else self.form.encode(value)
+
+
+class RetryLaterMiddleware(MiddlewareMixin):
+    """Answers 503 with Retry-After while there is no id, also for Django REST framework.
+
+    That is where a view raises RetryLaterError, such as LEASE_UNAVAILABLE while the store is away.
+
+        MIDDLEWARE = ["randflake.django.RetryLaterMiddleware", ...]
+
+    >>> from randflake import RetryLaterError
+    >>> from randflake.django import RetryLaterMiddleware
+    >>> error = RetryLaterError("no lease yet", "LEASE_UNAVAILABLE", 1.5)
+    >>> answer = RetryLaterMiddleware(lambda request: None).process_exception(None, error)
+    >>> answer.status_code, answer["Retry-After"]
+    (503, '2')
+    """
+
+    def process_exception(self, _request: Any, error: Exception) -> Any:
+        """Returns the answer to an error, or None for any other error."""
+        if isinstance(error, RetryLaterError):
+            seconds = max(1, ceil(error.retry_after))
+            return HttpResponse(status=503, headers={"Retry-After": str(seconds)})
+        return None
 
 
 def _options() -> dict[str, Any]:

@@ -25,6 +25,7 @@ settings.configure(
         "shop",
     ],
     MIDDLEWARE=[
+        "randflake.django.RetryLaterMiddleware",
         "django.contrib.sessions.middleware.SessionMiddleware",
         "django.contrib.auth.middleware.AuthenticationMiddleware",
         "django.contrib.messages.middleware.MessageMiddleware",

@@ -99,7 +99,17 @@ def show(_: object, pk: str) -> HttpResponse:
     return HttpResponse(get_object_or_404(Order, pk=pk).pk)
 
 
+def make(_: object) -> HttpResponse:
+    return HttpResponse(Order().pk)
+
+
+async def make_async(_: object) -> HttpResponse:
+    return HttpResponse(Order().pk)
+
+
 urlpatterns = [
+    path("make/", make),
+    path("make-async/", make_async),
     path("orders/<id:pk>/", show, name="order"),
     path("users/<user:pk>/", show, name="user"),
     path("posts/<post:pk>/", show, name="post"),
