@@ -8,7 +8,9 @@ const { exampleOf, formOf } = require('./form.js')
 module.exports = (z) =>
   function id(options) {
     const form = formOf(options)
-    const error = `Invalid id: expected text such as ${exampleOf(form)}`
+    const expected = `Invalid id: expected text such as ${exampleOf(form)}`
+    const error = ({ input }) =>
+      typeof input === 'number' ? `${expected}; a number may have been rounded` : expected
     const text = z.string({ error }).regex(new RegExp(form.pattern), { error })
     const number = z.int64()
     // Else a schema of what comes out throws "BigInt cannot be represented in JSON Schema". In JSON an
