@@ -9,7 +9,7 @@
 - `sh` blocks run in the root of one copy of the repository, in order, with an empty virtual
   environment activated.
 - The programs of the guide to shutdown are started by tests/shutdown, under the servers that they
-  are for.
+  are for, and those of the guide to Prisma by tests/recipes.
 - `rust` blocks are run by rustdoc, so a crate has to include the document.
 - A web service, which would not end by itself, is started, asked for an id and ended by SIGTERM.
 - A `text` block right below is what the block prints; `…` in it stands for anything in one line.
@@ -47,7 +47,7 @@ PYTHON = {"python"}
 NODE = {"js", "javascript", "mjs", "cjs", "ts", "typescript"}
 SHELL = {"sh", "bash"}
 RUST = {"rust"}
-NOT_CODE = {"text", "json", "toml", "yaml", "sql", "diff"}
+NOT_CODE = {"text", "json", "prisma", "toml", "yaml", "sql", "diff"}
 
 # Lines of `sh` blocks that are not run again, and what runs them or stands for them.
 RUN_ELSEWHERE = {
@@ -85,7 +85,7 @@ SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
 # Where the examples have their stores.
 FOLDER = "/var/lib/shop"
 
-STARTED_ELSEWHERE = Path("docs/guides/shutdown.md")
+STARTED_ELSEWHERE = {Path("docs/guides/shutdown.md"), Path("docs/guides/prisma.md")}
 
 
 def is_server(block: Block) -> bool:
@@ -99,7 +99,7 @@ def of(languages: set[str], *, servers: bool = False) -> list[Block]:
         for block in BLOCKS
         if block.language in languages
         and is_server(block) == servers
-        and (block.document != STARTED_ELSEWHERE or languages == RUST)
+        and (block.document not in STARTED_ELSEWHERE or languages == RUST)
     ]
 
 
