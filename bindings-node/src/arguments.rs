@@ -10,7 +10,7 @@ use crate::ffi::{Value, copied, in_place};
 /// Largest number up to which numbers hold every integer.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
-/// Objects of options, whose names `index.js` has checked. Each option may be missing.
+/// Objects of options, whose names `arguments.js` has checked. Each option may be missing.
 impl<'call> Value<'call> {
     /// Takes what `read` makes of an option, which must be of this form.
     pub(crate) fn option<T>(

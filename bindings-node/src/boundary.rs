@@ -5,7 +5,7 @@ use randflake::{BoundaryFlake, bindings};
 
 use crate::ffi::{Outcome, Value, copied, outcome};
 
-/// Reads an id of Boundary's flake, from its text or its bytes. `index.js` makes an object of it.
+/// Reads an id of Boundary's flake, from its text or its bytes. `layouts.js` makes an object of it.
 #[napi]
 pub fn read_boundary_flake(flake: Value<'_>) -> Outcome<Value<'_>> {
     outcome(|| {

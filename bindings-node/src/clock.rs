@@ -4,7 +4,7 @@ use randflake::{Clock, Error, Result, bindings::unix_nanos};
 
 use crate::ffi::Reference;
 
-/// A clock written in JavaScript, as the function that `index.js` makes of it. Stays on the thread
+/// A clock written in JavaScript, as the function that `arguments.js` makes of it. Stays on the thread
 /// that made it.
 pub(crate) struct InjectedClock(pub(crate) Reference);
 

@@ -16,7 +16,7 @@ use crate::{
 
 pub(crate) struct Environment {
     pub(crate) leases: Arc<Leases>,
-    /// Where `index.js` leaves the index of a generator before it calls, and finds the id.
+    /// Where `generators.js` leaves the index of a generator before it calls, and finds the id.
     pub(crate) buffer: CallBuffer,
     /// A call holds it while it runs; generators that come or go meanwhile change a copy.
     generators: RefCell<Rc<Slab<Arc<dyn Generator>>>>,

@@ -15,7 +15,7 @@ pub fn create_inspector(secret: Value<'_>) -> Outcome<Value<'_>> {
     outcome(|| secret.js().own(Inspector::new(&arguments::secret(secret)?)))
 }
 
-/// Leaves the parts of an id in the call buffer. `index.js` makes an object of them: that takes a
+/// Leaves the parts of an id in the call buffer. `generators.js` makes an object of them: that takes a
 /// fifth of the time that making one here does.
 #[allow(clippy::cast_precision_loss, reason = "unix seconds are far below 2^53")]
 pub(crate) fn inspect<'call>(

@@ -1,5 +1,5 @@
 //! The native half of the npm package `randflake`: arguments in, a call into the core, a value
-//! out. `index.js` is its only caller and documents what users see.
+//! out. The JavaScript half is its only caller and documents what users see.
 //!
 //! Functions of `#[napi]` are exported as they are. `load` returns those that are called for every
 //! id, which are quicker (see `ffi`).

@@ -68,7 +68,7 @@ fn functions<'call>(js: Js<'call>, environment: &Environment) -> Result<Value<'c
     ])
 }
 
-/// Says what a value is, for the errors of `index.js`.
+/// Says what a value is, for the errors of `arguments.js`.
 #[napi]
 pub fn describe(value: Value<'_>) -> String {
     value.description()

@@ -20,7 +20,7 @@ pub(crate) fn decode_string([text]: [Value<'_>; 1]) -> Result<Value<'_>> {
 }
 
 /// Returns the texts of some ids from `start` on as one string, each with spaces in front up to the
-/// longest length; an empty one at the end. `index.js` slices it: to make each text here takes three
+/// longest length; an empty one at the end. `bulk.js` slices it: to make each text here takes three
 /// times as long.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "they saturate")]
 pub(crate) fn encode_strings([ids, start]: [Value<'_>; 2]) -> Result<Value<'_>> {
@@ -40,7 +40,7 @@ pub(crate) fn encode_strings([ids, start]: [Value<'_>; 2]) -> Result<Value<'_>> 
     ids.js().latin1(&texts[..Id::MAX_TEXT_LENGTH * count])
 }
 
-/// Reads texts that `index.js` has joined with commas, and returns whether each was an id: to find
+/// Reads texts that `bulk.js` has joined with commas, and returns whether each was an id: to find
 /// out which one is not takes no speed.
 pub(crate) fn decode_strings([texts, ids]: [Value<'_>; 2]) -> Result<Value<'_>> {
     let internal = || Error::new(ErrorKind::Internal, "joined texts go into a BigInt64Array");

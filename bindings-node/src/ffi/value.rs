@@ -140,7 +140,7 @@ impl<'call> Value<'call> {
             sys::napi_get_value_external(env, raw, read)
         });
         let data = data.unwrap_or_default();
-        // SAFETY: null, or what `Js::own` made, since `index.js`, the only caller, has no other
+        // SAFETY: null, or what `Js::own` made, since the JavaScript half, the only caller, has no other
         // externals; it begins with a TypeId, and lives while the value does: during the call.
         if unsafe { data.cast::<TypeId>().as_ref() } == Some(&TypeId::of::<T>()) {
             // SAFETY: as above, and of this type.
