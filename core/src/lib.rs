@@ -37,6 +37,7 @@
 //!
 //! The library also exists for Python and for Node.js, with the same ids, text, errors and behaviour.
 
+mod ahead;
 mod base32hex;
 #[doc(hidden)]
 pub mod bindings;

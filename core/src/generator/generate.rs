@@ -8,7 +8,7 @@ use super::{
     wait::{Rate, WaitBudget, refused},
 };
 use crate::{
-    Clock, Error, ErrorKind, Format, Result,
+    Clock, Error, ErrorKind, Format, Result, ahead,
     buffer::{self, GROUP, Taken},
     packed_state::{Position, Snapshot},
     term::Term,
@@ -84,7 +84,11 @@ impl<F: Format, C: Clock> Generator<F, C> {
         if !self.clock.is_system() {
             return None;
         }
-        self.claim_next().map(F::id)
+        self.claim_next_and(|term, next| {
+            let left = term.state.slots() - next.slot;
+            ahead::id_of(term.number, next, left, |ids| self.pack_claimed(term, next, ids))
+        })
+        .map(F::id)
     }
 
     /// Fills a slice with ids, in the order in which they are claimed.
@@ -270,6 +274,17 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// Claims the slot after the last one, if its tick is still current and no other thread is faster.
     #[inline]
     fn claim_next(&self) -> Option<i64> {
+        self.claim_next_and(|term, next| {
+            let mut id = [self.pack(term, next).0.cast_signed()];
+            self.format.finish(&mut id);
+            id[0]
+        })
+    }
+
+    /// Does so, and makes the id with `pack`.
+    #[allow(clippy::inline_always, reason = "as above")]
+    #[inline(always)]
+    fn claim_next_and(&self, pack: impl FnOnce(&Term, Position) -> i64) -> Option<i64> {
         let term = self.current_term.peek()?;
         // Before the clock, as in `fill_some`.
         let Snapshot::Open(next) = term.state.load() else { return None };
@@ -277,10 +292,9 @@ impl<F: Format, C: Clock> Generator<F, C> {
         if !goes_on(term, next, tick, 1) || !term.state.claim_one(next) {
             return None;
         }
-        let mut id = [self.pack(term, next).0.cast_signed()];
-        self.format.finish(&mut id);
+        let id = pack(term, next);
         self.current_term.peek()?; // as in `fill_some`
-        term.is_of_this_process().then_some(id[0])
+        term.is_of_this_process().then_some(id)
     }
 
     #[cold]
