@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic_core import PydanticCustomError, core_schema
 
+from randflake._arguments import wrong_type
 from randflake.errors import InvalidArgumentError, InvalidTypeError
 from randflake.ids import encode_string
 from randflake.text import TextForm
@@ -66,9 +67,9 @@ class AsText:
 
     def __post_init__(self) -> None:
         if not isinstance(self.form, TextForm | None):
-            raise _wrong_type("form must be a TextForm", self.form)
+            raise wrong_type("form must be a TextForm", self.form)
         if not isinstance(self.text_only, bool):
-            raise _wrong_type("text_only must be a bool", self.text_only)
+            raise wrong_type("text_only must be a bool", self.text_only)
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -127,11 +128,6 @@ class AsText:
         return PydanticCustomError(
             "randflake_id", f"Input should be the text of an id, such as {like}{rule}"
         )
-
-
-def _wrong_type(rule: str, got: object) -> InvalidTypeError:
-    # Not what it is: it may be a secret in the wrong place.
-    return InvalidTypeError(f"{rule}, got {type(got).__qualname__}", "INVALID_ARGUMENT")
 
 
 Id: TypeAlias = Annotated[int, AsText()]

@@ -23,7 +23,8 @@ from sqlalchemy.orm import Mapper
 from sqlalchemy.schema import ColumnDefault
 from sqlalchemy.types import TypeDecorator
 
-from randflake.errors import InvalidArgumentError, InvalidTypeError
+from randflake._arguments import wrong_type
+from randflake.errors import InvalidArgumentError
 from randflake.ids import encode_string
 from randflake.text import TextForm
 
@@ -94,9 +95,9 @@ class IdType(TypeDecorator[Any]):
 
     def __init__(self, form: TextForm | None = None, as_text: bool = False) -> None:
         if not isinstance(form, TextForm | None):
-            raise _wrong_type("form must be a TextForm", form)
+            raise wrong_type("form must be a TextForm", form)
         if not isinstance(as_text, bool):
-            raise _wrong_type("as_text must be a bool", as_text)
+            raise wrong_type("as_text must be a bool", as_text)
         super().__init__()
         # Under the names of the arguments: so they are in the keys of compiled statements.
         self.form = form
@@ -208,8 +209,3 @@ def _compare_forms(column: ColumnElement[Any], key: ForeignKey) -> None:
             "leave the type of the foreign key out, so that it is the same",
             "INVALID_ARGUMENT",
         )
-
-
-def _wrong_type(rule: str, got: object) -> InvalidTypeError:
-    # Not what it is: it may be a secret in the wrong place.
-    return InvalidTypeError(f"{rule}, got {type(got).__qualname__}", "INVALID_ARGUMENT")

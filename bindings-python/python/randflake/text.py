@@ -14,7 +14,8 @@ import re
 from dataclasses import KW_ONLY, dataclass
 from typing import Self, SupportsIndex
 
-from randflake.errors import InvalidArgumentError, InvalidTypeError
+from randflake._arguments import wrong_type
+from randflake.errors import InvalidArgumentError
 from randflake.ids import Cloak, decode_string, encode_string
 
 __all__ = ["TextForm"]
@@ -58,7 +59,7 @@ class TextForm:
     def __post_init__(self) -> None:
         prefix, cloak = self.prefix, self.cloak
         if not isinstance(prefix, str | None):
-            raise _wrong_type("prefix must be a str", prefix)
+            raise wrong_type("prefix must be a str", prefix)
         if prefix is not None and not _PREFIX.fullmatch(prefix):
             raise InvalidArgumentError(
                 "a prefix has 1 to 63 of the characters a-z and _, not first and not last an "
@@ -66,7 +67,7 @@ class TextForm:
                 "INVALID_ARGUMENT",
             )
         if not isinstance(cloak, Cloak | None):
-            raise _wrong_type("cloak must be a Cloak", cloak)
+            raise wrong_type("cloak must be a Cloak", cloak)
 
     @property
     def pattern(self) -> str:
@@ -130,8 +131,3 @@ class TextForm:
 
     def __deepcopy__(self, memo: object) -> Self:
         return self
-
-
-def _wrong_type(rule: str, got: object) -> InvalidTypeError:
-    # Not what it is: it may be a secret in the wrong place.
-    return InvalidTypeError(f"{rule}, got {type(got).__qualname__}", "INVALID_ARGUMENT")
