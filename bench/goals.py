@@ -77,6 +77,7 @@ GOALS = [
     ratio("python", "generate", "uuid_utils", 0.48),
     ratio("python", "generate_string", "ulid_transform", 0.8),
     faster("python", "generate", "upstream", 500),
+    ratio("python", "v2", "generate", 2.5),
     ratio("python", "snowflake_twitter", "floor_c_int", 1.5),
     ratio("python", "snowflake_discord", "floor_c_int", 1.5),
     ratio("python", "many", "floor_list", 1.2),
@@ -84,6 +85,7 @@ GOALS = [
     ratio("node", "generate_string", "floor_string", 1.6),
     ratio("node", "generate", "random_uuid", 0.3),
     ratio("node", "generate", "sapphire", 0.4),
+    ratio("node", "v2", "generate", 2.5),
     ratio("node", "snowflake_twitter", "sapphire", 0.6),
     ratio("node", "snowflake_discord", "sapphire", 0.6),
 ]

@@ -13,6 +13,7 @@ import * as uuid from 'uuid'
 
 const require = createRequire(import.meta.url)
 const { Randflake, Inspector, Snowflake } = require('../../bindings-node')
+const v2 = require('../../bindings-node/v2.js')
 
 const floor = { exports: {} }
 process.dlopen(floor, process.argv[2], os.constants.dlopen.RTLD_NOW)
@@ -31,12 +32,29 @@ const discord = new Snowflake(NODES.slice(0, 511), { layout: 'discord', restartS
 const inspector = new Inspector(SECRET)
 const batch = flake.generateMany(BATCH)
 
+/** Generators by the names of 2.1, each with a node id of its own: the next one where one is used up. */
+const byOldNames = {
+  next: 0,
+  generator: undefined,
+  generate() {
+    try {
+      return this.generator.generate()
+    } catch {
+      const start = Math.floor(Date.now() / 1000)
+      const lease = { nodeID: this.next++, start, endExclusive: start + 86_400 }
+      this.generator = new v2.Generator({ lease, secret: new Uint8Array(16).fill(7) })
+      return this.generator.generate()
+    }
+  },
+}
+
 /** Name, label, kind, what the loop does, what `it` is there, how many ids that makes. */
 const cases = [
   ['floor_bigint', 'an empty function returning a bigint', 'floor', 'it.integer()', floor.exports],
   ['floor_string', 'an empty function returning a string', 'floor', 'it.text()', floor.exports],
   ['generate', 'generate()', 'us', 'it.generate()', flake],
   ['generate_string', 'generateString()', 'us', 'it.generateString()', flake],
+  ['v2', 'v2 Generator.generate()', 'us', 'it.generate()', byOldNames],
   ['snowflake_twitter', 'Snowflake.generate(), Twitter', 'us', 'it.generate()', twitter],
   ['snowflake_discord', 'Snowflake.generate(), Discord', 'us', 'it.generate()', discord],
   [

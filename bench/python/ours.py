@@ -1,6 +1,7 @@
 """Randflake, the peers, and what calling costs."""
 
 import platform
+import time
 import uuid
 
 import fastuuid
@@ -11,7 +12,7 @@ import ulid
 import ulid_transform
 import uuid_utils
 from floor import Floor
-from randflake import Inspector, Layout, Randflake, Snowflake
+from randflake import Inspector, Layout, Randflake, Snowflake, v2
 from worker import Case
 
 BATCH = 4096
@@ -24,6 +25,16 @@ def snowflake(name: str) -> Snowflake:
     """A generator with as many node ids as it can have, so that nothing waits."""
     layout = Layout(name)
     return Snowflake(range(layout.max_nodes), layout, restart_safe=False)
+
+
+def by_the_names_of_2_1() -> v2.Generator:
+    """One for which a generator with all node ids counts, so that it never comes to its end."""
+    now = int(time.time())
+    secret = bytes.fromhex(SECRET)
+    generator = v2.Generator(v2.Config(v2.Lease(0, now, now + 86_400), secret))
+    flake = Randflake(NODES, secret, restart_safe=False, max_wait=0)
+    generator._next = flake._generate_in_order
+    return generator
 
 
 def cases() -> tuple[list[Case], dict[str, str]]:
@@ -45,6 +56,7 @@ def cases() -> tuple[list[Case], dict[str, str]]:
         ),
         Case("generate", "generate()", "us", flake.generate),
         Case("generate_string", "generate_string()", "us", flake.generate_string),
+        Case("v2", "v2.Generator.generate()", "us", by_the_names_of_2_1().generate),
         Case(
             "snowflake_twitter",
             "Snowflake.generate(), Twitter",
