@@ -630,16 +630,18 @@ def test_asynchronous_sessions() -> None:
 
     async def main() -> None:
         engine = create_async_engine("sqlite+aiosqlite://")
-        async with AsyncSession(engine) as session:
-            await session.run_sync(make_tables, Post)
-            post = Post(title="a")
-            session.add(post)
-            await session.flush()
-            assert await session.get(Post, post.id) is post
-            number = FORM.decode(post.id)
-            found = await session.scalars(select(Post).where(Post.id.in_([number, DIGITS])))
-            assert found.all() == [post]
-        await engine.dispose()
+        try:
+            async with AsyncSession(engine) as session:
+                await session.run_sync(make_tables, Post)
+                post = Post(title="a")
+                session.add(post)
+                await session.flush()
+                assert await session.get(Post, post.id) is post
+                number = FORM.decode(post.id)
+                found = await session.scalars(select(Post).where(Post.id.in_([number, DIGITS])))
+                assert found.all() == [post]
+        finally:  # or its thread would never end
+            await engine.dispose()
 
     asyncio.run(main())
 
