@@ -5,6 +5,12 @@
 const { formOf } = require('./form.js')
 const { encodeString } = require('./text.js')
 
+/** Returns a bigint that is an id. */
+function checked(id) {
+  encodeString(id)
+  return id
+}
+
 /** Returns the id that a driver has given. */
 function fromDriver(value) {
   if (typeof value === 'number' && !Number.isSafeInteger(value)) {
@@ -13,7 +19,7 @@ function fromDriver(value) {
       'and select with a join instead of a relational query of drizzle-orm before 1.0'
     throw Object.assign(new Error(message), { code: 'INVALID_ID' })
   }
-  return BigInt(value)
+  return checked(BigInt(value))
 }
 
 /**
@@ -24,15 +30,14 @@ function fromDriver(value) {
  * @param forJsonSelect the SQL of the id as text. JSON has numbers, which JSON.parse rounds.
  */
 function idOf(customType, dataType, forJsonSelect) {
-  return (...given) => {
-    const name = typeof given[0] === 'string' ? given.shift() : undefined
-    const [options] = given
+  return (first, second) => {
+    const hasName = typeof first === 'string' || second !== undefined
+    const [name, options] = hasName ? [first, second] : [undefined, first]
     const form = formOf(options)
     const isText = options?.form !== undefined
-    // As a bigint: MySQL compares a string with a column by rounding both.
-    const checked = (id) => encodeString(id) && id
     return customType({
       dataType: () => dataType,
+      // Bigints: MySQL compares a string with a column by rounding both.
       toDriver: isText ? (text) => form.decode(text) : checked,
       fromDriver: isText ? (value) => form.encode(fromDriver(value)) : fromDriver,
       forJsonSelect,

@@ -198,6 +198,14 @@ function describeColumns(installed, kind, startedNow) {
     const nodes = [...ids, form.decode(post.id)].map((number) => flake.inspect(number).nodeId)
     assert.deepEqual(nodes, [1, 1, 1])
     assert.equal(post.parent, null)
+    await database.insert(posts).values({ author: 2n, parent: null })
+    await database.update(posts).set({ parent: '10' })
+    await database.update(posts).set({ parent: null })
+    const all = await database.select().from(posts)
+    assert.deepEqual(
+      all.map((row) => row.parent),
+      [null, null],
+    )
   })
 
   testEmpty('a range of ids that sort by time is one of numbers', async (database) => {
@@ -288,6 +296,12 @@ function describeColumns(installed, kind, startedNow) {
   })
 
   if (kind.driver === 'mysql2') {
+    testEmpty('a column without a sign is found out', async (database, { rows }) => {
+      await rows('alter table users modify id bigint unsigned')
+      await rows('insert into users values (9223372036854775808)')
+      await assert.rejects(() => database.select().from(users), INVALID)
+    })
+
     testEmpty('a driver that rounds is found out', async (database, { rounding }) => {
       await database.insert(users).values([{ id: 5n }])
       const rounded = connect(rounding)
@@ -324,6 +338,24 @@ function describeColumns(installed, kind, startedNow) {
       assert.deepEqual(await database.select().from(lists), [list])
     })
   }
+
+  test(`${installed}: a name, options, both or neither`, () => {
+    const given = [
+      [],
+      ['a'],
+      [{ form }],
+      ['a', { form }],
+      [undefined, { form }],
+      [undefined],
+      ['a', {}],
+    ]
+    const columns = given.map((args) => table('t', { b: id(...args).notNull() }).b)
+    const names = columns.map((column) => column.name)
+    assert.deepEqual(names, ['b', 'a', 'b', 'a', 'b', 'b', 'a'])
+    const read = columns.map((column) => column.mapFromDriverValue('5'))
+    const text = form.encode(5n)
+    assert.deepEqual(read, [5n, 5n, text, text, text, 5n, 5n])
+  })
 
   test(`${installed}: other options are refused`, () => {
     for (const options of [null, 5, { from: form }, { form: null }, { form: SECRET }]) {
