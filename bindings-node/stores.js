@@ -67,6 +67,34 @@ function runPostgres(client, text, values) {
   })
 }
 
+/**
+ * Runs statements on a client of the caller's. What takes too long ends on the server, or is withdrawn
+ * if the client has not sent it yet: queries of the caller's may be before it.
+ */
+function runPostgresClient(client, text, values) {
+  let isSent = false
+  let isGivenUp = false
+  const watched = {
+    getTransactionStatus: () => client.getTransactionStatus(),
+    query(config, callback) {
+      const query = new client.constructor.Query(config, undefined, callback)
+      const submit = query.submit.bind(query)
+      query.submit = (connection) => {
+        if (isGivenUp) return new Error('it was given up')
+        isSent = true
+        return submit(connection)
+      }
+      client.query(query)
+    },
+  }
+  const itself = { Client: client.constructor, options: client.connectionParameters }
+  const giveUp = async () => {
+    isGivenUp = true
+    if (isSent) await cancel(itself, client)
+  }
+  return inTime(runPostgres(watched, text, values), 'there is no answer', giveUp)
+}
+
 /** Runs a statement on a client of a pool, which gets it back, or loses it, after some seconds. */
 async function runPostgresPool(pool, text, values) {
   const lending = pool.connect()
@@ -155,6 +183,16 @@ function runNodeRedis(client, text, parameters, wait) {
   return runRedis(send, client.multi && pipe, [text, ...parameters], wait)
 }
 
+/** Runs a command on the master that a Sentinel names. */
+function runSentinelOfNodeRedis(sentinel, text, parameters, wait) {
+  const pipe = (commands) =>
+    commands
+      .reduce((pipeline, command) => pipeline.addCommand(false, command), sentinel.multi())
+      .execAsPipeline()
+  const send = (command) => sentinel.sendCommand(false, command)
+  return runRedis(send, pipe, [text, ...parameters], wait)
+}
+
 /**
  * Runs commands of a generator on a cluster. A namespace is one key, and what has no key is about the
  * node of the script before it. So all are sent by `pipelineOf` a key, which has one node.
@@ -191,22 +229,25 @@ function pipelineOfNodeRedis(cluster, key, commands) {
  */
 function reconnecting(open, run, close, isOpen = () => true) {
   let opening
-  const discard = () => {
-    opening?.then(close).catch(() => {})
+  // One that was discarded before has a successor, on which another statement may run.
+  const discard = (unwanted = opening) => {
+    if (unwanted !== opening) return
+    unwanted?.then(close).catch(() => {})
     opening = undefined
   }
   return {
     discard,
     async run(...statement) {
       opening ??= open()
+      let mine = opening
       try {
-        if (!isOpen(await opening)) {
-          discard()
-          opening = open()
+        if (!isOpen(await mine)) {
+          discard(mine)
+          mine = opening ??= open()
         }
-        return await run(await opening, ...statement)
+        return await run(await mine, ...statement)
       } catch (error) {
-        if (!(error instanceof Refusal)) discard()
+        if (!(error instanceof Refusal)) discard(mine)
         throw error
       }
     },
@@ -412,7 +453,7 @@ function clientOf(store, RandflakeError) {
     const client = isPool ? store.Client?.prototype : store
     // A grant in a transaction of the caller's may be rolled back: then others get it, too.
     if (typeof client?.getTransactionStatus === 'function') {
-      return bind('postgresql', isPool ? runPostgresPool : runPostgres)
+      return bind('postgresql', isPool ? runPostgresPool : runPostgresClient)
     }
     throw new RandflakeError(
       'INVALID_ARGUMENT',
@@ -430,6 +471,7 @@ function clientOf(store, RandflakeError) {
     )
   }
   if (has('sendCommand')) {
+    if (has('getSentinelNode')) return bind('redis', runSentinelOfNodeRedis)
     return bind('redis', 'slots' in store ? runCluster(pipelineOfNodeRedis) : runNodeRedis)
   }
   throw new RandflakeError(

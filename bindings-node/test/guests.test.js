@@ -6,7 +6,7 @@ const assert = require('node:assert/strict')
 const { suite, test } = require('node:test')
 const Redis = require('ioredis')
 const { Pool } = require('pg')
-const { createCluster } = require('redis')
+const { createCluster, createSentinel } = require('redis')
 const { initStore, Randflake } = require('../index.js')
 const {
   PASSWORD,
@@ -169,12 +169,20 @@ suite('a guest', { concurrency: 4 }, () => {
     const sentinels = [{ host: '127.0.0.1', port: portOf(sentinel) }]
     const store = new Redis({ sentinels, name: 'leases', password: PASSWORD, commandTimeout: 2000 })
     store.on('error', () => {})
+    const ofNodeRedis = createSentinel({
+      name: 'leases',
+      sentinelRootNodes: sentinels,
+      nodeClientOptions: { password: PASSWORD },
+    }).on('error', () => {})
     try {
+      await ofNodeRedis.connect()
       await until('it knows the replica', async () => {
         return (await asked.call('SENTINEL', 'REPLICAS', 'leases')).length === 1
       })
       await initStore(store, SECRET, 'new', LIMITS)
-      const flakes = await Promise.all([1, 2].map(() => Randflake.leased(store, SECRET, SHORT)))
+      const flakes = await Promise.all(
+        [store, ofNodeRedis].map((one) => Randflake.leased(one, SECRET, SHORT)),
+      )
       const ids = flakes.flatMap((flake) => [...flake.generateMany(1000)])
       await master.end('SIGKILL')
       await until('it is promoted', async () => {
@@ -203,6 +211,7 @@ suite('a guest', { concurrency: 4 }, () => {
       await Promise.all(flakes.map(release))
     } finally {
       store.disconnect()
+      ofNodeRedis.destroy()
       asked.disconnect()
     }
   })

@@ -6,7 +6,7 @@ const assert = require('node:assert/strict')
 const { rmSync } = require('node:fs')
 const { suite, test } = require('node:test')
 const { setTimeout: delay } = require('node:timers/promises')
-const { Pool } = require('pg')
+const { Client, Pool } = require('pg')
 const { Pool: OldPool } = require('pg-8-13')
 const { initStore, listLeases, Randflake } = require('../index.js')
 const { askEtcd, PASSWORD, servers } = require('./servers.js')
@@ -253,6 +253,35 @@ suite('a store that fails', { concurrency: 16 }, () => {
     locker.release()
     await Promise.all([pool.end(), other.end()])
   })
+
+  live(
+    'a Client whose statements wait for a lock, or for its own',
+    'postgresql',
+    async (server) => {
+      const client = new Client(server.url)
+      const other = new Client(server.url)
+      await Promise.all([client.connect(), other.connect()])
+      await initStore(client, SECRET, 'new', NAMESPACE)
+      const flake = await leased(client)
+      await other.query('begin; lock table randflake_namespace, randflake_node')
+      await until('it has failed', () => flake.lease.lastError !== null)
+      assert.deepEqual((await client.query('select 1 as one')).rows, [{ one: 1 }], 'it is free')
+      await other.query('rollback')
+      await until('it has recovered', () => flake.lease.lastError === null)
+      // The caller's own takes longer than a statement may, and is not ours to be cancelled.
+      const { lastErrorAt } = flake.lease
+      let isOver = false
+      const own = client.query("select pg_sleep(12), 'slept' as done").finally(() => {
+        isOver = true
+      })
+      await until('a renewal was given up', () => isOver || flake.lease.lastErrorAt !== lastErrorAt)
+      assert(!isOver, 'it still sleeps')
+      assert.equal((await own).rows[0].done, 'slept')
+      await until('it holds one', () => flake.lease.state === 'holding')
+      await flake[Symbol.asyncDispose]()
+      await Promise.all([client.end(), other.end()])
+    },
+  )
 
   live('a URL whose statements wait for a lock', 'postgresql', async (server) => {
     const pool = new Pool({ connectionString: server.url })
