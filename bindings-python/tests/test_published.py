@@ -2,6 +2,7 @@
 
 import importlib.util
 import random
+import re
 import subprocess
 import sys
 import warnings
@@ -17,6 +18,7 @@ import randflake.sparx64
 import randflake.v2
 
 ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "target" / "setup" / "published-2.1.0"
 SCHEDULES = 100_000
 FIRST, LAST = randflake.v2.RANDFLAKE_EPOCH_OFFSET, randflake.v2.RANDFLAKE_MAX_TIMESTAMP
 
@@ -24,15 +26,14 @@ FIRST, LAST = randflake.v2.RANDFLAKE_EPOCH_OFFSET, randflake.v2.RANDFLAKE_MAX_TI
 @pytest.fixture(scope="session")
 def published() -> Iterator[ModuleType]:
     """The published package, under another name, since ours has its own."""
-    folder = ROOT / "target" / "setup" / "published-2.1.0"
-    if not (folder / "randflake").exists():
+    if not (FOLDER / "randflake").exists():
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        command = [*pip, "--no-deps", "--target", str(folder), "randflake==2.1.0"]
+        command = [*pip, "--no-deps", "--target", str(FOLDER), "randflake==2.1.0"]
         subprocess.run(command, check=True)
     spec = importlib.util.spec_from_file_location(
         "published",
-        folder / "randflake" / "__init__.py",
-        submodule_search_locations=[str(folder / "randflake")],
+        FOLDER / "randflake" / "__init__.py",
+        submodule_search_locations=[str(FOLDER / "randflake")],
     )
     assert spec is not None
     assert spec.loader is not None
@@ -217,6 +218,24 @@ def test_blocks_are_those_of_the_published_package(published: Any) -> None:
             with pytest.raises(module.ErrInvalidBuffer):
                 module.Sparx64(bytes(16)).encrypt(dst, src)
         assert module.Sparx64(bytes(16)).block_size() == 8
+
+
+@pytest.mark.usefixtures("published")
+@pytest.mark.parametrize(("language", "examples"), [("python", 2), ("typescript", 1)])
+def test_the_examples_of_the_published_readme_run(language: str, examples: int) -> None:
+    (readme,) = FOLDER.glob("randflake-*.dist-info/METADATA")
+    blocks = re.findall(
+        rf"^```{language}\n(.*?)^```$", readme.read_text(), re.MULTILINE | re.DOTALL
+    )
+    run = {
+        "python": [sys.executable, "-c"],
+        "typescript": ["node", "--input-type=module", "--eval"],
+    }[language]
+    assert len(blocks) == examples
+    for block in blocks:
+        node = ROOT / "bindings-node"  # where `randflake` names this package
+        done = subprocess.run([*run, block], cwd=node, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.usefixtures("published")

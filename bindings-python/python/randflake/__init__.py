@@ -47,49 +47,9 @@ from randflake.snowflake import BoundaryFlake, Layout, RawParts, Snowflake
 if typing.TYPE_CHECKING:
     # What type checkers take a leased generator for.
     from randflake._randflake import LeasedRandflake as LeasedRandflake
-    from randflake.randflake import (
-        RANDFLAKE_EPOCH_OFFSET as RANDFLAKE_EPOCH_OFFSET,
-    )
-    from randflake.randflake import (
-        RANDFLAKE_MAX_NODE as RANDFLAKE_MAX_NODE,
-    )
-    from randflake.randflake import (
-        RANDFLAKE_MAX_SEQUENCE as RANDFLAKE_MAX_SEQUENCE,
-    )
-    from randflake.randflake import (
-        RANDFLAKE_MAX_TIMESTAMP as RANDFLAKE_MAX_TIMESTAMP,
-    )
-    from randflake.randflake import (
-        ErrConsistencyViolation as ErrConsistencyViolation,
-    )
-    from randflake.randflake import (
-        ErrInvalidID as ErrInvalidID,
-    )
-    from randflake.randflake import (
-        ErrInvalidLease as ErrInvalidLease,
-    )
-    from randflake.randflake import (
-        ErrInvalidNode as ErrInvalidNode,
-    )
-    from randflake.randflake import (
-        ErrInvalidSecret as ErrInvalidSecret,
-    )
-    from randflake.randflake import (
-        ErrRandflakeDead as ErrRandflakeDead,
-    )
-    from randflake.randflake import (
-        ErrResourceExhausted as ErrResourceExhausted,
-    )
-    from randflake.randflake import (
-        Generator as Generator,
-    )
-    from randflake.randflake import (
-        LeaseInfo as LeaseInfo,
-    )
+    from randflake.randflake import *  # noqa: F403  # names of the published 2.1
     from randflake.snowflake import LeasedSnowflake as LeasedSnowflake
-    from randflake.sparx64 import ErrInvalidBuffer as ErrInvalidBuffer
-    from randflake.sparx64 import ErrInvalidKey as ErrInvalidKey
-    from randflake.sparx64 import Sparx64 as Sparx64
+    from randflake.sparx64 import *  # noqa: F403
 
 __all__ = [
     "BoundaryFlake",

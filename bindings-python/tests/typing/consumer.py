@@ -77,6 +77,9 @@ class NowAndSleep:
 
 
 secret = generate_secret()
+assert_type(randflake.Generator(1, 2, 3, bytes(16)).get_lease_info(), randflake.LeaseInfo)
+assert_type(randflake.RANDFLAKE_MAX_NODE, int)
+assert_type(randflake.Sparx64(bytes(16)).block_size(), int)
 assert_type(secret, str)
 assert_type(randflake.__version__, str)
 
