@@ -82,11 +82,13 @@ class IdType(TypeDecorator[Any]):
     >>> from randflake.text import TextForm
     >>> from sqlalchemy import Column, MetaData, Table, create_engine, select
     >>> posts = Table("post", MetaData(), Column("id", IdType(TextForm("post")), primary_key=True))
-    >>> with create_engine("sqlite://").begin() as connection:
+    >>> engine = create_engine("sqlite://")
+    >>> with engine.begin() as connection:
     ...     posts.create(connection)
     ...     _ = connection.execute(posts.insert(), {"id": 4594531474933654033})
     ...     connection.scalar(select(posts.c.id).where(posts.c.id == "post_3vgoe12ccb8gh"))
     'post_3vgoe12ccb8gh'
+    >>> engine.dispose()
     """
 
     impl = BigInteger().with_variant(Integer(), "sqlite")
