@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 import django
@@ -24,7 +24,7 @@ import randflake.django
 import randflake.rest_framework
 import servers
 from asgiref.sync import async_to_sync
-from conftest import eventually
+from conftest import ROOT, eventually
 from django.contrib.auth.tokens import default_token_generator
 from django.core import serializers
 from django.core.exceptions import ImproperlyConfigured, ValidationError
@@ -76,6 +76,12 @@ def test_the_oldest_versions(older: Callable[..., None]) -> None:
 # --- the field --------------------------------------------------------------
 
 
+def newest() -> None:
+    """Skips what takes long with older versions, which do the same."""
+    if django.VERSION < (5,):
+        pytest.skip("the newest version is asked")
+
+
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
 
 
@@ -113,8 +119,8 @@ def using(database: dict[str, Any]) -> Iterator[None]:
 def tables(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[Any]]:
-    if request.param == "mariadb" and django.VERSION < (5,):
-        pytest.skip("the newest version is asked")
+    if request.param == "mariadb":
+        newest()
     starters = {"postgresql": servers.postgres, "mariadb": servers.mariadb}
     with ExitStack() as stack:
         database = SQLITE
@@ -643,10 +649,14 @@ def test_the_documentation_is_there_and_its_examples_run(module: Any) -> None:
 def test_answers_503_while_there_is_no_id() -> None:
     def answers() -> list[Any]:
         asked = ["/make/", "/make-async/"]
-        async_client = AsyncClient()
+
+        @async_to_sync
+        async def get(path: str) -> Any:
+            return await AsyncClient().get(path)
+
         return [
             *(Client().get(path) for path in asked),
-            *(async_to_sync(async_client.get)(path) for path in asked),
+            *(get(path) for path in asked),
             Client().post("/api/orders/", {"title": "t"}, content_type="application/json"),
         ]
 
@@ -661,75 +671,62 @@ def test_answers_503_while_there_is_no_id() -> None:
 
 # --- whole projects ---------------------------------------------------------
 
-PROJECT = {
-    "manage.py": """
+GUIDE = (ROOT / "docs/guides/django.md").read_text(encoding="utf-8")
+
+PROJECT: dict[str, str] = {
+    re.match(r"# (\S+)\n", code)[1]: code  # type: ignore[index]
+    for code in re.findall(r"^```python\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
+}
+"""The files of the guide, by the path that their first line names, and what every project has."""
+
+PROJECT["manage.py"] = """
 import os, sys
 from django.core.management import execute_from_command_line
 
-os.environ["DJANGO_SETTINGS_MODULE"] = "project.settings"
+os.environ["DJANGO_SETTINGS_MODULE"] = "shop.settings"
 execute_from_command_line(sys.argv)
-""",
-    "project/__init__.py": "",
-    "project/settings.py": """
-from pathlib import Path
-
-BASE = Path(__file__).resolve().parents[1]
-SECRET_KEY = "of no use to anybody"
+"""
+PROJECT["shop/__init__.py"] = PROJECT["blog/__init__.py"] = ""
+PROJECT["shop/settings.py"] += """
+SECRET_KEY = POSTS_SECRET = "c41f0d7e92b85a36e6d10f7a48b3529c"
 ALLOWED_HOSTS = ["*"]
 DEBUG = True
-ROOT_URLCONF = "project.urls"
+ROOT_URLCONF = "roots"
 USE_TZ = True
-STATIC_URL, STATIC_ROOT = "static/", BASE / "static"
-INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.staticfiles", "project"]
-DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": BASE / "project.db"}}
-RANDFLAKE = {"STORE": BASE / "ids.db", "SECRET_FILE": BASE / "secret"}
-""",
-    "project/models.py": """
-from django.db import models
-from randflake import Cloak, Snowflake
-from randflake.django import RandflakeField
-from randflake.text import TextForm
-
-snowflakes = Snowflake.lazy("twitter")
-
-
-def new_post():
-    return snowflakes.generate()
-
-
-class Order(models.Model):
-    id = RandflakeField(primary_key=True)
-
-
-class Post(models.Model):
-    id = RandflakeField(
-        primary_key=True,
-        form=TextForm("post", cloak=Cloak("c41f0d7e92b85a36e6d10f7a48b3529c", "posts.id")),
-        default=new_post,
-    )
-    order = models.ForeignKey(Order, models.CASCADE, null=True)
-    public_id = RandflakeField(form=TextForm("public"), null=True)
-""",
-    "project/urls.py": """
+STATIC_URL, STATIC_ROOT = "static/", "FOLDER/static"
+INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes"]
+INSTALLED_APPS += ["django.contrib.staticfiles", "shop", "blog"]
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "FOLDER/project.db"}}
+"""
+PROJECT["roots.py"] = """
+from datetime import datetime, timedelta, timezone
+from blog.models import Post, of_hours
 from django.http import JsonResponse
-from django.urls import path
-from project.models import Order
+from django.urls import include, path
+from shop.api import router
+from shop.models import Customer, Order
+from shop.urls import urlpatterns
 
-urlpatterns = [path("", lambda request: JsonResponse({"id": Order().id}))]
-""",
-    "project/wsgi.py": """
-import os
-from django.core.wsgi import get_wsgi_application
+def make(request):
+    order = Order.objects.create(customer=Customer.objects.create(name="Ada"))
+    return JsonResponse({"id": order.id, "customer": order.customer_id})
 
-os.environ["DJANGO_SETTINGS_MODULE"] = "project.settings"
-application = get_wsgi_application()
-""",
-}
+def make_post(request):
+    now, hour = datetime.now(timezone.utc), timedelta(hours=1)
+    posts = [Post.objects.create() for _ in range(3)]
+    found = list(of_hours(now - hour, now + hour))
+    older = of_hours(now - 2 * hour, now - hour).count()
+    return JsonResponse({"id": posts[0].id, "all": found[-3:] == posts, "older": older})
+
+urlpatterns += [path("", make), path("post/", make_post), path("api/", include(router.urls))]
+"""
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     for name, code in PROJECT.items():
+        for folder in ("FOLDER", "/var/lib/shop", "/run/secrets"):
+            code = code.replace(folder, str(tmp_path))
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(code, encoding="utf-8")
     return tmp_path
@@ -750,44 +747,53 @@ def manage(project: Path, *arguments: str) -> str:
 
 
 def test_no_command_needs_a_store_or_a_secret_and_migrations_are_stable(project: Path) -> None:
-    manage(project, "makemigrations", "project")
-    migration = (project / "project/migrations/0001_initial.py").read_text()
-    assert "randflake.django.RandflakeField(default=project.models.new_post" in migration
+    manage(project, "makemigrations", "shop", "blog")
+    migration = (project / "shop/migrations/0001_initial.py").read_text()
+    assert "randflake.django.RandflakeField(default=randflake.django.new_id" in migration
+    migration = (project / "blog/migrations/0001_initial.py").read_text()
+    assert "randflake.django.RandflakeField(default=blog.models.new_post_id" in migration
     assert SECRET not in migration
     assert "form" not in migration
+    # Another form is no change of the database.
+    models = project / "shop/models.py"
+    models.write_text(models.read_text().replace('TextForm("customer")', 'TextForm("client")'))
     assert "No changes" in manage(project, "makemigrations", "--check", "--dry-run")
     manage(project, "migrate")
     manage(project, "collectstatic", "--no-input")
-    manage(project, "check")
-    # Another form is no change of the database.
-    models = project / "project/models.py"
-    models.write_text(models.read_text().replace('TextForm("public")', 'TextForm("other")'))
-    assert "No changes" in manage(project, "makemigrations", "--check", "--dry-run")
     assert not (project / "ids.db").exists()
 
 
 @contextmanager
-def serving(project: Path, *command: str) -> Iterator[tuple[int, Callable[[], str]]]:
-    """Runs a server, and yields its process id and what asks it for an id."""
-    init_store(project / "ids.db", SECRET, "new")
-    (project / "secret").write_text(SECRET)
+def serving(project: Path, *command: str) -> Iterator[tuple[int, Callable[..., Any]]]:
+    """Runs a server, and yields its process id and what asks it for a page."""
+    newest()
+    store = project / "ids.db"
+    init_store(store, SECRET, "new")
+    init_store(store, mode="new", layout=LAYOUT, namespace="posts")
+    (project / "randflake").write_text(SECRET)
+    manage(project, "migrate", "--run-syncdb")
     port = servers.free_port()
     with (project / "log").open("w") as log:
         process = subprocess.Popen(
             [sys.executable, *(part.replace("PORT", str(port)) for part in command)],
             cwd=project,
+            env={**os.environ, "DJANGO_SETTINGS_MODULE": "shop.settings"}
+            | {"RANDFLAKE_STORE": str(store)},
             stdout=log,
             stderr=log,
             start_new_session=True,
         )
 
-    def ask() -> str:
+    def ask(page: str = "") -> Any:
         deadline = time.monotonic() + 60
         while True:
             assert process.poll() is None, (project / "log").read_text()
             try:
-                with urlopen(f"http://127.0.0.1:{port}/", timeout=10) as response:
-                    return str(json.load(response)["id"])
+                with urlopen(f"http://127.0.0.1:{port}/{page}", timeout=10) as response:
+                    return json.load(response)
+            except HTTPError as error:
+                with error:
+                    return error.code
             except (URLError, ConnectionError):
                 assert time.monotonic() < deadline, (project / "log").read_text()
                 time.sleep(0.05)
@@ -805,28 +811,36 @@ def holders(project: Path) -> set[str]:
 
 def test_only_workers_lease_where_gunicorn_loads_the_project_before_it_forks(project: Path) -> None:
     command = ["-m", "gunicorn", "--preload", "--workers", "2", "--bind", "127.0.0.1:PORT"]
-    with serving(project, *command, "project.wsgi:application") as (master, ask):
-        ids = []
-        eventually(lambda: (ids.append(ask()), len(holders(project)))[1] == 2)
+    with serving(project, *command, "django.core.wsgi:get_wsgi_application()") as (master, ask):
+        made: list[Any] = []
+        eventually(lambda: (made.append(ask()), len(holders(project)))[1] == 2)
         assert not [note for note in holders(project) if re.search(rf"\b{master}\b", note)]
-        ids += [ask() for _ in range(50)]
+        made += [ask() for _ in range(50)]
         assert len(holders(project)) == 2
+        for order in made[:20]:
+            assert ask(f"orders/{order['id']}/") == ask(f"api/orders/{order['id']}/") == order
+            assert ask(f"customers/{order['customer']}/") == {"name": "Ada"}
+            assert ask(f"orders/{order['customer']}/") == ask(f"customers/{order['id']}/") == 404
+        post = ask("post/")
+        assert (post["all"], post["older"]) == (True, 0)
+        assert post["id"].startswith("post_")
+    ids = [each[name] for each in made for name in ("id", "customer")]
     assert len(set(ids)) == len(ids)
     assert holders(project) == set()
 
 
 def test_runserver_leases_with_its_first_id_and_again_when_it_has_reloaded(project: Path) -> None:
     with serving(project, "manage.py", "runserver", "PORT") as (_, ask):
-        ids = [ask()]
+        ids = [ask()["id"]]
         (before,) = holders(project)
 
         def has_reloaded() -> bool:
             # Again and again: what is touched before it first looks is no change.
-            (project / "project/urls.py").touch()
+            (project / "shop/urls.py").touch()
             return before not in holders(project)
 
         def leases() -> bool:
-            ids.append(ask())
+            ids.append(ask()["id"])
             return len(holders(project) - {before}) == 1
 
         eventually(has_reloaded)

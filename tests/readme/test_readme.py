@@ -9,7 +9,8 @@
 - `sh` blocks run in the root of one copy of the repository, in order, with an empty virtual
   environment activated.
 - The programs of the guide to shutdown are started by tests/shutdown, under the servers that they
-  are for, and those of the guide to Prisma by tests/recipes.
+  are for, those of the guide to Prisma by tests/recipes, and the project of the guide to Django by
+  the tests of that adapter.
 - `rust` blocks are run by rustdoc, so a crate has to include the document.
 - A web service, which would not end by itself, is started, asked for an id and ended by SIGTERM.
 - A `text` block right below is what the block prints; `…` in it stands for anything in one line.
@@ -85,7 +86,7 @@ SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
 # Where the examples have their stores.
 FOLDER = "/var/lib/shop"
 
-STARTED_ELSEWHERE = {Path("docs/guides/shutdown.md"), Path("docs/guides/prisma.md")}
+STARTED_ELSEWHERE = {Path(f"docs/guides/{name}.md") for name in ("shutdown", "prisma", "django")}
 
 
 def is_server(block: Block) -> bool:
