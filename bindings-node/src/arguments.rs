@@ -104,7 +104,14 @@ pub(crate) fn id(value: Value<'_>) -> Result<Id> {
 
 pub(crate) fn numeric_id(value: Value<'_>) -> Result<Id> {
     const HINT: &str = "; BigInt.asIntN(64, id) makes an unsigned one signed";
-    value.as_i64().map(Id::from).ok_or_else(|| bindings::invalid_id(not_64_bits(value, HINT)))
+    // Drivers return such strings.
+    const OF_STRING: &str =
+        "a string; BigInt(id) reads decimal digits, decodeString(id) the text of an id";
+    value.as_i64().map(Id::from).ok_or_else(|| {
+        let is_string = value.read_text(|_| ()).is_some();
+        let got = if is_string { OF_STRING.into() } else { not_64_bits(value, HINT) };
+        bindings::invalid_id(got)
+    })
 }
 
 pub(crate) fn id_text(value: Value<'_>) -> Result<Id> {

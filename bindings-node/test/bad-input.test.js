@@ -419,3 +419,9 @@ test('what a getter of the options throws is thrown on', () => {
     (error) => error === thrown,
   )
 })
+
+test('a string of decimal digits, as drivers return it, is refused with what to do', () => {
+  for (const digits of ['4594531474933654033', '-5', '1234567890123']) {
+    assert.throws(() => encodeString(digits), { code: 'INVALID_ID', message: /BigInt\(id\)/ })
+  }
+})
