@@ -196,16 +196,15 @@ def _convert_what_is_set(attribute: Any, id_type: IdType) -> None:
 
 
 def _compare_forms(column: ColumnElement[Any], key: ForeignKey) -> None:
-    """Refuses a foreign key that would read another form: a Session copies attributes to it."""
+    """Refuses a foreign key that would read another form: a Session takes one key for the other."""
     try:
-        shown, copied = column.type, key.column.type
+        types = (column.type, key.column.type)
     except NoReferenceError:
         return
-    if isinstance(shown, IdType):
-        differs = isinstance(copied, IdType) and copied._form != shown._form
-    else:
-        differs = isinstance(copied, IdType) and copied._is_text
-    if differs:
+    ids = [each for each in types if isinstance(each, IdType)]
+    are_numbers = not any(each._is_text for each in ids)
+    agree = len(ids) == 2 and ids[0]._form == ids[1]._form
+    if not are_numbers and not agree:
         raise InvalidArgumentError(
             f"{column} and {key.target_fullname}, which it points to, have ids of different forms; "
             "leave the type of the foreign key out, so that it is the same",
