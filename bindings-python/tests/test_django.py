@@ -32,6 +32,7 @@ from django.core.management import call_command
 from django.db import IntegrityError, connection, connections, models
 from django.db.migrations.writer import MigrationWriter
 from django.test import AsyncClient, Client, RequestFactory, override_settings
+from django.test.utils import isolate_apps
 from django.urls import NoReverseMatch, Resolver404, resolve, reverse
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
 from django.views.debug import technical_500_response
@@ -49,7 +50,7 @@ from randflake.django import RandflakeField, generator, new_id
 from randflake.testing import FakeRandflake
 from randflake.text import TextForm
 from rest_framework.serializers import ModelSerializer, Serializer
-from shop.models import CLOAK, LAYOUT, SECRET, Gift, Order, Post, User
+from shop.models import CLOAK, LAYOUT, SECRET, Gift, Note, Order, Post, User
 from shop.urls import OrderForm, OrderSerializer, PostConverter, PostSerializer, UserConverter
 
 DIGITS = decode_string("1234567890123")
@@ -128,7 +129,7 @@ def tables(
             folder = tmp_path_factory.mktemp(request.param)
             database = settings_of(stack.enter_context(starters[request.param](folder)))
         stack.enter_context(using(database))
-        yield [Gift, Order, Post, User]
+        yield [Note, Gift, Order, Post, User]
 
 
 @pytest.fixture
@@ -236,7 +237,40 @@ def test_a_column_that_is_no_key_may_be_null_and_has_no_default() -> None:
     assert Order.objects.defer("elsewhere").get().elsewhere == "1234567890123"
     order.elsewhere = models.F("elsewhere")
     order.save()
+    (raw,) = Order.objects.raw("select * from shop_order")
+    assert (raw.id, raw.elsewhere) == (order.id, "1234567890123")
+    raw.elsewhere = -1
+    assert Order.objects.bulk_update([raw], ["elsewhere"]) == 1
     assert Order.objects.get(elsewhere__isnull=False) == order
+    assert Order.objects.get(elsewhere=-1).elsewhere == "fvvvvvvvvvvvv"
+
+
+@pytest.mark.usefixtures("database")
+def test_a_note_is_about_anything() -> None:
+    for id in IDS:
+        order = Order.objects.create(pk=id)
+        note = Note.objects.create(thing=order)
+        note.refresh_from_db()
+        assert (note.object_id, note.thing) == (encode_string(id), order)
+        assert order.notes.get() == note
+        assert Order.objects.get(notes=note) == order
+        assert Order.objects.prefetch_related("notes").get(pk=id).notes.count() == 1
+
+
+def test_a_field_that_the_database_does_not_number_is_no_automatic_one() -> None:
+    """What the guide says of DEFAULT_AUTO_FIELD, and does instead."""
+    with (
+        override_settings(DEFAULT_AUTO_FIELD="randflake.django.RandflakeField"),
+        isolate_apps("shop"),
+        pytest.raises(ValueError, match="must subclass AutoField"),
+    ):
+        type("Bad", (models.Model,), {"__module__": "shop.models"})
+    with isolate_apps("shop"):
+        meta = type("Meta", (), {"abstract": True})
+        names = {"__module__": "shop.models", "Meta": meta}
+        base = type("Base", (models.Model,), {"id": RandflakeField(primary_key=True), **names})
+        made = type("Made", (base,), {"__module__": "shop.models"})
+        assert re.fullmatch(TextForm().pattern, made().pk)
 
 
 @pytest.mark.usefixtures("database")
@@ -281,7 +315,9 @@ def test_what_is_no_id_is_refused() -> None:
 
 
 def test_wrong_declarations_are_refused() -> None:
-    for form in ("user", CLOAK, TextForm):
+    for form in ("user", "", CLOAK, TextForm, 0):
+        with pytest.raises(InvalidTypeError, match="form must be a TextForm"):
+            randflake.rest_framework.RandflakeField(form=form)  # type: ignore[arg-type]
         with pytest.raises(InvalidTypeError, match="form must be a TextForm"):
             RandflakeField(form=form)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="pass as default"):
@@ -582,6 +618,8 @@ WRONG = {
     "a bad store": ({"STORE": 5}, "store"),
     "a bad secret": ({"STORE": "redis://127.0.0.1", "SECRET": SECRET[1:]}, "32 hex digits"),
     "two secrets": ({"SECRET": SECRET, "SECRET_FILE": "/none"}, "SECRET and SECRET_FILE"),
+    "a name that is none": ({5: 5}, "'5'"),
+    "a file that is none": ({"SECRET_FILE": 5.0}, "float"),
     "no file": ({"SECRET_FILE": "/none"}, "No such file"),
     "a file of something else": ({"STORE": "/x", "SECRET_FILE": sys.executable}, "hex digits"),
 }

@@ -107,11 +107,7 @@ class RandflakeField(models.Field):
     """
 
     def __init__(self, *args: Any, form: TextForm | None = None, **options: Any) -> None:
-        if not isinstance(form, TextForm | None):
-            raise InvalidTypeError(
-                f"form must be a TextForm, got {type(form).__qualname__}", "INVALID_ARGUMENT"
-            )
-        self.form = form or TextForm()
+        self.form = _form(form)
         if options.get("primary_key"):
             if self.form.cloak is not None and "default" not in options:
                 raise InvalidArgumentError(
@@ -239,6 +235,14 @@ class RetryLaterMiddleware(MiddlewareMixin):
         return None
 
 
+def _form(given: TextForm | None) -> TextForm:
+    if not isinstance(given, TextForm | None):
+        raise InvalidTypeError(
+            f"form must be a TextForm, got {type(given).__qualname__}", "INVALID_ARGUMENT"
+        )
+    return given or TextForm()
+
+
 def _options() -> dict[str, Any]:
     """Returns what Randflake.lazy takes.
 
@@ -249,14 +253,14 @@ def _options() -> dict[str, Any]:
         kind = type(given).__qualname__
         del given
         raise TypeError(f"it must be a dict, got {kind}")
-    if given.keys() >= {"SECRET", "SECRET_FILE"}:
-        del given
-        raise TypeError("SECRET and SECRET_FILE are both there; remove one of them")
     options = {str(name).lower(): value for name, value in given.items()}
-    if "secret_file" in options:
-        path = Path(options.pop("secret_file"))
-        options["secret"] = path.read_text("utf-8", errors="replace").strip()
-    return options
+    path = options.pop("secret_file", None)
+    if path is None:
+        return options
+    if options.get("secret") is not None:
+        del given, options
+        raise TypeError("SECRET and SECRET_FILE are both there; remove one of them")
+    return {**options, "secret": Path(path).read_text("utf-8", errors="replace").strip()}
 
 
 def _wrong(error: Exception) -> Any:

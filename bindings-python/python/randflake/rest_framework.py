@@ -17,6 +17,7 @@ from django.core.validators import RegexValidator
 from rest_framework import serializers
 
 from randflake.django import RandflakeField as _ModelField
+from randflake.django import _form
 from randflake.errors import InvalidArgumentError
 from randflake.text import TextForm
 
@@ -37,7 +38,7 @@ class RandflakeField(serializers.Field):
     """
 
     def __init__(self, *, form: TextForm | None = None, **options: Any) -> None:
-        self.form = form or TextForm()
+        self.form = _form(form)
         super().__init__(**options)
         # For schemas: what is read has been compared already.
         self.validators.append(RegexValidator(self.form.pattern))

@@ -1,4 +1,6 @@
 from django.contrib.auth.models import AbstractUser
+from django.contrib.contenttypes.fields import GenericForeignKey, GenericRelation
+from django.contrib.contenttypes.models import ContentType
 from django.db import models
 from randflake import Cloak, Layout, Snowflake
 from randflake.django import RandflakeField
@@ -27,6 +29,7 @@ class Order(models.Model):
     parent = models.ForeignKey("self", models.CASCADE, null=True, blank=True)
     elsewhere = RandflakeField("Id elsewhere", null=True, blank=True, unique=True)
     title = models.CharField(max_length=50)
+    notes = GenericRelation("Note", "object_id", "kind")
 
 
 class Gift(Order):
@@ -36,3 +39,11 @@ class Gift(Order):
 class Post(models.Model):
     id = RandflakeField(primary_key=True, form=TextForm("post", cloak=CLOAK), default=new_post)
     tags = models.ManyToManyField(Order)
+
+
+class Note(models.Model):
+    """About anything, and with the key that the database gives it."""
+
+    kind = models.ForeignKey(ContentType, models.CASCADE)
+    object_id = RandflakeField()
+    thing = GenericForeignKey("kind", "object_id")
