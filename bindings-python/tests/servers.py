@@ -321,27 +321,51 @@ def pgbouncer(folder: Path, server: Server, *settings: str) -> Iterator[Server]:
 
 
 @contextmanager
-def redis_cluster(folder: Path) -> Iterator[list[Server]]:
-    """A Redis Cluster of three masters, without a password."""
+def redis_cluster(folder: Path, replicas: bool = False) -> Iterator[list[Server]]:
+    """A Redis Cluster of three masters, and behind them, if asked for, a replica of each.
+
+    A master with a replica waits for it, and the replica takes its place after a second.
+    """
     with contextlib.ExitStack() as stack:
         nodes = []
-        for number in range(3):
+        options = ["--cluster-enabled", "yes", "--masterauth", PASSWORD, *DURABLE]
+        if replicas:
+            options += ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "10"]
+            options += ["--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0"]
+        for number in range(6 if replicas else 3):
             (folder / str(number)).mkdir()
-            options = ["--cluster-enabled", "yes", "--masterauth", PASSWORD, *DURABLE]
             nodes.append(stack.enter_context(redis(folder / str(number), *options)))
         clients = [stack.enter_context(redis_client.Redis.from_url(it.url())) for it in nodes]
+        masters, others = clients[:3], clients[3:]
         ranges = [(0, 5461), (5461, 10923), (10923, 16384)]
-        for client, slots in zip(clients, ranges, strict=True):
+        for client, slots in zip(masters, ranges, strict=True):
             client.execute_command("CLUSTER ADDSLOTS", *range(*slots))
-            clients[0].execute_command("CLUSTER MEET", "127.0.0.1", client_port(client))
         for client in clients:
-            for _ in range(3000):
-                if client.execute_command("CLUSTER INFO")["cluster_state"] == "ok":
-                    break
-                time.sleep(0.02)
-            else:
-                pytest.fail("the nodes do not find each other")
+            clients[0].execute_command("CLUSTER MEET", "127.0.0.1", client_port(client))
+
+        def knows_all(client: Any) -> bool:
+            said = client.execute_command("CLUSTER INFO")
+            known = int(said["cluster_known_nodes"]) == len(nodes)
+            return known and said["cluster_state"] == "ok"
+
+        wait_until(lambda: all(map(knows_all, clients)), "the nodes do not find each other")
+        for master, replica in zip(masters, others, strict=False):
+            replica.execute_command("CLUSTER REPLICATE", master.execute_command("CLUSTER MYID"))
+        if replicas:
+            count = "min_slaves_good_slaves"
+            wait_until(
+                lambda: all(master.info("replication")[count] == 1 for master in masters),
+                "the masters have no replicas",
+            )
         yield nodes
+
+
+def wait_until(is_so: Callable[[], bool], otherwise: str) -> None:
+    for _ in range(3000):
+        if is_so():
+            return
+        time.sleep(0.02)
+    pytest.fail(otherwise)
 
 
 def client_port(client: Any) -> int:

