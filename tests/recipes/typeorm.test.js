@@ -92,7 +92,11 @@ function entitiesOf({ EntitySchema }) {
     name: 'event',
     columns: { id: { ...id({ asBigint: true }), primary: true }, name },
   })
-  return [User, Post, Event]
+  const Plain = new EntitySchema({
+    name: 'plain',
+    columns: { id: { type: 'bigint', primary: true }, name },
+  })
+  return [User, Post, Event, Plain]
 }
 
 function withDatabase(version, name, optionsOf) {
@@ -135,6 +139,15 @@ function withDatabase(version, name, optionsOf) {
       }
       assert.equal(await users.countBy({ name: 'changed' }), IDS.length)
     })
+
+    if (name !== 'better-sqlite3') {
+      live('a bigint in a column without id() is inserted again', async ({ source }) => {
+        const repository = source.getRepository(entities.at(-1))
+        const plain = { id: NEGATIVE, name: 'a' }
+        await repository.save(plain)
+        await assert.rejects(repository.save({ ...plain, name: 'b' }), /duplicate/i)
+      })
+    }
 
     live('the number is in the database, and the text in the entity', async ({ posts, source }) => {
       for (const number of IDS) await posts.save({ id: formOf(number), name: 'a' })
@@ -286,9 +299,9 @@ suite('better-sqlite3', () => {
 })
 
 test('an id that a driver has rounded is refused', async () => {
-  for (const version of VERSIONS) {
+  const drivers = [{ type: 'better-sqlite3', database: ':memory:' }, { type: 'sqljs' }]
+  for (const [version, options] of VERSIONS.flatMap((one) => drivers.map((d) => [one, d]))) {
     const entities = entitiesOf(require(version))
-    const options = { type: 'better-sqlite3', database: ':memory:' }
     const { source } = await open(version, options, entities)
     for (const [entity, own] of [
       [entities[0], encodeString(NEGATIVE)],
@@ -323,6 +336,26 @@ test('TypeORM has the traps of bigints that its page names', async () => {
     if (version === 'typeorm') await assert.rejects(nodes.delete(2n), /Empty criteria/)
     else await nodes.delete(2n)
     assert.equal(await nodes.count(), version === 'typeorm' ? 3 : 0)
+    await source.destroy()
+  }
+})
+
+test('a foreign key that TypeORM makes by itself takes no text', async () => {
+  for (const version of VERSIONS) {
+    const { EntitySchema } = require(version)
+    const Node = new EntitySchema({
+      name: 'node',
+      columns: { id: { ...id(), primary: true } },
+      relations: {
+        parent: { type: 'many-to-one', target: 'node', joinColumn: true },
+        mates: { type: 'many-to-many', target: 'node', joinTable: true },
+      },
+    })
+    const { source } = await open(version, SQLITE, [Node])
+    const nodes = source.getRepository(Node)
+    const parent = await nodes.save({ id: encodeString(NEGATIVE) })
+    await assert.rejects(nodes.save({ id: '1', parent }), /FOREIGN KEY/)
+    await assert.rejects(nodes.save({ id: '2', mates: [parent] }), /FOREIGN KEY/)
     await source.destroy()
   }
 })
