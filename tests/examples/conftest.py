@@ -3,17 +3,13 @@
 How to test another one: bindings-python/tests/applications.py.
 """
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
-from randflake import init_store
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bindings-python" / "tests"))
-
 from applications import SECRET
+from randflake import init_store
 from servers import STARTERS, Server
 
 
@@ -24,12 +20,12 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def settings(postgres: Server, request: pytest.FixtureRequest) -> dict[str, str]:
+def settings(postgres: Server, tmp_path: Path) -> dict[str, str]:
     """The environment of an application: a database of its own, in which its leases are, too.
 
     The namespace "default" is there for Randflake; make others with init_store.
     """
-    name = request.node.name
+    name = tmp_path.name
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute(
             psycopg.sql.SQL("create database {}").format(psycopg.sql.Identifier(name))
