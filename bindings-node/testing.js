@@ -83,6 +83,7 @@ class Setting {
   failures = []
   storeError = null
   storeErrorAt = null
+  storeErrors = {}
   renewals = 0
   waiting = []
 
@@ -177,6 +178,7 @@ function fakeOf(Real, name) {
       this.#keep()
       this.#setting.storeError = broken(code)
       this.#setting.storeErrorAt = Math.floor(this.#setting.now())
+      this.#setting.storeErrors[code] = (this.#setting.storeErrors[code] ?? 0) + 1
     }
 
     mendStore() {
@@ -207,6 +209,18 @@ function fakeOf(Real, name) {
         namespace: this.#setting.namespace,
         replacements: 0,
       })
+    }
+
+    /** What it has done, and what its store would have been asked. */
+    metrics() {
+      const { renewals, storeErrors } = this.#setting
+      const errors = Object.values(storeErrors).reduce((sum, count) => sum + count, 0)
+      return {
+        ...super.metrics(),
+        storeRequests: 1 + renewals + errors,
+        storeErrors: { ...storeErrors },
+        clockSkewSeconds: 0,
+      }
     }
 
     extendLease() {

@@ -157,6 +157,10 @@ test('a lease is renewed, and ends where its store is broken', async () => {
   assert.deepEqual([flake.lease.state, flake.lease.lastError], ['holding', null])
   assert.equal(Number(flake.inspect(flake.generate()).unixMs), START + 80_000)
   assert.equal(fails(() => flake.breakStore('CLOSED')).code, 'INVALID_ARGUMENT')
+  const { idsGenerated, storeRequests, storeErrors, clockSkewSeconds } = flake.metrics()
+  assert.deepEqual([idsGenerated, clockSkewSeconds], [2, 0])
+  assert.deepEqual(storeErrors, { NODES_EXHAUSTED: 1 })
+  assert.equal(storeRequests, 1 + flake.lease.renewals + 1)
 })
 
 test('once closed it has no lease', async () => {
