@@ -221,6 +221,33 @@ def test_a_store_is_never_asked_on_the_thread_of_the_loop(run: Callable[[Main], 
     assert threading.get_ident() not in adapter.threads
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how many threads there are")
+def test_many_batches_share_threads(run: Callable[[Main], Any], store: Path) -> None:
+    async def main() -> None:
+        async with Randflake.leased_async(store, SECRET, max_wait=60, **SHORT) as flake:
+            before, most, ids = threads(), 0, list[int]()
+
+            async def batch() -> None:
+                nonlocal most
+                ids.extend(await flake.generate_many_async(1000))
+                most = max(most, threads() - before)
+
+            await together([batch] * 300)
+            assert len(set(ids)) == 300_000
+            assert 0 < most <= 40
+
+    run(main)
+
+
+async def together(calls: list[Callable[[], Awaitable[None]]]) -> None:
+    if trio.lowlevel.in_trio_task():
+        async with trio.open_nursery() as nursery:
+            for call in calls:
+                nursery.start_soon(call)
+    else:
+        await asyncio.gather(*(call() for call in calls))
+
+
 def test_what_takes_long_to_import_is_imported_on_a_thread(store: Path) -> None:
     code = """
 import asyncio, contextlib, sys, threading

@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from randflake._threads import start_thread
+from randflake._threads import Queue, start_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _Flake = TypeVar("_Flake", bound=Any)
 _T = TypeVar("_T")
+
+_BATCHES = Queue(32)
+"""Each batch has a thread, and may wait there."""
 
 _LONGEST_SLEEP = 60.0
 """After so many seconds the clock is read again: it may have been set."""
@@ -96,17 +99,21 @@ async def ready(flake: Any) -> None:
 
 async def generate_many(flake: Any, n: int) -> list[int]:
     """See Generator.generate_many_async."""
-    ids: list[int] = await _on_thread(lambda: flake._waiting.generate_many(n))
+    ids: list[int] = await _on_thread(lambda: flake._waiting.generate_many(n), is_batch=True)
     return ids
 
 
 async def generate_array(flake: Any, n: int) -> NDArray[np.int64]:
     """See Generator.generate_array_async."""
-    ids: NDArray[np.int64] = await _on_thread(lambda: flake._waiting.generate_array(n))
+    ids: NDArray[np.int64] = await _on_thread(
+        lambda: flake._waiting.generate_array(n), is_batch=True
+    )
     return ids
 
 
-async def _on_thread(call: Callable[[], _T], lost: Callable[[_T], object] = lambda _: None) -> _T:
+async def _on_thread(
+    call: Callable[[], _T], lost: Callable[[_T], object] = lambda _: None, *, is_batch: bool = False
+) -> _T:
     """Makes a call on a thread, and returns what it returns.
 
     What it returns after the task was cancelled, or the loop closed, goes to lost.
@@ -125,10 +132,9 @@ async def _on_thread(call: Callable[[], _T], lost: Callable[[_T], object] = lamb
     try:
         trio = _trio()
         if trio is None:
-            return await _on_thread_of_asyncio(work, lost)
-        result: _T = await trio.to_thread.run_sync(
-            work, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1)
-        )
+            return await _on_thread_of_asyncio(work, lost, is_batch)
+        limiter = None if is_batch else trio.CapacityLimiter(1)  # None is trio's, of 40
+        result: _T = await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
     except BaseException:
         is_cancelled = True
         for result in returned:
@@ -137,7 +143,9 @@ async def _on_thread(call: Callable[[], _T], lost: Callable[[_T], object] = lamb
     return result
 
 
-async def _on_thread_of_asyncio(work: Callable[[], _T], lost: Callable[[_T], object]) -> _T:
+async def _on_thread_of_asyncio(
+    work: Callable[[], _T], lost: Callable[[_T], object], is_batch: bool
+) -> _T:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[_T] = loop.create_future()
 
@@ -150,6 +158,8 @@ async def _on_thread_of_asyncio(work: Callable[[], _T], lost: Callable[[_T], obj
             future.set_exception(error)
 
     def run() -> None:
+        if is_batch and future.cancelled():  # before its turn
+            return
         result, raised = None, None
         try:
             result = work()
@@ -161,7 +171,10 @@ async def _on_thread_of_asyncio(work: Callable[[], _T], lost: Callable[[_T], obj
             if raised is None:
                 lost(result)  # type: ignore[arg-type]  # as above
 
-    start_thread(run, ())
+    if is_batch:
+        _BATCHES.add(run)
+    else:
+        start_thread(run, ())
     return await future
 
 
