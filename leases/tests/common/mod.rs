@@ -1,13 +1,11 @@
 //! A clock to set, a directory to leave behind, and a holder of leases.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
+mod scratch;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
 };
 
 use randflake::Secret;
@@ -16,6 +14,8 @@ use randflake_leases::{
     Result, Token,
     remote::{Client, Response, Statement},
 };
+#[allow(unused_imports, reason = "each test file uses some of it")]
+pub(crate) use scratch::Scratch;
 
 pub(crate) const SECOND: i64 = 1_000_000_000;
 pub(crate) const START: i64 = 1_763_640_000;
@@ -107,44 +107,6 @@ pub(crate) fn http_date(second: i64) -> String {
         day -= days;
     }
     unreachable!("a year has twelve months")
-}
-
-/// A directory that is gone after the test.
-#[derive(Debug)]
-pub(crate) struct Scratch(PathBuf);
-
-impl Scratch {
-    pub(crate) fn new() -> Self {
-        Self::under(&std::env::temp_dir())
-    }
-
-    /// A directory in memory, for a test that writes so often that it would mostly wait for the
-    /// disk.
-    pub(crate) fn in_memory() -> Self {
-        let memory = Path::new("/dev/shm");
-        if memory.is_dir() { Self::under(memory) } else { Self::new() }
-    }
-
-    fn under(parent: &Path) -> Self {
-        let directory = parent.join(format!("randflake-leases-{:?}", Token::random()));
-        fs::create_dir(&directory).expect("a temporary directory");
-        Self(directory)
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    pub(crate) fn directory(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // Best effort: the test has said what it had to say.
-        let _left_behind = fs::remove_dir_all(&self.0);
-    }
 }
 
 pub(crate) fn secret() -> Secret {

@@ -37,6 +37,8 @@ pub(crate) struct Server {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Kind {
     Postgres,
+    /// Holds ids, and no leases.
+    MariaDb,
     Redis,
     Valkey,
     Etcd,
@@ -46,6 +48,8 @@ enum Kind {
 fn program(name: &str, package: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let mut directories: Vec<PathBuf> = env::split_paths(&path).collect();
+    // Where Debian has MariaDB's server, and not every user looks.
+    directories.push("/usr/sbin".into());
     if let Ok(versions) = fs::read_dir("/usr/lib/postgresql") {
         directories.extend(versions.flatten().map(|version| version.path().join("bin")));
     }
@@ -123,6 +127,20 @@ impl Server {
             }
         }
         Some(server)
+    }
+
+    pub(crate) fn mariadb(arguments: &[&str]) -> Option<Self> {
+        let server = Self::new(Kind::MariaDb, arguments)?;
+        let mut install = Command::new(program("mariadb-install-db", "mariadb-server")?);
+        install.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
+        install.arg("--datadir").arg(server.path("data")).current_dir(server.scratch.directory());
+        let user = format!("randflake@'127.0.0.1' identified by '{PASSWORD}'");
+        let sql = format!("create database ids;\ngrant all on ids.* to {user};\n");
+        fs::write(server.path("init.sql"), sql).expect("a file");
+        fs::create_dir(server.path("data")).expect("a directory");
+        server.give_away();
+        run(as_nobody(&mut install));
+        Some(server.started())
     }
 
     /// Returns a server of each kind that speaks TLS alone, with a certificate that it made itself.
@@ -337,6 +355,12 @@ impl Server {
                 }
                 as_nobody(&mut command);
             }
+            Kind::MariaDb => {
+                command.arg("--no-defaults").arg("--datadir").arg(data);
+                command.args(["--port", &port, "--bind-address", "127.0.0.1"]);
+                command.args(["--socket", &file("socket"), "--init-file", &file("init.sql")]);
+                as_nobody(&mut command);
+            }
             Kind::Redis | Kind::Valkey => {
                 if self.tls {
                     command.args(["--port", "0", "--tls-port", &port, "--tls-auth-clients", "no"]);
@@ -395,6 +419,7 @@ impl Server {
         match self.kind {
             // A port that is open is not yet a server that answers.
             Kind::Postgres => self.log().contains("ready to accept"),
+            Kind::MariaDb => self.log().contains("ready for connections"),
             Kind::Redis | Kind::Valkey => {
                 self.log().contains("Ready to accept connections")
                     && TcpStream::connect(("127.0.0.1", self.port)).is_ok()
@@ -459,6 +484,7 @@ impl Server {
                 let query = if self.tls { "?sslmode=verify-full" } else { "" };
                 format!("postgresql://randflake:{password}@127.0.0.1:{port}/postgres{query}")
             }
+            Kind::MariaDb => format!("mysql://randflake:{password}@127.0.0.1:{port}/ids"),
             Kind::Redis | Kind::Valkey => format!("redis{s}://:{password}@127.0.0.1:{port}/0"),
             Kind::Etcd => format!("etcd{s}://127.0.0.1:{port}"),
         }
@@ -536,6 +562,7 @@ impl Kind {
     fn program(self) -> &'static str {
         match self {
             Self::Postgres => "postgres",
+            Self::MariaDb => "mariadbd",
             Self::Redis => "redis-server",
             Self::Valkey => "valkey-server",
             Self::Etcd => "etcd",
@@ -545,6 +572,7 @@ impl Kind {
     fn package(self) -> &'static str {
         match self {
             Self::Postgres => "postgresql",
+            Self::MariaDb => "mariadb-server",
             Self::Redis => "redis-server",
             Self::Valkey => "valkey-server",
             Self::Etcd => "etcd-server",

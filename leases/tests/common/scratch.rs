@@ -1,0 +1,48 @@
+//! A directory to leave behind.
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use std::{
+    env, fs,
+    hash::{BuildHasher, RandomState},
+    path::{Path, PathBuf},
+    process,
+};
+
+/// A directory that is gone after the test.
+#[derive(Debug)]
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        Self::under(&env::temp_dir())
+    }
+
+    /// A directory in memory, for a test that writes so often that it would mostly wait for the
+    /// disk.
+    pub(crate) fn in_memory() -> Self {
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() { Self::under(memory) } else { Self::new() }
+    }
+
+    fn under(parent: &Path) -> Self {
+        let random = RandomState::new().hash_one(process::id());
+        let directory = parent.join(format!("randflake-leases-{random:016x}"));
+        fs::create_dir(&directory).expect("a temporary directory");
+        Self(directory)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Best effort: the test has said what it had to say.
+        let _left_behind = fs::remove_dir_all(&self.0);
+    }
+}
