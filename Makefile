@@ -11,10 +11,16 @@ SECONDS ?= 300
 # How long `make soak` runs, and on which stores, all at the same time.
 MINUTES ?= 10
 STORES ?= sqlite postgres redis etcd
+# Which versions of sqlx and diesel `make test-databases` tests. The newest need Rust 1.94.
+VERSIONS ?= newest
 
 # Named for all that is built for release, as `napi` does: cargo shares nothing between builds that
 # name the target and builds that do not.
 HOST = $(shell rustc --print host-tuple)
+
+# Of the crates of a user, and of all crates.
+FEATURES = --features "$(shell sed -n 's/^features = "\(randflake.*\)"/\1/p' Cargo.toml)"
+ALL_FEATURES = $(FEATURES) --features randflake-node/panic-test
 
 # How cargo builds what is used once, and nothing is measured: see tests/packages.
 QUICK_BUILD = CARGO_BUILD_TARGET=$(HOST) CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
@@ -40,7 +46,7 @@ NODE_TEST = cd bindings-node && node --test $(if $(ONLY),--test-name-pattern='$(
 .PHONY: help demo check test test-all lint bench bench-stores fuzz simulate soak setup fmt vectors clean check-tools \
 	python node python-for-tests node-for-tests \
 	test-rust test-python test-node test-cross test-soak \
-	test-docs test-model test-loom test-simulation test-servers test-shutdown test-examples test-fuzz test-packages test-bundlers test-recipes test-instructions \
+	test-docs test-model test-loom test-simulation test-servers test-databases test-shutdown test-examples test-fuzz test-packages test-bundlers test-recipes test-instructions \
 	test-soak-stores test-readme instructions-bounds \
 	lint-rust lint-python lint-node lint-scripts lint-platforms
 
@@ -51,8 +57,8 @@ demo: check-tools python node ## makes ids in Python and in Node, and has each r
 	@scripts/demo
 
 check: setup ## what to run before each commit: the compiler, the units of the core, formats
-	cargo check --locked --quiet --workspace --all-targets --all-features
-	cargo test --locked --quiet -p randflake --all-features --lib
+	cargo check --locked --quiet --workspace --all-targets $(ALL_FEATURES)
+	cargo test --locked --quiet -p randflake --features serde --lib
 	cargo fmt --all --check
 	$(PYTHON_ENV)/ruff format --quiet --check .
 	$(PYTHON_ENV)/ruff check --quiet .
@@ -62,7 +68,7 @@ check: setup ## what to run before each commit: the compiler, the units of the c
 test: test-rust test-python test-node test-cross test-soak ## runs the tests of all three languages that need no server
 
 # The README tests stay last: they run the commands a newcomer would.
-test-all: test test-loom test-packages test-bundlers test-recipes test-servers test-shutdown test-examples test-model test-fuzz test-simulation test-instructions test-docs test-soak-stores test-readme ## runs every test there is
+test-all: test test-loom test-packages test-bundlers test-recipes test-servers test-databases test-shutdown test-examples test-model test-fuzz test-simulation test-instructions test-docs test-soak-stores test-readme ## runs every test there is
 
 lint: lint-rust lint-python lint-node lint-scripts lint-platforms ## runs every linter, format check and type check
 
@@ -89,6 +95,7 @@ fmt: setup ## formats everything
 	cargo fmt --all
 	cargo fmt --manifest-path fuzz/Cargo.toml
 	cd bench && cargo fmt
+	cargo fmt --manifest-path tests/databases/newest/Cargo.toml
 	$(PYTHON_ENV)/ruff format .
 	$(PYTHON_ENV)/ruff check --fix .
 	$(NODE_BIN)/biome check --write .
@@ -179,7 +186,7 @@ node-for-tests: target/setup/node
 # --- tests, those that `make test` runs first -------------------------------
 
 test-rust: check-tools ## the Rust crates: units, properties, vectors, processes
-	cargo test --locked --all-features --lib --bins --examples $(RUST_TESTS:%=--test %) -- $(ONLY)
+	cargo test --locked $(FEATURES) --lib --bins --examples $(RUST_TESTS:%=--test %) -- $(ONLY)
 
 test-python: python-for-tests ## the Python package
 	$(PYTEST) bindings-python/tests $(SLOW_PYTHON_TESTS:%=--ignore=bindings-python/tests/%.py)
@@ -198,10 +205,10 @@ test-soak: python-for-tests node-for-tests ## half a minute of the soak on a fil
 	$(PYTEST) tests/soak
 
 test-docs: check-tools ## the examples in the documentation of the Rust crates
-	cargo test --locked --all-features --doc
+	cargo test --locked $(FEATURES) --doc
 
 test-model: check-tools ## the protocol of leases in a model that tries every order of events
-	cargo test --locked --all-features --test model
+	cargo test --locked $(FEATURES) --test model
 
 test-loom: check-tools ## the core under every interleaving of its threads, and mutants that it must catch
 	scripts/loom-mutants
@@ -210,10 +217,13 @@ test-simulation: check-tools ## mutants that the simulation of the whole system 
 	scripts/simulation-mutants
 
 test-servers: python-for-tests node-for-tests ## stores with a server, in all three languages
-	cargo test --locked --all-features --test remote --test remote_faults --test remote_shared
-	cargo test --locked --all-features --test remote languages -- --ignored
+	cargo test --locked $(FEATURES) --test remote --test remote_faults --test remote_shared
+	cargo test --locked $(FEATURES) --test remote languages -- --ignored
 	$(PYTEST) $(SLOW_PYTHON_TESTS:%=bindings-python/tests/%.py)
 	$(NODE_TEST) $(SLOW_NODE_TESTS:%=test/%.test.js)
+
+test-databases: check-tools ## columns of ids in PostgreSQL, MariaDB and SQLite, through sqlx, diesel and SeaORM
+	scripts/test-databases $(VERSIONS)
 
 test-shutdown: python-for-tests node-for-tests target/setup/shutdown ## that servers which stop give node ids back, as documented
 	cargo build --locked --quiet -p randflake-leases --all-features --example axum
@@ -252,15 +262,16 @@ test-readme: python-for-tests node-for-tests target/setup/runners target/setup/r
 
 lint-rust: check-tools ## clippy, rustfmt and rustdoc
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+	cargo clippy --locked --workspace --all-targets $(ALL_FEATURES) -- -D warnings
 	RUSTFLAGS='--cfg loom' cargo clippy --locked -p randflake --target-dir target/loom --lib --profile test -- -D warnings
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cd bench && cargo fmt --check
+	cargo fmt --manifest-path tests/databases/newest/Cargo.toml --check
 	CUSTOM_LIBFUZZER_PATH=not/linked.a cargo clippy --locked --manifest-path fuzz/Cargo.toml \
 		--target-dir target -- -D warnings
 	PYO3_BUILD_EXTENSION_MODULE=1 cargo clippy --locked --manifest-path bench/Cargo.toml \
 		--target-dir target -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --workspace --all-features
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --workspace $(ALL_FEATURES)
 
 lint-python: python-for-tests ## ruff, mypy, and the stubs against the binary
 	$(PYTHON_ENV)/ruff format --check .
@@ -276,5 +287,5 @@ lint-platforms: check-tools ## that all compiles with the oldest Rust, on other 
 	scripts/check-platforms
 
 lint-scripts: target/setup/python ## shellcheck, and the GitHub workflows against their schema
-	$(PYTHON_ENV)/shellcheck .ci/run scripts/check-tools scripts/demo scripts/fuzz scripts/soak
+	$(PYTHON_ENV)/shellcheck .ci/run scripts/check-tools scripts/demo scripts/fuzz scripts/soak scripts/test-databases
 	$(PYTHON_ENV)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml

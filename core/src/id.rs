@@ -4,6 +4,11 @@ use std::{fmt, str::FromStr};
 
 use crate::{Error, base32hex};
 
+#[cfg(feature = "diesel")]
+mod diesel_column;
+#[cfg(any(feature = "sqlx-0_8", feature = "sqlx-0_9"))]
+mod sqlx_column;
+
 /// A generated id: any signed 64-bit number. Half of all ids are negative.
 ///
 /// Stores as `BIGINT`; its text form has at most 13 characters and suits URLs and JSON.
@@ -19,6 +24,11 @@ use crate::{Error, base32hex};
 /// ```
 // No order: that of two ids means nothing.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[cfg_attr(
+    feature = "diesel",
+    derive(diesel::expression::AsExpression, diesel::deserialize::FromSqlRow)
+)]
+#[cfg_attr(feature = "diesel", diesel(sql_type = diesel::sql_types::BigInt))]
 #[repr(transparent)]
 pub struct Id(i64);
 

@@ -35,6 +35,16 @@
 //! # Ok::<(), randflake::Error>(())
 //! ```
 //!
+//! # Features
+//!
+//! All are off by default. What they add is on [`Id`].
+//!
+//! - `serde`: `Serialize` and `Deserialize`, as text in human-readable formats, otherwise as an
+//!   `i64`; also for [`Parts`] and [`RawParts`].
+//! - `sqlx-0_9`, `sqlx-0_8`: `Type`, `Encode` and `Decode` of that version of sqlx, which are a
+//!   `BIGINT` of any database.
+//! - `diesel`: `AsExpression`, `FromSqlRow`, `ToSql` and `FromSql` of diesel 2, the same.
+//!
 //! The library also exists for Python and for Node.js, with the same ids, text, errors and behaviour.
 
 mod ahead;

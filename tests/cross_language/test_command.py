@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,7 +64,9 @@ class Done(NamedTuple):
 @pytest.fixture(scope="module")
 def built() -> None:
     # For its own tests, as `make test-rust` does: `cargo build` would compile all it needs again.
-    build = ["cargo", "test", "--quiet", "--locked", "--all-features", "--no-run"]
+    manifest = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))
+    features = manifest["workspace"]["metadata"]["features"]
+    build = ["cargo", "test", "--quiet", "--locked", "--features", features, "--no-run"]
     subprocess.run([*build, "--test", "command"], cwd=ROOT, check=True)
 
 

@@ -5,6 +5,7 @@ import secrets
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 
 # As `make test-rust` builds it: only the first of the two has to compile.
-CARGO = ["cargo", "run", "--quiet", "--locked", "--profile", "test", "--all-features"]
+WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
+FEATURES = ["--features", WORKSPACE["metadata"]["features"]]
+CARGO = ["cargo", "run", "--quiet", "--locked", "--profile", "test", *FEATURES]
 LANGUAGES = {
     "python": [sys.executable, str(HERE / "exchange.py")],
     "node": ["node", str(HERE / "exchange.cjs")],

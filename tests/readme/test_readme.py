@@ -68,6 +68,9 @@ BLOCKS = [block for document in documents() for block in blocks_of(document)]
 WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
 TESTED_CRATES = WORKSPACE["default-members"]
 LEASES = Path("leases/src")
+# What needs libraries that no crate of the workspace has, and the crate that `make test-databases`
+# tests with them.
+DATABASES = (Path("docs/guides/rust-databases.md"), Path("tests/databases/src"))
 
 # What examples of Node.js use: a database, since Node.js 20 has none of its own, a framework, and
 # what monitors them, and what ids go into.
@@ -295,6 +298,8 @@ def test_rust_block_is_run_by_rustdoc(block: Block) -> None:
     # document.
     own = block.document.parent / "src"
     crate = own if (ROOT / own / "lib.rs").exists() and own.parts[0] in TESTED_CRATES else LEASES
+    if block.document == DATABASES[0]:
+        crate = DATABASES[1]
     path = os.path.relpath(ROOT / block.document, ROOT / crate)
     source = (ROOT / crate / "lib.rs").read_text(encoding="utf-8")
     assert re.search(rf'doctest.*?include_str!\("{re.escape(path)}"\)', source, re.DOTALL), (

@@ -54,6 +54,22 @@ def test_every_crate_takes_the_version_of_the_workspace(crate: str) -> None:
     assert toml(f"{crate}/Cargo.toml")["package"]["version"] == {"workspace": True}
 
 
+def test_every_feature_of_a_crate_is_tested() -> None:
+    features = {
+        f"{crate['package']['name']}/{feature}"
+        for crate in map(toml, ["core/Cargo.toml", "leases/Cargo.toml", "cli/Cargo.toml"])
+        for feature in crate["features"].keys() - {"default"}
+    }
+    databases = {
+        f"randflake/{feature}"
+        for versions in ["newest", "oldest"]
+        for feature in toml(f"tests/databases/{versions}/Cargo.toml")["dev-dependencies"][
+            "randflake"
+        ]["features"]
+    }
+    assert features == {*WORKSPACE["metadata"]["features"].split(), *databases}
+
+
 def test_crates_depend_on_each_other_in_this_version() -> None:
     ours = {
         name: dependency.get("version", VERSION)
