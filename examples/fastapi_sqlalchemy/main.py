@@ -2,8 +2,7 @@
 
 An item has an id of Randflake. An order has a Snowflake, so that the database finds the orders of a
 day by their primary key; outside, a cloak hides it. Settings: DATABASE_URL, RANDFLAKE_STORE and
-RANDFLAKE_SECRET. Once: `randflake lease init --new`, `randflake lease init --new --namespace orders
---layout twitter` and `python main.py`. Then: `uvicorn main:app --workers 2`.
+RANDFLAKE_SECRET. Once: `python main.py`. Then: `uvicorn main:app --workers 2`.
 """
 
 import os
@@ -16,7 +15,7 @@ from typing import Annotated
 from fastapi import Body, FastAPI, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
-from randflake import Cloak, Layout, Randflake, RetryLaterError, Snowflake
+from randflake import Cloak, Layout, Randflake, RetryLaterError, Snowflake, init_store
 from randflake.pydantic import AsText, Id
 from randflake.sqlalchemy import IdType
 from randflake.text import TextForm
@@ -25,10 +24,10 @@ from sqlalchemy.exc import NoResultFound, StatementError
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship, sessionmaker
 
 layout = Layout("twitter")
-# Each worker leases with its first ids, and the requests for these wait for the store so long.
-item_ids = Randflake.lazy(acquire_timeout=2)
+item_ids = Randflake.lazy(acquire_timeout=2)  # each worker leases with its first id
 order_ids = Snowflake.lazy(layout=layout, namespace="orders", acquire_timeout=2)
-cloak = Cloak(os.environ["RANDFLAKE_SECRET"], "orders.id")
+store, secret = os.environ["RANDFLAKE_STORE"], os.environ["RANDFLAKE_SECRET"]
+cloak = Cloak(secret, "orders.id")
 engine = create_engine(os.environ["DATABASE_URL"])
 sessions = sessionmaker(engine, expire_on_commit=False)
 
@@ -73,6 +72,7 @@ async def lifespan(_: FastAPI) -> AsyncIterator[None]:
 
 
 app = FastAPI(lifespan=lifespan)
+app.add_exception_handler(NoResultFound, lambda *_: JSONResponse({}, 404))
 
 
 @app.exception_handler(StatementError)  # what SQLAlchemy makes of the error of a default
@@ -82,9 +82,6 @@ def retry_later(_: Request, error: Exception) -> JSONResponse:
     if not isinstance(cause, RetryLaterError):
         raise error
     return JSONResponse({}, 503, {"Retry-After": str(max(1, ceil(cause.retry_after)))})
-
-
-app.add_exception_handler(NoResultFound, lambda *_: JSONResponse({}, 404))
 
 
 @app.post("/orders", status_code=201, response_model=OrderAnswer)
@@ -115,5 +112,7 @@ def get_item(id: Id) -> Item:
         return session.get_one(Item, id)
 
 
-if __name__ == "__main__":
+if __name__ == "__main__":  # once, and not with each start or deploy
+    init_store(store, secret, "new")
+    init_store(store, mode="new", layout=layout, namespace="orders")
     Base.metadata.create_all(engine)

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from applications import EXAMPLES, SECRET, Application, Client, UnansweredError, get_all, make_rows
-from randflake import Cloak, decode_string, encode_string, init_store, list_leases
+from randflake import Cloak, decode_string, encode_string, list_leases
 from randflake.text import TextForm
 
 FOLDER = EXAMPLES / "fastapi_sqlalchemy"
@@ -26,7 +26,6 @@ ORDER = TextForm("order", cloak=Cloak(SECRET, "orders.id"))
 @pytest.fixture
 def shop(settings: dict[str, str]) -> dict[str, str]:
     """The settings of the shop, for which all is made that is made once."""
-    init_store(settings["RANDFLAKE_STORE"], mode="new", layout="twitter", namespace="orders")
     subprocess.run([sys.executable, "main.py"], check=True, cwd=FOLDER, env=settings)
     return settings
 
