@@ -48,6 +48,7 @@ from randflake import (
     list_leases,
 )
 from randflake.django import RandflakeField, generator, new_id
+from randflake.rest_framework import IdsAsText
 from randflake.testing import FakeRandflake
 from randflake.text import TextForm
 from rest_framework.serializers import ModelSerializer, Serializer
@@ -538,6 +539,25 @@ def test_a_serializer_without_the_mixin_shows_texts_and_refuses_numbers() -> Non
     assert not Plain(data={"title": "t", "elsewhere": 1}).is_valid()
     # But a relation takes one, as the guide says.
     assert Plain(data={"title": "t", "user": -1}).is_valid()
+
+
+@pytest.mark.usefixtures("sqlite")
+def test_a_relation_to_a_model_that_inherits_has_texts() -> None:
+    class WithGift(IdsAsText, ModelSerializer):
+        class Meta:
+            model = Order
+            fields = ("id", "gift")
+
+    class GiftSerializer(IdsAsText, ModelSerializer):
+        class Meta:
+            model = Gift
+            fields = ("order_ptr", "wish")
+
+    gift = Gift.objects.create(id=DIGITS, wish="any")
+    text = "1234567890123"
+    assert WithGift(gift.order_ptr).data == {"id": text, "gift": text}
+    assert GiftSerializer(gift).data == {"order_ptr": text, "wish": "any"}
+    assert isinstance(WithGift().fields["gift"].pk_field, randflake.rest_framework.RandflakeField)
 
 
 def test_a_field_of_its_own() -> None:
