@@ -31,9 +31,9 @@ export interface IdColumn<Value extends string | bigint> {
  * go to the driver as they are: give them bigints, `form.decode(text)`.
  *
  * @param options `form`: how the ids look in entities; as `encodeString` writes them unless set.
- *   `asBigint`: true for bigints instead. TypeORM cannot save entities with relations then ("Do not
- *   know how to serialize a BigInt"), and before 1.0 it takes no bigint for an id: `delete(5n)`
- *   deletes every row.
+ *`asBigint`: true for bigints instead. TypeORM cannot save entities with relations then ("Do not
+ *   know how to serialize a BigInt"), and takes no bigint for a condition: `delete(5n)` and
+ *   `update(5n, …)` change every row in 0.3.20, and throw in 0.3.31.
  * @throws an error with the code `INVALID_ARGUMENT`
  * @example
  * const Post = new EntitySchema({
