@@ -551,12 +551,12 @@ def test_a_relation_to_a_model_that_inherits_has_texts() -> None:
     class GiftSerializer(IdsAsText, ModelSerializer):
         class Meta:
             model = Gift
-            fields = ("order_ptr", "wish")
+            fields = ("id", "wish")
 
     gift = Gift.objects.create(id=DIGITS, wish="any")
     text = "1234567890123"
     assert WithGift(gift.order_ptr).data == {"id": text, "gift": text}
-    assert GiftSerializer(gift).data == {"order_ptr": text, "wish": "any"}
+    assert GiftSerializer(gift).data == {"id": text, "wish": "any"}
     assert isinstance(WithGift().fields["gift"].pk_field, randflake.rest_framework.RandflakeField)
 
 
