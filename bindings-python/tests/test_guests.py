@@ -14,7 +14,14 @@ import pytest
 import redis as redis_client
 import servers
 from conftest import SECRET, eventually, in_child, outcome, status
-from randflake import InvalidArgumentError, Randflake, StoreError, init_store, list_leases
+from randflake import (
+    InvalidArgumentError,
+    Randflake,
+    StoreError,
+    init_store,
+    list_leases,
+    stores,
+)
 from redis.asyncio import Sentinel as AsyncSentinel
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -125,6 +132,29 @@ def test_all_generators_of_a_redis_client_have_one_connection_beside_it(
         assert connections() == 2
         close_all(flakes)
         assert connections() == 1
+
+
+def test_a_redis_client_whose_password_changes(redis: Server) -> None:
+    init_store(redis.url(), SECRET, "new", namespace="password")
+    with redis_client.Redis.from_url(redis.url()) as client:
+        settings = client.connection_pool.connection_kwargs
+        right, settings["password"] = settings["password"], "wrong"
+        options: dict[str, Any] = {"namespace": "password", "acquire_timeout": 0}
+        with pytest.raises(StoreError, match="password"):
+            Randflake.leased(client, SECRET, **options)
+        settings["password"] = right
+        with Randflake.leased(client, SECRET, **options) as flake:
+            settings["password"] = "wrong"
+            source = stores.source_of(client)
+            assert source is not None
+            adapter: Any = source.open()
+            with pytest.raises(stores.Unavailable):
+                adapter.run("PING", [])
+            settings["password"] = right
+            adapter.discard()
+            assert adapter.run("PING", [])
+            adapter.rest()
+            assert flake.generate()
 
 
 def test_locked_tables_hold_up_one_connection(postgres: Server) -> None:

@@ -286,7 +286,11 @@ class _Redis(_OnLoop):
         return _redis.rows_of(answer), int(confirmed)
 
     def discard(self) -> None:
-        self._run(self._client.connection_pool.disconnect)
+        import redis.asyncio
+
+        unwanted = self._client
+        self._client = _redis.of_its_own(self._host, redis.asyncio)  # a password may have changed
+        self._run(unwanted.connection_pool.disconnect)
 
     rest = discard
 

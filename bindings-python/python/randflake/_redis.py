@@ -160,6 +160,12 @@ class Guest(OwnRedis):
         super().__init__(of_its_own(client, redis), hidden=())
         self._host = client  # whose Sentinel says where the master is
 
+    def discard(self) -> None:
+        import redis
+
+        super().discard()
+        self._client = of_its_own(self._host, redis)  # as it is now: a password may have changed
+
 
 def rows_of(answer: Any) -> Rows:
     if isinstance(answer, dict):
