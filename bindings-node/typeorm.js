@@ -46,7 +46,15 @@ function id(options) {
   }
   const isText = (value) => !asBigint && typeof value === 'string'
   const transformer = {
-    to: (value) => (value == null ? value : checkId(isText(value) ? form.decode(value) : value)),
+    to(value) {
+      if (value == null) return value
+      // Conditions of update() and delete() in TypeORM 0.3.20. Newer ones do this by themselves.
+      if (typeof value.transformValue === 'function') {
+        value.transformValue(transformer)
+        return value
+      }
+      return checkId(isText(value) ? form.decode(value) : value)
+    },
     from(value) {
       if (value == null) return value
       const read = readId(value)
