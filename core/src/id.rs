@@ -11,7 +11,9 @@ mod sqlx_column;
 
 /// A generated id: any signed 64-bit number. Half of all ids are negative.
 ///
-/// Stores as `BIGINT`; its text form has at most 13 characters and suits URLs and JSON.
+/// Its text form has at most 13 characters and suits URLs and JSON. In a database it is a signed
+/// `BIGINT`: an unsigned column refuses half of all ids, and a floating one rounds nearly all. The
+/// crate's [features](crate#features) make it a value of the queries of sqlx and diesel, and of JSON.
 ///
 /// ```
 /// use randflake::Id;
