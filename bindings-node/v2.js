@@ -124,11 +124,15 @@ let setClock
 class Generator {
   #lease
   #secret
+  /** The one that was set last, if any was. */
   #clock
+  #isOnMachineClock
   #inspector
   /** Made with the first id, since a clock may be set before. */
   #flake
   #last
+  /** The last id from before it was set back to the machine's clock, until a later one is made. */
+  #lastAlone
   /** What the clock shows while this generator is told what an earlier one has issued. */
   #fixed
 
@@ -145,13 +149,20 @@ class Generator {
     this.#secret = Uint8Array.from(secret)
     if (clock !== undefined && typeof clock !== 'function') throw new ErrConsistencyViolation()
     this.#clock = clock
+    this.#isOnMachineClock = clock === undefined
     this.#inspector = new Inspector(this.#secret)
   }
 
   generate() {
     try {
-      this.#last = (this.#flake ?? this.#made()).generate()
-      return this.#last
+      let flake
+      let id
+      do {
+        flake = this.#flake ?? this.#made()
+        id = flake.generate()
+      } while (flake !== this.#flake || (this.#lastAlone !== undefined && !this.#isLater(id)))
+      this.#last = id
+      return id
     } catch (error) {
       throw known(error)
     }
@@ -183,22 +194,38 @@ class Generator {
     return this.inspect(decodeString(text))
   }
 
+  /** On the machine's clock it shares what it has issued with others of its node id. */
   #made() {
     const { nodeID, start, endExclusive } = this.#lease
-    const clock = this.#clock && (() => this.#fixed ?? this.#now())
+    const clock = this.#isOnMachineClock ? undefined : () => this.#fixed ?? this.#now()
     const options = { lease: { start, endExclusive }, maxWaitMs: 0, clock }
     this.#flake = call(() => new Randflake(nodeID, this.#secret, options))
     return this.#flake
   }
 
+  /** Returns whether an id comes after those from before it was set back to the machine's clock. */
+  #isLater(id) {
+    const [now, last] = [id, this.#lastAlone].map((it) => this.#inspector.inspect(it))
+    if (now.timestamp < last.timestamp) throw new ErrConsistencyViolation()
+    if (now.timestamp === last.timestamp && now.sequence <= last.sequence) return false
+    this.#lastAlone = undefined
+    return true
+  }
+
   /** Sets the clock, and keeps what was issued. */
   #setClock(clock) {
     if (clock !== undefined && typeof clock !== 'function') throw new ErrConsistencyViolation()
-    const isOnMachineClock = this.#clock === undefined
-    this.#clock = clock ?? (this.#flake && (() => Math.floor(Date.now() / 1000)))
-    if (!isOnMachineClock || this.#clock === undefined || this.#flake === undefined) return
+    const wasOnMachineClock = this.#isOnMachineClock
+    this.#isOnMachineClock = clock === undefined
+    // A call may be in the middle of reading the clock before.
+    this.#clock = clock ?? this.#clock
+    if (wasOnMachineClock === this.#isOnMachineClock || this.#flake === undefined) return
     this.#flake = undefined
     if (this.#last === undefined) return
+    if (this.#isOnMachineClock) {
+      this.#lastAlone = this.#last
+      return
+    }
     // All up to the last id, once more: these are not handed out.
     const { timestamp, sequence } = this.#inspector.inspect(this.#last)
     this.#fixed = timestamp

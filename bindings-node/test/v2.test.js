@@ -108,6 +108,33 @@ test('generators of one node id on the clock of the machine repeat nothing', () 
   assert.equal(new Set(ids).size, 1500)
 })
 
+test('a generator shares the clock of the machine as soon as it is set back to that', () => {
+  const clock = () => Math.floor(Date.now() / 1000)
+  const own = Uint8Array.from(secret, (byte) => byte ^ 91)
+  const make = () => new randflake.Generator(7, clock() - 100, clock() + 600, own)
+  const [back, backInACall, again, always] = [make(), make(), make(), make()]
+  const ids = [again.generate(), again.generate()]
+  back.timeSource = clock
+  again.timeSource = clock
+  backInACall.timeSource = () => {
+    backInACall.timeSource = undefined
+    return clock()
+  }
+  // Each of the two is alone here.
+  const alone = [back, again].map((it) => [it.generate(), it.generate(), it.generate()])
+  back.timeSource = undefined
+  again.timeSource = undefined
+  const made = [[], [], [], []]
+  for (let k = 0; k < 100; k += 1) {
+    for (const [at, it] of [back, again, backInACall, always].entries()) {
+      made[at].push(it.generate())
+    }
+  }
+  assert.equal(new Set(made.flat()).size, 400)
+  assert.equal(new Set([...alone[0], ...made[0]]).size, 103)
+  assert.equal(new Set([...ids, ...alone[1], ...made[1]]).size, 105)
+})
+
 test('a lease ends before its end, and can be extended', () => {
   const clock = () => FIRST + 11
   const generator = shapes['randflake/v2'](clock, FIRST, FIRST + 11)

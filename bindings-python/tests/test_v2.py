@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -151,6 +152,39 @@ def test_a_generator_keeps_what_it_issued_when_its_clock_is_changed() -> None:
     assert len(set(ids)) == len(ids)
     with pytest.raises(v2.ErrConsistencyViolation):
         generator.time_source = 5  # type: ignore[assignment]
+
+
+def test_a_generator_shares_the_machines_clock_as_soon_as_it_is_set_back_to_that() -> None:
+    now = int(time.time())
+    secret = bytes.fromhex(generate_secret())
+    back, back_in_a_call, always = (Legacy(7, now - 100, now + 600, secret) for _ in range(3))
+
+    def set_back() -> int:
+        back_in_a_call.time_source = None
+        return int(time.time())
+
+    back.time_source = lambda: int(time.time())
+    ids = [back.generate() for _ in range(3)]
+    back.time_source = None
+    back_in_a_call.time_source = set_back
+    for _ in range(100):
+        ids += [it.generate() for it in (back, back_in_a_call, always)]
+    assert len(set(ids)) == len(ids)
+
+
+def test_a_child_is_refused_even_if_the_fork_caught_another_thread() -> None:
+    now = int(time.time())
+    secret = bytes.fromhex(generate_secret())
+    generator = Generator(Config(Lease(7, now, now + 600), secret))
+    forked: list[Any] = []
+
+    def generate() -> Any:
+        signal.alarm(30)  # ends the child if it waits for a thread that it lacks
+        return outcome(generator.generate)
+
+    with generator._lock:
+        together(1, lambda _: forked.append(in_child(generate)))
+    assert forked == ["FORKED"]
 
 
 def test_a_lease_ends_before_its_end_and_can_be_extended() -> None:

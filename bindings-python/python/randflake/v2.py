@@ -18,6 +18,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar, TypeAlias, TypeGuard
 
 from randflake import _randflake, ids
@@ -236,6 +237,8 @@ class Generator:
         "_config",
         "_flake",
         "_inspector",
+        "_is_alone",
+        "_last_alone",
         "_lock",
         "_next",
         "_process",
@@ -246,10 +249,13 @@ class Generator:
             raise ErrInvalidLease
         self._config = config
         self._inspector = ids.Inspector(config.secret)
-        self._lock = threading.Lock()
+        # A finalizer may call in the middle of a call.
+        self._lock = threading.RLock()
         self._clock = _randflake._ChangeableClock(self._reading_of(config.clock))
+        self._is_alone = config.clock is not None
+        self._last_alone = (0, 0)
         self._flake: _randflake.Randflake | None = None
-        self._next = self._first
+        self._next: Callable[[], int] = self._first
         self._process = os.getpid()
 
     def generate(self) -> int:
@@ -300,29 +306,62 @@ class Generator:
 
         The generator is made here, since the clock of one by the old names is set after it. On the
         machine's clock it shares what it has issued with others of its node id; on another one it
-        does not.
+        is alone.
         """
-        with self._lock:
-            if self._process != os.getpid():
-                raise RandflakeError(
-                    "the process of this generator was forked; make one in the child, of a node id "
-                    "of its own",
-                    "FORKED",
-                )
+        with self._unforked_lock():
             if self._flake is None:
                 lease = self._config.lease
-                self._flake = _randflake.Randflake(
+                flake = _randflake.Randflake(
                     lease.node_id,
                     self._config.secret,
                     lease=_randflake.Lease(lease.start, lease.end_exclusive),
                     max_wait=0,
                     clock=self._clock,
                 )
-                self._next = self._flake._generate_in_order
+                call: Callable[[], int] = flake._generate_in_order
+                if self._is_alone:
+                    call = partial(self._next_alone, flake)
+                elif self._last_alone > (0, 0):
+                    call = partial(self._next_after_alone, flake)
+                if self._flake is None:  # a finalizer may have made one
+                    self._flake, self._next = flake, call
         return self._next()
 
+    def _unforked_lock(self) -> threading.RLock:
+        """Returns the lock, unless a thread of the parent may have it."""
+        if self._process != os.getpid():
+            raise RandflakeError(
+                "the process of this generator was forked; make one in the child, of a node id "
+                "of its own",
+                "FORKED",
+            )
+        return self._lock
+
+    def _next_alone(self, flake: _randflake.Randflake) -> int:
+        id = flake._generate_in_order()
+        with self._unforked_lock():
+            if flake is self._flake:
+                self._last_alone = max(self._last_alone, self._place_of(id))
+                return id
+        return self._next()  # the clock was set to the machine's in the meantime
+
+    def _next_after_alone(self, flake: _randflake.Randflake) -> int:
+        """Generates an id after those that it has issued alone."""
+        place = (0, 0)
+        while place <= self._last_alone:
+            id = flake._generate_in_order()
+            place = self._place_of(id)
+            if place[0] < self._last_alone[0]:
+                raise ErrConsistencyViolation
+        self._next = flake._generate_in_order
+        return id
+
+    def _place_of(self, id: int) -> tuple[int, int]:
+        parts = self._inspector.inspect(id)
+        return parts.timestamp, parts.sequence
+
     def _extend(self, lease: Lease) -> bool:
-        with self._lock:
+        with self._unforked_lock():
             current = self._config.lease
             if (lease.node_id, lease.start) != (current.node_id, current.start):
                 raise ErrInvalidLease
@@ -334,7 +373,14 @@ class Generator:
             return True
 
     def _set_clock(self, clock: Clock | None) -> None:
-        self._clock.set(self._reading_of(clock))
+        with self._unforked_lock():
+            if self._flake is None:
+                self._is_alone = clock is not None
+            elif clock is None and self._is_alone:
+                # From now on it is one of those that share the machine's clock.
+                self._clock = _randflake._ChangeableClock(None)
+                self._is_alone, self._flake, self._next = False, None, self._first
+            self._clock.set(self._reading_of(clock))
 
     def _reading_of(self, clock: Clock | None) -> Clock | None:
         """Returns a clock that refuses what 2.1 refused, in its order."""
