@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 import randflake
 from conftest import NOW, OTHER_SECRET, SECRET, ScriptedClock, named, run_python
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from randflake import (
     Inspector,
     InvalidArgumentError,

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from conftest import cases, named
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from randflake import BoundaryFlake, InvalidArgumentError, InvalidTypeError
 
 BYTES = st.binary(min_size=16, max_size=16)

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import OTHER_SECRET, SECRET, cases, named
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from randflake import (
     Cloak,
     Inspector,

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import VECTORS, cases, named
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from randflake import InvalidArgumentError, InvalidTypeError, Layout, RawParts
 
 LAYOUTS = json.loads((VECTORS / "layouts.json").read_text(encoding="utf-8"))["layouts"]

@@ -12,8 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from conftest import SECRET, ScriptedClock, cases, named, run_python
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from randflake import (
     Cloak,
     Inspector,

@@ -16,8 +16,7 @@ import randflake
 import randflake.testing
 import randflake.text
 from conftest import NOW, SECRET, named
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from randflake import (
     Inspector,
     InvalidArgumentError,

@@ -47,9 +47,27 @@ from randflake.snowflake import BoundaryFlake, Layout, RawParts, Snowflake
 if typing.TYPE_CHECKING:
     # What type checkers take a leased generator for.
     from randflake._randflake import LeasedRandflake as LeasedRandflake
-    from randflake.randflake import *  # noqa: F403  # names of the published 2.1
+    from randflake.randflake import (
+        RANDFLAKE_EPOCH_OFFSET as RANDFLAKE_EPOCH_OFFSET,
+        RANDFLAKE_MAX_NODE as RANDFLAKE_MAX_NODE,
+        RANDFLAKE_MAX_SEQUENCE as RANDFLAKE_MAX_SEQUENCE,
+        RANDFLAKE_MAX_TIMESTAMP as RANDFLAKE_MAX_TIMESTAMP,
+        ErrConsistencyViolation as ErrConsistencyViolation,
+        ErrInvalidID as ErrInvalidID,
+        ErrInvalidLease as ErrInvalidLease,
+        ErrInvalidNode as ErrInvalidNode,
+        ErrInvalidSecret as ErrInvalidSecret,
+        ErrRandflakeDead as ErrRandflakeDead,
+        ErrResourceExhausted as ErrResourceExhausted,
+        Generator as Generator,
+        LeaseInfo as LeaseInfo,
+    )
     from randflake.snowflake import LeasedSnowflake as LeasedSnowflake
-    from randflake.sparx64 import *  # noqa: F403
+    from randflake.sparx64 import (
+        ErrInvalidBuffer as ErrInvalidBuffer,
+        ErrInvalidKey as ErrInvalidKey,
+        Sparx64 as Sparx64,
+    )
 
 __all__ = [
     "BoundaryFlake",

@@ -25,10 +25,10 @@ from randflake.v2 import (
     ErrInvalidSecret,
     ErrRandflakeDead,
     ErrResourceExhausted,
+    Generator as _Generator,
     Lease,
     _is_int,
 )
-from randflake.v2 import Generator as _Generator
 
 __all__ = [
     "RANDFLAKE_EPOCH_OFFSET",

@@ -16,8 +16,7 @@ from typing import Any
 from django.core.validators import RegexValidator
 from rest_framework import serializers
 
-from randflake.django import RandflakeField as _ModelField
-from randflake.django import _form
+from randflake.django import RandflakeField as _ModelField, _form
 from randflake.errors import InvalidArgumentError
 from randflake.text import TextForm
 

@@ -36,11 +36,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from randflake._randflake import LeasedRandflake as _RandflakeMethods
-    from randflake._randflake import _Clock, _Int64Buffer
+    from randflake._randflake import LeasedRandflake as _RandflakeMethods, _Clock, _Int64Buffer
     from randflake.errors import _Code
-    from randflake.snowflake import Layout
-    from randflake.snowflake import LeasedSnowflake as _SnowflakeMethods
+    from randflake.snowflake import Layout, LeasedSnowflake as _SnowflakeMethods
 else:
     # What is not defined here is looked up in the generator inside.
     _RandflakeMethods = _SnowflakeMethods = object
