@@ -280,6 +280,30 @@ def test_a_session_knows_which_of_its_rows_were_changed_or_deleted(
 
 
 @of_each_type
+def test_a_session_leaves_what_it_would_compare_as_texts_to_the_database(
+    session: Session, id_type: IdType
+) -> None:
+    Post, _ = models(id_type)
+    make_tables(session, Post)
+    rows = [Post(id=id) for id in IDS]
+    session.add_all(rows)
+    session.flush()
+
+    def titles(where: Any, title: str) -> set[int]:
+        session.execute(update(Post).where(where).values(title=title))
+        return {id for id, row in zip(IDS, rows, strict=True) if row.title == title}
+
+    for number, id in enumerate([DIGITS, text(id_type, DIGITS)]):
+        value = literal(id, id_type)
+        assert titles(Post.id == value, f"a{number}") == {DIGITS}
+        assert titles(value == Post.id, f"b{number}") == {DIGITS}
+        assert titles(Post.id < value, f"c{number}") == {id for id in IDS if id < DIGITS}
+        listed = bindparam("ids", [id], expanding=True, type_=id_type)
+        assert titles(Post.id.in_(listed), f"d{number}") == {DIGITS}
+        assert titles(Post.id >= func.abs(value), f"e{number}") == {DIGITS, 2**63 - 1}
+
+
+@of_each_type
 def test_relationships(session: Session, id_type: IdType) -> None:
     Post, Comment = models(id_type)
     make_tables(session, Post)

@@ -17,10 +17,11 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from sqlalchemy import BigInteger, Column, Integer, event, type_coerce
+from sqlalchemy import BigInteger, BindParameter, Column, Integer, TypeCoerce, event, type_coerce
 from sqlalchemy.exc import NoReferenceError
 from sqlalchemy.orm import Mapper
 from sqlalchemy.schema import ColumnDefault
+from sqlalchemy.sql.operators import between_op, not_between_op
 from sqlalchemy.types import TypeDecorator
 
 from randflake._arguments import wrong_type
@@ -39,6 +40,8 @@ _PLAIN = TextForm()
 _ID = (str, SupportsIndex)
 _MANY = (list, tuple, set, frozenset)
 
+_ORDERS = (operator.lt, operator.le, operator.gt, operator.ge, between_op, not_between_op)
+
 
 class _Comparator(TypeDecorator.Comparator[Any], BigInteger.Comparator[Any]):
     """Compares with numbers, whatever ids are outside.
@@ -53,12 +56,27 @@ class _Comparator(TypeDecorator.Comparator[Any], BigInteger.Comparator[Any]):
     def operate(self, op: OperatorType, *other: Any, **kwargs: Any) -> ColumnElement[Any]:
         id_type = self.expr.type
         assert isinstance(id_type, IdType)
-        if not any(isinstance(value, _ID + _MANY) for value in other):
-            return super().operate(op, *other, **kwargs)
-        numbers = [id_type._number(value) for value in other]
-        if id_type._is_text:
-            return type_coerce(self.expr, IdType()).operate(op, *numbers, **kwargs)
-        return super().operate(op, *numbers, **kwargs)
+        sides = self.expr, *(id_type._number(value) for value in other)
+        is_text = id_type._is_text and (
+            op in _ORDERS or any(isinstance(value, _ID + _MANY) for value in other)
+        )
+        if is_text or any(map(_is_literal, sides)):
+            sides = tuple(map(_for_database, sides))
+        expression, *others = sides
+        if expression is self.expr:
+            return super().operate(op, *others, **kwargs)
+        return expression.operate(op, *others, **kwargs)  # type: ignore[no-any-return]
+
+
+def _is_literal(side: Any) -> bool:
+    return isinstance(side, BindParameter) and isinstance(side.type, IdType)
+
+
+def _for_database(side: Any) -> Any:
+    """Returns what a Session does not compare in Python, for a column of ids."""
+    is_column = not isinstance(side, BindParameter | TypeCoerce)
+    is_id = is_column and isinstance(getattr(side, "type", None), IdType)
+    return type_coerce(side, IdType()) if is_id else side
 
 
 class IdType(TypeDecorator[Any]):
