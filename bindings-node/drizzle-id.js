@@ -11,14 +11,25 @@ function checked(id) {
   return id
 }
 
-/** Returns the id that a driver has given. */
+function invalidId(message) {
+  return Object.assign(new Error(message), { code: 'INVALID_ID' })
+}
+
+/** Returns the id that a driver has given: decimal digits, a bigint, or a number if that is exact. */
 function fromDriver(value) {
   if (typeof value === 'number' && !Number.isSafeInteger(value)) {
-    const message =
+    throw invalidId(
       `an id came as the number ${value}, which is rounded: let the driver give bigints or strings, ` +
-      'and select with a join instead of a relational query of drizzle-orm before 1.0'
-    throw Object.assign(new Error(message), { code: 'INVALID_ID' })
+        'and select with a join instead of a relational query of drizzle-orm before 1.0',
+    )
   }
+  // BigInt reads '', '0x7' and true as well.
+  const isInteger =
+    typeof value === 'string'
+      ? /^-?\d{1,19}$/.test(value)
+      : ['number', 'bigint'].includes(typeof value)
+  if (!isInteger)
+    throw invalidId('what the driver gave is no id; the column must be a signed BIGINT')
   return checked(BigInt(value))
 }
 

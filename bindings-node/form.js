@@ -8,10 +8,9 @@ const PLAIN = new TextForm()
 
 /** Returns the form that the options name, or else the plain one. */
 function formOf(options = {}) {
-  const isObject = typeof options === 'object' && options !== null
-  const { form = PLAIN, ...others } = isObject ? options : { options }
+  // An option that nobody reads, or a Cloak in place of options, would let numbers out that it hides.
+  const { form = PLAIN, ...others } = options?.constructor === Object ? options : [options]
   if (form instanceof TextForm && Object.keys(others).length === 0) return form
-  // An option that nobody reads would let numbers out that a cloak has to hide.
   const message = 'the options can only have the name form, a TextForm'
   throw Object.assign(new Error(message), { code: 'INVALID_ARGUMENT' })
 }

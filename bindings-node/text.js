@@ -20,13 +20,19 @@ class TextForm {
   #start
   #cloak
 
-  constructor({ prefix, cloak = { hide: checkId, reveal: checkId }, ...others } = {}) {
+  constructor(options = {}) {
+    // A Cloak in place of the options would be an object without any, and hide nothing.
+    const {
+      prefix,
+      cloak = { hide: checkId, reveal: checkId },
+      ...others
+    } = options?.constructor === Object ? options : [options]
     this.#start = prefix === undefined ? '' : prefix?.concat?.('_')
     this.#cloak = cloak
     this.pattern = `^${this.#start}(0|[1-9a-v][0-9a-v]{0,11}|[1-9a-f][0-9a-v]{12})$`
     const isStart = /^([a-z]([a-z_]{0,61}[a-z])?_)?$/.test(this.#start)
-    if (!isStart || !cloak?.hide || !cloak.reveal || Object.keys(others).length) {
-      fail('INVALID_ARGUMENT', 'a TextForm takes { prefix: 1 to 63 of a-z and inner _, cloak }')
+    if (!isStart || !cloak?.hide || !cloak.reveal || Object.keys(others)[0]) {
+      fail('INVALID_ARGUMENT', 'pass {prefix: 1-63 of a-z and inner _, cloak}')
     }
   }
 

@@ -29,7 +29,10 @@ function readId(value) {
         'defaultSafeIntegers() of better-sqlite3, supportBigNumbers of mysql2',
     )
   }
-  const isInteger = ['number', 'bigint'].includes(typeof value) || /^-?\d{1,19}$/.test(value)
+  const isInteger =
+    typeof value === 'string'
+      ? /^-?\d{1,19}$/.test(value)
+      : ['number', 'bigint'].includes(typeof value)
   const id = isInteger ? BigInt(value) : undefined
   if (id === undefined || BigInt.asIntN(64, id) !== id) {
     throw invalidId('what the driver has read is no id; its column must be a signed BIGINT')
@@ -38,7 +41,12 @@ function readId(value) {
 }
 
 function id(options) {
-  const { asBigint = false, ...others } = optionsOf(options, 'form', 'asBigint')
+  const given = optionsOf(options, 'form', 'asBigint')
+  // A Cloak in place of the options would be an object without any, and hide nothing.
+  if (given.constructor !== Object) {
+    throw invalidArgument('the options must be a plain object with form, asBigint')
+  }
+  const { asBigint = false, ...others } = given
   const form = formOf(others)
   if (typeof asBigint !== 'boolean') throw mustBe('asBigint', 'a boolean', asBigint)
   if (asBigint && others.form !== undefined) {

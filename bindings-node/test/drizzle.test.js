@@ -14,7 +14,8 @@ const columnsWith = require('../drizzle-id.js')
 const { mariadb, servers } = require('./servers.js')
 
 const SECRET = 'dffd6021bb2bd5b0af676290809ec3a5'
-const form = new TextForm({ prefix: 'post', cloak: new Cloak(SECRET, 'posts.id') })
+const cloak = new Cloak(SECRET, 'posts.id')
+const form = new TextForm({ prefix: 'post', cloak })
 const plain = new TextForm()
 const layout = new Layout('twitter')
 const INVALID = { name: 'Error', code: 'INVALID_ID' }
@@ -357,8 +358,15 @@ function describeColumns(installed, kind, startedNow) {
     assert.deepEqual(read, [5n, 5n, text, text, text, 5n, 5n])
   })
 
+  test(`${installed}: what is no integer in the database is refused`, () => {
+    const { b } = table('t', { b: id() })
+    for (const value of ['', 'a', '0x7', ' 7', '1.5', '9223372036854775808', true, ['7'], {}]) {
+      assert.throws(() => b.mapFromDriverValue(value), { code: 'INVALID_ID' }, String(value))
+    }
+  })
+
   test(`${installed}: other options are refused`, () => {
-    for (const options of [null, 5, { from: form }, { form: null }, { form: SECRET }]) {
+    for (const options of [null, 5, [], cloak, { from: form }, { form: null }, { form: SECRET }]) {
       assert.throws(() => id('a', options), { name: 'Error', code: 'INVALID_ARGUMENT' })
       assert.throws(() => id(options), { name: 'Error', code: 'INVALID_ARGUMENT' })
     }

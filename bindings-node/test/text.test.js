@@ -139,6 +139,11 @@ test('a form of something else is refused', () => {
   wrong.push(
     { prefx: 'user' },
     'user',
+    null,
+    5,
+    true,
+    ['user'],
+    cloak,
     { cloak: null },
     { cloak: SECRET },
     { cloak: { hide() {} } },

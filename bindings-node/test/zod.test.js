@@ -107,7 +107,16 @@ for (const installed of ['zod', 'zod-4-1']) {
     }
 
     test('other options are refused', () => {
-      const wrong = [null, 'order', 5, new TextForm(), { from: FORMS.cloak }, { form: null }]
+      const wrong = [
+        null,
+        'order',
+        5,
+        [],
+        cloak,
+        new TextForm(),
+        { from: FORMS.cloak },
+        { form: null },
+      ]
       for (const options of [...wrong, { form: cloak }, { form: { pattern: '' } }]) {
         assert.throws(() => id(options), { name: 'Error', code: 'INVALID_ARGUMENT' })
       }

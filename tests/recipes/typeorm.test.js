@@ -17,7 +17,8 @@ const ALL_DIGITS = decodeString('1234567890123')
 const NEIGHBOUR = ALL_DIGITS + 1n
 const IDS = [NEGATIVE, ALL_DIGITS, NEIGHBOUR, 2n ** 63n - 1n]
 
-const form = new TextForm({ prefix: 'post', cloak: new Cloak(SECRET, 'posts.id') })
+const cloak = new Cloak(SECRET, 'posts.id')
+const form = new TextForm({ prefix: 'post', cloak })
 
 const formOf = (number) => form.encode(number)
 
@@ -408,7 +409,16 @@ test('the example in the declarations runs', () => {
 })
 
 test('what is no option is refused', () => {
-  for (const options of [null, 5, { forms: 1 }, { form: null }, { form: {} }, { asBigint: 1 }]) {
+  for (const options of [
+    null,
+    5,
+    [],
+    cloak,
+    { forms: 1 },
+    { form: null },
+    { form: {} },
+    { asBigint: 1 },
+  ]) {
     assert.throws(() => id(options), { code: 'INVALID_ARGUMENT' }, String(options))
   }
   const both = { form: new TextForm(), asBigint: true }
