@@ -328,9 +328,9 @@ def test_text_that_is_none_of_an_id(text: str) -> None:
         assert raised.value.code == "INVALID_ID"
 
 
-def test_decimal_text_says_to_pass_a_number() -> None:
+def test_decimal_text_says_to_pass_the_text_form() -> None:
     for text in ("4594531474933654033", "-4594531474933654033", "-1"):
-        with pytest.raises(InvalidArgumentError, match="pass the number itself"):
+        with pytest.raises(InvalidArgumentError, match="pass the text form"):
             decode_string(text)
 
 

@@ -77,7 +77,8 @@ fn fault_of(text: &str) -> Error {
     let decimal = unsigned.unwrap_or(text).bytes().all(|digit| digit.is_ascii_digit());
     if decimal && (unsigned.is_some() || digits.len() > MAX_DIGITS) {
         return invalid(
-            "an id's text looks like a decimal number; pass the number itself, not a string of it",
+            "an id's text looks like a decimal number; pass the text form, \
+             1 to 13 of the characters 0-9 and a-v",
         );
     }
     if digits.len() > MAX_DIGITS {

@@ -48,7 +48,8 @@ begin
         when digits = '' then
             'an id''s text is empty; it has 1 to 13 characters'
         when digits ~ '^([+-][0-9]*|[0-9]{14,})$' then
-            'an id''s text looks like a decimal number; pass the number itself, not a string of it'
+            'an id''s text looks like a decimal number; pass the text form, '
+            '1 to 13 of the characters 0-9 and a-v'
         when octet_length(digits) > 13 then
             format('an id''s text has at most 13 characters, got %s', octet_length(digits))
         when digits ~ '^0.' then
