@@ -28,7 +28,7 @@ from asgiref.sync import async_to_sync
 from conftest import ROOT, eventually
 from django.contrib.auth.tokens import default_token_generator
 from django.core import serializers
-from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.core.exceptions import FieldError, ImproperlyConfigured, ValidationError
 from django.core.management import call_command
 from django.db import IntegrityError, connection, connections, models
 from django.db.migrations.writer import MigrationWriter
@@ -318,6 +318,15 @@ def test_what_is_no_id_is_refused() -> None:
     for text in (encode_string(1), "order_1", "user1", "User_1"):
         with pytest.raises(InvalidArgumentError, match='"user_"'):
             User.objects.get(pk=text)
+
+
+@pytest.mark.parametrize(
+    "lookup",
+    ["contains", "icontains", "startswith", "istartswith", "endswith", "iendswith", "regex"],
+)
+def test_no_query_looks_into_the_decimal_digits(lookup: str) -> None:
+    with pytest.raises(FieldError, match=f"Unsupported lookup '{lookup}'"):
+        Order.objects.filter(**{f"pk__{lookup}": str(DIGITS)[:4]})
 
 
 def test_wrong_declarations_are_refused() -> None:

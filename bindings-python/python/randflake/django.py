@@ -21,7 +21,7 @@ from django.conf import settings
 from django.core.exceptions import EmptyResultSet, ImproperlyConfigured, ValidationError
 from django.core.signals import setting_changed
 from django.db import models
-from django.db.models.lookups import Exact
+from django.db.models.lookups import Exact, PatternLookup, Regex
 from django.db.models.query_utils import DeferredAttribute
 from django.http import HttpResponse
 from django.utils.deprecation import MiddlewareMixin
@@ -120,6 +120,11 @@ class RandflakeField(models.Field):
 
     def get_internal_type(self) -> str:
         return "BigIntegerField"
+
+    def get_lookup(self, lookup_name: str) -> Any:
+        """Returns what compares. What looks for parts of texts would see decimal digits."""
+        lookup = super().get_lookup(lookup_name)
+        return None if lookup and issubclass(lookup, PatternLookup | Regex) else lookup
 
     def from_db_value(self, value: int | None, *_: object) -> str | None:
         return None if value is None else self.form.encode(value)
