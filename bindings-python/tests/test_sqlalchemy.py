@@ -575,6 +575,15 @@ def test_what_is_no_form_is_refused(bad: Any) -> None:
         assert SECRET not in str(refused.value)
 
 
+@pytest.mark.parametrize("id_type", [IdType(), IdType(TextForm("post"))])
+def test_a_part_of_an_id_is_not_looked_for(id_type: IdType) -> None:
+    id = Column("id", id_type)
+    likes = ("contains", "startswith", "endswith", "like", "regexp_match")
+    for name in (*likes, "icontains", "istartswith", "iendswith", "ilike", "not_like", "not_ilike"):
+        with pytest.raises(InvalidArgumentError, match="use ==, in_ or between"):
+            getattr(id, name)("1")
+
+
 def test_a_compiled_statement_serves_equal_forms_and_no_others(session: Session) -> None:
     def found(form: TextForm | None) -> Any:
         return session.scalar(select(literal(DIGITS, IdType(form))))

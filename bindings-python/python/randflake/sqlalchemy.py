@@ -21,7 +21,22 @@ from sqlalchemy import BigInteger, BindParameter, Column, Integer, TypeCoerce, e
 from sqlalchemy.exc import NoReferenceError
 from sqlalchemy.orm import Mapper
 from sqlalchemy.schema import ColumnDefault
-from sqlalchemy.sql.operators import between_op, not_between_op
+from sqlalchemy.sql.operators import (
+    between_op,
+    contains_op,
+    endswith_op,
+    icontains_op,
+    iendswith_op,
+    ilike_op,
+    istartswith_op,
+    like_op,
+    not_between_op,
+    not_ilike_op,
+    not_like_op,
+    not_regexp_match_op,
+    regexp_match_op,
+    startswith_op,
+)
 from sqlalchemy.types import TypeDecorator
 
 from randflake._arguments import wrong_type
@@ -42,6 +57,12 @@ _MANY = (list, tuple, set, frozenset)
 
 _ORDERS = (operator.lt, operator.le, operator.gt, operator.ge, between_op, not_between_op)
 
+_OF_TEXTS = (
+    *(contains_op, startswith_op, endswith_op, like_op, regexp_match_op),
+    *(icontains_op, istartswith_op, iendswith_op, ilike_op),
+    *(not_like_op, not_ilike_op, not_regexp_match_op),
+)
+
 
 class _Comparator(TypeDecorator.Comparator[Any], BigInteger.Comparator[Any]):
     """Compares with numbers, whatever ids are outside.
@@ -56,6 +77,10 @@ class _Comparator(TypeDecorator.Comparator[Any], BigInteger.Comparator[Any]):
     def operate(self, op: OperatorType, *other: Any, **kwargs: Any) -> ColumnElement[Any]:
         id_type = self.expr.type
         assert isinstance(id_type, IdType)
+        if op in _OF_TEXTS:  # the database would look into the decimal digits
+            raise InvalidArgumentError(
+                "an id has no parts to look for: use ==, in_ or between", "INVALID_ARGUMENT"
+            )
         sides = self.expr, *(id_type._number(value) for value in other)
         is_text = id_type._is_text and (
             op in _ORDERS or any(isinstance(value, _ID + _MANY) for value in other)
