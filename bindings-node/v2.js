@@ -217,20 +217,28 @@ class Generator {
     if (clock !== undefined && typeof clock !== 'function') throw new ErrConsistencyViolation()
     const wasOnMachineClock = this.#isOnMachineClock
     this.#isOnMachineClock = clock === undefined
+    const [flake, before] = [this.#flake, this.#clock]
     // A call may be in the middle of reading the clock before.
-    this.#clock = clock ?? this.#clock
-    if (wasOnMachineClock === this.#isOnMachineClock || this.#flake === undefined) return
+    this.#clock = clock ?? before
+    if (wasOnMachineClock === this.#isOnMachineClock || flake === undefined) return
     this.#flake = undefined
     if (this.#last === undefined) return
     if (this.#isOnMachineClock) {
       this.#lastAlone = this.#last
       return
     }
-    // All up to the last id, once more: these are not handed out.
-    const { timestamp, sequence } = this.#inspector.inspect(this.#last)
-    this.#fixed = timestamp
-    this.#made().fill(new BigInt64Array(sequence + 1))
-    this.#fixed = undefined
+    try {
+      // All up to the last id, once more: these are not handed out.
+      const { timestamp, sequence } = this.#inspector.inspect(this.#last)
+      this.#fixed = timestamp
+      this.#made().fill(new BigInt64Array(sequence + 1))
+    } catch (error) {
+      // Without memory, for one. Else the new one would begin anew.
+      ;[this.#flake, this.#clock, this.#isOnMachineClock] = [flake, before, true]
+      throw error
+    } finally {
+      this.#fixed = undefined
+    }
   }
 
   #now() {

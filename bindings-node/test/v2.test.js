@@ -100,6 +100,24 @@ test('a generator keeps what it issued when its clock is changed', () => {
   }, v2.ErrConsistencyViolation)
 })
 
+test('a clock that cannot be set leaves the generator as it was', (context) => {
+  const now = Math.floor(Date.now() / 1000)
+  const own = Uint8Array.from(secret, (byte) => byte ^ 91)
+  const generator = new randflake.Generator(7, now - 100, now + 600, own)
+  const ids = Array.from({ length: 3 }, () => generator.generate())
+  const fill = context.mock.method(Object.getPrototypeOf(randflake.Randflake.prototype), 'fill')
+  fill.mock.mockImplementationOnce(() => {
+    throw new RangeError('no memory')
+  })
+  const setClock = () => {
+    generator.timeSource = () => now
+  }
+  assert.throws(setClock, RangeError)
+  for (let i = 0; i < 3; i++) ids.push(generator.generate())
+  assert.equal(generator.timeSource, undefined)
+  assert.equal(new Set(ids).size, 6)
+})
+
 test('generators of one node id on the clock of the machine repeat nothing', () => {
   const start = Math.floor(Date.now() / 1000)
   const lease = { nodeID: 9, start, endExclusive: start + 600 }
