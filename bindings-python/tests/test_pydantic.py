@@ -22,7 +22,7 @@ from randflake import (
     decode_string,
     encode_string,
 )
-from randflake.pydantic import AsText, Id
+from randflake.pydantic import AsText, Id, TextId
 from randflake.text import TextForm
 
 # The oldest that there are wheels of for this Python, from what the guide says on.
@@ -154,7 +154,7 @@ def test_strict_mode_takes_int_from_python_and_text_from_json() -> None:
 
 
 def test_text_only_refuses_numbers_from_python() -> None:
-    ids = TypeAdapter(Annotated[int, AsText(text_only=True)])
+    ids = TypeAdapter(TextId)
     assert ids.validate_python("1234567890123") == DIGITS
     assert ids.dump_python(DIGITS, mode="json") == "1234567890123"
     assert "may have been rounded" in refused(lambda: ids.validate_python(5))
@@ -257,7 +257,7 @@ taken: list[tuple[int, int | None, list[int]]] = []
 
 
 class Comment(BaseModel):
-    id: Annotated[int, AsText(text_only=True)]
+    id: TextId
     post: PostId | None = None
     likes: list[Id] = []
 

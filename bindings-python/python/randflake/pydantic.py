@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
 
-__all__ = ["AsText", "Id"]
+__all__ = ["AsText", "Id", "TextId"]
 
 _PLAIN = TextForm()
 _EXAMPLE = 4594531474933654033
@@ -141,4 +141,23 @@ Id: TypeAlias = Annotated[int, AsText()]
 '{"id":"3vgoe12ccb8gh"}'
 >>> Post.model_validate_json('{"id":"3vgoe12ccb8gh"}').id
 4594531474933654033
+"""
+
+TextId: TypeAlias = Annotated[int, AsText(text_only=True)]
+"""An id as Id, in what clients send: from Python, too, it is read from its text alone.
+
+FastAPI reads JSON to Python objects before it asks Pydantic: an Id in the body of a request would
+take a number, which the client may have rounded.
+
+>>> from pydantic import BaseModel
+>>> from randflake.pydantic import TextId
+>>> class Answer(BaseModel):
+...     post: TextId
+>>> Answer.model_validate({"post": "3vgoe12ccb8gh"}).post
+4594531474933654033
+>>> try:
+...     Answer.model_validate({"post": 4594531474933654033})
+... except ValueError as error:
+...     print("rounded" in str(error))
+True
 """
