@@ -140,9 +140,7 @@ test('a generator that is collected while its batch is made finishes it', () => 
 
 test('two copies of the library in one environment do not mix their ids', () => {
   const mixed = run(`
-    delete require.cache[require.resolve('./index.js')]
-    delete require.cache[require.resolve('./arguments.js')]
-    delete require.cache[require.resolve('./native.js')]
+    for (const file of Object.keys(require.cache)) delete require.cache[file]
     const copy = require('./index.js')
     const clock = () => ${NOW}
     const flakes = [new Randflake(1, SECRET, { clock }), new copy.Randflake(2, SECRET, { clock }),
@@ -229,10 +227,10 @@ test('no debugger stops between the making of an id and its taking', () => {
   const session = new Session()
   session.connect()
   try {
-    const path = require.resolve('../index.js')
+    const path = require.resolve('../generators.js')
     let scriptId
     session.on('Debugger.scriptParsed', ({ params }) => {
-      if (params.url.endsWith('bindings-node/index.js')) scriptId = params.scriptId
+      if (params.url.endsWith('bindings-node/generators.js')) scriptId = params.scriptId
     })
     session.post('Debugger.enable')
     const taking = /return own\(generate(String)?\(/
@@ -268,7 +266,7 @@ test('what a debugger has another generator make is not handed out', () => {
   const { code, distinct } = run(`
     const { Session } = require('node:inspector')
     const { readFileSync } = require('node:fs')
-    const [clock, file] = [() => ${NOW}, require.resolve('./index.js')]
+    const [clock, file] = [() => ${NOW}, require.resolve('./generators.js')]
     const [meant, other] = [0, 1].map(() => new Snowflake(5, { clock }))
     const lineNumber = readFileSync(file, 'utf8').split('\\n')
       .findIndex((line) => line.includes('return own(generate() ?? unsignedId'))
@@ -277,7 +275,7 @@ test('what a debugger has another generator make is not handed out', () => {
     let stops = 0
     session.on('Debugger.paused', () => { stops++; other.generate() })
     session.post('Debugger.enable')
-    session.post('Debugger.setBreakpointByUrl', { lineNumber, urlRegex: 'bindings-node/index.js$' })
+    session.post('Debugger.setBreakpointByUrl', { lineNumber, urlRegex: 'bindings-node/generators.js$' })
     let code
     try { meant.generate() } catch (error) { code = error.code }
     session.post('Debugger.disable')
