@@ -467,7 +467,9 @@ def test_node_ids_out_of_the_range_of_the_layout(node_id: Any) -> None:
     assert "131071" not in str(raised.value), "the bound of another layout"
 
 
-@pytest.mark.parametrize("node_id", [None, True, 1.0, "1", b"1", [1.0], [[1]], {}], ids=named)
+@pytest.mark.parametrize(
+    "node_id", [None, True, 1.0, "one", b"1", ["1"], [1.0], [[1]], {}], ids=named
+)
 def test_node_ids_of_the_wrong_type(node_id: Any) -> None:
     with pytest.raises(InvalidArgumentError) as raised:
         Snowflake(node_id, clock=ScriptedClock())

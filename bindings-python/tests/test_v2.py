@@ -395,4 +395,4 @@ def test_the_class_of_the_article_is_ported_by_its_import() -> None:
         with pytest.raises(randflake.InvalidArgumentError, match="131071") as raised:
             Randflake(wrong, SECRET)
         assert raised.value.code == "INVALID_NODE"
-    assert not hasattr(Randflake((100, 101), SECRET), "node_id")
+    assert not hasattr(Randflake((100, 101), generate_secret()), "node_id")

@@ -35,8 +35,8 @@ class Snowflake(Generator):
     not stepped back over the last id: two live processes with one node id and one layout repeat
     each other's ids. In a forked child an inherited generator raises FORKED.
 
-    node_id: 0 to max_node_id of the layout, or a sequence of up to max_nodes of them, each worth
-    ids_per_node ids a tick; 0 where the layout has no node ids.
+    node_id: 0 to max_node_id of the layout, also as decimal text, or a sequence of up to max_nodes
+    of them, each worth ids_per_node ids a tick; 0 where the layout has no node ids.
     layout: a Layout, or the name of a preset.
     lease: the seconds that may be stamped; without one, all of them.
     max_wait: how long a call may wait in all, 0 to 86400 seconds; 0 never waits. A batch gets the
@@ -68,7 +68,7 @@ class Snowflake(Generator):
 
     def __new__(
         cls,
-        node_id: SupportsIndex | Sequence[SupportsIndex],
+        node_id: SupportsIndex | str | Sequence[SupportsIndex],
         layout: Layout | str = "twitter",
         *,
         lease: Lease | None = None,

@@ -256,7 +256,7 @@ with Snowflake([1, 2], layout, max_wait=0.5) as snowflake:
     assert_type(snowflake.layout, Layout)
     snowflake.fill(array("q", [0]))
 Snowflake(1, "discord", clock=OnlyNow(), lease=Lease(1_763_640_000, 1_763_640_300), max_drift=1)
-Snowflake("1")  # type: ignore[arg-type]
+Snowflake(1.0)  # type: ignore[arg-type]
 with Snowflake.leased(Path("ids.db"), layout, node_count=2, max_drift=1) as sortable:
     assert_type(sortable, LeasedSnowflake)
     assert_type(sortable.lease, LeaseStatus | None)
