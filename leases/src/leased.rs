@@ -433,7 +433,12 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     /// As [`Leased::ready_in`]; in a child that has no lease yet, `FORKED` without any attempt.
     pub fn try_ready_in(&self) -> Result<Duration> {
         self.generator.ready_in().or_else(|error| {
-            if error.kind() == ErrorKind::LeaseExpired
+            // The next tick may lie beyond the lease: by then it may be renewed.
+            let may_pass = matches!(
+                error.kind(),
+                ErrorKind::LeaseExpired | ErrorKind::SequenceExhausted | ErrorKind::ClockMovedBack
+            );
+            if may_pass
                 && let Some(process_lease) = self.process_lease.of(ForkId::current())
                 && let state = process_lease.shared.lock()
                 && !state.ended
