@@ -234,6 +234,16 @@ def test_no_node_id_is_held_when_the_server_has_ended(name: str, folder: Path) -
     assert states == ["free"] * leases, server.log.read_text()
 
 
+@pytest.mark.parametrize("name", ["node:http", "cluster"])
+def test_a_signal_during_the_start_leaves_no_node_id_held(name: str, folder: Path) -> None:
+    _, command = SERVERS[name]
+    for start in range(16):
+        with running(command, folder, folder / "ids.db") as server:
+            time.sleep(0.06 + 0.015 * start)
+            server.end()
+            assert "held" not in server.states(), (start, server.log.read_text())
+
+
 @pytest.fixture(scope="module")
 def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with STARTERS["redis"](tmp_path_factory.mktemp("redis")) as server:
