@@ -12,6 +12,9 @@ from applications import SECRET
 from randflake import init_store
 from servers import STARTERS, Server
 
+# So that a failure shows the values in it, as it does in a test.
+pytest.register_assert_rewrite("examples.checks")
+
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
