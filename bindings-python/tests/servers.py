@@ -29,6 +29,9 @@ import redis as redis_client
 
 PASSWORD = "open-sesame-4711"
 
+OWNER = "nobody" if os.geteuid() == 0 else None
+"""The user of servers that refuse to run as root; None for ours."""
+
 
 @dataclass
 class Server:
@@ -143,21 +146,22 @@ def running(server: Server) -> Iterator[Server]:
 
 
 @contextmanager
-def open_to(user: str | None, folder: Path) -> Iterator[Path]:
-    """A folder for a server of this user; the given one, unless it is another user than ours.
+def open_to_owner(folder: Path) -> Iterator[Path]:
+    """A folder for a server of OWNER; the given one, unless that is another user than ours.
 
     That one could not enter it: whenever pytest starts, it closes the folder above to others.
     """
-    if user is None:
+    if OWNER is None:
         yield folder
     else:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
             yield Path(made)
 
 
-def give_away(folder: Path, user: str) -> None:
-    for path in (folder, *folder.iterdir()):
-        os.chown(path, pwd.getpwnam(user).pw_uid, -1)
+def give_to_owner(folder: Path) -> None:
+    if OWNER is not None:
+        for path in (folder, *folder.iterdir()):
+            os.chown(path, pwd.getpwnam(OWNER).pw_uid, -1)
 
 
 def make_certificate(folder: Path) -> None:
@@ -178,15 +182,12 @@ def make_certificate(folder: Path) -> None:
 @contextmanager
 def postgres(folder: Path, *, tls: bool = False) -> Iterator[Server]:
     initdb, server = program("initdb", "postgresql"), program("postgres", "postgresql")
-    # PostgreSQL refuses to run as root.
-    user = "nobody" if os.geteuid() == 0 else None
-    with open_to(user, folder) as folder:
+    with open_to_owner(folder) as folder:
         passwords = folder / "password"
         passwords.write_text(PASSWORD)
         if tls:
             make_certificate(folder)
-        if user:
-            give_away(folder, user)
+        give_to_owner(folder)
         data = folder / "data"
         options = ["--no-sync", "--no-locale", "--encoding=UTF8", "--username=randflake"]
         login = ["--auth=scram-sha-256", f"--pwfile={passwords}"]
@@ -194,7 +195,7 @@ def postgres(folder: Path, *, tls: bool = False) -> Iterator[Server]:
             [initdb, *options, *login, "-D", data],
             check=True,
             capture_output=True,
-            user=user,
+            user=OWNER,
             cwd=folder,
         )
         port = free_port()
@@ -212,7 +213,7 @@ def postgres(folder: Path, *, tls: bool = False) -> Iterator[Server]:
                 "postgresql",
                 "randflake",
                 "/postgres",
-                user,
+                OWNER,
             )
         ) as started:
             yield started
@@ -289,8 +290,7 @@ def pgbouncer(folder: Path, server: Server, *settings: str) -> Iterator[Server]:
     """A PgBouncer in front of a PostgreSQL, with these settings besides."""
     folder.mkdir()
     port = free_port()
-    user = "nobody" if os.geteuid() == 0 else None
-    with open_to(user, folder) as folder:
+    with open_to_owner(folder) as folder:
         (folder / "users").write_text(f'"randflake" "{PASSWORD}"\n')
         lines = [
             "[databases]",
@@ -301,8 +301,7 @@ def pgbouncer(folder: Path, server: Server, *settings: str) -> Iterator[Server]:
             *settings,
         ]
         (folder / "pgbouncer.ini").write_text("\n".join(lines))
-        if user:
-            give_away(folder, user)
+        give_to_owner(folder)
         command = [program("pgbouncer", "pgbouncer"), str(folder / "pgbouncer.ini")]
         with running(
             Server(
@@ -314,7 +313,7 @@ def pgbouncer(folder: Path, server: Server, *settings: str) -> Iterator[Server]:
                 "postgresql",
                 "randflake",
                 "/postgres",
-                user,
+                OWNER,
             )
         ) as started:
             yield started
@@ -422,11 +421,8 @@ def mariadb(folder: Path) -> Iterator[Server]:
     """A MariaDB, which holds ids, and no leases."""
     install = program("mariadb-install-db", "mariadb-server")
     server = program("mariadbd", "mariadb-server")
-    # MariaDB refuses to run as root, too.
-    user = "nobody" if os.geteuid() == 0 else None
-    with open_to(user, folder) as folder:
-        if user:
-            give_away(folder, user)
+    with open_to_owner(folder) as folder:
+        give_to_owner(folder)
         data, port = folder / "data", free_port()
         subprocess.run(
             [
@@ -437,7 +433,7 @@ def mariadb(folder: Path) -> Iterator[Server]:
             ],
             check=True,
             capture_output=True,
-            user=user,
+            user=OWNER,
             cwd=folder,
         )
         grant = f"grant all on *.* to randflake@'127.0.0.1' identified by '{PASSWORD}'"
@@ -455,7 +451,7 @@ def mariadb(folder: Path) -> Iterator[Server]:
                 "mariadb",
                 "randflake",
                 "/ids",
-                user,
+                OWNER,
             )
         ) as started:
             yield started
