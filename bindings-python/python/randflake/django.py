@@ -26,8 +26,9 @@ from django.db.models.query_utils import DeferredAttribute
 from django.http import HttpResponse
 from django.utils.deprecation import MiddlewareMixin
 
+from randflake._form import form_of
 from randflake._randflake import Randflake
-from randflake.errors import InvalidArgumentError, InvalidTypeError, RetryLaterError
+from randflake.errors import InvalidArgumentError, RetryLaterError
 from randflake.ids import encode_string
 from randflake.text import TextForm
 
@@ -107,7 +108,7 @@ class RandflakeField(models.Field):
     """
 
     def __init__(self, *args: Any, form: TextForm | None = None, **options: Any) -> None:
-        self.form = _form(form)
+        self.form = form_of(form)
         if options.get("primary_key"):
             if self.form.cloak is not None and "default" not in options:
                 raise InvalidArgumentError(
@@ -238,14 +239,6 @@ class RetryLaterMiddleware(MiddlewareMixin):
             seconds = max(1, ceil(error.retry_after))
             return HttpResponse(status=503, headers={"Retry-After": str(seconds)})
         return None
-
-
-def _form(given: TextForm | None) -> TextForm:
-    if not isinstance(given, TextForm | None):
-        raise InvalidTypeError(
-            f"form must be a TextForm, got {type(given).__qualname__}", "INVALID_ARGUMENT"
-        )
-    return given or TextForm()
 
 
 def _options() -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from pydantic_core import PydanticCustomError, core_schema
 
 from randflake._arguments import wrong_type
+from randflake._form import form_of
 from randflake.errors import InvalidArgumentError, InvalidTypeError
 from randflake.ids import encode_string
 from randflake.text import TextForm
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AsText", "Id", "TextId"]
 
-_PLAIN = TextForm()
 _EXAMPLE = 4594531474933654033
 
 
@@ -66,8 +66,7 @@ class AsText:
     """Whether a number is refused from Python, too."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.form, TextForm | None):
-            raise wrong_type("form must be a TextForm", self.form)
+        form_of(self.form)  # refuses what is no form
         if not isinstance(self.text_only, bool):
             raise wrong_type("text_only must be a bool", self.text_only)
 
@@ -101,7 +100,7 @@ class AsText:
 
     @property
     def _form(self) -> TextForm:
-        return self.form or _PLAIN
+        return form_of(self.form)
 
     def _read(self, value: object) -> int:
         return self._read_text(value) if isinstance(value, str) else self._read_number(value)

@@ -16,7 +16,8 @@ from typing import Any
 from django.core.validators import RegexValidator
 from rest_framework import serializers
 
-from randflake.django import RandflakeField as _ModelField, _form
+from randflake._form import form_of
+from randflake.django import RandflakeField as _ModelField
 from randflake.errors import InvalidArgumentError
 from randflake.text import TextForm
 
@@ -37,7 +38,7 @@ class RandflakeField(serializers.Field):
     """
 
     def __init__(self, *, form: TextForm | None = None, **options: Any) -> None:
-        self.form = _form(form)
+        self.form = form_of(form)
         super().__init__(**options)
         # For schemas: what is read has been compared already.
         self.validators.append(RegexValidator(self.form.pattern))

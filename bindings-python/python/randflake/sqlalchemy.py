@@ -40,6 +40,7 @@ from sqlalchemy.sql.operators import (
 from sqlalchemy.types import TypeDecorator
 
 from randflake._arguments import wrong_type
+from randflake._form import form_of
 from randflake.errors import InvalidArgumentError
 from randflake.ids import encode_string
 from randflake.text import TextForm
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.operators import OperatorType
 
 __all__ = ["IdType"]
-
-_PLAIN = TextForm()
 
 _ID = (str, SupportsIndex)
 _MANY = (list, tuple, set, frozenset)
@@ -139,8 +138,7 @@ class IdType(TypeDecorator[Any]):
     comparator_factory = _Comparator
 
     def __init__(self, form: TextForm | None = None, as_text: bool = False) -> None:
-        if not isinstance(form, TextForm | None):
-            raise wrong_type("form must be a TextForm", form)
+        form_of(form)  # refuses what is no form
         if not isinstance(as_text, bool):
             raise wrong_type("as_text must be a bool", as_text)
         super().__init__()
@@ -155,7 +153,7 @@ class IdType(TypeDecorator[Any]):
 
     @property
     def _form(self) -> TextForm:
-        return self.form or _PLAIN
+        return form_of(self.form)
 
     @property
     def _is_text(self) -> bool:
