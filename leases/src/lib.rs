@@ -33,6 +33,7 @@ mod rules;
 mod simulation;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+pub mod tickets;
 mod token;
 
 #[cfg(feature = "sqlite")]
@@ -47,8 +48,8 @@ pub use crate::{
     namespace::{InitMode, Limits, Namespace, NamespaceMetadata},
     note::Note,
     protocol::{
-        Acquire, Acquired, Fence, Fenced, LeaseStore, NodeLease, Operation, Release, Released,
-        Renew, Renewed, Reply, Request, window,
+        Acquire, Acquired, Change, Fence, Fenced, LeaseStore, NodeLease, Operation, Release,
+        Released, Renew, Renewed, Reply, Request, Swap, Swapped, window,
     },
     token::Token,
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     Acquire, Acquired, Error, Fence, Fenced, Finding, LeaseStore, Namespace, Release, Released,
-    Renew, Renewed, Reply, Result,
+    Renew, Renewed, Reply, Result, Swap, Swapped,
     listing::{List, Listed, ReleaseDead, Repair, Shortened},
     rules::{self, Transaction},
 };
@@ -71,6 +71,13 @@ impl<S: LocalStore> LeaseStore for S {
 
     fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>> {
         let outcome = self.transact(|rows| rules::lower(rows, request));
+        outcome.map(|outcome| request.reply(outcome))
+    }
+
+    fn swap(&mut self, request: &Swap) -> Result<Reply<Swapped>> {
+        self.namespace().may_count()?;
+        request.check()?;
+        let outcome = self.transact(|rows| rules::swap(rows, request));
         outcome.map(|outcome| request.reply(outcome))
     }
 

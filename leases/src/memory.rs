@@ -48,6 +48,7 @@ struct StoredNamespace {
     metadata: NamespaceMetadata,
     quarantine: Quarantine,
     rows: BTreeMap<u32, Row>,
+    counters: BTreeMap<String, String>,
 }
 
 impl MemoryStore {
@@ -131,6 +132,7 @@ impl LocalStore for MemoryStore {
             metadata: NamespaceMetadata::new(&self.namespace),
             quarantine: Quarantine::default(),
             rows: BTreeMap::new(),
+            counters: BTreeMap::new(),
         };
         let outcome = operation(&mut MemoryTransaction { stored: &mut stored, now })?;
         namespaces.insert(self.namespace.name().into(), stored);
@@ -190,6 +192,15 @@ impl Transaction for MemoryTransaction<'_> {
     fn taken(&mut self, now: i64) -> Result<Vec<(u32, i64)>> {
         let ends = self.stored.rows.iter().map(|(node_id, row)| (*node_id, row.end_exclusive));
         Ok(ends.filter(|(_, end)| *end > now).collect())
+    }
+
+    fn counter(&mut self, name: &str) -> Result<Option<String>> {
+        Ok(self.stored.counters.get(name).cloned())
+    }
+
+    fn put_counter(&mut self, name: &str, value: &str) -> Result<()> {
+        self.stored.counters.insert(name.into(), value.into());
+        Ok(())
     }
 }
 

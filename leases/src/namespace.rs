@@ -9,6 +9,9 @@ use crate::{Error, ErrorKind, Result, token::random_bytes};
 /// Version of what a store keeps of a namespace.
 pub(crate) const STORED_FORMAT: u32 = 1;
 
+/// What a namespace of tickets has in the place of a layout.
+pub(crate) const TICKETS: &str = "tickets";
+
 /// The leases of one secret or one layout in a store. A store can hold several namespaces, whose
 /// node ids are independent of each other.
 ///
@@ -36,6 +39,8 @@ enum Owner {
     Secret(Secret),
     /// Generators of this layout, without a secret.
     Layout(Layout),
+    /// Nobody: it has counters, and no node ids.
+    Tickets,
     /// Unknown: an operator takes the namespace that has the name, leases nothing and creates nothing.
     Operator,
 }
@@ -94,6 +99,29 @@ impl Namespace {
             )));
         }
         Self::named(name.into(), Owner::Layout(layout))
+    }
+
+    /// Names a namespace of counters, from which tickets are drawn. It has no secret, no layout and no
+    /// node ids, and nothing is leased from it.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: another name.
+    ///
+    /// ```
+    /// use randflake_leases::{LeaseStore, MemoryStore, Namespace, Swap, Token};
+    ///
+    /// let tickets = Namespace::for_tickets("tickets")?;
+    /// assert_eq!(tickets.layout(), "tickets");
+    /// let swap = Swap { token: Token::random(), counter: "invoices".to_owned(), change: None };
+    /// let reply = MemoryStore::new(tickets).swap(&swap)?;
+    /// assert_eq!(reply.outcome.value, None);
+    /// # Ok::<(), randflake_leases::Error>(())
+    /// ```
+    pub fn for_tickets(name: impl Into<String>) -> Result<Self> {
+        let namespace = Self::named(name.into(), Owner::Tickets)?;
+        let limits = Limits { max_node_id: 0, ..namespace.limits };
+        Ok(Self { limits, ..namespace })
     }
 
     /// Names an existing namespace of any secret or layout: enough to
@@ -219,7 +247,10 @@ impl Namespace {
     /// ```
     #[must_use]
     pub fn layout(&self) -> String {
-        self.owner.layout().fingerprint()
+        match self.owner {
+            Owner::Tickets => TICKETS.to_owned(),
+            _ => self.owner.layout().fingerprint(),
+        }
     }
 
     /// Returns the fingerprint by which a store recognises the secret: the first eight bytes of
@@ -234,7 +265,7 @@ impl Namespace {
         let message: [&[u8]; 2] = [b"randflake key_check v1", salt];
         let check = match &self.owner {
             Owner::Secret(secret) => secret.hmac(&message),
-            Owner::Layout(_) | Owner::Operator => {
+            Owner::Layout(_) | Owner::Tickets | Owner::Operator => {
                 Secret::from_bytes(&[0; Secret::BYTES]).expect("16 bytes").hmac(&message)
             }
         };
@@ -262,6 +293,14 @@ impl Namespace {
         }
         // Before the secret: a namespace of another layout has none, or another one.
         let layout = self.layout();
+        if (metadata.layout == TICKETS) != (layout == TICKETS) {
+            let (has, asked) =
+                if layout == TICKETS { ("leases", "tickets") } else { ("tickets", "leases") };
+            return Err(Error::invalid_argument(format!(
+                "namespace {name:?} of this store has {has}, and this asks for {asked}; use another \
+                 namespace= for {asked}"
+            )));
+        }
         if metadata.layout != layout {
             return Err(Error::invalid_argument(format!(
                 "namespace {name:?} of this store has the layout {}, and this is {layout}; use \
@@ -359,7 +398,23 @@ impl Namespace {
                  secret or its layout",
             ));
         }
+        if matches!(self.owner, Owner::Tickets) {
+            return Err(Error::invalid_argument(
+                "a namespace of tickets has no node ids; use another namespace for leases",
+            ));
+        }
         Ok(())
+    }
+
+    /// Refuses counters in a namespace of leases.
+    pub(crate) fn may_count(&self) -> Result<()> {
+        if matches!(self.owner, Owner::Tickets) {
+            return Ok(());
+        }
+        Err(Error::invalid_argument(
+            "counters are in a namespace of tickets alone: open the store with \
+             Namespace::for_tickets",
+        ))
     }
 
     /// Refuses to create an operator's namespace.
@@ -378,11 +433,11 @@ impl Namespace {
 }
 
 impl Owner {
-    /// Returns the layout; of an operator's namespace Randflake's, which has every node id that a
+    /// Returns the layout; of a namespace without one Randflake's, which has every node id that a
     /// store leases.
     fn layout(&self) -> Layout {
         match self {
-            Self::Secret(_) | Self::Operator => Layout::randflake(),
+            Self::Secret(_) | Self::Tickets | Self::Operator => Layout::randflake(),
             Self::Layout(layout) => *layout,
         }
     }

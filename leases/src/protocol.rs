@@ -88,6 +88,22 @@ pub trait LeaseStore: Send {
     /// As [`LeaseStore::repair`]; `INVALID_ARGUMENT`: it has no holder, or an implausible end.
     fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>>;
 
+    /// Reads a counter of a namespace of [tickets](crate::Namespace::for_tickets), or replaces its
+    /// value if nothing has changed meanwhile; see [`Swap`]. Stores know nothing of what is in the
+    /// value. The default refuses: this store keeps no counters.
+    ///
+    /// # Errors
+    ///
+    /// As [`LeaseStore::acquire`]; `INVALID_ARGUMENT` also: not a namespace of tickets, or not the
+    /// name of a counter.
+    fn swap(&mut self, request: &Swap) -> Result<Reply<Swapped>> {
+        let _ = request;
+        Err(Error::invalid_argument(
+            "this store keeps no counters; take tickets from a store in memory, in a SQLite file, or \
+             with PostgreSQL, Redis or etcd",
+        ))
+    }
+
     /// Returns what people call this store, as in [`LeaseStatus::store`](crate::LeaseStatus::store): the
     /// absolute path of a file, or the kind of the server, as `postgresql`. Never a URL, which may
     /// contain a password. The default is `custom`.
@@ -193,7 +209,83 @@ pub struct Fence {
     /// A new token, which binds the reply to this request.
     pub token: Token,
 }
-/// A request of one of the seven operations of a [`LeaseStore`].
+/// Reads a counter, or replaces its value. A repeated request replaces nothing a second time, since
+/// the value is no longer the one before.
+///
+/// ```
+/// use randflake_leases::{Change, LeaseStore, MemoryStore, Namespace, Operation, Swap, Token};
+///
+/// let mut store = MemoryStore::new(Namespace::for_tickets("tickets")?);
+/// let change = Change { floor: 0, before: None, after: "first".to_owned() };
+/// let swap = Swap { token: Token::random(), counter: "invoices".to_owned(), change: Some(change) };
+/// let swapped = store.swap(&swap)?.answer_to(swap.token, Operation::Swap)?;
+/// assert!(swapped.done);
+/// let again = store.swap(&swap)?.answer_to(swap.token, Operation::Swap)?;
+/// assert!(!again.done, "it is no longer missing");
+/// assert_eq!(again.value.as_deref(), Some("first"));
+/// # Ok::<(), randflake_leases::Error>(())
+/// ```
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Swap {
+    /// A new token, which binds the reply to this request.
+    pub token: Token,
+    /// The counter's name: 1 to 200 bytes, no spaces, no control characters.
+    pub counter: String,
+    /// What to write; `None` only reads.
+    pub change: Option<Change>,
+}
+
+/// A new value of a counter, and what must still be so when it is written.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Change {
+    /// The floor of the namespace.
+    pub floor: i64,
+    /// The value; `None` if the counter must be missing.
+    pub before: Option<String>,
+    /// The value to be written: printable ASCII, at most [`Swap::MAX_VALUE`] bytes.
+    pub after: String,
+}
+
+impl Swap {
+    /// Longest name of a counter, in bytes.
+    pub const MAX_NAME: usize = 200;
+
+    /// Longest value of a counter, in bytes.
+    pub const MAX_VALUE: usize = 65_536;
+
+    /// Refuses what is not the name of a counter, and what no store keeps. For stores.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`.
+    pub fn check(&self) -> Result<()> {
+        check_counter(&self.counter)?;
+        let Some(Change { after, .. }) = &self.change else { return Ok(()) };
+        if after.len() > Self::MAX_VALUE || !after.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            return Err(Error::invalid_argument(format!(
+                "the value of a counter must have at most {} bytes of printable ASCII, got {}",
+                Self::MAX_VALUE,
+                after.len()
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses what is not the name of a counter.
+pub(crate) fn check_counter(name: &str) -> Result<()> {
+    let fits = (1..=Swap::MAX_NAME).contains(&name.len());
+    if fits && !name.chars().any(|it| it.is_control() || it.is_whitespace()) {
+        return Ok(());
+    }
+    Err(Error::invalid_argument(format!(
+        "a counter's name must have 1 to {} bytes, no spaces and no control characters, got {:?}",
+        Swap::MAX_NAME,
+        name.chars().take(20).collect::<String>()
+    )))
+}
+
+/// A request of one of the eight operations of a [`LeaseStore`].
 pub trait Request: Clone + Send + 'static {
     /// What the store answers.
     type Outcome;
@@ -234,7 +326,8 @@ requests!(
     Fence: Fenced,
     List: Listed,
     Repair: Shortened,
-    ReleaseDead: Shortened
+    ReleaseDead: Shortened,
+    Swap: Swapped
 );
 
 /// The operations.
@@ -254,6 +347,8 @@ pub enum Operation {
     Repair,
     /// [`LeaseStore::release_dead`].
     ReleaseDead,
+    /// [`LeaseStore::swap`].
+    Swap,
 }
 
 /// An answer, bound to its request: it echoes the token and the operation. A connection that is
@@ -411,4 +506,17 @@ pub struct Fenced {
     pub floor: i64,
     /// Leases that end at this second or before are not renewed.
     pub renew_above: i64,
+}
+
+/// The outcome of a [`Swap`]: what the store has now.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Swapped {
+    /// The store's clock.
+    pub now: i64,
+    /// Whether the change was written, permanently. False if only reading was asked for.
+    pub done: bool,
+    /// The floor of the namespace, which each [fence](LeaseStore::fence) raises.
+    pub floor: i64,
+    /// The value of the counter; `None` if it is missing.
+    pub value: Option<String>,
 }

@@ -22,7 +22,7 @@ use randflake::{ErrorKind, layout};
 
 use crate::{
     Acquire, Acquired, Error, Fenced, Limits, NamespaceMetadata, NodeLease, Note, Release,
-    Released, Renew, Renewed, Request, Result, Token,
+    Released, Renew, Renewed, Request, Result, Swap, Swapped, Token,
     listing::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
 };
 
@@ -76,6 +76,9 @@ pub(crate) trait Transaction {
     fn held_by(&mut self, token: Token) -> Result<Vec<(u32, Row)>, Self::Error>;
     /// Returns the node ids whose end is after `now`, with their end.
     fn taken(&mut self, now: i64) -> Result<Vec<(u32, i64)>, Self::Error>;
+    /// Returns the value of a counter.
+    fn counter(&mut self, name: &str) -> Result<Option<String>, Self::Error>;
+    fn put_counter(&mut self, name: &str, value: &str) -> Result<(), Self::Error>;
 }
 
 pub(crate) fn acquire<R: Transaction + ?Sized>(
@@ -201,6 +204,22 @@ pub(crate) fn fence(
     let renew_above = quarantine.renew_above.max(now + skew);
     let fenced = Fenced { now, floor, renew_above };
     Ok((Quarantine { floor, renew_above }, fenced))
+}
+
+/// Reads a counter, or replaces its value if neither that nor the floor has changed.
+pub(crate) fn swap<R: Transaction + ?Sized>(
+    rows: &mut R,
+    request: &Swap,
+) -> Result<Swapped, R::Error> {
+    let (now, floor) = (rows.now(), rows.quarantine().floor);
+    let value = rows.counter(&request.counter)?;
+    match &request.change {
+        Some(change) if (change.floor, &change.before) == (floor, &value) => {
+            rows.put_counter(&request.counter, &change.after)?;
+            Ok(Swapped { now, done: true, floor, value: Some(change.after.clone()) })
+        }
+        _ => Ok(Swapped { now, done: false, floor, value }),
+    }
 }
 
 /// Lists the namespace of a transaction.

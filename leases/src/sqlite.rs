@@ -295,9 +295,8 @@ impl SqliteStore {
     /// the current write. It keeps readers out while it does so. After the commit there is no journal
     /// left to undo, so what a new connection finds is permanent.
     fn check_written(&self, database: &Path, written: &Committed) -> Result<(), Failure> {
-        let found = open(database, false, LONGEST_UNDOING).and_then(|connection| {
-            Committed::find(&connection, self.namespace.name(), &written.nodes)
-        });
+        let found = open(database, false, LONGEST_UNDOING)
+            .and_then(|connection| Committed::find(&connection, self.namespace.name(), written));
         match found {
             Ok(found) if found == *written => return Ok(()),
             // The operation is not repeated, because it may have been done.

@@ -24,6 +24,7 @@ pub(super) struct SqliteTransaction<'a> {
     /// Whether it has written anything.
     has_written: bool,
     nodes_written: BTreeMap<u32, Row>,
+    counters_written: BTreeMap<String, String>,
 }
 
 /// What the file must contain after a commit.
@@ -31,6 +32,7 @@ pub(super) struct SqliteTransaction<'a> {
 pub(super) struct Committed {
     quarantine: Option<Quarantine>,
     pub(super) nodes: BTreeMap<u32, Row>,
+    pub(super) counters: BTreeMap<String, String>,
 }
 
 impl Committed {
@@ -38,7 +40,7 @@ impl Committed {
     pub(super) fn find(
         connection: &Connection,
         namespace: &str,
-        nodes: &BTreeMap<u32, Row>,
+        written: &Self,
     ) -> rusqlite::Result<Self> {
         let found = connection
             .query_row(
@@ -48,7 +50,11 @@ impl Committed {
             )
             .optional()?;
         let Some((namespace, quarantine)) = found else {
-            return Ok(Self { quarantine: None, nodes: BTreeMap::new() });
+            return Ok(Self {
+                quarantine: None,
+                nodes: BTreeMap::new(),
+                counters: BTreeMap::new(),
+            });
         };
         // A row with a token is read through the index, whose pages are separate.
         let mut by_token = connection.prepare(
@@ -56,7 +62,7 @@ impl Committed {
              where namespace = ?1 and node_id = ?2 and token = ?3",
         )?;
         let mut found = BTreeMap::new();
-        for (&node_id, row) in nodes {
+        for (&node_id, row) in &written.nodes {
             found.extend(match row.token {
                 Some(token) => by_token
                     .query_row(params![namespace, node_id, token.as_bytes()], node)
@@ -64,7 +70,12 @@ impl Committed {
                 None => find_node(connection, namespace, node_id)?.map(|row| (node_id, row)),
             });
         }
-        Ok(Self { quarantine: Some(quarantine), nodes: found })
+        let mut counters = BTreeMap::new();
+        for name in written.counters.keys() {
+            let value = find_counter(connection, namespace, name)?;
+            counters.extend(value.map(|value| (name.clone(), value)));
+        }
+        Ok(Self { quarantine: Some(quarantine), nodes: found, counters })
     }
 }
 
@@ -78,6 +89,20 @@ fn find_node(
                 where namespace = ?1 and node_id = ?2";
     let found = connection.query_row(find, params![namespace, node_id], node).optional()?;
     Ok(found.map(|(_, row)| row))
+}
+
+/// Returns the value of a counter. The table is made with the first one.
+fn find_counter(
+    connection: &Connection,
+    namespace: i64,
+    name: &str,
+) -> rusqlite::Result<Option<String>> {
+    let find_table = "select 1 from sqlite_schema where type = 'table' and name = 'counter'";
+    if connection.query_row(find_table, [], |_| Ok(())).optional()?.is_none() {
+        return Ok(None);
+    }
+    let find = "select value from counter where namespace = ?1 and name = ?2";
+    connection.query_row(find, params![namespace, name], |row| row.get(0)).optional()
 }
 
 impl SqliteStore {
@@ -107,6 +132,7 @@ impl SqliteStore {
             is_new,
             has_written: is_new,
             nodes_written: BTreeMap::new(),
+            counters_written: BTreeMap::new(),
         };
         if let Some((id, metadata, quarantine)) = found {
             namespace.check(&metadata)?;
@@ -136,8 +162,8 @@ impl SqliteStore {
 impl SqliteTransaction<'_> {
     /// Returns what a commit must make permanent, if there is anything.
     pub(super) fn written(self) -> Option<Committed> {
-        let Self { quarantine, nodes_written: nodes, .. } = self;
-        self.has_written.then_some(Committed { quarantine: Some(quarantine), nodes })
+        let Self { quarantine, nodes_written: nodes, counters_written: counters, .. } = self;
+        self.has_written.then_some(Committed { quarantine: Some(quarantine), nodes, counters })
     }
 }
 
@@ -235,6 +261,22 @@ impl Transaction for SqliteTransaction<'_> {
         )?;
         let ends = find.query_map(params![self.id, now], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(ends.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn counter(&mut self, name: &str) -> Result<Option<String>, Failure> {
+        Ok(find_counter(self.connection, self.id, name)?)
+    }
+
+    fn put_counter(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        self.connection.execute_batch(include_str!("counter.sql"))?;
+        self.connection.execute(
+            "insert into counter (namespace, name, value) values (?1, ?2, ?3) \
+             on conflict do update set value = excluded.value",
+            params![self.id, name, value],
+        )?;
+        self.counters_written.insert(name.to_owned(), value.to_owned());
+        self.has_written = true;
+        Ok(())
     }
 }
 

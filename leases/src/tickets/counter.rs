@@ -1,0 +1,519 @@
+//! The rules of a counter: which numbers a draw gets, what is given back, when a counter is refused.
+//! Pure functions over the value that a store keeps; [`KnownCounter`] applies them to a store.
+//!
+//! A *position* counts from 0, and stands for the number `start + position * step`. A *block* is a range
+//! of positions that one holder drew. Invariant: below `next`, each position is free, or was drawn
+//! once, and no position is both. At `next` and above, none was ever drawn and kept. So blocks of
+//! different holders are disjoint, whatever clocks show: no rule here reads one.
+
+#[cfg(test)]
+mod tests;
+
+use std::{fmt::Write as _, ops::Range, thread, time::Duration};
+
+use crate::{
+    Change, Error, ErrorKind, LeaseStore, Result, Swap, Swapped, Token,
+    protocol::{check_counter, outcome_of},
+    token::random_bytes,
+};
+
+/// The largest number: numbers up to here are exact in JavaScript and in the Lua of Redis.
+pub(crate) const LARGEST: u64 = (1 << 53) - 1;
+
+/// How many ranges that were given back a counter keeps. Of more, the shortest is lost.
+const MOST_FREE: usize = 256;
+
+/// How many blocks a counter knows the holder of. Of more, the oldest is forgotten: then its holder
+/// goes on with it, but can give nothing of it back.
+const MOST_HELD: usize = 256;
+
+/// How often a draw tries again at once after others have changed the counter.
+const TRIES_AT_ONCE: u32 = 3;
+
+/// How often it tries in all.
+const TRIES: u32 = 60;
+
+/// What a store keeps of a counter.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Counter {
+    /// The first number, and how much each is more than the one before.
+    pub(crate) start: u64,
+    pub(crate) step: u64,
+    /// The first position that was never drawn.
+    pub(crate) next: u64,
+    /// The floor of the namespace when the counter was made or fenced. With another floor, blocks may
+    /// have been lost since.
+    pub(crate) floor: i64,
+    /// Positions that were given back: sorted, disjoint, not adjacent, all before `next`.
+    pub(crate) free: Vec<Range<u64>>,
+    /// Who holds which block, the oldest first.
+    pub(crate) held: Vec<(Token, Range<u64>)>,
+}
+
+/// Which counter a caller means.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct CounterSettings {
+    pub(crate) name: String,
+    /// What a caller insists on; `None` takes that of the counter, and 1 for a new one.
+    pub(crate) start: Option<u64>,
+    pub(crate) step: Option<u64>,
+}
+
+/// Asks for a block.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Draw {
+    /// Stands for the holder of the block; new for each draw, the same when a draw is repeated.
+    pub(crate) token: Token,
+    /// How many positions, at least 1. Fewer may be drawn.
+    pub(crate) want: u64,
+    /// The end of this holder's last block, so that its blocks rise; 0 if it had none. No position
+    /// before it is drawn. A counter whose `next` is less has lost blocks, and is refused. After a
+    /// fork, the parent may have given back what the child did not see used: a child says 0, or where
+    /// the parent's numbers ended at the fork.
+    pub(crate) after: u64,
+    /// Blocks of which nothing will be given back.
+    pub(crate) finished: Vec<Token>,
+}
+
+/// A block that was drawn.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Block {
+    pub(crate) positions: Range<u64>,
+    pub(crate) start: u64,
+    pub(crate) step: u64,
+}
+
+impl Block {
+    /// Returns the number of a position of this block.
+    pub(crate) fn number(&self, position: u64) -> u64 {
+        self.start + position * self.step
+    }
+}
+
+impl CounterSettings {
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: not the name of a counter, or a start or step that is not in
+    /// 1..=[`LARGEST`].
+    pub(crate) fn new(name: &str, start: Option<u64>, step: Option<u64>) -> Result<Self> {
+        check_counter(name)?;
+        for (what, given) in [("start", start), ("step", step)] {
+            if given.is_some_and(|given| !(1..=LARGEST).contains(&given)) {
+                return Err(Error::invalid_argument(format!(
+                    "the {what} of a counter must be between 1 and 2^53 - 1, got {}",
+                    given.unwrap_or_default()
+                )));
+            }
+        }
+        Ok(Self { name: name.to_owned(), start, step })
+    }
+
+    fn make(&self, floor: i64) -> Counter {
+        let (start, step) = (self.start.unwrap_or(1), self.step.unwrap_or(1));
+        Counter { start, step, next: 0, floor, free: Vec::new(), held: Vec::new() }
+    }
+
+    /// Refuses a counter with another start or step.
+    fn check(&self, counter: &Counter) -> Result<()> {
+        for (what, asked, has) in
+            [("start", self.start, counter.start), ("step", self.step, counter.step)]
+        {
+            if asked.is_some_and(|asked| asked != has) {
+                return Err(Error::invalid_argument(format!(
+                    "counter {:?} has the {what} {has}, got {what}={}; leave it out, or use another \
+                     counter",
+                    self.name,
+                    asked.unwrap_or_default()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the counter that a store has, or a new one, unless blocks may have been lost.
+    fn usable(&self, found: Option<Counter>, floor: i64) -> Result<Counter> {
+        // Where a namespace was never fenced, nothing can be missing.
+        let counter = found.unwrap_or_else(|| self.make(0));
+        self.check(&counter)?;
+        if counter.floor == floor { Ok(counter) } else { Err(self.may_have_lost()) }
+    }
+
+    #[cold]
+    fn may_have_lost(&self) -> Error {
+        Error::new(
+            ErrorKind::StoreQuarantined,
+            format!(
+                "the store may have lost blocks of counter {:?}, as by a restart without its data, a \
+                 failover or a restored backup: stop what draws from it, then fence it above every \
+                 number that was handed out, by fence_tickets in Python, fenceTickets in Node.js or \
+                 `randflake tickets fence`",
+                self.name
+            ),
+        )
+    }
+
+    #[cold]
+    fn used_up(&self) -> Error {
+        Error::new(
+            ErrorKind::LifetimeOver,
+            format!("counter {:?} has handed out all numbers up to 2^53 - 1", self.name),
+        )
+    }
+
+    #[cold]
+    fn unreadable(&self) -> Error {
+        Error::invalid_argument(format!(
+            "the store has a value of counter {:?} that this version cannot read; use the version that \
+             wrote it",
+            self.name
+        ))
+    }
+}
+
+/// Draws a block. Repeated with the same token, it returns the block of that token.
+///
+/// # Errors
+///
+/// [`StoreQuarantined`](ErrorKind::StoreQuarantined): the store may have lost blocks.
+/// [`LifetimeOver`](ErrorKind::LifetimeOver): no number is left.
+/// `INVALID_ARGUMENT`: the counter has another start or step.
+pub(crate) fn draw(
+    settings: &CounterSettings,
+    found: Option<Counter>,
+    floor: i64,
+    draw: &Draw,
+) -> Result<(Counter, Block)> {
+    let mut counter = settings.usable(found, floor)?;
+    counter.held.retain(|(token, _)| !draw.finished.contains(token));
+    let (start, step) = (counter.start, counter.step);
+    let held = counter.held.iter().find(|(token, _)| *token == draw.token);
+    if let Some((_, positions)) = held {
+        let positions = positions.clone();
+        return Ok((counter, Block { positions, start, step }));
+    }
+    if draw.after > counter.next {
+        return Err(settings.may_have_lost());
+    }
+    let want = draw.want.max(1);
+    let free = counter.free.iter().position(|free| free.start >= draw.after);
+    let positions = if let Some(index) = free {
+        let free = &mut counter.free[index];
+        let positions = free.start..free.end.min(free.start.saturating_add(want));
+        free.start = positions.end;
+        if free.is_empty() {
+            counter.free.remove(index);
+        }
+        positions
+    } else {
+        let next = counter.next;
+        counter.next = next.saturating_add(want).min(counter.end());
+        next..counter.next
+    };
+    if positions.is_empty() {
+        return Err(settings.used_up());
+    }
+    counter.held.push((draw.token, positions.clone()));
+    let forgotten = counter.held.len().saturating_sub(MOST_HELD);
+    counter.held.drain(..forgotten);
+    Ok((counter, Block { positions, start, step }))
+}
+
+/// Gives back the positions of a token's block from `unused_from` on, and the token with them. `None`:
+/// there is nothing to give back, since the token holds nothing, as when this is repeated.
+///
+/// # Errors
+///
+/// [`StoreQuarantined`](ErrorKind::StoreQuarantined): the store may have lost blocks.
+pub(crate) fn give_back(
+    settings: &CounterSettings,
+    found: Option<Counter>,
+    floor: i64,
+    token: Token,
+    unused_from: u64,
+) -> Result<Option<Counter>> {
+    let mut counter = settings.usable(found, floor)?;
+    let Some(index) = counter.held.iter().position(|(holder, _)| *holder == token) else {
+        return Ok(None);
+    };
+    let (_, block) = counter.held.remove(index);
+    let unused = block.start.max(unused_from)..block.end;
+    if !unused.is_empty() {
+        counter.free(unused);
+    }
+    Ok(Some(counter))
+}
+
+/// Makes a counter, or raises it, so that every number from now on is greater than `above`. Nobody can
+/// give anything back that was drawn before.
+///
+/// # Errors
+///
+/// `INVALID_ARGUMENT`: an `above` that is greater than every number, or the counter has another start
+/// or step.
+pub(crate) fn fence(
+    settings: &CounterSettings,
+    found: Option<Counter>,
+    floor: i64,
+    above: u64,
+) -> Result<Counter> {
+    if above > LARGEST {
+        return Err(Error::invalid_argument(format!(
+            "a counter is fenced above a number between 0 and 2^53 - 1, got {above}"
+        )));
+    }
+    let counter = found.unwrap_or_else(|| settings.make(floor));
+    settings.check(&counter)?;
+    let Counter { start, step, .. } = counter;
+    let first = above.checked_sub(start).map_or(0, |beyond| beyond / step + 1);
+    let next = counter.next.max(first);
+    Ok(Counter { start, step, next, floor, free: Vec::new(), held: Vec::new() })
+}
+
+impl Counter {
+    /// Returns the first position whose number would be too large.
+    fn end(&self) -> u64 {
+        LARGEST.checked_sub(self.start).map_or(0, |most| most / self.step + 1)
+    }
+
+    /// Adds a range that was drawn to those that are free.
+    fn free(&mut self, range: Range<u64>) {
+        let index = self.free.partition_point(|free| free.start < range.start);
+        self.free.insert(index, range);
+        self.free.dedup_by(|later, earlier| {
+            let adjacent = earlier.end == later.start;
+            if adjacent {
+                earlier.end = later.end;
+            }
+            adjacent
+        });
+        if let Some(last) = self.free.pop_if(|last| last.end == self.next) {
+            self.next = last.start;
+        }
+        if self.free.len() > MOST_FREE {
+            let shortest = (0..self.free.len())
+                .min_by_key(|index| self.free[*index].end - self.free[*index].start);
+            self.free.remove(shortest.expect("there are many"));
+        }
+    }
+
+    /// Writes the value that a store keeps.
+    pub(crate) fn to_value(&self) -> String {
+        let Self { start, step, next, floor, free, held } = self;
+        let mut value = format!("1 start={start} step={step} next={next} floor={floor} free=");
+        for (index, Range { start, end }) in free.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(value, "{comma}{start}-{end}").expect("a String takes all");
+        }
+        value.push_str(" held=");
+        for (index, (token, Range { start, end })) in held.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            let token = u128::from_be_bytes(*token.as_bytes());
+            write!(value, "{comma}{token:032x}:{start}-{end}").expect("a String takes all");
+        }
+        value
+    }
+
+    /// Reads a value; `None` if it is none, or one of another version.
+    pub(crate) fn from_value(value: &str) -> Option<Self> {
+        let mut fields = value.split(' ');
+        if fields.next() != Some("1") {
+            return None;
+        }
+        let mut field = |name: &str| fields.next()?.strip_prefix(name)?.strip_prefix('=');
+        let counter = Self {
+            start: number(field("start")?)?,
+            step: number(field("step")?)?,
+            next: number(field("next")?)?,
+            floor: field("floor")?.parse().ok()?,
+            free: items(field("free")?).map(range).collect::<Option<_>>()?,
+            held: items(field("held")?).map(holder).collect::<Option<_>>()?,
+        };
+        (fields.next().is_none() && counter.is_sound()).then_some(counter)
+    }
+
+    /// Whether the rules can have written it.
+    fn is_sound(&self) -> bool {
+        let Self { start, step, next, free, held, .. } = self;
+        let numbers = 1..=LARGEST;
+        let mut drawn: Vec<&Range<u64>> = held.iter().map(|(_, block)| block).chain(free).collect();
+        drawn.sort_unstable_by_key(|range| range.start);
+        numbers.contains(start)
+            && numbers.contains(step)
+            && *next <= self.end()
+            && free.is_sorted_by(|earlier, later| earlier.end < later.start)
+            && free.last().is_none_or(|last| last.end < *next)
+            && drawn.is_sorted_by(|earlier, later| earlier.end <= later.start)
+            && drawn.last().is_none_or(|last| last.end <= *next)
+    }
+}
+
+fn items(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').filter(move |_| !list.is_empty())
+}
+
+/// Reads a number without a sign.
+fn number(text: &str) -> Option<u64> {
+    if text.starts_with('+') { None } else { text.parse().ok() }
+}
+
+fn range(text: &str) -> Option<Range<u64>> {
+    let (start, end) = text.split_once('-')?;
+    let range = number(start)?..number(end)?;
+    (!range.is_empty()).then_some(range)
+}
+
+fn holder(text: &str) -> Option<(Token, Range<u64>)> {
+    let (token, block) = text.split_once(':')?;
+    let is_hex = token.len() == 32 && token.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let token = u128::from_str_radix(token, 16).ok().filter(|_| is_hex)?;
+    Some((Token::from_bytes(token.to_be_bytes()), range(block)?))
+}
+
+/// A counter in a store, and its last known value, so that a draw takes one request if nobody else has
+/// changed the counter.
+#[derive(Debug)]
+pub(crate) struct KnownCounter {
+    settings: CounterSettings,
+    /// The floor and the value that the store had last.
+    known: Option<(i64, Option<String>)>,
+}
+
+impl KnownCounter {
+    pub(crate) fn new(settings: CounterSettings) -> Self {
+        Self { settings, known: None }
+    }
+
+    pub(crate) fn settings(&self) -> &CounterSettings {
+        &self.settings
+    }
+
+    /// Draws a block; see [`Draw`]. After an error, the same draw may be repeated.
+    ///
+    /// # Errors
+    ///
+    /// As [`draw`] and [`LeaseStore::swap`].
+    pub(crate) fn draw(&mut self, store: &mut dyn LeaseStore, asked: &Draw) -> Result<Block> {
+        let drawn = self.change(store, |settings, found, floor| {
+            draw(settings, found, floor, asked).map(Some)
+        })?;
+        Ok(drawn.expect("a draw always changes the counter"))
+    }
+
+    /// Gives back the unused tail of a block; see [`give_back`]. May be repeated after an error.
+    /// Returns whether the token still held it.
+    ///
+    /// # Errors
+    ///
+    /// As [`give_back`] and [`LeaseStore::swap`].
+    pub(crate) fn give_back(
+        &mut self,
+        store: &mut dyn LeaseStore,
+        token: Token,
+        unused_from: u64,
+    ) -> Result<bool> {
+        let given_back = self.change(store, |settings, found, floor| {
+            let counter = give_back(settings, found, floor, token, unused_from)?;
+            Ok(counter.map(|counter| (counter, ())))
+        })?;
+        Ok(given_back.is_some())
+    }
+
+    /// Fences the counter; see [`fence`]. Returns it as it is then.
+    ///
+    /// # Errors
+    ///
+    /// As [`fence`] and [`LeaseStore::swap`].
+    pub(crate) fn fence(&mut self, store: &mut dyn LeaseStore, above: u64) -> Result<Counter> {
+        let fenced = self.change(store, |settings, found, floor| {
+            let counter = fence(settings, found, floor, above)?;
+            Ok(Some((counter.clone(), counter)))
+        })?;
+        Ok(fenced.expect("a fence always changes the counter"))
+    }
+
+    /// Reads the counter, if there is one, and the floor of the namespace.
+    ///
+    /// # Errors
+    ///
+    /// As [`LeaseStore::swap`].
+    pub(crate) fn read(&mut self, store: &mut dyn LeaseStore) -> Result<(Option<Counter>, i64)> {
+        let (floor, value) = self.swap(store, None)?.1;
+        Ok((self.parse(value.as_deref())?, floor))
+    }
+
+    /// Changes the counter as `decide` says, and decides again whenever others have changed it
+    /// meanwhile. `None`: nothing is to be changed.
+    fn change<T>(
+        &mut self,
+        store: &mut dyn LeaseStore,
+        decide: impl Fn(&CounterSettings, Option<Counter>, i64) -> Result<Option<(Counter, T)>>,
+    ) -> Result<Option<T>> {
+        let mut is_current = false;
+        for tries in 0..TRIES {
+            if tries > TRIES_AT_ONCE {
+                let longest = 1_u64 << (tries - TRIES_AT_ONCE).min(6);
+                let pause = u64::from_le_bytes(random_bytes()) % (longest * 1_000);
+                thread::sleep(Duration::from_micros(pause));
+            }
+            // Forgotten until the store has answered.
+            let (floor, before) = if let Some(known) = self.known.take() {
+                known
+            } else {
+                is_current = true;
+                self.swap(store, None)?.1
+            };
+            let decided = self
+                .parse(before.as_deref())
+                .and_then(|counter| decide(&self.settings, counter, floor));
+            let (counter, outcome) = match decided {
+                Ok(Some(decided)) => decided,
+                // Nothing is refused for what the counter was earlier.
+                _ if !is_current => continue,
+                Ok(None) => {
+                    self.known = Some((floor, before));
+                    return Ok(None);
+                }
+                Err(error) => return Err(error),
+            };
+            let change = Change { floor, before, after: counter.to_value() };
+            let (done, known) = self.swap(store, Some(change))?;
+            self.known = Some(known);
+            if done {
+                return Ok(Some(outcome));
+            }
+            is_current = true;
+        }
+        Err(Error::new(
+            ErrorKind::StoreUnavailable,
+            format!(
+                "others changed counter {:?} in each of {TRIES} tries; draw larger blocks",
+                self.settings.name
+            ),
+        ))
+    }
+
+    fn parse(&self, value: Option<&str>) -> Result<Option<Counter>> {
+        let read = |value| Counter::from_value(value).ok_or_else(|| self.settings.unreadable());
+        value.map(read).transpose()
+    }
+
+    /// Sends one request, under a token of its own: a late answer to the request before would tell
+    /// something else.
+    fn swap(
+        &self,
+        store: &mut dyn LeaseStore,
+        change: Option<Change>,
+    ) -> Result<(bool, (i64, Option<String>))> {
+        let counter = self.settings.name.clone();
+        let request = Swap { token: Token::random(), counter, change };
+        let Swapped { done, floor, value, .. } = outcome_of(&request, store.swap(&request))?;
+        let wrote = request.change.map(|change| (change.floor, Some(change.after)));
+        if done && wrote.is_none_or(|wrote| wrote != (floor, value.clone())) {
+            return Err(Error::new(
+                ErrorKind::StoreUnavailable,
+                "the store says that it wrote a counter, and has another value; nothing was drawn",
+            ));
+        }
+        Ok((done, (floor, value)))
+    }
+}

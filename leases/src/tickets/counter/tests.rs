@@ -1,0 +1,314 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::{Fence, MemoryStore, Namespace};
+
+fn settings() -> CounterSettings {
+    CounterSettings::new("invoices", None, None).expect("a name")
+}
+
+/// A store and a client of its counter.
+fn counter() -> (MemoryStore, KnownCounter) {
+    let namespace = Namespace::for_tickets("tickets").expect("a name");
+    (MemoryStore::new(namespace), KnownCounter::new(settings()))
+}
+
+fn asked(want: u64, after: u64) -> Draw {
+    Draw { token: Token::random(), want, after, finished: Vec::new() }
+}
+
+fn random(seed: u64) -> impl FnMut() -> u64 {
+    let mut state = seed.wrapping_mul(0xd129_0d3c_a1f5_b4e7) ^ 0x5bf0_3635;
+    move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+#[test]
+fn blocks_follow_each_other_and_a_repeated_draw_has_the_same() {
+    let (mut store, mut known) = counter();
+    let first = asked(10, 0);
+    let block = known.draw(&mut store, &first).expect("a block");
+    assert_eq!((block.positions.clone(), block.number(0)), (0..10, 1));
+    assert_eq!(known.draw(&mut store, &first).expect("again"), block);
+    assert_eq!(known.draw(&mut store, &asked(5, 10)).expect("a block").positions, 10..15);
+    // Another client, whose answer to the first draw was lost.
+    let mut other = KnownCounter::new(settings());
+    assert_eq!(other.draw(&mut store, &first).expect("again"), block);
+    assert_eq!(other.draw(&mut store, &asked(1, 0)).expect("a block").positions, 15..16);
+    // What the first client knows is outdated by now.
+    assert_eq!(known.draw(&mut store, &asked(1, 15)).expect("a block").positions, 16..17);
+}
+
+#[test]
+fn a_tail_that_is_given_back_is_drawn_again_once() {
+    let (mut store, mut known) = counter();
+    let (a, b, c) = (asked(10, 0), asked(10, 10), asked(10, 20));
+    for draw in [&a, &b, &c] {
+        known.draw(&mut store, draw).expect("a block");
+    }
+    assert!(known.give_back(&mut store, a.token, 4).expect("given back"));
+    assert!(!known.give_back(&mut store, a.token, 0).expect("repeated"));
+    assert!(!known.give_back(&mut store, Token::random(), 0).expect("a stranger"));
+    // Not for a holder that is past it.
+    assert_eq!(known.draw(&mut store, &asked(3, 30)).expect("a block").positions, 30..33);
+    assert_eq!(known.draw(&mut store, &asked(3, 0)).expect("a block").positions, 4..7);
+    assert!(known.give_back(&mut store, b.token, 10).expect("given back"));
+    assert_eq!(known.draw(&mut store, &asked(99, 0)).expect("a block").positions, 7..20);
+    assert!(known.give_back(&mut store, c.token, 99).expect("given back"), "all was used");
+    assert_eq!(known.draw(&mut store, &asked(1, 0)).expect("a block").positions, 33..34);
+}
+
+#[test]
+fn what_ends_at_next_lowers_it() {
+    let (mut store, mut known) = counter();
+    let (a, b) = (asked(10, 0), asked(10, 10));
+    known.draw(&mut store, &a).expect("a block");
+    known.draw(&mut store, &b).expect("a block");
+    assert!(known.give_back(&mut store, a.token, 3).expect("given back"));
+    assert!(known.give_back(&mut store, b.token, 10).expect("given back"));
+    let (counter, floor) = known.read(&mut store).expect("a counter");
+    let counter = counter.expect("it was made");
+    assert_eq!((counter.next, counter.free, counter.held, floor), (3, vec![], vec![], 0));
+}
+
+#[test]
+fn start_and_step_are_those_of_the_counter() {
+    let (mut store, _) = counter();
+    let mut odd = KnownCounter::new(CounterSettings::new("odd", Some(7), Some(2)).expect("good"));
+    let block = odd.draw(&mut store, &asked(3, 0)).expect("a block");
+    let numbers: Vec<u64> = block.positions.clone().map(|it| block.number(it)).collect();
+    assert_eq!(numbers, [7, 9, 11]);
+    let mut any = KnownCounter::new(CounterSettings::new("odd", None, None).expect("good"));
+    assert_eq!(any.draw(&mut store, &asked(1, 0)).expect("a block").number(3), 13);
+    for (start, step) in [(Some(8), None), (None, Some(1)), (Some(7), Some(3))] {
+        let other = CounterSettings::new("odd", start, step).expect("good");
+        let error = KnownCounter::new(other).draw(&mut store, &asked(1, 0)).expect_err("other");
+        assert_eq!(error.code(), "INVALID_ARGUMENT", "{error}");
+    }
+    for (start, step) in [(Some(0), None), (None, Some(0)), (Some(LARGEST + 1), None)] {
+        let error = CounterSettings::new("odd", start, step).expect_err("out of range");
+        assert!(error.to_string().contains("2^53 - 1"), "{error}");
+    }
+    for name in ["", "two words", "line\nbreak", &"x".repeat(201)] {
+        assert!(CounterSettings::new(name, None, None).is_err(), "{name:?}");
+    }
+}
+
+#[test]
+fn a_fenced_namespace_is_refused_until_its_counters_are_fenced() {
+    let (mut store, mut known) = counter();
+    let first = asked(10, 0);
+    known.draw(&mut store, &first).expect("a block");
+    let fence = Fence { token: Token::random() };
+    let _ = store.fence(&fence).expect("fenced");
+    for _ in 0..2 {
+        let error = known.draw(&mut store, &asked(10, 10)).expect_err("fenced");
+        assert_eq!((error.code(), error.retry_after()), ("STORE_QUARANTINED", None), "{error}");
+        let error = known.give_back(&mut store, first.token, 5).expect_err("fenced");
+        assert_eq!(error.code(), "STORE_QUARANTINED", "{error}");
+    }
+    let mut missing = KnownCounter::new(CounterSettings::new("other", None, None).expect("good"));
+    let error = missing.draw(&mut store, &asked(1, 0)).expect_err("it may have been there");
+    assert_eq!(error.code(), "STORE_QUARANTINED", "{error}");
+
+    let fenced = known.fence(&mut store, 100).expect("fenced");
+    assert_eq!((fenced.next, fenced.free, fenced.held), (100, vec![], vec![]));
+    assert!(!known.give_back(&mut store, first.token, 5).expect("nothing is held"));
+    let block = known.draw(&mut store, &asked(1, 10)).expect("a block");
+    assert_eq!(block.number(block.positions.start), 101);
+    assert_eq!(known.fence(&mut store, 3).expect("fenced").next, 101, "never falls");
+    assert_eq!(missing.fence(&mut store, 0).expect("made").next, 0);
+    assert!(missing.draw(&mut store, &asked(1, 0)).is_ok());
+}
+
+#[test]
+fn a_counter_that_is_behind_a_holder_has_lost_blocks() {
+    let (mut store, mut known) = counter();
+    let error = known.draw(&mut store, &asked(10, 20)).expect_err("there were blocks up to 20");
+    assert_eq!(error.code(), "STORE_QUARANTINED", "{error}");
+    known.fence(&mut store, 20).expect("fenced");
+    assert_eq!(known.draw(&mut store, &asked(10, 20)).expect("a block").positions, 20..30);
+}
+
+#[test]
+fn a_counter_ends_at_the_largest_number() {
+    let (mut store, mut known) = counter();
+    known.fence(&mut store, LARGEST - 3).expect("fenced");
+    let block = known.draw(&mut store, &asked(10, 0)).expect("the last ones");
+    assert_eq!(block.number(block.positions.end - 1), LARGEST);
+    assert_eq!(block.positions.end - block.positions.start, 3);
+    let error = known.draw(&mut store, &asked(1, 0)).expect_err("no number is left");
+    assert_eq!(error.code(), "LIFETIME_OVER", "{error}");
+    assert_eq!(known.fence(&mut store, LARGEST).expect("fenced").next, LARGEST);
+    assert!(known.fence(&mut store, LARGEST + 1).is_err());
+    let wide = CounterSettings::new("wide", Some(LARGEST), Some(LARGEST)).expect("good");
+    let mut wide = KnownCounter::new(wide);
+    assert_eq!(wide.draw(&mut store, &asked(9, 0)).expect("one").positions, 0..1);
+    assert_eq!(wide.draw(&mut store, &asked(9, 0)).expect_err("none").code(), "LIFETIME_OVER");
+}
+
+#[test]
+fn the_lists_are_bounded() {
+    let mut counter = settings().make(0);
+    let draws: Vec<Draw> = (0..600).map(|_| asked(3, 0)).collect();
+    for asked in &draws {
+        (counter, _) = draw(&settings(), Some(counter), 0, asked).expect("a block");
+    }
+    assert_eq!((counter.held.len(), counter.held[0].0), (256, draws[344].token));
+    for (index, draw) in draws.iter().enumerate().step_by(2) {
+        let block = index as u64 * 3;
+        let given_back = give_back(&settings(), Some(counter.clone()), 0, draw.token, block + 1);
+        counter = given_back.expect("usable").unwrap_or(counter);
+    }
+    assert_eq!(counter.free.len(), 128);
+    for index in 0..300 {
+        let keep = 10_000 + index * 10;
+        counter.next = keep + 2 + u64::from(index > 0);
+        counter.free(keep..keep + 1 + u64::from(index > 0));
+    }
+    assert_eq!(counter.free.len(), 256);
+    assert!(counter.is_sound());
+    assert!(counter.to_value().len() < Swap::MAX_VALUE / 2, "{}", counter.to_value().len());
+}
+
+#[test]
+fn a_value_is_read_as_it_was_written_and_nothing_else_is() {
+    let token = Token::from_bytes([0xab; 16]);
+    let counter = Counter {
+        start: 5,
+        step: 2,
+        next: 40,
+        floor: 1_763_640_305,
+        free: vec![3..4, 10..20],
+        held: vec![(token, 30..40), (Token::from_bytes([0; 16]), 4..10)],
+    };
+    let value = counter.to_value();
+    assert_eq!(
+        value,
+        "1 start=5 step=2 next=40 floor=1763640305 free=3-4,10-20 \
+         held=abababababababababababababababab:30-40,00000000000000000000000000000000:4-10"
+    );
+    assert_eq!(Counter::from_value(&value), Some(counter));
+    let empty = settings().make(0);
+    assert_eq!(empty.to_value(), "1 start=1 step=1 next=0 floor=0 free= held=");
+    assert_eq!(Counter::from_value(&empty.to_value()), Some(empty));
+    for (was, is) in [
+        ("1 ", "2 "),
+        ("start=5", "start=0"),
+        ("step=2", "step=+2"),
+        ("next=40", "next=39"),
+        ("next=40", "next=9007199254740992"),
+        ("next=40 ", ""),
+        ("3-4,10", "3-10,10"),
+        ("3-4,10-20", "10-20,3-4"),
+        ("30-40", "19-40"),
+        ("30-40", "40-30"),
+        ("10-20", "10-20,"),
+        ("abab", "ab"),
+        ("4-10", "4-10 more=1"),
+    ] {
+        let broken = value.replacen(was, is, 1);
+        assert_ne!(broken, value);
+        assert_eq!(Counter::from_value(&broken), None, "{broken}");
+    }
+    let (mut store, mut known) = self::counter();
+    let change = Change { floor: 0, before: None, after: "2 something else".to_owned() };
+    let counter = "invoices".to_owned();
+    let swap = Swap { token: Token::random(), counter, change: Some(change) };
+    assert!(store.swap(&swap).expect("swapped").outcome.done);
+    let error = known.draw(&mut store, &asked(1, 0)).expect_err("of another version");
+    assert!(error.to_string().contains("the version that wrote it"), "{error}");
+}
+
+/// Whatever clients draw, repeat, forget and give back, no number is handed out twice, and those of one
+/// client rise.
+#[test]
+fn no_number_is_handed_out_twice() {
+    for seed in 0..300 {
+        let mut random = random(seed);
+        let (mut store, _) = counter();
+        let mut clients: Vec<Client> = (0..4).map(|_| Client::new()).collect();
+        let mut handed_out = BTreeSet::new();
+        for _ in 0..200 {
+            let client = random() % 4;
+            clients[usize::try_from(client).expect("small")].act(
+                &mut store,
+                &mut random,
+                &mut handed_out,
+            );
+            let (value, _) = KnownCounter::new(settings()).read(&mut store).expect("readable");
+            assert!(value.is_none_or(|counter| counter.is_sound()), "seed {seed}");
+        }
+    }
+}
+
+struct Client {
+    known: KnownCounter,
+    after: u64,
+    /// Draws whose block is in use, with the next position.
+    blocks: Vec<(Token, Range<u64>)>,
+    finished: Vec<Token>,
+    last: u64,
+}
+
+impl Client {
+    fn new() -> Self {
+        let known = KnownCounter::new(settings());
+        Self { known, after: 0, blocks: Vec::new(), finished: Vec::new(), last: 0 }
+    }
+
+    fn act(
+        &mut self,
+        store: &mut MemoryStore,
+        random: &mut impl FnMut() -> u64,
+        handed_out: &mut BTreeSet<u64>,
+    ) {
+        match random() % 8 {
+            0..4 if self.blocks.len() < 3 => {
+                let want = 1 + random() % 7;
+                let finished = std::mem::take(&mut self.finished);
+                let draw = Draw { finished, ..asked(want, self.after) };
+                let mut block = self.known.draw(store, &draw).expect("a block");
+                for _ in 0..random() % 3 {
+                    if random().is_multiple_of(2) {
+                        self.known = KnownCounter::new(settings());
+                    }
+                    let again = self.known.draw(store, &draw).expect("repeated");
+                    assert_eq!(again, block);
+                    block = again;
+                }
+                assert!(block.positions.start >= self.after, "blocks rise");
+                self.after = block.positions.end;
+                self.blocks.push((draw.token, block.positions));
+            }
+            // A clean end, or a kill; a process that begins again has other tokens.
+            4 => {
+                let killed = random().is_multiple_of(3);
+                for (token, rest) in self.blocks.drain(..) {
+                    if !killed {
+                        for _ in 0..=random() % 2 {
+                            self.known.give_back(store, token, rest.start).expect("given back");
+                        }
+                    }
+                }
+                *self = Self::new();
+            }
+            _ => {
+                let Some((token, rest)) = self.blocks.first_mut() else { return };
+                let number = 1 + rest.start;
+                rest.start += 1;
+                assert!(handed_out.insert(number), "{number} was handed out");
+                assert!(number > self.last, "{number} after {}", self.last);
+                self.last = number;
+                if rest.is_empty() {
+                    self.finished.push(*token);
+                    self.blocks.remove(0);
+                }
+            }
+        }
+    }
+}
