@@ -4,27 +4,23 @@ mod check;
 mod doctor;
 mod faults;
 
-use std::{
-    fmt::Write as _,
-    io::{self, IsTerminal, Write},
-    sync::Arc,
-};
+use std::{fmt::Write as _, io, sync::Arc};
 
-use clap::{Subcommand, error::ErrorKind as Wrong};
+use clap::Subcommand;
 use randflake::Error;
 use randflake_leases::{
-    InitMode, LeaseStore, Namespace, NodeLease,
+    LeaseStore, Namespace, NodeLease,
     operator::{self, Listed, Node, Shortened, Target},
 };
 
 use self::{check::Check, doctor::Doctor};
 use crate::{
     Failure, OpenServer,
+    confirmation::Confirmation,
     node_id::node_id,
-    output::{self, Style, json, utc},
+    output::{Style, json, print, utc},
     secret::SecretArguments,
-    store::StoreArguments,
-    usage,
+    store::{ModeArguments, StoreArguments},
 };
 
 /// Columns of a terminal.
@@ -75,14 +71,8 @@ pub(crate) struct Init {
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     max_skew: u32,
 
-    /// Grant at once: for a store that has never had this namespace
-    #[arg(long)]
-    new: bool,
-
-    /// If it is missing, grant nothing for --max-ttl plus --max-skew: for a store
-    /// that may have had this namespace and lost it, or if you cannot tell
-    #[arg(long, conflicts_with = "new")]
-    quarantine: bool,
+    #[command(flatten)]
+    mode: ModeArguments,
 }
 
 /// Lists the node ids with a current lease, and counts them
@@ -209,14 +199,6 @@ pub(crate) struct Release {
     confirmation: Confirmation,
 }
 
-/// Whether to continue with what cannot be undone.
-#[derive(clap::Args)]
-struct Confirmation {
-    /// Do it without asking
-    #[arg(long)]
-    yes: bool,
-}
-
 impl Lease {
     pub(crate) fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         match self {
@@ -234,17 +216,7 @@ impl Lease {
 
 impl Init {
     fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
-        let mode = match (self.new, self.quarantine) {
-            (true, _) => InitMode::New,
-            (_, true) => InitMode::Quarantine,
-            _ => {
-                return Err(usage(
-                    Wrong::MissingRequiredArgument,
-                    "pass --new if this store has never had the namespace, or --quarantine if it may \
-                     have lost it, or if you cannot tell",
-                ));
-            }
-        };
+        let mode = self.mode.read()?;
         let secret = self.secret.read()?;
         let namespace = Namespace::new(&self.store.namespace, &secret)?
             .max_ttl_and_skew(self.max_ttl, self.max_skew)?;
@@ -415,37 +387,6 @@ impl Release {
         }
         Ok(node.lease)
     }
-}
-
-impl Confirmation {
-    /// Says what is about to be done, and asks for confirmation unless --yes was passed.
-    fn ask(&self, what: &dyn std::fmt::Display) -> Result<(), Failure> {
-        output::notify(&what);
-        if self.yes {
-            return Ok(());
-        }
-        if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-            return Err(usage(
-                Wrong::MissingRequiredArgument,
-                "nothing was done: confirm it with --yes",
-            ));
-        }
-        let _ = write!(io::stderr(), "continue? [y/N] ");
-        let mut answer = String::new();
-        let read = io::stdin().read_line(&mut answer);
-        if read.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
-            return Ok(());
-        }
-        output::notify(&"nothing was done");
-        Err(Failure::Reported)
-    }
-}
-
-fn print(what: &dyn std::fmt::Display) -> Result<(), Failure> {
-    let mut out = output::stdout();
-    writeln!(out, "{what}")?;
-    out.flush()?;
-    Ok(())
 }
 
 fn print_shortened(what: &str, shortened: &Shortened) -> Result<(), Failure> {

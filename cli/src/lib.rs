@@ -7,6 +7,7 @@
 
 mod arguments;
 mod completions;
+mod confirmation;
 mod convert;
 mod environment;
 mod failure;

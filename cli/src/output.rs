@@ -8,12 +8,22 @@ use std::{
 
 use jiff::Timestamp;
 
+use crate::Failure;
+
 /// Enough for the writes to cost nothing beside the ids.
 const BUFFER: usize = 1 << 16;
 
 /// Returns standard output with a large buffer.
 pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::with_capacity(BUFFER, io::stdout().lock())
+}
+
+/// Writes a result to standard output.
+pub(crate) fn print(what: &dyn Display) -> Result<(), Failure> {
+    let mut out = stdout();
+    writeln!(out, "{what}")?;
+    out.flush()?;
+    Ok(())
 }
 
 /// Writes an error to standard error, in one line: `randflake: CODE: message`.

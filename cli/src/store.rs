@@ -34,6 +34,34 @@ pub(crate) struct StoreArguments {
     allow_weak_store: bool,
 }
 
+/// How a namespace is created.
+#[derive(clap::Args)]
+pub(crate) struct ModeArguments {
+    /// Grant at once: for a store that has never had this namespace
+    #[arg(long)]
+    new: bool,
+
+    /// If it is missing, grant nothing for --max-ttl plus --max-skew: for a store
+    /// that may have had this namespace and lost it, or if you cannot tell
+    #[arg(long, conflicts_with = "new")]
+    quarantine: bool,
+}
+
+impl ModeArguments {
+    /// Returns the mode. There is no default: whoever runs it knows which one is safe.
+    pub(crate) fn read(&self) -> Result<InitMode, Failure> {
+        match (self.new, self.quarantine) {
+            (true, _) => Ok(InitMode::New),
+            (_, true) => Ok(InitMode::Quarantine),
+            _ => Err(usage(
+                Wrong::MissingRequiredArgument,
+                "pass --new if this store has never had the namespace, or --quarantine if it may \
+                 have lost it, or if you cannot tell",
+            )),
+        }
+    }
+}
+
 impl StoreArguments {
     /// Returns the location of the store, if one was given.
     pub(crate) fn location(&self, open_server: Arc<OpenServer>) -> Option<Location> {

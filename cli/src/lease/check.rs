@@ -7,11 +7,11 @@ use randflake_leases::{
     operator::{self, Listed, Node, NodeState},
 };
 
-use super::{faults, print};
+use super::faults;
 use crate::{
     Failure, OpenServer,
     node_id::node_id,
-    output::{json, one_line},
+    output::{json, one_line, print},
     store::StoreArguments,
 };
 

@@ -9,10 +9,10 @@ use randflake_leases::{
     operator::{self, Listed},
 };
 
-use super::{faults, print};
+use super::faults;
 use crate::{
     Failure, OpenServer, environment,
-    output::{Style, json, one_line},
+    output::{Style, json, one_line, print},
     store::StoreArguments,
 };
 
