@@ -8,6 +8,7 @@ use crate::{
     generate::Generate,
     inspect::Inspect,
     lease::Lease,
+    serve::Serve,
     sql::Sql,
 };
 
@@ -53,5 +54,6 @@ Examples:
     Sql(Sql),
     #[command(subcommand)]
     Lease(Lease),
+    Serve(Serve),
     Completions(Completions),
 }

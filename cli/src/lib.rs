@@ -19,6 +19,7 @@ mod node_id;
 mod output;
 mod progress;
 mod secret;
+mod serve;
 mod sql;
 mod store;
 
@@ -75,6 +76,7 @@ fn execute(arguments: &[OsString], open_server: Arc<OpenServer>) -> Result<(), F
         Command::Number(number) => number.run(),
         Command::Sql(sql) => sql.run(),
         Command::Lease(lease) => lease.run(open_server),
+        Command::Serve(serve) => serve.run(open_server),
         Command::Completions(completions) => completions.run(),
     }
 }

@@ -54,6 +54,13 @@ impl SecretArguments {
 
 fn read_file(path: &Path) -> Result<Secret> {
     let secret = environment::read_secret(path)?;
+    warn_if_others_may_read(path, "secret");
+    Ok(secret)
+}
+
+/// Warns if every user of the machine can read what is in a file.
+#[cfg_attr(not(unix), allow(unused_variables, reason = "there are no such permissions"))]
+pub(crate) fn warn_if_others_may_read(path: &Path, what: &str) {
     #[cfg(unix)]
     if fs::metadata(path).is_ok_and(|file| {
         const OTHERS_MAY_READ: u32 = 0o004;
@@ -62,11 +69,10 @@ fn read_file(path: &Path) -> Result<Secret> {
     }) {
         let path = path.display();
         output::notify(&format_args!(
-            "warning: every user of this machine can read the secret in {path}; run: chmod 600 \
+            "warning: every user of this machine can read the {what} in {path}; run: chmod 600 \
              {path}"
         ));
     }
-    Ok(secret)
 }
 
 /// Prints a new secret.

@@ -129,7 +129,7 @@ pub(crate) fn is_url(store: &str) -> bool {
     store.contains("://")
 }
 
-fn missing() -> Failure {
+pub(crate) fn missing() -> Failure {
     usage(
         Wrong::MissingRequiredArgument,
         "a store is required: pass --store, or put its URL into the variable RANDFLAKE_STORE",

@@ -1,0 +1,85 @@
+//! Ids, and what is in them.
+
+use axum::http::Uri;
+use jiff::Timestamp;
+use randflake::{Id, Result};
+
+use super::{
+    answer::{Refusal, written},
+    request::{Format, Query},
+    service::Service,
+};
+
+use axum::response::Response;
+
+/// What a client may say of the ids it wants.
+const KNOWN: [&str; 2] = ["count", "format"];
+
+/// Longest decimal number of 64 bits.
+const LONGEST_NUMBER: usize = 20;
+
+/// Answers a request for ids that are there without waiting; `None` if one has to wait.
+pub(super) fn at_once(service: &Service, uri: &Uri) -> Option<Result<Response, Refusal>> {
+    let Query { count, format } = match query(service, uri) {
+        Ok(query) => query,
+        Err(refusal) => return Some(Err(refusal)),
+    };
+    if count == 1 {
+        let id = service.flake.generate_at_once()?;
+        return Some(Ok(listed(&[id.into()], format)));
+    }
+    let mut ids = vec![0; count];
+    service.flake.fill_i64_without_wait(&mut ids).ok()?;
+    Some(Ok(listed(&ids, format)))
+}
+
+/// Answers a request for ids that may have to wait.
+pub(super) async fn generate(service: &Service, uri: &Uri) -> Result<Response, Refusal> {
+    let Query { count, format } = query(service, uri)?;
+    let mut ids = vec![0; count];
+    service.fill(&mut ids).await?;
+    Ok(listed(&ids, format))
+}
+
+fn query(service: &Service, uri: &Uri) -> Result<Query, Refusal> {
+    Query::read(uri.query(), &KNOWN, service.limits.max_count)
+}
+
+/// Answers what is in an id.
+pub(super) fn inspect(service: &Service, id: &str, uri: &Uri) -> Result<Response, Refusal> {
+    let id: Id = match Query::read(uri.query(), &["format"], 1)?.format {
+        Format::Text => id.parse()?,
+        Format::Number => id.parse::<i64>().map_err(|_| crate::ids::not_an_id(id))?.into(),
+    };
+    let parts = service.flake.inspect(id);
+    // The calendar goes on for long after the last id.
+    let time = Timestamp::from_second(parts.timestamp).unwrap_or(Timestamp::MAX);
+    let (number, node_id, sequence) = (i64::from(id), parts.node_id, parts.sequence);
+    Ok(written(format!(
+        "{{\"id\":\"{id}\",\"number\":\"{number}\",\"timestamp\":{},\"time\":\"{time}\",\
+         \"node_id\":{node_id},\"sequence\":{sequence}}}\n",
+        parts.timestamp
+    )))
+}
+
+/// Writes ids. They are strings in both forms: many readers of JSON lose digits of such numbers.
+fn listed(ids: &[i64], format: Format) -> Response {
+    let each = if format == Format::Text { Id::MAX_TEXT_LENGTH } else { LONGEST_NUMBER };
+    let mut json = Vec::with_capacity(16 + ids.len() * (each + 3));
+    json.extend_from_slice(b"{\"ids\":[");
+    for (index, &id) in ids.iter().enumerate() {
+        if index > 0 {
+            json.push(b',');
+        }
+        json.push(b'"');
+        match format {
+            Format::Text => {
+                json.extend_from_slice(Id::from(id).encode(&mut [0; Id::MAX_TEXT_LENGTH]));
+            }
+            Format::Number => json.extend_from_slice(id.to_string().as_bytes()),
+        }
+        json.push(b'"');
+    }
+    json.extend_from_slice(b"]}\n");
+    written(json)
+}

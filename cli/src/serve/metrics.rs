@@ -1,0 +1,162 @@
+//! The numbers for Prometheus, under the names that the packages for Python and Node.js have.
+
+use std::{
+    fmt::{self, Write as _},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use randflake::{ErrorKind, layout};
+use randflake_leases::LeaseStatus;
+
+use super::service::Service;
+
+/// The statuses that answers have.
+const STATUSES: [u16; 15] =
+    [200, 201, 204, 400, 401, 403, 404, 405, 408, 409, 410, 413, 500, 503, 0];
+
+/// What requests may wait for.
+const REASONS: [ErrorKind; 4] = [
+    ErrorKind::SequenceExhausted,
+    ErrorKind::ClockMovedBack,
+    ErrorKind::LeaseNotStarted,
+    ErrorKind::LeaseUnavailable,
+];
+
+/// What the connections count.
+#[derive(Default)]
+pub(super) struct Counters {
+    answers: [AtomicU64; STATUSES.len()],
+    pub(super) waits: Waits,
+    /// Connections that are open.
+    pub(super) connections: AtomicU64,
+}
+
+#[derive(Default)]
+pub(super) struct Waits([AtomicU64; REASONS.len()]);
+
+impl Counters {
+    pub(super) fn answered(&self, status: u16) {
+        let index = STATUSES.iter().position(|known| *known == status);
+        self.answers[index.unwrap_or(STATUSES.len() - 1)].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Waits {
+    pub(super) fn count(&self, kind: ErrorKind) {
+        if let Some(index) = REASONS.iter().position(|reason| *reason == kind) {
+            self.0[index].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// One family of numbers after the other.
+struct Text<'a> {
+    text: String,
+    generator: &'a str,
+}
+
+impl Text<'_> {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = write!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    }
+
+    fn sample(&mut self, name: &str, label: Option<(&str, &str)>, number: impl fmt::Display) {
+        let generator = self.generator;
+        let _ = write!(self.text, "{name}{{generator=\"{generator}\"");
+        if let Some((label, value)) = label {
+            let _ = write!(self.text, ",{label}=\"{value}\"");
+        }
+        let _ = writeln!(self.text, "}} {number}");
+    }
+
+    fn one(&mut self, name: &str, kind: &str, help: &str, number: Option<impl fmt::Display>) {
+        self.family(name, kind, help);
+        if let Some(number) = number {
+            self.sample(name, None, number);
+        }
+    }
+}
+
+/// Writes the numbers of this process.
+pub(super) fn text(service: &Service) -> String {
+    let (metrics, lease) = (service.flake.metrics(), service.flake.lease());
+    let generator = service.namespace.replace('\\', "\\\\").replace('"', "\\\"");
+    let mut text = Text { text: String::with_capacity(4096), generator: &generator };
+    let of = |number: fn(&LeaseStatus) -> u64| lease.as_ref().map(number);
+
+    text.one(
+        "randflake_ids_generated_total",
+        "counter",
+        "Ids that were claimed.",
+        Some(metrics.ids_generated),
+    );
+    let name = "randflake_waits_total";
+    text.family(name, "counter", "Calls that waited, by the code of what they waited for.");
+    for (reason, count) in REASONS.iter().zip(&service.counters.waits.0) {
+        text.sample(name, Some(("reason", reason.code())), count.load(Ordering::Relaxed));
+    }
+    text.one(
+        "randflake_lease_remaining_seconds",
+        "gauge",
+        "Time to the end of the lease.",
+        lease.as_ref().map(|lease| lease.time_left.as_secs_f64()),
+    );
+    text.one(
+        "randflake_lease_renewals_total",
+        "counter",
+        "Renewals that the store has granted.",
+        of(|lease| lease.renewals),
+    );
+    text.one(
+        "randflake_lease_losses_total",
+        "counter",
+        "Node ids that another process leased too early.",
+        of(|lease| lease.losses),
+    );
+    text.one(
+        "randflake_lease_replacements_total",
+        "counter",
+        "Times that other node ids replaced lost ones.",
+        of(|lease| lease.replacements),
+    );
+    let name = "randflake_store_errors_total";
+    text.family(name, "counter", "Requests that the store did not grant, by code.");
+    for (kind, count) in &metrics.store_errors {
+        text.sample(name, Some(("code", kind.code())), count);
+    }
+    let name = "randflake_store_request_duration_seconds";
+    text.family(name, "summary", "How long requests to the store took.");
+    text.sample(&format!("{name}_sum"), None, metrics.store_request_seconds);
+    text.sample(&format!("{name}_count"), None, metrics.store_requests);
+    text.one(
+        "randflake_clock_skew_seconds",
+        "gauge",
+        "The store's clock minus this machine's.",
+        metrics.clock_skew_seconds,
+    );
+    text.one(
+        "randflake_layout_end_timestamp_seconds",
+        "gauge",
+        "The unix second in which ids end.",
+        Some(layout::LIFETIME_END),
+    );
+    let name = "randflake_http_requests_total";
+    text.family(name, "counter", "Requests that were answered, by status.");
+    for (status, count) in STATUSES.iter().zip(&service.counters.answers) {
+        let count = count.load(Ordering::Relaxed);
+        if count > 0 {
+            text.sample(name, Some(("status", &status.to_string())), count);
+        }
+    }
+    let connections = service.counters.connections.load(Ordering::Relaxed);
+    text.one(
+        "randflake_http_connections",
+        "gauge",
+        "Connections that are open.",
+        Some(connections),
+    );
+    let name = "randflake_build_info";
+    text.family(name, "gauge", "The version of the command.");
+    let _ = writeln!(text.text, "{name}{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION"));
+    text.text
+}

@@ -1,0 +1,141 @@
+//! What clients send: queries and bodies, read strictly.
+
+use std::time::Duration;
+
+use axum::{
+    body::{Body, to_bytes},
+    http::StatusCode,
+};
+use serde_json::{Map, Value};
+use tokio::time::timeout;
+
+use super::answer::Refusal;
+
+/// Longest body, in bytes.
+const LONGEST_BODY: usize = 16 << 10;
+
+/// How long a client may take to send it.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Which of two ways ids are written in.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Format {
+    #[default]
+    Text,
+    Number,
+}
+
+/// What the query of a request may say.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) struct Query {
+    pub(super) count: usize,
+    pub(super) format: Format,
+}
+
+impl Query {
+    /// Reads a query, in which only `known` may be.
+    pub(super) fn read(
+        query: Option<&str>,
+        known: &[&str],
+        max_count: u32,
+    ) -> Result<Self, Refusal> {
+        let mut read = Self { count: 1, format: Format::Text };
+        let query = query.unwrap_or_default();
+        let mut seen: Vec<&str> = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if !known.contains(&name) || seen.contains(&name) {
+                return Err(bad(format!("a query may have, once each: {}", known.join(", "))));
+            }
+            seen.push(name);
+            match (name, value) {
+                ("count", value) => {
+                    let is_number = value.bytes().all(|digit| digit.is_ascii_digit());
+                    let count = value
+                        .parse()
+                        .ok()
+                        .filter(|count| is_number && (1..=max_count).contains(count));
+                    let Some(count) = count else {
+                        return Err(bad(format!("count must be an integer from 1 to {max_count}")));
+                    };
+                    read.count = count as usize;
+                }
+                (_, "text") => read.format = Format::Text,
+                (_, "number") => read.format = Format::Number,
+                _ => return Err(bad("format must be text or number")),
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// The object in the body of a request, none counts as an empty one.
+pub(super) struct Fields(Map<String, Value>);
+
+impl Fields {
+    /// Reads the body of a request, in which only `known` may be.
+    pub(super) async fn read(body: Body, known: &[&str]) -> Result<Self, Refusal> {
+        let read = timeout(BODY_TIMEOUT, to_bytes(body, LONGEST_BODY)).await.map_err(|_| {
+            Refusal::invalid(StatusCode::REQUEST_TIMEOUT, "the body of the request took too long")
+        })?;
+        let content = read.map_err(|error| {
+            if error.to_string().contains("length limit") {
+                let why = format!("a body has at most {LONGEST_BODY} bytes");
+                return Refusal::invalid(StatusCode::PAYLOAD_TOO_LARGE, why);
+            }
+            bad("the body of the request was cut off")
+        })?;
+        if content.trim_ascii().is_empty() {
+            return Ok(Self(Map::new()));
+        }
+        match serde_json::from_slice(&content) {
+            Ok(Value::Object(fields)) => {
+                match fields.keys().find(|name| !known.contains(&name.as_str())) {
+                    Some(_) => {
+                        Err(bad(format!("the object in the body may have: {}", known.join(", "))))
+                    }
+                    None => Ok(Self(fields)),
+                }
+            }
+            _ => Err(bad("the body must be one JSON object")),
+        }
+    }
+
+    /// Returns an integer, if it is there.
+    pub(super) fn integer(&self, name: &str) -> Result<Option<i64>, Refusal> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => match value.as_i64() {
+                Some(integer) => Ok(Some(integer)),
+                None => Err(bad(format!("{name} must be an integer"))),
+            },
+        }
+    }
+
+    /// Returns an integer within bounds, if it is there.
+    pub(super) fn bounded(
+        &self,
+        name: &str,
+        least: u32,
+        most: u32,
+    ) -> Result<Option<u32>, Refusal> {
+        let Some(integer) = self.integer(name)? else { return Ok(None) };
+        match u32::try_from(integer) {
+            Ok(integer) if (least..=most).contains(&integer) => Ok(Some(integer)),
+            _ => Err(bad(format!("{name} must be an integer from {least} to {most}"))),
+        }
+    }
+
+    /// Returns a text, if it is there.
+    pub(super) fn text(&self, name: &str) -> Result<Option<&str>, Refusal> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(bad(format!("{name} must be a string"))),
+        }
+    }
+}
+
+fn bad(message: impl Into<String>) -> Refusal {
+    Refusal::invalid(StatusCode::BAD_REQUEST, message)
+}

@@ -1,0 +1,166 @@
+//! What all connections share: the generator, the store of leases, and what was counted.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use randflake::{Error, ErrorKind, Result};
+use randflake_leases::{Leased, keeper::State};
+use tokio::time::{Instant, sleep};
+
+use super::{access::Access, leases::Leases, metrics::Counters};
+use crate::output;
+
+/// How often a request checks whether there is a lease again. That costs two loads.
+const POLL: Duration = Duration::from_millis(10);
+
+/// How long to wait after a first lease that was not granted, where the error does not say.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+
+/// What a request may ask for.
+pub(super) struct Limits {
+    /// Most ids.
+    pub(super) max_count: u32,
+    /// How long it waits.
+    pub(super) max_wait: Duration,
+    /// Seconds of a lease that does not say for how long.
+    pub(super) ttl: u32,
+}
+
+pub(super) struct Service {
+    pub(super) flake: Leased,
+    pub(super) leases: Leases,
+    pub(super) access: Access,
+    pub(super) limits: Limits,
+    pub(super) namespace: String,
+    pub(super) counters: Counters,
+    /// Why there is no first lease yet.
+    no_first_lease: Mutex<Option<Error>>,
+    ending: AtomicBool,
+}
+
+impl Service {
+    pub(super) fn new(
+        flake: Leased,
+        leases: Leases,
+        access: Access,
+        limits: Limits,
+        namespace: &str,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            flake,
+            leases,
+            access,
+            limits,
+            namespace: namespace.to_owned(),
+            counters: Counters::default(),
+            no_first_lease: Mutex::default(),
+            ending: AtomicBool::new(false),
+        })
+    }
+
+    /// Takes the first lease, on this thread, for as long as that takes. From then on the generator
+    /// looks after it.
+    ///
+    /// # Errors
+    ///
+    /// Why waiting does not help.
+    pub(super) fn take_first_lease(&self) -> Result<()> {
+        let mut told = None;
+        while !self.ending.load(Ordering::Relaxed) {
+            let Err(error) = self.flake.ready_in() else {
+                *self.first_lease_error() = None;
+                return Ok(());
+            };
+            let Some(retry_after) = error.retry_after() else { return Err(error) };
+            let code = error.cause().map_or(error.code(), Error::code);
+            if told.replace(code) != Some(code) {
+                output::report(error.code(), &error);
+            }
+            *self.first_lease_error() = Some(error);
+            thread::sleep(retry_after.min(FIRST_RETRY));
+        }
+        Ok(())
+    }
+
+    fn first_lease_error(&self) -> std::sync::MutexGuard<'_, Option<Error>> {
+        self.no_first_lease.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fills a slice with ids; waits, without a thread, where there are none now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Leased::fill`].
+    pub(super) async fn fill(&self, ids: &mut [i64]) -> Result<()> {
+        let Err(mut error) = self.flake.fill_i64_without_wait(ids) else { return Ok(()) };
+        let deadline = Instant::now() + self.limits.max_wait;
+        if error.kind() == ErrorKind::LeaseExpired {
+            let _ = self.flake.explain(error.clone()); // has the store be asked now
+        }
+        self.counters.waits.count(self.explained(error.clone()).kind());
+        loop {
+            let pause = match error.kind() {
+                ErrorKind::LeaseExpired | ErrorKind::LeaseUnavailable => POLL,
+                ErrorKind::SequenceExhausted
+                | ErrorKind::ClockMovedBack
+                | ErrorKind::LeaseNotStarted => error.retry_after().unwrap_or(POLL),
+                _ => return Err(error),
+            };
+            if Instant::now() + pause > deadline {
+                return Err(self.explained(error));
+            }
+            sleep(pause).await;
+            match self.flake.fill_i64_without_wait(ids) {
+                Ok(()) => return Ok(()),
+                Err(again) => error = again,
+            }
+        }
+    }
+
+    /// Returns the error of a call, with the failure of the store behind it.
+    fn explained(&self, error: Error) -> Error {
+        if error.kind() == ErrorKind::LeaseUnavailable {
+            return self.first_lease_error().clone().unwrap_or(error);
+        }
+        self.flake.explain(error)
+    }
+
+    /// Checks whether an id could be had now, or after the wait of a request.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub(super) fn check_ready(&self) -> Result<()> {
+        if self.is_ending() {
+            return Err(Error::new(ErrorKind::Closed, "this server is ending"));
+        }
+        let wait = self.flake.try_ready_in().map_err(|error| self.explained(error))?;
+        let Some(lease) = self.flake.lease() else {
+            return Err(Error::new(ErrorKind::LeaseUnavailable, "there is no lease yet"));
+        };
+        if lease.state == State::Expired {
+            let expired = Error::new(ErrorKind::LeaseExpired, "the lease is over");
+            return Err(self.flake.explain(expired));
+        }
+        if wait > self.limits.max_wait.max(Duration::from_secs(1)) {
+            let busy =
+                Error::new(ErrorKind::SequenceExhausted, "more ids are asked for than there are");
+            return Err(busy.with_retry_after(wait));
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn end(&self) {
+        self.ending.store(true, Ordering::Relaxed);
+    }
+}

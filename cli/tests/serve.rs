@@ -1,0 +1,849 @@
+//! `randflake serve` as clients meet it: a process, and connections to it.
+#![cfg(unix)]
+
+use std::{
+    collections::{BTreeSet, HashSet},
+    env, fs,
+    io::{self, BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
+
+use randflake::{Inspector, Secret};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
+const TOKEN: &str = "0123456789-a-token";
+const OPENAPI: &str = include_str!("../src/serve/openapi.json");
+
+/// Far longer than anything here takes: a test that waits for it has failed.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// An empty folder of one test, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = env::temp_dir().join(format!("randflake-serve-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("a temporary folder can be made");
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_randflake"));
+        command.args(arguments).current_dir(&self.0).stdin(Stdio::null());
+        command.env("RANDFLAKE_SECRET", SECRET);
+        for unset in ["RANDFLAKE_STORE", "RANDFLAKE_SECRET_FILE", "RANDFLAKE_NAMESPACE"] {
+            command.env_remove(unset);
+        }
+        command
+    }
+
+    fn token_file(&self) {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        fs::write(self.path("token"), format!("{TOKEN}\n")).expect("a file");
+        let only_us = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(self.path("token"), only_us).expect("it is ours");
+    }
+
+    /// Starts a server on a port of its own, on the store `ids.db`.
+    fn serve(&self, options: &[&str]) -> Server {
+        let arguments =
+            ["serve", "--store", "ids.db", "--listen", "127.0.0.1:0"].iter().chain(options);
+        let arguments: Vec<&str> = arguments.copied().collect();
+        Server::start(self.command(&arguments))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A server that is killed if nothing ends it before.
+struct Server {
+    process: Child,
+    address: SocketAddr,
+    /// Reads what it writes to standard error after its address.
+    errors: Option<thread::JoinHandle<String>>,
+}
+
+impl Server {
+    fn start(mut command: Command) -> Self {
+        let mut process = command.stderr(Stdio::piped()).spawn().expect("the command starts");
+        let mut errors = BufReader::new(process.stderr.take().expect("a pipe"));
+        let mut line = String::new();
+        while !line.contains("listening on http://") {
+            line.clear();
+            assert_ne!(errors.read_line(&mut line).expect("text"), 0, "it does not listen");
+        }
+        let address = line.rsplit_once("http://").expect("an address").1.trim();
+        let address = address.parse().expect("an address");
+        let errors = thread::spawn(move || {
+            let mut said = String::new();
+            errors.read_to_string(&mut said).expect("text");
+            said
+        });
+        Self { process, address, errors: Some(errors) }
+    }
+
+    fn client(&self) -> Client {
+        Client::new(self.address)
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.process.id().to_string();
+        let sent = Command::new("kill").args([signal, &pid]).status().expect("kill");
+        assert!(sent.success());
+    }
+
+    /// Ends it by a signal, and returns how it ended and what it said.
+    fn end(mut self, signal: &str) -> (ExitStatus, String) {
+        self.signal(signal);
+        self.wait()
+    }
+
+    fn wait(&mut self) -> (ExitStatus, String) {
+        let status = self.process.wait().expect("it ends");
+        let errors = self.errors.take().expect("once").join().expect("it reads");
+        (status, errors)
+    }
+
+    /// Waits until an id can be had.
+    fn wait_until_ready(&self) {
+        let mut client = self.client();
+        while client.get("/readyz").status != 200 {
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[derive(Debug)]
+struct Response {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Response {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (header, value) = line.split_once(": ")?;
+            header.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+
+    /// Returns the code of an error with this status.
+    #[track_caller]
+    fn code(&self, status: u16) -> String {
+        assert_eq!(self.status, status, "{self:?}");
+        let json = self.json();
+        let fields = json.as_object().expect("an object");
+        assert!(fields.keys().eq(["code", "message"]), "{json}");
+        assert!(!self.body.contains(SECRET) && !self.body.contains(TOKEN), "{json}");
+        json["code"].as_str().expect("a code").to_owned()
+    }
+
+    #[track_caller]
+    fn done(&self) -> Value {
+        assert!([200, 201].contains(&self.status), "{self:?}");
+        self.json()
+    }
+}
+
+/// One connection, kept.
+struct Client {
+    stream: BufReader<TcpStream>,
+    headers: String,
+}
+
+impl Client {
+    fn new(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+        stream.set_nodelay(true).expect("an option");
+        Self { stream: BufReader::new(stream), headers: format!("Host: {address}\r\n") }
+    }
+
+    fn get(&mut self, path: &str) -> Response {
+        self.ask("GET", path, "")
+    }
+
+    fn post(&mut self, path: &str, body: impl std::fmt::Display) -> Response {
+        self.ask("POST", path, &body.to_string())
+    }
+
+    fn ask(&mut self, method: &str, path: &str, body: &str) -> Response {
+        self.try_ask(method, path, body).expect("an answer")
+    }
+
+    fn try_ask(&mut self, method: &str, path: &str, body: &str) -> io::Result<Response> {
+        let (headers, length) = (&self.headers, body.len());
+        let request =
+            format!("{method} {path} HTTP/1.1\r\n{headers}Content-Length: {length}\r\n\r\n{body}");
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        self.answer()
+    }
+
+    fn answer(&mut self) -> io::Result<Response> {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if self.stream.read_line(&mut head)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let mut response =
+            Response { status: status.expect("a status"), head, body: String::new() };
+        let length =
+            response.header("content-length").map_or(0, |it| it.parse().expect("a number"));
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body)?;
+        response.body = String::from_utf8(body).expect("text");
+        Ok(response)
+    }
+
+    fn ids(&mut self, count: usize) -> Vec<String> {
+        let response = self.post(&format!("/v1/ids?count={count}"), "");
+        let ids = response.done();
+        ids["ids"].as_array().expect("a list").iter().map(text).collect()
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().expect("a text").to_owned()
+}
+
+/// Makes the store fail for everyone, until it is dropped.
+fn lock(store: &Path) -> Connection {
+    let connection = Connection::open(store).expect("a store");
+    connection.execute_batch("begin exclusive").expect("nobody else has it for long");
+    connection
+}
+
+#[test]
+fn every_route_answers_as_it_is_described() {
+    let folder = Folder::new("routes");
+    let server = folder.serve(&[]);
+    server.wait_until_ready();
+    let mut client = server.client();
+    let openapi: Value = serde_json::from_str(OPENAPI).expect("JSON");
+    assert_eq!(client.get("/openapi.json").done(), openapi);
+
+    let lease = text(&client.post("/v1/leases", "").done()["lease"]);
+    for (path, methods) in openapi["paths"].as_object().expect("paths") {
+        let asked = path.replace("{id}", "3vgoe12ccb8gh").replace("{lease}", &lease);
+        for method in ["GET", "POST", "PUT", "DELETE"] {
+            let operation = &methods[method.to_lowercase()];
+            let response = client.ask(method, &asked, "");
+            if operation.is_null() {
+                assert_eq!(response.code(405), "INVALID_ARGUMENT", "{method} {path}");
+                continue;
+            }
+            let described = &operation["responses"][response.status.to_string()];
+            assert!(!described.is_null(), "{method} {path}: {response:?}");
+            let described = match described["$ref"].as_str() {
+                Some(path) => openapi.pointer(path.trim_start_matches('#')).expect("a response"),
+                None => described,
+            };
+            let (content_type, content) =
+                described["content"].as_object().expect("a type").iter().next().expect("one");
+            assert!(response.header("content-type").expect("a type").starts_with(content_type));
+            if let Some(properties) = content["schema"]["properties"].as_object() {
+                let (answer, properties) = (response.done(), properties.keys());
+                assert!(answer.as_object().expect("an object").keys().eq(properties), "{path}");
+            }
+        }
+    }
+    for path in ["/", "/v1", "/v1/id", "/v1/ids/", "/v1/leases/a", "/v1/inspect/", "/%00"] {
+        assert_eq!(client.get(path).code(404), "INVALID_ARGUMENT", "{path}");
+    }
+}
+
+#[test]
+fn ids_are_read_back() {
+    let folder = Folder::new("ids");
+    let server = folder.serve(&["--node-count", "3", "--max-count", "500"]);
+    server.wait_until_ready();
+    let mut client = server.client();
+    let inspector = Inspector::new(&SECRET.parse::<Secret>().expect("a secret"));
+    let mut node_ids = BTreeSet::new();
+    for id in client.ids(1).iter().chain(&client.ids(500)) {
+        let read = client.get(&format!("/v1/inspect/{id}")).done();
+        let parts = inspector.inspect(id.parse().expect("an id"));
+        node_ids.insert(parts.node_id);
+        assert_eq!(read["id"], id.as_str());
+        assert_eq!(read["timestamp"], parts.timestamp);
+        assert_eq!(
+            (&read["node_id"], &read["sequence"]),
+            (&json!(parts.node_id), &json!(parts.sequence))
+        );
+        let number = text(&read["number"]);
+        let by_number = client.get(&format!("/v1/inspect/{number}?format=number")).done();
+        assert_eq!(by_number, read);
+    }
+    let numbers = client.post("/v1/ids?count=2&format=number", "").done();
+    for number in numbers["ids"].as_array().expect("a list") {
+        text(number).parse::<i64>().expect("a number");
+    }
+    let read = client.get("/v1/inspect/3vgoe12ccb8gh").done();
+    assert_eq!(read["time"], "2024-12-09T01:04:57Z");
+}
+
+#[test]
+fn bad_input_is_refused() {
+    let folder = Folder::new("bad");
+    let server = folder.serve(&["--max-count", "1000"]);
+    server.wait_until_ready();
+    let mut client = server.client();
+    for query in [
+        "count=0",
+        "count=1001",
+        "count=-1",
+        "count=+1",
+        "count=1.0",
+        "count=",
+        "count",
+        "count=1e3",
+        "count=99999999999999999999",
+        "count=1&count=2",
+        "format=int",
+        "format=",
+        "counts=1",
+        "=1",
+    ] {
+        let response = client.post(&format!("/v1/ids?{query}"), "");
+        assert_eq!(response.code(400), "INVALID_ARGUMENT", "{query}");
+    }
+    for id in ["0a", "ABC", "xyz", "g000000000000", "00000000000000", "-1", "%20", "a%2fb"] {
+        let response = client.get(&format!("/v1/inspect/{id}"));
+        assert_eq!(response.code(404), "INVALID_ID", "{id}");
+    }
+    for number in ["abc", "9223372036854775808", "1.0", "%2d"] {
+        let response = client.get(&format!("/v1/inspect/{number}?format=number"));
+        assert_eq!(response.code(404), "INVALID_ID", "{number}");
+    }
+    assert_eq!(client.get("/v1/inspect/a?count=1").code(400), "INVALID_ARGUMENT");
+
+    for body in [
+        "[]",
+        "1",
+        "null",
+        "{",
+        "{\"count\":0}",
+        "{\"count\":65}",
+        "{\"count\":1.5}",
+        "{\"count\":\"1\"}",
+        "{\"count\":true}",
+        "{\"ttl_seconds\":0}",
+        "{\"ttl_seconds\":86401}",
+        "{\"ttl_seconds\":29}",
+        "{\"now\":\"1\"}",
+        "{\"now\":1e30}",
+        "{\"note\":1}",
+        "{\"ttl\":60}",
+        "\u{0}",
+    ] {
+        let response = client.post("/v1/leases", body);
+        assert_eq!(response.code(400), "INVALID_ARGUMENT", "{body}");
+    }
+    let lease = text(&client.post("/v1/leases", "").done()["lease"]);
+    for operation in ["renew", "release"] {
+        for name in
+            ["a", &lease[1..], &lease.to_uppercase(), &format!("{lease}-"), &format!("{lease}.1")]
+        {
+            let response = client.post(&format!("/v1/leases/{name}/{operation}"), "");
+            assert_eq!(response.code(404), "INVALID_LEASE", "{name}");
+        }
+        let response = client.post(&format!("/v1/leases/{lease}/{operation}"), "{\"count\":1}");
+        assert_eq!(response.code(400), "INVALID_ARGUMENT");
+    }
+    let long = format!("{{\"note\":\"{}\"}}", "x".repeat(20_000));
+    assert_eq!(client.post("/v1/leases", long).code(413), "INVALID_ARGUMENT");
+
+    // What is no HTTP, and what never ends.
+    for wrong in ["hello\r\n\r\n".to_owned(), format!("GET /{} HTTP/1.1\r\n", "x".repeat(100_000))]
+    {
+        let mut stream = TcpStream::connect(server.address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+        let _ = stream.write_all(wrong.as_bytes()); // it may be closed before
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer); // it may be reset
+        assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 4"), "{wrong:.20}");
+    }
+    server.client().ids(1);
+}
+
+#[test]
+fn only_those_with_the_token_may_ask() {
+    let folder = Folder::new("token");
+    folder.token_file();
+    let server = folder.serve(&["--token-file", "token"]);
+    server.wait_until_ready();
+    let mut client = server.client();
+    let host = client.headers.clone();
+    for (header, may) in [
+        (format!("Authorization: Bearer {TOKEN}\r\n"), true),
+        (format!("authorization: bearer {TOKEN}\r\n"), true),
+        (format!("Authorization: Bearer {TOKEN}x\r\n"), false),
+        (format!("Authorization: {TOKEN}\r\n"), false),
+        (String::new(), false),
+    ] {
+        client.headers = host.clone() + &header;
+        for (method, path) in [("POST", "/v1/ids"), ("GET", "/metrics"), ("GET", "/v1/inspect/a")] {
+            let response = client.ask(method, path, "");
+            if may {
+                assert_eq!(response.status, 200, "{path}");
+            } else {
+                assert_eq!(response.code(401), "UNAUTHORIZED", "{header}");
+                assert_eq!(response.header("www-authenticate"), Some("Bearer"));
+            }
+        }
+        for path in ["/healthz", "/readyz", "/openapi.json"] {
+            assert_eq!(client.get(path).status, 200, "{path}");
+        }
+    }
+    let (status, said) = server.end("-TERM");
+    assert!(status.success(), "{said}");
+    assert!(!said.contains(TOKEN), "{said}");
+
+    // Without a token: no other address, and nothing that a browser sends for a web page.
+    let refused = folder.command(&["serve", "--store", "ids.db", "--listen", "0.0.0.0:0"]).output();
+    let refused = refused.expect("it runs");
+    assert_eq!(refused.status.code(), Some(2));
+    let server = folder.serve(&[]);
+    server.wait_until_ready();
+    let mut client = server.client();
+    for headers in ["Host: shop.example\r\n", "Host: localhost\r\nOrigin: https://shop.example\r\n"]
+    {
+        client.headers = headers.to_owned();
+        assert_eq!(client.post("/v1/ids", "").code(403), "UNAUTHORIZED");
+    }
+    client.headers = "Host: localhost:8080\r\n".to_owned();
+    client.ids(1);
+
+    for (content, why) in
+        [("short", "16 to 4096"), ("", "16 to 4096"), ("0123456789 abcdef", "ASCII")]
+    {
+        fs::write(folder.path("bad"), content).expect("a file");
+        let refused =
+            folder.command(&["serve", "--store", "ids.db", "--token-file", "bad"]).output();
+        let refused = refused.expect("it runs");
+        let said = String::from_utf8(refused.stderr).expect("text");
+        assert_eq!(refused.status.code(), Some(1), "{said}");
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn a_signal_answers_what_is_open_and_gives_node_ids_back() {
+    for signal in ["-TERM", "-INT"] {
+        let folder = Folder::new(&format!("end{signal}"));
+        let server = folder.serve(&[]);
+        server.wait_until_ready();
+        let (address, ending) = (server.address, AtomicBool::new(false));
+        let ids = thread::scope(|scope| {
+            let ask = || {
+                let (mut client, mut ids) = (Client::new(address), Vec::new());
+                loop {
+                    match client.try_ask("POST", "/v1/ids?count=10", "") {
+                        Ok(response) => {
+                            let listed = response.done();
+                            ids.extend(listed["ids"].as_array().expect("ids").iter().map(text));
+                        }
+                        // Closed between two requests, or before it was read.
+                        Err(error) => {
+                            assert!(ending.load(Ordering::Relaxed), "{error}");
+                            return ids;
+                        }
+                    }
+                }
+            };
+            let asking: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+            let mut client = Client::new(address);
+            for _ in 0..100 {
+                client.ids(1);
+            }
+            ending.store(true, Ordering::Relaxed);
+            let (status, said) = server.end(signal);
+            assert_eq!(status.code(), Some(0), "{said}");
+            assert!(said.contains("stopped"), "{said}");
+            asking.into_iter().flat_map(|ids| ids.join().expect("ids")).collect::<Vec<_>>()
+        });
+        assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len());
+        let listed = folder.command(&["lease", "list", "--json", "--store", "ids.db"]).output();
+        let listed: Value = serde_json::from_slice(&listed.expect("it runs").stdout).expect("JSON");
+        assert_eq!(listed["counts"]["held"], 0, "{listed}");
+    }
+}
+
+#[test]
+fn a_request_that_has_begun_is_answered_at_the_end() {
+    let folder = Folder::new("begun");
+    let server = folder.serve(&[]);
+    server.wait_until_ready();
+    let mut client = server.client();
+    let headers = client.headers.clone() + "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n";
+    let head = format!("POST /v1/leases HTTP/1.1\r\n{headers}");
+    client.stream.get_mut().write_all(head.as_bytes()).expect("it reads");
+    assert_eq!(client.answer().expect("an answer").status, 100, "it waits for the body");
+    server.signal("-TERM");
+    while TcpStream::connect(server.address).is_ok() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    client.stream.get_mut().write_all(b"{}").expect("it reads");
+    let response = client.answer().expect("an answer");
+    assert_eq!(response.status, 201, "{response:?}");
+    assert_eq!(response.header("connection"), Some("close"));
+    let (status, said) = server.end("-TERM");
+    assert_eq!(status.code(), Some(0), "{said}");
+}
+
+#[test]
+fn an_outage_longer_than_the_lease_passes() {
+    let folder = Folder::new("expired");
+    let init = ["lease", "init", "--new", "--max-ttl", "6", "--max-skew", "1", "--store", "ids.db"];
+    assert!(folder.command(&init).output().expect("it runs").status.success());
+    let server = folder.serve(&["--ttl", "6", "--max-wait", "0"]);
+    server.wait_until_ready();
+    let mut client = server.client();
+    let locked = lock(&folder.path("ids.db"));
+    // It goes on to the end of its lease.
+    let mut response = client.post("/v1/ids", "");
+    assert_eq!(response.status, 200);
+    while response.status == 200 {
+        thread::sleep(Duration::from_millis(20));
+        response = client.post("/v1/ids", "");
+    }
+    assert_eq!(response.code(503), "LEASE_UNAVAILABLE");
+    assert!(response.header("retry-after").is_some(), "{response:?}");
+    assert_eq!(client.get("/readyz").code(503), "LEASE_UNAVAILABLE");
+    assert_eq!(client.get("/healthz").status, 200);
+    drop(locked);
+    server.wait_until_ready();
+    client.ids(1000);
+    let (status, said) = server.end("-TERM");
+    assert!(
+        status.success() && said.contains("holding the lease") | said.contains("replaced"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_outage_at_the_start_is_waited_for() {
+    let folder = Folder::new("outage");
+    assert!(
+        folder
+            .command(&["generate", "--store", "ids.db"])
+            .output()
+            .expect("it runs")
+            .status
+            .success()
+    );
+    let locked = lock(&folder.path("ids.db"));
+    let server = folder.serve(&["--max-wait", "0"]);
+    let mut client = server.client();
+    assert_eq!(client.get("/healthz").status, 200);
+    for path in ["/v1/ids", "/v1/ids?count=100"] {
+        let response = client.post(path, "");
+        assert_eq!(response.code(503), "LEASE_UNAVAILABLE");
+        let retry_after = response.header("retry-after").and_then(|it| it.parse::<u32>().ok());
+        assert!(retry_after.is_some_and(|seconds| seconds >= 1), "{response:?}");
+    }
+    assert_eq!(client.get("/readyz").code(503), "LEASE_UNAVAILABLE");
+    assert_eq!(client.post("/v1/leases", "").code(503), "STORE_UNAVAILABLE");
+    assert_eq!(client.get("/v1/inspect/3vgoe12ccb8gh").status, 200, "it needs no store");
+    drop(locked);
+    server.wait_until_ready();
+    client.ids(100);
+    client.post("/v1/leases", "").done();
+}
+
+#[test]
+fn requests_wait_without_holding_up_others() {
+    let folder = Folder::new("wait");
+    assert!(
+        folder
+            .command(&["generate", "--store", "ids.db"])
+            .output()
+            .expect("it runs")
+            .status
+            .success()
+    );
+    let locked = lock(&folder.path("ids.db"));
+    let server = folder.serve(&["--max-wait", "60"]);
+    thread::scope(|scope| {
+        let waiting: Vec<_> = (0..32).map(|_| scope.spawn(|| server.client().ids(10))).collect();
+        let mut client = server.client();
+        for _ in 0..100 {
+            assert_eq!(client.get("/healthz").status, 200);
+        }
+        drop(locked);
+        let ids: HashSet<_> =
+            waiting.into_iter().flat_map(|ids| ids.join().expect("ids")).collect();
+        assert_eq!(ids.len(), 320);
+    });
+}
+
+#[test]
+fn what_waiting_does_not_mend_ends_the_server() {
+    let folder = Folder::new("fatal");
+    assert!(
+        folder
+            .command(&["generate", "--store", "ids.db"])
+            .output()
+            .expect("it runs")
+            .status
+            .success()
+    );
+    let mut command = folder.command(&["serve", "--store", "ids.db", "--listen", "127.0.0.1:0"]);
+    command.env("RANDFLAKE_SECRET", "00112233445566778899aabbccddee0f");
+    let (status, said) = Server::start(command).wait();
+    assert_eq!(status.code(), Some(1));
+    assert!(said.contains("SECRET_MISMATCH"), "{said}");
+
+    let server = folder.serve(&[]);
+    let taken = server.address.to_string();
+    let second = folder.command(&["serve", "--store", "ids.db", "--listen", &taken]).output();
+    let second = second.expect("it runs");
+    let said = String::from_utf8(second.stderr).expect("text");
+    assert_eq!(second.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot listen on"), "{said}");
+}
+
+#[test]
+fn two_instances_on_one_store_repeat_nothing() {
+    let folder = Folder::new("two");
+    let servers = [folder.serve(&[]), folder.serve(&[])];
+    let each = 50_000;
+    let ids = thread::scope(|scope| {
+        let ask = |server: &Server, count: usize, many: usize| {
+            server.wait_until_ready();
+            let mut client = server.client();
+            (0..many / count).flat_map(|_| client.ids(count)).collect::<Vec<_>>()
+        };
+        let asking: Vec<_> = servers
+            .iter()
+            .flat_map(|server| [(server, 1, 1000), (server, 1000, each - 1000)])
+            .map(|(server, count, many)| scope.spawn(move || ask(server, count, many)))
+            .collect();
+        asking.into_iter().flat_map(|ids| ids.join().expect("ids")).collect::<Vec<_>>()
+    });
+    assert_eq!(ids.len(), 2 * each);
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len());
+
+    // A lease of one is renewed and released by the other.
+    let [mut one, mut other] = servers.each_ref().map(Server::client);
+    let leased = one.post("/v1/leases", json!({ "count": 2, "note": "a client:1" })).done();
+    let lease = text(&leased["lease"]);
+    let renewed = other.post(&format!("/v1/leases/{lease}/renew"), "").done();
+    for same in ["lease", "node_ids", "start"] {
+        assert_eq!(renewed[same], leased[same]);
+    }
+    let listed = folder.command(&["lease", "list", "--store", "ids.db"]).output().expect("it runs");
+    assert!(String::from_utf8(listed.stdout).expect("text").contains("a client:1"));
+    let released = other.post(&format!("/v1/leases/{lease}/release"), "").done();
+    assert_eq!(released["released"], 2);
+    assert_eq!(one.post(&format!("/v1/leases/{lease}/renew"), "").code(410), "LEASE_LOST");
+}
+
+/// What a client has of its lease.
+struct Held {
+    name: String,
+    node_ids: Vec<i64>,
+    start: i64,
+    end_exclusive: i64,
+}
+
+impl Held {
+    fn of(json: &Value) -> Self {
+        let node_ids = json["node_ids"].as_array().expect("a list");
+        Self {
+            name: text(&json["lease"]),
+            node_ids: node_ids.iter().map(|id| id.as_i64().expect("a number")).collect(),
+            start: json["start"].as_i64().expect("a second"),
+            end_exclusive: json["end_exclusive"].as_i64().expect("a second"),
+        }
+    }
+
+    fn path(&self, operation: &str) -> String {
+        format!("/v1/leases/{}/{operation}", self.name)
+    }
+}
+
+#[test]
+fn no_two_clients_hold_a_node_id_at_a_time() {
+    let folder = Folder::new("leases");
+    let server = folder.serve(&[]);
+    server.wait_until_ready();
+    let held = thread::scope(|scope| {
+        let take = || {
+            let mut client = server.client();
+            let take = |_| Held::of(&client.post("/v1/leases", json!({ "count": 16 })).done());
+            (0..8).map(take).collect::<Vec<_>>()
+        };
+        let taking: Vec<_> = (0..4).map(|_| scope.spawn(take)).collect();
+        taking.into_iter().flat_map(|held| held.join().expect("leases")).collect::<Vec<_>>()
+    });
+    let node_ids: HashSet<_> = held.iter().flat_map(|held| &held.node_ids).collect();
+    assert_eq!(node_ids.len(), 4 * 8 * 16);
+    assert!(held.iter().all(|held| held.start < held.end_exclusive));
+    let names: HashSet<_> = held.iter().map(|held| &held.name).collect();
+    assert_eq!(names.len(), held.len());
+
+    // The clock of a client that says what it shows is compared.
+    let mut client = server.client();
+    let wrong = held[0].start - 3600;
+    assert_eq!(client.post("/v1/leases", json!({ "now": wrong })).code(409), "CLOCK_SKEW");
+    let renew = client.post(&held[0].path("renew"), json!({ "now": wrong }));
+    assert_eq!(renew.code(409), "CLOCK_SKEW");
+
+    // A renewal never shortens, and moves no start.
+    let renewed = client.post(&held[0].path("renew"), json!({ "ttl_seconds": 60 })).done();
+    let renewed = Held::of(&renewed);
+    assert_eq!((renewed.start, &renewed.node_ids), (held[0].start, &held[0].node_ids));
+    assert!(renewed.end_exclusive >= held[0].end_exclusive);
+}
+
+#[test]
+fn a_node_id_is_leased_again_after_its_release() {
+    let folder = Folder::new("again");
+    let server = folder.serve(&[]);
+    server.wait_until_ready();
+    let mut client = server.client();
+    let held = Held::of(&client.post("/v1/leases", "").done());
+    // All others are leased, for a while.
+    let store = Connection::open(folder.path("ids.db")).expect("a store");
+    let fill = "with recursive every(id) as (select 0 union all select id + 1 from every where id < 131071)
+        insert into node select namespace.id, every.id, 0, ?1, null, '' from every, namespace
+        where true on conflict do nothing";
+    store.execute(fill, [held.end_exclusive + 100]).expect("rows");
+    let none = client.post("/v1/leases", "");
+    assert_eq!(none.code(503), "NODES_EXHAUSTED");
+    assert!(none.header("retry-after").is_some_and(|it| it.parse::<u32>().is_ok_and(|it| it > 60)));
+
+    let used_until = held.start + 3; // its last id has the second before
+    let release = json!({ "used_until": used_until });
+    assert_eq!(client.post(&held.path("release"), &release).done()["released"], 1);
+    assert_eq!(client.post(&held.path("release"), &release).done()["released"], 0, "repeated");
+    assert_eq!(client.post(&held.path("renew"), "").code(410), "LEASE_LOST");
+    let again = Held::of(&client.post("/v1/leases", "").done());
+    assert_eq!(again.node_ids, held.node_ids);
+    assert_ne!(again.name, held.name);
+    assert!(again.start >= used_until, "{} {used_until}", again.start);
+
+    // One that does not say what it has used is not cut short.
+    assert_eq!(client.post(&again.path("release"), "").done()["released"], 1);
+    assert_eq!(client.post("/v1/leases", "").code(503), "NODES_EXHAUSTED");
+}
+
+#[test]
+fn a_lease_is_renewed_after_its_end_until_another_has_it() {
+    let folder = Folder::new("late");
+    let server = folder.serve(&[]);
+    server.wait_until_ready();
+    let mut client = server.client();
+    let held = Held::of(&client.post("/v1/leases", "").done());
+    let node_id = held.node_ids[0];
+    // As if its end had passed, since nobody waits for that here.
+    let past = held.start - 1000;
+    let set = |column: &str, value: &dyn rusqlite::ToSql| {
+        let store = Connection::open(folder.path("ids.db")).expect("a store");
+        let changed = store.execute(
+            &format!("update node set {column} = ?1 where node_id = ?2"),
+            rusqlite::params![value, node_id],
+        );
+        assert_eq!(changed.expect("a row"), 1);
+    };
+    set("end_exclusive", &past);
+    let renewed = Held::of(&client.post(&held.path("renew"), "").done());
+    assert_eq!((renewed.start, renewed.node_ids), (held.start, vec![node_id]));
+    assert!(renewed.end_exclusive >= held.end_exclusive);
+
+    // A request that arrives late grants the token again, from a later second on.
+    set("start", &(held.start + 100_000));
+    assert_eq!(client.post(&held.path("renew"), "").code(410), "LEASE_LOST");
+    set("start", &held.start);
+    client.post(&held.path("renew"), "").done();
+    set("token", &vec![7_u8; 16]);
+    assert_eq!(client.post(&held.path("renew"), "").code(410), "LEASE_LOST");
+    assert_eq!(client.post(&held.path("release"), "").done()["released"], 0);
+}
+
+#[test]
+fn the_numbers_are_those_of_the_other_languages() {
+    let folder = Folder::new("metrics");
+    let server = folder.serve(&["--namespace", "orders"]);
+    server.wait_until_ready();
+    let mut client = server.client();
+    client.ids(1000);
+    client.post("/v1/ids?count=0", "");
+    let numbers = client.get("/metrics").body;
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/guides/monitoring.md");
+    let guide = fs::read_to_string(guide).expect("the guide");
+    let names = guide.lines().filter_map(|line| line.strip_prefix("| `randflake_"));
+    let names: Vec<_> = names.filter_map(|line| line.split_once('`')).map(|it| it.0).collect();
+    assert!(names.len() >= 11, "{names:?}");
+    for name in names {
+        let described = format!("# TYPE randflake_{name} ");
+        assert!(numbers.contains(&described), "{name}");
+    }
+    for line in [
+        r#"randflake_ids_generated_total{generator="orders"} 1000"#,
+        r#"randflake_http_requests_total{generator="orders",status="400"} 1"#,
+        r#"randflake_http_connections{generator="orders"} 1"#,
+        &format!(r#"randflake_build_info{{version="{}"}} 1"#, env!("CARGO_PKG_VERSION")),
+    ] {
+        assert!(numbers.lines().any(|it| it == line), "{line} is not in\n{numbers}");
+    }
+}
+
+#[test]
+fn the_examples_of_the_help_run() {
+    let folder = Folder::new("examples");
+    folder.token_file();
+    let help = folder.command(&["serve", "--help"]).output().expect("it runs");
+    let help = String::from_utf8(help.stdout).expect("text");
+    let examples = help.split_once("Examples:\n").expect("every help has examples").1;
+    let (servers, requests): (Vec<_>, Vec<_>) =
+        examples.lines().map(str::trim).partition(|line| line.starts_with("randflake "));
+    assert_eq!((servers.len(), requests.len()), (2, 1));
+    let mut ports = Vec::new();
+    let mut started = Vec::new();
+    for line in servers {
+        // Any port that is free.
+        let line = line.replace(":8080", ":0");
+        let default = if line.contains("--listen") { "" } else { " --listen 127.0.0.1:0" };
+        let line = line.replace("randflake ", "") + default;
+        let server = Server::start(folder.command(&line.split(' ').collect::<Vec<_>>()));
+        server.wait_until_ready();
+        ports.push(server.address.port().to_string());
+        started.push(server);
+    }
+    let request = requests[0].replace("8080", &ports[0]);
+    let done = Command::new("sh").args(["-euc", &request]).output().expect("a shell");
+    let ids: Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    assert_eq!(ids["ids"].as_array().map(Vec::len), Some(3));
+}
