@@ -14,6 +14,7 @@ pub use crate::{
         lifetime::lifetime_over,
         nodes::{invalid_node, too_many_nodes},
     },
+    positions::{Blocks, Positions},
     secret::invalid_secret,
 };
 

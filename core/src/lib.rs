@@ -66,6 +66,7 @@ mod lease;
 mod metrics;
 mod packed_state;
 mod parts;
+mod positions;
 mod randflake;
 mod registry;
 mod secret;

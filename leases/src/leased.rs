@@ -19,6 +19,7 @@ use randflake::{
 #[cfg(doc)]
 use randflake::{Randflake, Snowflake};
 
+pub(crate) use self::recovery::unavailable;
 pub use self::{
     builder::LeasedBuilder,
     cell::LeasedCell,

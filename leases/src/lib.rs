@@ -44,13 +44,14 @@ pub use crate::{
     leased::{LeaseStatus, Leased, LeasedBuilder, LeasedCell, Level, leased, leased_snowflake},
     location::Location,
     memory::MemoryStore,
-    metrics::LeasedMetrics,
+    metrics::{LeasedMetrics, TicketsMetrics},
     namespace::{InitMode, Limits, Namespace, NamespaceMetadata},
     note::Note,
     protocol::{
         Acquire, Acquired, Change, Fence, Fenced, LeaseStore, NodeLease, Operation, Release,
         Released, Renew, Renewed, Reply, Request, Swap, Swapped, window,
     },
+    tickets::{Tickets, TicketsBuilder},
     token::Token,
 };
 

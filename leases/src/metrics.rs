@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use randflake::{ErrorKind, Metrics};
+use randflake::{Error, ErrorKind, Metrics};
 
 use crate::keeper::Reading;
 
@@ -25,6 +25,30 @@ pub struct LeasedMetrics {
     /// By how many whole seconds the store's clock was ahead of this machine's at its last answer;
     /// negative if it was behind. `None` before the first answer.
     pub clock_skew_seconds: Option<i64>,
+}
+
+/// What [`Tickets`](crate::Tickets) have done in this process, in numbers; see
+/// [`Tickets::metrics`](crate::Tickets::metrics).
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct TicketsMetrics {
+    /// How many numbers were handed out. Also those few that threads claimed next to the end of a
+    /// block and had to drop.
+    pub numbers_generated: u64,
+    /// How many numbers are drawn and not handed out: what a kill of the process now would lose.
+    pub reserve: u64,
+    /// How many blocks were drawn.
+    pub blocks_drawn: u64,
+    /// How many calls waited for a block.
+    pub waits: u64,
+    /// How many requests were made to the store.
+    pub store_requests: u64,
+    /// How long these took in all, in seconds.
+    pub store_request_seconds: f64,
+    /// How many requests failed, by the kind of the error: the kinds that occurred.
+    pub store_errors: Vec<(ErrorKind, u64)>,
+    /// The last of these errors.
+    pub last_error: Option<Error>,
 }
 
 /// The requests of one or several keepers.
@@ -61,8 +85,13 @@ impl LeasedMetrics {
 impl Requests {
     /// Counts a request, from its beginning to its answer.
     pub(crate) fn count(&mut self, asked: Reading, answered: Reading) {
+        self.count_time(answered.boot.saturating_sub(asked.boot));
+    }
+
+    /// Counts a request that took so long.
+    pub(crate) fn count_time(&mut self, took: Duration) {
         self.count += 1;
-        self.time += answered.boot.saturating_sub(asked.boot);
+        self.time += took;
     }
 
     pub(crate) fn count_error(&mut self, kind: ErrorKind) {

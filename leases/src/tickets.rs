@@ -1,4 +1,495 @@
-//! Numbers in a row: 1, 2, 3 …, from a named counter that a store keeps.
+//! Numbers in a row, from a counter of a store.
+//!
+//! **Why no number repeats.** The blocks of all processes are disjoint: the rules of the counter, in
+//! `tickets/counter.rs`. A process hands out each position of its blocks at most once: `Positions` and
+//! `Blocks` of the core. What it gives back was sealed before. A forked child never uses what it
+//! inherited. Clocks decide only how much is drawn and when the store is asked again.
+#![allow(clippy::doc_markdown, reason = "SQLite is a name")]
 
-#[allow(dead_code, reason = "what is drawn from it comes next")]
+mod builder;
+#[allow(dead_code, reason = "what operators do with it comes next")]
 pub(crate) mod counter;
+mod size;
+mod source;
+mod supply;
+#[cfg(test)]
+mod tests;
+mod thread;
+
+use std::{
+    fmt,
+    ops::Range,
+    ptr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::park_timeout,
+    time::Duration,
+};
+
+use randflake::{Clock, Error, ErrorKind, Result};
+
+pub use self::builder::TicketsBuilder;
+use self::{
+    builder::Options,
+    size::Sizes,
+    source::Source,
+    supply::{Shared, State, Supply},
+    thread::run,
+};
+use crate::{Location, TicketsMetrics, clocks::boot, keeper::passes, leased::unavailable};
+
+/// How long [`Tickets::close`] waits for the store.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How often a call on an injected clock checks what it waits for, and what
+/// [`Tickets::ready_in`] returns while a block is being drawn.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Longest time that [`Tickets::ready_in`] returns.
+const LONGEST_POLL: Duration = Duration::from_millis(50);
+
+/// Hands out 1, 2, 3 and so on from a named counter of a store, to all processes that draw from it.
+///
+/// A process draws a block of numbers and hands them out without the store; a thread draws the next
+/// block ahead. So the numbers of one process rise, those of several processes are mixed, and none is
+/// handed out twice. [`close`](Tickets::close), or a drop, gives the unused numbers back, and the next
+/// blocks bring them. A process that is killed loses the numbers that it holds, at most
+/// [`max_block`](TicketsBuilder::max_block). No clock takes part in uniqueness.
+///
+/// When the store cannot be reached, the numbers that were drawn last for a while; see
+/// [`TicketsBuilder::reserve`]. Then calls fail with `LEASE_UNAVAILABLE`, until the store is back. A
+/// forked child draws blocks of its own with its first call.
+///
+/// ```
+/// use randflake_leases::{Location, MemoryStore, Namespace, Tickets};
+///
+/// let store = MemoryStore::new(Namespace::for_tickets("tickets")?);
+/// let location = Location::new(move |namespace| Ok(Box::new(store.namespace(namespace))));
+/// let invoices = Tickets::builder(location, "invoices").open()?;
+/// assert_eq!((invoices.generate()?, invoices.generate()?), (1, 2));
+/// let mut numbers = [0; 100];
+/// invoices.fill(&mut numbers)?;
+/// assert!(numbers.into_iter().eq(3..103));
+/// invoices.close(); // gives back what is unused; so does dropping it
+/// # Ok::<(), randflake::Error>(())
+/// ```
+pub struct Tickets {
+    options: Options,
+    sizes: Sizes,
+    open_source: Box<dyn Fn() -> Box<dyn Source> + Send + Sync>,
+    /// What waits instead of the thread itself.
+    clock: Option<Arc<dyn Clock + Send + Sync>>,
+    /// Also in the children of the process that closed it.
+    closed: AtomicBool,
+    /// That of the process that made it, followed by those of its children.
+    supply: Supply,
+}
+
+/// How long a call may wait.
+#[derive(Clone, Copy)]
+enum Patience {
+    /// As the options say.
+    MaxWait,
+    /// Not at all.
+    None,
+}
+
+impl Tickets {
+    /// Starts to describe the numbers of a counter. `store` is the path of a SQLite file, which is
+    /// created if it is missing, or another [`Location`]; `name` is that of the counter, 1 to 200 bytes
+    /// without spaces and control characters.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use randflake_leases::Tickets;
+    /// # let directory = std::env::temp_dir().join(format!("randflake-tickets-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&directory).unwrap();
+    /// # let path = directory.join("ids.db");
+    ///
+    /// let invoices = Tickets::builder(path, "invoices")
+    ///     .start(1000) // and then 1010, 1020
+    ///     .step(10)
+    ///     .reserve(Duration::from_secs(5))
+    ///     .max_block(10_000) // a kill loses no more
+    ///     .open()?;
+    /// assert_eq!((invoices.generate()?, invoices.generate()?), (1000, 1010));
+    /// # drop(invoices);
+    /// # std::fs::remove_dir_all(&directory).unwrap();
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    #[must_use]
+    pub fn builder(store: impl Into<Location>, name: impl Into<String>) -> TicketsBuilder {
+        TicketsBuilder::new(store.into(), name.into())
+    }
+
+    /// Hands out a number.
+    ///
+    /// # Errors
+    ///
+    /// `LEASE_UNAVAILABLE`: no number is left, and the store brings none within
+    /// [`max_wait`](TicketsBuilder::max_wait), or the first ones of this process within
+    /// [`acquire_timeout`](TicketsBuilder::acquire_timeout). The store's error is its
+    /// [cause](Error::cause), the time to the next attempt, at most 5 seconds, its
+    /// [`Error::retry_after`]. `LIFETIME_OVER`: the counter has reached 2^53 - 1. `CLOSED`: this was
+    /// closed. Where waiting does not help, the store's error, as `STORE_QUARANTINED` of a counter
+    /// that has to be fenced, or `INVALID_ARGUMENT` of one with another start or step.
+    #[inline]
+    pub fn generate(&self) -> Result<u64> {
+        let shared = &*self.supply.shared;
+        match shared.positions.claim_one() {
+            Ok(position) => Ok(shared.number(position)),
+            Err(hand) => self.generate_slowly(hand, Patience::MaxWait),
+        }
+    }
+
+    /// As [`Tickets::generate`], but never waits. The first call of a process has a thread draw the
+    /// first block, and fails. For the thread of an event loop, and for the bindings to other
+    /// languages.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tickets::generate`].
+    #[inline]
+    pub fn generate_without_wait(&self) -> Result<u64> {
+        let shared = &*self.supply.shared;
+        match shared.positions.claim_one() {
+            Ok(position) => Ok(shared.number(position)),
+            Err(hand) => self.generate_slowly(hand, Patience::None),
+        }
+    }
+
+    /// Fills a slice with numbers that rise. Those of one block are in a row. Waits for each block as
+    /// [`Tickets::generate`] does for one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tickets::generate`]. Then the slice is filled with zeros, and the numbers that were claimed
+    /// are lost.
+    pub fn fill(&self, numbers: &mut [u64]) -> Result<()> {
+        self.fill_with(numbers, Patience::MaxWait)
+    }
+
+    /// As [`Tickets::fill`], but never waits, as [`Tickets::generate_without_wait`]. Where too few
+    /// numbers are left, the next block has as many, up to
+    /// [`max_block`](TicketsBuilder::max_block); nothing is claimed then.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tickets::fill`]; `INVALID_ARGUMENT`: more numbers than a process may hold.
+    pub fn fill_without_wait(&self, numbers: &mut [u64]) -> Result<()> {
+        self.check_fill_without_wait(numbers.len())?;
+        self.fill_with(numbers, Patience::None)
+    }
+
+    /// Checks whether [`Tickets::fill_without_wait`] would be refused now, before memory is allocated
+    /// for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tickets::fill_without_wait`].
+    pub fn check_fill_without_wait(&self, count: usize) -> Result<()> {
+        let (count, most) = (count as u64, self.sizes.max_block);
+        if count > most {
+            return Err(Error::invalid_argument(format!(
+                "a batch that does not wait has at most max_block numbers, {most}, got {count}"
+            )));
+        }
+        let supply = self.supply.of_this_process_or_new();
+        let mut state = supply.shared.lock();
+        if state.blocks.reserve(&supply.shared.positions) >= count {
+            return self.check_open();
+        }
+        self.ask_for(supply, &mut state, count)?;
+        Err(self.none_left(&state))
+    }
+
+    /// Returns how long to wait until a number is available: zero if one is, and else a short time
+    /// after which to ask again, at most 50 ms. Has the first block of a process drawn.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tickets::generate`], but not `LEASE_UNAVAILABLE`.
+    pub fn ready_in(&self) -> Result<Duration> {
+        let supply = self.supply.of_this_process_or_new();
+        let mut state = supply.shared.lock();
+        if state.blocks.reserve(&supply.shared.positions) > 0 {
+            return Ok(Duration::ZERO);
+        }
+        self.ask_for(supply, &mut state, 1)?;
+        let next = state.failure.as_ref().map_or(Duration::ZERO, |_| LONGEST_POLL);
+        Ok(next.max(POLL_INTERVAL))
+    }
+
+    /// Waits until the first block of this process is drawn.
+    ///
+    /// # Errors
+    ///
+    /// The store's, where it does not bring one within
+    /// [`acquire_timeout`](TicketsBuilder::acquire_timeout).
+    fn draw_first(&self) -> Result<()> {
+        let mut waited = Duration::ZERO;
+        loop {
+            let supply = self.supply.of_this_process_or_new();
+            let mut state = supply.shared.lock();
+            if state.blocks_drawn > 0 {
+                return Ok(());
+            }
+            self.ask_for(supply, &mut state, 1)?;
+            let limit = self.options.acquire_timeout;
+            if waited >= limit {
+                let failure = state.failure.as_ref().map(|failure| failure.error.clone());
+                return Err(failure.unwrap_or_else(|| self.none_left(&state)));
+            }
+            state.wait();
+            drop(state);
+            waited += self.wait(limit.saturating_sub(waited))?;
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn generate_slowly(&self, hand: Option<u64>, patience: Patience) -> Result<u64> {
+        let (shared, claimed) = self.claim(hand, 1, patience)?;
+        Ok(shared.number(claimed.start))
+    }
+
+    fn fill_with(&self, numbers: &mut [u64], patience: Patience) -> Result<()> {
+        let mut filled = 0;
+        while filled < numbers.len() {
+            let want = (numbers.len() - filled) as u64;
+            let (shared, claimed) = match self.claim(None, want, patience) {
+                Ok(claimed) => claimed,
+                Err(error) => {
+                    numbers.fill(0);
+                    return Err(error);
+                }
+            };
+            for position in claimed {
+                numbers[filled] = shared.number(position);
+                filled += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Claims up to `want` positions in a row, at least one, or the one that the call has in hand. Waits
+    /// for a block where none is left.
+    fn claim(
+        &self,
+        mut hand: Option<u64>,
+        want: u64,
+        patience: Patience,
+    ) -> Result<(&Shared, Range<u64>)> {
+        let mut of = &self.supply;
+        let mut waited = None;
+        loop {
+            // Again after each wait: a handler of a signal may have forked in it.
+            let supply = self.supply.of_this_process_or_new();
+            if !ptr::eq(supply, of) {
+                // What is in hand is the parent's.
+                (of, hand, waited) = (supply, None, None);
+            }
+            let shared = &*supply.shared;
+            if hand.is_none() {
+                let claimed = shared.positions.claim_many(want);
+                if !claimed.is_empty() {
+                    return Ok((shared, claimed));
+                }
+            }
+            let mut state = shared.lock();
+            let claimed = state.blocks.claim(&shared.positions, &mut hand, want);
+            if !claimed.is_empty() {
+                if state.blocks.needs_block(&shared.positions) {
+                    state.wake(shared);
+                }
+                drop(state);
+                // A handler that forked in here has claimed the same for both processes.
+                if shared.positions.is_of_this_process() {
+                    return Ok((shared, claimed));
+                }
+                continue;
+            }
+            self.ask_for(supply, &mut state, want)?;
+            let limit = match patience {
+                Patience::None => Duration::ZERO,
+                Patience::MaxWait if state.blocks_drawn == 0 => self.options.acquire_timeout,
+                Patience::MaxWait => self.options.max_wait,
+            };
+            let so_far = waited.unwrap_or_default();
+            if so_far >= limit {
+                return Err(self.none_left(&state));
+            }
+            state.waits += u64::from(waited.is_none());
+            state.wait();
+            drop(state);
+            waited = Some(so_far + self.wait(limit.saturating_sub(so_far))?);
+        }
+    }
+
+    /// Has the thread draw a block. Fails where no block will come.
+    fn ask_for(&self, supply: &Supply, state: &mut State, want: u64) -> Result<()> {
+        self.check_open()?;
+        if let Some(failure) = state.failure.as_ref().filter(|failure| !may_pass(&failure.error)) {
+            return Err(failure.error.clone());
+        }
+        if !state.started {
+            self.start(supply)?;
+            state.started = true;
+        }
+        state.starve(want, &self.sizes);
+        state.wake(&supply.shared);
+        Ok(())
+    }
+
+    fn start(&self, supply: &Supply) -> Result<()> {
+        let (shared, sizes) = (Arc::clone(&supply.shared), self.sizes);
+        let source = (self.open_source)();
+        let thread = std::thread::Builder::new().name("randflake-draw".to_owned());
+        thread.spawn(move || run(&shared, source, &sizes)).map(drop).map_err(|error| {
+            Error::new(
+                ErrorKind::StoreUnavailable,
+                format!("cannot start the thread that draws numbers: {error}"),
+            )
+        })
+    }
+
+    /// Waits for a change, at most so long. Returns how long it was.
+    fn wait(&self, at_most: Duration) -> Result<Duration> {
+        match &self.clock {
+            None => {
+                let before = boot();
+                park_timeout(at_most);
+                Ok(boot().saturating_sub(before))
+            }
+            Some(clock) => {
+                let pause = POLL_INTERVAL.min(at_most);
+                Ok(clock.sleep(pause)?.unwrap_or(at_most).max(pause))
+            }
+        }
+    }
+
+    fn check_open(&self) -> Result<()> {
+        // Relaxed: the blocks are sealed under their lock.
+        if self.closed.load(Ordering::Relaxed) { Err(closed()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn none_left(&self, state: &State) -> Error {
+        let name = &self.options.name;
+        let why = format!("this process has no number of the counter {name:?} left");
+        let failure = state.failure.as_ref();
+        let next = failure.map(|failure| failure.next_attempt.saturating_sub(boot()));
+        unavailable(&why, next.unwrap_or_default(), failure.map(|failure| failure.error.clone()))
+    }
+
+    /// Closes it for good and gives the unused numbers back, which takes one operation of the store for
+    /// each block; waits up to 5 seconds for it. If the store cannot be reached in time, they are lost.
+    /// In a forked child this does not affect the parent's numbers.
+    pub fn close(&self) {
+        self.stop();
+        let mut waited = Duration::ZERO;
+        while let Some(supply) = self.supply.of_this_process()
+            && waited < CLOSE_TIMEOUT
+        {
+            let mut state = supply.shared.lock();
+            if state.ended {
+                return;
+            }
+            state.wait();
+            drop(state);
+            let before = boot();
+            park_timeout(CLOSE_TIMEOUT.saturating_sub(waited));
+            waited += boot().saturating_sub(before);
+        }
+    }
+
+    /// As [`close`](Tickets::close), but does not wait: the thread gives the numbers back.
+    pub fn stop(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        if let Some(supply) = self.supply.of_this_process() {
+            supply.shared.close(&mut supply.shared.lock());
+        }
+    }
+
+    /// Returns whether it was closed or stopped, and the unused numbers are given back as far as
+    /// possible.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.check_open().is_err()
+            && self.supply.of_this_process().is_none_or(|supply| supply.shared.lock().ended)
+    }
+
+    /// Returns how long a call waits at most; see [`TicketsBuilder::max_wait`]. For the bindings to
+    /// other languages.
+    #[must_use]
+    pub fn max_wait(&self) -> Duration {
+        self.options.max_wait
+    }
+
+    /// Returns the name of the counter.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.options.name
+    }
+
+    /// Returns what was done in this process, in numbers; a forked child begins at zero. Counts nothing
+    /// on the way of a number.
+    ///
+    /// ```
+    /// use randflake_leases::{Location, MemoryStore, Namespace, Tickets};
+    ///
+    /// let store = MemoryStore::new(Namespace::for_tickets("tickets")?);
+    /// let location = Location::new(move |namespace| Ok(Box::new(store.namespace(namespace))));
+    /// let invoices = Tickets::builder(location, "invoices").open()?;
+    /// invoices.fill(&mut [0; 3])?;
+    /// let metrics = invoices.metrics();
+    /// assert_eq!((metrics.numbers_generated, metrics.reserve), (3, 7));
+    /// assert_eq!((metrics.blocks_drawn, metrics.last_error), (1, None));
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    #[must_use]
+    pub fn metrics(&self) -> TicketsMetrics {
+        let Some(supply) = self.supply.of_this_process() else { return TicketsMetrics::default() };
+        let state = supply.shared.lock();
+        let (numbers_generated, reserve) = supply.shared.counts(&state);
+        TicketsMetrics {
+            numbers_generated,
+            reserve,
+            blocks_drawn: state.blocks_drawn,
+            waits: state.waits,
+            store_requests: state.requests.count,
+            store_request_seconds: state.requests.time.as_secs_f64(),
+            store_errors: state.requests.errors.clone(),
+            last_error: state.last_error.clone(),
+        }
+    }
+}
+
+/// As [`Tickets::close`]; does not wait again after [`Tickets::stop`].
+impl Drop for Tickets {
+    fn drop(&mut self) {
+        if self.check_open().is_ok() {
+            self.close();
+        }
+    }
+}
+
+impl fmt::Debug for Tickets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tickets").field("name", &self.options.name).finish_non_exhaustive()
+    }
+}
+
+/// Returns whether a block may come by itself after this failure.
+fn may_pass(error: &Error) -> bool {
+    // A counter that has to be fenced has no time after which it grants.
+    passes(error.kind())
+        && (error.kind() != ErrorKind::StoreQuarantined || error.retry_after().is_some())
+}
+
+#[cold]
+fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "these numbers were closed; open the counter again")
+}

@@ -1,0 +1,441 @@
+//! What is handed out, drawn and given back, by threads, in outages and at the end.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    panic,
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use randflake::ErrorKind;
+
+use super::{
+    builder::Options,
+    counter::{Block, Counter, CounterSettings, Draw, KnownCounter},
+    source::Source,
+    *,
+};
+use crate::{MemoryStore, Namespace, Token};
+
+/// A counter in memory, which several objects draw from.
+#[derive(Clone)]
+struct Memory(MemoryStore);
+
+impl Memory {
+    fn new() -> Self {
+        Self(MemoryStore::new(Namespace::for_tickets("tickets").expect("a name")))
+    }
+
+    fn tickets(&self) -> TicketsBuilder {
+        let store = self.0.clone();
+        let location = Location::new(move |namespace| Ok(Box::new(store.namespace(namespace))));
+        Tickets::builder(location, "orders")
+    }
+
+    fn counter(&self) -> Counter {
+        let settings = CounterSettings::new("orders", None, None).expect("a name");
+        let (counter, _) =
+            KnownCounter::new(settings).read(&mut self.0.clone()).expect("a counter");
+        counter.expect("it was drawn from")
+    }
+
+    /// Returns the positions that were drawn and not given back.
+    fn taken(&self) -> BTreeSet<u64> {
+        let Counter { next, free, .. } = self.counter();
+        (0..next).filter(|position| !free.iter().any(|free| free.contains(position))).collect()
+    }
+}
+
+/// A store of the test's own: what it answers, and when.
+#[derive(Clone, Default)]
+struct Script(Arc<Scripted>);
+
+#[derive(Default)]
+struct Scripted {
+    answers: Mutex<VecDeque<Answer>>,
+    answered: Condvar,
+    draws: Mutex<Vec<Draw>>,
+    given_back: Mutex<Vec<(Token, u64)>>,
+    /// The clock, in nanoseconds.
+    now: AtomicU64,
+    rested: AtomicBool,
+}
+
+enum Answer {
+    Block(Range<u64>),
+    Fails(ErrorKind),
+    Panics,
+}
+
+impl Script {
+    fn of(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let script = Self::default();
+        script.answer(answers);
+        script
+    }
+
+    /// Has the thread receive these answers. It waits for each.
+    fn answer(&self, answers: impl IntoIterator<Item = Answer>) {
+        self.0.answers.lock().expect("no panic").extend(answers);
+        self.0.answered.notify_all();
+    }
+
+    fn tickets(&self, max_wait: Duration) -> Tickets {
+        let options = Options {
+            namespace: "tickets".to_owned(),
+            name: "orders".to_owned(),
+            start: None,
+            step: None,
+            max_wait,
+            acquire_timeout: Duration::from_secs(600),
+        };
+        let sizes = Sizes { reserve: Duration::from_secs(2), min_block: 10, max_block: 1000 };
+        let script = self.clone();
+        let open = move || -> Box<dyn Source> { Box::new(script.clone()) };
+        TicketsBuilder::open_on(options, sizes, None, Box::new(open)).expect("in range")
+    }
+
+    /// Waits until the thread has asked so many times.
+    fn wait_for_draws(&self, count: usize) -> Vec<Draw> {
+        loop {
+            let draws = self.0.draws.lock().expect("no panic").clone();
+            if draws.len() >= count {
+                return draws;
+            }
+            thread::yield_now();
+        }
+    }
+
+    /// Closes, and has what the thread waits for fail.
+    fn end(&self, tickets: &Tickets) {
+        tickets.stop();
+        self.answer([Answer::Fails(ErrorKind::StoreUnavailable)]);
+        until(|| tickets.is_over());
+    }
+
+    fn given_back(&self) -> Vec<(Token, u64)> {
+        self.0.given_back.lock().expect("no panic").clone()
+    }
+}
+
+impl Source for Script {
+    fn draw(&mut self, request: &Draw) -> Result<Block> {
+        self.0.draws.lock().expect("no panic").push(request.clone());
+        let answers = self.0.answers.lock().expect("no panic");
+        let mut answers =
+            self.0.answered.wait_while(answers, |answers| answers.is_empty()).expect("no panic");
+        let answer = answers.pop_front().expect("not empty");
+        drop(answers);
+        match answer {
+            Answer::Block(positions) => Ok(Block { positions, start: 1, step: 1 }),
+            Answer::Fails(kind) => Err(Error::new(kind, "the script says so")),
+            Answer::Panics => panic::resume_unwind(Box::new("the script says so")),
+        }
+    }
+
+    fn give_back(&mut self, token: Token, unused_from: u64) -> Result<()> {
+        self.0.given_back.lock().expect("no panic").push((token, unused_from));
+        Ok(())
+    }
+
+    fn rest(&mut self) {
+        self.0.rested.store(true, Ordering::Relaxed);
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.0.now.load(Ordering::Relaxed))
+    }
+
+    fn pause(&self, _failures: u32) -> Duration {
+        Duration::ZERO
+    }
+}
+
+fn until(is_it: impl Fn() -> bool) {
+    while !is_it() {
+        thread::yield_now();
+    }
+}
+
+const LONG: Duration = Duration::from_secs(600);
+
+#[test]
+fn one_object_hands_out_1_2_3_and_gives_back_the_rest() {
+    let memory = Memory::new();
+    let tickets = memory.tickets().open().expect("a block");
+    let numbers: Vec<_> = (0..1000).map(|_| tickets.generate().expect("a number")).collect();
+    assert!(numbers.into_iter().eq(1..=1000));
+    tickets.close();
+    assert_eq!(memory.taken(), (0..1000).collect());
+    assert_eq!(memory.counter().held, []);
+    let next = memory.tickets().open().expect("a block");
+    assert_eq!(next.generate(), Ok(1001));
+}
+
+#[test]
+fn threads_of_several_objects_never_hand_out_a_number_twice_or_outside_a_block() {
+    for (round, min_block) in [1, 2, 3, 10, 1000].into_iter().enumerate() {
+        let memory = Memory::new();
+        let objects: Vec<_> = [min_block, 1, 7]
+            .map(|min_block| {
+                let builder = memory.tickets().min_block(min_block).max_block(min_block * 4);
+                Arc::new(
+                    builder.max_wait(LONG).acquire_timeout(LONG).open_lazily().expect("in range"),
+                )
+            })
+            .into();
+        let threads: Vec<_> = (0..9)
+            .map(|thread| {
+                let tickets = Arc::clone(&objects[thread % 3]);
+                thread::spawn(move || {
+                    let mut numbers = vec![];
+                    for call in 0..60 {
+                        if call % 7 == thread % 7 {
+                            let mut batch = vec![0; 1 + (call * 5 + thread) % 40];
+                            tickets.fill(&mut batch).expect("numbers");
+                            numbers.extend(batch);
+                        } else {
+                            numbers.push(tickets.generate().expect("a number"));
+                        }
+                    }
+                    assert!(numbers.is_sorted_by(|one, next| one < next), "they rise");
+                    numbers
+                })
+            })
+            .collect();
+        let mut all = BTreeSet::new();
+        for thread in threads {
+            for number in thread.join().expect("no panic") {
+                assert!(all.insert(number - 1), "{number} twice, in round {round}");
+            }
+        }
+        for tickets in &objects {
+            tickets.close();
+        }
+        // No call failed, so nothing is lost either.
+        assert_eq!(memory.taken(), all, "in round {round}");
+    }
+}
+
+#[test]
+fn a_call_without_a_block_leaves_the_coming_one_as_it_is() {
+    let script = Script::default();
+    let tickets = script.tickets(Duration::ZERO);
+    for _ in 0..100 {
+        let error = tickets.generate_without_wait().expect_err("no block");
+        assert_eq!(error.kind(), ErrorKind::LeaseUnavailable);
+        assert_eq!(error.retry_after(), Some(Duration::from_millis(50)));
+        tickets.fill_without_wait(&mut [0; 3]).expect_err("no block");
+    }
+    script.answer([Answer::Block(0..10)]);
+    assert_eq!(tickets.generate(), Ok(1), "the first block is waited for");
+    for number in 2..=10 {
+        assert_eq!(tickets.generate_without_wait(), Ok(number));
+    }
+    for _ in 0..100 {
+        // At once, since max_wait is zero.
+        assert_eq!(tickets.generate().expect_err("used up").kind(), ErrorKind::LeaseUnavailable);
+    }
+    script.answer([Answer::Block(10..20)]);
+    until(|| tickets.ready_in().expect("open").is_zero());
+    assert_eq!(tickets.generate_without_wait(), Ok(11));
+    script.end(&tickets);
+}
+
+#[test]
+fn ten_threads_that_fail_next_to_the_end_of_a_block_lose_one_number_each_at_most() {
+    let script = Script::of([Answer::Block(0..100)]);
+    let tickets = script.tickets(Duration::ZERO);
+    assert_eq!(tickets.generate(), Ok(1));
+    thread::scope(|threads| {
+        for _ in 0..10 {
+            threads.spawn(|| (0..50).for_each(|_| drop(tickets.generate())));
+        }
+    });
+    script.answer([Answer::Block(100..200)]);
+    until(|| tickets.ready_in().expect("open").is_zero());
+    let first = tickets.generate_without_wait().expect("a number");
+    assert!((101..=110).contains(&first), "{first}");
+    script.end(&tickets);
+}
+
+#[test]
+fn it_draws_ahead_after_a_few_numbers_and_says_which_blocks_are_used_up() {
+    let script = Script::of([Answer::Block(0..10)]);
+    let tickets = script.tickets(LONG);
+    for number in 1..=5 {
+        assert_eq!(tickets.generate(), Ok(number));
+    }
+    assert_eq!(script.wait_for_draws(1).len(), 1, "half of the block is left");
+    assert_eq!(tickets.generate(), Ok(6));
+    let draws = script.wait_for_draws(2);
+    assert_eq!((draws[1].after, &draws[1].finished[..]), (10, &[][..]));
+    script.answer([Answer::Block(10..20)]);
+    for number in 7..=16 {
+        assert_eq!(tickets.generate(), Ok(number));
+    }
+    let draws = script.wait_for_draws(3);
+    assert_eq!((draws[2].after, &draws[2].finished[..]), (20, &[draws[0].token][..]));
+    assert_ne!(draws[2].token, draws[1].token);
+    script.end(&tickets);
+}
+
+#[test]
+fn a_draw_that_failed_is_repeated_as_it_was() {
+    let script = Script::of([Answer::Fails(ErrorKind::StoreUnavailable), Answer::Block(0..10)]);
+    let tickets = script.tickets(LONG);
+    assert_eq!(tickets.generate(), Ok(1), "it recovers by itself");
+    let draws = script.wait_for_draws(2);
+    assert_eq!(draws[0], draws[1]);
+    let metrics = tickets.metrics();
+    assert_eq!((metrics.store_requests, metrics.blocks_drawn, metrics.waits), (2, 1, 1));
+    assert_eq!(metrics.store_errors, [(ErrorKind::StoreUnavailable, 1)]);
+    assert_eq!(metrics.last_error.map(|error| error.kind()), Some(ErrorKind::StoreUnavailable));
+    script.end(&tickets);
+}
+
+#[test]
+fn a_close_gives_back_both_tails_and_a_second_one_nothing() {
+    let script = Script::of([Answer::Block(0..10), Answer::Block(30..40)]);
+    let tickets = script.tickets(LONG);
+    for number in 1..=6 {
+        assert_eq!(tickets.generate(), Ok(number));
+    }
+    until(|| tickets.metrics().reserve == 14);
+    tickets.close();
+    let draws = script.wait_for_draws(2);
+    // The last one first: all of it may lie at the end of the counter.
+    assert_eq!(script.given_back(), [(draws[1].token, 30), (draws[0].token, 6)]);
+    assert_eq!((tickets.metrics().numbers_generated, tickets.metrics().reserve), (6, 0));
+    tickets.close();
+    tickets.stop();
+    for refused in [tickets.generate(), tickets.generate_without_wait()] {
+        assert_eq!(refused.expect_err("closed").kind(), ErrorKind::Closed);
+    }
+    assert_eq!(tickets.ready_in().expect_err("closed").kind(), ErrorKind::Closed);
+    drop(tickets);
+    assert_eq!(script.given_back().len(), 2);
+}
+
+#[test]
+fn a_drop_gives_back() {
+    let memory = Memory::new();
+    let tickets = memory.tickets().open().expect("a block");
+    assert_eq!(tickets.generate(), Ok(1));
+    drop(tickets);
+    assert_eq!(memory.taken(), BTreeSet::from([0]));
+}
+
+#[test]
+fn a_block_that_comes_after_the_close_goes_back() {
+    for answer in [Answer::Block(10..20), Answer::Fails(ErrorKind::StoreUnavailable)] {
+        let script = Script::of([Answer::Block(0..10)]);
+        let tickets = script.tickets(LONG);
+        for number in 1..=6 {
+            assert_eq!(tickets.generate(), Ok(number));
+        }
+        let draws = script.wait_for_draws(2);
+        tickets.stop();
+        let fails = matches!(answer, Answer::Fails(_));
+        script.answer([answer]);
+        tickets.close();
+        // Where the answer is not known, all that the store may have granted goes back.
+        let late = (draws[1].token, if fails { 0 } else { 10 });
+        assert_eq!(script.given_back(), [late, (draws[0].token, 6)]);
+    }
+}
+
+#[test]
+fn a_close_ends_the_calls_that_wait() {
+    let script = Script::default();
+    let tickets = Arc::new(script.tickets(LONG));
+    let threads: Vec<_> = (0..3)
+        .map(|_| {
+            let tickets = Arc::clone(&tickets);
+            thread::spawn(move || tickets.generate())
+        })
+        .collect();
+    until(|| tickets.metrics().waits == 3);
+    tickets.stop();
+    for thread in threads {
+        let refused = thread.join().expect("no panic");
+        assert_eq!(refused.expect_err("closed").kind(), ErrorKind::Closed);
+    }
+    script.end(&tickets);
+}
+
+#[test]
+fn a_panic_of_the_store_is_told_once_the_numbers_are_used_up() {
+    let script = Script::of([Answer::Block(0..10), Answer::Panics]);
+    let tickets = script.tickets(LONG);
+    for number in 1..=10 {
+        assert_eq!(tickets.generate(), Ok(number));
+    }
+    assert_eq!(tickets.generate().expect_err("a defect").kind(), ErrorKind::Internal);
+    assert_eq!(tickets.ready_in().expect_err("a defect").kind(), ErrorKind::Internal);
+    tickets.close();
+}
+
+#[test]
+fn what_does_not_pass_is_told_at_once_and_tried_again() {
+    for kind in [ErrorKind::LifetimeOver, ErrorKind::InvalidArgument, ErrorKind::StoreQuarantined] {
+        let script = Script::of([Answer::Fails(kind)]);
+        let tickets = script.tickets(LONG);
+        assert_eq!(tickets.generate().expect_err("refused").kind(), kind);
+        script.answer([Answer::Block(0..10)]);
+        until(|| tickets.ready_in() == Ok(Duration::ZERO));
+        assert_eq!(tickets.generate(), Ok(1), "as after a fence");
+        script.end(&tickets);
+    }
+}
+
+#[test]
+fn a_block_before_the_last_one_is_refused() {
+    for lost in [0..10, 5..15, 9..11] {
+        let script = Script::of([Answer::Block(0..10), Answer::Block(lost.clone())]);
+        let tickets = script.tickets(LONG);
+        for number in 1..=10 {
+            assert_eq!(tickets.generate(), Ok(number), "{lost:?}");
+        }
+        let refused = tickets.generate().expect_err("the counter went back");
+        assert_eq!(refused.kind(), ErrorKind::StoreReplaced, "{lost:?}");
+        script.end(&tickets);
+    }
+}
+
+#[test]
+fn a_batch_crosses_blocks_and_a_failed_one_is_zeros() {
+    let script = Script::of([Answer::Block(0..10), Answer::Block(20..25), Answer::Block(25..50)]);
+    let tickets = script.tickets(LONG);
+    let mut numbers = [0; 30];
+    tickets.fill(&mut numbers).expect("three blocks");
+    assert!(numbers.into_iter().eq((1..=10).chain(21..=40)));
+    script.answer([Answer::Fails(ErrorKind::LifetimeOver)]);
+    let mut numbers = [7; 30];
+    let refused = tickets.fill(&mut numbers).expect_err("10 are left");
+    assert_eq!((refused.kind(), numbers), (ErrorKind::LifetimeOver, [0; 30]));
+    script.end(&tickets);
+}
+
+#[test]
+fn a_batch_that_does_not_wait_claims_nothing_unless_all_is_there() {
+    let script = Script::of([Answer::Block(0..10)]);
+    let tickets = script.tickets(LONG);
+    until(|| tickets.ready_in() == Ok(Duration::ZERO));
+    let mut numbers = [7; 11];
+    let refused = tickets.fill_without_wait(&mut numbers).expect_err("10 are left");
+    assert_eq!(refused.kind(), ErrorKind::LeaseUnavailable);
+    // It has as many drawn as it needs, though nothing of the block is used yet.
+    let draws = script.wait_for_draws(2);
+    assert_eq!((draws[1].after, draws[1].want), (10, 10));
+    script.answer([Answer::Block(10..11)]);
+    until(|| tickets.metrics().reserve == 11);
+    tickets.fill_without_wait(&mut numbers).expect("there are 11");
+    assert!(numbers.into_iter().eq(1..=11));
+    let refused = tickets.fill_without_wait(&mut vec![0; 1001]).expect_err("a process has 1000");
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    script.end(&tickets);
+}

@@ -1,0 +1,122 @@
+//! The thread that draws blocks ahead, and gives back what is unused at the end.
+
+use std::{
+    panic::{self, AssertUnwindSafe},
+    sync::PoisonError,
+    thread,
+    time::Duration,
+};
+
+use randflake::{Error, ErrorKind};
+
+use super::{
+    counter::Draw,
+    size::Sizes,
+    source::Source,
+    supply::{Failure, Shared},
+};
+use crate::Token;
+
+/// A connection that is not needed for so long is closed in the meantime.
+const LONG_REST: Duration = Duration::from_secs(60);
+
+/// How often the end tries to give a block back. What remains after that is never handed out.
+const LAST_ATTEMPTS: u32 = 4;
+
+/// The body of the thread; sets `ended` even if it panics.
+pub(super) fn run(shared: &Shared, mut source: Box<dyn Source>, sizes: &Sizes) {
+    let drawn = panic::catch_unwind(AssertUnwindSafe(|| {
+        let unanswered = draw(shared, &mut *source, sizes);
+        give_back(shared, &mut *source, unanswered);
+    }));
+    let mut state = shared.lock();
+    if drawn.is_err() {
+        // The blocks are as they were. Drawing again would panic again.
+        let error = Error::new(
+            ErrorKind::Internal,
+            "a defect: the thread that draws numbers has panicked; its message is on the standard \
+             error output",
+        );
+        state.last_error = Some(error.clone());
+        state.failure = Some(Failure { error, count: 1, next_attempt: Duration::MAX });
+    }
+    state.ended = true;
+    state.wake_waiting();
+}
+
+/// Draws until it is closed. Returns the token of a request whose answer is not known.
+fn draw(shared: &Shared, source: &mut dyn Source, sizes: &Sizes) -> Option<Token> {
+    // After a failure it is repeated as it was: the store may have done it.
+    let mut request: Option<Draw> = None;
+    let mut rests = false;
+    loop {
+        let now = source.now();
+        let mut state = shared.lock();
+        if state.closed {
+            return request.map(|request| request.token);
+        }
+        let next_attempt = state.failure.as_ref().map_or(now, |failure| failure.next_attempt);
+        if next_attempt <= now {
+            request = request.or_else(|| state.next_draw(shared, sizes, now));
+            if let Some(asked) = &request {
+                drop(state); // the store may take its time
+                rests = false;
+                if ask(shared, source, asked, now) {
+                    request = None;
+                }
+                continue;
+            }
+        }
+        let pause = match &request {
+            Some(_) => next_attempt.saturating_sub(now),
+            None if rests => Duration::MAX,
+            None => LONG_REST,
+        };
+        let waited = shared.work.wait_timeout_while(state, pause, |state| !state.wake);
+        let (mut state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.wake = false;
+        drop(state);
+        if waited.timed_out() && request.is_none() && !rests {
+            source.rest();
+            rests = true;
+        }
+    }
+}
+
+/// Sends a request to the store. Returns whether that is done with.
+fn ask(shared: &Shared, source: &mut dyn Source, request: &Draw, now: Duration) -> bool {
+    let answer = source.draw(request);
+    let answered = source.now();
+    let mut state = shared.lock();
+    state.requests.count_time(answered.saturating_sub(now));
+    let added = answer.and_then(|drawn| shared.add(&mut state, request, &drawn));
+    let is_done = added.is_ok();
+    if let Err(error) = added {
+        state.requests.count_error(error.kind());
+        state.last_error = Some(error.clone());
+        let count = state.failure.as_ref().map_or(0, |failure| failure.count).saturating_add(1);
+        let pause = source.pause(count);
+        state.failure = Some(Failure { error, count, next_attempt: answered + pause });
+    }
+    state.wake_waiting();
+    is_done
+}
+
+/// Gives back what was drawn and not handed out.
+fn give_back(shared: &Shared, source: &mut dyn Source, unanswered: Option<Token>) {
+    let unused = shared.lock().take_unused();
+    let unanswered = unanswered.map(|token| (token, 0));
+    for (token, unused_from) in unanswered.into_iter().chain(unused) {
+        for attempt in 1..=LAST_ATTEMPTS {
+            let Err(error) = source.give_back(token, unused_from) else { break };
+            let mut state = shared.lock();
+            state.requests.count_error(error.kind());
+            state.last_error = Some(error);
+            drop(state);
+            if attempt == LAST_ATTEMPTS {
+                return; // neither does the store take the others
+            }
+            thread::sleep(source.pause(attempt));
+        }
+    }
+}
