@@ -390,7 +390,12 @@ impl Namespace {
         matches!(self.owner, Owner::Operator)
     }
 
-    /// Refuses to lease from an operator's namespace.
+    /// Whether it has counters, and no node ids.
+    pub(crate) fn is_for_tickets(&self) -> bool {
+        matches!(self.owner, Owner::Tickets)
+    }
+
+    /// Refuses to lease from an operator's namespace, or from one of tickets.
     pub(crate) fn may_lease(&self) -> Result<()> {
         if self.is_for_operator() {
             return Err(Error::invalid_argument(
@@ -398,7 +403,7 @@ impl Namespace {
                  secret or its layout",
             ));
         }
-        if matches!(self.owner, Owner::Tickets) {
+        if self.is_for_tickets() {
             return Err(Error::invalid_argument(
                 "a namespace of tickets has no node ids; use another namespace for leases",
             ));
@@ -408,7 +413,7 @@ impl Namespace {
 
     /// Refuses counters in a namespace of leases.
     pub(crate) fn may_count(&self) -> Result<()> {
-        if matches!(self.owner, Owner::Tickets) {
+        if self.is_for_tickets() {
             return Ok(());
         }
         Err(Error::invalid_argument(

@@ -8,6 +8,7 @@
 //! | `renew` | `request.sql`, `renew.sql` | `request.lua`, `renew.lua` | `Renew::run` in `etcd.rs` |
 //! | `release` | `release.sql` | `release.lua` | `Release::run` in `etcd.rs` |
 //! | `fence`, which is also the quarantine of a new namespace | `fence.sql`, `check.sql`, `create_namespace.sql` | `session.lua`, `create.lua`; 12 s more after a promotion | calls it |
+//! | `swap` | `swap.sql` | `swap.lua` | `counters.rs` |
 //! | `Repair::decide`, `ReleaseDead::decide` | calls them; `shorten.sql` and `lower_floor.sql` write only if nothing has changed | calls them; `shorten.lua` and `lower_floor.lua` do the same | calls them |
 //!
 //! The conformance tests, [`conformance`](crate::conformance), compare them. Every store has to pass them: in
@@ -24,6 +25,7 @@ use crate::{
     Acquire, Acquired, Error, Fenced, Limits, NamespaceMetadata, NodeLease, Note, Release,
     Released, Renew, Renewed, Request, Result, Swap, Swapped, Token,
     listing::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
+    namespace::TICKETS,
 };
 
 /// How many candidates are tried one by one before all rows are read. With nine in ten of 131 072 node
@@ -199,8 +201,9 @@ pub(crate) fn fence(
 ) -> Result<(Quarantine, Fenced)> {
     check_lifetime(now)?;
     let skew = i64::from(limits.max_skew);
-    // Neither ever falls: the clock may have been set back since the last fence.
-    let floor = quarantine.floor.max(now + i64::from(limits.max_ttl) + skew);
+    // Neither ever falls: the clock may have been set back since the last fence. And no two fences leave
+    // the same floor, by which counters recognise that the namespace was fenced.
+    let floor = quarantine.floor.saturating_add(1).max(now + i64::from(limits.max_ttl) + skew);
     let renew_above = quarantine.renew_above.max(now + skew);
     let fenced = Fenced { now, floor, renew_above };
     Ok((Quarantine { floor, renew_above }, fenced))
@@ -254,6 +257,18 @@ pub(crate) fn listed(
         incarnation_changed: false,
         nodes,
     }
+}
+
+/// Refuses to lower the floor of a namespace of tickets: nothing waits for it, and a counter must not
+/// meet its own floor again.
+pub(crate) fn check_target(layout: &str, target: Target) -> Result<()> {
+    if layout == TICKETS && target == Target::Floor {
+        return Err(Error::invalid_argument(
+            "the floor of a namespace of tickets is never lowered: fence its counters, and they are \
+             drawn from again",
+        ));
+    }
+    Ok(())
 }
 
 /// A request of an operator that lowers an end.
@@ -322,6 +337,7 @@ pub(crate) fn lower<R: Transaction + ?Sized>(
     request: &impl Lowering,
 ) -> Result<Shortened, R::Error> {
     let (limits, now) = (rows.metadata().limits, rows.now());
+    check_target(&rows.metadata().layout, request.target())?;
     let before = match request.target() {
         Target::Node(node_id) => {
             let row = rows.row(node_id)?.ok_or_else(|| never_leased(node_id))?;

@@ -23,7 +23,8 @@ use common::{
 use randflake::{Clock, ErrorKind, Layout, SystemClock, layout};
 use randflake_leases::{
     Acquire, Acquired, Error, Fence, Fenced, InitMode, LeaseStore, Leased, Location, Namespace,
-    NodeLease, Note, Operation, Release, Released, Renew, Renewed, Reply, Result, Token,
+    NodeLease, Note, Operation, Release, Released, Renew, Renewed, Reply, Result, Swap, Swapped,
+    Token,
     conformance::{self, Subject as _},
     operator::{self, List, Listed, ReleaseDead, Repair, Shortened, Target},
     remote::{
@@ -92,6 +93,10 @@ impl<S: LeaseStore> LeaseStore for Patient<S> {
 
     fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
         self.0.list(request)
+    }
+
+    fn swap(&mut self, request: &Swap) -> Result<Reply<Swapped>> {
+        self.0.swap(request)
     }
 
     fn repair(&mut self, request: &Repair) -> Result<Reply<Shortened>> {
@@ -179,9 +184,12 @@ impl conformance::Subject for Subject<'_> {
 #[test]
 fn every_store_passes_the_conformance_tests() {
     on_each(|subject| match subject {
-        Subject::Etcd(..) => conformance::check_all(subject),
+        Subject::Etcd(..) => {
+            conformance::check_all(subject);
+            conformance::check_counters(subject);
+        }
         _ => thread::scope(|scope| {
-            for test in conformance::ALL {
+            for test in conformance::ALL.iter().chain(conformance::COUNTERS) {
                 scope.spawn(|| test(subject));
             }
         }),

@@ -70,7 +70,9 @@ impl conformance::Subject for File {
 #[test]
 fn passes_the_conformance_tests() {
     let scratch = Scratch::new();
-    conformance::check_all(&File { path: scratch.path("ids.db"), dial: Dial::new(START) });
+    let file = File { path: scratch.path("ids.db"), dial: Dial::new(START) };
+    conformance::check_all(&file);
+    conformance::check_counters(&file);
     is_sound(&scratch.path("ids.db"));
 }
 

@@ -11,6 +11,7 @@
 //! gone to another holder in the time that etcd has lost.
 
 mod acquire;
+mod counters;
 mod encoding;
 mod examine;
 mod namespace;
@@ -39,7 +40,7 @@ use super::{
 };
 use crate::{
     Acquire, Acquired, Fence, Fenced, NodeLease, Release, Released, Renew, Renewed, Request,
-    Result,
+    Result, Swap, Swapped,
     listing::{List, Listed, Node, Shortened, Target},
     rules::{self, Lowering, TargetState},
 };
@@ -183,6 +184,14 @@ impl Operation for List {
     }
 }
 
+impl Operation for Swap {
+    async fn run(&self, context: &Context) -> Result<Swapped> {
+        context.namespace().may_count()?;
+        self.check()?;
+        counters::swap(context, self).await
+    }
+}
+
 impl<R: Lowering> Operation for R {
     /// Decides here, and writes only if nothing has changed since. If a client sent the write twice,
     /// the second one is refused, and the target already is as it should be.
@@ -195,6 +204,7 @@ impl<R: Lowering> Operation for R {
             };
             let known = check(context, None).await?;
             let limits = known.metadata.limits;
+            rules::check_target(&known.metadata.layout, self.target())?;
             let now = confirmed(context, limits, known.date(context.now))?;
             let before = row.map_or(TargetState::Floor(known.quarantine), |(node_id, row)| {
                 TargetState::Node(row.node(node_id))

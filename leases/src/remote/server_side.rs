@@ -25,7 +25,8 @@ use super::{
     hex::hex,
 };
 use crate::{
-    Acquire, Acquired, Fence, Fenced, Release, Released, Renew, Renewed, Request, Result, Token,
+    Acquire, Acquired, Change, Fence, Fenced, Release, Released, Renew, Renewed, Request, Result,
+    Swap, Swapped, Token,
     listing::{List, Listed, Node, Shortened, Target},
     rules::{self, Lowering, Quarantine, TargetState},
 };
@@ -191,6 +192,45 @@ impl Operation for List {
     }
 }
 
+impl Operation for Swap {
+    async fn run(&self, context: &Context) -> Result<Swapped> {
+        context.namespace().may_count()?;
+        self.check()?;
+        let parameters = |known: &KnownNamespace| {
+            let [floor, before, after] =
+                self.change.as_ref().map_or_else(Default::default, cells_of);
+            let (salt, incarnation) = (hex(&known.metadata.salt), known.incarnation.clone());
+            vec![salt, incarnation, self.counter.clone(), floor, before, after]
+        };
+        let decision = perform(context, StatementKind::Swap, self.token, parameters).await?;
+        let done = match decision.status.as_str() {
+            "OK" => true,
+            "CHANGED" => false,
+            status => return Err(unexpected(context, status)),
+        };
+        let floor = number(context, &decision.numbers[1], "floor")?;
+        let value = match decision.detail.strip_prefix('=') {
+            Some(value) => Some(value.to_owned()),
+            None if decision.detail.is_empty() => None,
+            None => return Err(context.malformed("a counter")),
+        };
+        let swapped = Swapped { now: decision.now, done, floor, value };
+        let is_what_was_asked = |change: &Change| {
+            (change.floor, Some(&change.after)) == (swapped.floor, swapped.value.as_ref())
+        };
+        if done && !self.change.as_ref().is_some_and(is_what_was_asked) {
+            return Err(context.malformed("another value of the counter"));
+        }
+        Ok(swapped)
+    }
+}
+
+/// Returns the last three parameters of `swap.sql` and `swap.lua`.
+fn cells_of(change: &Change) -> [String; 3] {
+    let before = change.before.as_ref().map(|before| format!("={before}")).unwrap_or_default();
+    [change.floor.to_string(), before, change.after.clone()]
+}
+
 impl<R: Lowering> Operation for R {
     /// Decides here, and writes only if nothing has changed since. If a client sent the write twice,
     /// the second one is refused, and the target already is as it should be.
@@ -201,6 +241,7 @@ impl<R: Lowering> Operation for R {
         for _ in 0..TRIES {
             let listed = Operation::run(&List { token, node_id: Some(node_id) }, context).await?;
             let Listed { now, limits, floor, renew_above, last_grant, .. } = listed;
+            rules::check_target(&listed.layout, target)?;
             let before = match target {
                 Target::Node(_) => {
                     let node = listed.nodes.first().ok_or_else(|| rules::never_leased(node_id))?;
@@ -293,12 +334,19 @@ async fn perform(
             Response::Confirmed { replicas, .. } => Some(*replicas),
             Response::Refused { code, .. } if code == UNDEFINED_TABLE => {
                 check(context, None).await?;
+                if matches!(kind, StatementKind::Swap) {
+                    // It is made before the first namespace of tickets.
+                    return Err(context.unavailable(
+                        "its table randflake_counter is missing, and with it what tickets were drawn: \
+                         restore it, then fence the counters above every number that was handed out",
+                    ));
+                }
                 continue;
             }
             _ => None,
         };
         let decision = decision(context, response, kind, token)?;
-        check_confirmed(context, wait, confirmed, &decision)?;
+        check_confirmed(context, kind, wait, confirmed, &decision)?;
         match decision.status.as_str() {
             "REPLACED" | "INCARNATION" => drop(check(context, None).await?),
             "LIFETIME" => {

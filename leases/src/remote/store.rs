@@ -13,7 +13,7 @@ use super::RedisClient;
 use super::{Client, Exchange, Progress, Protocol, RemoteRequest, SharedClient};
 use crate::{
     Acquire, Acquired, Error, ErrorKind, Fence, Fenced, Finding, InitMode, LeaseStore, Namespace,
-    Release, Released, Renew, Renewed, Reply, Result,
+    Release, Released, Renew, Renewed, Reply, Result, Swap, Swapped,
     fork::check_opened_in,
     listing::{List, Listed, ReleaseDead, Repair, Shortened},
 };
@@ -205,6 +205,10 @@ impl<C: Client> LeaseStore for RemoteStore<C> {
     }
 
     fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>> {
+        self.run(request)
+    }
+
+    fn swap(&mut self, request: &Swap) -> Result<Reply<Swapped>> {
         self.run(request)
     }
 

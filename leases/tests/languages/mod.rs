@@ -162,9 +162,12 @@ fn check_all(hosts: &[Host], protocol: fn(Namespace) -> Protocol, dial: Option<&
         for host in hosts {
             let subject = move || Subject { host, protocol, dial: dial.cloned() };
             if dial.is_some() {
-                scope.spawn(move || conformance::check_all(&subject()));
+                scope.spawn(move || {
+                    conformance::check_all(&subject());
+                    conformance::check_counters(&subject());
+                });
             } else {
-                for test in conformance::ALL {
+                for test in conformance::ALL.iter().chain(conformance::COUNTERS) {
                     scope.spawn(move || test(&subject()));
                 }
             }
@@ -202,7 +205,7 @@ fn valkey_passes_the_conformance_tests() {
     let hosts: Vec<Host> = [Host::python("redis", &server)].into_iter().chain(node).collect();
     thread::scope(|scope| {
         scope.spawn(|| check_all(&hosts, Protocol::redis, None));
-        for test in conformance::ALL {
+        for test in conformance::ALL.iter().chain(conformance::COUNTERS) {
             scope.spawn(|| test(&crate::Subject::Redis(&server)));
         }
     });

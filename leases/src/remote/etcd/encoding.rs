@@ -2,7 +2,8 @@
 //!
 //! Keys: `randflake/<namespace>/meta`, and `randflake/<namespace>/node/<node id>` for each node id
 //! that was ever leased, with the text `start end_exclusive token before note`. `before` is the end
-//! before the last renewal, or the end if there was none; `-` is a released token.
+//! before the last renewal, or the end if there was none; `-` is a released token. In a namespace of
+//! tickets: `randflake/<namespace>/counter/<name>` for each counter.
 
 use serde_json::{Value, json};
 
@@ -24,6 +25,10 @@ pub(super) fn directory(context: &Context) -> String {
 
 pub(super) fn node_key(context: &Context, node_id: u32) -> String {
     format!("{}node/{node_id:06}", directory(context))
+}
+
+pub(super) fn counter_key(context: &Context, name: &str) -> String {
+    format!("{}counter/{name}", directory(context))
 }
 
 pub(super) fn meta(

@@ -23,6 +23,15 @@ pub(super) fn is_at(key: &str, revision: i64) -> Value {
     })
 }
 
+pub(super) fn has_value(key: &str, value: &str) -> Value {
+    json!({
+        "key": BASE64.encode(key),
+        "target": "VALUE",
+        "result": "EQUAL",
+        "value": BASE64.encode(value),
+    })
+}
+
 /// An answer to a transaction.
 pub(super) struct TxnResponse {
     /// The server's clock, if the answer had a date.

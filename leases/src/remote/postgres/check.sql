@@ -5,7 +5,7 @@ fenced as (
     update randflake_namespace as namespace
     set
         incarnation = session.incarnation,
-        floor = greatest(namespace.floor, session.now + namespace.max_ttl + namespace.max_skew),
+        floor = greatest(namespace.floor + 1, session.now + namespace.max_ttl + namespace.max_skew),
         renew_above = greatest(namespace.renew_above, session.now + namespace.max_skew)
     from session
     where

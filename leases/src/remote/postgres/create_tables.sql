@@ -29,5 +29,12 @@ begin
         note text not null,
         primary key (namespace, node_id)
     ) with (fillfactor = 70);
+    -- What tickets are drawn from.
+    create table if not exists randflake_counter (
+        namespace int not null,
+        name text not null,
+        value text not null,
+        primary key (namespace, name)
+    ) with (fillfactor = 70);
 end
 $create$

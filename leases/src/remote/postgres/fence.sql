@@ -1,9 +1,10 @@
--- Neither number ever falls: the clock may have been set back since the last fence.
+-- Neither number ever falls: the clock may have been set back since the last fence. And no two fences
+-- leave the same floor, by which counters recognise that the namespace was fenced.
 fenced as (
     update randflake_namespace as namespace
     set
         incarnation = session.incarnation,
-        floor = greatest(namespace.floor, session.now + namespace.max_ttl + namespace.max_skew),
+        floor = greatest(namespace.floor + 1, session.now + namespace.max_ttl + namespace.max_skew),
         renew_above = greatest(namespace.renew_above, session.now + namespace.max_skew)
     from session
     where

@@ -1,6 +1,7 @@
 -- Every script begins with this. KEYS[1] is one hash with everything of a namespace, so that no
 -- part of it can be lost alone: the fields of `create.lua`, and for each node id that was ever
--- leased a field 'start end_exclusive token note'; '-' for a released token.
+-- leased a field 'start end_exclusive token note'; '-' for a released token. In a namespace of
+-- tickets: for each counter a field 'counter:' and its name.
 local operation, token = ARGV[1], ARGV[2]
 local now = tonumber(redis.call('TIME')[1])
 local replication = redis.call('INFO', 'replication')
@@ -29,10 +30,11 @@ local function read(field)
 end
 
 -- The store may have lost leases. Neither number ever falls: the clock may have been set back since
--- the last fence.
+-- the last fence. And no two fences leave the same floor, by which counters recognise that the
+-- namespace was fenced.
 local function fence()
   local last = now + read('max_skew') + last_grant
-  local floor = math.max(read('floor'), last + read('max_ttl'))
+  local floor = math.max(read('floor') + 1, last + read('max_ttl'))
   local renew_above = math.max(read('renew_above'), last)
   redis.call('HSET', KEYS[1], 'incarnation', incarnation,
              'floor', string.format('%d', floor), 'renew_above', string.format('%d', renew_above))

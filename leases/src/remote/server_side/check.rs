@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        Response, Statement, TRIES,
+        Engine, Response, Statement, TRIES,
         context::{Context, KnownNamespace},
         hex::{hex, unhex},
     },
@@ -24,6 +24,9 @@ pub(in super::super) async fn check(
     init: Option<InitMode>,
 ) -> Result<KnownNamespace> {
     let client_now = context.now;
+    // A database that has leases alone has no table of counters.
+    let mut lacks_tables =
+        context.engine() == Engine::Postgres && context.namespace().is_for_tickets();
     for _ in 0..TRIES {
         let token = Token::random();
         let parameters = vec![client_now.to_string()];
@@ -31,10 +34,8 @@ pub(in super::super) async fn check(
         let response = run(context, check).await?;
         if matches!(&response, Response::Refused { code, .. } if code == UNDEFINED_TABLE) {
             context.may_create(init)?;
-            let create = statement(context, StatementKind::CreateTables, token, vec![]);
-            if let Response::Refused { code, message } = run(context, create).await? {
-                return Err(refused(context, &code, &message));
-            }
+            create_tables(context, token).await?;
+            lacks_tables = false;
             continue;
         }
         let rows: Vec<[String; 13]> = cells(context, response, StatementKind::Check, token)?;
@@ -61,6 +62,10 @@ pub(in super::super) async fn check(
                 if init_mode == InitMode::Quarantine {
                     rules::check_clocks(metadata.limits, now, client_now)?;
                 }
+                if lacks_tables {
+                    create_tables(context, token).await?;
+                    lacks_tables = false;
+                }
                 let create = create(context, token, &metadata, init_mode);
                 let response = run(context, create).await?;
                 let decision = decision(context, response, StatementKind::Create, token)?;
@@ -77,6 +82,14 @@ pub(in super::super) async fn check(
         }
     }
     Err(context.contended())
+}
+
+async fn create_tables(context: &Context, token: Token) -> Result<()> {
+    let create = statement(context, StatementKind::CreateTables, token, vec![]);
+    match run(context, create).await? {
+        Response::Refused { code, message } => Err(refused(context, &code, &message)),
+        _ => Ok(()),
+    }
 }
 
 fn create(

@@ -174,26 +174,32 @@ impl KnownNamespace {
     /// Returns the confirmation that a grant needs: a replica that is promoted must have it, and a
     /// grant of the old master must not count after that.
     pub(super) fn wait(&self, kind: StatementKind) -> Option<Wait> {
-        let grants =
-            matches!(kind, StatementKind::Acquire | StatementKind::Renew) && self.replicas > 0;
-        grants.then_some(Wait { replicas: self.replicas, milliseconds: CONFIRM_TIMEOUT })
+        let may_grant =
+            matches!(kind, StatementKind::Acquire | StatementKind::Renew | StatementKind::Swap);
+        (may_grant && self.replicas > 0)
+            .then_some(Wait { replicas: self.replicas, milliseconds: CONFIRM_TIMEOUT })
     }
 }
 
 /// Refuses a grant that too few replicas have confirmed.
 pub(super) fn check_confirmed(
     context: &Context,
+    kind: StatementKind,
     wait: Option<Wait>,
     confirmed: Option<u32>,
     decision: &Decision,
 ) -> Result<()> {
     let Some(Wait { replicas, .. }) = wait else { return Ok(()) };
     let confirmed = confirmed.ok_or_else(unable_to_confirm)?;
-    if decision.leases.is_empty() || confirmed >= replicas {
+    let (grants, what) = match kind {
+        StatementKind::Swap => (decision.status == "OK", "the counter"),
+        _ => (!decision.leases.is_empty(), "the lease"),
+    };
+    if !grants || confirmed >= replicas {
         return Ok(());
     }
     Err(context.unavailable(&format!(
-        "only {confirmed} of its replicas have confirmed the lease, and {replicas} must \
+        "only {confirmed} of its replicas have confirmed {what}, and {replicas} must \
          (min-replicas-to-write), so it is not used"
     )))
 }

@@ -17,6 +17,7 @@ pub(super) enum StatementKind {
     Examine,
     Shorten,
     LowerFloor,
+    Swap,
 }
 
 macro_rules! sql {
@@ -40,6 +41,7 @@ impl StatementKind {
             Self::Examine => "examine",
             Self::Shorten => "shorten",
             Self::LowerFloor => "lower_floor",
+            Self::Swap => "swap",
         }
     }
 
@@ -56,6 +58,7 @@ impl StatementKind {
             Self::Examine => sql!("examine"),
             Self::Shorten => sql!("session", "shorten", "changed"),
             Self::LowerFloor => sql!("session", "lower_floor", "changed"),
+            Self::Swap => sql!("session", "swap"),
         }
     }
 
@@ -71,6 +74,7 @@ impl StatementKind {
             Self::Examine => lua!("examine"),
             Self::Shorten => lua!("session", "shorten"),
             Self::LowerFloor => lua!("session", "notice", "lower_floor"),
+            Self::Swap => lua!("session", "notice", "swap"),
         }
     }
 }
