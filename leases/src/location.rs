@@ -89,6 +89,14 @@ impl Location {
         self
     }
 
+    /// As [`Location::create`], where that was not called and the store is not one that a function opens.
+    pub(crate) fn create_unless_set(mut self, create: bool) -> Self {
+        if !matches!(self.target, LocationKind::Function(_)) {
+            self.create.get_or_insert(create);
+        }
+        self
+    }
+
     /// Opens the store for a namespace.
     ///
     /// # Errors

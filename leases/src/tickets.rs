@@ -97,18 +97,20 @@ enum Patience {
 }
 
 impl Tickets {
-    /// Starts to describe the numbers of a counter. `store` is the path of a SQLite file, which is
-    /// created if it is missing, or another [`Location`]; `name` is that of the counter, 1 to 200 bytes
-    /// without spaces and control characters.
+    /// Starts to describe the numbers of a counter. `store` is the path of a SQLite file, or another
+    /// [`Location`], where [`Location::init`] has made the namespace; `name` is that of the counter, 1 to
+    /// 200 bytes without spaces and control characters.
     ///
     /// ```
     /// use std::time::Duration;
-    /// use randflake_leases::Tickets;
+    /// use randflake_leases::{InitMode, Location, Namespace, Tickets};
     /// # let directory = std::env::temp_dir().join(format!("randflake-tickets-{}", std::process::id()));
     /// # std::fs::create_dir_all(&directory).unwrap();
     /// # let path = directory.join("ids.db");
     ///
-    /// let invoices = Tickets::builder(path, "invoices")
+    /// let location = Location::from(path);
+    /// location.init(&Namespace::for_tickets("tickets")?, InitMode::New)?; // once
+    /// let invoices = Tickets::builder(location, "invoices")
     ///     .start(1000) // and then 1010, 1020
     ///     .step(10)
     ///     .reserve(Duration::from_secs(5))
@@ -160,6 +162,19 @@ impl Tickets {
         }
     }
 
+    /// Hands out a number where that takes no lock and no block, and returns `None` elsewhere. For
+    /// adapters of this crate to other languages.
+    #[inline]
+    pub fn generate_at_once(&self) -> Option<u64> {
+        let shared = &*self.supply.shared;
+        match shared.positions.claim_one() {
+            Ok(position) => Some(shared.number(position)),
+            Err(None) => None,
+            // What is in hand would be lost.
+            Err(hand) => self.generate_slowly(hand, Patience::None).ok(),
+        }
+    }
+
     /// Fills a slice with numbers that rise. Those of one block are in a row. Waits for each block as
     /// [`Tickets::generate`] does for one.
     ///
@@ -168,7 +183,16 @@ impl Tickets {
     /// As [`Tickets::generate`]. Then the slice is filled with zeros, and the numbers that were claimed
     /// are lost.
     pub fn fill(&self, numbers: &mut [u64]) -> Result<()> {
-        self.fill_with(numbers, Patience::MaxWait)
+        self.fill_with(numbers, |number| number, Patience::MaxWait)
+    }
+
+    /// As [`Tickets::fill`], for signed numbers: all are below 2^53.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tickets::fill`].
+    pub fn fill_i64(&self, numbers: &mut [i64]) -> Result<()> {
+        self.fill_with(numbers, u64::cast_signed, Patience::MaxWait)
     }
 
     /// As [`Tickets::fill`], but never waits, as [`Tickets::generate_without_wait`]. Where too few
@@ -180,7 +204,17 @@ impl Tickets {
     /// As [`Tickets::fill`]; `INVALID_ARGUMENT`: more numbers than a process may hold.
     pub fn fill_without_wait(&self, numbers: &mut [u64]) -> Result<()> {
         self.check_fill_without_wait(numbers.len())?;
-        self.fill_with(numbers, Patience::None)
+        self.fill_with(numbers, |number| number, Patience::None)
+    }
+
+    /// As [`Tickets::fill_without_wait`], for signed numbers, as [`Tickets::fill_i64`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Tickets::fill_without_wait`].
+    pub fn fill_i64_without_wait(&self, numbers: &mut [i64]) -> Result<()> {
+        self.check_fill_without_wait(numbers.len())?;
+        self.fill_with(numbers, u64::cast_signed, Patience::None)
     }
 
     /// Checks whether [`Tickets::fill_without_wait`] would be refused now, before memory is allocated
@@ -255,19 +289,24 @@ impl Tickets {
         Ok(shared.number(claimed.start))
     }
 
-    fn fill_with(&self, numbers: &mut [u64], patience: Patience) -> Result<()> {
+    fn fill_with<T: Default + Clone>(
+        &self,
+        numbers: &mut [T],
+        of: impl Fn(u64) -> T,
+        patience: Patience,
+    ) -> Result<()> {
         let mut filled = 0;
         while filled < numbers.len() {
             let want = (numbers.len() - filled) as u64;
             let (shared, claimed) = match self.claim(None, want, patience) {
                 Ok(claimed) => claimed,
                 Err(error) => {
-                    numbers.fill(0);
+                    numbers.fill(T::default());
                     return Err(error);
                 }
             };
             for position in claimed {
-                numbers[filled] = shared.number(position);
+                numbers[filled] = of(shared.number(position));
                 filled += 1;
             }
         }

@@ -120,10 +120,9 @@ impl TicketsBuilder {
         self
     }
 
-    /// Sets whether a missing namespace is created, as
-    /// [`LeasedBuilder::create`](crate::LeasedBuilder::create) does. By default it is in a SQLite file,
-    /// which is created as well, and is not in a store with a server. With `false`, a lost file is
-    /// `STORE_NOT_INITIALIZED` instead of a counter that begins again.
+    /// Sets whether a missing namespace is created, for tests; it is not by default, in a SQLite file
+    /// either. A counter begins at its start in a new namespace: where a store was lost, every number
+    /// would come a second time. [`Location::init`] makes a namespace once.
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = Some(create);
@@ -167,7 +166,8 @@ impl TicketsBuilder {
     ///
     /// static INVOICES: LazyLock<Tickets> = LazyLock::new(|| {
     ///     let path = std::env::temp_dir().join(format!("invoices-{}.db", std::process::id()));
-    ///     Tickets::builder(path, "invoices").open_lazily().expect("the options are in range")
+    ///     let tickets = Tickets::builder(path, "invoices").create(true); // in a test
+    ///     tickets.open_lazily().expect("the options are in range")
     /// });
     ///
     /// assert_eq!(INVOICES.metrics().blocks_drawn, 0); // nothing is drawn yet
@@ -183,7 +183,7 @@ impl TicketsBuilder {
         let namespace = Namespace::for_tickets(namespace.clone())?;
         let location = match self.create {
             Some(create) => self.location.create(create),
-            None => self.location,
+            None => self.location.create_unless_set(false),
         };
         let open_source = move || -> Box<dyn Source> {
             let (location, namespace) = (location.clone(), namespace.clone());

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
-    panic,
+    iter, panic,
     sync::{
         Arc, Condvar, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -173,6 +173,51 @@ fn one_object_hands_out_1_2_3_and_gives_back_the_rest() {
     assert_eq!(memory.counter().held, []);
     let next = memory.tickets().open().expect("a block");
     assert_eq!(next.generate(), Ok(1001));
+}
+
+#[test]
+fn what_bindings_call_hands_out_the_same_numbers() {
+    let tickets = Memory::new().tickets().open_lazily().expect("the options");
+    assert_eq!(tickets.generate_at_once(), None, "there is no block yet");
+    let mut numbers = [0_i64; 25];
+    tickets.fill_i64(&mut numbers).expect("numbers");
+    assert!(numbers.into_iter().eq(1..=25));
+    let at_once = iter::from_fn(|| tickets.generate_at_once().or_else(|| tickets.generate().ok()));
+    assert!(at_once.take(100).eq(26..=125));
+    until(|| tickets.metrics().reserve > 2);
+    let mut numbers = [0_i64; 2];
+    tickets.fill_i64_without_wait(&mut numbers).expect("they are there");
+    assert_eq!(numbers, [126, 127]);
+    tickets.close();
+    assert_eq!(tickets.generate_at_once(), None);
+    assert_eq!(
+        tickets.fill_i64(&mut numbers).map_err(|error| error.kind()),
+        Err(ErrorKind::Closed)
+    );
+    assert_eq!(numbers, [0, 0]);
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn a_namespace_is_made_by_word_alone() {
+    let path = std::env::temp_dir().join(format!("randflake-word-{}.db", std::process::id()));
+    let open = |create: Option<bool>| {
+        let builder = Tickets::builder(path.clone(), "orders").acquire_timeout(LONG);
+        let builder = create.into_iter().fold(builder, TicketsBuilder::create);
+        builder.open().map(|tickets| tickets.generate())
+    };
+    for create in [None, Some(false)] {
+        let refused = open(create).expect_err("in a lost file every number would come again");
+        assert_eq!(refused.kind(), ErrorKind::StoreNotInitialized);
+    }
+    assert!(!path.exists());
+    assert_eq!(open(Some(true)), Ok(Ok(1)));
+    assert_eq!(open(None), Ok(Ok(2)));
+    let set = Location::from(path.clone()).create(true);
+    let other = Tickets::builder(set, "orders").namespace("other").open().expect("that is set");
+    assert_eq!(other.generate(), Ok(1));
+    drop(other);
+    std::fs::remove_file(&path).expect("it is there");
 }
 
 #[test]
