@@ -204,7 +204,10 @@ impl Blocks {
                     return position..position + 1;
                 }
                 // In a gap between two blocks.
-                Some(position) if position < self.current.start => *hand = None,
+                Some(position) if position < self.current.start => {
+                    *hand = None;
+                    continue;
+                }
                 Some(_) => {}
                 None => {
                     let claimed = positions.claim_below(self.current.end, want);
@@ -215,6 +218,7 @@ impl Blocks {
                 }
             }
             // `next` has reached the end of the current block: all of it is claimed.
+            debug_assert!(positions.next() >= self.current.end, "nothing is skipped");
             let Some(block) = self.ahead.pop_front() else {
                 self.publish(positions);
                 return 0..0;
@@ -267,5 +271,173 @@ impl Blocks {
         };
         // Release: publishes that `next` was raised to the start of this block.
         positions.bound.store(bound, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use loom::{
+        sync::{Arc, Mutex},
+        thread,
+    };
+
+    use super::*;
+
+    /// What the threads of a model share.
+    struct Model {
+        positions: Positions,
+        blocks: Mutex<Blocks>,
+    }
+
+    impl Model {
+        /// With a block of which `next` is the first position that is left, and those after it.
+        fn new(next: u64, blocks: impl IntoIterator<Item = Range<u64>>) -> Arc<Self> {
+            let mut held = Blocks::new(1);
+            for block in blocks {
+                held.add(block);
+            }
+            let model = Self { positions: Positions::new(), blocks: Mutex::new(held) };
+            while model.positions.next() < next {
+                model.claim().expect("a block");
+            }
+            Arc::new(model)
+        }
+
+        /// As a call for one number does.
+        fn claim(&self) -> Option<u64> {
+            let mut hand = match self.positions.claim_one() {
+                Ok(position) => return Some(position),
+                Err(hand) => hand,
+            };
+            let mut blocks = self.blocks.lock().expect("no panic");
+            blocks.claim(&self.positions, &mut hand, 1).next()
+        }
+
+        /// As a call for many does, which takes what it gets first.
+        fn claim_many(&self, want: u64) -> Vec<u64> {
+            let claimed = self.positions.claim_many(want);
+            if !claimed.is_empty() {
+                return claimed.collect();
+            }
+            let mut blocks = self.blocks.lock().expect("no panic");
+            blocks.claim(&self.positions, &mut None, want).collect()
+        }
+
+        fn close(&self) -> u64 {
+            self.blocks.lock().expect("no panic").seal(&self.positions)
+        }
+    }
+
+    fn model(body: impl Fn() + Sync + Send + 'static) {
+        let mut builder = loom::model::Builder::new();
+        // Every known bug of this kind shows with two.
+        builder.preemption_bound = Some(2);
+        builder.check(body);
+    }
+
+    fn spawn<T: 'static>(
+        model: &Arc<Model>,
+        call: impl FnOnce(&Model) -> T + 'static,
+    ) -> thread::JoinHandle<T> {
+        let model = Arc::clone(model);
+        thread::spawn(move || call(&model))
+    }
+
+    /// Asserts that these are the positions, each once.
+    fn assert_once(mut claimed: Vec<u64>, expected: impl IntoIterator<Item = u64>) {
+        claimed.sort_unstable();
+        assert_eq!(claimed, expected.into_iter().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn positions_of_two_blocks_and_none_of_the_gap() {
+        model(|| {
+            let model = Model::new(1, [0..2, 5..8]);
+            let others = [(); 2].map(|()| {
+                spawn(&model, |model| {
+                    [model.claim(), model.claim()].map(|it| it.expect("four are left"))
+                })
+            });
+            let mut claimed = vec![];
+            for other in others {
+                let positions = other.join().expect("no panic");
+                assert!(positions.is_sorted(), "they rise");
+                claimed.extend(positions);
+            }
+            assert_once(claimed, [1, 5, 6, 7]);
+        });
+    }
+
+    #[test]
+    fn a_block_that_comes_while_calls_look_for_one() {
+        model(|| {
+            let model = Model::new(1, [0..2]);
+            let others = [(); 2].map(|()| spawn(&model, |model| [model.claim(), model.claim()]));
+            model.blocks.lock().expect("no panic").add(2..5);
+            let mut claimed: Vec<u64> = others
+                .into_iter()
+                .flat_map(|other| other.join().expect("no panic"))
+                .flatten()
+                .collect();
+            claimed.extend(std::iter::from_fn(|| model.claim()));
+            let lost: Vec<u64> = (1..5).filter(|position| !claimed.contains(position)).collect();
+            assert!(lost.len() <= 2, "one for each call that failed: {lost:?}");
+            assert_once(claimed, (1..5).filter(|position| !lost.contains(position)));
+        });
+    }
+
+    #[test]
+    fn a_position_in_hand_lies_in_a_block_that_is_used_up_by_now() {
+        model(|| {
+            let model = Model::new(1, [0..2, 2..3, 3..4, 6..7]);
+            let others = [(); 3].map(|()| spawn(&model, Model::claim));
+            let mut claimed: Vec<u64> =
+                others.into_iter().filter_map(|other| other.join().expect("no panic")).collect();
+            claimed.extend(model.claim());
+            assert_once(claimed, [1, 2, 3, 6]);
+        });
+    }
+
+    #[test]
+    fn batches_and_single_calls() {
+        model(|| {
+            let model = Model::new(1, [0..4, 6..8]);
+            let batch = spawn(&model, |model| model.claim_many(2));
+            let single = spawn(&model, |model| [model.claim(), model.claim()]);
+            let mut claimed: Vec<u64> = batch.join().expect("no panic");
+            claimed.extend(single.join().expect("no panic").into_iter().flatten());
+            claimed.extend(std::iter::from_fn(|| model.claim()));
+            assert_once(claimed, [1, 2, 3, 6, 7]);
+        });
+    }
+
+    #[test]
+    fn what_a_close_gives_back_is_claimed_by_nobody() {
+        model(|| {
+            let model = Model::new(1, [0..4, 6..8]);
+            let others = [(); 2].map(|()| spawn(&model, |model| [model.claim(), model.claim()]));
+            let unused_from = model.close();
+            let claimed: Vec<u64> = others
+                .into_iter()
+                .flat_map(|other| other.join().expect("no panic"))
+                .flatten()
+                .collect();
+            assert_once(claimed, (1..unused_from).filter(|position| !(4..6).contains(position)));
+            assert_eq!(model.claim(), None);
+            assert!(model.claim_many(9).is_empty());
+        });
+    }
+
+    #[test]
+    fn the_block_ahead_a_batch_and_a_close() {
+        model(|| {
+            let model = Model::new(2, [0..3, 6..9]);
+            let single = spawn(&model, |model| [model.claim(), model.claim()]);
+            let batch = spawn(&model, |model| model.claim_many(2));
+            let unused_from = model.close();
+            let mut claimed: Vec<u64> = batch.join().expect("no panic");
+            claimed.extend(single.join().expect("no panic").into_iter().flatten());
+            assert_once(claimed, (2..unused_from).filter(|position| !(3..6).contains(position)));
+        });
     }
 }
