@@ -1,6 +1,7 @@
 //! Operations for an operator: for a command line, a script or a dashboard.
 //!
-//! They need no secret: open the store with [`Namespace::for_operator`]. Each function sends its request
+//! They need no secret: open the store with [`Namespace::for_operator`], and for counters with
+//! [`Namespace::for_tickets`]. Each function sends its request
 //! under a new token, and checks that the answer is to that request.
 //!
 //! ```
@@ -31,6 +32,9 @@ use randflake::{Clock as _, SystemClock};
 use crate::Namespace;
 pub use crate::listing::{
     Counts, List, Listed, Node, NodeState, ReleaseDead, Repair, Shortened, Target,
+};
+pub use crate::tickets::operator::{
+    CounterStatus, fence_tickets, fence_tickets_in_steps, init_tickets, show_counter,
 };
 use crate::{
     Error, Fence, Fenced, LeaseStore, NodeLease, Result, Token, protocol::outcome_of, rules,

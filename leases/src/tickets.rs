@@ -7,8 +7,8 @@
 #![allow(clippy::doc_markdown, reason = "SQLite is a name")]
 
 mod builder;
-#[allow(dead_code, reason = "what operators do with it comes next")]
 pub(crate) mod counter;
+pub(crate) mod operator;
 mod size;
 mod source;
 mod supply;

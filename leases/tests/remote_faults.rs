@@ -26,8 +26,8 @@ use common::{
 };
 use randflake::{Clock, SystemClock, layout};
 use randflake_leases::{
-    Acquired, Error, ErrorKind, Fence, InitMode, LeaseStore, Leased, Location, Namespace,
-    NodeLease, Renewed, Result, Token,
+    Acquired, Change, Error, ErrorKind, Fence, InitMode, LeaseStore, Leased, Location, Namespace,
+    NodeLease, Operation, Renewed, Result, Swap, Swapped, Token,
     operator::{self, ReleaseDead, Repair, Target},
     remote::{
         Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
@@ -1238,6 +1238,10 @@ fn a_plain_role_suffices() {
         server.psql("grant select, insert, update on randflake_namespace, randflake_node to app");
         let url = server.url().replace("//randflake:", "//app:");
         granted(&mut postgres(&url), Token::random(), now());
+        tickets(&server);
+        server.psql("grant select, insert, update on randflake_counter to app");
+        let mut store = remote(&url, of_tickets(), PATIENCE);
+        assert!(swap(&mut store, None, NEW).expect("it has the privileges").done);
     }
     if let Some(server) = Server::redis(&DURABLE) {
         let commands = "+eval +hget +hmget +hset +time +info +config|get +wait";
@@ -1247,7 +1251,215 @@ fn a_plain_role_suffices() {
         assert_eq!(server.redis_cli(&acl), "OK");
         let url = server.url().replace("//:", "//app:");
         granted(&mut new_redis(&url), Token::random(), now());
+        let mut store = remote(&url, of_tickets(), PATIENCE);
+        store.init(InitMode::New).expect("it is empty");
+        assert!(swap(&mut store, None, NEW).expect("it has the privileges").done);
     }
+}
+
+/// The values of a counter from which nothing, and from which ten numbers were drawn.
+const NEW: &str = "1 start=1 step=1 next=0 floor=0 free= held=";
+const USED: &str = "1 start=1 step=1 next=10 floor=0 free= held=";
+
+fn of_tickets() -> Namespace {
+    Namespace::for_tickets("tickets").expect("a name")
+}
+
+/// Makes a namespace of tickets.
+fn tickets(server: &Server) -> RemoteStore<Box<dyn Client>> {
+    let mut store = remote(&server.url(), of_tickets(), PATIENCE);
+    store.init(InitMode::New).expect("it is empty");
+    store
+}
+
+/// Replaces the value of a counter, which has the floor of a namespace that was never fenced.
+fn swap(store: &mut dyn LeaseStore, before: Option<&str>, after: &str) -> Result<Swapped> {
+    let change = Change { floor: 0, before: before.map(str::to_owned), after: after.to_owned() };
+    let counter = "invoices".to_owned();
+    let request = Swap { token: Token::random(), counter, change: Some(change) };
+    store.swap(&request)?.answer_to(request.token, Operation::Swap)
+}
+
+/// Checks that nothing is drawn from a counter of a server that may have lost what it kept.
+#[track_caller]
+fn must_be_fenced(store: &mut dyn LeaseStore, value: &str) {
+    for _ in 0..2 {
+        let swapped = swap(store, Some(value), USED).expect("the server answers");
+        assert!(!swapped.done && swapped.floor > 0, "{swapped:?}");
+        assert_eq!(swapped.value.as_deref(), Some(value));
+    }
+    let shown = operator::show_counter(store, "invoices").expect("the server answers");
+    assert!(shown.expect("it is there").must_be_fenced);
+}
+
+#[test]
+fn counters_of_a_server_that_has_become_another_one_must_be_fenced() {
+    for server in [Server::postgres(&[]), Server::redis(&DURABLE)].into_iter().flatten() {
+        let is_redis = server.url().starts_with("redis");
+        let mut holder = tickets(&server);
+        assert!(swap(&mut holder, None, USED).expect("the server answers").done);
+        if is_redis {
+            server.redis_cli(&["hset", "randflake:{tickets}", "incarnation", "before"]);
+        } else {
+            server.psql("update randflake_namespace set incarnation = 'before'");
+        }
+        must_be_fenced(&mut holder, USED);
+        must_be_fenced(&mut remote(&server.url(), of_tickets(), PATIENCE), USED);
+        let fenced = operator::fence_tickets(&mut holder, "invoices", 100);
+        if is_redis {
+            // The master before may still be drawn from.
+            let error = fails(fenced, ErrorKind::StoreQuarantined);
+            let left = error.retry_after().expect("it passes");
+            assert!(left <= Duration::from_secs(12), "{left:?}");
+        } else {
+            let fenced = fenced.expect("the server answers");
+            assert_eq!((fenced.next, fenced.must_be_fenced), (Some(101), false));
+        }
+    }
+}
+
+#[test]
+fn counters_of_a_restored_etcd_must_be_fenced() {
+    for same_cluster in [false, true] {
+        let Some(mut server) = Server::etcd() else { return };
+        let (mut holder, mut other) = (tickets(&server), tickets(&server));
+        assert!(swap(&mut holder, None, NEW).expect("the server answers").done);
+        let Some(snapshot) = server.snapshot() else { return };
+        for _ in 0..3 {
+            assert!(swap(&mut holder, Some(NEW), NEW).expect("the server answers").done);
+        }
+        assert!(swap(&mut holder, Some(NEW), USED).expect("the server answers").done);
+        let Some(restored) = server.restored(&snapshot, same_cluster) else { return };
+        // It writes what it would have written, and only the answer tells that this was too late.
+        let swapped = swap(&mut holder, Some(NEW), USED).expect("the server answers");
+        assert!(!swapped.done && swapped.floor > 0, "{swapped:?}");
+        must_be_fenced(&mut holder, USED);
+        must_be_fenced(&mut other, USED);
+        let mut fresh = remote(&restored.url(), of_tickets(), PATIENCE);
+        let fenced = operator::fence_tickets(&mut fresh, "invoices", 10).expect("it answers");
+        assert_eq!(fenced.next, Some(11));
+    }
+}
+
+/// A write that no replica has confirmed does not count, and counts once it was confirmed.
+#[test]
+fn a_counter_of_redis_is_confirmed_by_its_replica() {
+    let Some(master) = Server::redis_with_replicas() else { return };
+    let replica = master.replica(master.port);
+    let [mut one, mut other] = [tickets(&master), tickets(&master)];
+    eventually("the replica has it", || {
+        replica.redis_cli(&["exists", "randflake:{tickets}"]) == "1"
+    });
+    for store in [&mut one, &mut other] {
+        assert!(!swap(store, Some(USED), USED).expect("the server answers").done);
+    }
+    replica.signal("STOP");
+    for (store, before) in [(&mut one, None), (&mut other, Some(NEW))] {
+        let error = fails(swap(store, before, NEW), ErrorKind::StoreUnavailable);
+        assert!(
+            error.to_string().contains("0 of its replicas have confirmed the counter"),
+            "{error}"
+        );
+    }
+    replica.signal("CONT");
+    assert!(swap(&mut other, Some(NEW), NEW).expect("confirmed").done);
+    assert!(swap(&mut one, Some(NEW), USED).expect("confirmed").done);
+}
+
+#[test]
+fn a_missing_table_of_counters_is_missed_and_leases_alone_have_none() {
+    let Some(server) = Server::postgres(&[]) else { return };
+    granted(&mut postgres(&server.url()), Token::random(), now());
+    // As a database that an earlier version has made.
+    server.psql("drop table randflake_counter");
+    granted(&mut postgres(&server.url()), Token::random(), now());
+    let mut missing = RemoteStore::new(
+        PostgresClient::new(&server.url()).expect("a URL"),
+        Protocol::postgres(of_tickets()),
+    );
+    fails(swap(&mut missing, None, NEW), ErrorKind::StoreNotInitialized);
+    let mut store = tickets(&server);
+    assert!(swap(&mut store, None, NEW).expect("the table was made").done);
+    server.psql("drop table randflake_counter");
+    for store in [&mut store, &mut tickets(&server)] {
+        let error = fails(swap(store, None, NEW), ErrorKind::StoreUnavailable);
+        assert!(error.to_string().contains("randflake_counter"), "{error}");
+    }
+}
+
+#[test]
+fn a_counter_is_not_written_inside_a_transaction() {
+    let Some(server) = Server::postgres(&[]) else { return };
+    tickets(&server);
+    let busy = Arc::new(AtomicBool::new(false));
+    let client = PostgresClient::new(&server.url()).expect("a URL");
+    let client = Busy(client, Arc::clone(&busy), &["begin", "create temporary table mine ()"]);
+    let mut store = RemoteStore::new(client, Protocol::postgres(of_tickets()));
+    assert!(swap(&mut store, None, NEW).expect("the server answers").done);
+    busy.store(true, Ordering::Relaxed);
+    let error = fails(swap(&mut store, Some(NEW), USED), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains("transaction"), "{error}");
+    assert!(swap(&mut tickets(&server), Some(NEW), USED).expect("unchanged").done);
+}
+
+#[test]
+fn lost_late_repeated_and_swapped_answers_do_counters_no_harm() {
+    on_each(|server, _, _| {
+        let mut direct = tickets(server);
+        let proxy = Proxy::before(server.port);
+        let url = server.url_of(proxy.port, PASSWORD);
+        let mut store = remote(&url, of_tickets(), SOON);
+        assert!(swap(&mut store, None, "0").expect("the server answers").done);
+        for (mode, before, after) in [(DROP, "0", "1"), (HOLD, "1", "2")] {
+            proxy.set(mode);
+            fails(swap(&mut store, Some(before), after), ErrorKind::StoreUnavailable);
+            proxy.set(PASS);
+            // Whether it was written the first time or now: once.
+            let swapped = swap(&mut store, Some(before), after).expect("the server answers");
+            assert_eq!(swapped.value.as_deref(), Some(after));
+            assert!(swap(&mut direct, Some(after), after).expect("the server answers").done);
+        }
+        proxy.set(REPEAT);
+        let mut value = 2;
+        for _ in 0..12 {
+            let (before, after) = (value.to_string(), (value + 1).to_string());
+            let swapped = swap(&mut store, Some(&before), &after);
+            let written = swap(&mut direct, Some(&after), &after).expect("the server answers").done;
+            match swapped {
+                Ok(swapped) if swapped.done => assert!(written, "{swapped:?}"),
+                Ok(_) => {}
+                Err(error) => drop(fails(Err::<(), _>(error), ErrorKind::StoreUnavailable)),
+            }
+            value += i32::from(written);
+        }
+        drop(store);
+
+        // A proxy of their own: it swaps the answers of two connections.
+        let proxy = Proxy::before(server.port);
+        let url = server.url_of(proxy.port, PASSWORD);
+        let mut stores = [(); 2].map(|()| remote(&url, of_tickets(), PATIENCE));
+        let named = |number: usize, before: Option<&str>, after: &str| {
+            let before = before.map(str::to_owned);
+            let change = Some(Change { floor: 0, before, after: after.to_owned() });
+            Swap { token: Token::random(), counter: format!("counter-{number}"), change }
+        };
+        for (number, store) in stores.iter_mut().enumerate() {
+            assert!(
+                store.swap(&named(number, None, "0")).expect("the server answers").outcome.done
+            );
+        }
+        proxy.set(SWAP);
+        thread::scope(|scope| {
+            for (number, store) in stores.iter_mut().enumerate() {
+                scope.spawn(move || {
+                    let swapped = store.swap(&named(number, Some("0"), "1"));
+                    let error = fails(swapped, ErrorKind::StoreUnavailable);
+                    assert!(error.to_string().contains("another request"), "{error}");
+                });
+            }
+        });
+        proxy.set(PASS);
+    });
 }
 
 /// Runs something of its own before the next statement.

@@ -200,7 +200,7 @@ pub fn a_fence_refuses_counters_until_each_is_fenced(subject: &dyn Subject) {
             assert_eq!(error.kind(), ErrorKind::StoreQuarantined, "{error}");
         }
         let above = 1000 * round;
-        client.counter.fence(&mut *client.holder.store, above).expect("fenced");
+        client.counter.fence_at(&mut *client.holder.store, above, floor).expect("fenced");
         assert!(!client.give_back(token, 0).expect("nothing is held"));
         assert_eq!(client.drawn(3, 0).1.positions, above..above + 3);
     }
@@ -209,7 +209,7 @@ pub fn a_fence_refuses_counters_until_each_is_fenced(subject: &dyn Subject) {
     let mut other = KnownCounter::new(settings);
     let error = other.draw(&mut *client.holder.store, &asked(1, 0)).expect_err("may be lost");
     assert_eq!(error.kind(), ErrorKind::StoreQuarantined, "{error}");
-    other.fence(&mut *client.holder.store, 0).expect("fenced");
+    other.fence_at(&mut *client.holder.store, 0, floor).expect("fenced");
     let block = other.draw(&mut *client.holder.store, &asked(1, 0)).expect("the store can draw");
     assert_eq!(block.number(block.positions.start), 1);
     let error = client.holder.repair(Target::Floor, Some(floor - 1)).expect_err("never falls");

@@ -271,7 +271,7 @@ pub(crate) fn fence(
 
 impl Counter {
     /// Returns the first position whose number would be too large.
-    fn end(&self) -> u64 {
+    pub(super) fn end(&self) -> u64 {
         LARGEST.checked_sub(self.start).map_or(0, |most| most / self.step + 1)
     }
 
@@ -418,13 +418,25 @@ impl KnownCounter {
         Ok(given_back.is_some())
     }
 
-    /// Fences the counter; see [`fence`]. Returns it as it is then.
+    /// Fences the counter; see [`fence`]. Returns it as it is then. Refuses if the namespace has
+    /// another floor than this one, which somebody has looked at before.
     ///
     /// # Errors
     ///
     /// As [`fence`] and [`LeaseStore::swap`].
-    pub(crate) fn fence(&mut self, store: &mut dyn LeaseStore, above: u64) -> Result<Counter> {
+    pub(crate) fn fence_at(
+        &mut self,
+        store: &mut dyn LeaseStore,
+        above: u64,
+        expected: i64,
+    ) -> Result<Counter> {
         let fenced = self.change(store, |settings, found, floor| {
+            if floor != expected {
+                return Err(Error::new(
+                    ErrorKind::StoreUnavailable,
+                    "the namespace was fenced meanwhile; fence the counter again",
+                ));
+            }
             let counter = fence(settings, found, floor, above)?;
             Ok(Some((counter.clone(), counter)))
         })?;

@@ -17,6 +17,12 @@ fn asked(want: u64, after: u64) -> Draw {
     Draw { token: Token::random(), want, after, finished: Vec::new() }
 }
 
+/// Fences a counter, whatever the floor of its namespace is.
+fn fence_now(known: &mut KnownCounter, store: &mut MemoryStore, above: u64) -> Result<Counter> {
+    let (_, floor) = known.read(store)?;
+    known.fence_at(store, above, floor)
+}
+
 fn random(seed: u64) -> impl FnMut() -> u64 {
     let mut state = seed.wrapping_mul(0xd129_0d3c_a1f5_b4e7) ^ 0x5bf0_3635;
     move || {
@@ -115,13 +121,13 @@ fn a_fenced_namespace_is_refused_until_its_counters_are_fenced() {
     let error = missing.draw(&mut store, &asked(1, 0)).expect_err("it may have been there");
     assert_eq!(error.code(), "STORE_QUARANTINED", "{error}");
 
-    let fenced = known.fence(&mut store, 100).expect("fenced");
+    let fenced = fence_now(&mut known, &mut store, 100).expect("fenced");
     assert_eq!((fenced.next, fenced.free, fenced.held), (100, vec![], vec![]));
     assert!(!known.give_back(&mut store, first.token, 5).expect("nothing is held"));
     let block = known.draw(&mut store, &asked(1, 10)).expect("a block");
     assert_eq!(block.number(block.positions.start), 101);
-    assert_eq!(known.fence(&mut store, 3).expect("fenced").next, 101, "never falls");
-    assert_eq!(missing.fence(&mut store, 0).expect("made").next, 0);
+    assert_eq!(fence_now(&mut known, &mut store, 3).expect("fenced").next, 101, "never falls");
+    assert_eq!(fence_now(&mut missing, &mut store, 0).expect("made").next, 0);
     assert!(missing.draw(&mut store, &asked(1, 0)).is_ok());
 }
 
@@ -130,21 +136,21 @@ fn a_counter_that_is_behind_a_holder_has_lost_blocks() {
     let (mut store, mut known) = counter();
     let error = known.draw(&mut store, &asked(10, 20)).expect_err("there were blocks up to 20");
     assert_eq!(error.code(), "STORE_QUARANTINED", "{error}");
-    known.fence(&mut store, 20).expect("fenced");
+    fence_now(&mut known, &mut store, 20).expect("fenced");
     assert_eq!(known.draw(&mut store, &asked(10, 20)).expect("a block").positions, 20..30);
 }
 
 #[test]
 fn a_counter_ends_at_the_largest_number() {
     let (mut store, mut known) = counter();
-    known.fence(&mut store, LARGEST - 3).expect("fenced");
+    fence_now(&mut known, &mut store, LARGEST - 3).expect("fenced");
     let block = known.draw(&mut store, &asked(10, 0)).expect("the last ones");
     assert_eq!(block.number(block.positions.end - 1), LARGEST);
     assert_eq!(block.positions.end - block.positions.start, 3);
     let error = known.draw(&mut store, &asked(1, 0)).expect_err("no number is left");
     assert_eq!(error.code(), "LIFETIME_OVER", "{error}");
-    assert_eq!(known.fence(&mut store, LARGEST).expect("fenced").next, LARGEST);
-    assert!(known.fence(&mut store, LARGEST + 1).is_err());
+    assert_eq!(fence_now(&mut known, &mut store, LARGEST).expect("fenced").next, LARGEST);
+    assert!(fence_now(&mut known, &mut store, LARGEST + 1).is_err());
     let wide = CounterSettings::new("wide", Some(LARGEST), Some(LARGEST)).expect("good");
     let mut wide = KnownCounter::new(wide);
     assert_eq!(wide.draw(&mut store, &asked(9, 0)).expect("one").positions, 0..1);

@@ -1,0 +1,190 @@
+//! Operations on counters for an operator. They are in [`crate::operator`], with those on leases.
+
+use std::time::Duration;
+
+use super::counter::{Counter, CounterSettings, KnownCounter, fence};
+use crate::{
+    Error, ErrorKind, InitMode, LeaseStore, Location, Namespace, Result, Token,
+    listing::{List, Listed},
+    protocol::outcome_of,
+};
+
+/// What a store knows of a counter; see [`show_counter`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CounterStatus {
+    /// The name.
+    pub name: String,
+    /// The first number, 1 to 2^53 - 1.
+    pub start: u64,
+    /// The difference between two numbers, 1 to 2^53 - 1.
+    pub step: u64,
+    /// The first number that was never drawn. `None`: all numbers up to 2^53 - 1 were.
+    pub next: Option<u64>,
+    /// How many smaller numbers were given back, and will be drawn again.
+    pub given_back: u64,
+    /// How many blocks may still be given back.
+    pub blocks: usize,
+    /// Whether nothing is drawn before the counter is [fenced](fence_tickets): the store may have lost
+    /// blocks.
+    pub must_be_fenced: bool,
+}
+
+impl CounterStatus {
+    fn new(name: &str, counter: &Counter, floor: i64) -> Self {
+        Self {
+            name: name.to_owned(),
+            start: counter.start,
+            step: counter.step,
+            next: (counter.next < counter.end())
+                .then(|| counter.start + counter.next * counter.step),
+            given_back: counter.free.iter().map(|range| range.end - range.start).sum(),
+            blocks: counter.held.len(),
+            must_be_fenced: counter.floor != floor,
+        }
+    }
+}
+
+/// Creates a namespace of tickets if it is missing, and checks it if it exists, as [`Location::init`]
+/// does for leases: once, when a store is set up, and never with each start or deploy. `Quarantine`
+/// where the store may have had it and lost it: then each counter must be
+/// [fenced](fence_tickets) before it is drawn from.
+///
+/// # Errors
+///
+/// As [`Location::init`]; `INVALID_ARGUMENT` also: the namespace has leases.
+///
+/// ```
+/// use randflake_leases::{InitMode, Location, Namespace, operator};
+/// # let directory = std::env::temp_dir().join(format!("randflake-tickets-{}", std::process::id()));
+/// # std::fs::create_dir_all(&directory).unwrap();
+/// # let path = directory.join("ids.db");
+///
+/// let location = Location::from(path);
+/// operator::init_tickets(&location, "tickets", InitMode::New)?;
+///
+/// let mut store = location.open(&Namespace::for_tickets("tickets")?)?;
+/// assert_eq!(operator::show_counter(&mut *store, "invoices")?, None, "nothing was drawn");
+/// # std::fs::remove_dir_all(&directory).unwrap();
+/// # Ok::<(), randflake_leases::Error>(())
+/// ```
+pub fn init_tickets(location: &Location, namespace: &str, mode: InitMode) -> Result<()> {
+    location.init(&Namespace::for_tickets(namespace)?, mode)
+}
+
+/// Shows a counter of a store that is opened with [`Namespace::for_tickets`]; `None` if it is missing.
+///
+/// # Errors
+///
+/// As [`LeaseStore::swap`].
+pub fn show_counter(store: &mut dyn LeaseStore, counter: &str) -> Result<Option<CounterStatus>> {
+    let settings = CounterSettings::new(counter, None, None)?;
+    let (found, floor) = KnownCounter::new(settings).read(store)?;
+    Ok(found.map(|found| CounterStatus::new(counter, &found, floor)))
+}
+
+/// Raises a counter so that every number from now on is greater than `above`, 0 to 2^53 - 1, and makes
+/// one that is missing. It never falls. Needed after the store may have lost blocks, as by a restart
+/// without its data, a failover or a restored backup: until then draws fail with
+/// [`StoreQuarantined`](ErrorKind::StoreQuarantined).
+///
+/// **First stop, or restart, everything that draws from the counter.** A process that runs on goes on
+/// with the blocks that it has, whose numbers may be greater than all in your tables. Then fence above
+/// the greatest number in your tables.
+///
+/// # Errors
+///
+/// As [`LeaseStore::swap`]. [`StoreQuarantined`](ErrorKind::StoreQuarantined), with the time to wait:
+/// a Redis that was the master before may still be drawn from, for 12 seconds after a failover.
+///
+/// ```
+/// use randflake_leases::{Fence, LeaseStore, MemoryStore, Namespace, Token, operator};
+///
+/// let mut store = MemoryStore::new(Namespace::for_tickets("tickets")?);
+/// let fence = Fence { token: Token::random() };
+/// let _fenced = store.fence(&fence)?; // as a store does that was restored
+/// let fenced = operator::fence_tickets(&mut store, "invoices", 20_417)?;
+/// assert_eq!(fenced.next, Some(20_418));
+/// let shown = operator::show_counter(&mut store, "invoices")?.expect("it was made");
+/// assert!(!shown.must_be_fenced);
+/// # Ok::<(), randflake_leases::Error>(())
+/// ```
+pub fn fence_tickets(
+    store: &mut dyn LeaseStore,
+    counter: &str,
+    above: u64,
+) -> Result<CounterStatus> {
+    fence_tickets_in_steps(store, counter, above, None, None)
+}
+
+/// As [`fence_tickets`], for a counter that may be missing and does not count 1, 2, 3: `start` and `step`
+/// are those of its [`Tickets`](crate::Tickets), 1 to 2^53 - 1. `None` is that of the counter, and 1 for
+/// one that is missing.
+///
+/// # Errors
+///
+/// As [`fence_tickets`]; `INVALID_ARGUMENT` also: the counter has another start or step.
+pub fn fence_tickets_in_steps(
+    store: &mut dyn LeaseStore,
+    counter: &str,
+    above: u64,
+    start: Option<u64>,
+    step: Option<u64>,
+) -> Result<CounterStatus> {
+    let settings = CounterSettings::new(counter, start, step)?;
+    let mut known = KnownCounter::new(settings);
+    // First, so that a store that has become another one has noticed that, and is fenced.
+    let (found, floor) = known.read(store)?;
+    fence(known.settings(), found, floor, above)?; // what is refused needs no wait
+    let request = List { token: Token::random(), node_id: Some(0) };
+    let listed = outcome_of(&request, store.list(&request))?;
+    check_last_grant(&listed)?;
+    let fenced = known.fence_at(store, above, listed.floor)?;
+    Ok(CounterStatus::new(counter, &fenced, listed.floor))
+}
+
+/// Refuses a fence while a server that was replaced may still be drawn from.
+fn check_last_grant(listed: &Listed) -> Result<()> {
+    let &Listed { now, floor, limits, last_grant, .. } = listed;
+    // Where the old server may go on for a while, the floor is later by that.
+    let over = floor.saturating_sub(i64::from(limits.max_ttl) + i64::from(limits.max_skew));
+    if last_grant == 0 || floor == 0 || now >= over {
+        return Ok(());
+    }
+    let left = over.saturating_sub(now).unsigned_abs();
+    let error = Error::new(
+        ErrorKind::StoreQuarantined,
+        format!(
+            "the server that this one replaces may still be drawn from for {left} seconds: fence the \
+             counter after that"
+        ),
+    );
+    Err(error.with_retry_after(Duration::from_secs(left)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Limits, rules};
+
+    #[test]
+    fn a_replaced_server_is_waited_for() {
+        let limits = Limits { max_ttl: 300, max_skew: 5, max_node_id: 0 };
+        let now = 1_763_640_000;
+        let namespace = Namespace::for_tickets("tickets").expect("a name");
+        let metadata = crate::NamespaceMetadata::new(&namespace);
+        let listed = |floor, now, last_grant| {
+            let quarantine = rules::Quarantine { floor, renew_above: 0 };
+            Listed { last_grant, ..rules::listed(&metadata, quarantine, now, vec![]) }
+        };
+        assert_eq!(metadata.limits, limits);
+        let floor = now + 305 + 12;
+        for (at, left) in [(0, 12), (11, 1)] {
+            let error = check_last_grant(&listed(floor, now + at, 12)).expect_err("too soon");
+            assert_eq!(error.code(), "STORE_QUARANTINED", "{error}");
+            assert_eq!(error.retry_after(), Some(Duration::from_secs(left)));
+        }
+        assert!(check_last_grant(&listed(floor, now + 12, 12)).is_ok());
+        assert!(check_last_grant(&listed(0, now, 12)).is_ok(), "never fenced");
+        assert!(check_last_grant(&listed(now + 306, now, 0)).is_ok(), "twice within a second");
+    }
+}
