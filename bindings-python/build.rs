@@ -2,7 +2,8 @@
 
 use std::{env, fs, path::Path};
 
-const STUBS: [&str; 4] = ["_randflake.pyi", "_generator.pyi", "ids.pyi", "snowflake.pyi"];
+const STUBS: [&str; 5] =
+    ["_randflake.pyi", "_generator.pyi", "_tickets.pyi", "ids.pyi", "snowflake.pyi"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -37,6 +37,11 @@ integers! {
     TimePart(i64): InvalidArgument, PARTS;
     /// Another part of an id.
     Part(u32): InvalidArgument, PARTS;
+    /// The first number of a counter, or the difference between two.
+    Step(u64): InvalidArgument, "start and step must be whole numbers, 1 to 9007199254740991";
+    /// How many numbers to draw.
+    BlockSize(u64): InvalidArgument,
+        "min_block and max_block must be whole numbers, 1 to 9007199254740991";
     /// The length of a tick.
     TickMs(u32): InvalidArgument, "tick_ms must be an integer between 1 and 86400000";
     /// When tick 0 begins.
@@ -162,6 +167,12 @@ argument!(
     /// The name of a namespace.
     NamespaceName(String),
     |object| text(object, "namespace")
+);
+
+argument!(
+    /// The name of a counter.
+    CounterName(String),
+    |object| text(object, "name")
 );
 
 argument!(

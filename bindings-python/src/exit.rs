@@ -19,15 +19,24 @@ use pyo3::{
 };
 use randflake::{Clock as _, Error, SystemClock, bindings::ForkId};
 
-use crate::{client::finalizing, errors::raise, flake::Shared};
+use crate::{client::finalizing, errors::raise};
 
 /// How long the end of a process waits for all stores together.
 const EXIT_BUDGET: Duration = Duration::from_secs(5);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The leased generators whose node ids may still have to be given back, also of those that Python
-/// has collected.
+/// What holds something of a store, which it gives back at its end.
+pub(crate) trait Closes: Send + Sync {
+    /// Closes it without waiting: a thread that collects it has the GIL.
+    fn stop(&self);
+
+    /// Returns whether it has nothing that must be given back.
+    fn is_over(&self) -> bool;
+}
+
+/// The leased generators whose node ids may still have to be given back, and the numbers in a row,
+/// also of those that Python has collected.
 ///
 /// It is locked briefly, by threads that hold the GIL and call no Python meanwhile: so it is never
 /// locked during a fork.
@@ -35,7 +44,7 @@ static LEASED: Mutex<Vec<Registered>> = Mutex::new(Vec::new());
 
 #[derive(Clone)]
 struct Registered {
-    leased: Arc<dyn Shared>,
+    leased: Arc<dyn Closes>,
     /// Its store is asked by a client in Python.
     needs_python: bool,
 }
@@ -60,8 +69,8 @@ pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Has the node ids of a generator given back at the end of the process.
-pub(crate) fn close_at_exit(leased: Arc<dyn Shared>, needs_python: bool) {
+/// Has node ids, or numbers, given back at the end of the process.
+pub(crate) fn close_at_exit(leased: Arc<dyn Closes>, needs_python: bool) {
     let mut all = lock(&LEASED);
     let over: Vec<_> = all.extract_if(.., |other| other.leased.is_over()).collect();
     all.push(Registered { leased, needs_python });

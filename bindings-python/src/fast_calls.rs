@@ -15,7 +15,7 @@ use pyo3::{
     sync::PyOnceLock,
 };
 
-use crate::{randflake::Randflake, snowflake::Snowflake, text::Text};
+use crate::{randflake::Randflake, snowflake::Snowflake, text::Text, tickets::Tickets};
 
 /// A method without arguments.
 trait Method {
@@ -36,6 +36,7 @@ struct Generate;
 struct GenerateInOrder;
 struct GenerateString;
 struct GenerateSnowflake;
+struct GenerateTicket;
 
 impl Method for Generate {
     type Class = Randflake;
@@ -92,6 +93,20 @@ impl Method for GenerateSnowflake {
     }
 }
 
+impl Method for GenerateTicket {
+    type Class = Tickets;
+
+    const NAME: &str = "generate";
+    const ORDINARY: &PyOnceLock<Py<PyAny>> = once!();
+
+    #[inline]
+    fn at_once(_: Python<'_>, of: &Tickets) -> Option<*mut ffi::PyObject> {
+        let number = of.generate_at_once()?;
+        // SAFETY: this thread is attached to the interpreter.
+        Some(unsafe { ffi::PyLong_FromUnsignedLongLong(number) })
+    }
+}
+
 /// Refuses every interpreter of the process but the first: classes and what happens at the end are
 /// there once.
 pub(crate) fn check_interpreter(_: Python<'_>) -> PyResult<()> {
@@ -116,7 +131,8 @@ pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
     replace::<Generate>(py)?;
     replace::<GenerateInOrder>(py)?;
     replace::<GenerateString>(py)?;
-    replace::<GenerateSnowflake>(py)
+    replace::<GenerateSnowflake>(py)?;
+    replace::<GenerateTicket>(py)
 }
 
 fn replace<M: Method>(py: Python<'_>) -> PyResult<()> {

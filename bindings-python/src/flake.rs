@@ -10,7 +10,7 @@ use crate::{
     buffer::{Batch, LARGE_BATCH},
     clock::Clock,
     errors::{call, caught, raise},
-    exit,
+    exit::{self, Closes},
     lazy::{Given, Lazy, Settings},
     lease::{self, Lease},
     metrics,
@@ -214,7 +214,7 @@ impl<F: Given> Clone for AnyFlake<F> {
 }
 
 /// What a [`Generator`](crate::generator::Generator) needs, whatever the type of an id.
-pub(crate) trait Shared: Send + Sync {
+pub(crate) trait Shared: Closes {
     /// Takes memory for a batch, unless it would be refused.
     fn batch(&self, py: Python<'_>, count: usize) -> PyResult<Batch<i64>>;
 
@@ -236,12 +236,6 @@ pub(crate) trait Shared: Send + Sync {
     fn ready_in(&self, py: Python<'_>) -> PyResult<Option<Duration>>;
 
     fn close(&self, py: Python<'_>) -> PyResult<()>;
-
-    /// Closes the generator without waiting: a thread that collects it has the GIL.
-    fn stop(&self);
-
-    /// Returns whether it has no node id that must be given back.
-    fn is_over(&self) -> bool;
 }
 
 impl<F: Given> Shared for AnyFlake<F> {
@@ -340,7 +334,9 @@ impl<F: Given> Shared for AnyFlake<F> {
             Ok(())
         })
     }
+}
 
+impl<F: Given> Closes for AnyFlake<F> {
     fn stop(&self) {
         match self {
             Self::Manual(_) => {}

@@ -134,8 +134,7 @@ impl<F: Given> Settings<F> {
             Where::Given { needs_python } => needs_python,
             Where::Environment { allow_weak_store } => {
                 from_environment = true;
-                let store = in_environment(py, |environment| environment.store())?;
-                let store = store.into_pyobject(py)?.extract::<Store>()?;
+                let store = store_of_environment(py)?;
                 let needs_python = store.needs_python();
                 builder = builder.location(store.location(allow_weak_store));
                 needs_python
@@ -214,6 +213,12 @@ impl<F: Given> Lazy<F> {
     pub(crate) fn is_over(&self) -> bool {
         self.leased.is_over()
     }
+}
+
+/// Returns the store that `RANDFLAKE_STORE` names.
+pub(crate) fn store_of_environment(py: Python<'_>) -> PyResult<Store> {
+    let store = in_environment(py, |environment| environment.store())?;
+    store.into_pyobject(py)?.extract()
 }
 
 /// Reads settings from `os.environ`.

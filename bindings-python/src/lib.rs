@@ -52,6 +52,7 @@ mod randflake;
 mod snowflake;
 mod store;
 mod text;
+mod tickets;
 
 #[pyo3::pymodule(gil_used = false)]
 mod _randflake {
@@ -71,10 +72,11 @@ mod _randflake {
         randflake::Randflake,
         snowflake::Snowflake,
         store::{
-            fence_store, init_store, inspect_lease, list_leases, release_lease, repair_lease,
-            repair_store,
+            fence_store, init_store, init_tickets, inspect_lease, list_leases, release_lease,
+            repair_lease, repair_store,
         },
         text::{decode_string, decode_strings, encode_string, encode_strings, generate_secret},
+        tickets::Tickets,
     };
 
     #[pymodule_init]

@@ -5,7 +5,9 @@ use pyo3::{
     types::{IntoPyDict, PyDict},
 };
 use randflake::{ErrorKind, Metrics};
-use randflake_leases::LeasedMetrics;
+use randflake_leases::{LeasedMetrics, TicketsMetrics};
+
+use crate::errors::raise;
 
 pub(crate) fn of_generator<'py>(py: Python<'py>, metrics: &Metrics) -> PyResult<Bound<'py, PyAny>> {
     let waits = by_code(py, &metrics.waits)?;
@@ -23,6 +25,20 @@ pub(crate) fn of_leased<'py>(
         metrics.store_request_seconds,
         by_code(py, &metrics.store_errors)?,
         metrics.clock_skew_seconds,
+    ))
+}
+
+pub(crate) fn of_tickets(py: Python<'_>, metrics: TicketsMetrics) -> PyResult<Bound<'_, PyAny>> {
+    let last_error = metrics.last_error.map(|error| raise(error).into_value(py));
+    once!().import(py, "randflake.tickets", "TicketsMetrics")?.call1((
+        metrics.numbers_generated,
+        metrics.reserve,
+        metrics.blocks_drawn,
+        metrics.waits,
+        metrics.store_requests,
+        metrics.store_request_seconds,
+        by_code(py, &metrics.store_errors)?,
+        last_error,
     ))
 }
 

@@ -4,10 +4,10 @@ use std::{fmt::Display, time::Duration};
 
 use pyo3::{exceptions::PyTypeError, prelude::*, types::PyDict};
 use randflake::{Builder, Error, ErrorKind, Format, bindings};
-use randflake_leases::{LeasedBuilder, LeasedFormat, Location};
+use randflake_leases::{LeasedBuilder, LeasedFormat, Location, TicketsBuilder};
 
 use crate::{
-    arguments::{MaxSkew, NodeCount, Ttl},
+    arguments::{BlockSize, MaxSkew, NodeCount, Step, Ttl},
     changes,
     clock::Clock,
     convert::{argument, boolean, integer, must, number, text},
@@ -69,6 +69,28 @@ pub(crate) fn leased<F: LeasedFormat>(
     Ok(builder)
 }
 
+/// Describes numbers in a row.
+pub(crate) fn tickets(
+    mut builder: TicketsBuilder,
+    options: Options<'_>,
+) -> PyResult<TicketsBuilder> {
+    for (name, value) in options {
+        builder = match &*name.extract::<String>()? {
+            name @ "namespace" => builder.namespace(text(&value, name)?),
+            "start" | "step" if value.is_none() => builder,
+            "start" => builder.start(value.extract::<Step>()?.0),
+            "step" => builder.step(value.extract::<Step>()?.0),
+            "reserve_seconds" => builder.reserve(reserve(&value)?),
+            "min_block" => builder.min_block(value.extract::<BlockSize>()?.0),
+            "max_block" => builder.max_block(value.extract::<BlockSize>()?.0),
+            "acquire_timeout" => builder.acquire_timeout(acquire_timeout(&value)?),
+            "max_wait" => builder.max_wait(max_wait(&value)?),
+            name => return Err(unexpected(name)),
+        };
+    }
+    Ok(builder)
+}
+
 argument!(
     /// A function of the program, if it is given.
     OnLeaseChange(Option<Py<PyAny>>),
@@ -104,6 +126,11 @@ fn max_drift(value: &Bound<'_, PyAny>) -> PyResult<u32> {
 
 fn acquire_timeout(value: &Bound<'_, PyAny>) -> PyResult<Duration> {
     let rule = "acquire_timeout must be a number of seconds, at least 0";
+    seconds(value, &must(ErrorKind::InvalidArgument, rule))
+}
+
+fn reserve(value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    let rule = "reserve_seconds must be a number of seconds, 0 to 86400";
     seconds(value, &must(ErrorKind::InvalidArgument, rule))
 }
 

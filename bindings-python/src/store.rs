@@ -50,6 +50,19 @@ pub(crate) fn init_store(
 }
 
 #[pyfunction]
+pub(crate) fn init_tickets(
+    py: Python<'_>,
+    store: Store,
+    mode: Mode,
+    namespace: NamespaceName,
+    allow_weak_store: AllowWeakStore,
+) -> PyResult<()> {
+    let location = store.location(allow_weak_store.0);
+    let init = || location.init(&Namespace::for_tickets(namespace.0)?, mode.0);
+    py.detach(|| call(init)).map_err(|raised| raise_unless_finalizing(py, raised))
+}
+
+#[pyfunction]
 pub(crate) fn list_leases(
     py: Python<'_>,
     store: Store,

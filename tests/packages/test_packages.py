@@ -128,7 +128,7 @@ def test_wheel_is_for_every_python_from_3_11(wheel: Path) -> None:
 def test_wheel_holds_types_and_licences(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    stubs = ("_randflake.pyi", "_generator.pyi", "ids.pyi", "snowflake.pyi")
+    stubs = ("_randflake.pyi", "_generator.pyi", "_tickets.pyi", "ids.pyi", "snowflake.pyi")
     adapters = (
         "django.py",
         "prometheus.py",

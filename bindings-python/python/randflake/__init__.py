@@ -43,6 +43,7 @@ from randflake.operators import (
     repair_store,
 )
 from randflake.snowflake import BoundaryFlake, Layout, RawParts, Snowflake
+from randflake.tickets import Tickets, TicketsMetrics, init_tickets
 
 if typing.TYPE_CHECKING:
     # What type checkers take a leased generator for.
@@ -91,6 +92,8 @@ __all__ = [
     "StoreError",
     "StoreLimits",
     "StoreStatus",
+    "Tickets",
+    "TicketsMetrics",
     "WeakSecretWarning",
     "__version__",
     "decode_string",
@@ -100,6 +103,7 @@ __all__ = [
     "fence_store",
     "generate_secret",
     "init_store",
+    "init_tickets",
     "inspect_lease",
     "list_leases",
     "release_lease",

@@ -16,6 +16,7 @@ from typing_extensions import Buffer
 
 from randflake._async import Opening
 from randflake._generator import Generator
+from randflake._tickets import Tickets
 from randflake.ids import (
     Cloak,
     Inspector,
@@ -40,6 +41,7 @@ __all__ = [
     "Randflake",
     "RawParts",
     "Snowflake",
+    "Tickets",
     "_ChangeableClock",
     "__version__",
     "decode_string",
@@ -49,6 +51,7 @@ __all__ = [
     "fence_store",
     "generate_secret",
     "init_store",
+    "init_tickets",
     "inspect_lease",
     "list_leases",
     "main",
@@ -483,6 +486,7 @@ def init_store(
     max_skew: SupportsIndex,
     allow_weak_store: bool,
 ) -> None: ...
+def init_tickets(store: _Store, mode: str, namespace: str, allow_weak_store: bool) -> None: ...
 def list_leases(store: _Store, namespace: str) -> StoreStatus: ...
 def inspect_lease(store: _Store, node_id: SupportsIndex, namespace: str) -> NodeStatus | None: ...
 def fence_store(store: _Store, namespace: str) -> int: ...

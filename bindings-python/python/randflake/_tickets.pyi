@@ -1,0 +1,271 @@
+# At run time it is in _randflake.
+
+from types import TracebackType
+from typing import NoReturn, Self, SupportsIndex, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from randflake._async import Opening
+from randflake._randflake import _Int64Buffer
+from randflake.stores import _AsyncStore, _Store
+from randflake.tickets import TicketsMetrics
+
+__all__ = ["Tickets"]
+
+@final
+class Tickets:
+    """Hands out 1, 2, 3 and so on, from a named counter of a store, each number once.
+
+    Make one with Tickets.leased(store, name), or with lazy or leased_async. There is no
+    constructor, since numbers come from a store alone.
+
+    It draws a block of numbers from the counter, hands them out without the store, and draws the
+    next block on a thread before they are used up. Numbers of one process rise. Several processes
+    draw blocks of their own, so their numbers interleave, and gaps stay where a process was killed:
+    at most max_block numbers. A clean end gives back what is left. No clock is involved.
+
+    Numbers in a row tell outsiders how many there are, and they can be guessed; Cloak hides them.
+
+    A forked child forgets what its parent has, and draws blocks of its own with its first number.
+
+    >>> import tempfile
+    >>> from randflake import Tickets, init_tickets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     init_tickets(folder + "/ids.db", "new")
+    ...     with Tickets.leased(folder + "/ids.db", "invoices") as invoices:
+    ...         invoices.generate(), invoices.generate_many(3)
+    ...     with Tickets.leased(folder + "/ids.db", "invoices") as invoices:
+    ...         invoices.generate()  # the first one has given the rest of its block back
+    (1, [2, 3, 4])
+    5
+    """
+
+    @staticmethod
+    def leased(
+        store: _Store | None,
+        name: str,
+        *,
+        namespace: str = "tickets",
+        start: SupportsIndex | None = None,
+        step: SupportsIndex | None = None,
+        reserve_seconds: float = 2.0,
+        min_block: SupportsIndex = 10,
+        max_block: SupportsIndex = 1_000_000,
+        create: bool = False,
+        acquire_timeout: float = 10.0,
+        max_wait: float = 1.0,
+        allow_weak_store: bool = False,
+    ) -> Tickets:
+        """Draws the first block of a counter, and returns what hands out its numbers.
+
+        A namespace of tickets is made once, by init_tickets. Its counters are made with their first
+        number.
+
+        store: the path of a SQLite file, or the URL or the client of a server, as in
+        Randflake.leased; None for RANDFLAKE_STORE.
+        name: of the counter, 1 to 200 bytes without spaces and control characters.
+        namespace: of the store. It belongs to tickets: leases need another one.
+        start: the first number of a new counter, 1 to 2**53 - 1; 1 unless given. An existing
+        counter must have this one.
+        step: by how much numbers rise, 1 to 2**53 - 1; 1 unless given; as start.
+        reserve_seconds: for how many seconds at the present rate there should be numbers when the
+        store is away, 0 to 86400.
+        min_block: how many numbers a block has at least, 1 to max_block.
+        max_block: how many a process has drawn and not handed out at most, 1 to 2**53 - 1: so many
+        a kill may lose.
+        create: whether to make the namespace if it is missing, for tests. A counter begins at its
+        start in a new namespace: where a store was lost, every number would come a second time.
+        acquire_timeout: how many seconds the first block may take, 0 to 86400.
+        max_wait: how long a call may wait for a block, 0 to 86400 seconds; 0 never waits.
+        allow_weak_store: whether to accept a Redis or PostgreSQL that may lose what it has
+        acknowledged.
+
+        Raises InvalidArgumentError with the code INVALID_ARGUMENT; StoreError with
+        STORE_NOT_INITIALIZED if there is no such namespace, STORE_QUARANTINED if the store may have
+        lost blocks of the counter (see fence_tickets), STORE_UNAVAILABLE, STORE_REPLACED,
+        WEAK_STORE or DRIVER_MISSING; RandflakeError with LIFETIME_OVER if no number is left.
+
+        >>> import tempfile
+        >>> from randflake import Tickets
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = folder + "/ids.db"
+        ...     with Tickets.leased(store, "odd", start=7, step=2, create=True) as odd:
+        ...         odd.generate_many(3)
+        [7, 9, 11]
+        """
+    @staticmethod
+    def lazy(
+        store: _Store | None,
+        name: str,
+        *,
+        namespace: str = "tickets",
+        start: SupportsIndex | None = None,
+        step: SupportsIndex | None = None,
+        reserve_seconds: float = 2.0,
+        min_block: SupportsIndex = 10,
+        max_block: SupportsIndex = 1_000_000,
+        create: bool = False,
+        acquire_timeout: float = 10.0,
+        max_wait: float = 1.0,
+        allow_weak_store: bool = False,
+    ) -> Tickets:
+        """Makes an object that draws its first block with its first number, for a module to have.
+
+        Nothing is read and nothing is contacted here: a module with such an object can be imported
+        without any setting, and by a server that forks its workers. A relative path of a store is
+        resolved here.
+
+        The arguments are those of leased. Their errors come here, those of the environment with the
+        first number. No first block within acquire_timeout is LEASE_UNAVAILABLE, with the store's
+        error as its cause, or that error itself. The next call tries again.
+
+        >>> import tempfile
+        >>> from randflake import Tickets
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with Tickets.lazy(folder + "/ids.db", "invoices", create=True) as invoices:
+        ...         invoices.generate()
+        1
+        """
+    @staticmethod
+    def leased_async(
+        store: _AsyncStore | None,
+        name: str,
+        *,
+        namespace: str = "tickets",
+        start: SupportsIndex | None = None,
+        step: SupportsIndex | None = None,
+        reserve_seconds: float = 2.0,
+        min_block: SupportsIndex = 10,
+        max_block: SupportsIndex = 1_000_000,
+        create: bool = False,
+        acquire_timeout: float = 10.0,
+        max_wait: float = 1.0,
+        allow_weak_store: bool = False,
+    ) -> Opening[Tickets]:
+        """Draws as leased does, for programs with an event loop, which never waits.
+
+        Await what it returns, or enter it with async with: the first block is drawn on a thread,
+        and the end of the block gives the rest back. For asyncio, uvloop and trio.
+
+        No call on the object waits, except those that are awaited: while there is no number, each
+        raises LEASE_UNAVAILABLE at once. max_wait is for generate_many_async.
+
+        store, name and all options: as in leased.
+
+        Raises what leased raises, where it is awaited.
+
+        >>> import asyncio
+        >>> import tempfile
+        >>> from randflake import Tickets
+        >>> async def main(store):
+        ...     async with Tickets.leased_async(store, "invoices", create=True) as invoices:
+        ...         return [invoices.generate(), *await invoices.generate_many_async(3)]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     asyncio.run(main(folder + "/ids.db"))
+        [1, 2, 3, 4]
+        """
+    @property
+    def name(self) -> str:
+        """The name of the counter."""
+    def generate(self) -> int:
+        """Hands out a number: start, start + step and so on, up to 2**53 - 1.
+
+        Raises RetryLaterError with the code LEASE_UNAVAILABLE if there is none within max_wait,
+        with the error of the store as its cause; RandflakeError where waiting does not help
+        (LIFETIME_OVER, FORKED, CLOSED). In a forked child the first call waits up to
+        acquire_timeout.
+        """
+    def generate_many(self, n: SupportsIndex) -> list[int]:
+        """Hands out n numbers, which rise. There may be gaps between them.
+
+        n: 0 or more; more than max_block come from several blocks.
+
+        If the call fails, the numbers that it has taken are lost.
+
+        Raises what generate raises, and INVALID_ARGUMENT for an n that is negative or does not fit
+        in memory.
+        """
+    def generate_array(self, n: SupportsIndex) -> NDArray[np.int64]:
+        """Hands out n numbers as a numpy array of int64.
+
+        Raises what generate_many raises, and ImportError where numpy is not installed.
+
+        >>> import tempfile
+        >>> from randflake import Tickets
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with Tickets.leased(folder + "/ids.db", "invoices", create=True) as invoices:
+        ...         invoices.generate_array(3)
+        array([1, 2, 3])
+        """
+    def fill(self, buffer: _Int64Buffer) -> None:
+        """Fills a writable buffer with numbers, which rise.
+
+        buffer: native signed 64-bit integers without gaps, such as array.array("q") or a numpy
+        array of int64. If the call fails, it is zeroed.
+
+        Raises what generate_many raises, and INVALID_ARGUMENT for another kind of buffer.
+
+        >>> import tempfile
+        >>> from array import array
+        >>> from randflake import Tickets
+        >>> numbers = array("q", bytes(8 * 3))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with Tickets.leased(folder + "/ids.db", "invoices", create=True) as invoices:
+        ...         invoices.fill(numbers)
+        >>> numbers
+        array('q', [1, 2, 3])
+        """
+    def metrics(self) -> TicketsMetrics:
+        """Returns what was done in this process. Counting costs a number nothing."""
+    async def ready(self) -> None:
+        """Returns as soon as a number is available, without blocking the event loop.
+
+        In a process that has no block yet it draws the first one, on a thread. While the store is
+        away, this goes on until it answers: use asyncio.timeout().
+
+        Raises what generate raises where waiting does not help.
+        """
+    async def generate_many_async(self, n: SupportsIndex) -> list[int]:
+        """Hands out n numbers as generate_many does, on a thread: only the task waits.
+
+        It may wait as generate_many does, also where the object is of leased_async. Where the task
+        is cancelled, the numbers are lost.
+
+        Raises what generate_many raises.
+        """
+    async def generate_array_async(self, n: SupportsIndex) -> NDArray[np.int64]:
+        """Hands out n numbers as generate_array does, on a thread, as generate_many_async does.
+
+        Raises what generate_array raises.
+        """
+    def close(self) -> None:
+        """Ends the object for good, and gives back the numbers that it has left.
+
+        Later calls raise CLOSED; a second close does nothing. This waits up to 5 seconds for the
+        store. If the store does not answer in time, these numbers are lost. In a forked child the
+        parent's numbers are left alone. An object of leased_async does not wait: a thread gives
+        them back.
+        """
+    async def aclose(self) -> None:
+        """Ends the object for good as close does, without blocking the event loop.
+
+        Waits up to 5 seconds for the store. The end of an async with block does the same.
+        """
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn: ...

@@ -1,0 +1,394 @@
+//! Numbers in a row, as Python draws them.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use once_cell::race::OnceBox;
+use pyo3::{
+    intern,
+    prelude::*,
+    types::{PyDict, PyList},
+};
+use randflake::{Error, Result, bindings::ForkId};
+use randflake_leases::Location;
+
+use crate::{
+    arguments::{Count, CounterName, IdNumber},
+    buffer::{self, Batch, Int64Buffer, LARGE_BATCH},
+    bulk,
+    client::Store,
+    clock::Clock,
+    convert::boolean,
+    errors::{call, caught, not_to_be_copied},
+    exit::{self, Closes},
+    lazy::store_of_environment,
+    metrics,
+    options::{self, Options},
+};
+
+#[doc = doc!(Tickets)]
+#[pyclass(frozen, module = "randflake")]
+pub(crate) struct Tickets {
+    counter: Arc<Counter>,
+    /// The same with calls that wait, if those of this one never do.
+    waiting: Option<Py<Self>>,
+}
+
+/// A counter, and where it is.
+struct Counter {
+    tickets: randflake_leases::Tickets,
+    /// `None` if the store was given.
+    environment: Option<Environment>,
+    /// The process that knows that it has numbers to give back.
+    told: AtomicU64,
+}
+
+/// The store of the environment, which is looked up with the first number.
+struct Environment {
+    allow_weak_store: bool,
+    create: bool,
+    found: Arc<OnceBox<Location>>,
+}
+
+/// When the first block is drawn.
+#[derive(Clone, Copy)]
+enum First {
+    Now,
+    Later,
+}
+
+impl Closes for Counter {
+    fn stop(&self) {
+        self.tickets.stop();
+    }
+
+    fn is_over(&self) -> bool {
+        self.tickets.is_over()
+    }
+}
+
+impl Tickets {
+    /// Draws the first block now, or else with the first number.
+    fn new(
+        py: Python<'_>,
+        store: Option<Store>,
+        name: CounterName,
+        options: Option<Options<'_>>,
+        first: First,
+    ) -> PyResult<Self> {
+        let options = options.unwrap_or_else(|| PyDict::new(py));
+        let allow_weak_store = options::take(&options, "allow_weak_store", Some(false))?;
+        let allow_weak_store = boolean(&allow_weak_store, "allow_weak_store")?;
+        let create = boolean(&options::take(&options, "create", Some(false))?, "create")?;
+        let store = match (store, first) {
+            (None, First::Now) => Some(store_of_environment(py)?),
+            (store, _) => store,
+        };
+        let needs_python = store.as_ref().map(Store::needs_python);
+        let (location, environment) = if let Some(store) = store {
+            (store.location(allow_weak_store).create(create), None)
+        } else {
+            let found = Arc::new(OnceBox::new());
+            let environment = Environment { allow_weak_store, create, found };
+            (environment.location(), Some(environment))
+        };
+        let builder = randflake_leases::Tickets::builder(location, name.0).clock(Clock::System);
+        let builder = options::tickets(builder, options)?;
+        let tickets = match first {
+            First::Now => {
+                exit::register_in_child(py)?;
+                caught(|| builder.open()).map_err(|error| exit::raise_with_cause(py, error))?
+            }
+            First::Later => call(|| builder.open_lazily())?,
+        };
+        let counter = Arc::new(Counter { tickets, environment, told: AtomicU64::new(0) });
+        if let Some(needs_python) = needs_python {
+            exit::close_at_exit(Arc::clone(&counter) as _, needs_python);
+        }
+        Ok(Self { counter, waiting: None })
+    }
+
+    /// Asks for numbers, or for when there are some. What waits releases the GIL meanwhile.
+    fn ask<T>(
+        &self,
+        py: Python<'_>,
+        ask: impl FnOnce(&randflake_leases::Tickets) -> Result<T>,
+    ) -> PyResult<T> {
+        let counter = &self.counter;
+        if let Some(environment) = &counter.environment {
+            environment.look_up(py, counter)?;
+        }
+        let process = ForkId::current().number();
+        if counter.told.swap(process, Ordering::Relaxed) != process {
+            exit::register_in_child(py)?;
+        }
+        caught(|| ask(&counter.tickets)).map_err(|error| exit::raise_with_cause(py, error))
+    }
+
+    /// Takes memory for a batch, unless it would be refused.
+    fn batch(&self, py: Python<'_>, count: usize) -> PyResult<Batch<i64>> {
+        if self.waiting.is_some() && count >= LARGE_BATCH {
+            self.ask(py, |tickets| tickets.check_fill_without_wait(count))?;
+        }
+        Batch::of(count)
+    }
+
+    /// Fills memory that no other thread sees. After an error it is zeroed.
+    fn fill_batch(&self, py: Python<'_>, numbers: &mut [i64]) -> PyResult<()> {
+        let never_waits = self.waiting.is_some();
+        let is_large = numbers.len() >= LARGE_BATCH;
+        let memory = &mut *numbers;
+        let filled = self.ask(py, move |tickets| {
+            let mut fill = move || {
+                if never_waits {
+                    tickets.fill_i64_without_wait(memory)
+                } else {
+                    tickets.fill_i64(memory)
+                }
+            };
+            if is_large { py.detach(fill) } else { fill() }
+        });
+        // A panic may have left numbers there, or what was there before.
+        filled.inspect_err(|_| numbers.fill(0))
+    }
+
+    /// Hands out a number, unless that fails, waits or calls Python.
+    #[inline]
+    pub(crate) fn generate_at_once(&self) -> Option<u64> {
+        caught(|| Ok(self.counter.tickets.generate_at_once())).ok().flatten()
+    }
+}
+
+impl Environment {
+    fn location(&self) -> Location {
+        let found = Arc::clone(&self.found);
+        Location::new(move |namespace| {
+            let missing = || Error::invalid_argument("the store of the environment is not known");
+            found.get().ok_or_else(missing)?.open(&namespace)
+        })
+    }
+
+    /// Looks it up, once: what was found stays.
+    fn look_up(&self, py: Python<'_>, counter: &Arc<Counter>) -> PyResult<()> {
+        if self.found.get().is_some() {
+            return Ok(());
+        }
+        let store = store_of_environment(py)?;
+        let needs_python = store.needs_python();
+        let location = store.location(self.allow_weak_store).create(self.create);
+        // Another thread may have been first.
+        if self.found.set(Box::new(location)).is_ok() {
+            exit::close_at_exit(Arc::clone(counter) as _, needs_python);
+        }
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Tickets {
+    #[doc = doc!(Tickets.leased)]
+    #[staticmethod]
+    #[pyo3(
+        signature = (store, name, **options),
+        text_signature = "(store, name, *, namespace='tickets', start=None, step=None, \
+                          reserve_seconds=2.0, min_block=10, max_block=1000000, create=False, \
+                          acquire_timeout=10.0, max_wait=1.0, allow_weak_store=False)"
+    )]
+    fn leased(
+        py: Python<'_>,
+        store: Option<Store>,
+        name: CounterName,
+        options: Option<Options<'_>>,
+    ) -> PyResult<Self> {
+        Self::new(py, store, name, options, First::Now)
+    }
+
+    #[doc = doc!(Tickets.lazy)]
+    #[staticmethod]
+    #[pyo3(
+        signature = (store, name, **options),
+        text_signature = "(store, name, *, namespace='tickets', start=None, step=None, \
+                          reserve_seconds=2.0, min_block=10, max_block=1000000, create=False, \
+                          acquire_timeout=10.0, max_wait=1.0, allow_weak_store=False)"
+    )]
+    fn lazy(
+        py: Python<'_>,
+        store: Option<Store>,
+        name: CounterName,
+        options: Option<Options<'_>>,
+    ) -> PyResult<Self> {
+        Self::new(py, store, name, options, First::Later)
+    }
+
+    #[doc = doc!(Tickets.leased_async)]
+    #[staticmethod]
+    #[pyo3(
+        signature = (store, name, **options),
+        text_signature = "(store, name, *, namespace='tickets', start=None, step=None, \
+                          reserve_seconds=2.0, min_block=10, max_block=1000000, create=False, \
+                          acquire_timeout=10.0, max_wait=1.0, allow_weak_store=False)"
+    )]
+    fn leased_async<'py>(
+        py: Python<'py>,
+        store: Option<Bound<'py, PyAny>>,
+        name: CounterName,
+        options: Option<Options<'py>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let leased = py.get_type::<Self>().getattr(intern!(py, "leased"))?;
+        exit::call_async(py, "Opening", (leased, (store, name.0), options))
+    }
+
+    /// Returns the same object with calls that never wait, for the thread of a loop.
+    fn _without_waits(slf: Bound<'_, Self>) -> PyResult<Py<Self>> {
+        let counter = Arc::clone(&slf.get().counter);
+        Py::new(slf.py(), Self { counter, waiting: Some(slf.clone().unbind()) })
+    }
+
+    #[doc = doc!(Tickets.name)]
+    #[getter]
+    fn name(&self) -> &str {
+        self.counter.tickets.name()
+    }
+
+    #[doc = doc!(Tickets.generate)]
+    fn generate(&self, py: Python<'_>) -> PyResult<u64> {
+        let never_waits = self.waiting.is_some();
+        self.ask(
+            py,
+            |tickets| {
+                if never_waits { tickets.generate_without_wait() } else { tickets.generate() }
+            },
+        )
+    }
+
+    #[doc = doc!(Tickets.generate_many)]
+    fn generate_many<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyList>> {
+        let mut numbers = self.batch(py, n.0)?;
+        self.fill_batch(py, &mut numbers)?;
+        bulk::list_of::<IdNumber>(py, &numbers)
+    }
+
+    #[doc = doc!(Tickets.generate_array)]
+    fn generate_array<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyAny>> {
+        let mut numbers = self.batch(py, n.0)?;
+        // Made first: its exceptions come before any number is claimed.
+        let array = buffer::array::<i64>(py, n.0)?;
+        self.fill_batch(py, &mut numbers)?;
+        Int64Buffer::writable(&array)?.write(py, &numbers)?;
+        Ok(array)
+    }
+
+    #[doc = doc!(Tickets.fill)]
+    fn fill(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
+        let buffer = Int64Buffer::writable(buffer)?;
+        let mut numbers = Batch::of(buffer.len())?;
+        let filled = self.fill_batch(py, &mut numbers);
+        // After a failure these are zeros.
+        buffer.write(py, &numbers)?;
+        filled
+    }
+
+    #[doc = doc!(Tickets.metrics)]
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        metrics::of_tickets(py, self.counter.tickets.metrics())
+    }
+
+    #[doc = doc!(Tickets.close)]
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let (tickets, never_waits) = (&self.counter.tickets, self.waiting.is_some());
+        let close = || {
+            if never_waits {
+                tickets.stop();
+            } else {
+                tickets.close();
+            }
+            Ok(())
+        };
+        py.detach(|| call(close))
+    }
+
+    #[doc = doc!(Tickets.ready)]
+    fn ready(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        exit::call_async(slf.py(), "ready", (slf,))
+    }
+
+    #[doc = doc!(Tickets.generate_many_async)]
+    fn generate_many_async(slf: Bound<'_, Self>, n: Count) -> PyResult<Bound<'_, PyAny>> {
+        exit::call_async(slf.py(), "generate_many", (slf, n.0))
+    }
+
+    #[doc = doc!(Tickets.generate_array_async)]
+    fn generate_array_async(slf: Bound<'_, Self>, n: Count) -> PyResult<Bound<'_, PyAny>> {
+        exit::call_async(slf.py(), "generate_array", (slf, n.0))
+    }
+
+    #[doc = doc!(Tickets.aclose)]
+    fn aclose(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        exit::call_async(slf.py(), "close", (slf,))
+    }
+
+    /// Returns the seconds after which to ask again for a number; 0 if there is one. Never waits.
+    fn _ready_in(&self, py: Python<'_>) -> PyResult<f64> {
+        Ok(self.ask(py, randflake_leases::Tickets::ready_in)?.as_secs_f64())
+    }
+
+    /// Returns the same object with calls that may wait.
+    #[getter]
+    fn _waiting(slf: Bound<'_, Self>) -> Py<Self> {
+        let waiting = slf.get().waiting.as_ref().map(|waiting| waiting.clone_ref(slf.py()));
+        waiting.unwrap_or_else(|| slf.unbind())
+    }
+
+    fn __aenter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        exit::call_async(slf.py(), "entered", (slf,))
+    }
+
+    #[pyo3(signature = (exc_type, exc_value, traceback, /))]
+    fn __aexit__<'py>(
+        slf: Bound<'py, Self>,
+        exc_type: &Bound<'_, PyAny>,
+        exc_value: &Bound<'_, PyAny>,
+        traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = (exc_type, exc_value, traceback);
+        Self::aclose(slf)
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (exc_type, exc_value, traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: &Bound<'_, PyAny>,
+        exc_value: &Bound<'_, PyAny>,
+        traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let _ = (exc_type, exc_value, traceback);
+        self.close(py)
+    }
+
+    /// Refuses pickle and copy.
+    fn __reduce_ex__(&self, protocol: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _ = (self, protocol);
+        Err(not_to_be_copied(
+            "Tickets cannot be pickled or copied; make them in each process, where they draw blocks \
+             of their own",
+        ))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let name = self.name().into_pyobject(py)?;
+        Ok(format!("<randflake.Tickets name={}>", name.repr()?))
+    }
+}
+
+impl Drop for Tickets {
+    fn drop(&mut self) {
+        self.counter.tickets.stop();
+    }
+}
