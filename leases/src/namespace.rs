@@ -373,13 +373,23 @@ impl FromStr for InitMode {
 impl Namespace {
     /// Makes the error of a store without this namespace.
     pub(crate) fn not_initialized(&self, store: impl fmt::Display) -> Error {
+        let (how, if_running) = if matches!(self.owner, Owner::Tickets) {
+            (
+                "init_tickets in Python, initTickets in Node.js or `randflake tickets init`",
+                "numbers of it were handed out",
+            )
+        } else {
+            (
+                "init_store in Python, initStore in Node.js, init in Rust or `randflake lease init`",
+                "leases of it may be running",
+            )
+        };
         Error::new(
             ErrorKind::StoreNotInitialized,
             format!(
-                "{store} has no namespace {:?}; create it once, by init_store in Python, initStore \
-                 in Node.js, init in Rust or `randflake lease init`: as `new` if it has never \
-                 existed, and as `quarantine` if leases of it may be running, as after a restart \
-                 without its data, or if you cannot tell",
+                "{store} has no namespace {:?}; create it once, by {how}: as `new` if it has never \
+                 existed, and as `quarantine` if {if_running}, as after a restart without its data, or \
+                 if you cannot tell",
                 self.name
             ),
         )
