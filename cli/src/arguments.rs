@@ -10,6 +10,7 @@ use crate::{
     lease::Lease,
     serve::Serve,
     sql::Sql,
+    tickets::Tickets,
 };
 
 /// Unique 64-bit ids that outsiders cannot predict, order or count
@@ -54,6 +55,8 @@ Examples:
     Sql(Sql),
     #[command(subcommand)]
     Lease(Lease),
+    #[command(subcommand)]
+    Tickets(Tickets),
     Serve(Serve),
     Completions(Completions),
 }

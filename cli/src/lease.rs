@@ -303,11 +303,19 @@ impl Fence {
         let mut store = self.store.open(open_server)?;
         // For the limits, which every listing has.
         let listed = operator::inspect(&mut *store, 0)?;
+        let name = &self.store.namespace;
+        if listed.layout == Namespace::for_tickets(name)?.layout() {
+            self.confirmation.ask(&format_args!(
+                "fences namespace {name:?}: nothing is drawn from its counters until `randflake \
+                 tickets fence` has raised each"
+            ))?;
+            operator::fence(&mut *store)?;
+            return print(&"nothing is drawn from a counter until it is fenced");
+        }
         let limits = listed.limits;
         self.confirmation.ask(&format_args!(
-            "fences namespace {:?}: nothing is granted for {} s, and leases that end within {} s \
+            "fences namespace {name:?}: nothing is granted for {} s, and leases that end within {} s \
              are not renewed; running generators work until their lease ends",
-            self.store.namespace,
             listed.furthest_floor() - listed.now,
             limits.max_skew + listed.last_grant
         ))?;

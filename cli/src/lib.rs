@@ -22,6 +22,7 @@ mod secret;
 mod serve;
 mod sql;
 mod store;
+mod tickets;
 
 use std::{ffi::OsString, sync::Arc};
 
@@ -76,6 +77,7 @@ fn execute(arguments: &[OsString], open_server: Arc<OpenServer>) -> Result<(), F
         Command::Number(number) => number.run(),
         Command::Sql(sql) => sql.run(),
         Command::Lease(lease) => lease.run(open_server),
+        Command::Tickets(tickets) => tickets.run(open_server),
         Command::Serve(serve) => serve.run(open_server),
         Command::Completions(completions) => completions.run(),
     }

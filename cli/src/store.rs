@@ -97,7 +97,17 @@ impl StoreArguments {
         Ok(location.create(false).open(&namespace)?)
     }
 
-    /// Creates a namespace, with a secret.
+    /// Opens the store for its counters, and creates nothing.
+    pub(crate) fn open_tickets(
+        &self,
+        open_server: Arc<OpenServer>,
+    ) -> Result<Box<dyn LeaseStore>, Failure> {
+        let namespace = Namespace::for_tickets(&self.namespace)?;
+        let location = self.location(open_server).ok_or_else(missing)?;
+        Ok(location.create(false).open(&namespace)?)
+    }
+
+    /// Creates a namespace.
     pub(crate) fn init(
         &self,
         namespace: &Namespace,

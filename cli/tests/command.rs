@@ -18,6 +18,8 @@ mod convert;
 mod doctor;
 #[path = "command/sql.rs"]
 mod sql;
+#[path = "command/tickets.rs"]
+mod tickets;
 
 const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
 
@@ -113,6 +115,10 @@ const VERBS: &[&[&str]] = &[
     &["lease", "fence"],
     &["lease", "repair"],
     &["lease", "release"],
+    &["tickets"],
+    &["tickets", "init"],
+    &["tickets", "show"],
+    &["tickets", "fence"],
     &["serve"],
     &["completions"],
 ];
@@ -157,8 +163,15 @@ fn the_examples_of_the_help_run() {
         let folder = Folder::new(&format!("examples-{}", verb.join("-")));
         folder.secret_file(0o600);
         fs::write(folder.0.join("ids"), "1234567890123456\n").expect("a file can be written");
-        if verb.first() == Some(&"lease") {
-            assert!(folder.run(&["generate", "--store", "ids.db"]).status.success());
+        match verb {
+            ["lease", ..] => {
+                assert!(folder.run(&["generate", "--store", "ids.db"]).status.success());
+            }
+            ["tickets", ..] => {
+                let init = ["tickets", "init", "--new", "--store", "ids.db"];
+                assert!(folder.run(&init).status.success());
+            }
+            _ => {}
         }
         let help = folder.run(&[verb, ["--help"].as_slice()].concat()).stdout;
         let examples = help.split_once("Examples:\n").expect("every help has examples").1;

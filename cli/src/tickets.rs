@@ -1,0 +1,217 @@
+//! `randflake tickets`.
+
+use std::{
+    fmt::{self, Write as _},
+    sync::Arc,
+};
+
+use clap::{Arg, Subcommand};
+use randflake_leases::{
+    Namespace,
+    operator::{self, CounterStatus},
+};
+
+use crate::{
+    Failure, OpenServer,
+    confirmation::Confirmation,
+    output::{json, print},
+    store::{ModeArguments, StoreArguments},
+};
+
+/// Manages the counters of tickets, which are numbers in a row
+#[derive(Subcommand)]
+#[command(after_help = "\
+Examples:
+  randflake tickets show orders --store ids.db")]
+pub(crate) enum Tickets {
+    Init(Init),
+    Show(Show),
+    Fence(Fence),
+}
+
+/// Creates a namespace of counters in a store, before its first ticket
+#[derive(clap::Args)]
+#[command(
+    override_usage = "randflake tickets init [OPTIONS] <--new|--quarantine>",
+    mut_arg("namespace", namespace),
+    mut_arg("new", |new| new.help(
+        "Start each counter at its first number: for a store that has never had this namespace"
+    )),
+    mut_arg("quarantine", |quarantine| quarantine.help(
+        "If it is missing, refuse each counter until it is fenced: for a store that may have had \
+         this namespace and lost it, or if you cannot tell"
+    )),
+    after_help = "\
+Run it once, when the store is set up, and not with each start or deploy: after
+the store has lost its data, --new repeats numbers. A namespace that exists is
+checked and not changed. In PostgreSQL this also creates the tables. A SQLite
+file needs it, too: there is no ticket from a file that is missing.
+
+Examples:
+  randflake tickets init --new --store ids.db"
+)]
+pub(crate) struct Init {
+    #[command(flatten)]
+    store: StoreArguments,
+
+    #[command(flatten)]
+    mode: ModeArguments,
+}
+
+/// Shows a counter: its next number, and how many were given back
+#[derive(clap::Args)]
+#[command(
+    mut_arg("namespace", namespace),
+    after_help = "\
+next: the smallest number that was never drawn. given back: how many smaller ones
+are drawn before it. blocks: how many may still be given back, in part; those of
+killed processes never are. --json prints one object.
+
+Examples:
+  randflake tickets show orders --store ids.db
+  randflake tickets show orders --store ids.db --json"
+)]
+pub(crate) struct Show {
+    /// Name of the counter
+    name: String,
+
+    #[command(flatten)]
+    store: StoreArguments,
+
+    /// Prints JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Has a counter go on above a number, as after restoring a backup
+#[derive(clap::Args)]
+#[command(
+    mut_arg("namespace", namespace),
+    after_help = "\
+Run it where STORE_QUARANTINED says so, since the store may have lost blocks,
+and to go on with the numbers of another system. First stop what draws from the
+counter: a process that still runs may have a block that the store has lost. You
+confirm that, and that no larger number was handed out. A counter never falls; a
+missing one is created.
+
+Examples:
+  randflake tickets fence orders --above 48211 --store ids.db --yes
+  randflake tickets fence even --above 48211 --start 2 --step 2 --store ids.db \\
+    --yes"
+)]
+pub(crate) struct Fence {
+    /// Name of the counter
+    name: String,
+
+    /// The largest number that was handed out, or a larger one
+    #[arg(long, value_name = "N")]
+    above: u64,
+
+    /// First number of the counter [default: that it has, or 1]
+    #[arg(long, value_name = "N")]
+    start: Option<u64>,
+
+    /// From a number to the next [default: that it has, or 1]
+    #[arg(long, value_name = "N")]
+    step: Option<u64>,
+
+    #[command(flatten)]
+    store: StoreArguments,
+
+    #[command(flatten)]
+    confirmation: Confirmation,
+}
+
+/// The option `--namespace`. The variable `RANDFLAKE_NAMESPACE` is for leases.
+fn namespace(argument: Arg) -> Arg {
+    argument.default_value("tickets").help("Namespace in the store, of counters [default: tickets]")
+}
+
+impl Tickets {
+    pub(crate) fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
+        match self {
+            Self::Init(init) => init.run(open_server),
+            Self::Show(show) => show.run(open_server),
+            Self::Fence(fence) => fence.run(open_server),
+        }
+    }
+}
+
+impl Init {
+    fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
+        let mode = self.mode.read()?;
+        let namespace = Namespace::for_tickets(&self.store.namespace)?;
+        self.store.init(&namespace, mode, open_server)?;
+        print(&format_args!("namespace {:?} is ready", self.store.namespace))
+    }
+}
+
+impl Show {
+    fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
+        let mut store = self.store.open_tickets(open_server)?;
+        let counter = operator::show_counter(&mut *store, &self.name)?;
+        let must_be_fenced = match &counter {
+            Some(counter) => counter.must_be_fenced,
+            // A namespace that was never fenced has lost nothing. Every listing has its floor.
+            None => operator::inspect(&mut *store, 0)?.floor != 0,
+        };
+        if self.json {
+            let counter = counter.as_ref();
+            return print(&CounterJson { name: &self.name, counter, must_be_fenced });
+        }
+        let mut text = String::new();
+        if let Some(counter) = counter {
+            let _ = writeln!(text, "start       {:>16}", counter.start);
+            let _ = writeln!(text, "step        {:>16}", counter.step);
+            let _ = writeln!(text, "next        {:>16}", next(&counter));
+            let _ = writeln!(text, "given back  {:>16}", counter.given_back);
+            let _ = writeln!(text, "blocks      {:>16}", counter.blocks);
+        } else {
+            let _ = writeln!(text, "there is no counter {:?}", self.name);
+        }
+        if must_be_fenced {
+            text += "the store may have lost blocks of it: nothing is drawn until\n\
+                     `randflake tickets fence` has raised it";
+        }
+        print(&text.trim_end())
+    }
+}
+
+impl Fence {
+    fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
+        let mut store = self.store.open_tickets(open_server)?;
+        self.confirmation.ask(&format_args!(
+            "fences counter {:?} above {}; if a larger number was handed out, or if a process that \
+             has drawn from it still runs, numbers repeat",
+            self.name, self.above
+        ))?;
+        let (start, step) = (self.start, self.step);
+        let fenced =
+            operator::fence_tickets_in_steps(&mut *store, &self.name, self.above, start, step)?;
+        print(&format_args!("the next number of counter {:?} is {}", self.name, next(&fenced)))
+    }
+}
+
+fn next(counter: &CounterStatus) -> String {
+    counter.next.map_or_else(|| "none".to_owned(), |number| number.to_string())
+}
+
+/// A counter as JSON.
+struct CounterJson<'a> {
+    name: &'a str,
+    /// If it exists.
+    counter: Option<&'a CounterStatus>,
+    must_be_fenced: bool,
+}
+
+impl fmt::Display for CounterJson<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, r#"{{"name":{},"exists":{},"#, json(self.name), self.counter.is_some())?;
+        if let Some(counter) = self.counter {
+            let next = counter.next.map_or_else(|| "null".to_owned(), |number| number.to_string());
+            write!(f, r#""start":{},"step":{},"next":{next},"#, counter.start, counter.step)?;
+            write!(f, r#""given_back":{},"blocks":{},"#, counter.given_back, counter.blocks)?;
+        }
+        write!(f, r#""must_be_fenced":{}}}"#, self.must_be_fenced)
+    }
+}
