@@ -47,6 +47,8 @@ SAME = {
     "a typing error": ("generat", ""),
     "a node id": ("generate --node 131072", ""),
     "a file without leases": ("lease list --store ids.db", ""),
+    "a file without counters": ("tickets show orders --store ids.db", ""),
+    "no consent": ("tickets fence orders --above 7 --store ids.db", ""),
     "the version": ("--version", ""),
 }
 
@@ -295,6 +297,35 @@ def test_each_looks_after_a_store_with_a_server(store: str, tmp_path: Path) -> N
         text = succeed(COMMANDS[name], "lease list", tmp_path, store=store)
         assert "quarantine: nothing is granted for " in text
         assert max(map(len, text.splitlines())) <= 80
+
+
+def test_each_looks_after_the_counters_of_a_store_with_a_server(store: str, tmp_path: Path) -> None:
+    for name in ("pip", "npm", "cargo"):
+        command = COMMANDS[name]
+        if name == "pip":
+            done = run(command, "tickets show orders", tmp_path, store=store)
+            assert done.stderr.startswith("randflake: STORE_NOT_INITIALIZED: "), done
+        ready = 'namespace "tickets" is ready\n'
+        assert succeed(command, "tickets init --new", tmp_path, store=store) == ready
+
+    for number, name in enumerate(("pip", "npm", "cargo"), 1):
+        above = 10_000 * number
+        fence = f"tickets fence orders --above {above} --yes"
+        fenced = run(COMMANDS[name], fence, tmp_path, store=store)
+        assert fenced.code == 0, fenced
+        assert fenced.stdout == f'the next number of counter "orders" is {above + 1}\n'
+        shown = {
+            succeed(command, "tickets show orders --json", tmp_path, store=store)
+            for command in COMMANDS.values()
+        }
+        (counter,) = map(json.loads, shown)
+        assert (counter["next"], counter["must_be_fenced"]) == (above + 1, False)
+
+        # As after a restored backup.
+        fenced = run(COMMANDS[name], "lease fence --namespace tickets --yes", tmp_path, store=store)
+        assert fenced.code == 0, fenced
+        shown = succeed(COMMANDS[name], "tickets show orders --json", tmp_path, store=store)
+        assert json.loads(shown)["must_be_fenced"]
 
 
 @pytest.mark.parametrize("store", ["postgres", "redis"], indirect=True)

@@ -7,7 +7,8 @@
   module. Those for larger libraries have what tests/recipes installs, and a database in
   `DATABASE_URL`.
 - `sh` blocks run in the root of one copy of the repository, in order, with an empty virtual
-  environment activated.
+  environment activated, and with servers for `psql "$DATABASE_URL"`, `redis-cli -u "$REDIS_URL"`
+  and `mysql`.
 - The programs of the guide to shutdown are started by tests/shutdown, under the servers that they
   are for, those of the guide to Prisma by tests/recipes, and the project of the guide to Django by
   the tests of that adapter.
@@ -37,6 +38,7 @@ from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from urllib.error import URLError
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
@@ -184,11 +186,24 @@ def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[st
         yield url
 
 
-def environment_of(block: Block, databases: Callable[[str], str]) -> dict[str, str]:
-    """Returns the database that a block is for, if it is for one."""
-    if "DATABASE_URL" not in block.code:
-        return {}
-    return {"DATABASE_URL": databases("mariadb" if "mysql2" in block.code else "postgres")}
+def environment_of(block: Block, databases: Callable[[str], str], folder: Path) -> dict[str, str]:
+    """Returns how a block finds the servers that it is for, if it is for one."""
+    names = {}
+    if "DATABASE_URL" in block.code:
+        names["DATABASE_URL"] = databases("mariadb" if "mysql2" in block.code else "postgres")
+    if "REDIS_URL" in block.code:
+        # Without a name, redis-cli asks for the user of that name: "".
+        names["REDIS_URL"] = databases("redis").replace("//:", "//default:")
+    if block.language in SHELL and re.search(r"^mysql ", block.code, re.MULTILINE):
+        # Stands for ~/.my.cnf.
+        url = urlsplit(databases("mariadb"))
+        (folder / "my.cnf").write_text(
+            f"[client]\nprotocol=tcp\nhost={url.hostname}\nport={url.port}\nuser={url.username}\n"
+            f"password={url.password}\n[mysql]\ndatabase={url.path[1:]}\n",
+            encoding="utf-8",
+        )
+        names["MYSQL_HOME"] = str(folder)
+    return names
 
 
 @pytest.mark.parametrize("block", of(NODE), ids=str)
@@ -211,7 +226,7 @@ def test_node_block_runs(block: Block, tmp_path: Path, databases: Callable[[str]
     if block.language not in {"ts", "typescript"}:
         script.write_text(code, encoding="utf-8")
     node = str(RECIPE_NODE) if is_recipe(block) and RECIPE_NODE.exists() else "node"
-    environment = environment_of(block, databases)
+    environment = environment_of(block, databases, tmp_path)
     printed = run([node, *runner, script.name], tmp_path, environment=environment)
     check_output(block, printed, tmp_path)
 
@@ -331,7 +346,9 @@ def clone() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("block", of(SHELL), ids=str)
-def test_shell_block_runs(block: Block, clone: Path) -> None:
+def test_shell_block_runs(
+    block: Block, clone: Path, databases: Callable[[str], str], tmp_path: Path
+) -> None:
     store = clone.parent / "stores" / block.document.with_suffix("")
     store.mkdir(parents=True, exist_ok=True)
     code = "\n".join(lines_to_run(block.code)).replace(FOLDER, str(store))
@@ -341,6 +358,7 @@ def test_shell_block_runs(block: Block, clone: Path) -> None:
         "PATH": f"{activated / 'bin'}{os.pathsep}{os.environ['PATH']}",
         # Kept between runs: only the first has to compile what the packages depend on.
         "CARGO_TARGET_DIR": str(ROOT / "target" / "clone"),
+        **environment_of(block, databases, tmp_path),
     }
     printed = run(
         ["bash", "-euo", "pipefail", "-c", code], clone, seconds=None, environment=environment
