@@ -9,6 +9,7 @@ const {
   leaseOptions,
   manualOptions,
   onlyWithNew,
+  optionsOf,
   storeOf,
   warnIfWeak,
   withEnvironment,
@@ -126,7 +127,6 @@ const uncloneable = new Set([
 let isGenerator
 let generatorOf
 let madeOf
-let nodeIdsOf
 let close
 
 /** Makes the first id of a lazy generator; a class that extends ours has been called already. */
@@ -151,8 +151,8 @@ function firstIndex(flake, index) {
   return native.generatorIndex(generatorOf(flake))
 }
 
-/** What Randflake and Snowflake share. */
-class IdGenerator {
+/** What Randflake, Snowflake and Tickets share. */
+class NumberGenerator {
   /** That of the native half; of a lazy generator, before its first use, a function that makes it. */
   #generator
   #name
@@ -169,10 +169,6 @@ class IdGenerator {
     madeOf = (self) => {
       if (!isGenerator(self)) throw wrongThis('a generator')
       return typeof self.#generator === 'function' ? undefined : self.#generator
-    }
-    nodeIdsOf = (self) => {
-      const made = madeOf(self)
-      return made === undefined ? [] : native.nodeIds(made)
     }
     close = (self) => {
       const made = madeOf(self)
@@ -212,6 +208,34 @@ class IdGenerator {
     }
   }
 
+  close() {
+    close(this)
+  }
+
+  // Node 20 had these symbols only from 20.5 on.
+  [Symbol.dispose ?? Symbol.for('Symbol.dispose')]() {
+    close(this)
+  }
+
+  async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
+    const made = madeOf(this)
+    close(this)
+    if (made !== undefined) await native.released(made)
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](_depth, options, inspect) {
+    if (!isGenerator(this)) return this // the prototype
+    return `${this.#name} ${inspect(this.toJSON(), options)}`
+  }
+}
+
+function nodeIdsOf(self) {
+  const made = madeOf(self)
+  return made === undefined ? [] : native.nodeIds(made)
+}
+
+/** What Randflake and Snowflake share. */
+class IdGenerator extends NumberGenerator {
   extendLease(endExclusive) {
     native.extendLease(generatorOf(this), endExclusive)
   }
@@ -229,28 +253,8 @@ class IdGenerator {
     return native.metricsOf(madeOf(this))
   }
 
-  close() {
-    close(this)
-  }
-
-  // Node 20 had these symbols only from 20.5 on.
-  [Symbol.dispose ?? Symbol.for('Symbol.dispose')]() {
-    close(this)
-  }
-
-  async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
-    const made = madeOf(this)
-    close(this)
-    if (made !== undefined) await native.released(made)
-  }
-
   toJSON() {
     return { nodeIds: nodeIdsOf(this) }
-  }
-
-  [Symbol.for('nodejs.util.inspect.custom')](_depth, options, inspect) {
-    if (!isGenerator(this)) return this // the prototype
-    return `${this.#name} ${inspect(this.toJSON(), options)}`
   }
 }
 
@@ -506,6 +510,94 @@ class Snowflake extends IdGenerator {
   }
 }
 
+/** The options of Tickets. */
+const TICKETS = [
+  'namespace',
+  'start',
+  'step',
+  'reserveSeconds',
+  'minBlock',
+  'maxBlock',
+  'create',
+  'acquireTimeoutMs',
+  'maxWaitMs',
+  'allowWeakStore',
+]
+
+let ticketsOf
+let beginTickets
+
+function firstNumber(tickets) {
+  beginTickets(tickets)
+  return Tickets.prototype.generate.call(tickets)
+}
+
+class Tickets extends NumberGenerator {
+  #index
+  #counter
+
+  static {
+    ticketsOf = (self) => {
+      if (typeof self !== 'object' || self === null || !(#index in self)) {
+        throw wrongThis('Tickets')
+      }
+      return self
+    }
+    beginTickets = (self) => {
+      self.#index = firstIndex(self, self.#index)
+    }
+  }
+
+  constructor(mark, counter, generator) {
+    if (mark !== leased) {
+      throw invalidArgument(
+        'Tickets.leased or Tickets.lazy makes Tickets: their numbers are of a store',
+      )
+    }
+    super(generator, 'Tickets')
+    this.#index = indexOf(generator)
+    this.#counter = counter
+  }
+
+  static async leased(givenStore, name, givenOptions) {
+    const options = optionsOf(givenOptions, ...TICKETS)
+    const store = storeOf(givenStore ?? native.environmentStore(process.env))
+    const generator = native.leaseTickets(store, name, options, false)
+    endLeasesAtExit()
+    return new Tickets(leased, name, await generator)
+  }
+
+  static lazy(givenStore, name, givenOptions) {
+    const options = { ...optionsOf(givenOptions, ...TICKETS) }
+    native.checkTickets(name, options)
+    const ownStore = keptStore(givenStore)
+    const make = () => {
+      const store = storeOf(ownStore ?? native.environmentStore(process.env))
+      endLeasesAtExit()
+      return native.leaseTickets(store, name, options, true)
+    }
+    return new Tickets(leased, name, make)
+  }
+
+  generate() {
+    meant[0] = ticketsOf(this).#index
+    owner[0] = NOBODY
+    return own(generate() ?? signedId[0], owner[0] === this.#index, this, firstNumber)
+  }
+
+  metrics() {
+    return native.metricsOfTickets(madeOf(ticketsOf(this)))
+  }
+
+  get name() {
+    return ticketsOf(this).#counter
+  }
+
+  toJSON() {
+    return { name: ticketsOf(this).#counter }
+  }
+}
+
 let cloakOf
 
 class Cloak {
@@ -547,4 +639,5 @@ class Cloak {
 module.exports.Randflake = onlyWithNew(Randflake)
 module.exports.Inspector = onlyWithNew(Inspector)
 module.exports.Snowflake = onlyWithNew(Snowflake)
+module.exports.Tickets = onlyWithNew(Tickets)
 module.exports.Cloak = onlyWithNew(Cloak)

@@ -48,12 +48,29 @@ async function initStore(store, secret, mode, options) {
   await made
 }
 
+async function initTickets(store, mode, options) {
+  const checked = optionsOf(options, 'namespace', 'allowWeakStore')
+  await native.initTickets(storeOf(store), mode, checked)
+}
+
+async function fenceTickets(store, name, above, options) {
+  const checked = optionsOf(options, 'namespace', 'start', 'step')
+  return native.fenceTickets(storeOf(store), name, above, checked)
+}
+
+async function showCounter(store, name, options) {
+  return native.showCounter(storeOf(store), name, optionsOf(options, 'namespace'))
+}
+
 module.exports = {
   fenceStore,
+  fenceTickets,
   initStore,
+  initTickets,
   inspectLease,
   listLeases,
   releaseLease,
   repairLease,
   repairStore,
+  showCounter,
 }

@@ -39,6 +39,12 @@ impl<'call> Value<'call> {
         })
     }
 
+    pub(crate) fn seconds(self, name: &CStr) -> Result<Option<Duration>> {
+        self.option(name, "seconds, at least 0", |value| {
+            Duration::try_from_secs_f64(value.to()?).ok()
+        })
+    }
+
     /// Takes the name of a namespace.
     pub(crate) fn namespace(self) -> Result<Option<String>> {
         self.option(c"namespace", "a string of Unicode text", Value::as_unicode)

@@ -1,11 +1,13 @@
-//! What an environment, the main thread or a worker, has: its leases, and a table of its generators.
+//! What an environment, the main thread or a worker, has: its leases, and a table of its generators,
+//! those of tickets among them.
 //!
 //! One function makes the ids of all of them: V8 calls a function that it knows beforehand 30 ns
 //! sooner than one of several.
 
 use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
 
-use randflake::{Id, Result};
+use napi::bindgen_prelude::Null;
+use randflake::{Id, Result, bindings};
 use slab::Slab;
 
 use crate::{
@@ -27,11 +29,20 @@ pub(crate) trait Generator: Batches + 'static {
     /// Makes one id and returns its bits.
     fn generate(&self) -> Result<i64>;
     fn ready_in(&self) -> Result<Duration>;
-    fn node_ids(&self) -> Vec<u32>;
-    fn lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>>;
     fn metrics<'call>(&self, js: Js<'call>) -> Result<Value<'call>>;
-    fn extend_lease(&self, end_exclusive: i64) -> Result<()>;
     fn close(&self);
+
+    fn node_ids(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
+    fn lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
+        js.convert(Null)
+    }
+
+    fn extend_lease(&self, _: i64) -> Result<()> {
+        Err(bindings::lease_of_store())
+    }
 
     /// Promises that its leased node ids were given back; undefined without any.
     fn released<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
@@ -109,6 +120,14 @@ pub(crate) fn generate_string<'call>(
 }
 
 impl Handle {
+    /// Makes the object of a generator that any thread may use.
+    pub(crate) fn shared<G: Generator + Send + Sync>(
+        js: Js<'_>,
+        generator: Arc<G>,
+    ) -> Result<Value<'_>> {
+        Self::object(js, Arc::clone(&generator) as _, Some(generator))
+    }
+
     /// Makes the object of a generator, and adds it to the table.
     pub(crate) fn object(
         js: Js<'_>,

@@ -115,7 +115,7 @@ fn build<'call, F: Format<Id: Number>>(
     if clock.is_undefined() {
         let clock = EnvironmentClock::new(&js.state::<Environment>()?.leases);
         let flake = Arc::new(builder.clock(clock).build()?);
-        return Handle::object(js, Arc::clone(&flake) as _, Some(flake));
+        return Handle::shared(js, flake);
     }
     let flake = builder.clock(InjectedClock(Reference::new(clock)?)).build()?;
     Handle::object(js, Arc::from(flake), None)

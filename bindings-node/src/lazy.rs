@@ -44,7 +44,10 @@ impl<F: Format> FirstLease<F> {
     /// the client of the store.
     pub(crate) fn take(&self) -> Result<()> {
         let pending = (self.leases.begin()?, Arc::clone(&self.pending));
-        let taken = self.leased.recover(on_its_way()).and_then(|()| self.leases.keep(&self.leased));
+        let taken = self
+            .leased
+            .recover(on_its_way())
+            .and_then(|()| self.leases.keep(Arc::clone(&self.leased) as _));
         drop(pending); // not before the environment knows of it
         taken
     }

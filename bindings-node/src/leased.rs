@@ -3,9 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use napi_derive::napi;
-use randflake::{
-    Clock, Error, ErrorKind, Format, Layout, Reach, Result, Secret, SystemClock, bindings,
-};
+use randflake::{Clock, Error, ErrorKind, Format, Layout, Reach, Result, Secret, SystemClock};
 use randflake_leases::{LeaseStatus, Leased, LeasedBuilder, LeasedFormat, Location};
 
 use crate::{
@@ -107,10 +105,6 @@ impl<F: Format<Id: Number>> Generator for Collected<F> {
 
     fn metrics<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
         metrics::of_leased(js, &self.leased.metrics())
-    }
-
-    fn extend_lease(&self, _: i64) -> Result<()> {
-        Err(bindings::lease_of_store())
     }
 
     fn close(&self) {
@@ -228,19 +222,15 @@ fn make<'call, F: LeasedFormat<Id: Number>>(
         Arc::new(Collected { leased, first, leases_here })
     };
     if lazily {
-        return object(js, collected(Arc::new(builder.open_lazily()?), leases));
+        return Handle::shared(js, collected(Arc::new(builder.open_lazily()?), leases));
     }
     let work = move || {
         let opened = builder.open().map(Arc::new);
-        let kept = opened.and_then(|leased| leases.keep(&leased).map(|()| leased));
+        let kept = opened.and_then(|leased| leases.keep(Arc::clone(&leased) as _).map(|()| leased));
         drop(pending); // not before the environment knows of it
         Ok(collected(kept?, leases))
     };
-    js.promise(threads::start, work, |js, flake| object(js, flake))
-}
-
-fn object<F: Format<Id: Number>>(js: Js<'_>, flake: Arc<Collected<F>>) -> Result<Value<'_>> {
-    Handle::object(js, Arc::clone(&flake) as _, Some(flake))
+    js.promise(threads::start, work, Handle::shared)
 }
 
 fn change_object<'call>(

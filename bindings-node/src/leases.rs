@@ -7,7 +7,7 @@ use std::{
 };
 
 use randflake::{Clock, Error, ErrorKind, Format, Result, SystemClock};
-use randflake_leases::Leased;
+use randflake_leases::{Leased, Tickets};
 
 /// How long the end of an environment waits for the store.
 const LONGEST_END: Duration = Duration::from_secs(5);
@@ -18,7 +18,7 @@ pub(crate) const LONGEST_SLICE: Duration = Duration::from_millis(50);
 /// How often the end of an environment checks whether all is given back.
 const SHORTEST_SLICE: Duration = Duration::from_millis(1);
 
-/// The leased generators of an environment.
+/// The leased generators of an environment, and its tickets.
 #[derive(Default)]
 pub(crate) struct Leases(Mutex<Shared>);
 
@@ -33,9 +33,10 @@ struct Shared {
 /// Each thread that asks the store for a lease keeps one until it has that, or none.
 pub(crate) type Pending = Arc<()>;
 
-/// A leased generator of either format.
-trait Handle: Send + Sync {
+/// A leased generator of either format, or tickets.
+pub(crate) trait Handle: Send + Sync {
     fn stop(&self);
+    fn close(&self);
     fn is_ended(&self) -> bool;
 }
 
@@ -44,8 +45,26 @@ impl<F: Format> Handle for Leased<F, EnvironmentClock> {
         self.stop();
     }
 
+    fn close(&self) {
+        self.close();
+    }
+
     fn is_ended(&self) -> bool {
         self.is_ended()
+    }
+}
+
+impl Handle for Tickets {
+    fn stop(&self) {
+        self.stop();
+    }
+
+    fn close(&self) {
+        self.close();
+    }
+
+    fn is_ended(&self) -> bool {
+        self.is_over()
     }
 }
 
@@ -79,8 +98,8 @@ impl Leases {
         if shared.ended { Err(ended()) } else { Ok(Arc::clone(&shared.pending)) }
     }
 
-    /// Takes a generator in that has a lease, so that it ends with the environment.
-    pub(crate) fn keep<F: Format>(&self, leased: &Arc<Leased<F, EnvironmentClock>>) -> Result<()> {
+    /// Takes in what holds something of a store, so that it ends with the environment.
+    pub(crate) fn keep(&self, leased: Arc<dyn Handle>) -> Result<()> {
         let mut shared = self.lock();
         if shared.ended {
             drop(shared);
@@ -89,9 +108,9 @@ impl Leases {
         }
         shared.held.retain(|other| !other.is_ended());
         let is_held =
-            |other: &Arc<dyn Handle>| ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(leased));
+            |other: &Arc<dyn Handle>| ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(&leased));
         if !shared.held.iter().any(is_held) {
-            shared.held.push(Arc::clone(leased) as _);
+            shared.held.push(leased);
         }
         Ok(())
     }

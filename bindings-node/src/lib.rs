@@ -27,3 +27,4 @@ mod settings;
 mod stores;
 mod text;
 mod threads;
+mod tickets;

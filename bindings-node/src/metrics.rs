@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use randflake::{ErrorKind, Metrics, Result};
-use randflake_leases::LeasedMetrics;
+use randflake_leases::{LeasedMetrics, TicketsMetrics};
 
 use crate::ffi::{Js, Value};
 
@@ -22,6 +22,22 @@ pub(crate) fn of_leased<'call>(js: Js<'call>, metrics: &LeasedMetrics) -> Result
         &metrics.store_errors,
         metrics.clock_skew_seconds,
     )
+}
+
+/// Makes the numbers of tickets.
+#[allow(clippy::cast_precision_loss, reason = "counts far below 2^53")]
+pub(crate) fn of_tickets(js: Js<'_>, metrics: TicketsMetrics) -> Result<Value<'_>> {
+    let last_error = metrics.last_error.map(|error| js.error(&error)).transpose()?;
+    js.object(&[
+        (c"numbersGenerated", js.convert(metrics.numbers_generated as f64)?),
+        (c"reserve", js.convert(metrics.reserve as f64)?),
+        (c"blocksDrawn", js.convert(metrics.blocks_drawn as f64)?),
+        (c"waits", js.convert(metrics.waits as f64)?),
+        (c"storeRequests", js.convert(metrics.store_requests as f64)?),
+        (c"storeRequestSeconds", js.convert(metrics.store_request_seconds)?),
+        (c"storeErrors", js.convert(by_code(&metrics.store_errors))?),
+        (c"lastError", js.convert(last_error)?),
+    ])
 }
 
 #[allow(clippy::cast_precision_loss, reason = "counts far below 2^53")]

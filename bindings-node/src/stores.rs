@@ -22,7 +22,7 @@ use crate::{
     environment::Environment,
     ffi::{Callback, Js, Outcome, Value, outcome},
     leases::{LONGEST_SLICE, Leases, ended},
-    threads,
+    threads, tickets,
 };
 
 /// How long a statement may take: longer than any driver of ours waits for a server.
@@ -194,7 +194,6 @@ pub fn init_store<'call>(
     options: Value<'call>,
 ) -> Outcome<Value<'call>> {
     outcome(|| {
-        let mode: InitMode = mode.read_text(str::parse).unwrap_or_else(|| "".parse())?;
         let name = options.namespace()?.unwrap_or_else(default_namespace);
         let namespace = match format.owned::<Layout>() {
             Ok(&layout) => Namespace::for_layout(name, layout)?,
@@ -207,8 +206,28 @@ pub fn init_store<'call>(
             max_ttl.unwrap_or(limits.max_ttl),
             max_skew.unwrap_or(limits.max_skew),
         )?;
-        let location = Store::new(store, options.boolean(c"allowWeakStore")?)?.location();
-        let work = move || location.init(&namespace, mode);
-        store.js().promise(threads::start, work, |js, done| js.convert(done))
+        init(store, namespace, mode, options)
     })
+}
+
+/// Promises that a namespace of tickets is there.
+#[napi]
+pub fn init_tickets<'call>(
+    store: Value<'call>,
+    mode: Value<'call>,
+    options: Value<'call>,
+) -> Outcome<Value<'call>> {
+    outcome(|| init(store, tickets::namespace(options)?, mode, options))
+}
+
+fn init<'call>(
+    store: Value<'call>,
+    namespace: Namespace,
+    mode: Value<'call>,
+    options: Value<'call>,
+) -> Result<Value<'call>> {
+    let mode: InitMode = mode.read_text(str::parse).unwrap_or_else(|| "".parse())?;
+    let location = Store::new(store, options.boolean(c"allowWeakStore")?)?.location();
+    let work = move || location.init(&namespace, mode);
+    store.js().promise(threads::start, work, |js, done| js.convert(done))
 }

@@ -50,20 +50,37 @@ test('the declarations name exactly what is exported', () => {
 })
 
 test('the declarations name exactly the methods of each class', () => {
-  for (const name of ['Randflake', 'Inspector', 'Layout', 'Snowflake', 'Cloak', 'BoundaryFlake']) {
-    const body = declarations.match(new RegExp(`^export class ${name} .*?^}`, 'ms'))[0]
-    const parent = Object.getPrototypeOf(randflake[name].prototype)
-    const inherits = parent !== Object.prototype
-    const shared = inherits && declarations.match(/^declare abstract class IdGenerator .*?^}/ms)[0]
-    assert.equal(body.startsWith(`export class ${name} extends IdGenerator {`), inherits)
-    const method = /^ {2}(?:get )?(\[?[\w.]+\]?)\(/gm
-    const all = [...names(method, body), ...(inherits ? names(method, shared) : [])]
+  const classes = [
+    'Randflake',
+    'Inspector',
+    'Layout',
+    'Snowflake',
+    'Tickets',
+    'Cloak',
+    'BoundaryFlake',
+  ]
+  for (const name of classes) {
+    const bodyOf = (type) => declarations.match(new RegExp(`^[\\w ]*class ${type} .*?^}`, 'ms'))[0]
+    const body = bodyOf(name)
+    const bodies = [body]
+    const prototypes = [randflake[name].prototype]
+    for (;;) {
+      const [, parent] = / extends (\w+)/.exec(bodies.at(-1).split('\n', 1)[0]) ?? []
+      const inherited = Object.getPrototypeOf(prototypes.at(-1))
+      assert.equal(inherited === Object.prototype, parent === undefined)
+      if (parent === undefined) break
+      assert.equal(inherited.constructor.name, parent)
+      bodies.push(bodyOf(parent))
+      prototypes.push(inherited)
+    }
+    const method = /^ {2}(?:private )?(?:get )?(\[?[\w.]+\]?)\(/gm
+    const all = bodies.flatMap((text) => names(method, text))
     const declared = [...new Set(all)].sort()
     const symbols = new Map([
       [Symbol.dispose, '[Symbol.dispose]'],
       [Symbol.asyncDispose, '[Symbol.asyncDispose]'],
     ])
-    const keys = [randflake[name].prototype, ...(inherits ? [parent] : [])].flatMap(Reflect.ownKeys)
+    const keys = prototypes.flatMap(Reflect.ownKeys)
     const shown = [...new Set(keys)]
       .filter((key) => key !== inspect.custom)
       .map((key) => symbols.get(key) ?? key)

@@ -256,7 +256,7 @@ test('no debugger stops between the making of an id and its taking', () => {
       assert.deepEqual(columns, [...stops, line.length])
       return [lineNumber]
     })
-    assert.equal(found.length, 3)
+    assert.equal(found.length, 4)
   } finally {
     session.disconnect()
   }

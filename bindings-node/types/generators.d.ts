@@ -4,8 +4,8 @@ import type { Layout, LayoutFields, LayoutName, RawParts } from './layouts.js'
 import type { Metrics } from './metrics.js'
 import type { initStore, StoreClient } from './stores.js'
 
-/** What {@link Randflake} and {@link Snowflake} share; it is not exported. */
-declare abstract class IdGenerator {
+/** What {@link Randflake}, {@link Snowflake} and {@link Tickets} share; it is not exported. */
+declare abstract class NumberGenerator {
   /**
    * Generates `n` ids, in the order in which they are claimed: as signed numbers, which a BIGINT
    * column holds. Those of a {@link Snowflake} differ from its `generate` only where the layout
@@ -46,6 +46,22 @@ declare abstract class IdGenerator {
   ready(): Promise<void>
 
   /**
+   * Ends the generator for good: no call that comes after returns an id. Reading ids goes on;
+   * closing twice does nothing. What was leased is given back in the background.
+   */
+  close(): void
+  /** See {@link close}. */
+  [Symbol.dispose](): void
+  /**
+   * Closes, and resolves once the store has what was leased, or after 5 seconds without an answer;
+   * then its node ids are free at the end of the lease. `await using` calls it.
+   */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** What {@link Randflake} and {@link Snowflake} share; it is not exported. */
+declare abstract class IdGenerator extends NumberGenerator {
+  /**
    * Raises the end of the lease; an earlier end than the present one changes nothing.
    *
    * @param endExclusive unix seconds.
@@ -70,19 +86,6 @@ declare abstract class IdGenerator {
    * flake.metrics().idsGenerated // 1000
    */
   metrics(): Metrics
-
-  /**
-   * Ends the generator for good: no call that comes after returns an id. Reading ids goes on;
-   * closing twice does nothing. What was leased is given back in the background.
-   */
-  close(): void
-  /** See {@link close}. */
-  [Symbol.dispose](): void
-  /**
-   * Closes, and resolves once the store has what was leased, or after 5 seconds without an answer;
-   * then its node ids are free at the end of the lease. `await using` calls it.
-   */
-  [Symbol.asyncDispose](): Promise<void>
 }
 
 /**

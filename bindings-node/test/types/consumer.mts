@@ -10,11 +10,13 @@ import {
   encodeString,
   encodeStrings,
   fenceStore,
+  fenceTickets,
   generateSecret,
   type InitMode,
   type InitOptions,
   Inspector,
   initStore,
+  initTickets,
   inspectLease,
   Layout,
   type LayoutFields,
@@ -44,6 +46,10 @@ import {
   type StoreClient,
   type StoreLimits,
   type StoreStatus,
+  showCounter,
+  Tickets,
+  type TicketsMetrics,
+  type TicketsOptions,
 } from 'randflake'
 import { type Fake, FakeRandflake, FakeSnowflake } from 'randflake/testing'
 import * as textOnly from 'randflake/text'
@@ -266,3 +272,21 @@ flake.lease = lease
 Randflake(1, secret)
 // @ts-expect-error no such code
 const _wrong: RandflakeErrorCode = 'WRONG'
+
+const ticketsOptions: TicketsOptions = { start: 2n, step: 2, maxBlock: 1000, create: true }
+await initTickets('ids.db', 'new', { namespace: 'tickets' })
+await using tickets: Tickets = await Tickets.leased('ids.db', 'orders', ticketsOptions)
+using lazyTickets = Tickets.lazy(undefined, 'orders')
+const numbers: BigInt64Array = tickets.generateMany(3)
+const next: bigint | null = (await fenceTickets('ids.db', 'orders', numbers[0] ?? 1)).next
+const counter: bigint | null | undefined = (await showCounter('ids.db', 'orders'))?.next
+const drawn: TicketsMetrics = lazyTickets.metrics()
+console.log(tickets.generate(), tickets.name, next, counter, drawn.reserve)
+// @ts-expect-error: they come from a store
+new Tickets()
+// @ts-expect-error: tickets have no node ids
+console.log(tickets.nodeIds)
+// @ts-expect-error: a counter has a name
+void Tickets.leased('ids.db')
+// @ts-expect-error: which mode is to be said
+void initTickets('ids.db')

@@ -1,0 +1,261 @@
+//! Numbers in a row, from counters of a store.
+
+use std::{ffi::CStr, sync::Arc, time::Duration};
+
+use napi::bindgen_prelude::Null;
+use napi_derive::napi;
+use randflake::{Clock, Error, ErrorKind, Result};
+use randflake_leases::{
+    LeaseStore, Namespace, Tickets, TicketsBuilder, TicketsMetrics,
+    operator::{self, CounterStatus},
+};
+
+use crate::{
+    arguments::{self, invalid, set},
+    environment::{Batches, Environment, Generator, Handle},
+    ffi::{Js, Outcome, Value, outcome},
+    lazy::POLL_INTERVAL,
+    leases::{EnvironmentClock, Leases},
+    metrics,
+    stores::Store,
+    threads,
+};
+
+/// Numbers that are given back in the background once JavaScript has collected their object.
+struct Collected {
+    tickets: Arc<Tickets>,
+    leases: Arc<Leases>,
+    /// Whether the JavaScript thread runs the client of the store: a call that waits there for a block
+    /// keeps the block from coming.
+    draws_here: bool,
+}
+
+impl Collected {
+    #[cold]
+    fn generate_again(&self, error: Error) -> Result<u64> {
+        if self.draws_here || error.kind() != ErrorKind::LeaseUnavailable {
+            return Err(error);
+        }
+        self.first_block()?;
+        self.tickets.generate()
+    }
+
+    /// Waits on the JavaScript thread for the first block: no longer than for any other one, since that
+    /// thread has others to answer.
+    fn first_block(&self) -> Result<()> {
+        let clock = EnvironmentClock::new(&self.leases);
+        let mut waited = Duration::ZERO;
+        while self.tickets.metrics().blocks_drawn == 0 {
+            if waited >= self.tickets.max_wait() {
+                return self.tickets.check_fill_without_wait(1);
+            }
+            self.tickets.ready_in()?;
+            waited += clock.sleep(POLL_INTERVAL)?.unwrap_or(POLL_INTERVAL);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Collected {
+    fn drop(&mut self) {
+        self.tickets.stop();
+    }
+}
+
+impl Generator for Collected {
+    #[inline]
+    fn generate(&self) -> Result<i64> {
+        let made = self.tickets.generate_without_wait();
+        made.or_else(|error| self.generate_again(error)).map(u64::cast_signed)
+    }
+
+    fn ready_in(&self) -> Result<Duration> {
+        self.tickets.ready_in()
+    }
+
+    fn close(&self) {
+        self.tickets.stop();
+    }
+
+    fn released<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
+        let tickets = Arc::clone(&self.tickets);
+        let work = move || {
+            tickets.close();
+            Ok(())
+        };
+        js.promise(threads::start, work, |js, done| js.convert(done))
+    }
+
+    fn metrics<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
+        metrics::of_tickets(js, self.tickets.metrics())
+    }
+
+    fn weight(&self) -> usize {
+        const THREAD: usize = 32 << 10; // of its stack, and of the system
+        size_of::<Tickets>() + THREAD
+    }
+}
+
+impl Batches for Collected {
+    fn check_fill(&self, count: usize, here: bool) -> Result<()> {
+        if here && self.draws_here { self.tickets.check_fill_without_wait(count) } else { Ok(()) }
+    }
+
+    fn fill(&self, numbers: &mut [i64], here: bool) -> Result<()> {
+        match here {
+            true if self.draws_here => self.tickets.fill_i64_without_wait(numbers),
+            true => {
+                self.first_block()?;
+                self.tickets.fill_i64(numbers)
+            }
+            false => self.tickets.fill_i64(numbers),
+        }
+    }
+}
+
+/// Promises what hands out the numbers of a counter. `lazily` returns what draws its first block with
+/// its first number.
+#[napi]
+pub fn lease_tickets<'call>(
+    store: Value<'call>,
+    name: Value<'call>,
+    options: Value<'call>,
+    lazily: bool,
+) -> Outcome<Value<'call>> {
+    outcome(|| {
+        let js = store.js();
+        let leases = Arc::clone(&js.state::<Environment>()?.leases);
+        let store = Store::new(store, options.boolean(c"allowWeakStore")?)?;
+        let draws_here = store.is_server();
+        let builder = Tickets::builder(store.location(), counter_name(name)?);
+        let builder = with_options(builder, options)?.clock(EnvironmentClock::new(&leases));
+        let pending = leases.begin()?;
+        let keep = move |tickets| {
+            let tickets = Arc::new(tickets);
+            leases.keep(Arc::clone(&tickets) as _)?;
+            drop(pending); // not before the environment knows of it
+            Ok(Arc::new(Collected { tickets, leases, draws_here }))
+        };
+        if lazily {
+            return Handle::shared(js, keep(builder.open_lazily()?)?);
+        }
+        let work = move || keep(builder.open()?);
+        js.promise(threads::start, work, Handle::shared)
+    })
+}
+
+/// Checks the name of a counter, and the options.
+#[napi]
+pub fn check_tickets(name: Value<'_>, options: Value<'_>) -> Outcome<()> {
+    outcome(|| {
+        options.boolean(c"allowWeakStore")?;
+        let builder = Tickets::builder("", counter_name(name)?);
+        with_options(builder, options)?.open_lazily().map(drop)
+    })
+}
+
+fn with_options(builder: TicketsBuilder, options: Value<'_>) -> Result<TicketsBuilder> {
+    Ok(set!(
+        builder,
+        namespace: options.namespace()?,
+        start: number_option(options, c"start")?,
+        step: number_option(options, c"step")?,
+        reserve: options.seconds(c"reserveSeconds")?,
+        min_block: number_option(options, c"minBlock")?,
+        max_block: number_option(options, c"maxBlock")?,
+        create: options.boolean(c"create")?,
+        acquire_timeout: options.milliseconds(c"acquireTimeoutMs")?,
+        max_wait: options.milliseconds(c"maxWaitMs")?,
+    ))
+}
+
+/// Takes the namespace of tickets.
+pub(crate) fn namespace(options: Value<'_>) -> Result<Namespace> {
+    Namespace::for_tickets(options.namespace()?.unwrap_or_else(|| "tickets".into()))
+}
+
+fn counter_name(value: Value<'_>) -> Result<String> {
+    let form = "a string of Unicode text";
+    value.as_unicode().ok_or_else(|| invalid("the name of a counter", form, value))
+}
+
+fn number_option(options: Value<'_>, name: &CStr) -> Result<Option<u64>> {
+    options.option(name, "a whole number, at least 1", number)
+}
+
+/// Takes a number of a counter, a whole number or a bigint.
+fn number(value: Value<'_>) -> Option<u64> {
+    value.as_u64().or_else(|| arguments::integer(value)?.try_into().ok())
+}
+
+/// Returns what was done: by `undefined`, a lazy object that has not been used, nothing.
+#[napi]
+pub fn metrics_of_tickets(tickets: Value<'_>) -> Outcome<Value<'_>> {
+    outcome(|| {
+        if tickets.is_undefined() {
+            return metrics::of_tickets(tickets.js(), TicketsMetrics::default());
+        }
+        tickets.owned::<Handle>()?.generator.metrics(tickets.js())
+    })
+}
+
+/// Promises what a store knows of a counter; null if it is missing.
+#[napi]
+pub fn show_counter<'call>(
+    store: Value<'call>,
+    name: Value<'call>,
+    options: Value<'call>,
+) -> Outcome<Value<'call>> {
+    outcome(|| {
+        let name = counter_name(name)?;
+        ask_counter(store, options, move |store| operator::show_counter(store, &name))
+    })
+}
+
+/// Promises what a store knows of a counter once that is fenced.
+#[napi]
+pub fn fence_tickets<'call>(
+    store: Value<'call>,
+    name: Value<'call>,
+    above: Value<'call>,
+    options: Value<'call>,
+) -> Outcome<Value<'call>> {
+    outcome(|| {
+        let name = counter_name(name)?;
+        let form = "a whole number, at least 0";
+        let above = number(above).ok_or_else(|| invalid("the number", form, above))?;
+        let (start, step) = (number_option(options, c"start")?, number_option(options, c"step")?);
+        ask_counter(store, options, move |store| {
+            operator::fence_tickets_in_steps(store, &name, above, start, step).map(Some)
+        })
+    })
+}
+
+fn ask_counter<'call>(
+    store: Value<'call>,
+    options: Value<'call>,
+    ask: impl FnOnce(&mut dyn LeaseStore) -> Result<Option<CounterStatus>> + Send + 'static,
+) -> Result<Value<'call>> {
+    let namespace = namespace(options)?;
+    let location = Store::new(store, None)?.location().create(false);
+    store.js().promise(
+        threads::start,
+        move || ask(&mut *location.open(&namespace)?),
+        counter_status,
+    )
+}
+
+#[allow(clippy::cast_precision_loss, reason = "counts of numbers below 2^53")]
+fn counter_status(js: Js<'_>, status: Option<CounterStatus>) -> Result<Value<'_>> {
+    let Some(status) = status else { return js.convert(Null) };
+    js.object(&[
+        (c"name", js.convert(status.name)?),
+        (c"start", js.convert(status.start)?),
+        (c"step", js.convert(status.step)?),
+        (c"next", js.convert(status.next)?),
+        (c"givenBack", js.convert(status.given_back as f64)?),
+        (c"blocks", js.convert(status.blocks as f64)?),
+        (c"mustBeFenced", js.convert(status.must_be_fenced)?),
+    ])?
+    .freeze()
+}

@@ -1,0 +1,309 @@
+import type { RandflakeError, RandflakeErrorCode } from './errors.js'
+import type { NumberGenerator } from './generators.js'
+import type { InitMode, StoreClient } from './stores.js'
+
+/**
+ * Hands out 1, 2, 3 and so on, from a named counter of a store, each number once.
+ *
+ * {@link Tickets.leased} or {@link Tickets.lazy} makes one; there is no constructor, since numbers
+ * come from a store alone.
+ *
+ * It draws a block of numbers from the counter, hands them out without the store, and draws the next
+ * block on a thread before they are used up. The numbers of one object rise. Several processes, and
+ * several workers, draw blocks of their own, so their numbers interleave. A clean end gives back what
+ * is left; a process that is killed loses at most `maxBlock` numbers. No clock is involved.
+ *
+ * Numbers in a row tell outsiders how many there are, and can be guessed; {@link Cloak} hides them.
+ */
+export class Tickets extends NumberGenerator {
+  /** Nobody can call it. */
+  private constructor()
+
+  /**
+   * Draws the first block of a counter, and resolves to what hands out its numbers.
+   *
+   * A namespace of tickets is made once, by {@link initTickets}; a counter with its first number. In
+   * a new namespace each counter begins at its start: where a store was lost, every number would
+   * come a second time.
+   *
+   * The numbers that are left are given back when the process, or the worker, ends as
+   * {@link Randflake.leased} says, on a thread. Where the store is a server, whose client runs on
+   * this thread, nothing is given back at an exit: `await using`, or
+   * `await tickets[Symbol.asyncDispose]()`, does that before.
+   *
+   * @param store the path of a SQLite file, its `file:` URL, or a server, as for
+   *   {@link Randflake.leased}. If it is undefined, `RANDFLAKE_STORE` of `process.env`.
+   * @param name of the counter, 1 to 200 bytes without spaces and control characters.
+   * @throws {RandflakeError} as a rejection, always: `STORE_NOT_INITIALIZED` if there is no such
+   *   namespace; `STORE_QUARANTINED` if the store may have lost blocks of the counter, see
+   *   {@link fenceTickets}; `LIFETIME_OVER` if no number is left; `STORE_UNAVAILABLE` if there is no
+   *   block within `acquireTimeoutMs`; `STORE_REPLACED`, `WEAK_STORE`, `DRIVER_MISSING`,
+   *   `INVALID_ARGUMENT`; `CLOSED` if the process, or the worker, is ending.
+   * @example
+   * await initTickets('/var/lib/shop/ids.db', 'new') // once
+   * await using invoices = await Tickets.leased('/var/lib/shop/ids.db', 'invoices')
+   * const number = invoices.generate() // 1n, the first time
+   */
+  static leased(
+    store: string | URL | StoreClient | undefined,
+    name: string,
+    options?: TicketsOptions,
+  ): Promise<Tickets>
+
+  /**
+   * Makes an object that draws its first block with its first number. Until then it reads neither
+   * the environment nor the store. For a module that is also loaded where nothing is to be drawn, as
+   * in a build.
+   *
+   * Where the store is a file, the first call waits for the block, up to `maxWaitMs`. It never does
+   * where the store is a server, whose client runs on this thread: it throws `LEASE_UNAVAILABLE` with
+   * `retryAfterMs` while the block is on its way. `await tickets.ready()` before the first number, and
+   * {@link generateManyAsync}, wait without blocking.
+   *
+   * @param store as for {@link leased}; a relative path is one from the present directory.
+   * @throws {RandflakeError} `INVALID_ARGUMENT` for the name and the options at once. What
+   *   {@link leased} rejects with is thrown by the first number.
+   * @example
+   * const invoices = Tickets.lazy(undefined, 'invoices') // settings: RANDFLAKE_STORE
+   * export const nextInvoice = () => invoices.generate()
+   */
+  static lazy(
+    store: string | URL | StoreClient | undefined,
+    name: string,
+    options?: TicketsOptions,
+  ): Tickets
+
+  /**
+   * Hands out a number: `start`, `start + step` and so on, up to 2 ** 53 - 1.
+   *
+   * @throws {RandflakeError} `LEASE_UNAVAILABLE` if the store gave no block within `maxWaitMs`, at
+   *   once where it is a server, with `retryAfterMs` and, as `cause`, the error of the store.
+   *   `LIFETIME_OVER`, `STORE_QUARANTINED`, `STORE_REPLACED`, `CLOSED`, which waiting does not help.
+   */
+  generate(): bigint
+
+  /**
+   * Hands out `n` numbers, which rise; there may be gaps between them. More than `maxBlock` come from
+   * several blocks.
+   *
+   * @throws {RandflakeError} as {@link generate}; the numbers that it had taken are lost then.
+   *   `INVALID_ARGUMENT` also where there is no memory. Where the store is a server it does not wait
+   *   on this thread: {@link generateManyAsync} does, on another one.
+   */
+  generateMany(n: number): BigInt64Array
+
+  /**
+   * Like {@link generateMany}, but works and waits on another thread. A process or a worker that ends
+   * does not wait for it.
+   */
+  generateManyAsync(n: number): Promise<BigInt64Array>
+
+  /**
+   * Fills an array with numbers, which rise; see {@link generateMany}. After an error it holds zeros.
+   *
+   * @throws {RandflakeError} `INVALID_ARGUMENT` also for another kind of array, one over a
+   *   `SharedArrayBuffer`, and one whose buffer was transferred.
+   */
+  fill(numbers: BigInt64Array): void
+
+  /**
+   * Resolves once a number is available, without blocking; keeps the process alive until then.
+   * Another caller may take that number first. While the store is away it waits, without end.
+   *
+   * @throws {RandflakeError} as {@link generate}, for what waiting does not help.
+   */
+  ready(): Promise<void>
+
+  /**
+   * Ends it for good: no call that comes after returns a number. Closing twice does nothing. What is
+   * left is given back in the background.
+   */
+  close(): void
+  /** See {@link close}. */
+  [Symbol.dispose](): void
+  /**
+   * Closes, and resolves once the store has what was left, or after 5 seconds without an answer; then
+   * those numbers are lost. `await using` calls it.
+   */
+  [Symbol.asyncDispose](): Promise<void>
+
+  /** The name of the counter. */
+  get name(): string
+
+  /**
+   * What this object has done, in numbers that cost a number nothing. `randflake/prometheus` has them
+   * for Prometheus.
+   */
+  metrics(): TicketsMetrics
+
+  /** What `JSON.stringify` shows. */
+  toJSON(): { name: string }
+}
+
+/** How {@link Tickets} are made. */
+export interface TicketsOptions {
+  /** The part of the store; `tickets` unless set. It belongs to tickets: leases need another one. */
+  namespace?: string | undefined
+  /**
+   * The first number of a new counter, a whole number from 1 to 2 ** 53 - 1; 1 unless set. A counter
+   * that is there must have this one.
+   */
+  start?: number | bigint | undefined
+  /** By how much numbers rise, 1 to 2 ** 53 - 1; 1 unless set. As `start`. */
+  step?: number | bigint | undefined
+  /**
+   * For how many seconds, at the present rate, there should be numbers when the store is away, 0 to
+   * 86400; 2 unless set.
+   */
+  reserveSeconds?: number | undefined
+  /** How many numbers a block has at least, 1 to `maxBlock`; 10 unless set. */
+  minBlock?: number | undefined
+  /**
+   * How many numbers this object has drawn and not handed out at most: so many are lost when the
+   * process is killed; 1000000 unless set.
+   */
+  maxBlock?: number | undefined
+  /**
+   * Whether to make the namespace if it is missing, for tests; false unless set. Elsewhere
+   * {@link initTickets} makes it: a lost store would begin again, and hand out every number twice.
+   */
+  create?: boolean | undefined
+  /** How long the first block may take, 0 to 86400000 ms; 10000 unless set. */
+  acquireTimeoutMs?: number | undefined
+  /**
+   * How long a call may wait for a block, 0 to 86400000 ms; 1000 unless set. On this thread it
+   * waits where the store is a file alone.
+   */
+  maxWaitMs?: number | undefined
+  /**
+   * Whether to accept a Redis or PostgreSQL that may lose what it has acknowledged; false unless set.
+   */
+  allowWeakStore?: boolean | undefined
+}
+
+/** What {@link Tickets} have done. */
+export interface TicketsMetrics {
+  /**
+   * How many numbers were handed out. Also those few that calls on several threads dropped at the end
+   * of a block.
+   */
+  readonly numbersGenerated: number
+  /** How many numbers are drawn and not handed out: what a kill would lose. */
+  readonly reserve: number
+  /** How many blocks were drawn. */
+  readonly blocksDrawn: number
+  /** How many calls waited for a block. */
+  readonly waits: number
+  /** How many requests were made to the store. */
+  readonly storeRequests: number
+  /** How long these took in all, in seconds. */
+  readonly storeRequestSeconds: number
+  /** How many of them the store did not grant, by the code of the error. */
+  readonly storeErrors: Readonly<Partial<Record<RandflakeErrorCode, number>>>
+  /** The last of these errors; `null` if there was none. */
+  readonly lastError: RandflakeError | null
+}
+
+/** Which namespace of a store is made for tickets. */
+export interface InitTicketsOptions {
+  /** Its name, 1 to 200 bytes; `tickets` unless set. */
+  namespace?: string | undefined
+  /** As in {@link TicketsOptions}; not for files. */
+  allowWeakStore?: boolean | undefined
+}
+
+/**
+ * Makes a namespace for tickets, and for PostgreSQL its tables, if it is not there. One that is there
+ * stays as it is. Called once, when the store is set up, and not with each start or deploy: after a
+ * loss of the store its counters would begin again.
+ *
+ * @param store the path of a SQLite file, which is made if it is missing, or its `file:` URL, the URL
+ *   of a server, or a {@link StoreClient}.
+ * @param mode `new` if the store has never had it; `quarantine` if it may have had it and lost it:
+ *   then each counter has to be fenced, by {@link fenceTickets}, before a number is drawn.
+ * @throws {RandflakeError} as a rejection, always: `STORE_UNAVAILABLE`, `WEAK_STORE`,
+ *   `DRIVER_MISSING`, `INVALID_ARGUMENT`, also if the namespace is one of leases.
+ * @example
+ * await initTickets('postgresql://app@localhost/app', 'new')
+ */
+export function initTickets(
+  store: string | URL | StoreClient,
+  mode: InitMode,
+  options?: InitTicketsOptions,
+): Promise<void>
+
+/** Which namespace of a store has a counter. */
+export interface CounterOptions {
+  /** Its name, 1 to 200 bytes; `tickets` unless set. */
+  namespace?: string | undefined
+}
+
+/** Which counter is fenced. */
+export interface FenceTicketsOptions extends CounterOptions {
+  /** As in {@link TicketsOptions}, for a counter that the store may not have. */
+  start?: number | bigint | undefined
+  /** As `start`. */
+  step?: number | bigint | undefined
+}
+
+/** What a store knows of a counter. */
+export interface CounterStatus {
+  /** Its name. */
+  readonly name: string
+  /** Its first number. */
+  readonly start: bigint
+  /** From a number to the next. */
+  readonly step: bigint
+  /** The first number that was never drawn; `null` if all up to 2 ** 53 - 1 were. */
+  readonly next: bigint | null
+  /** How many smaller numbers were given back, and will be drawn again. */
+  readonly givenBack: number
+  /** How many blocks may still be given back. */
+  readonly blocks: number
+  /** Whether numbers are refused with `STORE_QUARANTINED`: the store may have lost blocks. */
+  readonly mustBeFenced: boolean
+}
+
+/**
+ * Raises a counter, so that every number that is drawn from now on is larger than `above`, or makes it.
+ * Then a counter that is refused with `STORE_QUARANTINED`, as after a restored backup or a failover, is
+ * drawn from again.
+ *
+ * Before that, stop every process that draws from it: one that still runs holds numbers that the store
+ * may have forgotten, and goes on with them. By calling this you state that none runs, and that no
+ * number above `above` was ever handed out. Otherwise numbers will repeat.
+ *
+ * @param store as in {@link initTickets}, with its errors.
+ * @param name that of the counter.
+ * @param above 0 to 2 ** 53 - 1. A counter never falls: one that is beyond it stays there.
+ * @throws {RandflakeError} as a rejection, always: `STORE_NOT_INITIALIZED` if there is no such
+ *   namespace; `STORE_QUARANTINED`, with `retryAfterMs`, while a Redis that was the master before may
+ *   still be drawn from.
+ * @returns the counter as it is now.
+ * @example
+ * const { next } = await fenceTickets('/var/lib/shop/ids.db', 'orders', 48_300n)
+ */
+export function fenceTickets(
+  store: string | URL | StoreClient,
+  name: string,
+  above: number | bigint,
+  options?: FenceTicketsOptions,
+): Promise<CounterStatus>
+
+/**
+ * Returns what a store knows of a counter, and changes nothing; `null` if it is missing. The first
+ * number, or the first fence, makes it.
+ *
+ * @param store as in {@link initTickets}, with its errors.
+ * @param name that of the counter.
+ * @throws {RandflakeError} as a rejection, always: `STORE_NOT_INITIALIZED` if there is no such
+ *   namespace.
+ * @example
+ * const orders = await showCounter('/var/lib/shop/ids.db', 'orders')
+ * if (orders?.mustBeFenced) console.log('fence it')
+ */
+export function showCounter(
+  store: string | URL | StoreClient,
+  name: string,
+  options?: CounterOptions,
+): Promise<CounterStatus | null>
