@@ -42,6 +42,8 @@ integers! {
     /// How many numbers to draw.
     BlockSize(u64): InvalidArgument,
         "min_block and max_block must be whole numbers, 1 to 9007199254740991";
+    /// What a counter is fenced above.
+    Above(u64): InvalidArgument, "above must be a whole number, 0 to 9007199254740991";
     /// The length of a tick.
     TickMs(u32): InvalidArgument, "tick_ms must be an integer between 1 and 86400000";
     /// When tick 0 begins.

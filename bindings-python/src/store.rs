@@ -7,11 +7,14 @@ use pyo3::{
 use randflake::{Error, Result};
 use randflake_leases::{
     InitMode, LeaseStore, Namespace, NodeLease,
-    operator::{self, Listed, Node, Target},
+    operator::{self, CounterStatus, Listed, Node, Target},
 };
 
 use crate::{
-    arguments::{AllowWeakStore, MaxSkew, NamespaceName, StoredNode, Ttl, UnixSecond, secret_of},
+    arguments::{
+        Above, AllowWeakStore, CounterName, MaxSkew, NamespaceName, Step, StoredNode, Ttl,
+        UnixSecond, secret_of,
+    },
     client::Store,
     convert::argument,
     errors::{call, raise, wrong_type},
@@ -46,19 +49,6 @@ pub(crate) fn init_store(
         let namespace = named?.max_ttl_and_skew(ttl.0, max_skew.0)?;
         store.location(allow_weak_store.0).init(&namespace, mode.0)
     };
-    py.detach(|| call(init)).map_err(|raised| raise_unless_finalizing(py, raised))
-}
-
-#[pyfunction]
-pub(crate) fn init_tickets(
-    py: Python<'_>,
-    store: Store,
-    mode: Mode,
-    namespace: NamespaceName,
-    allow_weak_store: AllowWeakStore,
-) -> PyResult<()> {
-    let location = store.location(allow_weak_store.0);
-    let init = || location.init(&Namespace::for_tickets(namespace.0)?, mode.0);
     py.detach(|| call(init)).map_err(|raised| raise_unless_finalizing(py, raised))
 }
 
@@ -155,6 +145,50 @@ pub(crate) fn release_lease(
     Ok(operate(py, store, namespace, |store| operator::release_dead(store, lease))?.to)
 }
 
+#[pyfunction]
+pub(crate) fn init_tickets(
+    py: Python<'_>,
+    store: Store,
+    mode: Mode,
+    namespace: NamespaceName,
+    allow_weak_store: AllowWeakStore,
+) -> PyResult<()> {
+    let location = store.location(allow_weak_store.0);
+    let init = move || operator::init_tickets(&location, &namespace.0, mode.0);
+    py.detach(|| call(init)).map_err(|raised| raise_unless_finalizing(py, raised))
+}
+
+#[pyfunction]
+pub(crate) fn fence_tickets(
+    py: Python<'_>,
+    store: Store,
+    name: CounterName,
+    above: Above,
+    start: Option<Step>,
+    step: Option<Step>,
+    namespace: NamespaceName,
+) -> PyResult<Bound<'_, PyAny>> {
+    let (start, step) = (start.map(|start| start.0), step.map(|step| step.0));
+    let fenced = operate_on_counters(py, store, namespace, move |store| {
+        operator::fence_tickets_in_steps(store, &name.0, above.0, start, step)
+    })?;
+    counter_status(py, fenced)
+}
+
+/// Returns what a store has of a counter; `None` if it has none of that name.
+#[pyfunction]
+pub(crate) fn show_tickets(
+    py: Python<'_>,
+    store: Store,
+    name: CounterName,
+    namespace: NamespaceName,
+) -> PyResult<Option<Bound<'_, PyAny>>> {
+    let shown = operate_on_counters(py, store, namespace, move |store| {
+        operator::show_counter(store, &name.0)
+    })?;
+    shown.map(|shown| counter_status(py, shown)).transpose()
+}
+
 /// Performs an operation that needs no secret.
 fn operate<T: Send>(
     py: Python<'_>,
@@ -164,6 +198,29 @@ fn operate<T: Send>(
 ) -> PyResult<T> {
     let location = store.location(false);
     py.detach(|| call(|| operation(&mut *location.open(&Namespace::for_operator(namespace.0)?)?)))
+}
+
+/// As [`operate`], in a namespace of tickets.
+fn operate_on_counters<T: Send>(
+    py: Python<'_>,
+    store: Store,
+    namespace: NamespaceName,
+    operation: impl FnOnce(&mut dyn LeaseStore) -> Result<T> + Send,
+) -> PyResult<T> {
+    let location = store.location(false).create(false);
+    py.detach(|| call(|| operation(&mut *location.open(&Namespace::for_tickets(namespace.0)?)?)))
+}
+
+fn counter_status(py: Python<'_>, status: CounterStatus) -> PyResult<Bound<'_, PyAny>> {
+    once!().import(py, "randflake.tickets", "CounterStatus")?.call1((
+        status.name,
+        status.start,
+        status.step,
+        status.next,
+        status.given_back,
+        status.blocks,
+        status.must_be_fenced,
+    ))
 }
 
 fn node_status<'py>(py: Python<'py>, listed: &Listed, node: &Node) -> PyResult<Bound<'py, PyAny>> {

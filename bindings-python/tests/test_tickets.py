@@ -32,7 +32,10 @@ from randflake import (
     RetryLaterError,
     StoreError,
     Tickets,
+    fence_store,
+    fence_tickets,
     init_tickets,
+    show_tickets,
 )
 
 
@@ -195,12 +198,16 @@ def test_names(store: Path) -> None:
         for call in (
             lambda: drawn(store, name),  # noqa: B023
             lambda: Tickets.lazy(store, name),  # noqa: B023
+            lambda: fence_tickets(store, name, 0),  # noqa: B023
+            lambda: show_tickets(store, name),  # noqa: B023
         ):
             assert "name" in refused(call)
     for wrong in (True, 1, b"a", ["a"], object()):
         for call in (
             lambda: drawn(store, wrong),  # type: ignore[arg-type]  # noqa: B023
             lambda: Tickets.lazy(store, wrong),  # type: ignore[arg-type]  # noqa: B023
+            lambda: fence_tickets(store, wrong, 0),  # type: ignore[arg-type]  # noqa: B023
+            lambda: show_tickets(store, wrong),  # type: ignore[arg-type]  # noqa: B023
         ):
             assert "name" in refused(call, type_is_wrong=True)
 
@@ -211,6 +218,8 @@ def test_what_is_no_store(wrong: Any) -> None:
         lambda: drawn(wrong),
         lambda: Tickets.lazy(wrong, "a"),
         lambda: init_tickets(wrong, "new"),
+        lambda: fence_tickets(wrong, "a", 0),
+        lambda: show_tickets(wrong, "a"),
     ):
         refused(call, type_is_wrong=True)
 
@@ -281,6 +290,50 @@ def test_tickets_and_leases_have_namespaces_of_their_own(store: Path) -> None:
         assert "namespace" in refused(lambda: drawn(store, namespace="default"))
     message = refused(lambda: Randflake.leased(store, SECRET, namespace="tickets"))
     assert "tickets" in message
+
+
+def test_fences(store: Path) -> None:
+    assert show_tickets(store, "invoices") is None
+    with drawn(store) as invoices:
+        assert invoices.generate_many(20)[-1] == 20
+    shown = show_tickets(store, "invoices")
+    assert shown == ("invoices", 1, 1, 21, 0, 0, False)
+    fence_store(store, namespace="tickets")
+    shown = show_tickets(store, "invoices")
+    assert shown is not None
+    assert shown.must_be_fenced
+    for make in (lambda: drawn(store), Tickets.lazy(store, "invoices").generate):
+        with pytest.raises(StoreError, match="fence_tickets") as raised:
+            make()
+        assert raised.value.code == "STORE_QUARANTINED"
+    waiting = Tickets.lazy(store, "invoices")
+    assert outcome(waiting.generate) == "STORE_QUARANTINED"
+    for above in (None, True, 1.0, "1", b"1"):
+        refused(lambda: fence_tickets(store, "invoices", above), type_is_wrong=True)  # type: ignore[arg-type]  # noqa: B023
+    for above in (-1, 2**53, 2**64, 2**70):
+        refused(lambda: fence_tickets(store, "invoices", above))  # noqa: B023
+    for option in ("start", "step"):
+        for value in (True, 1.0, "1"):
+            call = lambda: fence_tickets(store, "a", 0, **{option: value})  # noqa: B023, E731
+            refused(call, type_is_wrong=True)
+        for value in (0, -1, 2**53, 2**70):
+            refused(lambda: fence_tickets(store, "a", 0, **{option: value}))  # noqa: B023
+    for namespace in ("", "a\n", "a" * 201):
+        refused(lambda: fence_tickets(store, "a", 0, namespace=namespace))  # noqa: B023
+        refused(lambda: show_tickets(store, "a", namespace=namespace))  # noqa: B023
+    assert fence_tickets(store, "invoices", 1000) == ("invoices", 1, 1, 1001, 0, 0, False)
+    eventually(lambda: outcome(waiting.generate) == 1001)
+    waiting.close()
+    assert fence_tickets(store, "invoices", 5).next == next_of(store), "it never falls"
+    assert fence_tickets(store, "even", 7, start=2, step=2).next == 8
+    assert fence_tickets(store, "all", 2**53 - 1).next is None
+
+
+def test_there_is_nothing_to_show_or_to_fence(tmp_path: Path) -> None:
+    file = tmp_path / "none.db"
+    for call in (lambda: fence_tickets(file, "a", 0), lambda: show_tickets(file, "a")):
+        assert outcome(call) == "STORE_NOT_INITIALIZED"
+    assert not file.exists()
 
 
 def test_an_outage_of_the_store(store: Path) -> None:

@@ -43,7 +43,14 @@ from randflake.operators import (
     repair_store,
 )
 from randflake.snowflake import BoundaryFlake, Layout, RawParts, Snowflake
-from randflake.tickets import Tickets, TicketsMetrics, init_tickets
+from randflake.tickets import (
+    CounterStatus,
+    Tickets,
+    TicketsMetrics,
+    fence_tickets,
+    init_tickets,
+    show_tickets,
+)
 
 if typing.TYPE_CHECKING:
     # What type checkers take a leased generator for.
@@ -73,6 +80,7 @@ if typing.TYPE_CHECKING:
 __all__ = [
     "BoundaryFlake",
     "Cloak",
+    "CounterStatus",
     "Inspector",
     "InvalidArgumentError",
     "InvalidTypeError",
@@ -101,6 +109,7 @@ __all__ = [
     "encode_string",
     "encode_strings",
     "fence_store",
+    "fence_tickets",
     "generate_secret",
     "init_store",
     "init_tickets",
@@ -109,6 +118,7 @@ __all__ = [
     "release_lease",
     "repair_lease",
     "repair_store",
+    "show_tickets",
 ]
 
 _PUBLISHED = {

@@ -29,6 +29,7 @@ from randflake.ids import (
 from randflake.leases import LeaseStatus, NodeStatus, StoreStatus
 from randflake.snowflake import BoundaryFlake, Layout, RawParts, Snowflake
 from randflake.stores import _AsyncStore, _Store
+from randflake.tickets import CounterStatus
 
 __all__ = [
     "BoundaryFlake",
@@ -49,6 +50,7 @@ __all__ = [
     "encode_string",
     "encode_strings",
     "fence_store",
+    "fence_tickets",
     "generate_secret",
     "init_store",
     "init_tickets",
@@ -58,6 +60,7 @@ __all__ = [
     "release_lease",
     "repair_lease",
     "repair_store",
+    "show_tickets",
 ]
 
 __version__: Final[str]
@@ -486,7 +489,6 @@ def init_store(
     max_skew: SupportsIndex,
     allow_weak_store: bool,
 ) -> None: ...
-def init_tickets(store: _Store, mode: str, namespace: str, allow_weak_store: bool) -> None: ...
 def list_leases(store: _Store, namespace: str) -> StoreStatus: ...
 def inspect_lease(store: _Store, node_id: SupportsIndex, namespace: str) -> NodeStatus | None: ...
 def fence_store(store: _Store, namespace: str) -> int: ...
@@ -501,3 +503,15 @@ def release_lease(
     end_exclusive: SupportsIndex,
     namespace: str,
 ) -> int: ...
+
+# The functions of randflake.tickets.
+def init_tickets(store: _Store, mode: str, namespace: str, allow_weak_store: bool) -> None: ...
+def fence_tickets(
+    store: _Store,
+    name: str,
+    above: SupportsIndex,
+    start: SupportsIndex | None,
+    step: SupportsIndex | None,
+    namespace: str,
+) -> CounterStatus: ...
+def show_tickets(store: _Store, name: str, namespace: str) -> CounterStatus | None: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, SupportsIndex
 
 from randflake import _randflake
 from randflake._randflake import Tickets
@@ -11,7 +11,14 @@ if TYPE_CHECKING:
     from randflake.errors import RandflakeError
     from randflake.stores import _Store
 
-__all__ = ["Tickets", "TicketsMetrics", "init_tickets"]
+__all__ = [
+    "CounterStatus",
+    "Tickets",
+    "TicketsMetrics",
+    "fence_tickets",
+    "init_tickets",
+    "show_tickets",
+]
 
 
 class TicketsMetrics(NamedTuple):
@@ -48,6 +55,25 @@ class TicketsMetrics(NamedTuple):
     """The last of these errors."""
 
 
+class CounterStatus(NamedTuple):
+    """What a store knew of a counter when it was asked."""
+
+    name: str
+    """The name."""
+    start: int
+    """The first number."""
+    step: int
+    """The difference between two numbers."""
+    next: int | None
+    """The first number that was never drawn; None if all up to 2**53 - 1 were."""
+    given_back: int
+    """How many smaller numbers were given back, and will be drawn again."""
+    blocks: int
+    """How many blocks may still be given back."""
+    must_be_fenced: bool
+    """Whether nothing is drawn before fence_tickets: the store may have lost blocks."""
+
+
 def init_tickets(
     store: _Store,
     mode: Literal["new", "quarantine"],
@@ -82,3 +108,66 @@ def init_tickets(
     1
     """
     _randflake.init_tickets(store, mode, namespace, allow_weak_store)
+
+
+def fence_tickets(
+    store: _Store,
+    name: str,
+    above: SupportsIndex,
+    *,
+    start: SupportsIndex | None = None,
+    step: SupportsIndex | None = None,
+    namespace: str = "tickets",
+) -> CounterStatus:
+    """Raises a counter, so that every number from now on is greater than above.
+
+    Call it where the store may have lost blocks, as by a restart without its data, a failover or a
+    restored backup: until then draws raise STORE_QUARANTINED. It makes a counter that is missing.
+
+    First stop, or restart, everything that draws from the counter: a process that runs on goes on
+    with the numbers that it has. Then fence above the greatest number in your tables.
+
+    store, namespace: as in init_tickets.
+    name: of the counter.
+    above: 0 to 2**53 - 1. A counter never falls.
+    start, step: as in Tickets.leased, of a counter that is missing.
+
+    Raises InvalidArgumentError with the code INVALID_ARGUMENT; StoreError with
+    STORE_NOT_INITIALIZED, STORE_UNAVAILABLE or DRIVER_MISSING, or STORE_QUARANTINED with the time
+    to wait: a Redis that was the master before may still be drawn from.
+
+    >>> import tempfile
+    >>> from randflake import Tickets, fence_tickets, init_tickets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     init_tickets(folder + "/ids.db", "quarantine")
+    ...     fence_tickets(folder + "/ids.db", "invoices", 20_417).next
+    ...     with Tickets.leased(folder + "/ids.db", "invoices") as invoices:
+    ...         invoices.generate()
+    20418
+    20418
+    """
+    return _randflake.fence_tickets(store, name, above, start, step, namespace)
+
+
+def show_tickets(
+    store: _Store,
+    name: str,
+    *,
+    namespace: str = "tickets",
+) -> CounterStatus | None:
+    """Returns what a store has of a counter; None if there is none of that name.
+
+    store, namespace: as in init_tickets, and with its errors.
+    name: of the counter.
+
+    >>> import tempfile
+    >>> from randflake import Tickets, init_tickets, show_tickets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     init_tickets(folder + "/ids.db", "new")
+    ...     show_tickets(folder + "/ids.db", "invoices")
+    ...     with Tickets.leased(folder + "/ids.db", "invoices") as invoices:
+    ...         numbers = invoices.generate_many(41)
+    ...     show_tickets(folder + "/ids.db", "invoices").next
+    42
+    """
+    return _randflake.show_tickets(store, name, namespace)
