@@ -4,10 +4,18 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import SECRET, outcome, run_python
+from conftest import SECRET, eventually, locked, outcome, run_python
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
-from randflake import Layout, Randflake, Snowflake, __version__, generate_secret, prometheus
+from randflake import (
+    Layout,
+    Randflake,
+    Snowflake,
+    Tickets,
+    __version__,
+    generate_secret,
+    prometheus,
+)
 from randflake.prometheus import observe
 
 
@@ -57,6 +65,37 @@ def test_a_scrape_shows_what_was_generated(store: Path) -> None:
     assert value(registry, "ids_generated_total") == 1500
 
 
+def test_tickets_have_the_name_of_their_counter(store: Path) -> None:
+    registry = CollectorRegistry()
+
+    def of(name: str, counter: str = "orders", **labels: str) -> float | None:
+        labels["counter"] = counter
+        return registry.get_sample_value(f"randflake_tickets_{name}", labels)
+
+    with Tickets.leased(store, "orders", create=True, max_wait=0) as orders:
+        observe(orders, registry=registry)
+        observe(orders, name="again", registry=registry)
+        observe(Randflake(44, generate_secret()), name="orders", registry=registry)
+        assert of("issued_total") == 0
+        orders.generate_many(7)
+        assert (of("issued_total"), of("issued_total", "again")) == (7, 7)
+        assert (of("blocks_total") or 0) >= 1
+        assert (of("reserve") or 0) >= 3
+        assert of("waits_total") == 0
+        assert value(registry, "ids_generated_total") == 0
+        with Tickets.leased(store, "orders") as other:
+            assert outcome(lambda: observe(other, registry=registry)) == "INVALID_ARGUMENT"
+        orders.close()
+        assert (of("reserve"), of("issued_total")) == (0, 7)
+        with locked(store):
+            lazy = Tickets.lazy(store, "orders", acquire_timeout=0.1)
+            observe(lazy, registry=registry)
+            assert of("issued_total") == 0
+            assert outcome(lazy.generate) == "LEASE_UNAVAILABLE"
+            eventually(lambda: (of("store_errors_total", code="STORE_UNAVAILABLE") or 0) >= 1)
+        lazy.close()
+
+
 def test_calls_that_waited_are_counted_by_what_they_waited_for() -> None:
     registry = CollectorRegistry()
     flake = Snowflake(41, "sonyflake")  # 256 ids in 10 ms
@@ -85,7 +124,7 @@ WORKERS = """
 import os, struct, sys, time
 from prometheus_client import CollectorRegistry
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
-from randflake import Randflake
+from randflake import Randflake, Tickets
 import randflake.prometheus
 
 store, secret = sys.argv[1:]
@@ -93,12 +132,16 @@ randflake.prometheus._EVERY = 0.05
 flake = Randflake.leased(store, secret, ttl=60)
 flake.generate_many(5)
 randflake.prometheus.observe(flake, name="orders")
+# Of the same name as the generator.
+tickets = Tickets.leased(store + ".tickets", "orders", create=True)
+tickets.generate_many(4)
+randflake.prometheus.observe(tickets)
 
 registry = CollectorRegistry()
 MultiProcessCollector(registry)
-def value(name):
+def value(name, label="generator"):
     try:
-        return registry.get_sample_value("randflake_" + name, {"generator": "orders"})
+        return registry.get_sample_value("randflake_" + name, {label: "orders"})
     except struct.error:
         return None  # a file that another process has just made is empty
 def eventually(is_so):
@@ -113,6 +156,7 @@ for worker in range(3):
     if (child := os.fork()) == 0:
         os.close(writing)
         flake.generate_many(100)
+        tickets.generate_many(10)
         os.read(reading, 1)
         # The last ids are written at the end of the process.
         flake.generate_many(20)
@@ -122,6 +166,8 @@ for worker in range(3):
     children.append(child)
 eventually(lambda: value("ids_generated_total") == 305)
 eventually(lambda: value("store_request_duration_seconds_count") == 4)
+eventually(lambda: value("tickets_issued_total", "counter") == 34)
+eventually(lambda: value("tickets_reserve", "counter") > 0)
 assert 0 < value("store_request_duration_seconds_sum") < 60
 assert 0 < value("lease_remaining_seconds") <= 60, value("lease_remaining_seconds")
 for pipe, child in zip(pipes, children):
@@ -130,8 +176,11 @@ for pipe, child in zip(pipes, children):
     mark_process_dead(child)
 assert value("ids_generated_total") == 365, value("ids_generated_total")
 flake.close()
+tickets.close()
+eventually(lambda: value("tickets_reserve", "counter") == 0)
 eventually(lambda: value("lease_remaining_seconds") == float("inf"))
-print(value("ids_generated_total"), value("layout_end_timestamp_seconds"))
+print(value("ids_generated_total"), value("tickets_issued_total", "counter"))
+print(value("layout_end_timestamp_seconds"))
 """
 
 
@@ -142,4 +191,4 @@ def test_several_processes_make_one_number(
     files.mkdir()
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(files))
     printed = run_python(WORKERS, str(store), SECRET)
-    assert printed == f"365.0 {Layout('randflake').ends_at / 1000}\n"
+    assert printed == f"365.0 34.0\n{Layout('randflake').ends_at / 1000}\n"

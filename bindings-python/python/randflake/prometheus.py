@@ -1,4 +1,4 @@
-"""What generators do, as numbers for Prometheus. Needs the package prometheus_client.
+"""What generators and Tickets do, as numbers for Prometheus. Needs the package prometheus_client.
 
     from randflake.prometheus import observe
 
@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Summary
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
 
-from randflake._randflake import Layout, Randflake, Snowflake, __version__
+from randflake._randflake import Layout, Randflake, Snowflake, Tickets, __version__
 from randflake.errors import InvalidArgumentError
 from randflake.leases import LeaseStatus
 
@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 
 __all__ = ["observe"]
 
-_Generator: TypeAlias = Randflake | Snowflake
+_Observed: TypeAlias = Randflake | Snowflake | Tickets
+
+_Key: TypeAlias = tuple[str, str]
+"""The label that has the name, and the name."""
 
 _EVERY = 5.0
 """Seconds between two writes in multiprocess mode, fewer than between two scrapes."""
@@ -45,7 +48,7 @@ _REQUESTS_ARE = "How long requests to the store took."
 _BUILD = "randflake_build_info"
 _BUILD_IS = "The version of the package."
 
-# By name: what it is, and the label besides the name of the generator.
+# By name: what it is, and the label besides the name of the generator or of the counter.
 _COUNTERS = {
     "randflake_ids_generated": ("Ids that were claimed.", None),
     "randflake_waits": ("Calls that waited, by the code of what they waited for.", "reason"),
@@ -53,25 +56,34 @@ _COUNTERS = {
     "randflake_lease_replacements": ("Times that other node ids replaced lost ones.", None),
     "randflake_lease_losses": ("Node ids that another process leased too early.", None),
     "randflake_store_errors": ("Requests that the store did not grant, by code.", "code"),
+    "randflake_tickets_issued": ("Numbers that were handed out.", None),
+    "randflake_tickets_blocks": ("Blocks of numbers that were drawn.", None),
+    "randflake_tickets_waits": ("Calls that waited for a block.", None),
+    "randflake_tickets_store_errors": (
+        "Requests for numbers that the store did not grant, by code.",
+        "code",
+    ),
 }
 # By name: what it is, and how several processes make one number.
-_GAUGES: dict[str, tuple[str, Literal["livemin", "livemostrecent", "max"]]] = {
+_GAUGES: dict[str, tuple[str, Literal["livemin", "livemostrecent", "livesum", "max"]]] = {
     _REMAINING: ("Time to the end of the lease.", "livemin"),
     _SKEW: ("The store's clock minus this machine's.", "livemostrecent"),
     "randflake_layout_end_timestamp_seconds": ("The unix second in which ids end.", "max"),
+    "randflake_tickets_reserve": ("Numbers that are drawn and not handed out.", "livesum"),
 }
 
 
 def observe(
-    flake: _Generator, *, name: str = "default", registry: CollectorRegistry = REGISTRY
+    flake: _Observed, *, name: str | None = None, registry: CollectorRegistry = REGISTRY
 ) -> None:
-    """Shows what a generator does in a registry, until the end of the process.
+    """Shows what a generator, or a Tickets, does in a registry, until the end of the process.
 
-    flake: any generator; one with manually assigned node ids has fewer numbers.
-    name: the value of the label "generator", which tells several generators of a process apart.
+    flake: any generator; one with manually assigned node ids has fewer numbers. Or a Tickets.
+    name: the value of the label "generator", which tells several generators of a process apart;
+    "default" unless given. Of a Tickets, that of the label "counter"; its own name unless given.
     registry: where it is shown; not used in multiprocess mode.
 
-    Raises InvalidArgumentError with INVALID_ARGUMENT if another open generator has that name.
+    Raises InvalidArgumentError with INVALID_ARGUMENT if another open one has that name.
 
     >>> from prometheus_client import CollectorRegistry
     >>> from randflake import Randflake, generate_secret
@@ -85,38 +97,64 @@ def observe(
     """
     with _lock:
         if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
-            shown: dict[str, _Generator] = _files_of_this_process().flakes
+            shown: dict[_Key, _Observed] = _files_of_this_process().flakes
         elif registry in _collectors:
             shown = _collectors[registry].flakes
         else:
             collector = _collectors[registry] = _Collector()
             registry.register(collector)
             shown = collector.flakes
-        known = shown.get(name)
-        if known is not None and known is not flake and known.node_ids:
+        key = _key(flake, name)
+        known = shown.get(key)
+        if known is not None and known is not flake and _is_open(known):
             raise InvalidArgumentError(
-                "another generator is observed under this name; give each a name of its own",
+                f"another {key[0]} is observed under this name; give each a name of its own",
                 "INVALID_ARGUMENT",
             )
-        shown[name] = flake
+        shown[key] = flake
+
+
+def _key(flake: _Observed, name: str | None) -> _Key:
+    if isinstance(flake, Tickets):
+        return "counter", flake.name if name is None else name
+    return "generator", "default" if name is None else name
+
+
+def _is_open(known: _Observed) -> bool:
+    if isinstance(known, Tickets):
+        return known.metrics().reserve > 0  # a closed one has none
+    return bool(known.node_ids)
 
 
 class _Reading:
-    """What a generator has done so far."""
+    """What was done so far."""
 
-    def __init__(self, flake: _Generator) -> None:
+    def __init__(self, flake: _Observed) -> None:
+        # By name of the metric, and value of the label besides that of the name.
+        self.counters: dict[tuple[str, str], float] = {}
+        self.gauges: dict[str, float] = {}
+        self.requests: tuple[int, float] | None = None
+        if isinstance(flake, Tickets):
+            self._read_tickets(flake)
+        else:
+            self._read_generator(flake)
+
+    def _read_tickets(self, tickets: Tickets) -> None:
+        metrics = tickets.metrics()
+        self.counters["randflake_tickets_issued", ""] = metrics.numbers_generated
+        self.counters["randflake_tickets_blocks", ""] = metrics.blocks_drawn
+        self.counters["randflake_tickets_waits", ""] = metrics.waits
+        for code, count in metrics.store_errors.items():
+            self.counters["randflake_tickets_store_errors", code] = count
+        self.gauges["randflake_tickets_reserve"] = metrics.reserve
+
+    def _read_generator(self, flake: Randflake | Snowflake) -> None:
         metrics, lease = flake.metrics(), flake.lease
         layout = flake.layout if isinstance(flake, Snowflake) else Layout("randflake")
-        # By name of the metric, and value of the label besides that of the generator.
-        self.counters: dict[tuple[str, str], float] = {
-            ("randflake_ids_generated", ""): metrics.ids_generated
-        }
+        self.counters["randflake_ids_generated", ""] = metrics.ids_generated
         for reason, count in metrics.waits.items():
             self.counters["randflake_waits", reason] = count
-        self.gauges: dict[str, float] = {
-            "randflake_layout_end_timestamp_seconds": layout.ends_at / 1000
-        }
-        self.requests: tuple[int, float] | None = None
+        self.gauges["randflake_layout_end_timestamp_seconds"] = layout.ends_at / 1000
         if metrics.store_requests is not None:
             self.requests = (metrics.store_requests, metrics.store_request_seconds or 0.0)
         for code, count in (metrics.store_errors or {}).items():
@@ -134,7 +172,7 @@ class _Collector:
     """Reads the generators of a registry at each scrape."""
 
     def __init__(self) -> None:
-        self.flakes: dict[str, _Generator] = {}
+        self.flakes: dict[_Key, _Observed] = {}
 
     def describe(self) -> Iterator[Metric]:
         yield from _families({})
@@ -142,25 +180,25 @@ class _Collector:
     def collect(self) -> Iterator[Metric]:
         with _lock:
             flakes = dict(self.flakes)
-        yield from _families({name: _Reading(flake) for name, flake in flakes.items()})
+        yield from _families({key: _Reading(flake) for key, flake in flakes.items()})
 
 
-def _families(readings: dict[str, _Reading]) -> Iterator[Metric]:
+def _families(readings: dict[_Key, _Reading]) -> Iterator[Metric]:
     for metric, (text, label) in _COUNTERS.items():
-        counter = CounterMetricFamily(metric, text, labels=_labels(label))
-        for name, reading in readings.items():
+        counter = CounterMetricFamily(metric, text, labels=_labels(metric, label))
+        for (_, name), reading in readings.items():
             for (of, value), count in reading.counters.items():
                 if of == metric:
                     counter.add_metric([name, value] if label else [name], count)
         yield counter
     for metric, (text, _) in _GAUGES.items():
-        gauge = GaugeMetricFamily(metric, text, labels=_labels())
-        for name, reading in readings.items():
+        gauge = GaugeMetricFamily(metric, text, labels=_labels(metric))
+        for (_, name), reading in readings.items():
             if metric in reading.gauges:
                 gauge.add_metric([name], reading.gauges[metric])
         yield gauge
-    requests = SummaryMetricFamily(_REQUESTS, _REQUESTS_ARE, labels=_labels())
-    for name, reading in readings.items():
+    requests = SummaryMetricFamily(_REQUESTS, _REQUESTS_ARE, labels=_labels(_REQUESTS))
+    for (_, name), reading in readings.items():
         if reading.requests is not None:
             requests.add_metric([name], *reading.requests)
     yield requests
@@ -176,24 +214,25 @@ class _Files:
     """
 
     def __init__(self) -> None:
-        self.flakes: dict[str, _Generator] = {}
+        self.flakes: dict[_Key, _Observed] = {}
         # Of no registry: what is scraped is read from the files.
         self._counters = {
-            metric: Counter(metric, text, _labels(label), registry=None)
+            metric: Counter(metric, text, _labels(metric, label), registry=None)
             for metric, (text, label) in _COUNTERS.items()
         }
         self._gauges = {
-            metric: Gauge(metric, text, _labels(), registry=None, multiprocess_mode=mode)
+            metric: Gauge(metric, text, _labels(metric), registry=None, multiprocess_mode=mode)
             for metric, (text, mode) in _GAUGES.items()
         }
-        self._requests = Summary(_REQUESTS, _REQUESTS_ARE, _labels(), registry=None)
+        self._requests = Summary(_REQUESTS, _REQUESTS_ARE, _labels(_REQUESTS), registry=None)
         build = Gauge(_BUILD, _BUILD_IS, ["version"], registry=None, multiprocess_mode="max")
         build.labels(__version__).set(1)
         self._written: dict[tuple[str, ...], float] = {}
-        self._leased: set[str] = set()
+        self._leased: set[_Key] = set()
 
     def write(self) -> None:
-        for name, flake in list(self.flakes.items()):
+        for key, flake in list(self.flakes.items()):
+            _, name = key
             reading = _Reading(flake)
             for (metric, value), count in reading.counters.items():
                 labels = [name, value] if value else [name]
@@ -203,22 +242,25 @@ class _Files:
             for metric, number in reading.gauges.items():
                 self._gauges[metric].labels(name).set(number)
             if _REMAINING in reading.gauges:
-                self._leased.add(name)
-            elif name in self._leased:
+                self._leased.add(key)
+            elif key in self._leased:
                 # Closed, or a child that needs no lease yet: no reason for an alert.
                 self._gauges[_REMAINING].labels(name).set(math.inf)
 
     def skip(self) -> None:
         """Takes as written what a forked child has of its parent, which writes that itself."""
-        for name, flake in self.flakes.items():
+        for (_, name), flake in self.flakes.items():
             reading = _Reading(flake)
             for (metric, value), count in reading.counters.items():
                 self._growth((metric, name, value) if value else (metric, name), count)
-            for what, number in zip(("count", "sum"), reading.requests or (0, 0), strict=True):
-                self._growth((_REQUESTS, name, what), number)
+            if reading.requests is not None:
+                for what, number in zip(("count", "sum"), reading.requests, strict=True):
+                    self._growth((_REQUESTS, name, what), number)
 
     def _write_requests(self, name: str, reading: _Reading) -> None:
-        requests, seconds = reading.requests or (0, 0)
+        if reading.requests is None:
+            return
+        requests, seconds = reading.requests
         count = self._growth((_REQUESTS, name, "count"), requests)
         total = self._growth((_REQUESTS, name, "sum"), seconds)
         # A Summary takes one after the other: so many with their mean are as many with their sum.
@@ -240,8 +282,9 @@ _files: _Files | None = None
 _lock = threading.Lock()
 
 
-def _labels(other: str | None = None) -> list[str]:
-    return ["generator", other] if other else ["generator"]
+def _labels(metric: str, other: str | None = None) -> list[str]:
+    name = "counter" if metric.startswith("randflake_tickets_") else "generator"
+    return [name, other] if other else [name]
 
 
 def _files_of_this_process() -> _Files:
