@@ -58,8 +58,8 @@ async function fenceTickets(store, name, above, options) {
   return native.fenceTickets(storeOf(store), name, above, checked)
 }
 
-async function showCounter(store, name, options) {
-  return native.showCounter(storeOf(store), name, optionsOf(options, 'namespace'))
+async function showTickets(store, name, options) {
+  return native.showTickets(storeOf(store), name, optionsOf(options, 'namespace'))
 }
 
 module.exports = {
@@ -72,5 +72,5 @@ module.exports = {
   releaseLease,
   repairLease,
   repairStore,
-  showCounter,
+  showTickets,
 }

@@ -2,10 +2,15 @@
 
 import type { Registry } from 'prom-client'
 import type { Randflake, Snowflake } from './types/generators.js'
+import type { Tickets } from './types/tickets.js'
+
+/** What has metrics. */
+type Collected = Randflake | Snowflake | Tickets
 
 /**
- * Registers metrics of generators. They are read when Prometheus asks, and cost nothing until then.
- * Each has the label `generator`: `default`, or the name of each in an object.
+ * Registers metrics of generators and of tickets. They are read when Prometheus asks, and cost nothing until then.
+ * Those of generators have the label `generator`: `default`, or the name of each in an object. Those
+ * of {@link Tickets} have the label `counter`: their own name, or that in the object.
  *
  * | name | type |
  * |---|---|
@@ -20,18 +25,24 @@ import type { Randflake, Snowflake } from './types/generators.js'
  * | `randflake_clock_skew_seconds` | gauge |
  * | `randflake_layout_end_timestamp_seconds` | gauge |
  * | `randflake_build_info{version}` | gauge |
+ * | `randflake_tickets_issued_total` | counter |
+ * | `randflake_tickets_blocks_total` | counter |
+ * | `randflake_tickets_waits_total` | counter |
+ * | `randflake_tickets_reserve` | gauge |
+ * | `randflake_tickets_store_errors_total{code}` | counter |
  *
+ * Those of generators are there where a generator is given, those of tickets where tickets are.
  * Call it once for a registry, with all generators: prom-client refuses a second metric of a name.
  * Those of a lease are there while it is held, or tried to be.
  *
  * @param options `register`: a registry of prom-client; its own default one unless set.
- * @throws {RandflakeError} `INVALID_ARGUMENT` for what is no generator.
+ * @throws {RandflakeError} `INVALID_ARGUMENT` for what is none of these.
  * @example
  * const orders = await Randflake.leased('/var/lib/shop/ids.db', secret)
  * collect({ orders })
  * app.get('/metrics', async (_request, response) => response.send(await register.metrics()))
  */
 export function collect(
-  flakes: Randflake | Snowflake | Readonly<Record<string, Randflake | Snowflake>>,
+  flakes: Collected | Readonly<Record<string, Collected>>,
   options?: { readonly register?: Registry | undefined },
 ): void

@@ -4,7 +4,7 @@
 
 const client = require('prom-client')
 const { invalidArgument, optionsOf } = require('./arguments.js')
-const { Layout, Randflake, Snowflake } = require('./index.js')
+const { Layout, Randflake, Snowflake, Tickets } = require('./index.js')
 const { version } = require('./package.json')
 
 /** Name, kind, help, labels besides that of the generator, and what it reads of one. */
@@ -75,6 +75,45 @@ const METRICS = [
   ],
 ]
 
+/** Those of tickets: besides the label of the counter, and what each reads of their numbers. */
+const OF_TICKETS = [
+  [
+    'randflake_tickets_issued_total',
+    'Counter',
+    'Numbers that were handed out.',
+    [],
+    ({ numbersGenerated }) => [[{}, numbersGenerated]],
+  ],
+  [
+    'randflake_tickets_blocks_total',
+    'Counter',
+    'Blocks of numbers that were drawn.',
+    [],
+    ({ blocksDrawn }) => [[{}, blocksDrawn]],
+  ],
+  [
+    'randflake_tickets_waits_total',
+    'Counter',
+    'Calls that waited for a block.',
+    [],
+    ({ waits }) => [[{}, waits]],
+  ],
+  [
+    'randflake_tickets_reserve',
+    'Gauge',
+    'Numbers that are drawn and not handed out.',
+    [],
+    ({ reserve }) => [[{}, reserve]],
+  ],
+  [
+    'randflake_tickets_store_errors_total',
+    'Counter',
+    'Requests for numbers that the store did not grant, by the code of the error.',
+    ['code'],
+    ({ storeErrors }) => counts(storeErrors, 'code'),
+  ],
+]
+
 const DURATION = 'randflake_store_request_duration_seconds'
 
 function counts(byCode, label) {
@@ -85,34 +124,53 @@ function isGenerator(value) {
   return value instanceof Randflake || value instanceof Snowflake
 }
 
-/** Registers metrics of generators, which are named by the label `generator`. */
-function collect(flakes, options) {
-  const { register = client.register } = optionsOf(options, 'register')
-  const named = Object.entries(isGenerator(flakes) ? { default: flakes } : (flakes ?? {}))
-  if (named.length === 0 || !named.every(([, flake]) => isGenerator(flake))) {
-    throw invalidArgument('collect takes a generator, or an object with a generator for each name')
-  }
-  const read = () =>
-    named.map(([generator, flake]) => ({
-      generator,
-      lease: isLeased(flake.lease) ? flake.lease : null,
-      layout: flake.layout ?? new Layout('randflake'),
-      metrics: flake.metrics(),
-    }))
-  for (const [name, kind, help, labels, valuesOf] of METRICS) {
+function isCollected(value) {
+  return isGenerator(value) || value instanceof Tickets
+}
+
+/** Registers metrics whose values are read of all that have this label. */
+function registerAll(register, metrics, label, read) {
+  for (const [name, kind, help, labels, valuesOf] of metrics) {
     const set = kind === 'Counter' ? 'inc' : 'set'
     const collectNow = function () {
       this.reset()
       for (const one of read()) {
         for (const [own, value] of valuesOf(one)) {
-          this[set]({ generator: one.generator, ...own }, value)
+          this[set]({ [label]: one[label], ...own }, value)
         }
       }
     }
-    const labelNames = ['generator', ...labels]
+    const labelNames = [label, ...labels]
     new client[kind]({ name, help, labelNames, registers: [register], collect: collectNow })
   }
-  registerDurations(register, read)
+}
+
+/** Registers metrics of generators, named by the label `generator`, and of tickets, by `counter`. */
+function collect(flakes, options) {
+  const { register = client.register } = optionsOf(options, 'register')
+  const one = flakes instanceof Tickets ? { [flakes.name]: flakes } : { default: flakes }
+  const named = Object.entries(isCollected(flakes) ? one : (flakes ?? {}))
+  if (named.length === 0 || !named.every(([, flake]) => isCollected(flake))) {
+    throw invalidArgument(
+      'collect takes a generator or tickets, or an object with one of these for each name',
+    )
+  }
+  const [generators, tickets] = [isGenerator, (value) => value instanceof Tickets].map((isOne) =>
+    named.filter(([, value]) => isOne(value)),
+  )
+  const read = () =>
+    generators.map(([generator, flake]) => ({
+      generator,
+      lease: isLeased(flake.lease) ? flake.lease : null,
+      layout: flake.layout ?? new Layout('randflake'),
+      metrics: flake.metrics(),
+    }))
+  const readTickets = () => tickets.map(([counter, drawn]) => ({ ...drawn.metrics(), counter }))
+  if (generators.length > 0) {
+    registerAll(register, METRICS, 'generator', read)
+    registerDurations(register, read)
+  }
+  if (tickets.length > 0) registerAll(register, OF_TICKETS, 'counter', readTickets)
   const info = { name: 'randflake_build_info', help: 'The version of randflake.' }
   new client.Gauge({ ...info, labelNames: ['version'], registers: [register] }).set({ version }, 1)
 }

@@ -201,7 +201,7 @@ pub fn metrics_of_tickets(tickets: Value<'_>) -> Outcome<Value<'_>> {
 
 /// Promises what a store knows of a counter; null if it is missing.
 #[napi]
-pub fn show_counter<'call>(
+pub fn show_tickets<'call>(
     store: Value<'call>,
     name: Value<'call>,
     options: Value<'call>,

@@ -5,20 +5,23 @@
 const assert = require('node:assert/strict')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
-const { existsSync, renameSync } = require('node:fs')
-const { basename, dirname } = require('node:path')
+const { existsSync, readFileSync, renameSync } = require('node:fs')
+const { basename, dirname, join } = require('node:path')
 const { suite, test } = require('node:test')
 const { pathToFileURL } = require('node:url')
 const { inspect } = require('node:util')
+const client = require('prom-client')
 const {
   Cloak,
   fenceTickets,
   initTickets,
   Randflake,
   RandflakeError,
-  showCounter,
+  showTickets,
+  Snowflake,
   Tickets,
 } = require('../index.js')
+const { collect } = require('../prometheus.js')
 const { newStore, run, SECRET, until } = require('./store.js')
 
 const LARGEST = Number.MAX_SAFE_INTEGER
@@ -215,7 +218,7 @@ suite('bad input', () => {
       await assert.rejects(Tickets.leased(store, name), refuses, what)
       assert.throws(() => Tickets.lazy(store, name), refuses, what)
       await assert.rejects(fenceTickets(store, name, 1), refuses, what)
-      await assert.rejects(showCounter(store, name), refuses, what)
+      await assert.rejects(showTickets(store, name), refuses, what)
     }
     assert(!existsSync(store))
   })
@@ -371,7 +374,7 @@ sys.stdin.read()`
     const tickets = await Tickets.leased(store, 'invoices')
     assert.equal(tickets.generate(), 1n)
     await tickets[Symbol.asyncDispose]()
-    const { givenBack, next } = await showCounter(store, 'invoices')
+    const { givenBack, next } = await showTickets(store, 'invoices')
     assert.deepEqual([givenBack, next], [0, 2n])
     const status = {
       name: 'invoices',
@@ -383,11 +386,11 @@ sys.stdin.read()`
       mustBeFenced: false,
     }
     assert.deepEqual(await fenceTickets(store, 'invoices', 5000n), status)
-    assert.deepEqual(await showCounter(store, 'invoices'), status)
+    assert.deepEqual(await showTickets(store, 'invoices'), status)
     assert.equal((await draw(t, store)).generate(), 5001n)
     await fenceTickets(store, 'invoices', 10)
     assert((await draw(t, store)).generate() > 5001n)
-    assert.equal(await showCounter(store, 'orders'), null)
+    assert.equal(await showTickets(store, 'orders'), null)
     await fenceTickets(store, 'orders', 77, { start: 2n, step: 2 })
     const orders = await Tickets.leased(store, 'orders', { start: 2 })
     assert.deepEqual([...orders.generateMany(2)], [78n, 80n])
@@ -425,7 +428,7 @@ sys.stdin.read()`
       await assert.rejects(fenceTickets(store, 'invoices', 1, options), refused)
     }
     for (const options of [null, 1, { start: 1 }, { namespace: '' }, { namespace: null }]) {
-      await assert.rejects(showCounter(store, 'invoices', options), refused)
+      await assert.rejects(showTickets(store, 'invoices', options), refused)
     }
     for (const mode of ['', 'old', undefined, null, 1]) {
       await assert.rejects(initTickets(newStore(t), mode), refused)
@@ -439,10 +442,10 @@ sys.stdin.read()`
     ]) {
       await assert.rejects(initTickets(newStore(t), 'new', options), refused)
     }
-    assert.equal(await showCounter(store, 'invoices'), null)
+    assert.equal(await showTickets(store, 'invoices'), null)
     const missing = newStore(t)
     const none = (error) => isOurs(error, 'STORE_NOT_INITIALIZED')
-    await assert.rejects(showCounter(missing, 'invoices'), none)
+    await assert.rejects(showTickets(missing, 'invoices'), none)
     await assert.rejects(fenceTickets(missing, 'invoices', 1), none)
     assert(!existsSync(missing))
   })
@@ -527,6 +530,50 @@ suite('an object', () => {
       assert.equal(next.generate(), first + 1n)
       await next[Symbol.asyncDispose]()
     }
+  })
+})
+
+suite('randflake/prometheus', () => {
+  test('shows the numbers of tickets, under the names, kinds and labels of the guide', async (t) => {
+    const invoices = await draw(t, await newCounters(t))
+    invoices.generateMany(4)
+    const register = new client.Registry()
+    const orders = new Snowflake(1021, { layout: 'twitter' })
+    const unused = Tickets.lazy(undefined, 'orders')
+    collect({ invoices, orders, unused }, { register })
+    const text = await register.metrics()
+    for (const line of [
+      'randflake_tickets_issued_total{counter="invoices"} 4',
+      'randflake_tickets_blocks_total{counter="invoices"} 1',
+      'randflake_tickets_waits_total{counter="unused"} 0',
+      'randflake_tickets_reserve{counter="invoices"} 6',
+      'randflake_tickets_issued_total{counter="unused"} 0',
+    ]) {
+      assert(text.split('\n').includes(line), `${line} in\n${text}`)
+    }
+    assert.match(text, /^randflake_ids_generated_total\{generator="orders"\} \d+$/m)
+    assert.doesNotMatch(text, /counter="orders"|generator="(invoices|unused)"/)
+  })
+
+  test('has the names, kinds and labels of the guide, and no others', async () => {
+    const register = new client.Registry()
+    collect(Tickets.lazy(undefined, 'orders'), { register })
+    const shown = register
+      .getMetricsAsArray()
+      .filter(({ name }) => name !== 'randflake_build_info')
+      .map((metric) => {
+        const more = metric.labelNames.filter((label) => label !== 'counter')
+        return [metric.name, metric.constructor.name.toLowerCase(), more.join()].join(' ')
+      })
+    const guide = readFileSync(join(__dirname, '../../docs/guides/tickets.md'), 'utf8')
+    const rows = guide.matchAll(/^\| `(randflake_\w+)` \| (\w+).* \| (?:`(\w+)` )?\|$/gm)
+    const written = Array.from(rows, ([, name, kind, label]) => [name, kind, label].join(' '))
+    assert.deepEqual(shown.sort(), written.sort())
+    assert.equal(shown.length, 5)
+    assert.match(
+      await register.metrics(),
+      /^randflake_tickets_issued_total\{counter="orders"\} 0$/m,
+    )
   })
 })
 

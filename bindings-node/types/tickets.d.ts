@@ -233,13 +233,13 @@ export function initTickets(
 ): Promise<void>
 
 /** Which namespace of a store has a counter. */
-export interface CounterOptions {
+export interface ShowTicketsOptions {
   /** Its name, 1 to 200 bytes; `tickets` unless set. */
   namespace?: string | undefined
 }
 
 /** Which counter is fenced. */
-export interface FenceTicketsOptions extends CounterOptions {
+export interface FenceTicketsOptions extends ShowTicketsOptions {
   /** As in {@link TicketsOptions}, for a counter that the store may not have. */
   start?: number | bigint | undefined
   /** As `start`. */
@@ -299,11 +299,11 @@ export function fenceTickets(
  * @throws {RandflakeError} as a rejection, always: `STORE_NOT_INITIALIZED` if there is no such
  *   namespace.
  * @example
- * const orders = await showCounter('/var/lib/shop/ids.db', 'orders')
+ * const orders = await showTickets('/var/lib/shop/ids.db', 'orders')
  * if (orders?.mustBeFenced) console.log('fence it')
  */
-export function showCounter(
+export function showTickets(
   store: string | URL | StoreClient,
   name: string,
-  options?: CounterOptions,
+  options?: ShowTicketsOptions,
 ): Promise<CounterStatus | null>

@@ -46,7 +46,7 @@ import {
   type StoreClient,
   type StoreLimits,
   type StoreStatus,
-  showCounter,
+  showTickets,
   Tickets,
   type TicketsMetrics,
   type TicketsOptions,
@@ -279,7 +279,7 @@ await using tickets: Tickets = await Tickets.leased('ids.db', 'orders', ticketsO
 using lazyTickets = Tickets.lazy(undefined, 'orders')
 const numbers: BigInt64Array = tickets.generateMany(3)
 const next: bigint | null = (await fenceTickets('ids.db', 'orders', numbers[0] ?? 1)).next
-const counter: bigint | null | undefined = (await showCounter('ids.db', 'orders'))?.next
+const counter: bigint | null | undefined = (await showTickets('ids.db', 'orders'))?.next
 const drawn: TicketsMetrics = lazyTickets.metrics()
 console.log(tickets.generate(), tickets.name, next, counter, drawn.reserve)
 // @ts-expect-error: they come from a store
