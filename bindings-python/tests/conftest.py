@@ -212,6 +212,14 @@ def interrupted(call: Callable[[], object]) -> float:
     return took
 
 
+def pauses() -> int:
+    """Returns how often this thread has waited for anything."""
+    me = Path(f"/proc/self/task/{threading.get_native_id()}/status").read_text()
+    found = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", me, re.MULTILINE)
+    assert found is not None
+    return int(found[1])
+
+
 def status(flake: Randflake) -> LeaseStatus:
     assert isinstance(flake.lease, LeaseStatus)
     return flake.lease

@@ -1,7 +1,6 @@
 """What asynchronous programs call: leased_async, async with, aclose, ready, generate_many_async."""
 
 import asyncio
-import re
 import sys
 import threading
 import time
@@ -12,7 +11,16 @@ from typing import Any
 import pytest
 import trio
 import uvloop
-from conftest import SECRET, eventually, in_child, locked, outcome, run_python, status
+from conftest import (
+    SECRET,
+    eventually,
+    in_child,
+    locked,
+    outcome,
+    pauses,
+    run_python,
+    status,
+)
 from randflake import (
     InvalidArgumentError,
     Randflake,
@@ -135,14 +143,6 @@ def test_elsewhere_there_is_no_loop(store: Path) -> None:
     for call in calls:
         with pytest.raises(RuntimeError, match="asyncio, uvloop or trio"):
             next(call.__await__())
-
-
-def pauses() -> int:
-    """Returns how often this thread has waited for anything."""
-    me = Path(f"/proc/self/task/{threading.get_native_id()}/status").read_text()
-    found = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", me, re.MULTILINE)
-    assert found is not None
-    return int(found[1])
 
 
 def never_waits(calls: list[Callable[[], Any]], code: str, times: int = 500) -> None:

@@ -1,0 +1,233 @@
+"""Numbers in a row in programs with an event loop."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import uvloop
+from conftest import eventually, in_child, locked, outcome, pauses
+from randflake import (
+    InvalidArgumentError,
+    RandflakeError,
+    RetryLaterError,
+    StoreError,
+    Tickets,
+    init_tickets,
+    stores,
+)
+
+Main = Callable[[], Coroutine[Any, Any, Any]]
+
+
+def run_on_uvloop(main: Main) -> Any:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main())
+
+
+LOOPS: dict[str, Callable[[Main], Any]] = {
+    "asyncio": lambda main: asyncio.run(main()),
+    "uvloop": run_on_uvloop,
+    "trio": trio.run,
+}
+
+
+@pytest.fixture(params=LOOPS)
+def run(request: pytest.FixtureRequest) -> Callable[[Main], Any]:
+    return LOOPS[request.param]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """The path of a store with a namespace of tickets."""
+    path = tmp_path / "ids.db"
+    init_tickets(path, "new")
+    return path
+
+
+async def until(is_so: Callable[[], object]) -> None:
+    """Waits as eventually does, on a loop of any kind."""
+    while not is_so():
+        await (trio if trio.lowlevel.in_trio_task() else asyncio).sleep(0.01)
+
+
+def test_async_with_draws_and_gives_back(run: Callable[[Main], Any], store: Path) -> None:
+    async def main() -> list[int]:
+        async with Tickets.leased_async(store, "invoices") as invoices:
+            assert (invoices.name, repr(invoices)) == (
+                "invoices",
+                "<randflake.Tickets name='invoices'>",
+            )
+            await invoices.ready()
+            numbers = [invoices.generate()]
+            numbers += await invoices.generate_many_async(20_000)
+            return numbers + (await invoices.generate_array_async(10)).tolist()
+
+    assert run(main) == list(range(1, 20_012))
+    with Tickets.leased(store, "invoices") as invoices:
+        assert invoices.generate() == 20_012
+
+
+def test_await_and_aclose(run: Callable[[Main], Any], store: Path) -> None:
+    async def main() -> None:
+        invoices = await Tickets.leased_async(store, "invoices")
+        assert invoices.generate() == 1
+        await invoices.aclose()
+        assert outcome(invoices.generate) == "CLOSED"
+        for call in (invoices.ready, lambda: invoices.generate_many_async(1)):
+            with pytest.raises(RandflakeError, match="closed"):
+                await call()
+        await invoices.aclose()  # does nothing
+
+    run(main)
+
+
+def test_those_of_other_constructors_have_the_asynchronous_calls(
+    run: Callable[[Main], Any], store: Path
+) -> None:
+    async def main() -> None:
+        async with Tickets.lazy(store, "invoices") as invoices:
+            await invoices.ready()
+            assert invoices.metrics().reserve > 0
+            assert await invoices.generate_many_async(3) == [1, 2, 3]
+        with Tickets.leased(store, "invoices") as invoices:
+            assert (await invoices.generate_array_async(2)).tolist() == [4, 5]
+
+    run(main)
+
+
+def test_errors(run: Callable[[Main], Any], store: Path) -> None:
+    for wrong in (True, 1, b"a", ["a"], None):
+        with pytest.raises(InvalidArgumentError, match="name"):
+            Tickets.leased_async(store, wrong)  # type: ignore[arg-type]
+
+    async def main() -> None:
+        with pytest.raises(TypeError, match="keyword argument 'ttl'"):
+            await Tickets.leased_async(store, "a", ttl=5)  # type: ignore[call-arg]
+        for options in ({"start": 0}, {"max_wait": -1}, {"namespace": ""}, {"min_block": "1"}):
+            with pytest.raises(InvalidArgumentError):
+                await Tickets.leased_async(store, "a", **options)  # type: ignore[arg-type]
+        with pytest.raises(StoreError) as raised:
+            await Tickets.leased_async(store, "a", namespace="missing")
+        assert raised.value.code == "STORE_NOT_INITIALIZED"
+        opening = Tickets.leased_async(store, "a", max_block=1000)
+        async with opening as tickets:
+            with pytest.raises(RuntimeError, match="one await"):
+                await opening
+            for n in (-1, "1", None, 1.5, 2**70):
+                with pytest.raises(InvalidArgumentError):
+                    await tickets.generate_many_async(n)  # type: ignore[arg-type]
+            with pytest.raises(InvalidArgumentError, match="max_block"):
+                tickets.generate_many(1001)
+            assert tickets.generate() == 1
+
+    run(main)
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux tells how often a thread has waited"
+)
+def test_the_thread_of_the_loop_never_waits(store: Path) -> None:
+    async def main() -> None:
+        invoices = await Tickets.leased_async(store, "invoices", max_block=20, max_wait=60)
+        calls = (invoices.generate, lambda: invoices.generate_many(5))
+        with locked(store):
+            await until(lambda: outcome(invoices.generate) == "LEASE_UNAVAILABLE")
+            codes = []
+            before = pauses()
+            for _ in range(500):
+                codes += [outcome(call) for call in calls]
+            # Each call that waits does so at least once; now and then one meets a thread's lock.
+            assert pauses() - before < 100
+            assert set(codes) == {"LEASE_UNAVAILABLE"}
+            await until(lambda: invoices.metrics().last_error)
+            with pytest.raises(RetryLaterError) as raised:
+                invoices.generate()
+            assert isinstance(raised.value.__cause__, StoreError)
+            ready = asyncio.ensure_future(invoices.ready())
+            batch = asyncio.ensure_future(invoices.generate_many_async(100))
+            await asyncio.sleep(0.2)
+            assert not ready.done()
+            assert not batch.done()
+        await ready
+        assert len(await batch) == 100
+        await until(lambda: isinstance(outcome(invoices.generate), int))
+        begun = time.monotonic()
+        with locked(store):
+            invoices.close()
+            assert outcome(invoices.generate) == "CLOSED"
+            assert time.monotonic() - begun < 4, "a close that waits does so for five seconds"
+        await invoices.aclose()
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_opening_gives_its_block_back(store: Path) -> None:
+    async def main() -> None:
+        with locked(store):
+            opening = asyncio.ensure_future(Tickets.leased_async(store, "a")._open())
+            await asyncio.sleep(0.1)
+            opening.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await opening
+
+    asyncio.run(main())
+
+    def first() -> int:
+        with Tickets.leased(store, "a") as tickets:
+            return tickets.generate()
+
+    eventually(lambda: first() <= 2)
+
+
+def test_a_child_draws_for_itself(store: Path) -> None:
+    async def main() -> Tickets:
+        return await Tickets.leased_async(store, "invoices")
+
+    invoices = asyncio.run(main())
+    before = invoices.generate()
+
+    def work() -> list[int]:
+        async def numbers() -> list[int]:
+            await invoices.ready()
+            return [invoices.generate(), *await invoices.generate_many_async(30)]
+
+        return asyncio.run(numbers())
+
+    made = in_child(work)
+    assert len({before, invoices.generate(), *made}) == 33
+    invoices.close()
+
+
+class Recording:
+    """A server that is not there. Records which threads asked for it."""
+
+    server = "redis"
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def run(self, text: str, parameters: list[str]) -> stores.Rows:
+        del text, parameters
+        self.asked = True
+        assert asyncio._get_running_loop() is None
+        raise stores.Unavailable("nobody is there")
+
+
+def test_a_store_is_never_asked_on_the_thread_of_the_loop(run: Callable[[Main], Any]) -> None:
+    adapter = Recording()
+
+    async def main() -> None:
+        with pytest.raises(StoreError, match="nobody is there") as raised:
+            await Tickets.leased_async(adapter, "a", acquire_timeout=0.3)
+        assert raised.value.code == "STORE_UNAVAILABLE"
+        lazy = Tickets.lazy(adapter, "a", acquire_timeout=0)
+        await until(lambda: lazy.metrics().store_errors or outcome(lazy.generate) is None)
+        await lazy.aclose()
+
+    run(main)
+    assert adapter.asked
