@@ -9,6 +9,7 @@
 - `sh` blocks run in the root of one copy of the repository, in order, with an empty virtual
   environment activated, and with servers for `psql "$DATABASE_URL"`, `redis-cli -u "$REDIS_URL"`
   and `mysql`.
+- The server of the guide to ids over HTTP is started for its `sh` blocks, by its own line.
 - The programs of the guide to shutdown are started by tests/shutdown, under the servers that they
   are for, those of the guide to Prisma by tests/recipes, and the project of the guide to Django by
   the tests of that adapter.
@@ -60,6 +61,8 @@ RUN_ELSEWHERE = {
     r"make test-[a-z-]+( ONLY=\S+)?": "a part of `make test-all`",
     r"make (check|lint)": "checked before the tests by .ci/run",
     r"pre-commit install": "changes the clone",
+    r"cargo install --path cli": "the command is built for the tests of all three",
+    r"randflake serve .*": "started for the blocks of its guide",
     r"make bench": "takes minutes, and judges a machine, not the code",
     r"make fuzz( SECONDS=\d+)?": "`make test-all` runs the same script for seconds",
 }
@@ -345,13 +348,55 @@ def clone() -> Iterator[Path]:
         yield copy
 
 
+SERVE = Path("docs/guides/serve.md")
+
+
+@pytest.fixture(scope="session")
+def port_of_ids(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """Starts the server of the guide to ids over HTTP, and returns its port."""
+    features = WORKSPACE["metadata"]["features"]
+    # For its own tests, as `make test-rust` does: `cargo build` would compile all it needs again.
+    build = ["cargo", "test", "--quiet", "--locked", "--features", features, "--no-run"]
+    debug = {name: value for name, value in os.environ.items() if name != "CARGO_BUILD_TARGET"}
+    subprocess.run([*build, "--test", "serve"], cwd=ROOT, env=debug, check=True)
+    lines = [line for block in blocks_of(SERVE) for line in block.code.splitlines()]
+    (line,) = [line for line in lines if line.startswith("randflake serve ")]
+    folder, port = tmp_path_factory.mktemp("serve"), free_port()
+    store = str(folder)
+    command = line.replace(FOLDER, store).replace(":8080", f":{port}").split()
+    command[0] = str(ROOT / "target" / "debug" / "randflake")
+    with subprocess.Popen(command, env={**os.environ, "RANDFLAKE_SECRET": SECRET}) as server:
+        try:
+            deadline = time.monotonic() + 60
+            while True:
+                assert server.poll() is None
+                try:
+                    urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10).close()
+                    break
+                except URLError:  # not ready is one as well
+                    assert time.monotonic() < deadline, "it is not ready"
+                    time.sleep(0.1)
+            yield port
+            server.terminate()
+            assert server.wait(60) == 0
+            assert list_leases(folder / "ids.db").held == 0
+        finally:
+            server.kill()
+
+
 @pytest.mark.parametrize("block", of(SHELL), ids=str)
 def test_shell_block_runs(
-    block: Block, clone: Path, databases: Callable[[str], str], tmp_path: Path
+    block: Block,
+    clone: Path,
+    databases: Callable[[str], str],
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
     store = clone.parent / "stores" / block.document.with_suffix("")
     store.mkdir(parents=True, exist_ok=True)
     code = "\n".join(lines_to_run(block.code)).replace(FOLDER, str(store))
+    if block.document == SERVE:
+        code = code.replace(":8080", f":{request.getfixturevalue('port_of_ids')}")
     activated = clone.parent / "venv"
     environment = {
         "VIRTUAL_ENV": str(activated),
