@@ -11,6 +11,9 @@ SECONDS ?= 300
 # How long `make soak` runs, and on which stores, all at the same time.
 MINUTES ?= 10
 STORES ?= sqlite postgres redis etcd
+# How many processes `make soak-tickets` has, and how many numbers they draw from each store.
+PROCESSES ?= 100
+NUMBERS ?= 10000000
 # Which versions of sqlx and diesel `make test-databases` tests. The newest need Rust 1.94.
 VERSIONS ?= newest
 
@@ -42,8 +45,11 @@ NODE_TESTS = $(filter-out $(SLOW_NODE_TESTS:%=test/%.test.js),$(shell cd binding
 PYTEST = $(PYTHON_ENV)/python -m pytest $(if $(ONLY),-k '$(ONLY)')
 NODE_TEST = cd bindings-node && node --test $(if $(ONLY),--test-name-pattern='$(ONLY)')
 
+SOAK_TICKETS = PYTHONPATH=bindings-python/tests $(PYTHON_ENV)/python tests/soak/tickets.py \
+	--store $(STORES) --processes $(PROCESSES) --numbers $(NUMBERS)
+
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-all lint bench bench-stores fuzz simulate soak setup fmt vectors clean check-tools \
+.PHONY: help demo check test test-all lint bench bench-stores fuzz simulate soak soak-tickets setup fmt vectors clean check-tools \
 	python node python-for-tests node-for-tests \
 	test-rust test-python test-node test-cross test-soak \
 	test-docs test-model test-loom test-simulation test-servers test-databases test-shutdown test-examples test-fuzz test-packages test-bundlers test-recipes test-instructions \
@@ -88,6 +94,10 @@ simulate: check-tools ## runs SEEDS seeds (100000 unless set) of the simulation 
 soak: python node ## runs fleets of holders of leases under faults, on each of STORES, for MINUTES minutes (10 unless set)
 	cargo build --locked --release --quiet -p randflake-soak
 	PROFILE=release scripts/soak $(MINUTES) $(STORES)
+
+soak-tickets: python ## has PROCESSES processes that are killed at random draw NUMBERS numbers from one counter, on each of STORES
+	cargo build --locked --release --quiet -p randflake-soak -p randflake-cli
+	PROFILE=release $(SOAK_TICKETS)
 
 setup: check-tools target/setup/python target/setup/node ## creates .venv and installs the pinned development tools
 
@@ -197,11 +207,14 @@ test-node: node-for-tests ## the Node package
 test-cross: python-for-tests node-for-tests ## ids made in each language, read in the others, and the command of all three
 	$(PYTEST) tests/cross_language
 
+test-soak test-soak-stores: PROCESSES = 10
+test-soak test-soak-stores: NUMBERS = 500000
 test-soak: MINUTES = 0.5
 test-soak: STORES = sqlite
 test-soak: python-for-tests node-for-tests ## half a minute of the soak on a file, and that it would find what it looks for
-	cargo build --locked --quiet -p randflake-soak
+	cargo build --locked --quiet -p randflake-soak -p randflake-cli
 	scripts/soak $(MINUTES) $(STORES)
+	$(SOAK_TICKETS)
 	$(PYTEST) tests/soak
 
 test-docs: check-tools ## the examples in the documentation of the Rust crates
@@ -253,8 +266,9 @@ instructions-bounds: target/setup/python ## records how many instructions an id 
 
 test-soak-stores: MINUTES = 2
 test-soak-stores: python-for-tests node-for-tests ## two minutes of the soak, on all stores
-	cargo build --locked --quiet -p randflake-soak
+	cargo build --locked --quiet -p randflake-soak -p randflake-cli
 	scripts/soak $(MINUTES) $(STORES)
+	$(SOAK_TICKETS)
 
 test-readme: python-for-tests node-for-tests target/setup/runners target/setup/recipes ## every code block of every README and guide, and rules about the repository
 	$(QUICK_BUILD) $(PYTEST) tests/readme

@@ -4,6 +4,8 @@
 //! a node id and a port after those it leases none, but uses that one as soon as it can listen on the
 //! port.
 //! `randflake-soak reserve STORE FREE` leases all but FREE node ids for a day.
+//! `randflake-soak tickets STORE COUNTER LOG MAX_BLOCK` draws numbers from a counter until SIGTERM; see
+//! `tickets.py`.
 #![allow(unsafe_code, reason = "signals and fork")]
 
 use std::{
@@ -23,7 +25,7 @@ use randflake::{
     Clock, ErrorKind, Field, Layout, Plain, Randflake, Result, Secret, SystemClock, layout,
 };
 use randflake_leases::{
-    Acquire, Acquired, LeaseStore, Leased, Namespace, Note, Operation, SqliteStore, Token,
+    Acquire, Acquired, LeaseStore, Leased, Namespace, Note, Operation, SqliteStore, Tickets, TicketsBuilder, Token,
 };
 
 const PAUSE: Duration = Duration::from_millis(50);
@@ -72,6 +74,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             hold(&Randflake::new(node_id.parse()?, &secret)?, log)
         }
         ["reserve", store, free] => reserve(store, &secret, free.parse()?),
+        ["tickets", store, counter, log, max_block] => {
+            hear_signals();
+            // A batch that fails loses what it had.
+            let long = Duration::from_secs(60);
+            let tickets = Tickets::builder(*store, *counter).max_block(max_block.parse()?);
+            draw(&tickets.max_wait(long).acquire_timeout(long), log)
+        }
         other => Err(format!("there is no role {other:?}").into()),
     }
 }
@@ -194,6 +203,35 @@ fn hold(flake: &impl Flake, log: &str) -> Result<(), Box<dyn Error>> {
         thread::sleep(PAUSE);
     }
     flake.close();
+    File::create_new(name(log, "end"))?;
+    Ok(())
+}
+
+/// Draws numbers and logs them, each process in a log of its own: what is logged was handed out, and of
+/// what was handed out at most one batch is not logged.
+fn draw(tickets: &TicketsBuilder, log: &str) -> Result<(), Box<dyn Error>> {
+    let mut numbers = [0; BATCH];
+    let mut file = File::create_new(name(log, "numbers"))?;
+    let tickets = tickets.clone().create(false).open_lazily()?;
+    while !ENDING.load(Ordering::Relaxed) {
+        let (batch, singles) = numbers.split_at_mut(BATCH - SINGLE);
+        let made = tickets.fill(batch).and_then(|()| {
+            singles.iter_mut().try_for_each(|number| {
+                *number = tickets.generate()?;
+                Ok(())
+            })
+        });
+        match made {
+            Ok(()) => {
+                let bytes: Vec<u8> = numbers.iter().copied().flat_map(u64::to_le_bytes).collect();
+                file.write_all(&bytes)?;
+            }
+            Err(error) if PASSES.contains(&error.kind()) => {}
+            Err(error) => return Err(error.into()),
+        }
+        thread::sleep(PAUSE / 10);
+    }
+    tickets.close();
     File::create_new(name(log, "end"))?;
     Ok(())
 }

@@ -1,0 +1,139 @@
+"""Processes draw numbers from one counter, are killed at random and start again.
+
+    make soak-tickets STORES="sqlite etcd" PROCESSES=100 NUMBERS=10000000
+
+Two rules are checked at the end: no number came twice, and the numbers that nobody has are at most
+those of one process for each kill. Each process logs what it was handed, batch by batch, so up to a
+batch of each kill was handed out and is not in a log.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from servers import STARTERS
+
+ROOT = Path(__file__).resolve().parents[2]
+RUST = ROOT / "target" / os.environ.get("PROFILE", "debug")
+
+MAX_BLOCK = 5_000
+BATCH = 1_000
+"""Numbers that a process takes at once and then logs, as in main.rs."""
+
+
+@contextmanager
+def store_of(kind: str, folder: Path) -> Iterator[str]:
+    """Yields the address of a store that has a namespace of tickets."""
+    if kind == "sqlite":
+        address = str(folder / "tickets.db")
+        tickets("init", "--new", "--store", address)
+        yield address
+        return
+    with STARTERS[kind](folder) as server:
+        tickets("init", "--new", "--store", server.url())
+        yield server.url()
+
+
+def tickets(*arguments: str) -> str:
+    command = [RUST / "randflake", "tickets", *arguments]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+class Fleet:
+    """Processes that draw from one counter."""
+
+    def __init__(self, store: str, folder: Path, count: int) -> None:
+        self._command = [RUST / "randflake-soak", "tickets", store, "soak", folder / "log"]
+        self._logs = folder
+        self._running = [self._start() for _ in range(count)]
+        self.kills = 0
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        environment = {**os.environ, "RANDFLAKE_SECRET": "9d4be0a1c35f7826b60ef4d7132a985c"}
+        return subprocess.Popen([*self._command, str(MAX_BLOCK)], env=environment)
+
+    def replace_one(self, chance: random.Random) -> None:
+        """Kills a process, or ends it, or leaves it stopped for a while; another one begins."""
+        index = chance.randrange(len(self._running))
+        process = self._running[index]
+        how = chance.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP])
+        process.send_signal(how)
+        if how == signal.SIGSTOP:
+            time.sleep(0.05)
+            process.send_signal(signal.SIGCONT)
+            return
+        status = process.wait(60)
+        assert status == (0 if how == signal.SIGTERM else -signal.SIGKILL), status
+        self.kills += how == signal.SIGKILL
+        self._running[index] = self._start()
+
+    def end(self) -> None:
+        for process in self._running:
+            process.terminate()
+        statuses = {process.wait(120) for process in self._running}
+        # A process that has just begun does not hear SIGTERM yet.
+        assert statuses <= {0, -signal.SIGTERM}, statuses
+
+    def kill(self) -> None:
+        for process in self._running:
+            process.kill()
+            process.wait()
+
+    def logged(self) -> int:
+        return sum(log.stat().st_size for log in self._logs.glob("log.*.numbers")) // 8
+
+    def numbers(self) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":
+        whole = []
+        for log in self._logs.glob("log.*.numbers"):
+            read = log.read_bytes()
+            whole.append(np.frombuffer(read[: len(read) // 8 * 8], np.uint64))
+        return np.concatenate(whole)
+
+
+def soak(kind: str, processes: int, numbers: int, seed: int) -> str:
+    chance = random.Random(seed)
+    with tempfile.TemporaryDirectory() as name, store_of(kind, Path(name)) as store:
+        folder = Path(name) / "logs"
+        folder.mkdir()
+        fleet = Fleet(store, folder, processes)
+        try:
+            while fleet.logged() < numbers:
+                time.sleep(0.02)
+                fleet.replace_one(chance)
+            fleet.end()
+        finally:
+            fleet.kill()
+        made = fleet.numbers()
+        distinct = np.unique(made)
+        repeated = len(made) - len(distinct)
+        counter = json.loads(tickets("show", "soak", "--json", "--store", store))
+    missing = counter["next"] - 1 - counter["given_back"] - len(distinct)
+    bound = fleet.kills * (MAX_BLOCK + BATCH)
+    result = (
+        f"tickets of {kind}, seed {seed}: {len(made)} numbers of {processes} processes, "
+        f"{fleet.kills} kills; {repeated} repeated, {missing} lost of at most {bound}"
+    )
+    assert not repeated, result
+    assert 0 <= missing <= bound, result
+    return result
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    stores = ["sqlite", "postgres", "redis", "etcd"]
+    parser.add_argument("--store", choices=stores, nargs="+", required=True)
+    parser.add_argument("--processes", type=int, default=100)
+    parser.add_argument("--numbers", type=int, default=10_000_000)
+    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
+    given = parser.parse_args()
+    for kind in given.store:
+        print(soak(kind, given.processes, given.numbers, given.seed), flush=True)
