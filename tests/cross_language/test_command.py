@@ -324,8 +324,8 @@ def test_each_looks_after_the_counters_of_a_store_with_a_server(store: str, tmp_
         # As after a restored backup.
         fenced = run(COMMANDS[name], "lease fence --namespace tickets --yes", tmp_path, store=store)
         assert fenced.code == 0, fenced
-        shown = succeed(COMMANDS[name], "tickets show orders --json", tmp_path, store=store)
-        assert json.loads(shown)["must_be_fenced"]
+        after = succeed(COMMANDS[name], "tickets show orders --json", tmp_path, store=store)
+        assert json.loads(after)["must_be_fenced"]
 
 
 @pytest.mark.parametrize("store", ["postgres", "redis"], indirect=True)

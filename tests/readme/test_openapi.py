@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from blocks import ROOT
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 DOCUMENT = json.loads((ROOT / "cli/src/serve/openapi.json").read_text(encoding="utf-8"))

@@ -44,22 +44,24 @@ def store_of(kind: str, folder: Path) -> Iterator[str]:
 
 
 def tickets(*arguments: str) -> str:
-    command = [RUST / "randflake", "tickets", *arguments]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    command = [str(RUST / "randflake"), "tickets", *arguments]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout
 
 
 class Fleet:
     """Processes that draw from one counter."""
 
     def __init__(self, store: str, folder: Path, count: int) -> None:
-        self._command = [RUST / "randflake-soak", "tickets", store, "soak", folder / "log"]
+        program, logs = str(RUST / "randflake-soak"), str(folder / "log")
+        self._command = [program, "tickets", store, "soak", logs, str(MAX_BLOCK)]
         self._logs = folder
         self._running = [self._start() for _ in range(count)]
         self.kills = 0
 
     def _start(self) -> "subprocess.Popen[bytes]":
         environment = {**os.environ, "RANDFLAKE_SECRET": "9d4be0a1c35f7826b60ef4d7132a985c"}
-        return subprocess.Popen([*self._command, str(MAX_BLOCK)], env=environment)
+        return subprocess.Popen(self._command, env=environment)
 
     def replace_one(self, chance: random.Random) -> None:
         """Kills a process, or ends it, or leaves it stopped for a while; another one begins."""
