@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from randflake import (
     BoundaryFlake,
     Cloak,
+    CounterStatus,
     Inspector,
     InvalidArgumentError,
     InvalidTypeError,
@@ -38,19 +39,24 @@ from randflake import (
     StoreError,
     StoreLimits,
     StoreStatus,
+    Tickets,
+    TicketsMetrics,
     WeakSecretWarning,
     decode_string,
     decode_strings,
     encode_string,
     encode_strings,
     fence_store,
+    fence_tickets,
     generate_secret,
     init_store,
+    init_tickets,
     inspect_lease,
     list_leases,
     release_lease,
     repair_lease,
     repair_store,
+    show_tickets,
 )
 from randflake.sqlalchemy import IdType
 from randflake.stores import Adapter, Refused, Rows, Unavailable
@@ -288,6 +294,35 @@ assert_type(boundary.sequence, int)
 assert_type(boundary.datetime, datetime)
 assert_type(boundary < boundary, bool)
 BoundaryFlake(5)  # type: ignore[arg-type]
+
+with Tickets.leased(Path("ids.db"), "orders", start=1, step=2, reserve_seconds=1) as tickets:
+    assert_type(tickets, Tickets)
+    assert_type(tickets.name, str)
+    assert_type(tickets.generate(), int)
+    assert_type(tickets.generate_many(3), list[int])
+    assert_type(tickets.generate_array(3), NDArray[np.int64])
+    assert_type(tickets.metrics(), TicketsMetrics)
+    assert_type(tickets.metrics().store_errors, dict[str, int])
+    tickets.fill(array("q", [0]))
+    tickets.name = "b"  # type: ignore[misc]
+Tickets.lazy(None, "orders", create=True)
+Tickets("ids.db")  # type: ignore[call-arg]
+Tickets.leased("ids.db")  # type: ignore[call-arg]
+Tickets.leased("ids.db", "orders", "b")  # type: ignore[call-arg]
+Tickets.leased("ids.db", "orders", min_block="1")  # type: ignore[arg-type]
+init_tickets("ids.db", "new")
+init_tickets("ids.db", "old")  # type: ignore[arg-type]
+assert_type(fence_tickets("ids.db", "orders", 5), CounterStatus)
+assert_type(show_tickets("ids.db", "orders"), CounterStatus | None)
+fence_tickets("ids.db", "orders")  # type: ignore[call-arg]
+
+
+async def use_tickets() -> None:
+    async with Tickets.leased_async("ids.db", "orders") as tickets:
+        assert_type(tickets, Tickets)
+        assert_type(await tickets.generate_many_async(3), list[int])
+        await tickets.ready()
+
 
 store_status = list_leases("ids.db", namespace="orders")
 assert_type(store_status, StoreStatus)
