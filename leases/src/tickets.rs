@@ -47,7 +47,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// [`Tickets::ready_in`] returns while a block is being drawn.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Longest time that [`Tickets::ready_in`] returns.
+/// Longest time that [`Tickets::ready_in`] returns, and that a call waits before it looks again whether
+/// it is still in the same process.
 const LONGEST_POLL: Duration = Duration::from_millis(50);
 
 /// Hands out 1, 2, 3 and so on from a named counter of a store, to all processes that draw from it.
@@ -370,6 +371,9 @@ impl Tickets {
     /// Has the thread draw a block. Fails where no block will come.
     fn ask_for(&self, supply: &Supply, state: &mut State, want: u64) -> Result<()> {
         self.check_open()?;
+        if state.closed {
+            return Err(closed());
+        }
         if let Some(failure) = state.failure.as_ref().filter(|failure| !may_pass(&failure.error)) {
             return Err(failure.error.clone());
         }
@@ -399,7 +403,8 @@ impl Tickets {
         match &self.clock {
             None => {
                 let before = boot();
-                park_timeout(at_most);
+                // In a child, whose parent's thread waited here, nothing wakes it.
+                park_timeout(LONGEST_POLL.min(at_most));
                 Ok(boot().saturating_sub(before))
             }
             Some(clock) => {
@@ -447,17 +452,20 @@ impl Tickets {
     /// As [`close`](Tickets::close), but does not wait: the thread gives the numbers back.
     pub fn stop(&self) {
         self.closed.store(true, Ordering::Relaxed);
-        if let Some(supply) = self.supply.of_this_process() {
-            supply.shared.close(&mut supply.shared.lock());
-        }
+        // Of a child that has none as well: a call of another thread may make it now.
+        let shared = &self.supply.of_this_process_or_new().shared;
+        shared.close(&mut shared.lock());
     }
 
     /// Returns whether it was closed or stopped, and the unused numbers are given back as far as
     /// possible.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.check_open().is_err()
-            && self.supply.of_this_process().is_none_or(|supply| supply.shared.lock().ended)
+        let is_ended = |supply: &Supply| {
+            let state = supply.shared.lock();
+            state.ended || !state.started
+        };
+        self.check_open().is_err() && self.supply.of_this_process().is_none_or(is_ended)
     }
 
     /// Returns how long a call waits at most; see [`TicketsBuilder::max_wait`]. For the bindings to
