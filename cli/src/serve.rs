@@ -18,12 +18,14 @@ mod request;
 mod routes;
 #[cfg(feature = "serve")]
 mod service;
+#[cfg(feature = "serve")]
+mod tickets;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use crate::{Failure, OpenServer, secret::SecretArguments, store::StoreArguments};
 
-/// Serves ids, and leases of node ids, over HTTP
+/// Serves ids, leases of node ids, and tickets over HTTP
 #[derive(clap::Args)]
 #[command(after_help = "\
 Only the command that cargo installs can serve: pip's and npm's packages do
@@ -76,6 +78,10 @@ pub(crate) struct Serve {
     /// Length of its own lease
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     ttl: u32,
+
+    /// Namespace of the counters of tickets, which `randflake tickets init` creates
+    #[arg(long, value_name = "NAME", default_value = "tickets")]
+    tickets_namespace: String,
 }
 
 impl Serve {
@@ -124,13 +130,14 @@ impl Serve {
             .open_lazily()?;
         let namespace = Namespace::new(&self.store.namespace, &secret)?
             .max_ttl_and_skew(self.ttl.max(Namespace::MAX_TTL), max_skew)?;
+        let tickets = tickets::Counters::new(location.clone(), &self.tickets_namespace);
         let store = leases::Leases::new(location, namespace);
         let limits = service::Limits {
             max_count: self.max_count,
             max_wait: Duration::from_secs(self.max_wait.into()),
             ttl: self.ttl,
         };
-        let service = Service::new(flake, store, access, limits, &self.store.namespace);
+        let service = Service::new(flake, store, tickets, access, limits, &self.store.namespace);
         connections::serve(self.listen, &service)
     }
 }

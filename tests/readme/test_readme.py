@@ -352,8 +352,8 @@ SERVE = Path("docs/guides/serve.md")
 
 
 @pytest.fixture(scope="session")
-def port_of_ids(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """Starts the server of the guide to ids over HTTP, and returns its port."""
+def server_of_ids(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
+    """Starts the server of the guide to ids over HTTP, and returns its port and its folder."""
     features = WORKSPACE["metadata"]["features"]
     # For its own tests, as `make test-rust` does: `cargo build` would compile all it needs again.
     build = ["cargo", "test", "--quiet", "--locked", "--features", features, "--no-run"]
@@ -376,7 +376,7 @@ def port_of_ids(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
                 except URLError:  # not ready is one as well
                     assert time.monotonic() < deadline, "it is not ready"
                     time.sleep(0.1)
-            yield port
+            yield port, folder
             server.terminate()
             assert server.wait(60) == 0
             assert list_leases(folder / "ids.db").held == 0
@@ -394,9 +394,11 @@ def test_shell_block_runs(
 ) -> None:
     store = clone.parent / "stores" / block.document.with_suffix("")
     store.mkdir(parents=True, exist_ok=True)
-    code = "\n".join(lines_to_run(block.code)).replace(FOLDER, str(store))
+    code = "\n".join(lines_to_run(block.code))
     if block.document == SERVE:
-        code = code.replace(":8080", f":{request.getfixturevalue('port_of_ids')}")
+        port, store = request.getfixturevalue("server_of_ids")
+        code = code.replace(":8080", f":{port}")
+    code = code.replace(FOLDER, str(store))
     activated = clone.parent / "venv"
     environment = {
         "VIRTUAL_ENV": str(activated),

@@ -72,6 +72,7 @@ pub(super) fn serve(address: SocketAddr, service: &Arc<Service>) -> Result<(), F
     let served = runtime.block_on(serve_until_the_end(address, service));
     runtime.shutdown_timeout(STORE_TIMEOUT);
     service.flake.close();
+    service.tickets.close();
     served
 }
 

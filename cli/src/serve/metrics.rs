@@ -6,7 +6,7 @@ use std::{
 };
 
 use randflake::{ErrorKind, layout};
-use randflake_leases::LeaseStatus;
+use randflake_leases::{LeaseStatus, TicketsMetrics};
 
 use super::service::Service;
 
@@ -49,6 +49,8 @@ impl Waits {
     }
 }
 
+type NumberOf = fn(&TicketsMetrics) -> u64;
+
 /// One family of numbers after the other.
 struct Text<'a> {
     text: String,
@@ -69,6 +71,51 @@ impl Text<'_> {
         let _ = writeln!(self.text, "}} {number}");
     }
 
+    fn tickets(&mut self, counters: &[(String, TicketsMetrics)]) {
+        let families: [(_, _, _, NumberOf); 4] = [
+            (
+                "randflake_tickets_issued_total",
+                "counter",
+                "Numbers that were handed out.",
+                |metrics| metrics.numbers_generated,
+            ),
+            (
+                "randflake_tickets_blocks_total",
+                "counter",
+                "Blocks of numbers that were drawn.",
+                |metrics| metrics.blocks_drawn,
+            ),
+            (
+                "randflake_tickets_waits_total",
+                "counter",
+                "Calls that waited for a block.",
+                |metrics| metrics.waits,
+            ),
+            (
+                "randflake_tickets_reserve",
+                "gauge",
+                "Numbers that are drawn and not handed out.",
+                |metrics| metrics.reserve,
+            ),
+        ];
+        for (name, kind, help, number) in families {
+            self.family(name, kind, help);
+            for (counter, metrics) in counters {
+                let (counter, number) = (escaped(counter), number(metrics));
+                let _ = writeln!(self.text, "{name}{{counter=\"{counter}\"}} {number}");
+            }
+        }
+        let name = "randflake_tickets_store_errors_total";
+        self.family(name, "counter", "Requests for blocks that failed, by code.");
+        for (counter, metrics) in counters {
+            for (kind, count) in &metrics.store_errors {
+                let (counter, code) = (escaped(counter), kind.code());
+                let _ =
+                    writeln!(self.text, "{name}{{counter=\"{counter}\",code=\"{code}\"}} {count}");
+            }
+        }
+    }
+
     fn one(&mut self, name: &str, kind: &str, help: &str, number: Option<impl fmt::Display>) {
         self.family(name, kind, help);
         if let Some(number) = number {
@@ -77,10 +124,15 @@ impl Text<'_> {
     }
 }
 
+/// Returns a text without line ends as the value of a label.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
+}
+
 /// Writes the numbers of this process.
 pub(super) fn text(service: &Service) -> String {
     let (metrics, lease) = (service.flake.metrics(), service.flake.lease());
-    let generator = service.namespace.replace('\\', "\\\\").replace('"', "\\\"");
+    let generator = escaped(&service.namespace);
     let mut text = Text { text: String::with_capacity(4096), generator: &generator };
     let of = |number: fn(&LeaseStatus) -> u64| lease.as_ref().map(number);
 
@@ -140,6 +192,7 @@ pub(super) fn text(service: &Service) -> String {
         "The unix second in which ids end.",
         Some(layout::LIFETIME_END),
     );
+    text.tickets(&service.tickets.metrics());
     let name = "randflake_http_requests_total";
     text.family(name, "counter", "Requests that were answered, by status.");
     for (status, count) in STATUSES.iter().zip(&service.counters.answers) {

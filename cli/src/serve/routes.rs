@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     Router,
     body::Body,
-    extract::{Path, State},
+    extract::{Path, State, rejection::PathRejection},
     http::{Method, StatusCode, Uri},
     response::{IntoResponse as _, Response},
     routing::{get, post},
@@ -20,10 +20,15 @@ use super::{
 /// The path of ids, which has a shorter way besides.
 pub(super) const IDS: &str = "/v1/ids";
 
+/// What is before the name of a counter.
+const TICKETS: &str = "/v1/tickets/";
+
 /// The description of the routes.
 const OPENAPI: &str = include_str!("openapi.json");
 
 type Shared = State<Arc<Service>>;
+/// A part of the path that varies.
+type Segment = Result<Path<String>, PathRejection>;
 type Answer = Result<Response, Refusal>;
 
 pub(super) fn routes(service: Arc<Service>) -> Router {
@@ -33,6 +38,7 @@ pub(super) fn routes(service: Arc<Service>) -> Router {
             post(async |State(service): Shared, uri: Uri| ids::generate(&service, &uri).await),
         )
         .route("/v1/inspect/{id}", get(inspect))
+        .route("/v1/tickets/{name}", post(tickets))
         .route("/v1/leases", post(acquire))
         .route("/v1/leases/{lease}/renew", post(renew))
         .route("/v1/leases/{lease}/release", post(release))
@@ -55,28 +61,44 @@ pub(super) fn routes(service: Arc<Service>) -> Router {
         .with_state(service)
 }
 
-/// Answers ids that are there, on the shortest way; `None` for everything else.
+/// Answers ids and tickets that are there, on the shortest way; `None` for everything else.
 pub(super) fn at_once(service: &Service, method: &Method, uri: &Uri) -> Option<Response> {
-    if method != Method::POST || uri.path() != IDS {
+    if method != Method::POST {
         return None;
     }
-    ids::at_once(service, uri).map(|answer| answer.unwrap_or_else(Refusal::into_response))
+    if uri.path() == IDS {
+        return ids::at_once(service, uri)
+            .map(|answer| answer.unwrap_or_else(Refusal::into_response));
+    }
+    // A name that is written in another way is not found, and goes by the route.
+    let name = uri.path().strip_prefix(TICKETS)?;
+    service.tickets.at_once(name, uri, &service.limits)
 }
 
-async fn inspect(State(service): Shared, Path(id): Path<String>, uri: Uri) -> Answer {
-    ids::inspect(&service, &id, &uri)
+async fn inspect(State(service): Shared, id: Segment, uri: Uri) -> Answer {
+    ids::inspect(&service, &decoded(id)?, &uri)
+}
+
+async fn tickets(State(service): Shared, name: Segment, uri: Uri) -> Answer {
+    service.tickets.generate(&decoded(name)?, &uri, &service.limits).await
 }
 
 async fn acquire(State(service): Shared, body: Body) -> Answer {
     service.leases.acquire(body, &service.limits).await
 }
 
-async fn renew(State(service): Shared, Path(lease): Path<String>, body: Body) -> Answer {
-    service.leases.renew(&lease, body, &service.limits).await
+async fn renew(State(service): Shared, lease: Segment, body: Body) -> Answer {
+    service.leases.renew(&decoded(lease)?, body, &service.limits).await
 }
 
-async fn release(State(service): Shared, Path(lease): Path<String>, body: Body) -> Answer {
-    service.leases.release(&lease, body, &service.limits).await
+async fn release(State(service): Shared, lease: Segment, body: Body) -> Answer {
+    service.leases.release(&decoded(lease)?, body, &service.limits).await
+}
+
+fn decoded(segment: Segment) -> Result<String, Refusal> {
+    let wrong =
+        |_| Refusal::invalid(StatusCode::BAD_REQUEST, "a path must be UTF-8 once it is decoded");
+    segment.map(|Path(segment)| segment).map_err(wrong)
 }
 
 async fn readiness(State(service): Shared) -> Answer {

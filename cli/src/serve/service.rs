@@ -13,7 +13,7 @@ use randflake::{Error, ErrorKind, Result};
 use randflake_leases::{Leased, keeper::State};
 use tokio::time::{Instant, sleep};
 
-use super::{access::Access, leases::Leases, metrics::Counters};
+use super::{access::Access, leases::Leases, metrics::Counters, tickets};
 use crate::output;
 
 /// How often a request checks whether there is a lease again. That costs two loads.
@@ -35,6 +35,7 @@ pub(super) struct Limits {
 pub(super) struct Service {
     pub(super) flake: Leased,
     pub(super) leases: Leases,
+    pub(super) tickets: tickets::Counters,
     pub(super) access: Access,
     pub(super) limits: Limits,
     pub(super) namespace: String,
@@ -48,6 +49,7 @@ impl Service {
     pub(super) fn new(
         flake: Leased,
         leases: Leases,
+        tickets: tickets::Counters,
         access: Access,
         limits: Limits,
         namespace: &str,
@@ -55,6 +57,7 @@ impl Service {
         Arc::new(Self {
             flake,
             leases,
+            tickets,
             access,
             limits,
             namespace: namespace.to_owned(),

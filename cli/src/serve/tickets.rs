@@ -1,0 +1,186 @@
+//! Numbers in a row: one object for each counter that was asked for.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    http::{StatusCode, Uri},
+    response::Response,
+};
+use randflake::{ErrorKind, Result};
+use randflake_leases::{Location, Tickets, TicketsMetrics};
+use tokio::time::{Instant, sleep};
+
+use super::{
+    answer::{Refusal, written},
+    request::Query,
+    service::Limits,
+};
+
+/// Most counters of a process: each has a thread, and stays.
+const MOST_COUNTERS: usize = 100;
+
+/// Longest time between two looks for a number that is on its way.
+const LONGEST_POLL: Duration = Duration::from_millis(20);
+
+/// How long a counter that cannot be used is left alone.
+const REOPEN_AFTER: Duration = Duration::from_secs(1);
+
+/// Longest number and what is around it, in bytes.
+const LONGEST: usize = 19;
+
+/// The counters of a namespace.
+pub(super) struct Counters {
+    location: Location,
+    namespace: String,
+    opened: RwLock<HashMap<String, Opened>>,
+}
+
+#[derive(Clone)]
+struct Opened {
+    tickets: Arc<Tickets>,
+    /// Requests that waited, which its own numbers do not count.
+    waits: Arc<AtomicU64>,
+    since: Instant,
+}
+
+impl Counters {
+    pub(super) fn new(location: Location, namespace: &str) -> Self {
+        Self { location, namespace: namespace.to_owned(), opened: RwLock::default() }
+    }
+
+    /// Answers a request for numbers that are there without waiting; `None` if one has to wait.
+    pub(super) fn at_once(&self, name: &str, uri: &Uri, limits: &Limits) -> Option<Response> {
+        let Opened { tickets, .. } = self.opened(name)?;
+        let count = Query::read(uri.query(), &["count"], limits.max_count).ok()?.count;
+        if count == 1 {
+            return Some(listed(&[tickets.generate_at_once()?]));
+        }
+        let mut numbers = vec![0; count];
+        tickets.fill_without_wait(&mut numbers).ok()?;
+        Some(listed(&numbers))
+    }
+
+    /// Answers a request for numbers that may have to wait.
+    pub(super) async fn generate(
+        &self,
+        name: &str,
+        uri: &Uri,
+        limits: &Limits,
+    ) -> Result<Response, Refusal> {
+        let count = Query::read(uri.query(), &["count"], limits.max_count)?.count;
+        let mut numbers = vec![0; count];
+        let opened = match self.opened(name) {
+            Some(opened) => opened,
+            None => self.open(name)?,
+        };
+        match opened.fill(&mut numbers, limits.max_wait).await {
+            Ok(()) => Ok(listed(&numbers)),
+            Err(error) => {
+                if error.retry_after().is_none() && opened.since.elapsed() > REOPEN_AFTER {
+                    self.forget(name, &opened); // an operator may have mended it
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    fn opened(&self, name: &str) -> Option<Opened> {
+        self.opened.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    fn open(&self, name: &str) -> Result<Opened, Refusal> {
+        let tickets = Tickets::builder(self.location.clone(), name)
+            .namespace(&self.namespace)
+            .max_wait(Duration::ZERO) // requests wait without a thread
+            .open_lazily()?;
+        let (tickets, waits) = (Arc::new(tickets), Arc::default());
+        let opened = Opened { tickets, waits, since: Instant::now() };
+        let mut all = self.opened.write().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MOST_COUNTERS && !all.contains_key(name) {
+            return Err(Refusal::invalid(
+                StatusCode::BAD_REQUEST,
+                format!(
+                    "a server has at most {MOST_COUNTERS} counters, and this would be one more"
+                ),
+            ));
+        }
+        // Another request may have been first.
+        Ok(all.entry(name.to_owned()).or_insert(opened).clone())
+    }
+
+    fn forget(&self, name: &str, failed: &Opened) {
+        let mut all = self.opened.write().unwrap_or_else(PoisonError::into_inner);
+        if all.get(name).is_some_and(|opened| Arc::ptr_eq(&opened.tickets, &failed.tickets)) {
+            all.remove(name);
+        }
+        drop(all);
+        failed.tickets.stop();
+    }
+
+    /// Gives back what is unused.
+    pub(super) fn close(&self) {
+        let all = self.opened.read().unwrap_or_else(PoisonError::into_inner);
+        for opened in all.values() {
+            opened.tickets.stop();
+        }
+        for opened in all.values() {
+            opened.tickets.close(); // waits
+        }
+    }
+
+    /// Returns what was done, sorted by the name of the counter.
+    pub(super) fn metrics(&self) -> Vec<(String, TicketsMetrics)> {
+        let all = self.opened.read().unwrap_or_else(PoisonError::into_inner);
+        let metrics = |(name, opened): (&String, &Opened)| {
+            let mut metrics = opened.tickets.metrics();
+            metrics.waits += opened.waits.load(Ordering::Relaxed);
+            (name.clone(), metrics)
+        };
+        let mut metrics: Vec<_> = all.iter().map(metrics).collect();
+        drop(all);
+        metrics.sort_by(|one, other| one.0.cmp(&other.0));
+        metrics
+    }
+}
+
+impl Opened {
+    /// Fills a slice with numbers; waits, without a thread, where there are too few now.
+    async fn fill(&self, numbers: &mut [u64], max_wait: Duration) -> Result<()> {
+        let deadline = Instant::now() + max_wait;
+        let mut pause = Duration::ZERO;
+        loop {
+            let error = match self.tickets.fill_without_wait(numbers) {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            if pause.is_zero() {
+                self.waits.fetch_add(1, Ordering::Relaxed);
+            }
+            pause = (pause * 2).clamp(Duration::from_millis(1), LONGEST_POLL);
+            if error.kind() != ErrorKind::LeaseUnavailable || Instant::now() + pause > deadline {
+                return Err(error);
+            }
+            sleep(pause).await;
+        }
+    }
+}
+
+/// Writes numbers, as strings as all numbers of this server that go into a database.
+fn listed(numbers: &[u64]) -> Response {
+    let mut json = String::with_capacity(16 + numbers.len() * LONGEST);
+    json.push_str("{\"tickets\":[");
+    for (index, number) in numbers.iter().enumerate() {
+        json.push_str(if index == 0 { "\"" } else { ",\"" });
+        json.push_str(&number.to_string());
+        json.push('"');
+    }
+    json.push_str("]}\n");
+    written(json)
+}
