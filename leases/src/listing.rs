@@ -4,6 +4,9 @@ use crate::{Limits, NodeLease, Note, Token};
 #[cfg(doc)]
 use crate::{Namespace, Release};
 
+/// How many fences within one second leave a floor that is still plausible.
+const FENCES_AT_ONCE: i64 = 60;
+
 /// Asks what the store knows of node ids.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct List {
@@ -167,10 +170,12 @@ impl Listed {
         self.furthest().saturating_add(self.last_grant.into())
     }
 
-    /// Returns whether only a wrong clock can have set the floor; see [`Repair`].
+    /// Returns whether only a wrong clock can have set the floor; see [`Repair`]. Each fence raises it by
+    /// a second at least, so several in one second leave a floor that is a little later than the last
+    /// plausible one of a single fence.
     #[must_use]
     pub fn is_floor_implausible(&self) -> bool {
-        self.floor > self.furthest_floor()
+        self.floor > self.furthest_floor().saturating_add(FENCES_AT_ONCE)
     }
 
     /// Returns the state of a node id of this listing.
@@ -222,5 +227,24 @@ impl Listed {
             free: all.saturating_sub(count(&taken)),
             implausible: count(&|node| self.is_implausible(node.lease.end_exclusive)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Namespace, NamespaceMetadata, rules};
+
+    #[test]
+    fn several_fences_in_a_second_leave_a_plausible_floor() {
+        const NOW: i64 = 1_763_640_000;
+        let metadata = NamespaceMetadata::new(&Namespace::for_tickets("tickets").expect("a name"));
+        let mut quarantine = rules::Quarantine::default();
+        let listed = |quarantine| rules::listed(&metadata, quarantine, NOW, vec![]);
+        for fence in 1..=10 {
+            (quarantine, _) = rules::fence(metadata.limits, quarantine, NOW).expect("in its life");
+            assert!(!listed(quarantine).is_floor_implausible(), "fence {fence}");
+        }
+        quarantine.floor += 3600;
+        assert!(listed(quarantine).is_floor_implausible());
     }
 }
