@@ -321,11 +321,13 @@ def test_each_looks_after_the_counters_of_a_store_with_a_server(store: str, tmp_
         (counter,) = map(json.loads, shown)
         assert (counter["next"], counter["must_be_fenced"]) == (above + 1, False)
 
-        # As after a restored backup.
-        fenced = run(COMMANDS[name], "lease fence --namespace tickets --yes", tmp_path, store=store)
+    # As after a restored backup. In Redis, a counter is not fenced again right after that.
+    for name in ("pip", "npm", "cargo"):
+        fence = "lease fence --namespace tickets --yes"
+        fenced = run(COMMANDS[name], fence, tmp_path, store=store)
         assert fenced.code == 0, fenced
-        after = succeed(COMMANDS[name], "tickets show orders --json", tmp_path, store=store)
-        assert json.loads(after)["must_be_fenced"]
+        text = succeed(COMMANDS[name], "tickets show orders", tmp_path, store=store)
+        assert "nothing is drawn until" in text
 
 
 @pytest.mark.parametrize("store", ["postgres", "redis"], indirect=True)
