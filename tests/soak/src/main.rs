@@ -25,7 +25,8 @@ use randflake::{
     Clock, ErrorKind, Field, Layout, Plain, Randflake, Result, Secret, SystemClock, layout,
 };
 use randflake_leases::{
-    Acquire, Acquired, LeaseStore, Leased, Namespace, Note, Operation, SqliteStore, Tickets, TicketsBuilder, Token,
+    Acquire, Acquired, LeaseStore, Leased, Namespace, Note, Operation, SqliteStore, Tickets,
+    TicketsBuilder, Token,
 };
 
 const PAUSE: Duration = Duration::from_millis(50);
