@@ -52,6 +52,19 @@ function silentServer() {
   }
 }
 
+/** Has another process block a store until the end of the test, or until what it returns is called. */
+async function block(t, store) {
+  const script = `import sqlite3, sys
+sqlite3.connect(sys.argv[1], timeout=60).execute("begin exclusive")
+print("held", flush=True)
+sys.stdin.read()`
+  const blocker = spawn('python3', ['-c', script, store], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const unblock = () => blocker.kill('SIGKILL')
+  t.after(unblock)
+  await once(blocker.stdout, 'data')
+  return unblock
+}
+
 function isOurs(error, code) {
   assert(error instanceof RandflakeError, String(error))
   assert.equal(error.code, code, error.message)
@@ -329,14 +342,7 @@ suite('a store', () => {
   test('that others block is waited for', async (t) => {
     const store = await newCounters(t)
     const tickets = await draw(t, store, { maxWaitMs: 0, minBlock: 1, maxBlock: 2 })
-    const script = `import sqlite3, sys
-sqlite3.connect(sys.argv[1], timeout=60).execute("begin exclusive")
-print("held", flush=True)
-sys.stdin.read()`
-    const stdio = ['pipe', 'pipe', 'inherit']
-    const blocker = spawn('python3', ['-c', script, store], { stdio })
-    t.after(() => blocker.kill('SIGKILL'))
-    await once(blocker.stdout, 'data')
+    const unblock = await block(t, store)
     const numbers = []
     const failure = await exhaust(tickets, numbers)
     isOurs(failure, 'LEASE_UNAVAILABLE')
@@ -345,7 +351,7 @@ sys.stdin.read()`
     isOurs(tickets.metrics().lastError, 'STORE_UNAVAILABLE')
     assert(tickets.metrics().storeErrors.STORE_UNAVAILABLE > 0)
     const later = tickets.ready()
-    blocker.kill('SIGKILL')
+    unblock()
     await later
     numbers.push(tickets.generate())
     assert.equal(new Set(numbers).size, numbers.length)
@@ -687,6 +693,29 @@ suite('a process', () => {
       say(all.length, new Set(all).size)`,
     )
     assert.equal(ended.stdout, '20000 20000\n', ended.stderr)
+  })
+
+  test('ends soon, and terminates workers, while calls wait for a block', async (t) => {
+    const store = await newCounters(t)
+    await block(t, store)
+    const code = `const { Tickets } = require('./index.js')
+      const tickets = Tickets.lazy(STORE, 'invoices', { maxWaitMs: 500 })
+      parentPort.postMessage('waits')
+      tickets.generate()`
+    const ended = await run(
+      store,
+      `const { Tickets } = require('./index.js')
+      const workers = Array.from({ length: 3 }, () => work(${JSON.stringify(code)}))
+      await Promise.all(workers.map((worker) => once(worker, 'message')))
+      await delay(50)
+      await Promise.all(workers.map((worker) => worker.terminate()))
+      const tickets = Tickets.lazy(STORE, 'invoices', { maxWaitMs: 3600000 })
+      tickets.generateManyAsync(3).catch(() => {})
+      tickets.ready().catch(() => {})
+      setTimeout(() => process.exit(3), 50)`,
+    )
+    assert.equal(ended.code, 3, ended.stderr)
+    assert(ended.seconds < 40, `took ${ended.seconds} s`)
   })
 
   test('gives back what an object had that nobody has any more', async (t) => {
