@@ -28,7 +28,7 @@ use std::{
     time::Duration,
 };
 
-use randflake::{Clock, Error, ErrorKind, Result};
+use randflake::{Clock, Error, ErrorKind, Result, bindings::ForkId};
 
 pub use self::builder::TicketsBuilder;
 use self::{
@@ -296,7 +296,7 @@ impl Tickets {
         of: impl Fn(u64) -> T,
         patience: Patience,
     ) -> Result<()> {
-        let mut filled = 0;
+        let (mut filled, mut process) = (0, ForkId::current());
         while filled < numbers.len() {
             let want = (numbers.len() - filled) as u64;
             let (shared, claimed) = match self.claim(None, want, patience) {
@@ -309,6 +309,11 @@ impl Tickets {
             for position in claimed {
                 numbers[filled] = of(shared.number(position));
                 filled += 1;
+            }
+            // A handler of a signal may have forked meanwhile: then they are the parent's.
+            let now = ForkId::current();
+            if now != process {
+                (process, filled) = (now, 0);
             }
         }
         Ok(())

@@ -27,6 +27,7 @@ fn main() {
         Ok("fork") => linux::forking_holder(),
         Ok("prefork") => linux::lazy_master(),
         Ok("interrupted") => linux::forked_in_its_first_lease(),
+        Ok("batch") => linux::forked_in_a_batch(),
         Ok("leave") => linux::holder_whose_child_leaves(),
         // They wait more than they work.
         _ => std::thread::scope(|scope| {
@@ -70,7 +71,7 @@ mod linux {
     use randflake_leases::{
         Acquire, Acquired, Fence, Fenced, LeaseStatus, LeaseStore, Leased, LeasedBuilder,
         LeasedFormat, Location, Namespace, Release, Released, Renew, Renewed, Reply, SqliteStore,
-        Token,
+        Tickets, Token,
         keeper::State,
         operator::{List, Listed, ReleaseDead, Repair, Shortened},
     };
@@ -94,6 +95,7 @@ mod linux {
         ("workers_of_a_lazy_master_lease_each", workers_of_a_lazy_master_lease_each),
         ("workers_of_a_lazy_snowflake_lease_each", workers_of_a_lazy_snowflake_lease_each),
         ("a_fork_in_a_first_lease_makes_two", a_fork_in_a_first_lease_makes_two),
+        ("a_fork_in_a_batch_repeats_no_number", a_fork_in_a_batch_repeats_no_number),
         ("a_child_leaves_its_parents_lease_alone", a_child_leaves_its_parents_lease_alone),
         ("a_storm_of_restarts_shares_few_node_ids", a_storm_of_restarts_shares_few_node_ids),
         ("snowflakes_of_many_processes_share_few_node_ids", snowflakes_share_few_node_ids),
@@ -894,6 +896,11 @@ mod linux {
         let first = flake.generate().expect("an id of a lease of its own");
         log(0).write_all(&first.bytes()).expect("the log takes it");
         flake.close();
+        wait_for_child();
+    }
+
+    /// In the parent, waits for the child of `ForksAsleep`. Returns whether this is the parent.
+    fn wait_for_child() -> bool {
         let child = CHILD.load(Ordering::Relaxed);
         if child > 0 {
             let mut status = 0;
@@ -901,6 +908,43 @@ mod linux {
             let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
             assert_eq!((ended, status), (child, 0), "the child failed");
         }
+        child > 0
+    }
+
+    fn a_fork_in_a_batch_repeats_no_number() {
+        let trial = Trial::new(1);
+        let mut parent = trial.command("batch").spawn().expect("a process");
+        assert!(parent.wait().expect("it ends").success());
+    }
+
+    /// A handler of a signal forks while a batch waits for its second block: both go on filling it.
+    pub(crate) fn forked_in_a_batch() {
+        let path = PathBuf::from(variable("STORE")).with_extension("tickets");
+        // The first block is drawn on the way, so that the first sleep is in the batch.
+        let drawn = Tickets::builder(&*path, "invoices").create(true).min_block(1).max_block(1);
+        let invoices = drawn.clock(ForksAsleep).open_lazily().expect("valid");
+        while invoices.generate_without_wait().is_err() {
+            thread::yield_now();
+        }
+        while invoices.metrics().reserve == 0 {
+            let _the_next_block = invoices.ready_in().expect("it is open");
+        }
+        let mut numbers = [0; 20];
+        invoices.fill(&mut numbers).expect("numbers");
+        let log = path.with_extension("child");
+        let text = |numbers: &[u64]| format!("{numbers:?}");
+        if CHILD.load(Ordering::Relaxed) == 0 {
+            fs::write(&log, text(&numbers)).expect("the child tells");
+        }
+        if wait_for_child() {
+            let of_child = fs::read_to_string(&log).expect("the child told");
+            let of_child = of_child.trim_matches(['[', ']']).split(", ");
+            let of_child: Vec<u64> = of_child.map(|text| text.parse().expect("a number")).collect();
+            assert_eq!(of_child.len(), numbers.len());
+            assert!(!of_child.iter().any(|number| numbers.contains(number)), "{of_child:?}");
+            assert!(numbers.is_sorted() && of_child.is_sorted(), "{numbers:?}");
+        }
+        invoices.close();
     }
 
     fn a_child_leaves_its_parents_lease_alone() {
