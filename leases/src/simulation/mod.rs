@@ -5,6 +5,7 @@
 //!
 //! Inside a seed there is no real time, no thread and no order that differs from run to run.
 
+mod counters;
 mod machine;
 mod manual;
 mod oracle;
@@ -42,12 +43,33 @@ fn no_id_is_repeated_under_any_fault() {
     assert!(total.ids > 100_000 && total.grants > 10_000, "{total:?}");
 }
 
+#[test]
+fn no_number_is_repeated_under_any_fault() {
+    let mut total = counters::Outcome::default();
+    for seed in 0..500 {
+        let outcome = counters::run(seed);
+        if seed < 20 {
+            assert_eq!(outcome, counters::run(seed), "seed {seed} takes another way");
+        }
+        total.numbers += outcome.numbers;
+        total.failovers += outcome.failovers;
+        total.restored += outcome.restored;
+        total.fenced += outcome.fenced;
+        total.refused += outcome.refused;
+        total.late += outcome.late;
+    }
+    let counters::Outcome { numbers, failovers, restored, fenced, refused, late } = total;
+    assert!(numbers > 10_000, "{total:?}");
+    assert!(failovers.min(restored).min(fenced).min(refused).min(late) > 100, "{total:?}");
+}
+
 /// Runs what `make simulate` asks for.
 #[test]
 #[ignore = "takes as long as requested"]
 fn many_seeds() {
     let number = |name| env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
     if let Some(seed) = number("SEED") {
+        counters::run(seed);
         run(seed, true);
         return;
     }
@@ -83,7 +105,11 @@ fn simulate(first: u64, seeds: u64, threads: u64) -> Summary {
                     if seed >= first + seeds {
                         return;
                     }
-                    if let Ok(outcome) = panic::catch_unwind(|| run(seed, false)) {
+                    let both = || {
+                        counters::run(seed);
+                        run(seed, false)
+                    };
+                    if let Ok(outcome) = panic::catch_unwind(both) {
                         total.lock().expect("no panic").add(&outcome);
                     } else {
                         failed.lock().expect("no panic").push(seed);

@@ -87,9 +87,10 @@ pub fn show_counter(store: &mut dyn LeaseStore, counter: &str) -> Result<Option<
 /// without its data, a failover or a restored backup: until then draws fail with
 /// [`StoreQuarantined`](ErrorKind::StoreQuarantined).
 ///
-/// **First stop, or restart, everything that draws from the counter.** A process that runs on goes on
-/// with the blocks that it has, whose numbers may be greater than all in your tables. Then fence above
-/// the greatest number in your tables.
+/// **First stop everything that draws from the counter,** then fence above the greatest number in your
+/// tables, and start it again after that. A process that runs on goes on with the blocks that it has,
+/// whose numbers may be greater than all in your tables; so does one that was started before the fence
+/// and still reached the server that was replaced.
 ///
 /// # Errors
 ///
