@@ -83,7 +83,7 @@ pub(crate) struct Block {
     pub(crate) step: u64,
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "conformance"))]
 impl Block {
     /// Returns the number of a position of this block.
     pub(crate) fn number(&self, position: u64) -> u64 {
