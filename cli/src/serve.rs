@@ -90,8 +90,7 @@ impl Serve {
     pub(crate) fn run(&self, _open_server: Arc<OpenServer>) -> Result<(), Failure> {
         Err(crate::usage(
             clap::error::ErrorKind::InvalidSubcommand,
-            "this command cannot serve: install the one that can, with \
-             `cargo install randflake-cli`",
+            "only the command that cargo installs can serve: `cargo install randflake-cli`",
         ))
     }
 
