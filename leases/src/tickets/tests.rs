@@ -484,3 +484,154 @@ fn a_batch_that_does_not_wait_claims_nothing_unless_all_is_there() {
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
     script.end(&tickets);
 }
+
+/// A clock that counts the waits, and does not wait.
+#[derive(Clone, Default)]
+struct Waits(Arc<AtomicU64>);
+
+impl Clock for Waits {
+    fn now(&self) -> Result<i64> {
+        unreachable!("no number depends on the time")
+    }
+
+    fn sleep(&self, duration: Duration) -> Result<Option<Duration>> {
+        self.0.fetch_add(u64::try_from(duration.as_micros()).expect("short"), Ordering::Relaxed);
+        Ok(Some(duration))
+    }
+}
+
+#[test]
+fn a_store_that_is_away_is_waited_for_as_long_as_is_said() {
+    let waits = Waits::default();
+    let location =
+        Location::new(|_| Err(Error::new(ErrorKind::StoreUnavailable, "the store is away")));
+    let builder = Tickets::builder(location, "orders").clock(waits.clone());
+    // The clock does not wait for the first attempt: until that has failed, there is no cause.
+    until(|| {
+        let open = builder.clone().acquire_timeout(Duration::from_secs(7)).open();
+        let kind = open.expect_err("away").kind();
+        assert!([ErrorKind::StoreUnavailable, ErrorKind::LeaseUnavailable].contains(&kind));
+        assert_eq!(waits.0.swap(0, Ordering::Relaxed), 7_000_000);
+        kind == ErrorKind::StoreUnavailable
+    });
+    let tickets = builder.acquire_timeout(Duration::from_secs(3)).open_lazily().expect("options");
+    until(|| {
+        let error = tickets.generate().expect_err("away");
+        assert_eq!(error.kind(), ErrorKind::LeaseUnavailable);
+        assert!(error.retry_after().is_some_and(|pause| pause <= Duration::from_secs(5)));
+        assert_eq!(waits.0.swap(0, Ordering::Relaxed), 3_000_000);
+        // Once the first attempt has failed.
+        error.cause().is_some_and(|cause| cause.kind() == ErrorKind::StoreUnavailable)
+    });
+    tickets.close();
+}
+
+#[test]
+fn a_call_waits_no_longer_than_max_wait_once_there_was_a_block() {
+    let script = Script::of([Answer::Block(0..10)]);
+    let waits = Waits::default();
+    let mut tickets = script.tickets(Duration::from_millis(250));
+    tickets.clock = Some(Arc::new(waits.clone()));
+    until(|| tickets.ready_in() == Ok(Duration::ZERO));
+    (0..10).for_each(|_| assert!(tickets.generate().is_ok()));
+    let error = tickets.generate().expect_err("the script says nothing");
+    assert_eq!(error.kind(), ErrorKind::LeaseUnavailable);
+    assert_eq!(waits.0.load(Ordering::Relaxed), 250_000);
+    assert_eq!(tickets.metrics().waits, 1);
+    script.end(&tickets);
+}
+
+#[test]
+fn a_counter_ends_at_the_largest_number() {
+    const LARGEST: u64 = (1 << 53) - 1;
+    let memory = Memory::new();
+    let builder = memory.tickets().start(LARGEST - 24).step(2);
+    let tickets = builder.clone().open().expect("13 numbers are left");
+    let mut numbers = [0; 13];
+    tickets.fill(&mut numbers).expect("13 numbers are left");
+    assert!(numbers.into_iter().eq((LARGEST - 24..=LARGEST).step_by(2)));
+    assert_eq!(tickets.generate().expect_err("the end").kind(), ErrorKind::LifetimeOver);
+    let mut numbers = [7; 2];
+    let refused = tickets.fill(&mut numbers).expect_err("the end");
+    assert_eq!((refused.kind(), numbers), (ErrorKind::LifetimeOver, [0, 0]));
+    tickets.close();
+    assert_eq!(builder.open().expect_err("the end").kind(), ErrorKind::LifetimeOver);
+}
+
+#[test]
+fn a_counter_with_another_start_or_step_is_refused() {
+    let memory = Memory::new();
+    let tickets = memory.tickets().start(100).step(5).open().expect("a block");
+    assert_eq!((tickets.generate(), tickets.generate()), (Ok(100), Ok(105)));
+    for other in [memory.tickets().start(1), memory.tickets().start(100).step(1)] {
+        assert_eq!(other.open().expect_err("another").kind(), ErrorKind::InvalidArgument);
+    }
+    let same = memory.tickets().step(5).open().expect("what it has may be said or not");
+    assert_eq!(same.generate().map(|number| number % 5), Ok(0));
+}
+
+#[test]
+fn options_out_of_range_are_refused_before_the_store_is_asked() {
+    let day = Duration::from_secs(86_400);
+    let builder = Tickets::builder(Location::new(|_| unreachable!("not asked")), "orders");
+    for (wrong, what) in [
+        (builder.clone().start(0), "start"),
+        (builder.clone().start(1 << 53), "start"),
+        (builder.clone().step(0), "step"),
+        (builder.clone().step(1 << 53), "step"),
+        (builder.clone().min_block(0), "min_block"),
+        (builder.clone().min_block(11).max_block(10), "min_block"),
+        (builder.clone().max_block(0), "max_block"),
+        (builder.clone().max_block(1 << 53), "max_block"),
+        (builder.clone().reserve(day + Duration::from_nanos(1)), "reserve"),
+        (builder.clone().acquire_timeout(day * 2), "acquire_timeout"),
+        (builder.clone().max_wait(day * 2), "max_wait"),
+        (builder.clone().namespace(""), "namespace"),
+        (builder.clone().namespace("a".repeat(201)), "namespace"),
+    ] {
+        let error = wrong.open_lazily().expect_err(what);
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{what}");
+        assert!(error.to_string().contains(what), "{error}");
+    }
+    for name in ["", "a b", "a\n", &"a".repeat(201)] {
+        let builder = Tickets::builder(Location::new(|_| unreachable!("not asked")), name);
+        let error = builder.open_lazily().expect_err("no name");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{name:?}");
+    }
+    builder.reserve(day).acquire_timeout(day).open_lazily().expect("the largest");
+}
+
+#[test]
+fn a_process_never_holds_more_than_max_block() {
+    for max_block in [1, 2, 3, 10, 100] {
+        let memory = Memory::new();
+        let builder = memory.tickets().min_block(1).max_block(max_block).max_wait(LONG);
+        let tickets = builder.acquire_timeout(LONG).open().expect("a block");
+        for call in 0..300 {
+            if call % 50 == 49 {
+                tickets.fill(&mut [0; 25]).expect("numbers");
+            } else {
+                tickets.generate().expect("a number");
+            }
+            let reserve = tickets.metrics().reserve;
+            assert!(reserve <= max_block, "{reserve} of {max_block}");
+            // What a kill loses: what the store takes for drawn, and nobody has handed out.
+            let Counter { held, .. } = memory.counter();
+            let newest = held.iter().map(|(_, block)| block.end - block.start).max();
+            assert!(newest <= Some(max_block), "{newest:?} of {max_block}");
+        }
+    }
+}
+
+#[test]
+fn it_is_shared_by_threads_and_shows_its_name_alone() {
+    fn shared<T: Send + Sync>(_: &T) {}
+    let location = Location::from("postgresql://user:hunter2@host/db");
+    let builder = Tickets::builder(location, "orders");
+    let shown = format!("{builder:?}");
+    assert!(shown.contains("orders") && !shown.contains("hunter2"), "{shown}");
+    let tickets = builder.open_lazily().expect("options");
+    shared(&tickets);
+    assert_eq!(format!("{tickets:?}"), "Tickets { name: \"orders\", .. }");
+    assert_eq!(tickets.name(), "orders");
+}
