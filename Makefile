@@ -37,7 +37,7 @@ ONLY ?=
 # What takes long or needs a server is a part of `make test-all`. A new test is a part of `make test`
 # unless it is named here.
 SLOW_RUST_TESTS = model remote remote_faults remote_shared scale
-SLOW_PYTHON_TESTS = test_async_stores test_django test_gevent test_guests test_operators test_published test_server test_sqlalchemy_servers test_store_faults test_stores test_tickets_servers
+SLOW_PYTHON_TESTS = test_async_stores test_django test_gevent test_guests test_operators test_published test_server test_sqlalchemy_servers test_store_faults test_store_signals test_stores test_tickets_servers
 SLOW_NODE_TESTS = drizzle guests operators server store-faults stores tickets-servers
 
 RUST_TESTS = $(filter-out $(SLOW_RUST_TESTS),$(basename $(notdir $(wildcard */tests/*.rs tests/generate/tests/*.rs))))

@@ -32,7 +32,7 @@ pub(crate) enum Store {
 /// A `randflake.stores.Source`: how to get a client.
 pub(crate) struct Source {
     server: Server,
-    open: Py<PyAny>,
+    open: Held,
     survives_fork: bool,
     /// Under which all generators of a process share one client.
     key: Option<String>,
@@ -53,7 +53,10 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Store {
         let py = store.py();
         let ask = || py.import("randflake._clients")?.call_method1("located", (store,));
         let located = exit::unless_finalizing(py, ask).ok_or_else(|| raise(finalizing()))??;
-        if let Ok((server, open, survives_fork, key)) = located.extract::<(String, _, _, _)>() {
+        if let Ok((server, open, survives_fork, key)) =
+            located.extract::<(String, Py<PyAny>, _, _)>()
+        {
+            let open = Held::new(open);
             let server = match server.as_str() {
                 "postgresql" => Server { name: "PostgreSQL", protocol: Protocol::postgres },
                 "redis" => Server { name: "Redis", protocol: Protocol::redis },
@@ -110,9 +113,30 @@ impl Source {
 
     fn client(&self) -> Result<Box<dyn remote::Client>> {
         let (server, open) = (self.server, &self.open);
-        let adapter =
-            server.call(|py| (open,).into_pyobject(py), |opened, _| Ok(opened.clone().unbind()))?;
-        Ok(Box::new(Client { server, adapter, late: None }))
+        let adapter = server
+            .call(|py| (open.get(),).into_pyobject(py), |opened, _| Ok(opened.clone().unbind()))?;
+        Ok(Box::new(Client { server, adapter: Held::new(adapter), late: None }))
+    }
+}
+
+/// An object of Python, which the thread that drops it also drops there: else the next thread to run
+/// Python would do so, such as the first one, whose finalizers lose what the handler of a signal raises.
+struct Held(Option<Py<PyAny>>);
+
+impl Held {
+    fn new(object: Py<PyAny>) -> Self {
+        Self(Some(object))
+    }
+
+    fn get(&self) -> &Py<PyAny> {
+        self.0.as_ref().expect("until it is dropped")
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let object = self.0.take();
+        let _ended = Python::try_attach(|py| exit::unless_finalizing(py, || drop(object)));
     }
 }
 
@@ -190,7 +214,7 @@ pub(crate) fn finalizing() -> Error {
 pub(crate) struct Client {
     server: Server,
     /// A `randflake.stores.Adapter`.
-    adapter: Py<PyAny>,
+    adapter: Held,
     /// The outcome of a statement that was given up, and that it may still be running.
     late: Option<Receiver<Result<Response>>>,
 }
@@ -212,9 +236,10 @@ impl Client {
     /// Calls a method that an adapter need not have, and ignores its failure.
     fn call_if_there(&mut self, name: &str) {
         if !self.is_busy() {
-            let _ = self
-                .server
-                .call(|py| (self.adapter.getattr(py, name)?,).into_pyobject(py), |_, _| Ok(()));
+            let _ = self.server.call(
+                |py| (self.adapter.get().getattr(py, name)?,).into_pyobject(py),
+                |_, _| Ok(()),
+            );
         }
     }
 }
@@ -229,7 +254,7 @@ impl remote::Client for Client {
         }
         let Statement { text, ref parameters, wait } = *statement;
         let wait = wait.map(|Wait { replicas, milliseconds }| (replicas, milliseconds));
-        let adapter = &self.adapter;
+        let adapter = self.adapter.get();
         let answer = server.start(
             |py| {
                 let run = once!().import(py, "randflake._clients", "run")?;

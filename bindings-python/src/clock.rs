@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The longest time that a signal waits for its handler in Python.
-const LONGEST_SLICE: Duration = Duration::from_millis(50);
+pub(crate) const LONGEST_SLICE: Duration = Duration::from_millis(50);
 
 pub(crate) enum Clock {
     System,
@@ -138,13 +138,18 @@ fn reading(now: &Bound<'_, PyAny>) -> PyResult<i64> {
     unix_nanos(seconds).map_err(raise)
 }
 
+/// Runs the handlers of signals at least once, also if there is no time to sleep.
 fn sleep_in_slices(py: Python<'_>, duration: Duration) -> Result<Duration> {
     let mut slept = Duration::ZERO;
-    while slept < duration {
+    loop {
         let slice = duration.saturating_sub(slept).min(LONGEST_SLICE);
-        let took = py.detach(|| randflake::Clock::sleep(&SystemClock, slice))?;
-        slept += took.unwrap_or(slice);
+        if !slice.is_zero() {
+            let took = py.detach(|| randflake::Clock::sleep(&SystemClock, slice))?;
+            slept += took.unwrap_or(slice);
+        }
         py.check_signals().map_err(Error::from_clock)?;
+        if slept >= duration {
+            return Ok(slept);
+        }
     }
-    Ok(slept)
 }

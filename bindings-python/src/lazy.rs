@@ -128,7 +128,7 @@ impl<F: Given> Settings<F> {
         py: Python<'_>,
         config: F::Config,
     ) -> PyResult<(LeasedBuilder<F, Clock>, bool)> {
-        let mut builder = self.builder.clone().config(config).clock(Clock::System);
+        let mut builder = self.builder.clone().config(config).clock(Clock::System).interruptible();
         let mut from_environment = F::is_from_environment(&self.given);
         let needs_python = match self.store {
             Where::Given { needs_python } => needs_python,

@@ -46,6 +46,7 @@ mod layout;
 mod lazy;
 mod lease;
 mod metrics;
+mod operation;
 mod options;
 mod parts;
 mod randflake;

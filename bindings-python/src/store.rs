@@ -17,9 +17,9 @@ use crate::{
     },
     client::Store,
     convert::argument,
-    errors::{call, raise, wrong_type},
-    exit::raise_unless_finalizing,
+    errors::{raise, wrong_type},
     layout::AnyLayout,
+    operation::operate,
 };
 
 #[pyfunction]
@@ -45,11 +45,11 @@ pub(crate) fn init_store(
              of them",
         )),
     };
-    let init = || {
+    let location = store.location(allow_weak_store.0);
+    operate(py, move || {
         let namespace = named?.max_ttl_and_skew(ttl.0, max_skew.0)?;
-        store.location(allow_weak_store.0).init(&namespace, mode.0)
-    };
-    py.detach(|| call(init)).map_err(|raised| raise_unless_finalizing(py, raised))
+        location.init(&namespace, mode.0)
+    })
 }
 
 #[pyfunction]
@@ -58,7 +58,7 @@ pub(crate) fn list_leases(
     store: Store,
     namespace: NamespaceName,
 ) -> PyResult<Bound<'_, PyAny>> {
-    let listed = operate(py, store, namespace, |store| operator::list(store))?;
+    let listed = operate_on(py, store, namespace, |store| operator::list(store))?;
     let counts = listed.counts();
     let leases: Vec<_> =
         listed.nodes.iter().map(|node| node_status(py, &listed, node)).collect::<PyResult<_>>()?;
@@ -90,13 +90,14 @@ pub(crate) fn inspect_lease(
     node_id: StoredNode,
     namespace: NamespaceName,
 ) -> PyResult<Option<Bound<'_, PyAny>>> {
-    let listed = operate(py, store, namespace, |store| operator::inspect(store, node_id.0))?;
+    let listed =
+        operate_on(py, store, namespace, move |store| operator::inspect(store, node_id.0))?;
     listed.nodes.first().map(|node| node_status(py, &listed, node)).transpose()
 }
 
 #[pyfunction]
 pub(crate) fn fence_store(py: Python<'_>, store: Store, namespace: NamespaceName) -> PyResult<i64> {
-    Ok(operate(py, store, namespace, |store| operator::fence(store))?.floor)
+    Ok(operate_on(py, store, namespace, |store| operator::fence(store))?.floor)
 }
 
 #[pyfunction]
@@ -128,7 +129,7 @@ fn repair(
     namespace: NamespaceName,
 ) -> PyResult<i64> {
     let bound = bound.map(|second| second.0);
-    Ok(operate(py, store, namespace, |store| operator::repair(store, target, bound))?.to)
+    Ok(operate_on(py, store, namespace, move |store| operator::repair(store, target, bound))?.to)
 }
 
 /// Releases a node id with the bounds of its lease.
@@ -142,7 +143,7 @@ pub(crate) fn release_lease(
     namespace: NamespaceName,
 ) -> PyResult<i64> {
     let lease = NodeLease { node_id: node_id.0, start: start.0, end_exclusive: end_exclusive.0 };
-    Ok(operate(py, store, namespace, |store| operator::release_dead(store, lease))?.to)
+    Ok(operate_on(py, store, namespace, move |store| operator::release_dead(store, lease))?.to)
 }
 
 #[pyfunction]
@@ -154,8 +155,7 @@ pub(crate) fn init_tickets(
     allow_weak_store: AllowWeakStore,
 ) -> PyResult<()> {
     let location = store.location(allow_weak_store.0);
-    let init = move || operator::init_tickets(&location, &namespace.0, mode.0);
-    py.detach(|| call(init)).map_err(|raised| raise_unless_finalizing(py, raised))
+    operate(py, move || operator::init_tickets(&location, &namespace.0, mode.0))
 }
 
 #[pyfunction]
@@ -190,25 +190,25 @@ pub(crate) fn show_tickets(
 }
 
 /// Performs an operation that needs no secret.
-fn operate<T: Send>(
+fn operate_on<T: Send + 'static>(
     py: Python<'_>,
     store: Store,
     namespace: NamespaceName,
-    operation: impl FnOnce(&mut dyn LeaseStore) -> Result<T> + Send,
+    operation: impl FnOnce(&mut dyn LeaseStore) -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
     let location = store.location(false);
-    py.detach(|| call(|| operation(&mut *location.open(&Namespace::for_operator(namespace.0)?)?)))
+    operate(py, move || operation(&mut *location.open(&Namespace::for_operator(namespace.0)?)?))
 }
 
-/// As [`operate`], in a namespace of tickets.
-fn operate_on_counters<T: Send>(
+/// As [`operate_on`], in a namespace of tickets.
+fn operate_on_counters<T: Send + 'static>(
     py: Python<'_>,
     store: Store,
     namespace: NamespaceName,
-    operation: impl FnOnce(&mut dyn LeaseStore) -> Result<T> + Send,
+    operation: impl FnOnce(&mut dyn LeaseStore) -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
     let location = store.location(false).create(false);
-    py.detach(|| call(|| operation(&mut *location.open(&Namespace::for_tickets(namespace.0)?)?)))
+    operate(py, move || operation(&mut *location.open(&Namespace::for_tickets(namespace.0)?)?))
 }
 
 fn counter_status(py: Python<'_>, status: CounterStatus) -> PyResult<Bound<'_, PyAny>> {

@@ -3,6 +3,7 @@
 
 mod builder;
 mod cell;
+mod interruptible;
 mod recovery;
 mod source;
 mod status;

@@ -1007,6 +1007,102 @@ fn what_interrupts_a_first_lease_is_returned() {
     flake.generate().expect("a lease");
 }
 
+/// A clock whose sleeps end with an error from a moment on.
+struct EndsAt(Arc<AtomicBool>);
+
+impl Clock for EndsAt {
+    fn now(&self) -> Result<i64> {
+        SystemClock.now()
+    }
+
+    fn sleep(&self, duration: Duration) -> Result<Option<Duration>> {
+        if self.0.load(Ordering::Relaxed) {
+            return Err(Error::from_clock(std::fmt::Error));
+        }
+        SystemClock.sleep(duration)
+    }
+}
+
+#[test]
+fn a_silent_store_is_interrupted_and_what_it_grants_then_goes_back() {
+    let gate = Gate { shared: Shared::of(1), ..Gate::default() };
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flake = short(gate.location(), &Secret::random())
+        .clock(EndsAt(Arc::clone(&interrupted)))
+        .ttl(60)
+        .interruptible()
+        .open_lazily()
+        .expect("valid");
+    thread::scope(|scope| {
+        let generating = scope.spawn(|| flake.generate());
+        until("the store is asked", || gate.inside.load(Ordering::Relaxed) == 1);
+        interrupted.store(true, Ordering::Relaxed);
+        let error = generating.join().expect("no panic").expect_err("interrupted");
+        error.into_source::<std::fmt::Error>().expect("what the clock has raised");
+    });
+    interrupted.store(false, Ordering::Relaxed);
+    assert_eq!(gate.inside.load(Ordering::Relaxed), 1, "its answer is still to come");
+    gate.open();
+    until("it is given back", || gate.shared.releases.load(Ordering::Relaxed) == 1);
+    flake.generate().expect("an id of the only node id");
+    flake.close();
+    assert_eq!(gate.shared.releases.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn nothing_is_asked_for_after_an_interruption() {
+    let shared = Shared::of(1);
+    shared.down.store(true, Ordering::Relaxed);
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let builder = short(shared.location(), &Secret::random())
+        .clock(EndsAt(Arc::clone(&interrupted)))
+        .acquire_timeout(Duration::from_secs(86_400))
+        .interruptible();
+    thread::scope(|scope| {
+        let opening = scope.spawn(|| builder.open());
+        until("it is refused once", || shared.refusals.load(Ordering::Relaxed) > 0);
+        interrupted.store(true, Ordering::Relaxed);
+        assert!(opening.join().expect("no panic").is_err());
+    });
+    // The thread has what shares the store, and lets go of it when it ends.
+    until("the thread ends", || Arc::strong_count(&shared.store) == 1);
+    assert_eq!(shared.releases.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn an_interruptible_first_lease_is_one() {
+    let shared = Shared::of(2);
+    let secret = Secret::random();
+    let builder = || short(shared.location(), &secret).ttl(60).interruptible();
+    let (one, other) = (builder().open().expect("free"), builder().open().expect("free"));
+    assert_ne!(one.node_ids(), other.node_ids());
+    let refused = builder().acquire_timeout(Duration::ZERO).open();
+    assert_eq!(kind(refused), Err(ErrorKind::NodesExhausted));
+    assert_eq!(one.metrics().store_requests, 1);
+    shared.down.store(true, Ordering::Relaxed);
+    let lazy = builder().acquire_timeout(Duration::ZERO).open_lazily().expect("valid");
+    let refused = lazy.generate().expect_err("it is down");
+    assert_eq!(refused.kind(), ErrorKind::LeaseUnavailable);
+    assert_eq!(refused.cause().map(Error::kind), Some(ErrorKind::StoreUnavailable));
+    assert_eq!(lazy.metrics().store_errors, [(ErrorKind::StoreUnavailable, 1)]);
+}
+
+/// The generator is closed while its lease is on the way.
+#[test]
+fn an_interruptible_lease_that_nobody_wants_goes_back() {
+    let gate = Gate { shared: Shared::of(1), ..Gate::default() };
+    let flake = short(gate.location(), &Secret::random()).interruptible();
+    let flake = flake.open_lazily().expect("valid");
+    thread::scope(|scope| {
+        let generating = scope.spawn(|| flake.generate());
+        until("the store is asked", || gate.inside.load(Ordering::Relaxed) == 1);
+        flake.stop();
+        gate.open();
+        assert_eq!(kind(generating.join().expect("no panic")), Err(ErrorKind::Closed));
+    });
+    until("it is given back", || gate.shared.releases.load(Ordering::Relaxed) == 1);
+}
+
 #[test]
 fn threads_take_one_first_lease() {
     let gate = Gate { shared: Shared::of(1), ..Gate::default() };

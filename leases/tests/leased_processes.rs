@@ -816,19 +816,27 @@ mod linux {
 
     fn a_fork_in_a_first_lease_makes_two() {
         let trial = Trial::new(2);
-        let run = |foreign: &str| {
+        let run = |answer: &str, interruptible: &str| {
             let mut command = trial.command("interrupted");
-            let mut parent = command.env("FOREIGN", foreign).spawn().expect("a process");
-            assert!(parent.wait().expect("it ends").success());
+            command.env("ANSWER", answer).env("INTERRUPTIBLE", interruptible);
+            assert!(command.spawn().expect("a process").wait().expect("it ends").success());
         };
-        run("1");
-        run("0");
+        run("foreign", "0");
+        run("none", "0");
+        run("foreign", "1");
+        run("none", "1");
+        run("granted", "1");
         let verdict = trial.verdict();
-        assert_eq!((verdict.lives, verdict.leases), (4, 4), "{verdict:?}");
+        assert_eq!((verdict.lives, verdict.leases), (10, 10), "{verdict:?}");
     }
 
     /// A clock whose first sleep forks, as the handler of a signal may: both processes go on in it.
     struct ForksAsleep;
+
+    /// The first sleep has begun.
+    static SLEEPS: AtomicBool = AtomicBool::new(false);
+    /// The store has answered in that sleep.
+    static ANSWERED: AtomicBool = AtomicBool::new(false);
 
     /// The child of `ForksAsleep`; -1 before it sleeps.
     static CHILD: AtomicI32 = AtomicI32::new(-1);
@@ -840,13 +848,26 @@ mod linux {
 
         fn sleep(&self, duration: Duration) -> Result<Option<Duration>> {
             if CHILD.load(Ordering::Relaxed) == -1 {
+                SLEEPS.store(true, Ordering::Relaxed);
+                if variable("ANSWER") == "granted" {
+                    until(&ANSWERED);
+                    // Now the lease is on its way to this thread.
+                    thread::sleep(Duration::from_millis(50));
+                }
                 CHILD.store(libc_fork(), Ordering::Relaxed);
             }
             SystemClock.sleep(duration)
         }
     }
 
-    /// A store whose first answer in the parent is none, or that to another request.
+    fn until(flag: &AtomicBool) {
+        while !flag.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// A store whose first answer in the parent is none, or that to another request, or comes while
+    /// the caller sleeps.
     struct FirstInVain(SqliteStore);
 
     impl LeaseStore for FirstInVain {
@@ -854,8 +875,15 @@ mod linux {
             if CHILD.load(Ordering::Relaxed) != -1 {
                 return self.0.acquire(request);
             }
-            if number::<u32>("FOREIGN") == 0 {
-                return Err(Error::new(ErrorKind::StoreUnavailable, "not yet"));
+            match &*variable("ANSWER") {
+                "none" => return Err(Error::new(ErrorKind::StoreUnavailable, "not yet")),
+                "granted" => {
+                    until(&SLEEPS);
+                    let granted = self.0.acquire(request);
+                    ANSWERED.store(true, Ordering::Relaxed);
+                    return granted;
+                }
+                _ => {}
             }
             let other = Acquire { token: Token::random(), ..request.clone() };
             Ok(other.reply(Acquired::Busy { now: request.client_now, free_at: None }))
@@ -891,7 +919,10 @@ mod linux {
             let store = SqliteStore::new(variable("STORE"), namespace.max_node_id(1)?)?;
             Ok(Box::new(FirstInVain(store)))
         });
-        let flake = configured(Leased::builder(location, &secret())).clock(ForksAsleep);
+        let mut flake = configured(Leased::builder(location, &secret())).clock(ForksAsleep);
+        if number::<u32>("INTERRUPTIBLE") == 1 {
+            flake = flake.interruptible();
+        }
         let flake = flake.open_lazily().expect("valid");
         let first = flake.generate().expect("an id of a lease of its own");
         log(0).write_all(&first.bytes()).expect("the log takes it");

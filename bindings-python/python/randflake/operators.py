@@ -1,4 +1,7 @@
-"""What an operator asks of a store: to make it, to list its leases and to repair them."""
+"""What an operator asks of a store: to make it, to list its leases and to repair them.
+
+Ctrl-C ends the wait for the answer; what was asked may still be done then.
+"""
 
 from __future__ import annotations
 

@@ -180,9 +180,14 @@ def source_of(store: object) -> Source | None:
 def _source_of_url(url: str) -> Source | None:
     """Returns how to run statements on the server of a URL; None for what is no such URL."""
     scheme, is_url, _ = url.partition("://")
-    # Each imports what only it needs.
     if not is_url:
         return None
+    # The first connection imports these, on a thread: a child that is forked meanwhile would wait
+    # for ever where it imports them, too.
+    import email.parser  # noqa: F401
+    import encodings.idna  # noqa: F401
+
+    # Each imports what only it needs.
     if scheme in ("postgresql", "postgres"):
         from randflake import _postgres
 

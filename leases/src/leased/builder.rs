@@ -29,6 +29,7 @@ pub struct LeasedBuilder<F: Format = Encrypted, C = SystemClock> {
     max_wait: Duration,
     max_drift: Option<u32>,
     on_lease_change: Option<Arc<OnLeaseChange>>,
+    is_interruptible: bool,
     clock: C,
 }
 
@@ -45,6 +46,7 @@ impl<F: LeasedFormat> LeasedBuilder<F> {
             max_wait: Duration::from_secs(1),
             max_drift: None,
             on_lease_change: None,
+            is_interruptible: false,
             clock: SystemClock,
         }
     }
@@ -198,7 +200,18 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
             max_wait: self.max_wait,
             max_drift: self.max_drift,
             on_lease_change: self.on_lease_change,
+            is_interruptible: self.is_interruptible,
         }
+    }
+
+    /// Has an error of the clock's [`sleep`](Clock::sleep) end the wait for a first lease at any time,
+    /// also while the store is asked: a thread asks it, and the caller has the clock sleep, for no
+    /// time, every 50 ms. That may fork the process. For the bindings to other languages, whose
+    /// signals have handlers.
+    #[must_use]
+    pub fn interruptible(mut self) -> Self {
+        self.is_interruptible = true;
+        self
     }
 
     /// Takes the first lease and makes the generator.
@@ -280,6 +293,7 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
             options,
             node_ids,
             on_lease_change: self.on_lease_change,
+            is_interruptible: self.is_interruptible,
             store_name: OnceBox::new(),
         });
         let process_lease = ProcessLease::new(ForkId::current());
@@ -348,6 +362,7 @@ impl<F: Format, C: Clone> Clone for LeasedBuilder<F, C> {
             max_wait: self.max_wait,
             max_drift: self.max_drift,
             on_lease_change: self.on_lease_change.clone(),
+            is_interruptible: self.is_interruptible,
             clock: self.clock.clone(),
         }
     }

@@ -121,10 +121,18 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
 
     /// Takes the first lease of this process, whose only thread in here this is.
     pub(super) fn take_first_lease(&self, process_lease: &ProcessLease) -> Result<()> {
-        let granted = self.source.acquire(self.generator.clock(), process_lease)?;
+        let (source, clock) = (&self.source, self.generator.clock());
+        let granted = if source.is_interruptible {
+            source.acquire_on_thread(clock, process_lease)?
+        } else {
+            source.acquire(clock, process_lease.process, &process_lease.shared)?
+        };
         let FirstLease { node_ids, lease, .. } = &granted;
         match self.generator.begin(node_ids, *lease, most_drift(*lease)) {
-            Err(error) => Err(self.source.give_back(granted, error)),
+            Err(error) if source.is_interruptible => {
+                Err(source.give_back_on_thread(granted, error))
+            }
+            Err(error) => Err(source.give_back(granted, error)),
             Ok(()) => self.keep(process_lease, granted),
         }
     }

@@ -12,9 +12,9 @@ use std::{
 };
 
 use once_cell::race::OnceBox;
-use randflake::{Clock, Error, ErrorKind, Lease, NodeIds, Result};
+use randflake::{Clock, Error, ErrorKind, Lease, NodeIds, Result, bindings::ForkId};
 
-use super::{LeaseStatus, thread::ProcessLease};
+use super::{LeaseStatus, thread::Shared};
 use crate::{
     Acquire, Acquired, LeaseStore, Location, Namespace, NodeLease, Note, Release, Reply,
     clocks::reading,
@@ -31,6 +31,9 @@ pub(super) struct LeaseSource {
     /// The node ids of this process: a granted one that is manually assigned here is given back.
     pub(super) node_ids: NodeIds,
     pub(super) on_lease_change: Option<Arc<OnLeaseChange>>,
+    /// The clock's sleeps interrupt the wait for a first lease; see
+    /// [`interruptible`](super::interruptible).
+    pub(super) is_interruptible: bool,
     /// Set when a store is opened first. Without a lock, since it is read in children as well.
     pub(super) store_name: OnceBox<String>,
 }
@@ -73,21 +76,22 @@ impl LeaseSource {
         Ok(store)
     }
 
-    /// Takes the first lease of a process, where what was asked in vain is counted.
+    /// Takes the first lease of a process. What was asked in vain is counted in what that shares.
     pub(super) fn acquire(
         &self,
         clock: &impl Clock,
-        process_lease: &ProcessLease,
+        process: ForkId,
+        shared: &Shared,
     ) -> Result<FirstLease> {
         let node_ids = self.node_ids.clone();
         let mut keeper = Keeper::new(self.options)?
             .note(Note::of_process())
             .manual(move |granted| node_ids.grant(granted));
-        match self.first_lease(&mut keeper, clock, process_lease) {
+        match self.first_lease(&mut keeper, clock, process) {
             Ok((store, node_ids, lease)) => Ok(FirstLease { keeper, store, node_ids, lease }),
             Err(error) => {
-                if process_lease.is_of_this_process() {
-                    process_lease.shared.lock().earlier_requests.add(keeper.requests());
+                if process == ForkId::current() {
+                    shared.lock().earlier_requests.add(keeper.requests());
                 }
                 Err(error)
             }
@@ -99,7 +103,7 @@ impl LeaseSource {
         &self,
         keeper: &mut Keeper,
         clock: &impl Clock,
-        process_lease: &ProcessLease,
+        process: ForkId,
     ) -> Result<(OpenStore, Vec<u32>, Lease)> {
         let mut store = Some(self.open()?);
         let mut interrupted = None;
@@ -120,13 +124,8 @@ impl LeaseSource {
                         keeper.stop();
                     }
                     // By a handler of a signal. Both processes would ask with one token.
-                    if !process_lease.is_of_this_process() {
-                        return Err(interrupted.unwrap_or_else(|| {
-                            Error::new(
-                                ErrorKind::Forked,
-                                "this process was forked while its parent took a lease",
-                            )
-                        }));
+                    if process != ForkId::current() {
+                        return Err(interrupted.unwrap_or_else(forked));
                     }
                 }
                 // The first attempt has no time limit here: its error says more than a timeout.
@@ -224,6 +223,11 @@ fn give_up(store: &mut OpenStore) {
     if let Some(mut store) = store.take() {
         store.discard();
     }
+}
+
+#[cold]
+pub(super) fn forked() -> Error {
+    Error::new(ErrorKind::Forked, "this process was forked while its parent took a lease")
 }
 
 #[cold]

@@ -108,6 +108,7 @@ impl Driven {
             options,
             node_ids: NodeIds::of_secret(&secret),
             on_lease_change: None,
+            is_interruptible: false,
             store_name: OnceBox::with_value(Box::new("flaky".to_owned())),
         };
         let mut keeper = keeper.expect("within the limits");

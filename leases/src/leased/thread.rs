@@ -26,7 +26,7 @@ const LONG_REST: Duration = Duration::from_secs(60);
 
 /// A generator's lease in one process. Each forked child appends one of its own.
 pub(super) struct ProcessLease {
-    process: ForkId,
+    pub(super) process: ForkId,
     pub(super) shared: Arc<Shared>,
     child: OnceBox<Self>,
 }
