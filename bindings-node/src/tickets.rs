@@ -208,7 +208,7 @@ pub fn show_tickets<'call>(
 ) -> Outcome<Value<'call>> {
     outcome(|| {
         let name = counter_name(name)?;
-        ask_counter(store, options, move |store| operator::show_counter(store, &name))
+        ask_counter(store, options, move |store| operator::show_tickets(store, &name))
     })
 }
 

@@ -184,7 +184,7 @@ pub(crate) fn show_tickets(
     namespace: NamespaceName,
 ) -> PyResult<Option<Bound<'_, PyAny>>> {
     let shown = operate_on_counters(py, store, namespace, move |store| {
-        operator::show_counter(store, &name.0)
+        operator::show_tickets(store, &name.0)
     })?;
     shown.map(|shown| counter_status(py, shown)).transpose()
 }

@@ -149,7 +149,7 @@ impl Init {
 impl Show {
     fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         let mut store = self.store.open_tickets(open_server)?;
-        let counter = operator::show_counter(&mut *store, &self.name)?;
+        let counter = operator::show_tickets(&mut *store, &self.name)?;
         let must_be_fenced = match &counter {
             Some(counter) => counter.must_be_fenced,
             // A namespace that was never fenced has lost nothing. Every listing has its floor.

@@ -275,7 +275,7 @@ impl Tickets {
             let limit = self.options.acquire_timeout;
             if waited >= limit {
                 let failure = state.failure.as_ref().map(|failure| failure.error.clone());
-                return Err(failure.unwrap_or_else(|| self.none_left(&state)));
+                return Err(failure.unwrap_or_else(|| no_answer(limit)));
             }
             state.wait();
             drop(state);
@@ -539,6 +539,17 @@ fn may_pass(error: &Error) -> bool {
     // A counter that has to be fenced has no time after which it grants.
     passes(error.kind())
         && (error.kind() != ErrorKind::StoreQuarantined || error.retry_after().is_some())
+}
+
+#[cold]
+fn no_answer(limit: Duration) -> Error {
+    Error::new(
+        ErrorKind::StoreUnavailable,
+        format!(
+            "the store did not answer within {} s (acquire_timeout), so there is no first block",
+            limit.as_secs_f64()
+        ),
+    )
 }
 
 #[cold]

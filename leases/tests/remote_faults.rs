@@ -1288,7 +1288,7 @@ fn must_be_fenced(store: &mut dyn LeaseStore, value: &str) {
         assert!(!swapped.done && swapped.floor > 0, "{swapped:?}");
         assert_eq!(swapped.value.as_deref(), Some(value));
     }
-    let shown = operator::show_counter(store, "invoices").expect("the server answers");
+    let shown = operator::show_tickets(store, "invoices").expect("the server answers");
     assert!(shown.expect("it is there").must_be_fenced);
 }
 

@@ -9,7 +9,7 @@ use crate::{
     protocol::outcome_of,
 };
 
-/// What a store knows of a counter; see [`show_counter`].
+/// What a store knows of a counter; see [`show_tickets`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CounterStatus {
     /// The name.
@@ -63,7 +63,7 @@ impl CounterStatus {
 /// operator::init_tickets(&location, "tickets", InitMode::New)?;
 ///
 /// let mut store = location.open(&Namespace::for_tickets("tickets")?)?;
-/// assert_eq!(operator::show_counter(&mut *store, "invoices")?, None, "nothing was drawn");
+/// assert_eq!(operator::show_tickets(&mut *store, "invoices")?, None, "nothing was drawn");
 /// # std::fs::remove_dir_all(&directory).unwrap();
 /// # Ok::<(), randflake_leases::Error>(())
 /// ```
@@ -76,7 +76,7 @@ pub fn init_tickets(location: &Location, namespace: &str, mode: InitMode) -> Res
 /// # Errors
 ///
 /// As [`LeaseStore::swap`].
-pub fn show_counter(store: &mut dyn LeaseStore, counter: &str) -> Result<Option<CounterStatus>> {
+pub fn show_tickets(store: &mut dyn LeaseStore, counter: &str) -> Result<Option<CounterStatus>> {
     let settings = CounterSettings::new(counter, None, None)?;
     let (found, floor) = KnownCounter::new(settings).read(store)?;
     Ok(found.map(|found| CounterStatus::new(counter, &found, floor)))
@@ -105,7 +105,7 @@ pub fn show_counter(store: &mut dyn LeaseStore, counter: &str) -> Result<Option<
 /// let _fenced = store.fence(&fence)?; // as a store does that was restored
 /// let fenced = operator::fence_tickets(&mut store, "invoices", 20_417)?;
 /// assert_eq!(fenced.next, Some(20_418));
-/// let shown = operator::show_counter(&mut store, "invoices")?.expect("it was made");
+/// let shown = operator::show_tickets(&mut store, "invoices")?.expect("it was made");
 /// assert!(!shown.must_be_fenced);
 /// # Ok::<(), randflake_leases::Error>(())
 /// ```

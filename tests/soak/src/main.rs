@@ -75,12 +75,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             hold(&Randflake::new(node_id.parse()?, &secret)?, log)
         }
         ["reserve", store, free] => reserve(store, &secret, free.parse()?),
-        ["tickets", store, counter, log, max_block] => {
+        ["tickets", store, name, log, max_block] => {
             hear_signals();
             // A batch that fails loses what it had.
-            let long = Duration::from_secs(60);
-            let tickets = Tickets::builder(*store, *counter).max_block(max_block.parse()?);
-            draw(&tickets.max_wait(long).acquire_timeout(long), log)
+            let patient = Duration::from_secs(60);
+            let tickets = Tickets::builder(*store, *name).max_block(max_block.parse()?);
+            draw(&tickets.max_wait(patient).acquire_timeout(patient), log)
         }
         other => Err(format!("there is no role {other:?}").into()),
     }
