@@ -63,8 +63,10 @@ def serving(folder: Path, store: str) -> Iterator[Serving]:
     ):
         try:
             said = ""
+            deadline = time.monotonic() + 60
             while "listening on http://" not in said:
                 assert process.poll() is None, said
+                assert time.monotonic() < deadline
                 said = errors.read_text()
             url = said.split("listening on ")[1].split()[0]
             yield Serving(process, url)
@@ -133,7 +135,9 @@ def test_no_password_is_said(server: servers.Server, tmp_path: Path) -> None:
         ) as process,
     ):
         # Its address, and why it has no lease; or, where that server asks for no password, a lease.
+        deadline = time.monotonic() + 60
         while len(errors.read_text().splitlines()) < 2 and process.poll() is None:
+            assert time.monotonic() < deadline, errors.read_text()
             time.sleep(0.02)
         process.kill()
     said = errors.read_text()

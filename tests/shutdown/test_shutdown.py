@@ -237,9 +237,11 @@ def test_no_node_id_is_held_when_the_server_has_ended(name: str, folder: Path) -
 @pytest.mark.parametrize("name", ["node:http", "cluster"])
 def test_a_signal_during_the_start_leaves_no_node_id_held(name: str, folder: Path) -> None:
     _, command = SERVERS[name]
-    for start in range(16):
+    for start in range(8):
         with running(command, folder, folder / "ids.db") as server:
-            time.sleep(0.06 + 0.015 * start)
+            deadline = time.monotonic() + 60
+            while "held" not in server.states():
+                assert time.monotonic() < deadline, (start, server.log.read_text())
             server.end()
             assert "held" not in server.states(), (start, server.log.read_text())
 
