@@ -1652,6 +1652,8 @@ fn lost_late_and_repeated_answers_do_no_harm() {
             }
         }
         proxy.set(PASS);
+        // The second answer to the last request may still be on the connection, which ends with it.
+        let _ = renew(&mut store, tokens[0], leases[0].node_id, now());
         for (token, lease) in tokens.iter().zip(&leases) {
             extended(renew(&mut store, *token, lease.node_id, now()), *lease);
         }

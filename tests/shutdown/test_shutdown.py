@@ -359,7 +359,7 @@ import { Layout, Snowflake } from 'randflake'
 
 const fields = [['time', 41], ['node', 3], ['sequence', 19]]
 const layout = new Layout({ fields, tickMs: 1, epochMs: 0 })
-const Randflake = { leased: (store, _, rest) => Snowflake.leased(store, { layout, ...rest }) }
+const Randflake = { lazy: (store, _, rest) => Snowflake.lazy(store, { layout, ...rest }) }
 """,
     ),
 }
