@@ -27,7 +27,7 @@ use common::{
 use randflake::{Clock, SystemClock, layout};
 use randflake_leases::{
     Acquired, Change, Error, ErrorKind, Fence, InitMode, LeaseStore, Leased, Location, Namespace,
-    NodeLease, Operation, Renewed, Result, Swap, Swapped, Token,
+    NodeLease, Operation, Renewed, Result, Swap, Swapped, Tickets, Token,
     operator::{self, ReleaseDead, Repair, Target},
     remote::{
         Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
@@ -1385,6 +1385,21 @@ fn a_missing_table_of_counters_is_missed_and_leases_alone_have_none() {
         let error = fails(swap(store, None, NEW), ErrorKind::StoreUnavailable);
         assert!(error.to_string().contains("randflake_counter"), "{error}");
     }
+    // The table that another namespace makes is not the one that is missing.
+    let others = Namespace::for_tickets("others").expect("a name");
+    let mut others = remote(&server.url(), others, PATIENCE);
+    others.init(InitMode::New).expect("it is new");
+    for store in [&mut store, &mut tickets(&server)] {
+        let swapped = swap(store, None, NEW).expect("the server answers");
+        assert!(!swapped.done && swapped.floor > 0, "{swapped:?}");
+        assert_eq!(swapped.value, None);
+    }
+    fails(Tickets::builder(server.url(), "invoices").open(), ErrorKind::StoreQuarantined);
+    assert!(swap(&mut others, None, NEW).expect("nothing is missing there").done);
+    // Where no table is missing, nothing is fenced.
+    let more = Namespace::for_tickets("more").expect("a name");
+    remote(&server.url(), more, PATIENCE).init(InitMode::New).expect("it is new");
+    assert!(swap(&mut others, Some(NEW), USED).expect("the server answers").done);
 }
 
 #[test]

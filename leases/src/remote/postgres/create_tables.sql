@@ -29,12 +29,16 @@ begin
         note text not null,
         primary key (namespace, node_id)
     ) with (fillfactor = 70);
-    -- What tickets are drawn from.
-    create table if not exists randflake_counter (
-        namespace int not null,
-        name text not null,
-        value text not null,
-        primary key (namespace, name)
-    ) with (fillfactor = 70);
+    -- What tickets are drawn from. Where it is missing although namespaces of tickets are there,
+    -- it is lost, and every counter must be fenced.
+    if to_regclass(quote_ident(current_schema()) || '.randflake_counter') is null then
+        create table randflake_counter (
+            namespace int not null,
+            name text not null,
+            value text not null,
+            primary key (namespace, name)
+        ) with (fillfactor = 70);
+        update randflake_namespace set floor = floor + 1 where layout = 'tickets';
+    end if;
 end
 $create$
