@@ -266,8 +266,10 @@ export interface CounterStatus {
 
 /**
  * Raises a counter, so that every number that is drawn from now on is larger than `above`, or makes it.
- * Then a counter that is refused with `STORE_QUARANTINED`, as after a restored backup or a failover, is
- * drawn from again.
+ * Then a counter that is refused with `STORE_QUARANTINED`, as after a restart without data or a
+ * failover, is drawn from again. A restored backup, as of a file, can look as if nothing had happened:
+ * before anything starts, fence the namespace ({@link fenceStore} with `namespace: 'tickets'`, or
+ * `randflake lease fence --namespace tickets`), then each counter.
  *
  * Before that, stop every process that draws from it: one that still runs holds numbers that the store
  * may have forgotten, and goes on with them. By calling this you state that none runs, and that no

@@ -121,11 +121,15 @@ def fence_tickets(
 ) -> CounterStatus:
     """Raises a counter, so that every number from now on is greater than above.
 
-    Call it where the store may have lost blocks, as by a restart without its data, a failover or a
-    restored backup: until then draws raise STORE_QUARANTINED. It makes a counter that is missing.
+    Call it where the store may have lost blocks, as by a restart without its data or a failover:
+    that is noticed by itself, and draws raise STORE_QUARANTINED until then. It makes a counter that
+    is missing. A restored backup, as of a file, can look as if nothing had happened: before
+    anything starts, fence the namespace (fence_store with namespace="tickets", or randflake lease
+    fence --namespace tickets), then each counter.
 
-    First stop, or restart, everything that draws from the counter: a process that runs on goes on
-    with the numbers that it has. Then fence above the greatest number in your tables.
+    First stop everything that draws from the counter; start it again after the fence. A process
+    that runs on goes on with the numbers that it has. Fence above the greatest number in your
+    tables.
 
     store, namespace: as in init_tickets.
     name: of the counter.

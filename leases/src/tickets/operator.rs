@@ -84,8 +84,10 @@ pub fn show_tickets(store: &mut dyn LeaseStore, counter: &str) -> Result<Option<
 
 /// Raises a counter so that every number from now on is greater than `above`, 0 to 2^53 - 1, and makes
 /// one that is missing. It never falls. Needed after the store may have lost blocks, as by a restart
-/// without its data, a failover or a restored backup: until then draws fail with
-/// [`StoreQuarantined`](ErrorKind::StoreQuarantined).
+/// without its data or a failover: that is noticed by itself, and draws fail with
+/// [`StoreQuarantined`](ErrorKind::StoreQuarantined) until then. A restored backup, as of a file, can
+/// look as if nothing had happened: before anything starts, fence the namespace
+/// ([`LeaseStore::fence`], or `randflake lease fence --namespace tickets`), then each counter.
 ///
 /// **First stop everything that draws from the counter,** then fence above the greatest number in your
 /// tables, and start it again after that. A process that runs on goes on with the blocks that it has,
