@@ -54,12 +54,13 @@ async function initTickets(store, mode, options) {
 }
 
 async function fenceTickets(store, name, above, options) {
-  const checked = optionsOf(options, 'namespace', 'start', 'step')
+  const checked = optionsOf(options, 'namespace', 'start', 'step', 'allowWeakStore')
   return native.fenceTickets(storeOf(store), name, above, checked)
 }
 
 async function showTickets(store, name, options) {
-  return native.showTickets(storeOf(store), name, optionsOf(options, 'namespace'))
+  const checked = optionsOf(options, 'namespace', 'allowWeakStore')
+  return native.showTickets(storeOf(store), name, checked)
 }
 
 module.exports = {

@@ -237,7 +237,8 @@ fn ask_counter<'call>(
     ask: impl FnOnce(&mut dyn LeaseStore) -> Result<Option<CounterStatus>> + Send + 'static,
 ) -> Result<Value<'call>> {
     let namespace = namespace(options)?;
-    let location = Store::new(store, None)?.location().create(false);
+    let location = Store::new(store, options.boolean(c"allowWeakStore")?)?.location();
+    let location = location.create(false);
     store.js().promise(
         threads::start,
         move || ask(&mut *location.open(&namespace)?),

@@ -165,3 +165,22 @@ for (const [name, table] of Object.entries(clients)) {
     })
   })
 }
+
+test('a Redis that keeps nothing', async (t) => {
+  const server = await servers.redis({ settings: ['--appendonly', 'no', '--save', ''] })
+  if (server === undefined) return t.skip('the server is missing')
+  t.after(() => server.stop())
+  const { url } = server
+  const allowed = { allowWeakStore: true }
+  await initTickets(url, 'new', allowed)
+  const weak = { code: 'WEAK_STORE' }
+  await assert.rejects(Tickets.leased(url, 'invoices'), weak)
+  await assert.rejects(showTickets(url, 'invoices'), weak)
+  await assert.rejects(fenceTickets(url, 'invoices', 7), weak)
+  assert.equal(await showTickets(url, 'invoices', allowed), null)
+  assert.equal((await fenceTickets(url, 'invoices', 7, allowed)).next, 8n)
+  const tickets = await Tickets.leased(url, 'invoices', allowed)
+  assert.equal(tickets.generate(), 8n)
+  await release(tickets)
+  assert.equal((await showTickets(url, 'invoices', allowed)).next, 9n)
+})

@@ -430,10 +430,19 @@ suite('a store', () => {
       { step: '1' },
       { namespace: 1 },
       { create: true },
+      { allowWeakStore: 1 },
+      { allowWeakStore: true }, // of a file
     ]) {
       await assert.rejects(fenceTickets(store, 'invoices', 1, options), refused)
     }
-    for (const options of [null, 1, { start: 1 }, { namespace: '' }, { namespace: null }]) {
+    for (const options of [
+      null,
+      1,
+      { start: 1 },
+      { namespace: '' },
+      { namespace: null },
+      { allowWeakStore: true }, // of a file
+    ]) {
       await assert.rejects(showTickets(store, 'invoices', options), refused)
     }
     for (const mode of ['', 'old', undefined, null, 1]) {

@@ -236,6 +236,8 @@ export function initTickets(
 export interface ShowTicketsOptions {
   /** Its name, 1 to 200 bytes; `tickets` unless set. */
   namespace?: string | undefined
+  /** As in {@link TicketsOptions}; not for files. */
+  allowWeakStore?: boolean | undefined
 }
 
 /** Which counter is fenced. */

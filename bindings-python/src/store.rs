@@ -159,6 +159,7 @@ pub(crate) fn init_tickets(
 }
 
 #[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "as many as in Python")]
 pub(crate) fn fence_tickets(
     py: Python<'_>,
     store: Store,
@@ -167,9 +168,10 @@ pub(crate) fn fence_tickets(
     start: Option<Step>,
     step: Option<Step>,
     namespace: NamespaceName,
+    allow_weak_store: AllowWeakStore,
 ) -> PyResult<Bound<'_, PyAny>> {
     let (start, step) = (start.map(|start| start.0), step.map(|step| step.0));
-    let fenced = operate_on_counters(py, store, namespace, move |store| {
+    let fenced = operate_on_counters(py, store, namespace, allow_weak_store, move |store| {
         operator::fence_tickets_in_steps(store, &name.0, above.0, start, step)
     })?;
     counter_status(py, fenced)
@@ -182,8 +184,9 @@ pub(crate) fn show_tickets(
     store: Store,
     name: CounterName,
     namespace: NamespaceName,
+    allow_weak_store: AllowWeakStore,
 ) -> PyResult<Option<Bound<'_, PyAny>>> {
-    let shown = operate_on_counters(py, store, namespace, move |store| {
+    let shown = operate_on_counters(py, store, namespace, allow_weak_store, move |store| {
         operator::show_tickets(store, &name.0)
     })?;
     shown.map(|shown| counter_status(py, shown)).transpose()
@@ -205,9 +208,10 @@ fn operate_on_counters<T: Send + 'static>(
     py: Python<'_>,
     store: Store,
     namespace: NamespaceName,
+    allow_weak_store: AllowWeakStore,
     operation: impl FnOnce(&mut dyn LeaseStore) -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
-    let location = store.location(false).create(false);
+    let location = store.location(allow_weak_store.0).create(false);
     operate(py, move || operation(&mut *location.open(&Namespace::for_tickets(namespace.0)?)?))
 }
 

@@ -317,6 +317,11 @@ def test_fences(store: Path) -> None:
             refused(call, type_is_wrong=True)
         for value in (0, -1, 2**53, 2**70):
             refused(lambda: fence_tickets(store, "a", 0, **{option: value}))  # noqa: B023
+    for weak in (None, 1, "yes"):
+        call = lambda: fence_tickets(store, "a", 0, allow_weak_store=weak)  # type: ignore[arg-type]  # noqa: B023, E731
+        refused(call, type_is_wrong=True)
+        call = lambda: show_tickets(store, "a", allow_weak_store=weak)  # type: ignore[arg-type]  # noqa: B023, E731
+        refused(call, type_is_wrong=True)
     for namespace in ("", "a\n", "a" * 201):
         refused(lambda: fence_tickets(store, "a", 0, namespace=namespace))  # noqa: B023
         refused(lambda: show_tickets(store, "a", namespace=namespace))  # noqa: B023

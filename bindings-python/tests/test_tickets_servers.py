@@ -93,6 +93,25 @@ def test_fences(server: Server, namespace: str) -> None:
         assert tickets.generate() == 1001
 
 
+def test_a_redis_that_forgets(tmp_path: Path) -> None:
+    with servers.redis(tmp_path, "--appendonly", "no", "--save", "") as server:
+        url = server.url()
+        init_tickets(url, "new", allow_weak_store=True)
+        for call in (
+            lambda: Tickets.leased(url, "a"),
+            lambda: show_tickets(url, "a"),
+            lambda: fence_tickets(url, "a", 7),
+        ):
+            assert outcome(call) == "WEAK_STORE"
+        assert show_tickets(url, "a", allow_weak_store=True) is None
+        assert fence_tickets(url, "a", 7, allow_weak_store=True).next == 8
+        with Tickets.leased(url, "a", allow_weak_store=True) as tickets:
+            assert tickets.generate() == 8
+        shown = show_tickets(url, "a", allow_weak_store=True)
+        assert shown is not None
+        assert shown.next == 9
+
+
 def test_a_child_connects_again(server: Server, namespace: str) -> None:
     init_tickets(server.url(), "new", namespace=namespace)
     with Tickets.leased(server.url(), "a", namespace=namespace) as tickets:

@@ -513,5 +513,8 @@ def fence_tickets(
     start: SupportsIndex | None,
     step: SupportsIndex | None,
     namespace: str,
+    allow_weak_store: bool,
 ) -> CounterStatus: ...
-def show_tickets(store: _Store, name: str, namespace: str) -> CounterStatus | None: ...
+def show_tickets(
+    store: _Store, name: str, namespace: str, allow_weak_store: bool
+) -> CounterStatus | None: ...

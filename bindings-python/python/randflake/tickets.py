@@ -118,6 +118,7 @@ def fence_tickets(
     start: SupportsIndex | None = None,
     step: SupportsIndex | None = None,
     namespace: str = "tickets",
+    allow_weak_store: bool = False,
 ) -> CounterStatus:
     """Raises a counter, so that every number from now on is greater than above.
 
@@ -131,14 +132,14 @@ def fence_tickets(
     that runs on goes on with the numbers that it has. Fence above the greatest number in your
     tables.
 
-    store, namespace: as in init_tickets.
+    store, namespace, allow_weak_store: as in init_tickets.
     name: of the counter.
     above: 0 to 2**53 - 1. A counter never falls.
     start, step: as in Tickets.leased, of a counter that is missing.
 
     Raises InvalidArgumentError with the code INVALID_ARGUMENT; StoreError with
-    STORE_NOT_INITIALIZED, STORE_UNAVAILABLE or DRIVER_MISSING, or STORE_QUARANTINED with the time
-    to wait: a Redis that was the master before may still be drawn from.
+    STORE_NOT_INITIALIZED, STORE_UNAVAILABLE, WEAK_STORE or DRIVER_MISSING, or STORE_QUARANTINED
+    with the time to wait: a Redis that was the master before may still be drawn from.
 
     >>> import tempfile
     >>> from randflake import Tickets, fence_tickets, init_tickets
@@ -150,7 +151,7 @@ def fence_tickets(
     20418
     20418
     """
-    return _randflake.fence_tickets(store, name, above, start, step, namespace)
+    return _randflake.fence_tickets(store, name, above, start, step, namespace, allow_weak_store)
 
 
 def show_tickets(
@@ -158,10 +159,11 @@ def show_tickets(
     name: str,
     *,
     namespace: str = "tickets",
+    allow_weak_store: bool = False,
 ) -> CounterStatus | None:
     """Returns what a store has of a counter; None if there is none of that name.
 
-    store, namespace: as in init_tickets, and with its errors.
+    store, namespace, allow_weak_store: as in init_tickets, and with its errors.
     name: of the counter.
 
     >>> import tempfile
@@ -174,4 +176,4 @@ def show_tickets(
     ...     show_tickets(folder + "/ids.db", "invoices").next
     42
     """
-    return _randflake.show_tickets(store, name, namespace)
+    return _randflake.show_tickets(store, name, namespace, allow_weak_store)
