@@ -84,7 +84,7 @@ export class Tickets extends NumberGenerator {
 
   /**
    * Hands out `n` numbers, which rise; there may be gaps between them. More than `maxBlock` come from
-   * several blocks.
+   * several blocks; where the store is a server, so many are refused with `INVALID_ARGUMENT`.
    *
    * @throws {RandflakeError} as {@link generate}; the numbers that it had taken are lost then.
    *   `INVALID_ARGUMENT` also where there is no memory. Where the store is a server it does not wait

@@ -228,7 +228,8 @@ impl Tickets {
         let (count, most) = (count as u64, self.sizes.max_block);
         if count > most {
             return Err(Error::invalid_argument(format!(
-                "a batch that does not wait has at most max_block numbers, {most}, got {count}"
+                "a batch that does not wait has at most max_block numbers, {most}, got {count}; \
+                 one that waits may have more"
             )));
         }
         let supply = self.supply.of_this_process_or_new();

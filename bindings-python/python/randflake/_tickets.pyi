@@ -179,7 +179,8 @@ class Tickets:
     def generate_many(self, n: SupportsIndex) -> list[int]:
         """Hands out n numbers, which rise. There may be gaps between them.
 
-        n: 0 or more; more than max_block come from several blocks.
+        n: 0 or more; more than max_block come from several blocks. An object of leased_async, which
+        does not wait for them, refuses so many with INVALID_ARGUMENT: await generate_many_async.
 
         If the call fails, the numbers that it has taken are lost.
 
