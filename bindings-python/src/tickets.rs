@@ -334,6 +334,12 @@ impl Tickets {
         Ok(self.ask(py, randflake_leases::Tickets::ready_in)?.as_secs_f64())
     }
 
+    /// Whether it was closed.
+    #[getter]
+    fn _is_closed(&self) -> bool {
+        self.counter.tickets.is_closed()
+    }
+
     /// Returns the same object with calls that may wait.
     #[getter]
     fn _waiting(slf: Bound<'_, Self>) -> Py<Self> {

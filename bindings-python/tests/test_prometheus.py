@@ -96,6 +96,17 @@ def test_tickets_have_the_name_of_their_counter(store: Path) -> None:
         lazy.close()
 
 
+def test_tickets_without_numbers_are_not_replaced(store: Path) -> None:
+    registry = CollectorRegistry()
+    one, other = Tickets.lazy(store, "orders"), Tickets.lazy(store, "orders")
+    observe(one, registry=registry)
+    observe(one, registry=registry)
+    assert outcome(lambda: observe(other, registry=registry)) == "INVALID_ARGUMENT"
+    one.close()
+    observe(other, registry=registry)
+    other.close()
+
+
 def test_calls_that_waited_are_counted_by_what_they_waited_for() -> None:
     registry = CollectorRegistry()
     flake = Snowflake(41, "sonyflake")  # 256 ids in 10 ms

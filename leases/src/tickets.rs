@@ -463,6 +463,12 @@ impl Tickets {
         shared.close(&mut shared.lock());
     }
 
+    /// Returns whether it was closed or stopped. For the bindings to other languages.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.check_open().is_err()
+    }
+
     /// Returns whether it was closed or stopped, and the unused numbers are given back as far as
     /// possible.
     #[must_use]

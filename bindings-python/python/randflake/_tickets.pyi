@@ -168,6 +168,8 @@ class Tickets:
     @property
     def name(self) -> str:
         """The name of the counter."""
+    @property
+    def _is_closed(self) -> bool: ...
     def generate(self) -> int:
         """Hands out a number: start, start + step and so on, up to 2**53 - 1.
 

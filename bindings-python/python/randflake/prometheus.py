@@ -122,7 +122,7 @@ def _key(flake: _Observed, name: str | None) -> _Key:
 
 def _is_open(known: _Observed) -> bool:
     if isinstance(known, Tickets):
-        return known.metrics().reserve > 0  # a closed one has none
+        return not known._is_closed
     return bool(known.node_ids)
 
 
