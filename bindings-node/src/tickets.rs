@@ -223,7 +223,7 @@ pub fn fence_tickets<'call>(
     outcome(|| {
         let name = counter_name(name)?;
         let form = "a whole number, at least 0";
-        let above = number(above).ok_or_else(|| invalid("the number", form, above))?;
+        let above = number(above).ok_or_else(|| invalid("above", form, above))?;
         let (start, step) = (number_option(options, c"start")?, number_option(options, c"step")?);
         ask_counter(store, options, move |store| {
             operator::fence_tickets_in_steps(store, &name, above, start, step).map(Some)
