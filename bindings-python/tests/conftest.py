@@ -128,12 +128,19 @@ def named(value: object) -> str:
     return type(value).__name__ if " at 0x" in text else text
 
 
-def run_python(code: str, *arguments: str) -> str:
-    """Runs code in a process of its own and returns what it printed."""
+def run_python(code: str, *arguments: str, error: str | None = None) -> str:
+    """Runs code in a process of its own and returns what it printed.
+
+    error: the last line of the traceback with which it ends; None if it has to end well.
+    """
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=300
     )
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    if error is None:
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    else:
+        ended = done.returncode, *done.stderr.splitlines()[-1:]
+        assert ended == (1, error), done.stdout + done.stderr
     return done.stdout
 
 
