@@ -586,7 +586,12 @@ def take(times):
         os.write(made, "".join(f"{number}\\n" for number in numbers).encode())
 
 
+children = 0
+
+
 def fork(*_):
+    global children
+    children += 1
     child = os.fork()
     if child == 0:
         take(5)
@@ -598,18 +603,21 @@ def fork(*_):
 signal.signal(signal.SIGALRM, fork)
 other = threading.Thread(target=take, args=[100])
 other.start()
-for _ in range(5):
+taken = 0
+for number in range(1, 6):
     signal.setitimer(signal.ITIMER_REAL, 0.02)
-    take(20)
-signal.setitimer(signal.ITIMER_REAL, 0)
+    while children < number:
+        take(1)
+        taken += 1
 other.join()
+print(taken)
 tickets.close()
 """
 
 
 def test_children_that_a_handler_forks_while_a_call_waits(store: Path, tmp_path: Path) -> None:
     """Calls wait most of the time, so most forks are in the middle of one."""
-    run_python(FORKS, str(store), str(tmp_path / "made"))
+    taken = int(run_python(FORKS, str(store), str(tmp_path / "made")))
     numbers = (tmp_path / "made").read_text().split()
-    assert len(numbers) >= 18 * 200
+    assert len(numbers) == 18 * (taken + 100 + 5 * 5), "5 children, each with 5 times 18"
     assert len(set(numbers)) == len(numbers)
