@@ -898,6 +898,63 @@ fn tickets_are_there_once_their_namespace_is() {
 }
 
 #[test]
+fn a_counter_that_went_back_hands_out_nothing_until_it_is_fenced() {
+    let folder = Folder::new("older-tickets");
+    folder.run(&["tickets", "init", "--new"]);
+    let server = folder.serve(&["--max-wait", "0"]);
+    server.wait_until_ready();
+    let mut client = server.client();
+    let first = loop {
+        let response = client.post("/v1/tickets/orders", "");
+        if response.status == 200 {
+            break response;
+        }
+        thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(first.done()["tickets"], json!(["1"]));
+    let store = Connection::open(folder.path("ids.db")).expect("a store");
+    let older: String = store
+        .query_row("select value from counter where name = 'orders'", [], |row| row.get(0))
+        .expect("the counter");
+    let mut last = 1;
+    while last < 45 {
+        let response = client.post("/v1/tickets/orders", "");
+        if response.status == 200 {
+            let ticket = text(&response.json()["tickets"][0]).parse::<u64>().expect("a number");
+            assert_eq!(ticket, last + 1);
+            last = ticket;
+        }
+    }
+    // As a backup that is restored beside the server.
+    store.busy_timeout(PATIENCE).expect("a time");
+    store.execute("update counter set value = ?1 where name = 'orders'", [&older]).expect("a row");
+    drop(store);
+    // What was drawn before is handed out, and then nothing: also after a while.
+    let mut refused = 0;
+    while refused < 60 {
+        let response = client.post("/v1/tickets/orders", "");
+        if response.status == 200 {
+            assert_eq!(refused, 0, "{response:?} after it was refused");
+            let ticket = text(&response.json()["tickets"][0]).parse::<u64>().expect("a number");
+            assert_eq!(ticket, last + 1);
+            last = ticket;
+            continue;
+        }
+        assert_eq!(response.status, 503, "{response:?}");
+        refused += u32::from(response.json()["code"] != "LEASE_UNAVAILABLE");
+        thread::sleep(Duration::from_millis(50));
+    }
+    let above = (last + 20).to_string();
+    folder.run(&["tickets", "fence", "orders", "--above", &above, "--yes"]);
+    let mut response = client.post("/v1/tickets/orders", "");
+    while response.status != 200 {
+        thread::sleep(Duration::from_millis(50));
+        response = client.post("/v1/tickets/orders", "");
+    }
+    assert_eq!(response.done()["tickets"], json!([(last + 21).to_string()]));
+}
+
+#[test]
 fn tickets_come_again_after_an_outage() {
     let folder = Folder::new("away-tickets");
     folder.run(&["tickets", "init", "--new"]);

@@ -83,7 +83,7 @@ impl Counters {
         match opened.fill(&mut numbers, limits.max_wait).await {
             Ok(()) => Ok(listed(&numbers)),
             Err(error) => {
-                if error.retry_after().is_none() && opened.since.elapsed() > REOPEN_AFTER {
+                if error.retry_after().is_none() && opened.is_unused() {
                     self.forget(name, &opened); // an operator may have mended it
                 }
                 Err(error.into())
@@ -151,6 +151,12 @@ impl Counters {
 }
 
 impl Opened {
+    /// Whether nothing was drawn in a while, so that another one in its place knows as much. One that
+    /// has drawn stays, and asks the store again by itself: only it notices that the counter went back.
+    fn is_unused(&self) -> bool {
+        self.since.elapsed() > REOPEN_AFTER && self.tickets.metrics().blocks_drawn == 0
+    }
+
     /// Fills a slice with numbers; waits, without a thread, where there are too few now.
     async fn fill(&self, numbers: &mut [u64], max_wait: Duration) -> Result<()> {
         let deadline = Instant::now() + max_wait;
