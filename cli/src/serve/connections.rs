@@ -71,8 +71,9 @@ pub(super) fn serve(address: SocketAddr, service: &Arc<Service>) -> Result<(), F
         .map_err(|error| internal("cannot start threads", &error))?;
     let served = runtime.block_on(serve_until_the_end(address, service));
     runtime.shutdown_timeout(STORE_TIMEOUT);
+    service.tickets.stop(); // both go on at once
     service.flake.close();
-    service.tickets.close();
+    service.tickets.close(STORE_TIMEOUT);
     served
 }
 
@@ -124,7 +125,7 @@ fn take_first_lease(service: &Arc<Service>) -> Result<oneshot::Receiver<Error>, 
     let (sender, receiver) = oneshot::channel();
     let service = Arc::clone(service);
     // Not one of the runtime's, for which the end would wait.
-    let thread = thread::Builder::new().name("randflake-first".to_owned());
+    let thread = thread::Builder::new().name("randflake-serve".to_owned());
     let started = thread.spawn(move || {
         if let Err(error) = service.take_first_lease() {
             let _ = sender.send(error);

@@ -6,6 +6,7 @@ use std::{
         Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
+    thread,
     time::Duration,
 };
 
@@ -103,7 +104,17 @@ impl Counters {
         let (tickets, waits) = (Arc::new(tickets), Arc::default());
         let opened = Opened { tickets, waits, since: Instant::now() };
         let mut all = self.opened.write().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= MOST_COUNTERS && !all.contains_key(name) {
+        let is_one_more = !all.contains_key(name);
+        if is_one_more && all.len() >= MOST_COUNTERS {
+            // Names of which nothing could be drawn keep no others out.
+            let unused = all.iter().filter(|(_, opened)| opened.is_unused());
+            let oldest =
+                unused.min_by_key(|(_, opened)| opened.since).map(|(name, _)| name.clone());
+            if let Some(unused) = oldest.and_then(|oldest| all.remove(&oldest)) {
+                unused.tickets.stop();
+            }
+        }
+        if is_one_more && all.len() >= MOST_COUNTERS {
             return Err(Refusal::invalid(
                 StatusCode::BAD_REQUEST,
                 format!(
@@ -124,14 +135,20 @@ impl Counters {
         failed.tickets.stop();
     }
 
-    /// Gives back what is unused.
-    pub(super) fn close(&self) {
-        let all = self.opened.read().unwrap_or_else(PoisonError::into_inner);
-        for opened in all.values() {
+    /// Has what is unused be given back, and does not wait for it.
+    pub(super) fn stop(&self) {
+        for opened in self.opened.read().unwrap_or_else(PoisonError::into_inner).values() {
             opened.tickets.stop();
         }
-        for opened in all.values() {
-            opened.tickets.close(); // waits
+    }
+
+    /// Gives back what is unused. Waits for all of it at most so long.
+    pub(super) fn close(&self, at_most: Duration) {
+        self.stop();
+        let deadline = Instant::now() + at_most;
+        let all = self.opened.read().unwrap_or_else(PoisonError::into_inner);
+        while !all.values().all(|opened| opened.tickets.is_over()) && Instant::now() < deadline {
+            thread::sleep(LONGEST_POLL);
         }
     }
 
@@ -189,4 +206,31 @@ fn listed(numbers: &[u64]) -> Response {
     }
     json.push_str("]}\n");
     written(json)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, mpsc};
+
+    use super::*;
+
+    #[test]
+    fn the_end_waits_once_for_all_counters() {
+        let (answer, silence) = mpsc::channel::<()>();
+        let silence = Arc::new(Mutex::new(silence));
+        let location = Location::new(move |_| {
+            let silence = silence.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = silence.recv(); // a store that does not answer
+            Err(randflake::Error::new(ErrorKind::StoreUnavailable, "there is none"))
+        });
+        let counters = Counters::new(location, "tickets");
+        for number in 0..MOST_COUNTERS {
+            let opened = counters.open(&number.to_string()).expect("there is room");
+            assert!(opened.tickets.generate_without_wait().is_err());
+        }
+        let begun = Instant::now();
+        counters.close(Duration::from_millis(1));
+        assert!(begun.elapsed() < Duration::from_secs(60), "it waits for each");
+        drop(answer);
+    }
 }
