@@ -593,6 +593,20 @@ fn an_outage_at_the_start_is_waited_for() {
 }
 
 #[test]
+fn readiness_tells_nothing_of_the_store_without_the_token() {
+    let folder = Folder::new("unready");
+    folder.run(&["generate"]);
+    folder.token_file();
+    let _locked = lock(&folder.path("ids.db"));
+    let server = folder.serve(&["--token-file", "token"]);
+    let response = server.client().get("/readyz");
+    assert_eq!(response.code(503), "LEASE_UNAVAILABLE");
+    let message = "no id could be had now; the standard error says why";
+    assert_eq!(response.json()["message"], message);
+    assert!(response.header("retry-after").is_some(), "{response:?}");
+}
+
+#[test]
 fn requests_wait_without_holding_up_others() {
     let folder = Folder::new("wait");
     assert!(

@@ -51,6 +51,12 @@ impl Refusal {
         self.status = status;
         self
     }
+
+    /// Says something else than the error.
+    pub(super) fn with_message(mut self, message: &str) -> Self {
+        message.clone_into(&mut self.message);
+        self
+    }
 }
 
 impl From<Error> for Refusal {

@@ -12,6 +12,7 @@ use axum::{
 };
 
 use super::{
+    access::Access,
     answer::{Refusal, text, written},
     ids, metrics,
     service::Service,
@@ -25,6 +26,9 @@ const TICKETS: &str = "/v1/tickets/";
 
 /// The description of the routes.
 const OPENAPI: &str = include_str!("openapi.json");
+
+/// What a server with a token says where it is not ready.
+const NOT_READY: &str = "no id could be had now; the standard error says why";
 
 type Shared = State<Arc<Service>>;
 /// A part of the path that varies.
@@ -104,7 +108,12 @@ fn decoded(segment: Segment) -> Result<String, Refusal> {
 async fn readiness(State(service): Shared) -> Answer {
     match service.check_ready() {
         Ok(()) => Ok(written("{\"status\":\"ready\"}\n")),
-        Err(error) => Err(Refusal::from(error).with_status(StatusCode::SERVICE_UNAVAILABLE)),
+        Err(error) => {
+            let refusal = Refusal::from(error).with_status(StatusCode::SERVICE_UNAVAILABLE);
+            // Whoever asks needs no token, and the store's error names paths and hosts.
+            let is_protected = matches!(service.access, Access::Token(_));
+            Err(if is_protected { refusal.with_message(NOT_READY) } else { refusal })
+        }
     }
 }
 
