@@ -38,9 +38,8 @@ const TRIES: u32 = 3;
 /// After how long without a request the store may close its connection.
 const REST_AFTER: Duration = Duration::from_secs(5);
 
-/// By how many seconds the clocks of holders may be behind, far more than the skew of any namespace
-/// that is not set up for more.
-const SLOWEST_CLOCK: i64 = 60;
+/// By how many seconds the clocks of holders may be behind: the largest skew that a namespace may have.
+const SLOWEST_CLOCK: i64 = LONGEST_TTL as i64 / 6;
 
 /// The store, which does one operation at a time.
 pub(super) struct Leases {
@@ -82,15 +81,17 @@ impl Leases {
         let note = fields.text("note")?.map_or_else(Note::of_process, Note::new);
         let mut store = self.locked(limits).await?;
         let (sender, receiver) = oneshot::channel();
-        spawn_blocking(move || {
+        let work = spawn_blocking(move || {
             let granted = store.acquire(want, ttl, &clock, note);
             // The client has gone away: nobody will ever stamp with these node ids.
             if let Err(Ok((name, _))) = sender.send(granted) {
                 let _ = store.release(&name, name.start);
             }
         });
-        let (name, end_exclusive) =
-            receiver.await.map_err(|_| ended())?.map_err(|e| clock.judge(e))?;
+        let Ok(granted) = receiver.await else {
+            return Err(work.await.map_or_else(|error| panicked(&error), |()| ended()).into());
+        };
+        let (name, end_exclusive) = granted.map_err(|e| clock.judge(e))?;
         self.rest_soon();
         let mut response = written(lease_json(&name, &name.node_ids, end_exclusive));
         *response.status_mut() = StatusCode::CREATED;
