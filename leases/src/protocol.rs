@@ -209,6 +209,7 @@ pub struct Fence {
     /// A new token, which binds the reply to this request.
     pub token: Token,
 }
+
 /// Reads a counter, or replaces its value. A repeated request replaces nothing a second time, since
 /// the value is no longer the one before.
 ///

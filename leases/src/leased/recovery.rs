@@ -186,7 +186,8 @@ fn no_first_lease(error: Error) -> Error {
     unavailable(NO_LEASE, next, Some(error))
 }
 
-/// Makes the error of a generator without a lease, or of a process without numbers; `next` is the time to the next attempt.
+/// Makes the error of a generator without a lease, or of a process without numbers; `next` is the
+/// time to the next attempt.
 #[cold]
 pub(crate) fn unavailable(why: &str, next: Duration, cause: Option<Error>) -> Error {
     let again = if next.is_zero() {
