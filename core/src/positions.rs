@@ -101,6 +101,7 @@ impl Positions {
 
     /// Claims up to `want` positions in a row; none where [`Blocks::claim`] has to be asked.
     #[inline]
+    #[must_use]
     pub fn claim_many(&self, want: u64) -> Range<u64> {
         let claimed = self.claim_below(self.bound.load(Ordering::Acquire), want); // as in `claim_one`
         if self.is_of_this_process() { claimed } else { 0..0 }
@@ -371,7 +372,8 @@ mod loom_tests {
     #[test]
     fn a_block_that_comes_while_calls_look_for_one() {
         model(|| {
-            let model = Model::new(1, [0..2]);
+            let first = 0..2;
+            let model = Model::new(1, [first]);
             let others = [(); 2].map(|()| spawn(&model, |model| [model.claim(), model.claim()]));
             model.blocks.lock().expect("no panic").add(2..5);
             let mut claimed: Vec<u64> = others
