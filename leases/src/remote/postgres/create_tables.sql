@@ -2,6 +2,8 @@
 do $create$
 begin
     perform pg_advisory_xact_lock(hashtext('randflake'));
+    -- What exists is no news: some clients print each notice.
+    perform set_config('client_min_messages', 'warning', true);
     create table if not exists randflake_namespace (
         id int generated always as identity primary key,
         name text not null unique,
