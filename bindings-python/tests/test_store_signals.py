@@ -110,10 +110,19 @@ def silent() -> Iterator[Silent]:
     eventually(lambda: not asking())
 
 
+EARLIER = set(Path("/proc/self/task").iterdir())
+"""Threads of other tests, which may keep objects that draw numbers."""
+
+
+@pytest.fixture(autouse=True)
+def _threads_of_others() -> None:
+    EARLIER.update(Path("/proc/self/task").iterdir())
+
+
 def asking() -> bool:
-    """Returns whether a thread asks a store for a caller."""
+    """Returns whether a thread of this test asks a store for a caller."""
     names = []
-    for task in Path("/proc/self/task").iterdir():
+    for task in set(Path("/proc/self/task").iterdir()) - EARLIER:
         with contextlib.suppress(OSError):  # it has just ended
             names.append((task / "comm").read_text().strip())
     return bool({"randflake-first", "randflake-opera", "randflake-draw"} & {*names})
