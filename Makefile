@@ -49,7 +49,7 @@ SOAK_TICKETS = PYTHONPATH=bindings-python/tests $(PYTHON_ENV)/python tests/soak/
 	--store $(STORES) --processes $(PROCESSES) --numbers $(NUMBERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-all lint bench bench-stores fuzz simulate soak soak-tickets setup fmt vectors clean check-tools \
+.PHONY: help demo check test test-all lint bench bench-stores fuzz simulate soak soak-tickets setup fmt vectors site clean check-tools \
 	python node python-for-tests node-for-tests \
 	test-rust test-python test-node test-cross test-soak \
 	test-docs test-model test-loom test-simulation test-servers test-databases test-shutdown test-examples test-fuzz test-packages test-bundlers test-recipes test-instructions \
@@ -75,6 +75,9 @@ test: test-rust test-python test-node test-cross test-soak ## runs the tests of 
 
 # The README tests stay last: they run the commands a newcomer would.
 test-all: test test-loom test-packages test-bundlers test-recipes test-servers test-databases test-shutdown test-examples test-model test-fuzz test-simulation test-instructions test-docs test-soak-stores test-readme ## runs every test there is
+
+site: target/setup/site ## builds the documentation site into target/site
+	cd site && npm run --silent build
 
 lint: lint-rust lint-python lint-node lint-scripts lint-platforms ## runs every linter, format check and type check
 
@@ -115,7 +118,7 @@ vectors: check-tools ## rewrites the test vectors
 
 clean: ## removes everything that was built or installed
 	rm -rf target .venv bindings-node/node_modules bindings-node/*.node bench/node/node_modules \
-		tests/bundlers/node_modules tests/bundlers/build tests/runners/node_modules tests/shutdown/node_modules tests/recipes/node_modules
+		site/node_modules tests/bundlers/node_modules tests/bundlers/build tests/runners/node_modules tests/shutdown/node_modules tests/recipes/node_modules
 
 # --- set-up -----------------------------------------------------------------
 
@@ -153,6 +156,10 @@ target/setup/recipes: tests/recipes/package.json tests/recipes/package-lock.json
 	cd tests/recipes && npm ci --ignore-scripts --no-audit --no-fund
 	@mkdir -p $(@D) && touch $@
 
+target/setup/site: site/package.json site/package-lock.json | check-tools
+	cd site && npm ci --ignore-scripts --no-audit --no-fund
+	@mkdir -p $(@D) && touch $@
+
 # Made anew when node_modules was removed, or when .venv's Python was.
 ifeq ($(wildcard bindings-node/node_modules/.package-lock.json),)
 .PHONY: target/setup/node
@@ -168,6 +175,9 @@ ifeq ($(wildcard tests/bundlers/node_modules/.package-lock.json),)
 endif
 ifeq ($(wildcard tests/recipes/node_modules/.package-lock.json),)
 .PHONY: target/setup/recipes
+endif
+ifeq ($(wildcard site/node_modules/.package-lock.json),)
+.PHONY: target/setup/site
 endif
 ifneq ($(shell $(PYTHON_ENV)/python -c 'print(1)' 2>/dev/null),1)
 .PHONY: .venv/pyvenv.cfg
