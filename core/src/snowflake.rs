@@ -1,8 +1,9 @@
 //! The format of sortable ids, and the functions that only `Snowflake` has.
 
 use crate::{
-    Builder, Clock, Format, Generator, Id, Layout, NodeIds, RawParts, Result, SystemClock, clock,
-    fork, format::Codec, layout::lifetime::lifetime_over, tick_cache::TickCache,
+    Builder, Clock, Format, Generator, Id, Layout, NodeIds, RawParts, Result, Sequence,
+    SystemClock, clock, fork, format::Codec, layout::lifetime::lifetime_over,
+    tick_cache::TickCache,
 };
 
 /// A generator of unique 64-bit ids that sort by time, of any [`Layout`] of the Snowflake family.
@@ -35,7 +36,8 @@ pub type Snowflake<C = SystemClock> = Generator<Plain, C>;
 #[derive(Debug)]
 pub struct Plain {
     layout: Layout,
-    /// For random initial sequences. Generators that share a packed state must have the same.
+    /// For random initial sequences; otherwise 0. Generators that share a packed state must have the
+    /// same.
     seed: u64,
     /// `None` if every tick begins and ends with a second: the coarse clock suffices.
     tick_cache: Option<TickCache>,
@@ -56,7 +58,10 @@ impl Format for Plain {
     fn new(layout: &Layout) -> Self {
         let of_seconds = layout.tick_ms().is_multiple_of(1000) && layout.epoch_ms() % 1000 == 0;
         let tick_cache = (!of_seconds).then(TickCache::new);
-        Self { layout: *layout, seed: fork::page().seed(), tick_cache }
+        // A platform without random numbers can use all other layouts.
+        let is_random = matches!(layout.sequence(), Sequence::Random(_));
+        let seed = if is_random { fork::page().seed() } else { 0 };
+        Self { layout: *layout, seed, tick_cache }
     }
 
     #[inline]

@@ -162,7 +162,7 @@ impl<F: Format, C: Clock> Builder<F, C> {
     /// [`InvalidNode`](crate::ErrorKind::InvalidNode): no node id, one out of range, one listed
     /// twice, or too many.
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument): `max_wait` or `max_drift` out of
-    /// range, or `max_drift` without a lease.
+    /// range, or `max_drift` without a lease; or the platform has no [clock](SystemClock).
     /// [`InvalidLease`](crate::ErrorKind::InvalidLease): the lease lies outside the lifetime of
     /// the layout, or holds no whole tick.
     /// [`LifetimeOver`](crate::ErrorKind::LifetimeOver), [`NodeInUse`](crate::ErrorKind::NodeInUse),
@@ -170,6 +170,10 @@ impl<F: Format, C: Clock> Builder<F, C> {
     pub fn build(mut self) -> Result<Generator<F, C>> {
         // After a fork from here on, by a signal handler, the generator belongs to the parent.
         let fork_id = ForkId::current();
+        // First: where there is no clock, there may be no random numbers either.
+        if cfg!(all(target_family = "wasm", target_os = "unknown")) && self.clock.is_system() {
+            self.clock.now()?;
+        }
         let format = F::new(&self.config);
         format.check(&self.clock)?;
         let layout = *format.layout();
