@@ -49,7 +49,7 @@ SOAK_TICKETS = PYTHONPATH=bindings-python/tests $(PYTHON_ENV)/python tests/soak/
 	--store $(STORES) --processes $(PROCESSES) --numbers $(NUMBERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-all lint bench bench-stores fuzz simulate soak soak-tickets setup fmt vectors site clean check-tools \
+.PHONY: help demo check test test-all lint bench bench-stores fuzz simulate soak soak-tickets setup fmt vectors site site-parts clean check-tools \
 	python node python-for-tests node-for-tests \
 	test-rust test-python test-node test-cross test-soak \
 	test-docs test-model test-loom test-simulation test-servers test-databases test-shutdown test-examples test-fuzz test-packages test-bundlers test-recipes test-wasm test-instructions \
@@ -76,8 +76,15 @@ test: test-rust test-python test-node test-cross test-soak ## runs the tests of 
 # The README tests stay last: they run the commands a newcomer would.
 test-all: test test-loom test-packages test-bundlers test-recipes test-wasm test-servers test-databases test-shutdown test-examples test-model test-fuzz test-simulation test-instructions test-docs test-soak-stores test-readme ## runs every test there is
 
-site: target/setup/site ## builds the documentation site into target/site
+site: target/setup/site site-parts ## builds the documentation site into target/site
 	cd site && npm run --silent build
+
+# What the site has that is not written: the core, for its page that reads ids.
+site-parts: check-tools
+	rustup --quiet target add wasm32-unknown-unknown
+	cargo build --locked --quiet -p randflake-inspector --profile page --target wasm32-unknown-unknown --target-dir target/wasm
+	@mkdir -p target/site-parts
+	cp target/wasm/wasm32-unknown-unknown/page/randflake_inspector.wasm target/site-parts/inspector.wasm
 
 lint: lint-rust lint-python lint-node lint-scripts lint-platforms ## runs every linter, format check and type check
 
