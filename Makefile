@@ -52,7 +52,7 @@ SOAK_TICKETS = PYTHONPATH=bindings-python/tests $(PYTHON_ENV)/python tests/soak/
 .PHONY: help demo check test test-all lint bench bench-stores fuzz simulate soak soak-tickets setup fmt vectors site site-parts clean check-tools \
 	python node python-for-tests node-for-tests \
 	test-rust test-python test-node test-cross test-soak \
-	test-docs test-model test-loom test-simulation test-servers test-databases test-shutdown test-examples test-fuzz test-packages test-bundlers test-recipes test-wasm test-instructions \
+	test-docs test-model test-loom test-simulation test-servers test-databases test-shutdown test-examples test-fuzz test-packages test-bundlers test-recipes test-wasm test-instructions test-release release \
 	test-soak-stores test-readme instructions-bounds \
 	lint-rust lint-python lint-node lint-scripts lint-platforms
 
@@ -125,7 +125,7 @@ vectors: check-tools ## rewrites the test vectors
 
 clean: ## removes everything that was built or installed
 	rm -rf target .venv bindings-node/node_modules bindings-node/*.node bench/node/node_modules \
-		site/node_modules tests/bundlers/node_modules tests/bundlers/build tests/runners/node_modules tests/shutdown/node_modules tests/recipes/node_modules
+		site/node_modules tests/bundlers/node_modules tests/bundlers/build tests/packages/node_modules tests/runners/node_modules tests/shutdown/node_modules tests/recipes/node_modules
 
 # --- set-up -----------------------------------------------------------------
 
@@ -158,6 +158,16 @@ target/setup/bundlers: tests/bundlers/package.json tests/bundlers/package-lock.j
 	cd tests/bundlers && npm ci --no-audit --no-fund
 	@mkdir -p $(@D) && touch $@
 
+# What examines the npm packages.
+target/setup/packages: tests/packages/package.json tests/packages/package-lock.json | check-tools
+	cd tests/packages && npm ci --ignore-scripts --no-audit --no-fund
+	@mkdir -p $(@D) && touch $@
+
+# The C compiler and linker for other systems.
+target/setup/release: scripts/requirements-release.txt target/setup/python target/setup/node
+	$(PYTHON_ENV)/python -m pip install --quiet --disable-pip-version-check -r scripts/requirements-release.txt
+	@mkdir -p $(@D) && touch $@
+
 # The libraries of recipes, and a Node.js that the newest of them need.
 target/setup/recipes: tests/recipes/package.json tests/recipes/package-lock.json | check-tools
 	cd tests/recipes && npm ci --ignore-scripts --no-audit --no-fund
@@ -179,6 +189,9 @@ ifeq ($(wildcard tests/shutdown/node_modules/.package-lock.json),)
 endif
 ifeq ($(wildcard tests/bundlers/node_modules/.package-lock.json),)
 .PHONY: target/setup/bundlers
+endif
+ifeq ($(wildcard tests/packages/node_modules/.package-lock.json),)
+.PHONY: target/setup/packages
 endif
 ifeq ($(wildcard tests/recipes/node_modules/.package-lock.json),)
 .PHONY: target/setup/recipes
@@ -265,8 +278,14 @@ test-examples: python-for-tests node-for-tests ## the applications of examples/,
 test-fuzz: check-tools ## each fuzz target, for a quarter of a minute
 	scripts/fuzz 15
 
-test-packages: python-for-tests node-for-tests ## the wheel, the sdist and the npm packages, installed where there is nothing
+test-packages: python-for-tests node-for-tests target/setup/packages ## the wheel, the sdist and the npm packages, installed where there is nothing
 	$(QUICK_BUILD) $(PYTEST) tests/packages
+
+test-release: target/setup/release target/setup/packages ## all that a release needs short of the upload; ONLY="tree build" for some of it
+	$(PYTHON_ENV)/python scripts/release --check $(ONLY)
+
+release: target/setup/release target/setup/packages ## sets VERSION everywhere, and checks all that its release needs
+	$(PYTHON_ENV)/python scripts/release $(VERSION)
 
 test-bundlers: node-for-tests target/setup/bundlers ## the Node package in esbuild, webpack, Rollup, Vite and Next.js, in Bun and in Deno
 	node --test tests/bundlers/bundlers.test.js
@@ -321,6 +340,7 @@ lint-node: node-for-tests ## biome, tsc, and the declared exports
 lint-platforms: check-tools ## that all compiles with the oldest Rust, on other platforms, and beside other users of SQLite
 	scripts/check-platforms
 
-lint-scripts: target/setup/python ## shellcheck, and the GitHub workflows against their schema
-	$(PYTHON_ENV)/shellcheck .ci/run scripts/check-tools scripts/demo scripts/fuzz scripts/soak scripts/test-databases
+lint-scripts: target/setup/python ## shellcheck, and the GitHub workflows against their schema and zizmor
+	$(PYTHON_ENV)/shellcheck .ci/run scripts/check-tools scripts/demo scripts/fuzz scripts/publish scripts/soak scripts/test-databases tests/packages/install-npm
 	$(PYTHON_ENV)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(PYTHON_ENV)/zizmor --offline --no-progress --quiet --persona pedantic .github/workflows

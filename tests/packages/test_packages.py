@@ -1,13 +1,12 @@
 """Installs what would be published where there is nothing else, and uses it.
 
-`make python` and `make node` have built the packages before.
+`make test-packages` has built the packages before.
 """
 
 import json
 import os
 import posixpath
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -17,8 +16,15 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PROGRAMS = Path(sys.executable).parent
+NODE_PROGRAMS = HERE / "node_modules" / ".bin"
 NODE_PACKAGE = ROOT / "bindings-node"
+ARTIFACTS = ROOT / "scripts" / "artifacts.py"
+
+sys.path.insert(0, str(ARTIFACTS.parent))
+import artifacts  # noqa: E402
 
 PYTHON_EXAMPLE = """
 from importlib.metadata import version
@@ -99,6 +105,7 @@ def install_and_use(package: Path, folder: Path) -> None:
         environment={"CARGO_TARGET_DIR": str(ROOT / "target" / "clone")},
     )
     assert run(python, "-W", "error", "-c", PYTHON_EXAMPLE, cwd=folder) == "used\n"
+    assert run(python, "-W", "error", HERE / "smoke.py", cwd=folder) == "used\n"
     use_command([python.parent / "randflake"], folder)
     use_command([python, "-W", "error", "-m", "randflake"], folder)
 
@@ -143,30 +150,74 @@ def test_wheel_holds_types_and_licences(wheel: Path) -> None:
     assert {Path(name).name for name in names} >= {"LICENSE-MIT", "LICENSE-APACHE"}
 
 
-def test_sdist_installs_in_an_empty_environment(tmp_path: Path) -> None:
-    maturin = Path(sys.executable).parent / "maturin"
-    manifest = ROOT / "bindings-python" / "Cargo.toml"
-    run(maturin, "sdist", "--manifest-path", manifest, "--out", tmp_path, cwd=ROOT)
-    install_and_use(only(tmp_path, "*.tar.gz"), tmp_path)
+def test_wheel_keeps_to_the_stable_interface(wheel: Path) -> None:
+    run(PROGRAMS / "abi3audit", "--strict", wheel, cwd=ROOT)
+
+
+def test_wheel_holds_what_is_listed(wheel: Path) -> None:
+    run(PROGRAMS / "check-wheel-contents", wheel, cwd=ROOT)
+    with zipfile.ZipFile(wheel) as archive:
+        assert_listed("wheel", archive.namelist())
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sdist")
+    run(sys.executable, ARTIFACTS, "sdist", "--out", folder, cwd=ROOT)
+    return only(folder, "*.tar.gz")
+
+
+def test_sdist_installs_in_an_empty_environment(sdist: Path, tmp_path: Path) -> None:
+    install_and_use(sdist, tmp_path)
+
+
+def test_the_index_shows_the_description_of_the_python_package(wheel: Path, sdist: Path) -> None:
+    run(PROGRAMS / "twine", "check", "--strict", wheel, sdist, cwd=ROOT)
 
 
 @pytest.fixture(scope="module")
 def node_tarballs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The main package, and the one that holds the binary of this platform."""
     folder = tmp_path_factory.mktemp("npm")
-    # A folder of its own, since this writes one package for each platform.
-    shutil.copy(NODE_PACKAGE / "package.json", folder)
-    run(NODE_PACKAGE / "node_modules" / ".bin" / "napi", "create-npm-dirs", cwd=folder)
-    binary = only(NODE_PACKAGE, "*.node")
-    platform_package = folder / "npm" / binary.name.split(".")[-2]
-    shutil.copy(binary, platform_package)
-    for package, name in [(NODE_PACKAGE, "main"), (platform_package, "platform")]:
-        (folder / name).mkdir()
-        run(
-            *("npm", "pack", "--ignore-scripts", "--pack-destination", folder / name),
-            cwd=package,
-        )
-    return only(folder / "main", "*.tgz"), only(folder / "platform", "*.tgz")
+    run(sys.executable, ARTIFACTS, "npm", "--prebuilds", NODE_PACKAGE, "--out", folder, cwd=ROOT)
+    return only(folder, "randflake-[0-9]*.tgz"), only(folder, "randflake-native-*.tgz")
+
+
+def assert_listed(package: str, names: list[str]) -> None:
+    """Compares the files of a package with the list of them that is committed."""
+    version = json.loads((NODE_PACKAGE / "package.json").read_text(encoding="utf-8"))["version"]
+    platform = r"\.(linux|darwin|freebsd|win32)-[a-z0-9-]+\."
+    found = sorted(
+        re.sub(platform, ".PLATFORM.", name.replace(version, "VERSION")) for name in names
+    )
+    listed = (HERE / "contents" / f"{package}.txt").read_text(encoding="utf-8").split()
+    assert found == listed, f"tests/packages/contents/{package}.txt lists other files"
+
+
+def test_npm_packages_hold_what_is_listed(node_tarballs: tuple[Path, Path]) -> None:
+    for package, tarball in zip(["npm", "npm-native"], node_tarballs, strict=True):
+        with tarfile.open(tarball) as archive:
+            assert_listed(package, archive.getnames())
+
+
+def test_npm_package_resolves_for_every_kind_of_import(node_tarballs: tuple[Path, Path]) -> None:
+    run(NODE_PROGRAMS / "publint", "run", node_tarballs[0], "--strict", cwd=ROOT)
+    run(NODE_PROGRAMS / "attw", node_tarballs[0], "--profile", "node16", cwd=ROOT)
+
+
+def test_npm_package_loads_each_package_that_is_published() -> None:
+    manifest = json.loads((NODE_PACKAGE / "package.json").read_text(encoding="utf-8"))
+    loader = (NODE_PACKAGE / "binding.js").read_text(encoding="utf-8")
+    workflow = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    targets = manifest["napi"]["targets"]
+    for target in targets:
+        assert f"'@randflake/native-{artifacts.platform_of(target)}'" in loader, target
+    built = re.findall(r"target: (\S+), kinds: [a-z -]*\bnode\b", workflow)
+    assert sorted(built) == sorted(targets)
+
+
+def test_npm_packages_install_without_a_network(node_tarballs: tuple[Path, Path]) -> None:
+    assert run(HERE / "install-npm", node_tarballs[0].parent, cwd=ROOT).endswith("used\n")
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""Builds what a release uploads, one kind at a time.
+
+    scripts/artifacts.py wheel --target aarch64-unknown-linux-gnu --out dist
+    scripts/artifacts.py free-threaded --target x86_64-unknown-linux-gnu --out dist
+    scripts/artifacts.py node --target x86_64-unknown-linux-musl --out dist
+    scripts/artifacts.py npm --prebuilds dist --out dist     packs what `node` built
+    scripts/artifacts.py sdist --out dist
+    scripts/artifacts.py crates --out dist
+    scripts/artifacts.py sbom --out dist
+
+For Linux, zig compiles and links C for any processor and for the oldest C library that is
+supported (glibc 2.17, musl 1.2), whatever this machine has. macOS and Windows are built on their
+own systems. The tools: `pip install -r scripts/requirements-release.txt`, maturin, and
+`npm ci` in bindings-node.
+
+Two builds of one commit are the same, byte for byte, wherever the clone is: no folder of the
+machine gets into an artifact, and all times are that of the commit, or SOURCE_DATE_EPOCH.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CRATES = ["randflake", "randflake-leases", "randflake-cli"]
+# The oldest C library of each kind, as wheels and zig name it.
+GLIBC, MUSL = "2.17", "musllinux_1_2"
+# The first free-threaded Python that pyo3 supports. It has no stable interface: a wheel for each.
+FREE_THREADED = "3.14t"
+LICENCES = ["LICENSE-MIT", "LICENSE-APACHE"]
+CYCLONEDX = "0.5.9"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kind", choices=list(KINDS))
+    parser.add_argument(
+        "--target", default=host(), help="a target of Rust; this machine's unless set"
+    )
+    parser.add_argument("--prebuilds", type=Path, help="where `npm` finds what `node` built")
+    parser.add_argument("--all", action="store_true", help="`npm` fails if a target is missing")
+    parser.add_argument("--out", type=Path, default=ROOT / "target" / "dist" / "release")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    arguments.out = arguments.out.resolve()
+    KINDS[arguments.kind](arguments)
+
+
+def wheel(arguments: argparse.Namespace) -> None:
+    maturin(arguments, [])
+
+
+def free_threaded(arguments: argparse.Namespace) -> None:
+    # A name is enough for another system; this one's has to be here.
+    python = os.environ.get("FREE_THREADED_PYTHON") or f"python{FREE_THREADED}"
+    maturin(arguments, ["--interpreter", python])
+
+
+def maturin(arguments: argparse.Namespace, options: list[str]) -> None:
+    target = arguments.target
+    options += ["--target", target]
+    if "-linux-" in target:
+        tag = MUSL if "musl" in target else f"manylinux_{GLIBC.replace('.', '_')}"
+        options += ["--zig", "--compatibility", tag]
+    manifest = ROOT / "bindings-python" / "Cargo.toml"
+    run(
+        *("maturin", "build", "--release", "--locked", "--manifest-path", manifest),
+        *("--out", arguments.out, *options),
+    )
+
+
+def sdist(arguments: argparse.Namespace) -> None:
+    manifest = ROOT / "bindings-python" / "Cargo.toml"
+    run("maturin", "sdist", "--manifest-path", manifest, "--out", arguments.out)
+
+
+def node(arguments: argparse.Namespace) -> None:
+    """Builds `randflake.PLATFORM.node`, and the loader of all platforms."""
+    target, options = arguments.target, []
+    if "-linux-" in target or "-freebsd" in target:
+        options = ["--cross-compile"]
+    if "-linux-gnu" in target:
+        target += f".{GLIBC}"
+    with tempfile.TemporaryDirectory() as folder:
+        napi(
+            *("build", "--platform", "--release", "--target", target, *options),
+            *("--js", "binding.js", "--dts", "binding.d.ts", "--output-dir", folder),
+            *("--", "--locked"),
+            cwd=ROOT / "bindings-node",
+        )
+        for built in Path(folder).iterdir():
+            shutil.copy(built, arguments.out)
+
+
+def npm(arguments: argparse.Namespace) -> None:
+    """Packs the package of each platform, and the main package that names them all."""
+    prebuilds = (arguments.prebuilds or arguments.out).resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / "package"
+        shutil.copytree(
+            ROOT / "bindings-node",
+            package,
+            ignore=shutil.ignore_patterns("node_modules", "*.node", "npm", "src", "test"),
+        )
+        shutil.copy(prebuilds / "binding.js", package)
+        shutil.copy(prebuilds / "binding.d.ts", package)
+        if not arguments.all:
+            only_targets(package, {file.name.split(".")[1] for file in prebuilds.glob("*.node")})
+        napi("create-npm-dirs", cwd=package)
+        for platform in (package / "npm").iterdir():
+            # Fails where there is none.
+            shutil.copy(prebuilds / f"randflake.{platform.name}.node", platform)
+            for licence in LICENCES:
+                shutil.copy(package / licence, platform)
+            manifest = json.loads((platform / "package.json").read_text(encoding="utf-8"))
+            manifest["files"] += LICENCES
+            write_json(platform / "package.json", manifest)
+        # Has the main package depend on the others, each in this version, and publishes nothing.
+        napi("pre-publish", "--skip-optional-publish", "--no-gh-release", cwd=package)
+        for each in [*sorted((package / "npm").iterdir()), package]:
+            run("npm", "pack", "--ignore-scripts", "--pack-destination", arguments.out, cwd=each)
+
+
+def only_targets(package: Path, platforms: set[str]) -> None:
+    """Leaves the platforms out that were not built, for a check on one machine."""
+    manifest = json.loads((package / "package.json").read_text(encoding="utf-8"))
+    targets = manifest["napi"]["targets"]
+    manifest["napi"]["targets"] = [name for name in targets if platform_of(name) in platforms]
+    write_json(package / "package.json", manifest)
+
+
+def platform_of(target: str) -> str:
+    """Returns how npm packages name a target of Rust."""
+    cpu, _, system, *abi = target.split("-")
+    processor = {"x86_64": "x64", "aarch64": "arm64", "armv7": "arm"}[cpu]
+    systems = {"apple": "darwin", "pc": "win32"}
+    system = systems.get(target.split("-")[1], system)
+    return "-".join([system, processor, *(abi if system != "darwin" else [])])
+
+
+def crates(arguments: argparse.Namespace) -> None:
+    """Packs the crates, without compiling them: `cargo publish --dry-run` does."""
+    packages = [argument for crate in CRATES for argument in ("-p", crate)]
+    run("cargo", "package", "--locked", "--allow-dirty", "--no-verify", "--quiet", *packages)
+    for crate in CRATES:
+        shutil.copy(ROOT / "target" / "package" / f"{crate}-{version()}.crate", arguments.out)
+
+
+def sbom(arguments: argparse.Namespace) -> None:
+    """Lists what is compiled into the wheel, the npm package and the command, in CycloneDX."""
+    tool = cargo_tool("cargo-cyclonedx", CYCLONEDX)
+    name = "randflake-sbom"
+    run(
+        *(tool, "cyclonedx", "--format", "json", "--spec-version", "1.5", "--target", "all"),
+        *("--override-filename", name, "--quiet"),
+    )
+    published = {"bindings-python": "python", "bindings-node": "node", "cli": "cli"}
+    manifest = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))
+    for crate in manifest["workspace"]["members"]:
+        written = ROOT / crate / f"{name}.json"
+        text = written.read_text(encoding="utf-8")
+        written.unlink()
+        if crate in published:
+            # Our own crates are named by the folder that they are in.
+            text = text.replace(ROOT.as_uri(), "file://")
+            out = arguments.out / f"randflake-{published[crate]}.cdx.json"
+            out.write_text(text, encoding="utf-8", newline="\n")
+
+
+def cargo_tool(name: str, wanted: str) -> Path:
+    """Returns a program of cargo in the version that is wanted, and builds it the first time."""
+    folder = ROOT / "target" / "tools" / wanted
+    if not (folder / "bin" / name).exists():
+        # Without optimization, which takes longer than they run.
+        run(
+            *("cargo", "install", "--locked", "--debug", "--quiet", "--root", folder),
+            f"{name}@{wanted}",
+        )
+    return folder / "bin" / name
+
+
+def host() -> str:
+    return subprocess.check_output(["rustc", "--print", "host-tuple"], text=True).strip()
+
+
+def version() -> str:
+    manifest = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))
+    found: str = manifest["workspace"]["package"]["version"]
+    return found
+
+
+def write_json(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8", newline="\n")
+
+
+def napi(*arguments: str | Path, cwd: Path) -> None:
+    cli = ROOT / "bindings-node" / "node_modules" / "@napi-rs" / "cli" / "dist" / "cli.js"
+    run("node", cli, *arguments, cwd=cwd)
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> None:
+    program, *arguments = map(str, command)
+    print("$", program, *arguments, flush=True)
+    subprocess.run(
+        # npm is a script on Windows, which only a search finds.
+        [shutil.which(program, path=environment()["PATH"]) or program, *arguments],
+        cwd=cwd,
+        env=environment(),
+        check=True,
+    )
+
+
+def environment() -> dict[str, str]:
+    """Returns this process's, with what makes builds the same wherever they are made."""
+    programs = ROOT / ".venv" / ("Scripts" if os.name == "nt" else "bin")
+    cargo = os.environ.get("CARGO_HOME", str(Path.home() / ".cargo"))
+    folders = {str(ROOT): "/randflake", cargo: "/cargo"}
+    values = {
+        **os.environ,
+        "PATH": os.pathsep.join([str(programs), os.environ["PATH"]]),
+        "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH") or committed(),
+        "RUSTFLAGS": " ".join(f"--remap-path-prefix={a}={b}" for a, b in folders.items()),
+    }
+    if os.name != "nt":
+        values["CFLAGS"] = " ".join(f"-ffile-prefix-map={a}={b}" for a, b in folders.items())
+    return values
+
+
+def committed() -> str:
+    return subprocess.check_output(
+        ["git", "log", "-1", "--format=%ct"], cwd=ROOT, text=True
+    ).strip()
+
+
+KINDS = {
+    "wheel": wheel,
+    "free-threaded": free_threaded,
+    "sdist": sdist,
+    "node": node,
+    "npm": npm,
+    "crates": crates,
+    "sbom": sbom,
+}
+
+if __name__ == "__main__":
+    try:
+        main()
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"failed: {' '.join(error.cmd)}")
