@@ -482,3 +482,6 @@ export interface SnowflakeLeaseOptions extends LeaseOptions {
    */
   layout?: Layout | LayoutName | LayoutFields | undefined
 }
+
+// Types alone: the package exports no such values.
+export type { IdGenerator, NumberGenerator }
