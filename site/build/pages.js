@@ -1,4 +1,4 @@
-// Where each file is on the site, and what the sidebar shows.
+// Where each file is on the site, and what its contents are.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
@@ -12,38 +12,60 @@ export function address(path) {
   return path.replace(/^(docs|site\/pages)\//, '')
 }
 
-const title = (path) => /^# (.+)$/m.exec(readFileSync(path, 'utf8'))[1]
+/** The text of a file of the repository. */
+export const read = (path) => readFileSync(`${ROOT}/${path}`, 'utf8')
 
-/** The pages of pages/api, which are generated: without them the site has none. */
-export const API = apiPages()
+const API = 'site/pages/api'
 
-function apiPages() {
-  const folder = `${ROOT}/site/pages/api`
-  if (!existsSync(folder)) return []
-  const files = readdirSync(folder).filter((name) => name.endsWith('.md'))
-  return files.sort().map((name) => ({
-    text: title(`${folder}/${name}`),
-    link: `/api/${name.replace(/(index)?\.md$/, '')}`,
-  }))
-}
+/** The files of pages/api, which are generated: without them the site has none. */
+export const apiPages = existsSync(`${ROOT}/${API}`)
+  ? readdirSync(`${ROOT}/${API}`)
+      .filter((name) => name.endsWith('.md'))
+      .sort()
+      .map((name) => `${API}/${name}`)
+  : []
 
-/** The contents of docs/README.md: each section that names pages, with its groups. */
-export function sidebar() {
-  const sections = [{ text: 'Start', items: [{ text: 'Overview', link: '/' }] }]
-  let items = sections[0].items
-  for (const line of readFileSync(`${ROOT}/docs/README.md`, 'utf8').split('\n')) {
-    const [, level, heading] = /^(##+) (.+)$/.exec(line) ?? []
-    if (heading) {
-      items = []
-      if (level === '##') sections.push({ text: heading, items })
-      else sections.at(-1).items.push({ text: heading, collapsed: false, items })
-    }
-    for (const [, text, path] of line.matchAll(/\[([^\]]+)\]\((?!\.\.)([^)#]+)\.md\)/g)) {
-      items.push({ text, link: `/${path}` })
+/**
+ * The sections of docs/README.md that name pages, each with its groups: a title, and pages with a
+ * title, a note and a path.
+ */
+export function contents() {
+  const sections = []
+  for (const line of read('docs/README.md').split('\n')) {
+    const [, level, title] = /^(##+) (.+)$/.exec(line) ?? []
+    if (level === '##') sections.push({ title, groups: [{ title: '', pages: [] }] })
+    else if (title) sections.at(-1).groups.push({ title, pages: [] })
+    const page =
+      /^(?:\| (?<before>.+) \| |- )\[(?<title>[^\]]+)\]\((?!\.\.)(?<path>[^)#]+\.md)\)(?:: (?<after>.+))?/
+    const { before, title: name, path, after } = page.exec(line)?.groups ?? {}
+    if (path) {
+      const note = before ?? after?.replace(/\.$/, '')
+      sections
+        .at(-1)
+        .groups.at(-1)
+        .pages.push({ title: name, note, path: `docs/${path}` })
     }
   }
-  const full = sections.filter((section) => section.items.length)
-  const api = API.length ? [{ text: 'API', items: API }] : []
-  const before = full.findIndex((section) => section.text === 'Measurements')
-  return full.toSpliced(before, 0, ...api)
+  const full = sections.filter(({ groups }) => groups.some(({ pages }) => pages.length))
+  if (apiPages.length) {
+    const pages = apiPages.map((path) => ({ title: /^# (.+)$/m.exec(read(path))[1], path }))
+    full.push({ title: 'API', groups: [{ title: '', pages }] })
+  }
+  return full
+}
+
+/** What VitePress shows beside each page. */
+export function sidebar() {
+  const item = ({ title, path }) => ({
+    text: title,
+    link: `/${address(path).replace(/(index)?\.md$/, '')}`,
+  })
+  const sections = contents().map(({ title, groups }) => ({
+    text: title,
+    items: groups.flatMap((group) => {
+      const items = group.pages.map(item)
+      return group.title ? [{ text: group.title, items }] : items
+    }),
+  }))
+  return [{ items: [{ text: 'Overview', link: '/' }] }, ...sections]
 }
