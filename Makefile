@@ -52,7 +52,7 @@ SOAK_TICKETS = PYTHONPATH=bindings-python/tests $(PYTHON_ENV)/python tests/soak/
 .PHONY: help demo check test test-all lint bench bench-stores fuzz simulate soak soak-tickets setup fmt vectors site site-parts clean check-tools \
 	python node python-for-tests node-for-tests \
 	test-rust test-python test-node test-cross test-soak \
-	test-docs test-model test-loom test-simulation test-servers test-databases test-shutdown test-examples test-fuzz test-packages test-bundlers test-recipes test-wasm test-instructions test-release release \
+	test-docs test-model test-loom test-simulation test-servers test-databases test-shutdown test-examples test-fuzz test-packages test-bundlers test-recipes test-wasm test-instructions test-site test-release release \
 	test-soak-stores test-readme instructions-bounds \
 	lint-rust lint-python lint-node lint-scripts lint-platforms
 
@@ -74,7 +74,7 @@ check: setup ## what to run before each commit: the compiler, the units of the c
 test: test-rust test-python test-node test-cross test-soak ## runs the tests of all three languages that need no server
 
 # The README tests stay last: they run the commands a newcomer would.
-test-all: test test-loom test-packages test-bundlers test-recipes test-wasm test-servers test-databases test-shutdown test-examples test-model test-fuzz test-simulation test-instructions test-docs test-soak-stores test-readme ## runs every test there is
+test-all: test test-loom test-packages test-bundlers test-recipes test-wasm test-servers test-databases test-shutdown test-examples test-model test-fuzz test-simulation test-instructions test-site test-docs test-soak-stores test-readme ## runs every test there is
 
 site: target/setup/site site-parts ## builds the documentation site into target/site
 	cd site && npm run --silent build
@@ -85,6 +85,9 @@ site-parts: check-tools
 	cargo build --locked --quiet -p randflake-inspector --profile page --target wasm32-unknown-unknown --target-dir target/wasm
 	@mkdir -p target/site-parts
 	cp target/wasm/wasm32-unknown-unknown/page/randflake_inspector.wasm target/site-parts/inspector.wasm
+
+test-site: site ## the documentation site in a browser: every page on a phone and on a desktop, links, contrast
+	cd site && npm test --silent
 
 lint: lint-rust lint-python lint-node lint-scripts lint-platforms ## runs every linter, format check and type check
 
