@@ -1,23 +1,21 @@
 // A browser: one on the PATH, or else the one that a package brings.
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { delimiter, dirname, join } from 'node:path'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
+const SITE = fileURLToPath(new URL('..', import.meta.url))
 
 function onPath() {
   const folders = (process.env.PATH ?? '').split(delimiter)
   return folders.flatMap((folder) => NAMES.map((name) => join(folder, name))).find(existsSync)
 }
 
-const folderOf = (name) => dirname(createRequire(import.meta.url).resolve(name))
-
-/** Where a system has no fonts, and so that those of a test do not depend on the system. */
+/** For a system that has no fonts. Generic families are the first that is left. */
 const fonts = (folder) => `<?xml version="1.0"?>
 <fontconfig>
-  <dir>${join(folderOf('dejavu-fonts-ttf/package.json'), 'ttf')}</dir>
+  <dir>${join(SITE, 'node_modules/dejavu-fonts-ttf/ttf')}</dir>
   <cachedir>${join(folder, 'fonts-cache')}</cachedir>
   <selectfont>
     <rejectfont><glob>*Serif*</glob></rejectfont>
@@ -27,28 +25,25 @@ const fonts = (folder) => `<?xml version="1.0"?>
 </fontconfig>
 `
 
-/** Unpacks the package into a folder, with libraries that a system may not have. */
-async function fromPackage(folder) {
-  process.env.TMPDIR = folder
-  const { default: packed, inflate } = await import('@sparticuz/chromium')
-  const bin = join(folderOf('@sparticuz/chromium'), '../../bin')
-  const libraries = join(await inflate(join(bin, 'al2023.tar.br')), 'lib')
+/** Unpacks the package into target/, with libraries that a system may not have. */
+async function fromPackage() {
+  const file = join(SITE, 'node_modules/@sparticuz/chromium/package.json')
+  const { version } = JSON.parse(readFileSync(file, 'utf8'))
+  const folder = join(SITE, '../target/site-browser', version)
+  mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'fonts.conf'), fonts(folder))
+  // The package unpacks its libraries where it believes to be in that service alone.
+  Object.assign(process.env, { TMPDIR: folder, AWS_LAMBDA_JS_RUNTIME: 'nodejs22.x' })
+  const { default: packed } = await import('@sparticuz/chromium')
   return {
     executablePath: await packed.executablePath(),
-    env: {
-      ...process.env,
-      LD_LIBRARY_PATH: libraries,
-      FONTCONFIG_FILE: join(folder, 'fonts.conf'),
-    },
+    env: { ...process.env, FONTCONFIG_FILE: join(folder, 'fonts.conf') },
   }
 }
 
-/** Starts a browser without a window. What it is made of stays in target/, for the next time. */
+/** Starts a browser without a window. */
 export async function startBrowser() {
-  const folder = fileURLToPath(new URL('../../target/site-browser', import.meta.url))
-  mkdirSync(folder, { recursive: true })
   const executablePath = onPath()
-  const found = executablePath ? { executablePath } : await fromPackage(folder)
+  const found = executablePath ? { executablePath } : await fromPackage()
   return chromium.launch({ ...found, args: ['--no-sandbox'] })
 }

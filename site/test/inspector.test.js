@@ -1,7 +1,6 @@
 // The page of the inspector in a browser: what it shows, and that nothing leaves it.
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -14,19 +13,17 @@ const NEGATIVE = vectors('ids.json').find(({ id }) => id.startsWith('-'))
 const SONYFLAKE = vectors('layouts.json').find(({ layout }) => layout === 'sonyflake')
 const TWITTER = vectors('layouts.json').find(({ layout }) => layout === 'twitter')
 
-let folder, server, browser, address
+let server, browser, address
 
 before(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'inspector-'))
   server = await serve(join(ROOT, 'target/site'))
   address = `http://127.0.0.1:${server.address().port}/inspector`
-  browser = await startBrowser(folder)
+  browser = await startBrowser()
 })
 
 after(async () => {
   await browser?.close()
   server?.close()
-  rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
 })
 
 /** Opens the page; `requests` are those that follow once all is loaded. */
