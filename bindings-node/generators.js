@@ -23,6 +23,7 @@ const {
   newIds,
   workerIsEnding,
 } = require('./bulk.js')
+const { inspectWith } = require('./inspector.js')
 const { inspectRawWith, layoutIn, layoutOf, warnIfEnding } = require('./layouts.js')
 const { Changes } = require('./changes.js')
 const { closedBefore, keptOptions, keptSecret, keptStore } = require('./lazy.js')
@@ -46,7 +47,7 @@ function endLeasesAtExit() {
 }
 
 // Taken out of `native`, where finding them would take 5 ns.
-const { generate, generateString, fill, inspect, encrypt, decrypt } = native
+const { generate, generateString, fill, encrypt, decrypt } = native
 
 /** Where `generate` and `generateString` find which generator is meant: 5 ns sooner than in an argument. */
 const meant = new Uint32Array(native.callBuffer.buffer, 0, 1)
@@ -63,9 +64,6 @@ const UNUSED = 2 ** 32 - 2
 // Where `generate` leaves an id: 10 ns sooner than a bigint can be returned.
 const signedId = new BigInt64Array(native.callBuffer.buffer, 8, 1)
 const unsignedId = new BigUint64Array(native.callBuffer.buffer, 8, 1)
-
-/** Where `inspect` leaves the parts of an id. */
-const parts = new Float64Array(native.callBuffer.buffer, 16, 3)
 
 /**
  * Returns an id or its text if it is of the generator that was meant: before the native call, and
@@ -103,12 +101,6 @@ async function firstLease(generator) {
 /** Returns the index of a generator, which a lazy one has from its first id on. */
 function indexOf(generator) {
   return typeof generator === 'function' ? UNUSED : native.generatorIndex(generator)
-}
-
-function inspectWith(inspector, id) {
-  inspect(inspector, id)
-  const [timestamp, nodeId, sequence] = parts
-  return { timestamp, nodeId, sequence, date: new Date(timestamp * 1000) }
 }
 
 /**
@@ -375,58 +367,6 @@ class Randflake extends IdGenerator {
   }
 }
 
-let inspectorOf
-
-class Inspector {
-  #inspector
-
-  static {
-    inspectorOf = (self) => {
-      if (typeof self !== 'object' || self === null || !(#inspector in self)) {
-        throw wrongThis('Inspector')
-      }
-      return self.#inspector
-    }
-  }
-
-  constructor(secret) {
-    this.#inspector = native.createInspector(secret)
-    warnIfWeak(secret)
-  }
-
-  inspect(id) {
-    return inspectWith(inspectorOf(this), id)
-  }
-
-  inspectMany(ids) {
-    return native.inspectMany(inspectorOf(this), ids)
-  }
-
-  encrypt(raw) {
-    return encrypt(inspectorOf(this), raw)
-  }
-
-  decrypt(id) {
-    return decrypt(inspectorOf(this), id)
-  }
-
-  encryptMany(raws) {
-    return encryptMany(inspectorOf(this), raws)
-  }
-
-  decryptMany(ids) {
-    return decryptMany(inspectorOf(this), ids)
-  }
-
-  encryptInPlace(raws) {
-    mustBeDone(native.encryptInPlace(inspectorOf(this), raws))
-  }
-
-  decryptInPlace(ids) {
-    mustBeDone(native.decryptInPlace(inspectorOf(this), ids))
-  }
-}
-
 let snowflakeOf
 let beginSnowflake
 
@@ -598,46 +538,6 @@ class Tickets extends NumberGenerator {
   }
 }
 
-let cloakOf
-
-class Cloak {
-  #cloak
-
-  static {
-    cloakOf = (self) => {
-      if (typeof self !== 'object' || self === null || !(#cloak in self)) throw wrongThis('Cloak')
-      return self.#cloak
-    }
-  }
-
-  constructor(secret, label) {
-    this.#cloak = native.createCloak(secret, label)
-    warnIfWeak(secret)
-  }
-
-  hide(number) {
-    return native.hide(cloakOf(this), number)
-  }
-
-  hideString(number) {
-    return native.hideString(cloakOf(this), number)
-  }
-
-  hideInPlace(numbers) {
-    mustBeDone(native.hideInPlace(cloakOf(this), numbers))
-  }
-
-  reveal(hidden) {
-    return native.reveal(cloakOf(this), hidden)
-  }
-
-  revealInPlace(hidden) {
-    mustBeDone(native.revealInPlace(cloakOf(this), hidden))
-  }
-}
-
 module.exports.Randflake = onlyWithNew(Randflake)
-module.exports.Inspector = onlyWithNew(Inspector)
 module.exports.Snowflake = onlyWithNew(Snowflake)
 module.exports.Tickets = onlyWithNew(Tickets)
-module.exports.Cloak = onlyWithNew(Cloak)

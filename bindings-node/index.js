@@ -1,6 +1,8 @@
 'use strict'
 
 const generators = require('./generators.js')
+const { Cloak } = require('./cloak.js')
+const { Inspector } = require('./inspector.js')
 const { BoundaryFlake, Layout } = require('./layouts.js')
 const { decodeStrings, encodeStrings } = require('./bulk.js')
 const { native } = require('./native.js')
@@ -10,7 +12,7 @@ const published = require('./published.js')
 
 // One by one and by name, which is how `import { … }` finds them.
 module.exports.Randflake = generators.Randflake
-module.exports.Inspector = generators.Inspector
+module.exports.Inspector = Inspector
 module.exports.initStore = operators.initStore
 module.exports.listLeases = operators.listLeases
 module.exports.inspectLease = operators.inspectLease
@@ -24,7 +26,7 @@ module.exports.Tickets = generators.Tickets
 module.exports.initTickets = operators.initTickets
 module.exports.fenceTickets = operators.fenceTickets
 module.exports.showTickets = operators.showTickets
-module.exports.Cloak = generators.Cloak
+module.exports.Cloak = Cloak
 module.exports.BoundaryFlake = onlyWithNew(BoundaryFlake)
 module.exports.RandflakeError = native.RandflakeError
 module.exports.encodeString = native.encodeString

@@ -3,7 +3,8 @@
 // The names of the published `randflake/v2`, version 2.1, for programs that were written for it. The
 // machinery is that of Randflake.
 
-const { Inspector, Randflake } = require('./generators.js')
+const { Randflake } = require('./generators.js')
+const { Inspector } = require('./inspector.js')
 const { Layout } = require('./layouts.js')
 const { native } = require('./native.js')
 
