@@ -8,14 +8,10 @@ import json
 import ssl
 import urllib.parse
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from randflake import _urls
+from randflake._adapter import Adapter, Rows, Unavailable
 from randflake._urls import bad_url
-from randflake.stores import Rows, Unavailable
-
-if TYPE_CHECKING:
-    from randflake.stores import Adapter
 
 _LONGEST = 1 << 20
 """Longest answer, in bytes: a thousand node ids, twice over."""

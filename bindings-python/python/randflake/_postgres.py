@@ -10,15 +10,13 @@ from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from randflake import _urls
+from randflake._adapter import Adapter, Refused, Rows, Unavailable
 from randflake._urls import bad_url, driver, passwords_of, without
-from randflake.stores import Refused, Rows, Unavailable
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     import psycopg
-
-    from randflake.stores import Adapter
 
 CANCELLING = 0.25
 """How much of the longest wait is left for a statement to be cancelled, in seconds."""

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from randflake import _urls
+from randflake._adapter import Adapter, Refused, Rows, Unavailable
 from randflake._threads import is_gevents
 from randflake._urls import bad_url, driver, passwords_of, without
-from randflake.stores import Refused, Rows, Unavailable
 
 if TYPE_CHECKING:
     import redis
-
-    from randflake.stores import Adapter
 
 _Answer = TypeVar("_Answer")
 

@@ -8,57 +8,19 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from randflake import _urls
+from randflake._adapter import Adapter, Refused, Rows, Unavailable
 from randflake._threads import is_gevents
 from randflake.errors import InvalidArgumentError, InvalidTypeError
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
+    from typing import Protocol
 
 __all__ = ["Adapter", "Refused", "Rows", "Source", "Unavailable", "source_of"]
-
-Rows = Sequence[Sequence[str | None]]
-"""Rows of text."""
-
-
-class Adapter(Protocol):
-    """Runs statements with any other client. See the README for one.
-
-    The thread that keeps a lease calls it, one call at a time. It may also have two methods:
-    discard(), to give up a connection that may deliver the answer to another statement, and
-    rest(), to close one of its own, since it is not needed for the next minute.
-
-    For a Redis whose replicas must confirm a lease (min-replicas-to-write) it must have a method
-    run_and_wait(text, parameters, replicas, milliseconds): it runs the statement as run does, sends
-    WAIT with the other two behind it on the same connection and in one round trip, and returns a
-    tuple of the rows and the number that WAIT said. Without it such a Redis is a WEAK_STORE.
-    """
-
-    server: str
-    """Which kind of server it talks to: "postgresql", "redis" or "etcd"."""
-
-    def run(self, text: str, parameters: list[str]) -> Rows:
-        """Runs one statement, committed when this returns, and returns its rows.
-
-        Waits no longer than a few seconds, and what it gives up ends on the server as well: of a
-        statement that waits for a lock, each further one would wait beside it. In PostgreSQL text
-        is one SQL statement with $1, $2…, and it runs outside of any transaction; parameters and
-        columns are all of type text. In Redis text is a command and parameters are its arguments;
-        a list of lists is returned as it is, a flat list or a map as one row, anything else as one
-        row of one cell. In etcd text is the path of a request, the only parameter is the JSON to
-        POST, and the answer is one row of two cells: its body, and its Date header, or None if it
-        has none. Without that header leases are kept by this machine's clock, and a fence, a
-        quarantine, a repair and a release for the dead are refused: they need two clocks that
-        agree.
-
-        Raises Refused for what the server itself reports, and anything else if it is out of
-        reach; of that only the name of its class is shown, or the message of an Unavailable.
-        """
-        ...
-
 
 if TYPE_CHECKING:
     # A psycopg connection is known by cursor and a redis.Redis by execute_command: they need not be
@@ -85,23 +47,6 @@ if TYPE_CHECKING:
     _Client: TypeAlias = Adapter | _HasCursor | _Lends | _Executes | _HasDialect
     _Store: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes] | _Client
     _AsyncStore: TypeAlias = _Store | _LendsToLoop | _Acquires
-
-
-class Refused(Exception):
-    """The server answered with an error. It must have no password in it."""
-
-    code: str
-    """The SQLSTATE of PostgreSQL; the first word of Redis's message."""
-    message: str
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(code, message)
-        self.code = code
-        self.message = message
-
-
-class Unavailable(Exception):
-    """The server cannot be reached. The message is shown, and must have no password in it."""
 
 
 class Source(NamedTuple):
