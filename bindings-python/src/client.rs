@@ -52,7 +52,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Store {
     fn extract(store: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let py = store.py();
         let ask = || py.import("randflake._clients")?.call_method1("located", (store,));
-        let located = exit::unless_finalizing(py, ask).ok_or_else(|| raise(finalizing()))??;
+        let located =
+            exit::unless_finalizing(py, ask).ok_or_else(|| raise(exit::finalizing()))??;
         if let Ok((server, open, survives_fork, key)) =
             located.extract::<(String, Py<PyAny>, _, _)>()
         {
@@ -200,14 +201,9 @@ impl Server {
                 })
             })
         });
-        started.flatten().ok_or_else(finalizing)??;
+        started.flatten().ok_or_else(exit::finalizing)??;
         Ok(receiver)
     }
-}
-
-#[cold]
-pub(crate) fn finalizing() -> Error {
-    Error::new(ErrorKind::StoreUnavailable, "Python is ending, and with it the client of the store")
 }
 
 /// Runs statements with a client in Python. The GIL is held only while Python works.

@@ -17,9 +17,10 @@ use pyo3::{
     prelude::*,
     types::{IntoPyDict, PyDict},
 };
-use randflake::{Clock as _, Error, SystemClock, bindings::ForkId};
+use randflake::{Clock as _, Error, ErrorKind, SystemClock, bindings::ForkId};
+use randflake_leases::{Leased, LeasedFormat};
 
-use crate::{client::finalizing, errors::raise};
+use crate::{clock::Clock, errors::raise};
 
 /// How long the end of a process waits for all stores together.
 const EXIT_BUDGET: Duration = Duration::from_secs(5);
@@ -33,6 +34,16 @@ pub(crate) trait Closes: Send + Sync {
 
     /// Returns whether it has nothing that must be given back.
     fn is_over(&self) -> bool;
+}
+
+impl<F: LeasedFormat> Closes for Leased<F, Clock> {
+    fn stop(&self) {
+        Leased::stop(self);
+    }
+
+    fn is_over(&self) -> bool {
+        Leased::is_over(self)
+    }
 }
 
 /// The leased generators whose node ids may still have to be given back, and the numbers in a row,
@@ -194,6 +205,12 @@ pub(crate) fn unless_finalizing<T>(_: Python<'_>, work: impl FnOnce() -> T) -> O
     let _call = Call { process: interpreter.process };
     drop(interpreter);
     Some(work())
+}
+
+/// Makes the error of what an interpreter that finalizes cannot do any more.
+#[cold]
+pub(crate) fn finalizing() -> Error {
+    Error::new(ErrorKind::StoreUnavailable, "Python is ending, and with it the client of the store")
 }
 
 /// Calls what `randflake/_async.py` has, which may have to be imported first.

@@ -56,9 +56,9 @@ impl<F: Given> AnyFlake<F> {
         exit::register_in_child(py)?;
         let opened = py.detach(|| call(|| builder.open()));
         let leased = opened.map_err(|raised| exit::raise_unless_finalizing(py, raised))?;
-        let flake = Self::Leased(Arc::new(leased));
-        exit::close_at_exit(Arc::new(flake.clone()), needs_python);
-        Ok(flake)
+        let leased = Arc::new(leased);
+        exit::close_at_exit(Arc::clone(&leased) as _, needs_python);
+        Ok(Self::Leased(leased))
     }
 
     /// Returns the same generator, with calls that never wait if it is leased.

@@ -12,12 +12,11 @@ use randflake_leases::{
 
 use crate::{
     arguments::{secret_of, warn_if_weak},
-    client::{Store, finalizing},
+    client::Store,
     clock::Clock,
     convert::boolean,
     errors::{LifetimeWarning, call, raise, warn},
     exit,
-    flake::AnyFlake,
     options::{self, Options},
 };
 
@@ -186,13 +185,12 @@ impl<F: Given> Lazy<F> {
             let leased = call(|| builder.open_lazily())?;
             let (leased, is_new) = self.leased.set(leased).map_err(raise)?;
             if is_new {
-                let flake = AnyFlake::Leased(Arc::clone(leased));
-                exit::close_at_exit(Arc::new(flake), needs_python);
+                exit::close_at_exit(Arc::clone(leased) as _, needs_python);
             }
             Ok(leased)
         };
         let leased =
-            exit::unless_finalizing(py, leased).unwrap_or_else(|| Err(raise(finalizing())));
+            exit::unless_finalizing(py, leased).unwrap_or_else(|| Err(raise(exit::finalizing())));
         leased.map_err(|raised| exit::raise_unless_finalizing(py, raised))
     }
 
@@ -235,5 +233,5 @@ fn in_environment<T>(
         read(Environment::new(&variable)).map_err(raise)
     };
     exit::unless_finalizing(py, look_up)
-        .unwrap_or_else(|| Err(exit::raise_unless_finalizing(py, raise(finalizing()))))
+        .unwrap_or_else(|| Err(exit::raise_unless_finalizing(py, raise(exit::finalizing()))))
 }
