@@ -2,10 +2,9 @@
 
 use std::io::Write;
 
-use clap::CommandFactory as _;
 use clap_complete::{Shell, generate};
 
-use crate::{Failure, arguments::Arguments, output};
+use crate::{Failure, output};
 
 /// Prints a script that has a shell complete verbs and options
 #[derive(clap::Args)]
@@ -24,9 +23,10 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
+    /// Prints the script for a command with all its subcommands.
+    pub(crate) fn run(&self, mut command: clap::Command) -> Result<(), Failure> {
         let mut script = Vec::new();
-        generate(self.shell, &mut Arguments::command(), "randflake", &mut script);
+        generate(self.shell, &mut command, "randflake", &mut script);
         let mut out = output::stdout();
         out.write_all(&script)?;
         out.flush()?;

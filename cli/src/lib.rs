@@ -26,7 +26,7 @@ mod tickets;
 
 use std::{ffi::OsString, sync::Arc};
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 use randflake_leases::{
     Namespace, Result,
     remote::{Client, RemoteStore},
@@ -79,7 +79,7 @@ fn execute(arguments: &[OsString], open_server: Arc<OpenServer>) -> Result<(), F
         Command::Lease(lease) => lease.run(open_server),
         Command::Tickets(tickets) => tickets.run(open_server),
         Command::Serve(serve) => serve.run(open_server),
-        Command::Completions(completions) => completions.run(),
+        Command::Completions(completions) => completions.run(Arguments::command()),
     }
 }
 

@@ -7,9 +7,13 @@ mod answer;
 #[cfg(feature = "serve")]
 mod connections;
 #[cfg(feature = "serve")]
+mod counts;
+#[cfg(feature = "serve")]
 mod ids;
 #[cfg(feature = "serve")]
 mod leases;
+#[cfg(feature = "serve")]
+mod limits;
 #[cfg(feature = "serve")]
 mod metrics;
 #[cfg(feature = "serve")]
@@ -131,7 +135,7 @@ impl Serve {
             .max_ttl_and_skew(self.ttl.max(Namespace::MAX_TTL), max_skew)?;
         let tickets = tickets::Counters::new(location.clone(), &self.tickets_namespace);
         let store = leases::Leases::new(location, namespace);
-        let limits = service::Limits {
+        let limits = limits::Limits {
             max_count: self.max_count,
             max_wait: Duration::from_secs(self.max_wait.into()),
             ttl: self.ttl,

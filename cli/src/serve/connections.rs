@@ -157,14 +157,14 @@ struct Open {
 
 impl Open {
     fn new(service: Arc<Service>, permit: OwnedSemaphorePermit) -> Self {
-        service.counters.connections.fetch_add(1, Ordering::Relaxed);
+        service.counts.connections.fetch_add(1, Ordering::Relaxed);
         Self { service, _permit: permit }
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.service.counters.connections.fetch_sub(1, Ordering::Relaxed);
+        self.service.counts.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -181,7 +181,7 @@ fn connection(
         let (service, routes) = (Arc::clone(&service), routes.clone());
         async move {
             let response = answer(&service, &routes, request).await;
-            service.counters.answered(response.status().as_u16());
+            service.counts.answered(response.status().as_u16());
             Ok::<_, Infallible>(response)
         }
     });

@@ -22,8 +22,8 @@ use tokio::{
 
 use super::{
     answer::{Refusal, written},
+    limits::Limits,
     request::Fields,
-    service::Limits,
 };
 
 /// Most node ids of one lease: what a client sends to renew it names them all.

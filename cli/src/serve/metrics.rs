@@ -2,52 +2,13 @@
 
 use std::{
     fmt::{self, Write as _},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::Ordering,
 };
 
-use randflake::{ErrorKind, layout};
+use randflake::layout;
 use randflake_leases::{LeaseStatus, TicketsMetrics};
 
 use super::service::Service;
-
-/// The statuses that answers have.
-const STATUSES: [u16; 15] =
-    [200, 201, 204, 400, 401, 403, 404, 405, 408, 409, 410, 413, 500, 503, 0];
-
-/// What requests may wait for.
-const REASONS: [ErrorKind; 4] = [
-    ErrorKind::SequenceExhausted,
-    ErrorKind::ClockMovedBack,
-    ErrorKind::LeaseNotStarted,
-    ErrorKind::LeaseUnavailable,
-];
-
-/// What the connections count.
-#[derive(Default)]
-pub(super) struct Counters {
-    answers: [AtomicU64; STATUSES.len()],
-    pub(super) waits: Waits,
-    /// Connections that are open.
-    pub(super) connections: AtomicU64,
-}
-
-#[derive(Default)]
-pub(super) struct Waits([AtomicU64; REASONS.len()]);
-
-impl Counters {
-    pub(super) fn answered(&self, status: u16) {
-        let index = STATUSES.iter().position(|known| *known == status);
-        self.answers[index.unwrap_or(STATUSES.len() - 1)].fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-impl Waits {
-    pub(super) fn count(&self, kind: ErrorKind) {
-        if let Some(index) = REASONS.iter().position(|reason| *reason == kind) {
-            self.0[index].fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
 
 type NumberOf = fn(&TicketsMetrics) -> u64;
 
@@ -144,8 +105,8 @@ pub(super) fn text(service: &Service) -> String {
     );
     let name = "randflake_waits_total";
     text.family(name, "counter", "Calls that waited, by the code of what they waited for.");
-    for (reason, count) in REASONS.iter().zip(&service.counters.waits.0) {
-        text.sample(name, Some(("reason", reason.code())), count.load(Ordering::Relaxed));
+    for (reason, count) in service.counts.waits() {
+        text.sample(name, Some(("reason", reason.code())), count);
     }
     text.one(
         "randflake_lease_remaining_seconds",
@@ -195,13 +156,12 @@ pub(super) fn text(service: &Service) -> String {
     text.tickets(&service.tickets.metrics());
     let name = "randflake_http_requests_total";
     text.family(name, "counter", "Requests that were answered, by status.");
-    for (status, count) in STATUSES.iter().zip(&service.counters.answers) {
-        let count = count.load(Ordering::Relaxed);
+    for (status, count) in service.counts.answers() {
         if count > 0 {
             text.sample(name, Some(("status", &status.to_string())), count);
         }
     }
-    let connections = service.counters.connections.load(Ordering::Relaxed);
+    let connections = service.counts.connections.load(Ordering::Relaxed);
     text.one(
         "randflake_http_connections",
         "gauge",

@@ -13,7 +13,7 @@ use randflake::{Error, ErrorKind, Result};
 use randflake_leases::{Leased, keeper::State};
 use tokio::time::{Instant, sleep};
 
-use super::{access::Access, leases::Leases, metrics::Counters, tickets};
+use super::{access::Access, counts::Counts, leases::Leases, limits::Limits, tickets};
 use crate::output;
 
 /// How often a request checks whether there is a lease again. That costs two loads.
@@ -22,16 +22,6 @@ const POLL: Duration = Duration::from_millis(10);
 /// How long to wait after a first lease that was not granted, where the error does not say.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 
-/// What a request may ask for.
-pub(super) struct Limits {
-    /// Most ids.
-    pub(super) max_count: u32,
-    /// How long it waits.
-    pub(super) max_wait: Duration,
-    /// Seconds of a lease that does not say for how long.
-    pub(super) ttl: u32,
-}
-
 pub(super) struct Service {
     pub(super) flake: Leased,
     pub(super) leases: Leases,
@@ -39,7 +29,7 @@ pub(super) struct Service {
     pub(super) access: Access,
     pub(super) limits: Limits,
     pub(super) namespace: String,
-    pub(super) counters: Counters,
+    pub(super) counts: Counts,
     /// Why there is no first lease yet.
     no_first_lease: Mutex<Option<Error>>,
     ending: AtomicBool,
@@ -61,7 +51,7 @@ impl Service {
             access,
             limits,
             namespace: namespace.to_owned(),
-            counters: Counters::default(),
+            counts: Counts::default(),
             no_first_lease: Mutex::default(),
             ending: AtomicBool::new(false),
         })
@@ -106,7 +96,7 @@ impl Service {
         if error.kind() == ErrorKind::LeaseExpired {
             let _ = self.flake.explain(error.clone()); // has the store be asked now
         }
-        self.counters.waits.count(self.explained(error.clone()).kind());
+        self.counts.waited_for(self.explained(error.clone()).kind());
         loop {
             let pause = match error.kind() {
                 ErrorKind::LeaseExpired | ErrorKind::LeaseUnavailable => POLL,

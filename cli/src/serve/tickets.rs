@@ -20,8 +20,8 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     answer::{Refusal, written},
+    limits::Limits,
     request::Query,
-    service::Limits,
 };
 
 /// Most counters of a process: each has a thread, and stays.
