@@ -17,10 +17,10 @@ use pyo3::{
     prelude::*,
     types::{IntoPyDict, PyDict},
 };
-use randflake::{Clock as _, Error, ErrorKind, SystemClock, bindings::ForkId};
+use randflake::{Clock, Error, ErrorKind, SystemClock, bindings::ForkId};
 use randflake_leases::{Leased, LeasedFormat};
 
-use crate::{clock::Clock, errors::raise};
+use crate::errors::raise;
 
 /// How long the end of a process waits for all stores together.
 const EXIT_BUDGET: Duration = Duration::from_secs(5);
@@ -36,7 +36,7 @@ pub(crate) trait Closes: Send + Sync {
     fn is_over(&self) -> bool;
 }
 
-impl<F: LeasedFormat> Closes for Leased<F, Clock> {
+impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> Closes for Leased<F, C> {
     fn stop(&self) {
         Leased::stop(self);
     }

@@ -4,7 +4,22 @@ use std::time::Duration;
 
 use randflake::{Clock as _, Result, SystemClock};
 
-use crate::keeper::Reading;
+/// A reading of both clocks, one after the other.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Reading {
+    /// The clock that ids are stamped with: unix nanoseconds.
+    pub wall: i64,
+    /// A clock with any origin that never steps and includes the time that the machine was asleep.
+    pub boot: Duration,
+}
+
+impl Reading {
+    /// Returns the unix second.
+    #[must_use]
+    pub fn second(self) -> i64 {
+        self.wall.div_euclid(1_000_000_000)
+    }
+}
 
 /// Reads both clocks of a keeper.
 pub(crate) fn reading() -> Result<Reading> {

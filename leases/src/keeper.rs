@@ -57,6 +57,7 @@ use crate::{
 };
 
 pub(crate) use self::errors::passes;
+pub use crate::clocks::Reading;
 
 /// Shortest pause after a failure.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(250);
@@ -87,23 +88,6 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self { node_count: 1, ttl: 300, max_skew: 5, acquire_timeout: Duration::from_secs(10) }
-    }
-}
-
-/// A reading of both clocks, one after the other.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Reading {
-    /// The clock that ids are stamped with: unix nanoseconds.
-    pub wall: i64,
-    /// A clock with any origin that never steps and includes the time that the machine was asleep.
-    pub boot: Duration,
-}
-
-impl Reading {
-    /// Returns the unix second.
-    #[must_use]
-    pub fn second(self) -> i64 {
-        self.wall.div_euclid(1_000_000_000)
     }
 }
 

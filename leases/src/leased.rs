@@ -5,11 +5,13 @@ mod builder;
 mod cell;
 mod interruptible;
 mod recovery;
+mod shared;
 mod source;
 mod status;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod told;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -28,12 +30,13 @@ pub use self::{
 };
 #[cfg(test)]
 pub(crate) use self::{
-    builder::{most_drift, without_lease},
-    thread::{Next, SharedState},
+    builder::without_lease,
+    shared::{Next, SharedState, most_drift},
 };
 use self::{
+    shared::ProcessLease,
     source::{FirstLease, LeaseSource, no_thread},
-    thread::{ProcessLease, run},
+    thread::run,
 };
 use crate::{LeasedMetrics, Location, clocks::reading, environment::Environment, keeper::Answer};
 
@@ -472,7 +475,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     pub fn lease(&self) -> Option<LeaseStatus> {
         let state = self.process_lease.of(ForkId::current())?.shared.lock();
         let keeper = state.keeper.as_ref().filter(|_| !state.closed)?;
-        LeaseStatus::of(keeper, &self.generator, &self.source, reading().ok()?)
+        self.source.status(keeper, &self.generator, reading().ok()?)
     }
 
     /// Returns what this generator and the keeper of its lease have done in this process; a forked child
@@ -511,7 +514,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
             state.used_until = state.used_until.or_else(|| self.generator.close());
             state.ended = false;
         }
-        let first = LeaseStatus::of(&keeper, &self.generator, &self.source, now);
+        let first = self.source.status(&keeper, &self.generator, now);
         state.keeper = Some(keeper);
         drop(state);
         let body = |store| {

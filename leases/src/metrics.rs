@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use randflake::{Error, ErrorKind, Metrics};
 
-use crate::keeper::Reading;
+use crate::clocks::Reading;
 
 /// What a leased generator has done in this process, in numbers; see
 /// [`Leased::metrics`](crate::Leased::metrics).

@@ -4,14 +4,14 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use once_cell::race::OnceBox;
 use randflake::{
-    Builder, Clock, Encrypted, Error, Format, Generator, Layout, Lease, Result, SystemClock,
+    Builder, Clock, Encrypted, Error, Format, Generator, Layout, Result, SystemClock,
     bindings::{self, ForkId},
 };
 
 use super::{
     Leased,
+    shared::ProcessLease,
     source::{LeaseSource, OnLeaseChange},
-    thread::ProcessLease,
 };
 use crate::{
     LeaseStatus, LeasedFormat, Location, Namespace,
@@ -318,12 +318,6 @@ pub(crate) fn without_lease<F: Format, C: Clock>(
         .max_drift(max_drift)
         .clock(clock)
         .build()
-}
-
-/// Returns the largest `max_drift` over a lease, in seconds: the store may grant a shorter lease than
-/// requested. [`ReleaseDead`](crate::operator::ReleaseDead) relies on it.
-pub(crate) fn most_drift(lease: Lease) -> u32 {
-    u32::try_from((lease.end_exclusive() - lease.start()) / 3).unwrap_or(0)
 }
 
 /// Refuses a layout that no store can lease node ids for as requested.

@@ -27,8 +27,8 @@ use std::{
 use randflake::{Clock, Error, ErrorKind, Result, SystemClock, bindings::ForkId};
 
 use super::{
+    shared::ProcessLease,
     source::{FirstLease, LeaseSource, forked, no_thread},
-    thread::ProcessLease,
 };
 
 const THREAD: &str = "randflake-first";

@@ -6,8 +6,9 @@ use std::{error::Error as _, time::Duration};
 use randflake::{Clock, Error, ErrorKind, Format, Result, bindings::ForkId};
 
 use super::{
-    LONGEST_RETRY, Leased, POLL_INTERVAL, SHORTEST_RETRY, builder::most_drift, source::FirstLease,
-    thread::ProcessLease,
+    LONGEST_RETRY, Leased, POLL_INTERVAL, SHORTEST_RETRY,
+    shared::{ProcessLease, most_drift},
+    source::FirstLease,
 };
 use crate::{
     clocks::reading,

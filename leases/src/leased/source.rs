@@ -12,13 +12,15 @@ use std::{
 };
 
 use once_cell::race::OnceBox;
-use randflake::{Clock, Error, ErrorKind, Lease, NodeIds, Result, bindings::ForkId};
+use randflake::{
+    Clock, Error, ErrorKind, Format, Generator, Lease, NodeIds, Result, bindings::ForkId,
+};
 
-use super::{LeaseStatus, thread::Shared};
+use super::{LeaseStatus, shared::Shared};
 use crate::{
     Acquire, Acquired, LeaseStore, Location, Namespace, NodeLease, Note, Release, Reply,
     clocks::reading,
-    keeper::{Answer, Keeper, Options, Step},
+    keeper::{Answer, Keeper, Options, Reading, Step},
 };
 
 /// How long the last attempt at a first lease may take.
@@ -68,6 +70,28 @@ impl LeaseSource {
     /// Returns what people call the store; nothing before it was opened first.
     pub(super) fn store_name(&self) -> &str {
         self.store_name.get().map_or("", String::as_str)
+    }
+
+    /// Describes what is kept; `None` if it is closed or has no lease yet.
+    pub(super) fn status<F: Format, C: Clock>(
+        &self,
+        keeper: &Keeper,
+        generator: &Generator<F, C>,
+        now: Reading,
+    ) -> Option<LeaseStatus> {
+        let lease = generator.lease()?;
+        Some(self.status_of(keeper, generator.node_ids().to_vec(), lease, now))
+    }
+
+    pub(super) fn status_of(
+        &self,
+        keeper: &Keeper,
+        node_ids: Vec<u32>,
+        lease: Lease,
+        now: Reading,
+    ) -> LeaseStatus {
+        let names = (self.store_name(), self.namespace.name());
+        LeaseStatus::new(keeper, node_ids, lease, names, now)
     }
 
     fn open(&self) -> Result<Box<dyn LeaseStore>> {

@@ -5,9 +5,8 @@ use std::{
     time::Duration,
 };
 
-use randflake::{Clock, Error, Format, Generator, Lease, bindings::utc};
+use randflake::{Error, Lease, bindings::utc};
 
-use super::{source::LeaseSource, thread::SharedState};
 use crate::keeper::{Keeper, Reading, State};
 
 /// How many node ids a message names.
@@ -156,22 +155,12 @@ impl LeaseStatus {
         }
     }
 
-    /// Describes what is kept; `None` if it is closed or has no lease yet.
-    pub(super) fn of<F: Format, C: Clock>(
-        keeper: &Keeper,
-        generator: &Generator<F, C>,
-        source: &LeaseSource,
-        now: Reading,
-    ) -> Option<Self> {
-        let lease = generator.lease()?;
-        Some(Self::with(keeper, generator.node_ids().to_vec(), lease, source, now))
-    }
-
-    fn with(
+    /// Describes a lease of a namespace of a store.
+    pub(super) fn new(
         keeper: &Keeper,
         node_ids: Vec<u32>,
         lease: Lease,
-        source: &LeaseSource,
+        (store, namespace): (&str, &str),
         now: Reading,
     ) -> Self {
         let state = keeper.state_at(now);
@@ -186,8 +175,8 @@ impl LeaseStatus {
             replacements: keeper.replacements(),
             last_error: keeper.last_error().cloned(),
             last_error_at: keeper.last_error_at(),
-            store: source.store_name().to_owned(),
-            namespace: source.namespace.name().to_owned(),
+            store: store.to_owned(),
+            namespace: namespace.to_owned(),
             change: match state {
                 State::Acquiring | State::Holding => Change::Leased,
                 State::Retrying => Change::Retrying,
@@ -197,8 +186,13 @@ impl LeaseStatus {
         }
     }
 
+    /// Returns this as the lease of a keeper that has given up.
+    pub(super) fn given_up(self) -> Self {
+        Self { change: Change::GaveUp, ..self }
+    }
+
     /// Returns this as what has changed since `before`.
-    fn after(mut self, before: &Self) -> Self {
+    pub(super) fn after(mut self, before: &Self) -> Self {
         self.change = match self.change {
             _ if self.node_ids != before.node_ids => {
                 // What was wrong is over by now, and belongs to this change.
@@ -212,47 +206,6 @@ impl LeaseStatus {
             change => change,
         };
         self
-    }
-}
-
-/// The status that was told last: what has changed since then is told next. `None` if the generator was
-/// closed before it was kept.
-pub(super) struct LastTold(pub(super) Option<LeaseStatus>);
-
-impl LastTold {
-    /// Returns the status if its state or its node ids have changed. What the keeper is in the middle of
-    /// changing is told when it is done.
-    pub(super) fn changed<F: Format, C: Clock>(
-        &mut self,
-        state: &SharedState,
-        generator: &Generator<F, C>,
-        source: &LeaseSource,
-        now: Reading,
-    ) -> Option<&LeaseStatus> {
-        let keeper = state.keeper.as_ref().filter(|keeper| keeper.is_settled())?;
-        let told = self.0.as_mut()?;
-        if told.state == keeper.state_at(now) && told.node_ids == generator.node_ids() {
-            return None;
-        }
-        *told = LeaseStatus::of(keeper, generator, source, now)?.after(told);
-        Some(told)
-    }
-
-    /// Returns the last status, after which nothing keeps the lease any more.
-    pub(super) fn ended<F: Format, C: Clock>(
-        self,
-        state: &SharedState,
-        generator: &Generator<F, C>,
-        source: &LeaseSource,
-        now: Reading,
-    ) -> Option<LeaseStatus> {
-        let (keeper, told) = (state.keeper.as_ref()?, self.0?);
-        if let Some(open) = LeaseStatus::of(keeper, generator, source, now) {
-            return Some(LeaseStatus { change: Change::GaveUp, ..open });
-        }
-        // It was closed, so it has no node ids any more.
-        let lease = Lease::new(told.start, told.end_exclusive).ok()?;
-        Some(LeaseStatus::with(keeper, told.node_ids, lease, source, now))
     }
 }
 

@@ -9,9 +9,10 @@ use once_cell::race::OnceBox;
 use randflake::{Encrypted, Error, ErrorKind, Generator, Id, NodeIds, Secret};
 
 use super::{
+    shared::{Next, SharedState},
     source::{LeaseSource, OpenStore},
-    status::{LastTold, LeaseStatus, Level},
-    thread::{Next, SharedState},
+    status::{LeaseStatus, Level},
+    told::LastTold,
     *,
 };
 use crate::{
@@ -124,7 +125,7 @@ impl Driven {
         let generator = without_lease(secret, node_count, Duration::ZERO, 10, clock(&nanos));
         let generator = generator.expect("a generator");
         generator.begin(&node_ids, lease, most_drift(lease)).expect("a lease");
-        let first = LeaseStatus::of(&keeper, &generator, &source, now).expect("a lease");
+        let first = source.status(&keeper, &generator, now).expect("a lease");
         let mut state = SharedState::default();
         state.keeper = Some(keeper);
         let (last_told, told) = (LastTold(Some(first.clone())), vec![first]);

@@ -1,77 +1,22 @@
-//! The thread that drives the keeper of a generator, and what it shares with the callers.
+//! The thread that drives the keeper of a generator.
 
 use std::{
     panic::{self, AssertUnwindSafe},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use once_cell::race::OnceBox;
-use randflake::{Clock, Error, ErrorKind, Format, Generator, Result, bindings::ForkId};
+use randflake::{Clock, Error, ErrorKind, Format, Generator, Result};
 
 use super::{
     LeaseStatus,
-    builder::most_drift,
+    shared::{Next, Shared},
     source::{LeaseSource, OpenStore},
-    status::LastTold,
+    told::LastTold,
 };
-use crate::{
-    clocks::reading,
-    keeper::{Answer, Keeper, Reading, Step},
-    metrics::Requests,
-};
+use crate::{clocks::reading, keeper::Reading};
 
 /// A connection that is not needed for so long is closed in the meantime.
 const LONG_REST: Duration = Duration::from_secs(60);
-
-/// A generator's lease in one process. Each forked child appends one of its own.
-pub(super) struct ProcessLease {
-    pub(super) process: ForkId,
-    pub(super) shared: Arc<Shared>,
-    child: OnceBox<Self>,
-}
-
-/// What the thread shares with the callers.
-#[derive(Default)]
-pub(super) struct Shared {
-    state: Mutex<SharedState>,
-    pub(super) changed: Condvar,
-}
-
-/// The state that the thread and the callers change under one lock.
-#[derive(Default)]
-#[allow(clippy::struct_excessive_bools, reason = "they are independent of each other")]
-pub(crate) struct SharedState {
-    /// `None` in a process that has no lease yet.
-    pub(crate) keeper: Option<Keeper>,
-    /// A thread acquires the first lease.
-    pub(super) acquiring: bool,
-    /// Why the last attempt at it failed, for the threads that waited for it.
-    pub(super) no_first_lease: Option<Error>,
-    pub(super) closed: bool,
-    /// How many calls have waited for a lease.
-    pub(super) waits: u64,
-    /// Those of keepers that got no first lease.
-    pub(super) earlier_requests: Requests,
-    /// What closing the generator returned.
-    pub(super) used_until: Option<i64>,
-    /// Wakes the thread from its sleep.
-    wake: bool,
-    /// There is no thread, or no longer one.
-    pub(super) ended: bool,
-}
-
-/// What the thread does next.
-pub(crate) enum Next {
-    /// Something was done on the generator: go on at once.
-    Continue,
-    /// Send a request to the store.
-    Ask(Step),
-    /// Sleep, unless woken earlier.
-    Sleep(Duration),
-    /// Nothing is left to do.
-    End,
-}
 
 /// The body of the thread; sets `ended` even if it panics. `first` is told first: the lease that it
 /// begins with.
@@ -140,11 +85,7 @@ fn keep<F: Format, C: Clock>(
                 }
                 rests = true;
             }
-            Next::Sleep(pause) => {
-                let waited = shared.changed.wait_timeout_while(state, pause, |state| !state.wake);
-                let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-                state.wake = false;
-            }
+            Next::Sleep(pause) => shared.sleep(state, pause),
             Next::Ask(step) => {
                 drop(state); // the store may take its time
                 let answer = source.ask(step, &mut store);
@@ -170,103 +111,5 @@ fn keep<F: Format, C: Clock>(
                 }
             }
         }
-    }
-}
-
-impl SharedState {
-    /// Does on the generator what the keeper wants next, or returns what else it wants.
-    pub(crate) fn advance<F: Format, C: Clock>(
-        &mut self,
-        generator: &Generator<F, C>,
-        now: Reading,
-    ) -> Next {
-        let Some(keeper) = &mut self.keeper else { return Next::End };
-        let answer = match keeper.step(now) {
-            Step::Stopped => return Next::End,
-            Step::Sleep(pause) => {
-                // The end of the lease is told when it comes.
-                let left = keeper.time_left(now);
-                return Next::Sleep(if left.is_zero() { pause } else { pause.min(left) });
-            }
-            Step::Close => Answer::Closed(self.used_until.take().or_else(|| generator.close())),
-            Step::Extend { end_exclusive } => {
-                Answer::Extended(generator.extend_lease(end_exclusive))
-            }
-            Step::Replace { node_ids, lease } => {
-                Answer::Replaced(generator.replace_lease(&node_ids, lease, most_drift(lease)))
-            }
-            step => return Next::Ask(step),
-        };
-        keeper.answer(answer, now).expect("the answer to this step");
-        Next::Continue
-    }
-
-    /// Returns how many calls have waited for a lease, and what was asked of the store.
-    pub(super) fn counts(&self) -> (u64, Requests) {
-        let mut requests = self.earlier_requests.clone();
-        if let Some(keeper) = &self.keeper {
-            requests.add(keeper.requests());
-        }
-        (self.waits, requests)
-    }
-
-    /// Returns for how long no request to the store is planned.
-    fn rests_for(&self, now: Reading) -> Duration {
-        self.keeper.as_ref().map(|keeper| keeper.rests_for(now)).unwrap_or_default()
-    }
-
-    /// Closes the generator, and has the keeper stop.
-    pub(crate) fn stop<F: Format, C: Clock>(&mut self, generator: &Generator<F, C>) {
-        self.closed = true;
-        self.used_until = generator.close();
-        if let Some(keeper) = &mut self.keeper {
-            keeper.stop();
-        } else {
-            self.ended = true;
-        }
-    }
-}
-
-impl Shared {
-    /// The state is consistent after a panic, since the keeper repeats what was not answered.
-    pub(super) fn lock(&self) -> MutexGuard<'_, SharedState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Wakes the thread, and everything that waits for it.
-    pub(super) fn wake(&self, mut state: MutexGuard<'_, SharedState>) {
-        state.wake = true;
-        drop(state);
-        self.changed.notify_all();
-    }
-}
-
-impl ProcessLease {
-    pub(super) fn new(process: ForkId) -> Self {
-        Self { process, shared: Arc::default(), child: OnceBox::new() }
-    }
-
-    pub(super) fn is_of_this_process(&self) -> bool {
-        self.process == ForkId::current()
-    }
-
-    /// Returns that of a process, if it has one. Touches no lock: a thread that does not exist
-    /// in a child may hold that of the parent for ever.
-    pub(super) fn of(&self, process: ForkId) -> Option<&Self> {
-        let mut process_lease = Some(self);
-        while let Some(other) =
-            process_lease.filter(|process_lease| process_lease.process != process)
-        {
-            process_lease = other.child.get();
-        }
-        process_lease
-    }
-
-    pub(super) fn of_or_new(&self, process: ForkId) -> &Self {
-        let mut process_lease = self;
-        while process_lease.process != process {
-            process_lease = process_lease.child.get_or_init(|| Box::new(Self::new(process)));
-        }
-        process_lease
     }
 }

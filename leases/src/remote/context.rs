@@ -5,12 +5,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use super::{
-    Engine, Protocol, Response, Statement,
-    etcd::{self, row::EtcdRow},
-    exchange::Channel,
-    server_side,
-};
+use super::{Engine, Protocol, Response, Statement, etcd::row::EtcdRow, exchange::Channel};
 use crate::{
     Error, ErrorKind, InitMode, Limits, Namespace, NamespaceMetadata, Result, rules::Quarantine,
 };
@@ -96,19 +91,13 @@ impl Context {
     }
 
     /// Returns what is known of the namespace, after a first check.
-    pub(super) async fn known_or_checked(&self) -> Result<KnownNamespace> {
+    pub(super) async fn known_or(
+        &self,
+        check: impl Future<Output = Result<KnownNamespace>>,
+    ) -> Result<KnownNamespace> {
         match self.known() {
             Some(known) => Ok(known),
-            None => self.check(None).await,
-        }
-    }
-
-    /// Checks that the namespace is ours. Creates a missing one as `init` says, or if the protocol
-    /// may, and notices that the server is another one.
-    pub(super) async fn check(&self, init: Option<InitMode>) -> Result<KnownNamespace> {
-        match self.engine() {
-            Engine::Etcd => etcd::check(self, init).await,
-            Engine::Postgres | Engine::Redis => server_side::check(self, init).await,
+            None => check.await,
         }
     }
 

@@ -68,7 +68,7 @@ impl Operation for Renew {
             let skewed = store_now.abs_diff(self.client_now) > max_skew.into();
             skewed.then_some(Renewed::ClockSkew { store_now, max_skew })
         };
-        let before = context.known_or_checked().await?;
+        let before = context.known_or(check(context, None)).await?;
         let store_now = before.store_now(context.now);
         let end_exclusive = rules::end_of(before.metadata.limits, store_now, self.ttl)?;
         if let Some(skewed) = skew(&before) {
@@ -85,7 +85,7 @@ impl Operation for Renew {
         };
         let rows = rewrite(context, self.token, &self.node_ids, change).await?;
         // One round trip has to be enough: the first comparison used the clock of the last answer.
-        let after = context.known_or_checked().await?;
+        let after = context.known_or(check(context, None)).await?;
         if let Some(skewed) = skew(&after) {
             return Ok(skewed);
         }
@@ -102,7 +102,7 @@ impl Operation for Renew {
 
 impl Operation for Release {
     async fn run(&self, context: &Context) -> Result<Released> {
-        context.known_or_checked().await?;
+        context.known_or(check(context, None)).await?;
         // Keys are never deleted: an end must not be lost.
         let change = |_: &KnownNamespace, row: EtcdRow| {
             let end_exclusive = self.used_until.clamp(row.start, row.end_exclusive);

@@ -180,7 +180,13 @@ impl Protocol {
     /// The exchange ends with the errors of [`LeaseStore::acquire`](crate::LeaseStore::acquire).
     #[must_use]
     pub fn init(&self, mode: InitMode, now: i64) -> Exchange<()> {
-        self.exchange(now, async move |context| context.check(Some(mode)).await.map(drop))
+        self.exchange(now, async move |context| {
+            let known = match context.engine() {
+                Engine::Etcd => etcd::check(&context, Some(mode)).await,
+                Engine::Postgres | Engine::Redis => server_side::check(&context, Some(mode)).await,
+            };
+            known.map(drop)
+        })
     }
 
     /// Begins an operation of [`LeaseStore`](crate::LeaseStore).

@@ -53,7 +53,7 @@ pub trait Operation: Request {
 impl Operation for Acquire {
     async fn run(&self, context: &Context) -> Result<Acquired> {
         context.namespace().may_lease()?;
-        let limits = context.known_or_checked().await?.metadata.limits;
+        let limits = context.known_or(check(context, None)).await?.metadata.limits;
         rules::check_ttl(limits, self.ttl)?;
         rules::check_want(self.want)?;
         let want = self.want as usize;
@@ -110,7 +110,7 @@ impl Operation for Acquire {
 
 impl Operation for Renew {
     async fn run(&self, context: &Context) -> Result<Renewed> {
-        let limits = context.known_or_checked().await?.metadata.limits;
+        let limits = context.known_or(check(context, None)).await?.metadata.limits;
         rules::check_ttl(limits, self.ttl)?;
         let Self { token, ref node_ids, ttl, client_now } = *self;
         let parameters = Parameters { client_now, ttl, node_ids, rest: vec![] };
@@ -326,7 +326,7 @@ async fn perform(
     parameters: impl Fn(&KnownNamespace) -> Vec<String>,
 ) -> Result<Decision> {
     for _ in 0..TRIES {
-        let known = context.known_or_checked().await?;
+        let known = context.known_or(check(context, None)).await?;
         let wait = known.wait(kind);
         let statement = Statement { wait, ..statement(context, kind, token, parameters(&known)) };
         let response = run(context, statement).await?;

@@ -92,7 +92,7 @@ async fn take(
     let mut outcome = AcquireAttempt::default();
     let mut has_read = false;
     for _ in 0..TRIES + want / WRITES {
-        let known = context.known_or_checked().await?;
+        let known = context.known_or(check(context, None)).await?;
         let refusal = refusal(&known, request, now);
         let rows = match &mut seen {
             Some(rows) if has_read || refusal.is_none() => rows,

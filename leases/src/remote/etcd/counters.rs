@@ -14,7 +14,7 @@ use crate::{Result, Swap, Swapped};
 pub(super) async fn swap(context: &Context, request: &Swap) -> Result<Swapped> {
     let (meta, key) = (meta_key(context), counter_key(context, &request.counter));
     for _ in 0..TRIES {
-        let known = context.known_or_checked().await?;
+        let known = context.known_or(check(context, None)).await?;
         let floor = known.quarantine.floor;
         let change = request.change.as_ref().filter(|change| change.floor == floor);
         let mut compares = vec![];

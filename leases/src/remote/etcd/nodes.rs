@@ -65,7 +65,7 @@ pub(super) async fn write(
     rows: &[(u32, EtcdRow)],
     selection: &NodeSelection,
 ) -> Result<WriteResult> {
-    let known = context.known_or_checked().await?;
+    let known = context.known_or(check(context, None)).await?;
     let mut compares = vec![];
     if !rows.is_empty() {
         compares.push(is_at(&meta_key(context), known.meta_revision));
@@ -152,7 +152,7 @@ pub(super) async fn rewrite(
             if ours.len() == node_ids.len() { ours } else { read(context, &selection).await? };
         let mut tries = 0;
         loop {
-            let known = context.known_or_checked().await?;
+            let known = context.known_or(check(context, None)).await?;
             let rows: Vec<(u32, EtcdRow)> = seen
                 .iter()
                 .filter(|(_, row)| row.token == Some(token))

@@ -1,0 +1,47 @@
+//! What is told of a lease.
+
+use randflake::{Clock, Format, Generator, Lease};
+
+use super::{LeaseStatus, shared::SharedState, source::LeaseSource};
+use crate::keeper::Reading;
+
+/// The status that was told last: what has changed since then is told next. `None` if the generator was
+/// closed before it was kept.
+pub(super) struct LastTold(pub(super) Option<LeaseStatus>);
+
+impl LastTold {
+    /// Returns the status if its state or its node ids have changed. What the keeper is in the middle of
+    /// changing is told when it is done.
+    pub(super) fn changed<F: Format, C: Clock>(
+        &mut self,
+        state: &SharedState,
+        generator: &Generator<F, C>,
+        source: &LeaseSource,
+        now: Reading,
+    ) -> Option<&LeaseStatus> {
+        let keeper = state.keeper.as_ref().filter(|keeper| keeper.is_settled())?;
+        let told = self.0.as_mut()?;
+        if told.state == keeper.state_at(now) && told.node_ids == generator.node_ids() {
+            return None;
+        }
+        *told = source.status(keeper, generator, now)?.after(told);
+        Some(told)
+    }
+
+    /// Returns the last status, after which nothing keeps the lease any more.
+    pub(super) fn ended<F: Format, C: Clock>(
+        self,
+        state: &SharedState,
+        generator: &Generator<F, C>,
+        source: &LeaseSource,
+        now: Reading,
+    ) -> Option<LeaseStatus> {
+        let (keeper, told) = (state.keeper.as_ref()?, self.0?);
+        if let Some(open) = source.status(keeper, generator, now) {
+            return Some(open.given_up());
+        }
+        // It was closed, so it has no node ids any more.
+        let lease = Lease::new(told.start, told.end_exclusive).ok()?;
+        Some(source.status_of(keeper, told.node_ids, lease, now))
+    }
+}
