@@ -53,6 +53,7 @@ SOAK_TICKETS = PYTHONPATH=bindings-python/tests $(PYTHON_ENV)/python tests/soak/
 	python node python-for-tests node-for-tests \
 	test-rust test-python test-node test-cross test-soak \
 	test-docs test-model test-loom test-simulation test-servers test-databases test-shutdown test-examples test-fuzz test-packages test-bundlers test-recipes test-wasm test-instructions test-site test-release release \
+	test-platforms mutants \
 	test-soak-stores test-readme instructions-bounds \
 	lint-rust lint-python lint-node lint-scripts lint-platforms
 
@@ -299,6 +300,13 @@ test-recipes: node-for-tests target/setup/recipes ## the adapters of the Node pa
 
 test-wasm: check-tools ## the core on WebAssembly with nothing below it, where there is no clock
 	node --test tests/wasm/wasm.test.js
+
+# Beyond `make test-all`: NAMES chooses some of `scripts/test-platforms --list`.
+test-platforms: target/setup/python ## what other platforms run, sanitizers, Miri, mutants, coverage, in 40 minutes
+	scripts/test-platforms $(NAMES)
+
+mutants: check-tools ## changes every expression of FILE, such as core/src/layout.rs: some test has to notice
+	scripts/test-platforms mutants --file $(FILE)
 
 test-instructions: target/setup/python ## that an id takes no more instructions than before (needs valgrind)
 	$(PYTHON_ENV)/python -m pytest -rs tests/instructions
