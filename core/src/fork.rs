@@ -3,10 +3,11 @@
 //! It is in a page that the kernel wipes in every child (`MADV_WIPEONFORK`), is never zero and never
 //! that of an ancestor. What carries another fork id was made before a fork. The page also notices a
 //! raw `clone`, which a `pthread_atfork` handler does not. The handler is registered as well, and
-//! works alone where the kernel wipes no pages.
+//! works alone where pages are not wiped: by other kernels, and by emulators of a processor. Miri has
+//! neither, and no fork.
 #![allow(unsafe_code, reason = "mmap, madvise and pthread_atfork")]
 
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// A number of this process that differs in every forked child.
 ///
@@ -45,12 +46,15 @@ pub(crate) struct ForkPage {
     fork_id: AtomicU64,
     /// Drawn at random on first use, so that two children of one parent differ; zero: not yet.
     seed: AtomicU64,
+    /// The process that the fork id is of, as the system calls it.
+    process: AtomicU32,
 }
 
 static PAGE: AtomicPtr<ForkPage> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Used where the kernel wipes no pages.
-static ORDINARY: ForkPage = ForkPage { fork_id: AtomicU64::new(0), seed: AtomicU64::new(0) };
+static ORDINARY: ForkPage =
+    ForkPage { fork_id: AtomicU64::new(0), seed: AtomicU64::new(0), process: AtomicU32::new(0) };
 
 /// The newest fork id of this process and its ancestors; ordinary memory, so a child inherits it.
 static NEWEST_FORK_ID: AtomicU64 = AtomicU64::new(0);
@@ -75,6 +79,7 @@ impl ForkPage {
         if known != 0 {
             return ForkId(known);
         }
+        self.process.store(std::process::id(), Ordering::Relaxed);
         // Raised before it is used: a child forked between the two lines raises it further.
         let next = NEWEST_FORK_ID.fetch_add(1, Ordering::Relaxed) + 1;
         match self.fork_id.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed) {
@@ -130,11 +135,11 @@ fn install() -> &'static ForkPage {
     unsafe { &*page }
 }
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(miri)))]
 const PAGE_BYTES: usize = 4096; // the kernel rounds up to its own page size
 
 /// Maps a page of zeros, which are a valid `ForkPage`, that a child finds zeroed again.
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(miri)))]
 fn wiped_page() -> Option<*mut ForkPage> {
     // SAFETY: a new anonymous mapping touches no other memory.
     let page = unsafe {
@@ -160,29 +165,35 @@ fn wiped_page() -> Option<*mut ForkPage> {
     }
 }
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(miri)))]
 fn unmap(page: *mut ForkPage) {
     // SAFETY: called only by the function that mapped the page, and only if it was never published.
     unsafe { libc::munmap(page.cast(), PAGE_BYTES) };
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(any(not(any(target_os = "linux", target_os = "android")), miri))]
 fn wiped_page() -> Option<*mut ForkPage> {
     None
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(any(not(any(target_os = "linux", target_os = "android")), miri))]
 fn unmap(_page: *mut ForkPage) {}
 
-#[cfg(unix)]
+#[cfg(all(unix, not(miri)))]
 fn watch_forks() {
     extern "C" fn in_child() {
-        // Only atomics: safe in the child of a process with threads. A page that the kernel has wiped
-        // may be in use again, by another library's handler.
+        // Only atomics and getpid(): safe in the child of a process with threads.
         let page = PAGE.load(Ordering::Acquire);
-        if std::ptr::eq(page, &raw const ORDINARY) {
-            ORDINARY.fork_id.store(0, Ordering::Relaxed);
-            ORDINARY.seed.store(0, Ordering::Relaxed);
+        if page.is_null() {
+            return;
+        }
+        // SAFETY: as in `page`.
+        let page = unsafe { &*page };
+        // Also if the kernel was asked to wipe the page: an emulator may promise that and not do it.
+        // A page that was wiped may be in use again, by another library's handler.
+        if page.process.load(Ordering::Relaxed) != std::process::id() {
+            page.fork_id.store(0, Ordering::Relaxed);
+            page.seed.store(0, Ordering::Relaxed);
         }
     }
     // SAFETY: the handler is a plain function that stays valid: the libraries that hold this
@@ -191,10 +202,10 @@ fn watch_forks() {
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 
-#[cfg(not(unix))]
+#[cfg(any(not(unix), miri))]
 fn watch_forks() {}
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(all(test, target_os = "linux", not(miri)))]
 mod tests {
     use super::*;
 
