@@ -565,14 +565,7 @@ fn an_outage_longer_than_the_lease_passes() {
 #[test]
 fn an_outage_at_the_start_is_waited_for() {
     let folder = Folder::new("outage");
-    assert!(
-        folder
-            .command(&["generate", "--store", "ids.db"])
-            .output()
-            .expect("it runs")
-            .status
-            .success()
-    );
+    folder.run(&["generate"]);
     let locked = lock(&folder.path("ids.db"));
     let server = folder.serve(&["--max-wait", "0"]);
     let mut client = server.client();
@@ -609,14 +602,7 @@ fn readiness_tells_nothing_of_the_store_without_the_token() {
 #[test]
 fn requests_wait_without_holding_up_others() {
     let folder = Folder::new("wait");
-    assert!(
-        folder
-            .command(&["generate", "--store", "ids.db"])
-            .output()
-            .expect("it runs")
-            .status
-            .success()
-    );
+    folder.run(&["generate"]);
     let locked = lock(&folder.path("ids.db"));
     let server = folder.serve(&["--max-wait", "60"]);
     thread::scope(|scope| {
@@ -635,14 +621,7 @@ fn requests_wait_without_holding_up_others() {
 #[test]
 fn what_waiting_does_not_mend_ends_the_server() {
     let folder = Folder::new("fatal");
-    assert!(
-        folder
-            .command(&["generate", "--store", "ids.db"])
-            .output()
-            .expect("it runs")
-            .status
-            .success()
-    );
+    folder.run(&["generate"]);
     let mut command = folder.command(&["serve", "--store", "ids.db", "--listen", "127.0.0.1:0"]);
     command.env("RANDFLAKE_SECRET", "00112233445566778899aabbccddee0f");
     let (status, said) = Server::start(command).wait();
@@ -861,6 +840,23 @@ fn tickets_are_in_a_row() {
     // A kill loses it.
     drop(server);
     assert!(folder.serve(&[]).client().tickets("orders", 1)[0] > 10_005);
+}
+
+#[test]
+fn what_no_wait_mends_is_an_error_of_the_server() {
+    let folder = Folder::new("no-more-tickets");
+    folder.run(&["tickets", "init", "--new"]);
+    let largest = ((1_u64 << 53) - 1).to_string();
+    folder.run(&["tickets", "fence", "orders", "--above", &largest, "--yes"]);
+    let server = folder.serve(&[]);
+    let response = server.client().post("/v1/tickets/orders", "");
+    assert_eq!(response.code(500), "LIFETIME_OVER");
+    assert_eq!(response.header("retry-after"), None, "{response:?}");
+    let openapi: Value = serde_json::from_str(OPENAPI).expect("JSON");
+    let described = &openapi["paths"]["/v1/tickets/{name}"]["post"]["responses"]["500"]["$ref"];
+    let path = described.as_str().expect("it is described").trim_start_matches('#');
+    let described = openapi.pointer(path).expect("a response");
+    assert!(described["description"].as_str().expect("text").contains("LIFETIME_OVER"));
 }
 
 #[test]

@@ -190,7 +190,7 @@ fn connection(
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(LONGEST_HEAD)
         .pipeline_flush(true)
-        .serve_connection(TokioIo::new(Timed { stream, stalled: None }), answering)
+        .serve_connection(TokioIo::new(Timed::new(stream, WRITE_TIMEOUT)), answering)
 }
 
 async fn answer(
@@ -247,11 +247,16 @@ impl Signals {
 /// A connection that fails where the client takes nothing of what is written for too long.
 struct Timed {
     stream: TcpStream,
+    timeout: Duration,
     /// Since when it takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl Timed {
+    fn new(stream: TcpStream, timeout: Duration) -> Self {
+        Self { stream, timeout, stalled: None }
+    }
+
     fn written<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -261,7 +266,8 @@ impl Timed {
             self.stalled = None;
             return written;
         }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(WRITE_TIMEOUT)));
+        let timeout = self.timeout;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(timeout)));
         ready!(stalled.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -311,4 +317,60 @@ impl AsyncWrite for Timed {
 
 fn internal(what: &str, error: &io::Error) -> Error {
     Error::new(ErrorKind::Internal, format!("{what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::poll_fn, net};
+
+    use super::*;
+
+    /// Returns both ends of a connection.
+    async fn connected(timeout: Duration) -> (Timed, net::TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let client = net::TcpStream::connect(address).expect("it listens");
+        let (stream, _) = listener.accept().await.expect("a connection");
+        (Timed::new(stream, timeout), client)
+    }
+
+    async fn write(timed: &mut Timed) -> io::Result<usize> {
+        poll_fn(|context| Pin::new(&mut *timed).poll_write(context, &[0; 1 << 16])).await
+    }
+
+    fn block_on<T>(test: impl Future<Output = T>) -> T {
+        runtime::Builder::new_current_thread().enable_all().build().expect("one").block_on(test)
+    }
+
+    #[test]
+    fn a_client_that_takes_nothing_is_given_up() {
+        block_on(async {
+            let (mut timed, _client) = connected(Duration::from_millis(1)).await;
+            let error = loop {
+                match write(&mut timed).await {
+                    Ok(_) => {} // the system takes some
+                    Err(error) => break error,
+                }
+            };
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        });
+    }
+
+    #[test]
+    fn a_client_that_takes_more_in_time_has_all_the_time_again() {
+        block_on(async {
+            let (mut timed, mut client) = connected(Duration::from_secs(3600)).await;
+            poll_fn(|context| {
+                while Pin::new(&mut timed).poll_write(context, &[0; 1 << 16]).is_ready() {}
+                Poll::Ready(())
+            })
+            .await;
+            assert!(timed.stalled.is_some());
+            let taking = thread::spawn(move || io::copy(&mut client, &mut io::sink()));
+            write(&mut timed).await.expect("there is room again");
+            assert!(timed.stalled.is_none());
+            drop(timed);
+            assert!(taking.join().expect("no panic").is_ok());
+        });
+    }
 }
