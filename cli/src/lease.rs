@@ -18,13 +18,10 @@ use crate::{
     Failure, OpenServer,
     confirmation::Confirmation,
     node_id::node_id,
-    output::{Style, json, print, utc},
+    output::{COLUMNS, Style, json, print, utc},
     secret::SecretArguments,
     store::{ModeArguments, StoreArguments},
 };
-
-/// Columns of a terminal.
-const COLUMNS: usize = 80;
 
 /// Manages the leases in a store; only init needs the secret
 #[derive(Subcommand)]
@@ -304,7 +301,7 @@ impl Fence {
         // For the limits, which every listing has.
         let listed = operator::inspect(&mut *store, 0)?;
         let name = &self.store.namespace;
-        if listed.layout == Namespace::for_tickets(name)?.layout() {
+        if listed.has_counters() {
             self.confirmation.ask(&format_args!(
                 "fences namespace {name:?}: nothing is drawn from its counters until `randflake \
                  tickets fence` has raised each"

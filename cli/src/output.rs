@@ -13,6 +13,9 @@ use crate::Failure;
 /// Enough for the writes to cost nothing beside the ids.
 const BUFFER: usize = 1 << 16;
 
+/// Columns of a terminal.
+pub(crate) const COLUMNS: usize = 80;
+
 /// Returns standard output with a large buffer.
 pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::with_capacity(BUFFER, io::stdout().lock())

@@ -2,6 +2,7 @@
 
 use std::{
     fmt::{self, Write as _},
+    io,
     sync::Arc,
 };
 
@@ -14,7 +15,7 @@ use randflake_leases::{
 use crate::{
     Failure, OpenServer,
     confirmation::Confirmation,
-    output::{json, print},
+    output::{COLUMNS, Style, json, print},
     store::{ModeArguments, StoreArguments},
 };
 
@@ -22,9 +23,10 @@ use crate::{
 #[derive(Subcommand)]
 #[command(after_help = "\
 Examples:
-  randflake tickets show orders --store ids.db")]
+  randflake tickets list --store ids.db")]
 pub(crate) enum Tickets {
     Init(Init),
+    List(List),
     Show(Show),
     Fence(Fence),
 }
@@ -58,14 +60,36 @@ pub(crate) struct Init {
     mode: ModeArguments,
 }
 
+/// Lists the counters of a namespace: their next numbers
+#[derive(clap::Args)]
+#[command(
+    mut_arg("namespace", namespace),
+    after_help = "\
+next: the smallest number that was never drawn. given back: how many smaller
+ones are drawn before it. blocks: how many may still be given back. --json
+prints one object: counters, each as `tickets show --json` prints it, by name.
+
+Examples:
+  randflake tickets list --store ids.db
+  randflake tickets list --store ids.db --json"
+)]
+pub(crate) struct List {
+    #[command(flatten)]
+    store: StoreArguments,
+
+    /// Prints JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
 /// Shows a counter: its next number, and how many were given back
 #[derive(clap::Args)]
 #[command(
     mut_arg("namespace", namespace),
     after_help = "\
-next: the smallest number that was never drawn. given back: how many smaller ones
-are drawn before it. blocks: how many may still be given back, in part; those of
-killed processes never are. --json prints one object.
+next: the smallest number that was never drawn. given back: how many smaller
+ones are drawn before it. blocks: how many may still be given back, in part;
+those of killed processes never are. --json prints one object.
 
 Examples:
   randflake tickets show orders --store ids.db
@@ -131,6 +155,7 @@ impl Tickets {
     pub(crate) fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         match self {
             Self::Init(init) => init.run(open_server),
+            Self::List(list) => list.run(open_server),
             Self::Show(show) => show.run(open_server),
             Self::Fence(fence) => fence.run(open_server),
         }
@@ -143,6 +168,35 @@ impl Init {
         let namespace = Namespace::for_tickets(&self.store.namespace)?;
         self.store.init(&namespace, mode, open_server)?;
         print(&format_args!("namespace {:?} is ready", self.store.namespace))
+    }
+}
+
+impl List {
+    fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
+        let counters = operator::list_tickets(&mut *self.store.open_tickets(open_server)?)?;
+        if self.json {
+            let counters: Vec<_> =
+                counters.iter().map(|it| CounterJson::of(it).to_string()).collect();
+            return print(&format_args!(r#"{{"counters":[{}]}}"#, counters.join(",")));
+        }
+        if counters.is_empty() {
+            return print(&format_args!("namespace {:?} has no counter", self.store.namespace));
+        }
+        let head = format!("{:>16}  {:>16}  {:>6}  name", "next", "given back", "blocks");
+        let mut text = Style::BOLD.paint(&head, &io::stdout()) + "\n";
+        for counter in &counters {
+            let CounterStatus { name, given_back, blocks, .. } = counter;
+            let row = format!("{:>16}  {given_back:>16}  {blocks:>6}  {name}", next(counter));
+            // A name may be longer, and is whole in JSON.
+            text.extend(row.chars().take(COLUMNS));
+            text += "\n";
+            if counter.must_be_fenced {
+                let note =
+                    "the store may have lost blocks of it: `randflake tickets fence` raises it";
+                let _ = writeln!(text, "  {}", Style::RED.paint(note, &io::stdout()));
+            }
+        }
+        print(&text.trim_end())
     }
 }
 
@@ -202,6 +256,13 @@ struct CounterJson<'a> {
     /// If it exists.
     counter: Option<&'a CounterStatus>,
     must_be_fenced: bool,
+}
+
+impl<'a> CounterJson<'a> {
+    fn of(counter: &'a CounterStatus) -> Self {
+        let CounterStatus { name, must_be_fenced, .. } = counter;
+        Self { name, counter: Some(counter), must_be_fenced: *must_be_fenced }
+    }
 }
 
 impl fmt::Display for CounterJson<'_> {

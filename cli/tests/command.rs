@@ -117,6 +117,7 @@ const VERBS: &[&[&str]] = &[
     &["lease", "release"],
     &["tickets"],
     &["tickets", "init"],
+    &["tickets", "list"],
     &["tickets", "show"],
     &["tickets", "fence"],
     &["serve"],

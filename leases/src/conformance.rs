@@ -54,7 +54,8 @@ pub use self::{
     counters::{
         a_counter_is_replaced_only_if_nothing_has_changed,
         a_fence_refuses_counters_until_each_is_fenced, a_repeated_draw_has_the_same_block,
-        blocks_are_disjoint_under_contention, leases_and_counters_do_not_mix,
+        blocks_are_disjoint_under_contention, every_counter_is_listed,
+        leases_and_counters_do_not_mix,
     },
     namespaces::{
         a_second_secret_is_refused, invalid_requests_are_refused, namespaces_are_independent,
@@ -98,6 +99,7 @@ pub const COUNTERS: &[fn(&dyn Subject)] = &[
     blocks_are_disjoint_under_contention,
     a_repeated_draw_has_the_same_block,
     a_fence_refuses_counters_until_each_is_fenced,
+    every_counter_is_listed,
     leases_and_counters_do_not_mix,
 ];
 

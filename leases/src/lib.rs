@@ -48,8 +48,9 @@ pub use crate::{
     namespace::{InitMode, Limits, Namespace, NamespaceMetadata},
     note::Note,
     protocol::{
-        Acquire, Acquired, Change, Fence, Fenced, LeaseStore, NodeLease, Operation, Release,
-        Released, Renew, Renewed, Reply, Request, Swap, Swapped, window,
+        Acquire, Acquired, Change, Fence, Fenced, LeaseStore, ListCounters, ListedCounters,
+        NodeLease, Operation, Release, Released, Renew, Renewed, Reply, Request, Swap, Swapped,
+        window,
     },
     tickets::{Tickets, TicketsBuilder},
     token::Token,

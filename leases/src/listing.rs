@@ -1,6 +1,6 @@
 //! What an operator sees of a store, and asks it to change.
 
-use crate::{Limits, NodeLease, Note, Token};
+use crate::{Limits, NodeLease, Note, Token, namespace::TICKETS};
 #[cfg(doc)]
 use crate::{Namespace, Release};
 
@@ -157,6 +157,13 @@ pub struct Counts {
 }
 
 impl Listed {
+    /// Whether it is a namespace of [tickets](crate::Namespace::for_tickets), which has counters and no
+    /// node ids.
+    #[must_use]
+    pub fn has_counters(&self) -> bool {
+        self.layout == TICKETS
+    }
+
     /// Returns the last plausible end of a lease: the store's clock plus the longest lease and the
     /// largest skew.
     #[must_use]

@@ -1,8 +1,8 @@
 //! Stores that run the rules in this process.
 
 use crate::{
-    Acquire, Acquired, Error, Fence, Fenced, Finding, LeaseStore, Namespace, Release, Released,
-    Renew, Renewed, Reply, Result, Swap, Swapped,
+    Acquire, Acquired, Error, Fence, Fenced, Finding, LeaseStore, ListCounters, ListedCounters,
+    Namespace, Release, Released, Renew, Renewed, Reply, Result, Swap, Swapped,
     listing::{List, Listed, ReleaseDead, Repair, Shortened},
     rules::{self, Transaction},
 };
@@ -78,6 +78,12 @@ impl<S: LocalStore> LeaseStore for S {
         self.namespace().may_count()?;
         request.check()?;
         let outcome = self.transact(|rows| rules::swap(rows, request));
+        outcome.map(|outcome| request.reply(outcome))
+    }
+
+    fn list_counters(&mut self, request: &ListCounters) -> Result<Reply<ListedCounters>> {
+        self.namespace().may_count()?;
+        let outcome = self.transact(|rows| rules::list_counters(rows));
         outcome.map(|outcome| request.reply(outcome))
     }
 

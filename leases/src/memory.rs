@@ -198,6 +198,10 @@ impl Transaction for MemoryTransaction<'_> {
         Ok(self.stored.counters.get(name).cloned())
     }
 
+    fn counters(&mut self) -> Result<Vec<(String, String)>> {
+        Ok(self.stored.counters.clone().into_iter().collect())
+    }
+
     fn put_counter(&mut self, name: &str, value: &str) -> Result<()> {
         self.stored.counters.insert(name.into(), value.into());
         Ok(())

@@ -395,6 +395,30 @@ impl Namespace {
         )
     }
 
+    /// Makes the error of something that is no longer where it was: a file, or this namespace.
+    #[cold]
+    pub(crate) fn replaced(&self, which: fmt::Arguments<'_>, what: &str) -> Error {
+        let (was, now) = if self.is_for_tickets() {
+            (
+                "numbers were drawn from",
+                format!(
+                    "put it back; or fence each counter of the new {what} above every number that was \
+                     handed out, and then start this process again"
+                ),
+            )
+        } else {
+            let now = format!("once those leases are over, the new {what} is leased from");
+            ("leases were granted from", now)
+        };
+        Error::new(
+            ErrorKind::StoreReplaced,
+            format!(
+                "{which} is no longer the {what} that {was}: it was removed or replaced while in use; \
+                 {now}"
+            ),
+        )
+    }
+
     /// Whether only the name is known.
     pub(crate) fn is_for_operator(&self) -> bool {
         matches!(self.owner, Owner::Operator)

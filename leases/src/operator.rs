@@ -34,7 +34,7 @@ pub use crate::listing::{
     Counts, List, Listed, Node, NodeState, ReleaseDead, Repair, Shortened, Target,
 };
 pub use crate::tickets::operator::{
-    CounterStatus, fence_tickets, fence_tickets_in_steps, init_tickets, show_tickets,
+    CounterStatus, fence_tickets, fence_tickets_in_steps, init_tickets, list_tickets, show_tickets,
 };
 use crate::{
     Error, Fence, Fenced, LeaseStore, NodeLease, Result, Token, protocol::outcome_of, rules,

@@ -98,10 +98,19 @@ pub trait LeaseStore: Send {
     /// name of a counter.
     fn swap(&mut self, request: &Swap) -> Result<Reply<Swapped>> {
         let _ = request;
-        Err(Error::invalid_argument(
-            "this store keeps no counters; take tickets from a store in memory, in a SQLite file, or \
-             with PostgreSQL, Redis or etcd",
-        ))
+        Err(no_counters())
+    }
+
+    /// Lists the counters of a namespace of [tickets](crate::Namespace::for_tickets), page by page where
+    /// a server would have to wait for a list of all. The default refuses: this store keeps no
+    /// counters.
+    ///
+    /// # Errors
+    ///
+    /// As [`LeaseStore::swap`].
+    fn list_counters(&mut self, request: &ListCounters) -> Result<Reply<ListedCounters>> {
+        let _ = request;
+        Err(no_counters())
     }
 
     /// Returns what people call this store, as in [`LeaseStatus::store`](crate::LeaseStatus::store): the
@@ -131,6 +140,15 @@ pub trait LeaseStore: Send {
     /// old store. The default does nothing, which suits a store that never reports a replacement.
     fn accept_another(&mut self) {}
 }
+
+#[cold]
+fn no_counters() -> Error {
+    Error::invalid_argument(
+        "this store keeps no counters; take tickets from a store in memory, in a SQLite file, or \
+         with PostgreSQL, Redis or etcd",
+    )
+}
+
 /// One node id and the unix seconds its holder may stamp: `start` up to, but not including,
 /// `end_exclusive`.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -273,6 +291,13 @@ impl Swap {
     }
 }
 
+/// Asks for all counters of a namespace.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ListCounters {
+    /// A new token, which binds the reply to this request.
+    pub token: Token,
+}
+
 /// Refuses what is not the name of a counter.
 pub(crate) fn check_counter(name: &str) -> Result<()> {
     let fits = (1..=Swap::MAX_NAME).contains(&name.len());
@@ -286,7 +311,7 @@ pub(crate) fn check_counter(name: &str) -> Result<()> {
     )))
 }
 
-/// A request of one of the eight operations of a [`LeaseStore`].
+/// A request of one of the nine operations of a [`LeaseStore`].
 pub trait Request: Clone + Send + 'static {
     /// What the store answers.
     type Outcome;
@@ -328,7 +353,8 @@ requests!(
     List: Listed,
     Repair: Shortened,
     ReleaseDead: Shortened,
-    Swap: Swapped
+    Swap: Swapped,
+    ListCounters: ListedCounters
 );
 
 /// The operations.
@@ -350,6 +376,8 @@ pub enum Operation {
     ReleaseDead,
     /// [`LeaseStore::swap`].
     Swap,
+    /// [`LeaseStore::list_counters`].
+    ListCounters,
 }
 
 /// An answer, bound to its request: it echoes the token and the operation. A connection that is
@@ -520,4 +548,16 @@ pub struct Swapped {
     pub floor: i64,
     /// The value of the counter; `None` if it is missing.
     pub value: Option<String>,
+}
+
+/// The outcome of a [`ListCounters`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ListedCounters {
+    /// The store's clock.
+    pub now: i64,
+    /// The floor of the namespace, as in [`Swapped`].
+    pub floor: i64,
+    /// The name and the value of each counter, sorted by the bytes of the name. A counter that is made
+    /// or changed meanwhile may be listed as it was before.
+    pub counters: Vec<(String, String)>,
 }

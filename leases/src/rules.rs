@@ -8,7 +8,7 @@
 //! | `renew` | `request.sql`, `renew.sql` | `request.lua`, `renew.lua` | `Renew::run` in `etcd.rs` |
 //! | `release` | `release.sql` | `release.lua` | `Release::run` in `etcd.rs` |
 //! | `fence`, which is also the quarantine of a new namespace | `fence.sql`, `check.sql`, `create_namespace.sql` | `session.lua`, `create.lua`; 12 s more after a promotion | calls it |
-//! | `swap` | `swap.sql` | `swap.lua` | `counters.rs` |
+//! | `swap`, `list_counters` | `swap.sql`, `list_counters.sql` | `swap.lua`, `list_counters.lua` | `counters.rs` |
 //! | `Repair::decide`, `ReleaseDead::decide` | calls them; `shorten.sql` and `lower_floor.sql` write only if nothing has changed | calls them; `shorten.lua` and `lower_floor.lua` do the same | calls them |
 //!
 //! The conformance tests, [`conformance`](crate::conformance), compare them. Every store has to pass them: in
@@ -22,8 +22,8 @@ use std::collections::BTreeSet;
 use randflake::{ErrorKind, layout};
 
 use crate::{
-    Acquire, Acquired, Error, Fenced, Limits, NamespaceMetadata, NodeLease, Note, Release,
-    Released, Renew, Renewed, Request, Result, Swap, Swapped, Token,
+    Acquire, Acquired, Error, Fenced, Limits, ListedCounters, NamespaceMetadata, NodeLease, Note,
+    Release, Released, Renew, Renewed, Request, Result, Swap, Swapped, Token,
     listing::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
     namespace::TICKETS,
 };
@@ -80,6 +80,8 @@ pub(crate) trait Transaction {
     fn taken(&mut self, now: i64) -> Result<Vec<(u32, i64)>, Self::Error>;
     /// Returns the value of a counter.
     fn counter(&mut self, name: &str) -> Result<Option<String>, Self::Error>;
+    /// Returns the names and values of all counters, sorted by the bytes of the name.
+    fn counters(&mut self) -> Result<Vec<(String, String)>, Self::Error>;
     fn put_counter(&mut self, name: &str, value: &str) -> Result<(), Self::Error>;
 }
 
@@ -223,6 +225,14 @@ pub(crate) fn swap<R: Transaction + ?Sized>(
         }
         _ => Ok(Swapped { now, done: false, floor, value }),
     }
+}
+
+/// Lists the counters.
+pub(crate) fn list_counters<R: Transaction + ?Sized>(
+    rows: &mut R,
+) -> Result<ListedCounters, R::Error> {
+    let counters = rows.counters()?;
+    Ok(ListedCounters { now: rows.now(), floor: rows.quarantine().floor, counters })
 }
 
 /// Lists the namespace of a transaction.

@@ -90,7 +90,7 @@ pub struct Tickets {
 
 /// How long a call may wait.
 #[derive(Clone, Copy)]
-enum Patience {
+enum WaitBudget {
     /// As the options say.
     MaxWait,
     /// Not at all.
@@ -143,7 +143,7 @@ impl Tickets {
         let shared = &*self.supply.shared;
         match shared.positions.claim_one() {
             Ok(position) => Ok(shared.number(position)),
-            Err(hand) => self.generate_slowly(hand, Patience::MaxWait),
+            Err(hand) => self.generate_slowly(hand, WaitBudget::MaxWait),
         }
     }
 
@@ -159,7 +159,7 @@ impl Tickets {
         let shared = &*self.supply.shared;
         match shared.positions.claim_one() {
             Ok(position) => Ok(shared.number(position)),
-            Err(hand) => self.generate_slowly(hand, Patience::None),
+            Err(hand) => self.generate_slowly(hand, WaitBudget::None),
         }
     }
 
@@ -172,7 +172,7 @@ impl Tickets {
             Ok(position) => Some(shared.number(position)),
             Err(None) => None,
             // What is in hand would be lost.
-            Err(hand) => self.generate_slowly(hand, Patience::None).ok(),
+            Err(hand) => self.generate_slowly(hand, WaitBudget::None).ok(),
         }
     }
 
@@ -184,7 +184,7 @@ impl Tickets {
     /// As [`Tickets::generate`]. Then the slice is filled with zeros, and the numbers that were claimed
     /// are lost.
     pub fn fill(&self, numbers: &mut [u64]) -> Result<()> {
-        self.fill_with(numbers, |number| number, Patience::MaxWait)
+        self.fill_with(numbers, |number| number, WaitBudget::MaxWait)
     }
 
     /// As [`Tickets::fill`], for signed numbers: all are below 2^53.
@@ -193,7 +193,7 @@ impl Tickets {
     ///
     /// As [`Tickets::fill`].
     pub fn fill_i64(&self, numbers: &mut [i64]) -> Result<()> {
-        self.fill_with(numbers, u64::cast_signed, Patience::MaxWait)
+        self.fill_with(numbers, u64::cast_signed, WaitBudget::MaxWait)
     }
 
     /// As [`Tickets::fill`], but never waits, as [`Tickets::generate_without_wait`]. Where too few
@@ -205,7 +205,7 @@ impl Tickets {
     /// As [`Tickets::fill`]; `INVALID_ARGUMENT`: more numbers than a process may hold.
     pub fn fill_without_wait(&self, numbers: &mut [u64]) -> Result<()> {
         self.check_fill_without_wait(numbers.len())?;
-        self.fill_with(numbers, |number| number, Patience::None)
+        self.fill_with(numbers, |number| number, WaitBudget::None)
     }
 
     /// As [`Tickets::fill_without_wait`], for signed numbers, as [`Tickets::fill_i64`].
@@ -215,7 +215,7 @@ impl Tickets {
     /// As [`Tickets::fill_without_wait`].
     pub fn fill_i64_without_wait(&self, numbers: &mut [i64]) -> Result<()> {
         self.check_fill_without_wait(numbers.len())?;
-        self.fill_with(numbers, u64::cast_signed, Patience::None)
+        self.fill_with(numbers, u64::cast_signed, WaitBudget::None)
     }
 
     /// Checks whether [`Tickets::fill_without_wait`] would be refused now, before memory is allocated
@@ -238,7 +238,7 @@ impl Tickets {
             return self.check_open();
         }
         self.ask_for(supply, &mut state, count)?;
-        Err(self.none_left(&state))
+        Err(self.too_few_left(&state, count))
     }
 
     /// Returns how long to wait until a number is available: zero if one is, and else a short time
@@ -286,8 +286,8 @@ impl Tickets {
 
     #[cold]
     #[inline(never)]
-    fn generate_slowly(&self, hand: Option<u64>, patience: Patience) -> Result<u64> {
-        let (shared, claimed) = self.claim(hand, 1, patience)?;
+    fn generate_slowly(&self, hand: Option<u64>, budget: WaitBudget) -> Result<u64> {
+        let (shared, claimed) = self.claim(hand, 1, budget)?;
         Ok(shared.number(claimed.start))
     }
 
@@ -295,12 +295,12 @@ impl Tickets {
         &self,
         numbers: &mut [T],
         of: impl Fn(u64) -> T,
-        patience: Patience,
+        budget: WaitBudget,
     ) -> Result<()> {
         let (mut filled, mut process) = (0, ForkId::current());
         while filled < numbers.len() {
             let want = (numbers.len() - filled) as u64;
-            let (shared, claimed) = match self.claim(None, want, patience) {
+            let (shared, claimed) = match self.claim(None, want, budget) {
                 Ok(claimed) => claimed,
                 Err(error) => {
                     numbers.fill(T::default());
@@ -326,7 +326,7 @@ impl Tickets {
         &self,
         mut hand: Option<u64>,
         want: u64,
-        patience: Patience,
+        budget: WaitBudget,
     ) -> Result<(&Shared, Range<u64>)> {
         let mut of = &self.supply;
         let mut waited = None;
@@ -358,14 +358,14 @@ impl Tickets {
                 continue;
             }
             self.ask_for(supply, &mut state, want)?;
-            let limit = match patience {
-                Patience::None => Duration::ZERO,
-                Patience::MaxWait if state.blocks_drawn == 0 => self.options.acquire_timeout,
-                Patience::MaxWait => self.options.max_wait,
+            let limit = match budget {
+                WaitBudget::None => Duration::ZERO,
+                WaitBudget::MaxWait if state.blocks_drawn == 0 => self.options.acquire_timeout,
+                WaitBudget::MaxWait => self.options.max_wait,
             };
             let so_far = waited.unwrap_or_default();
             if so_far >= limit {
-                return Err(self.none_left(&state));
+                return Err(self.too_few_left(&state, 1));
             }
             state.waits += u64::from(waited.is_none());
             state.wait();
@@ -426,9 +426,11 @@ impl Tickets {
     }
 
     #[cold]
-    fn none_left(&self, state: &State) -> Error {
+    fn too_few_left(&self, state: &State, want: u64) -> Error {
         let name = &self.options.name;
-        let why = format!("this process has no number of the counter {name:?} left");
+        let few =
+            if want == 1 { "no number".to_owned() } else { format!("fewer than {want} numbers") };
+        let why = format!("this process has {few} of the counter {name:?} left");
         let failure = state.failure.as_ref();
         let next = failure.map(|failure| failure.next_attempt.saturating_sub(boot()));
         unavailable(&why, next.unwrap_or_default(), failure.map(|failure| failure.error.clone()))

@@ -22,9 +22,9 @@ use common::{
 };
 use randflake::{Clock, ErrorKind, Layout, SystemClock, layout};
 use randflake_leases::{
-    Acquire, Acquired, Error, Fence, Fenced, InitMode, LeaseStore, Leased, Location, Namespace,
-    NodeLease, Note, Operation, Release, Released, Renew, Renewed, Reply, Result, Swap, Swapped,
-    Token,
+    Acquire, Acquired, Error, Fence, Fenced, InitMode, LeaseStore, Leased, ListCounters,
+    ListedCounters, Location, Namespace, NodeLease, Note, Operation, Release, Released, Renew,
+    Renewed, Reply, Result, Swap, Swapped, Token,
     conformance::{self, Subject as _},
     operator::{self, List, Listed, ReleaseDead, Repair, Shortened, Target},
     remote::{
@@ -97,6 +97,10 @@ impl<S: LeaseStore> LeaseStore for Patient<S> {
 
     fn swap(&mut self, request: &Swap) -> Result<Reply<Swapped>> {
         self.0.swap(request)
+    }
+
+    fn list_counters(&mut self, request: &ListCounters) -> Result<Reply<ListedCounters>> {
+        self.0.list_counters(request)
     }
 
     fn repair(&mut self, request: &Repair) -> Result<Reply<Shortened>> {

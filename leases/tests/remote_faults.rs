@@ -1242,9 +1242,10 @@ fn a_plain_role_suffices() {
         server.psql("grant select, insert, update on randflake_counter to app");
         let mut store = remote(&url, of_tickets(), PATIENCE);
         assert!(swap(&mut store, None, NEW).expect("it has the privileges").done);
+        assert_eq!(operator::list_tickets(&mut store).expect("it has the privileges").len(), 1);
     }
     if let Some(server) = Server::redis(&DURABLE) {
-        let commands = "+eval +hget +hmget +hset +time +info +config|get +wait";
+        let commands = "+eval +hget +hmget +hset +hscan +time +info +config|get +wait";
         let password = format!(">{PASSWORD}");
         let mut acl = vec!["acl", "setuser", "app", "on", &password, "~randflake:*"];
         acl.extend(commands.split(' '));
@@ -1254,6 +1255,7 @@ fn a_plain_role_suffices() {
         let mut store = remote(&url, of_tickets(), PATIENCE);
         store.init(InitMode::New).expect("it is empty");
         assert!(swap(&mut store, None, NEW).expect("it has the privileges").done);
+        assert_eq!(operator::list_tickets(&mut store).expect("it has the privileges").len(), 1);
     }
 }
 
@@ -1289,7 +1291,9 @@ fn must_be_fenced(store: &mut dyn LeaseStore, value: &str) {
         assert_eq!(swapped.value.as_deref(), Some(value));
     }
     let shown = operator::show_tickets(store, "invoices").expect("the server answers");
-    assert!(shown.expect("it is there").must_be_fenced);
+    let shown = shown.expect("it is there");
+    assert!(shown.must_be_fenced);
+    assert_eq!(operator::list_tickets(store).expect("the server answers"), [shown]);
 }
 
 #[test]

@@ -22,8 +22,8 @@ use std::{
 use common::{Dial, SECRET, START, Scratch, acquire, granted, namespace, release, renew, secret};
 use randflake::{Clock, Error as CoreError, SystemClock, layout};
 use randflake_leases::{
-    Acquired, Error, ErrorKind, InitMode, LeaseStore, Namespace, Renewed, SqliteStore, Token,
-    conformance,
+    Acquired, Error, ErrorKind, InitMode, LeaseStore, Location, Namespace, Renewed, SqliteStore,
+    Token, conformance, operator,
 };
 use rusqlite::Connection;
 
@@ -171,6 +171,25 @@ fn a_replaced_file_is_noticed() {
         assert_eq!(kind, Err(ErrorKind::StoreReplaced), "{way}");
         granted(&mut store(&path), Token::random(), START);
     }
+}
+
+#[test]
+fn tickets_of_a_replaced_file_are_not_spoken_of_as_leases() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ids.db");
+    let location = Location::from(path.clone());
+    operator::init_tickets(&location, "tickets", InitMode::New).expect("a new file");
+    let namespace = Namespace::for_tickets("tickets").expect("a name");
+    let mut store = location.open(&namespace).expect("it is there");
+    operator::fence_tickets(&mut *store, "orders", 7).expect("it can be raised");
+    fs::remove_file(&path).expect("the file");
+    operator::init_tickets(&location, "tickets", InitMode::New).expect("another file");
+    let error = operator::show_tickets(&mut *store, "orders").expect_err("it is another one");
+    assert_eq!(error.kind(), ErrorKind::StoreReplaced);
+    let said = error.to_string();
+    assert!(said.contains("the file that numbers were drawn from"), "{said}");
+    assert!(said.contains("fence each counter of the new file"), "{said}");
+    assert!(!said.contains("leased"), "{said}");
 }
 
 /// Other processes may still hold leases of the old file: what replaces it waits for them.
@@ -417,7 +436,7 @@ fn init_makes_a_quarantine_along_with_the_namespace_or_nothing() {
     let known = || {
         let namespace = Namespace::for_operator("orders").expect("a name");
         let mut store = SqliteStore::new(&path, namespace).expect("a path");
-        randflake_leases::operator::list(&mut store).map(|listed| listed.floor)
+        operator::list(&mut store).map(|listed| listed.floor)
     };
     let neighbour = Namespace::new("another", &secret()).expect("a name");
     let mut neighbour = SqliteStore::new(&path, neighbour).expect("a path");

@@ -319,6 +319,11 @@ def test_each_looks_after_the_counters_of_a_store_with_a_server(store: str, tmp_
             for command in COMMANDS.values()
         }
         (counter,) = map(json.loads, shown)
+        listed_by = {
+            succeed(command, "tickets list --json", tmp_path, store=store)
+            for command in COMMANDS.values()
+        }
+        assert [*map(json.loads, listed_by)] == [{"counters": [counter]}]
         assert (counter["next"], counter["must_be_fenced"]) == (above + 1, False)
 
     # As after a restored backup. In Redis, a counter is not fenced again right after that.

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 import redis as redis_client
 import servers
+from randflake import fence_tickets, init_tickets
 from servers import PASSWORD, Server
 from test_command import COMMANDS, built, environment, run, succeed
 
@@ -127,6 +128,24 @@ def test_a_role_that_may_not_write_is_told_which_right_it_lacks(postgres: Server
         connection.execute("alter role reader set default_transaction_read_only = on")
         (wrong,) = doctor("cargo", url)["wrong"]
         assert (wrong["subject"], "read-only" in wrong["text"]) == ("permissions", True)
+
+
+def test_a_role_that_may_not_count_is_told_which_right_it_lacks(postgres: Server) -> None:
+    init_tickets(postgres.url(), "new")
+    fence_tickets(postgres.url(), "orders", 7)
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute("create role counter login password 'hunter2'")
+        connection.execute("grant select, update on randflake_namespace to counter")
+        connection.execute("grant select on randflake_node, randflake_counter to counter")
+        url = postgres.url("hunter2").replace("//randflake:", "//counter:")
+        found = doctor("cargo", url, "--namespace tickets")
+        assert subjects(found["wrong"]) == ["permissions"]
+        lacks = "lacks insert on randflake_counter, update on randflake_counter; grant it"
+        assert lacks in found["wrong"][0]["text"]
+        (counters,) = (it for it in found["ok"] if it["subject"] == "counters")
+        assert counters["text"] == "1 in all, and none has to be fenced"
+        connection.execute("grant insert, update on randflake_counter to counter")
+        assert not doctor("cargo", url, "--namespace tickets")["wrong"]
 
 
 def test_a_postgres_that_may_lose_leases_is_found(postgres: Server) -> None:

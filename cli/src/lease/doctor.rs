@@ -25,10 +25,10 @@ const TEXT_COLUMNS: usize = 58;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Looks at the environment, how fast the store answers, server or file,
-persistence, replicas, permissions, the namespace, clocks, ends, quarantine, and
-the secret if the environment has one. Writes nothing. Run it on the machine and
-as the user of the service. Each finding is ok, a note, or wrong. Exit code 0,
-or 1 if something is wrong.
+persistence, replicas, permissions, the namespace, clocks, ends, quarantine, the
+secret if the environment has one, and of --namespace tickets the counters.
+Writes nothing. Run it on the machine and as the user of the service. Each
+finding is ok, a note, or wrong. Exit code 0, or 1 if something is wrong.
 
 --json prints one object: ok, and findings, each with subject, verdict and text.
 
@@ -51,7 +51,11 @@ impl Doctor {
             Ok(mut store) => {
                 let listed = examine(&mut *store, &mut findings)?;
                 if let Some(listed) = listed {
-                    findings.extend(self.compare_secrets(&listed, open_server));
+                    findings.extend(if listed.has_counters() {
+                        self.counters(&listed, open_server)
+                    } else {
+                        self.compare_secrets(&listed, open_server)
+                    });
                 }
             }
             Err(Failure::Error(error)) => findings.push(failed("store", &error)),
@@ -83,6 +87,35 @@ impl Doctor {
             Err(error) => failed("secret", &error),
         })
     }
+
+    /// Finds out which counters nothing is drawn from. `None` where a look would fence the namespace.
+    fn counters(&self, listed: &Listed, open_server: Arc<OpenServer>) -> Option<Finding> {
+        if listed.incarnation_changed {
+            return None;
+        }
+        let mut store = self.store.open_tickets(open_server).ok()?;
+        Some(match operator::list_tickets(&mut *store) {
+            Err(error) => failed("counters", &error),
+            Ok(counters) => {
+                let refused = counters.iter().filter(|counter| counter.must_be_fenced);
+                match (counters.len(), refused.clone().count(), refused.clone().next()) {
+                    (all, count, Some(first)) => Finding::wrong(
+                        "counters",
+                        format!(
+                            "the store may have lost blocks of {count} of {all} counters, as of \
+                             {:?}: nothing is drawn from them until `randflake tickets fence` has \
+                             raised each; `randflake tickets list` lists them",
+                            first.name
+                        ),
+                    ),
+                    (all, ..) => Finding::fine(
+                        "counters",
+                        format!("{all} in all, and none has to be fenced"),
+                    ),
+                }
+            }
+        })
+    }
 }
 
 /// Examines a store, and returns what it lists, if it does.
@@ -109,16 +142,18 @@ fn examine(store: &mut dyn LeaseStore, findings: &mut Vec<Finding>) -> Result<Op
             findings.push(namespace(&listed));
             findings.push(clocks(&listed, before, after));
             let faults = faults::of(&listed);
-            if faults.is_empty() {
+            if faults.is_empty() && !listed.has_counters() {
                 findings.push(Finding::fine("ends", "no end is implausible, and no quarantine"));
             }
             findings.extend(faults);
             if listed.incarnation_changed {
-                findings.push(Finding::note(
-                    "history",
-                    "the server is another one than before, or was set back in time: the next \
-                     lease puts the namespace into quarantine",
-                ));
+                let next = if listed.has_counters() {
+                    "each counter has to be fenced: `randflake tickets fence`"
+                } else {
+                    "the next lease puts the namespace into quarantine"
+                };
+                let text = "the server is another one than before, or was set back in time";
+                findings.push(Finding::note("history", format!("{text}: {next}")));
             }
             Ok(Some(listed))
         }
@@ -142,6 +177,10 @@ fn reach(nanoseconds: i64) -> Finding {
 }
 
 fn namespace(listed: &Listed) -> Finding {
+    if listed.has_counters() {
+        let text = format!("it is for counters, and has no node ids; format {}", listed.format);
+        return Finding::fine("namespace", text);
+    }
     let (counts, limits) = (listed.counts(), listed.limits);
     let text = format!(
         "{} node ids: {} held, headroom {}; leases of at most {} s, layout {}, format {}",

@@ -169,3 +169,30 @@ fn a_server_that_is_away_is_found() {
     assert_eq!(subjects(&found, "wrong"), ["store"], "{}", found.stdout);
     assert!(!found.stdout.contains("hunter2"), "{}", found.stdout);
 }
+
+#[test]
+fn counters_that_must_be_fenced_are_found() {
+    let folder = Folder::new("doctor-tickets");
+    let store = folder.0.join("ids.db").display().to_string();
+    let tickets = |verb: &[&str]| {
+        let done = folder.run(&[&["tickets"], verb, &["--store", "ids.db"]].concat());
+        assert_eq!(done.status.code(), Some(0), "{}", done.stderr);
+    };
+    let doctor = || run(command(&folder, &store).args(["--namespace", "tickets"]), "");
+    tickets(&["init", "--new"]);
+    tickets(&["fence", "orders", "--above", "7", "--yes"]);
+    let before = contents(&folder);
+    let found = doctor();
+    assert_eq!(subjects(&found, "wrong"), [""; 0], "{}", found.stdout);
+    assert!(subjects(&found, "ok").ends_with(&["clocks".to_owned(), "counters".to_owned()]));
+    assert!(found.stdout.contains("1 in all, and none has to be fenced"), "{}", found.stdout);
+    assert!(contents(&folder) == before, "it writes nothing");
+
+    let fence = ["lease", "fence", "--namespace", "tickets", "--store", "ids.db", "--yes"];
+    assert_eq!(folder.run(&fence).status.code(), Some(0));
+    let found = doctor();
+    assert_eq!(subjects(&found, "wrong"), ["counters"], "{}", found.stdout);
+    assert!(found.stdout.contains("of 1 of 1 counters, as of \\\"orders\\\""), "{}", found.stdout);
+    tickets(&["fence", "orders", "--above", "7", "--yes"]);
+    assert_eq!(subjects(&doctor(), "wrong"), [""; 0]);
+}

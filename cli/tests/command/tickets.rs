@@ -121,6 +121,7 @@ fn counters_and_leases_are_in_namespaces_of_their_own() {
     assert_eq!(folder.run(&["generate", "--store", "ids.db"]).status.code(), Some(0));
     for arguments in [
         &["tickets", "show", "orders", "--namespace", "default"][..],
+        &["tickets", "list", "--namespace", "default"],
         &["tickets", "fence", "orders", "--above", "1", "--yes", "--namespace", "default"],
         &["tickets", "init", "--new", "--namespace", "default"],
         &["generate", "--namespace", "tickets", "--acquire-timeout", "0"],
@@ -146,6 +147,7 @@ fn nothing_is_created_by_what_reads_or_raises() {
     let folder = Folder::new("tickets-missing");
     for arguments in [
         &["tickets", "show", "orders"][..],
+        &["tickets", "list"],
         &["tickets", "fence", "orders", "--above", "7", "--yes"],
     ] {
         let refused = folder.run(&[arguments, &["--store", "ids.db"]].concat());
@@ -185,6 +187,45 @@ fn a_counter_that_is_used_up_has_no_next_number() {
     assert_eq!(fenced.stdout, "the next number of counter \"orders\" is none\n");
     assert_eq!(show_json(&folder)["next"], Value::Null);
     assert!(show(&folder).contains("next                    none\n"), "{}", show(&folder));
+}
+
+#[test]
+fn counters_are_listed_by_name() {
+    let folder = made("tickets-list", "--new");
+    let list = ["tickets", "list", "--store", "ids.db"];
+    expect(&folder.run(&list), 0, "namespace \"tickets\" has no counter\n", "");
+    let long = "n".repeat(200);
+    for (name, above) in [("orders", "48211"), ("invoices", "9007199254740991"), (&long, "0")] {
+        let fence = ["tickets", "fence", name, "--above", above, "--yes", "--store", "ids.db"];
+        assert_eq!(folder.run(&fence).status.code(), Some(0));
+    }
+    let shown = &long[..80 - 44];
+    let table = format!(
+        "            next        given back  blocks  name\n\
+         \x20           none                 0       0  invoices\n\
+         \x20              1                 0       0  {shown}\n\
+         \x20          48212                 0       0  orders\n"
+    );
+    expect(&folder.run(&list), 0, &table, "");
+
+    let listed = |folder: &Folder| -> Value {
+        let listed = folder.run(&[&list[..], &["--json"]].concat());
+        assert_eq!((listed.status.code(), listed.stderr.as_str()), (Some(0), ""));
+        serde_json::from_str(&listed.stdout).expect("JSON")
+    };
+    let counters = listed(&folder);
+    assert_eq!(counters["counters"][2], show_json(&folder));
+    assert_eq!(counters["counters"][1]["name"], *long);
+    assert_eq!(counters["counters"].as_array().map(Vec::len), Some(3));
+
+    folder.run(&["lease", "fence", "--namespace", "tickets", "--store", "ids.db", "--yes"]);
+    expect_next(&fence(&folder, "48211", &["--yes"]), 48_212);
+    let counters = listed(&folder);
+    let refused: Vec<_> = (0..3).map(|at| &counters["counters"][at]["must_be_fenced"]).collect();
+    assert_eq!(refused, [true, true, false]);
+    let table = folder.run(&list).stdout;
+    assert_eq!(table.matches("`randflake tickets fence` raises it\n").count(), 2, "{table}");
+    assert!(table.lines().all(|line| line.len() <= 80), "{table}");
 }
 
 #[test]

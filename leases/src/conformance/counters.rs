@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::{
-    Change, Swap, Swapped,
+    Change, ListCounters, ListedCounters, Swap, Swapped,
     tickets::counter::{Block, CounterSettings, Draw, KnownCounter},
 };
 
@@ -37,6 +37,11 @@ fn swapped(
     let swapped = swap(&mut *client.store, counter, change).expect("the store keeps counters");
     assert!((before - 1..=client.subject.now() + 1).contains(&swapped.now), "{swapped:?}");
     (swapped.done, swapped.value)
+}
+
+fn list(store: &mut dyn LeaseStore) -> Result<ListedCounters> {
+    let request = ListCounters { token: Token::random() };
+    outcome_of(&request, store.list_counters(&request))
 }
 
 /// A holder of blocks.
@@ -115,6 +120,40 @@ pub fn a_counter_is_replaced_only_if_nothing_has_changed(subject: &dyn Subject) 
     let request = Swap { token: Token::random(), counter: COUNTER.to_owned(), change: None };
     let reply = client.store.swap(&request).expect("the store can swap");
     assert_eq!((reply.token, reply.operation), (request.token, Operation::Swap));
+}
+
+/// An operator sees each counter once, with its value, also where a list has several pages.
+pub fn every_counter_is_listed(subject: &dyn Subject) {
+    let namespace = tickets();
+    let mut client = Holder::of(subject, &namespace);
+    let listed = list(&mut *client.store).expect("the store keeps counters");
+    assert_eq!((listed.floor, listed.counters), (0, vec![]));
+
+    // Long enough for Redis to keep them in a table, from which it scans a part.
+    let value = |number: usize| format!("{number} {}", "v".repeat(80));
+    let numbered = (0..230).map(|number| (format!("orders-{number:03}"), value(number)));
+    let named = ["Invoices", "a:b%c", "meta", "é", "node/1", &"n".repeat(200)].map(str::to_owned);
+    let mut all: Vec<_> = numbered.chain(named.map(|name| (name, String::new()))).collect();
+    for (name, value) in &all {
+        assert!(swapped(&mut client, name, change(0, None, value)).0, "{name}");
+    }
+    let mut elsewhere = Holder::of(subject, &tickets());
+    assert!(swapped(&mut elsewhere, COUNTER, change(0, None, "of another namespace")).0);
+
+    all.sort_unstable();
+    let before = client.subject.now();
+    let request = ListCounters { token: Token::random() };
+    let reply = client.store.list_counters(&request).expect("the store keeps counters");
+    assert_eq!((reply.token, reply.operation), (request.token, Operation::ListCounters));
+    assert_eq!((reply.outcome.floor, reply.outcome.counters), (0, all));
+    assert!((before - 1..=client.subject.now() + 1).contains(&reply.outcome.now));
+
+    let fenced = Holder::of(subject, &namespace).fence();
+    assert_eq!(list(&mut *client.store).expect("it is there").floor, fenced.floor);
+    let mut holder = Holder::of(subject, &self::namespace(9));
+    holder.granted(1);
+    let error = list(&mut *holder.store).expect_err("of leases");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
 }
 
 /// No two clients draw the same number, whatever they do at the same time; and what they say that they

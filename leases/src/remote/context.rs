@@ -141,16 +141,8 @@ impl Context {
     }
 
     fn replaced(&self) -> Error {
-        Error::new(
-            ErrorKind::StoreReplaced,
-            format!(
-                "namespace {:?} of {} is no longer the one that leases were granted from: it was \
-                 removed or created again while in use; once those leases are over, the new one is \
-                 leased from",
-                self.namespace().name(),
-                self.engine().name()
-            ),
-        )
+        let (name, engine) = (self.namespace().name(), self.engine().name());
+        self.namespace().replaced(format_args!("namespace {name:?} of {engine}"), "namespace")
     }
 
     pub(super) fn unavailable(&self, why: &str) -> Error {

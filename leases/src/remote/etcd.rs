@@ -21,9 +21,6 @@ mod transaction;
 
 use std::future::Future;
 
-use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
-use serde_json::json;
-
 #[cfg(test)]
 pub(super) use self::transaction::unix_second_of;
 use self::{
@@ -31,7 +28,7 @@ use self::{
     namespace::{confirmed, put_fence, put_quarantine},
     nodes::{NodeSelection, read, rewrite, write},
     row::{EtcdRow, lease},
-    transaction::{get, transact},
+    transaction::{get, get_page, transact},
 };
 pub(super) use self::{examine::examine, namespace::check};
 use super::{
@@ -39,8 +36,8 @@ use super::{
     context::{Context, KnownNamespace},
 };
 use crate::{
-    Acquire, Acquired, Fence, Fenced, NodeLease, Release, Released, Renew, Renewed, Request,
-    Result, Swap, Swapped,
+    Acquire, Acquired, Fence, Fenced, ListCounters, ListedCounters, NodeLease, Release, Released,
+    Renew, Renewed, Request, Result, Swap, Swapped,
     listing::{List, Listed, Node, Shortened, Target},
     rules::{self, Lowering, TargetState},
 };
@@ -141,12 +138,7 @@ impl Operation for List {
         };
         let (mut first_page, mut revision, mut nodes) = (None, 0, Vec::new());
         loop {
-            let range = json!({"request_range": {
-                "key": BASE64.encode(&from),
-                "range_end": BASE64.encode(&end),
-                "limit": PAGE.to_string(),
-                "revision": revision.to_string(), // 0: the newest
-            }});
+            let range = get_page(&from, &end, PAGE, revision);
             let meta_range = if first_page.is_none() { vec![get(&key)] } else { vec![] };
             let reads = [meta_range, vec![range]].concat();
             let body = transact(context, vec![], &[], reads).await?;
@@ -189,6 +181,13 @@ impl Operation for Swap {
         context.namespace().may_count()?;
         self.check()?;
         counters::swap(context, self).await
+    }
+}
+
+impl Operation for ListCounters {
+    async fn run(&self, context: &Context) -> Result<ListedCounters> {
+        context.namespace().may_count()?;
+        counters::list(context).await
     }
 }
 

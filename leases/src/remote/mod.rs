@@ -227,7 +227,7 @@ impl Protocol {
     }
 }
 
-/// A request that this module can send to every kind of server: each of the eight.
+/// A request that this module can send to every kind of server: each of the nine.
 pub trait RemoteRequest: Request + server_side::Operation + etcd::Operation {}
 
 impl<R: Request + server_side::Operation + etcd::Operation> RemoteRequest for R {}

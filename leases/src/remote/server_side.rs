@@ -7,7 +7,7 @@ mod responses;
 mod settings;
 mod statements;
 
-use std::future::Future;
+use std::{collections::BTreeMap, future::Future};
 
 use randflake::layout;
 
@@ -25,8 +25,8 @@ use super::{
     hex::hex,
 };
 use crate::{
-    Acquire, Acquired, Change, Fence, Fenced, Release, Released, Renew, Renewed, Request, Result,
-    Swap, Swapped, Token,
+    Acquire, Acquired, Change, Fence, Fenced, ListCounters, ListedCounters, Release, Released,
+    Renew, Renewed, Request, Result, Swap, Swapped, Token,
     listing::{List, Listed, Node, Shortened, Target},
     rules::{self, Lowering, Quarantine, TargetState},
 };
@@ -225,6 +225,43 @@ impl Operation for Swap {
     }
 }
 
+impl Operation for ListCounters {
+    /// Reads page by page.
+    async fn run(&self, context: &Context) -> Result<ListedCounters> {
+        context.namespace().may_count()?;
+        for _ in 0..TRIES {
+            // A scan of Redis may return a counter twice.
+            let mut counters = BTreeMap::new();
+            let (mut page, mut server) = (String::new(), None);
+            loop {
+                let parameters = |known: &KnownNamespace| {
+                    vec![hex(&known.metadata.salt), known.incarnation.clone(), page.clone()]
+                };
+                let decision =
+                    perform(context, StatementKind::ListCounters, self.token, parameters).await?;
+                status_is_ok(context, &decision)?;
+                let answered = context.known().map(|known| known.incarnation);
+                if *server.get_or_insert_with(|| answered.clone()) != answered {
+                    break; // one server's page does not go on where that of another ended
+                }
+                let Decision { now, detail, numbers: [next, floor], .. } = decision;
+                for line in detail.split('\n').filter(|line| !line.is_empty()) {
+                    let counter = line.split_once(' ');
+                    let (name, value) = counter.ok_or_else(|| context.malformed("a counter"))?;
+                    counters.insert(name.to_owned(), value.to_owned());
+                }
+                if next.is_empty() {
+                    let floor = number(context, &floor, "floor")?;
+                    let counters = counters.into_iter().collect();
+                    return Ok(ListedCounters { now, floor, counters });
+                }
+                page = next;
+            }
+        }
+        Err(context.contended())
+    }
+}
+
 /// Returns the last three parameters of `swap.sql` and `swap.lua`.
 fn cells_of(change: &Change) -> [String; 3] {
     let before = change.before.as_ref().map(|before| format!("={before}")).unwrap_or_default();
@@ -334,7 +371,7 @@ async fn perform(
             Response::Confirmed { replicas, .. } => Some(*replicas),
             Response::Refused { code, .. } if code == UNDEFINED_TABLE => {
                 check(context, None).await?;
-                if matches!(kind, StatementKind::Swap) {
+                if matches!(kind, StatementKind::Swap | StatementKind::ListCounters) {
                     // It is made before the first namespace of tickets.
                     return Err(context.unavailable(
                         "its table randflake_counter is missing, and with it what tickets were drawn: \

@@ -12,8 +12,9 @@ use super::PostgresClient;
 use super::RedisClient;
 use super::{Client, Exchange, Progress, Protocol, RemoteRequest, SharedClient};
 use crate::{
-    Acquire, Acquired, Error, ErrorKind, Fence, Fenced, Finding, InitMode, LeaseStore, Namespace,
-    Release, Released, Renew, Renewed, Reply, Result, Swap, Swapped,
+    Acquire, Acquired, Error, ErrorKind, Fence, Fenced, Finding, InitMode, LeaseStore,
+    ListCounters, ListedCounters, Namespace, Release, Released, Renew, Renewed, Reply, Result,
+    Swap, Swapped,
     fork::check_opened_in,
     listing::{List, Listed, ReleaseDead, Repair, Shortened},
 };
@@ -209,6 +210,10 @@ impl<C: Client> LeaseStore for RemoteStore<C> {
     }
 
     fn swap(&mut self, request: &Swap) -> Result<Reply<Swapped>> {
+        self.run(request)
+    }
+
+    fn list_counters(&mut self, request: &ListCounters) -> Result<Reply<ListedCounters>> {
         self.run(request)
     }
 

@@ -28,14 +28,7 @@ impl SqliteStore {
     }
 
     pub(super) fn replaced(&self) -> Error {
-        Error::new(
-            ErrorKind::StoreReplaced,
-            format!(
-                "{} is no longer the file that leases were granted from: it was removed or \
-                 replaced while in use; once those leases are over, the new file is leased from",
-                self.path.display()
-            ),
-        )
+        self.namespace.replaced(format_args!("{}", self.path.display()), "file")
     }
 
     /// Makes the error of a path that cannot be a store. A path that was one before may be one again.

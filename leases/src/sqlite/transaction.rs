@@ -91,14 +91,19 @@ fn find_node(
     Ok(found.map(|(_, row)| row))
 }
 
-/// Returns the value of a counter. The table is made with the first one.
+/// Returns whether there is the table of counters, which is made with the first one.
+fn has_counters(connection: &Connection) -> rusqlite::Result<bool> {
+    let find = "select 1 from sqlite_schema where type = 'table' and name = 'counter'";
+    Ok(connection.query_row(find, [], |_| Ok(())).optional()?.is_some())
+}
+
+/// Returns the value of a counter.
 fn find_counter(
     connection: &Connection,
     namespace: i64,
     name: &str,
 ) -> rusqlite::Result<Option<String>> {
-    let find_table = "select 1 from sqlite_schema where type = 'table' and name = 'counter'";
-    if connection.query_row(find_table, [], |_| Ok(())).optional()?.is_none() {
+    if !has_counters(connection)? {
         return Ok(None);
     }
     let find = "select value from counter where namespace = ?1 and name = ?2";
@@ -265,6 +270,16 @@ impl Transaction for SqliteTransaction<'_> {
 
     fn counter(&mut self, name: &str) -> Result<Option<String>, Failure> {
         Ok(find_counter(self.connection, self.id, name)?)
+    }
+
+    fn counters(&mut self) -> Result<Vec<(String, String)>, Failure> {
+        if !has_counters(self.connection)? {
+            return Ok(vec![]);
+        }
+        let find = "select name, value from counter where namespace = ?1 order by name";
+        let mut find = self.connection.prepare(find)?;
+        let counters = find.query_map([self.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(counters.collect::<rusqlite::Result<_>>()?)
     }
 
     fn put_counter(&mut self, name: &str, value: &str) -> Result<(), Failure> {

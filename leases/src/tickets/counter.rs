@@ -160,15 +160,14 @@ impl CounterSettings {
             format!("counter {:?} has handed out all numbers up to 2^53 - 1", self.name),
         )
     }
+}
 
-    #[cold]
-    fn unreadable(&self) -> Error {
-        Error::invalid_argument(format!(
-            "the store has a value of counter {:?} that this version cannot read; use the version that \
-             wrote it",
-            self.name
-        ))
-    }
+#[cold]
+pub(super) fn unreadable(name: &str) -> Error {
+    Error::invalid_argument(format!(
+        "the store has a value of counter {name:?} that this version cannot read; use the version that \
+         wrote it"
+    ))
 }
 
 /// Draws a block. Repeated with the same token, it returns the block of that token.
@@ -499,14 +498,16 @@ impl KnownCounter {
         Err(Error::new(
             ErrorKind::StoreUnavailable,
             format!(
-                "others changed counter {:?} in each of {TRIES} tries; draw larger blocks",
+                "others changed counter {:?} in each of {TRIES} tries; try again, or have them draw \
+                 larger blocks (min_block)",
                 self.settings.name
             ),
         ))
     }
 
     fn parse(&self, value: Option<&str>) -> Result<Option<Counter>> {
-        let read = |value| Counter::from_value(value).ok_or_else(|| self.settings.unreadable());
+        let read =
+            |value| Counter::from_value(value).ok_or_else(|| unreadable(&self.settings.name));
         value.map(read).transpose()
     }
 

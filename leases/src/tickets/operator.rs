@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::counter::{Counter, CounterSettings, KnownCounter, fence};
+use super::counter::{Counter, CounterSettings, KnownCounter, fence, unreadable};
 use crate::{
-    Error, ErrorKind, InitMode, LeaseStore, Location, Namespace, Result, Token,
+    Error, ErrorKind, InitMode, LeaseStore, ListCounters, Location, Namespace, Result, Token,
     listing::{List, Listed},
     protocol::outcome_of,
 };
@@ -80,6 +80,34 @@ pub fn show_tickets(store: &mut dyn LeaseStore, counter: &str) -> Result<Option<
     let settings = CounterSettings::new(counter, None, None)?;
     let (found, floor) = KnownCounter::new(settings).read(store)?;
     Ok(found.map(|found| CounterStatus::new(counter, &found, floor)))
+}
+
+/// Lists the counters of a store that is opened with [`Namespace::for_tickets`], sorted by name.
+///
+/// # Errors
+///
+/// As [`LeaseStore::list_counters`].
+///
+/// ```
+/// use randflake_leases::{MemoryStore, Namespace, operator};
+///
+/// let mut store = MemoryStore::new(Namespace::for_tickets("tickets")?);
+/// operator::fence_tickets(&mut store, "orders", 48_211)?;
+/// operator::fence_tickets(&mut store, "invoices", 0)?;
+/// let counters = operator::list_tickets(&mut store)?;
+/// let names: Vec<_> = counters.iter().map(|counter| counter.name.as_str()).collect();
+/// assert_eq!(names, ["invoices", "orders"]);
+/// assert_eq!(counters[1].next, Some(48_212));
+/// # Ok::<(), randflake_leases::Error>(())
+/// ```
+pub fn list_tickets(store: &mut dyn LeaseStore) -> Result<Vec<CounterStatus>> {
+    let request = ListCounters { token: Token::random() };
+    let listed = outcome_of(&request, store.list_counters(&request))?;
+    let status = |(name, value): &(String, String)| {
+        let counter = Counter::from_value(value).ok_or_else(|| unreadable(name))?;
+        Ok(CounterStatus::new(name, &counter, listed.floor))
+    };
+    listed.counters.iter().map(status).collect()
 }
 
 /// Raises a counter so that every number from now on is greater than `above`, 0 to 2^53 - 1, and makes

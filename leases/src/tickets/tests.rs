@@ -473,6 +473,7 @@ fn a_batch_that_does_not_wait_claims_nothing_unless_all_is_there() {
     let mut numbers = [7; 11];
     let refused = tickets.fill_without_wait(&mut numbers).expect_err("10 are left");
     assert_eq!(refused.kind(), ErrorKind::LeaseUnavailable);
+    assert!(refused.to_string().contains("fewer than 11 numbers of the counter"), "{refused}");
     // It has as many drawn as it needs, though nothing of the block is used yet.
     let draws = script.wait_for_draws(2);
     assert_eq!((draws[1].after, draws[1].want), (10, 10));

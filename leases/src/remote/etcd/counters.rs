@@ -1,12 +1,18 @@
 //! Counters in etcd.
 
 use super::{
-    super::{TRIES, context::Context},
-    encoding::{counter_key, meta_key},
+    super::{
+        TRIES,
+        context::{Context, KnownNamespace},
+    },
+    encoding::{counter_key, directory, meta_key},
     namespace::check,
-    transaction::{get, has_value, is_at, transact},
+    transaction::{TxnResponse, get, get_page, has_value, is_at, transact},
 };
-use crate::{Result, Swap, Swapped};
+use crate::{ListedCounters, Result, Swap, Swapped};
+
+/// Counters in one answer to a list: the longest values are 25 KB, and JSON makes them a third longer.
+const PAGE: usize = 100;
 
 /// Reads a counter, or replaces its value if neither that nor the namespace has changed. A write to a
 /// server that turns out to be another one does not count: that server is fenced, and the floor that
@@ -26,11 +32,7 @@ pub(super) async fn swap(context: &Context, request: &Swap) -> Result<Swapped> {
             puts = vec![(key.clone(), change.after.clone())];
         }
         let body = transact(context, compares, &puts, vec![get(&key), get(&meta)]).await?;
-        if body.cluster_id == known.incarnation && body.revision >= known.revision {
-            context.update_known(|known| {
-                known.revision = known.revision.max(body.revision);
-                known.ahead = body.ahead_of(context.now);
-            });
+        if is_of_known_server(context, &known, &body) {
             let now = known.store_now(context.now);
             if let Some(change) = change.filter(|_| body.succeeded) {
                 return Ok(Swapped { now, done: true, floor, value: Some(change.after.clone()) });
@@ -47,4 +49,51 @@ pub(super) async fn swap(context: &Context, request: &Swap) -> Result<Swapped> {
         check(context, None).await?;
     }
     Err(context.contended())
+}
+
+/// Lists all counters, page by page at the revision of the first page.
+pub(super) async fn list(context: &Context) -> Result<ListedCounters> {
+    let (meta, first) = (meta_key(context), counter_key(context, ""));
+    let end = format!("{}counter0", directory(context)); // 0 follows the slash
+    'tries: for _ in 0..TRIES {
+        let known = context.known_or_checked().await?;
+        let (mut from, mut revision, mut counters) = (first.clone(), 0, Vec::new());
+        loop {
+            let reads = vec![get(&meta), get_page(&from, &end, PAGE, revision)];
+            let body = transact(context, vec![], &[], reads).await?;
+            let is_unchanged = |(found, _, at): &(String, String, i64)| {
+                *found == meta && *at == known.meta_revision
+            };
+            if !is_of_known_server(context, &known, &body) || !body.found.iter().any(is_unchanged) {
+                check(context, None).await?;
+                continue 'tries;
+            }
+            if revision == 0 {
+                revision = body.revision;
+            }
+            let before = counters.len();
+            for (found, value, _) in body.found.into_iter().filter(|(found, ..)| *found != meta) {
+                let name = found.strip_prefix(&first).ok_or_else(|| context.foreign())?;
+                from = format!("{found}\0");
+                counters.push((name.to_owned(), value));
+            }
+            if counters.len() - before < PAGE {
+                let (now, floor) = (known.store_now(context.now), known.quarantine.floor);
+                return Ok(ListedCounters { now, floor, counters });
+            }
+        }
+    }
+    Err(context.contended())
+}
+
+/// Returns whether an answer is of the server that is known, and remembers what it says of it.
+fn is_of_known_server(context: &Context, known: &KnownNamespace, body: &TxnResponse) -> bool {
+    let is_known = body.cluster_id == known.incarnation && body.revision >= known.revision;
+    if is_known {
+        context.update_known(|known| {
+            known.revision = known.revision.max(body.revision);
+            known.ahead = body.ahead_of(context.now);
+        });
+    }
+    is_known
 }

@@ -10,6 +10,16 @@ pub(super) fn get(key: &str) -> Value {
     json!({"request_range": {"key": BASE64.encode(key)}})
 }
 
+/// Reads the keys from `from` to `end`, so many at most, at a revision; 0 is the newest.
+pub(super) fn get_page(from: &str, end: &str, limit: usize, revision: i64) -> Value {
+    json!({"request_range": {
+        "key": BASE64.encode(from),
+        "range_end": BASE64.encode(end),
+        "limit": limit.to_string(),
+        "revision": revision.to_string(),
+    }})
+}
+
 pub(super) fn put(key: &str, value: &str) -> Value {
     json!({"request_put": {"key": BASE64.encode(key), "value": BASE64.encode(value)}})
 }

@@ -1,5 +1,6 @@
 -- What an operator should know of this server. Also runs on a standby, and before the tables exist:
--- what has no table has no privilege that could be missing.
+-- what has no table has no privilege that could be missing. $3 is what is in the namespace: tickets, or
+-- leases. Those of tickets are listed as leases are, so that they are read as well.
 select
     'examine' as operation,
     $2::text as token,
@@ -17,8 +18,26 @@ select
     concat_ws(
         ', ',
         case when not has_table_privilege(found.node, 'select') then 'select on randflake_node' end,
-        case when not has_table_privilege(found.node, 'insert') then 'insert on randflake_node' end,
-        case when not has_table_privilege(found.node, 'update') then 'update on randflake_node' end,
+        case
+            when $3::text = 'leases' and not has_table_privilege(found.node, 'insert')
+            then 'insert on randflake_node'
+        end,
+        case
+            when $3::text = 'leases' and not has_table_privilege(found.node, 'update')
+            then 'update on randflake_node'
+        end,
+        case
+            when $3::text = 'tickets' and not has_table_privilege(found.counter, 'select')
+            then 'select on randflake_counter'
+        end,
+        case
+            when $3::text = 'tickets' and not has_table_privilege(found.counter, 'insert')
+            then 'insert on randflake_counter'
+        end,
+        case
+            when $3::text = 'tickets' and not has_table_privilege(found.counter, 'update')
+            then 'update on randflake_counter'
+        end,
         case
             when not has_table_privilege(found.namespace, 'select')
             then 'select on randflake_namespace'
@@ -35,5 +54,6 @@ select
 from (
     select
         to_regclass('randflake_node')::oid as node,
+        to_regclass('randflake_counter')::oid as counter,
         to_regclass('randflake_namespace')::oid as namespace
 ) as found

@@ -2,12 +2,13 @@
 
 use super::{
     super::{Engine, Response, context::Context},
+    Operation,
     responses::cells,
     run,
     settings::{self, RedisSettings},
     statements::{StatementKind, statement},
 };
-use crate::{Finding, Result, Token, Verdict};
+use crate::{Finding, Result, Token, Verdict, listing::List, namespace::TICKETS};
 
 /// The oldest version of PostgreSQL, as it numbers them.
 const OLDEST_POSTGRES: u32 = 120_000;
@@ -17,10 +18,23 @@ const OLDEST_REDIS: u32 = 6;
 /// Looks at the server, and changes nothing.
 pub(in super::super) async fn examine(context: &Context) -> Result<Vec<Finding>> {
     let token = Token::random();
-    let response = run(context, statement(context, StatementKind::Examine, token, vec![])).await?;
+    let rest = match context.engine() {
+        Engine::Redis => vec![],
+        _ => vec![what_is_in_namespace(context).await.to_owned()],
+    };
+    let response = run(context, statement(context, StatementKind::Examine, token, rest)).await?;
     match context.engine() {
         Engine::Redis => examine_redis(context, response, token).await,
         _ => examine_postgres(context, response, token),
+    }
+}
+
+/// Returns what an operator's namespace has. One that cannot be read is examined as one of leases.
+async fn what_is_in_namespace(context: &Context) -> &'static str {
+    let list = List { token: Token::random(), node_id: Some(0) };
+    match Operation::run(&list, context).await {
+        Ok(listed) if listed.layout == TICKETS => TICKETS,
+        _ => "leases",
     }
 }
 

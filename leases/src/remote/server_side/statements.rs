@@ -18,6 +18,7 @@ pub(super) enum StatementKind {
     Shorten,
     LowerFloor,
     Swap,
+    ListCounters,
 }
 
 macro_rules! sql {
@@ -42,6 +43,7 @@ impl StatementKind {
             Self::Shorten => "shorten",
             Self::LowerFloor => "lower_floor",
             Self::Swap => "swap",
+            Self::ListCounters => "list_counters",
         }
     }
 
@@ -59,6 +61,7 @@ impl StatementKind {
             Self::Shorten => sql!("session", "shorten", "changed"),
             Self::LowerFloor => sql!("session", "lower_floor", "changed"),
             Self::Swap => sql!("session", "swap"),
+            Self::ListCounters => sql!("session", "list_counters"),
         }
     }
 
@@ -75,6 +78,7 @@ impl StatementKind {
             Self::Shorten => lua!("session", "shorten"),
             Self::LowerFloor => lua!("session", "notice", "lower_floor"),
             Self::Swap => lua!("session", "notice", "swap"),
+            Self::ListCounters => lua!("session", "notice", "list_counters"),
         }
     }
 }
