@@ -14,9 +14,8 @@ const { after, before, suite, test } = require('node:test')
 const { pathToFileURL } = require('node:url')
 const { isDeepStrictEqual } = require('node:util')
 const Redis = require('ioredis')
-const { Client, Pool } = require('pg')
+const { Client } = require('pg')
 const postgres = require('postgres')
-const { createClient } = require('redis')
 const {
   generateSecret,
   initStore,
@@ -27,8 +26,9 @@ const {
   Snowflake,
 } = require('../index.js')
 const { serverOf } = require('../stores.js')
+const { suites } = require('./clients.js')
 const { PASSWORD, redisWithReplica, servers } = require('./servers.js')
-const { adapterOf, newStore, run, SECRET, until } = require('./store.js')
+const { newStore, run, SECRET, until } = require('./store.js')
 
 /** Renewed after six seconds. On a busy machine, a request may take longer than a second of skew. */
 const SHORT = { ttlSeconds: 18, maxSkewSeconds: 3 }
@@ -47,147 +47,101 @@ async function refused(leasing, code, pattern = /./) {
   })
 }
 
-/** The argument that selects the store, for each client, and how to close it. */
-const clients = {
-  postgresql: {
-    url: (url) => [url, () => {}],
-    'a URL object': (url) => [new URL(url), () => {}],
-    'a Pool': (url) => {
-      const pool = new Pool({ connectionString: url })
-      return [pool, () => pool.end()]
-    },
-    'a Client': async (url) => {
-      const client = new Client(url)
-      await client.connect()
-      return [client, () => client.end()]
-    },
-    'an adapter of postgres': (url) => {
-      const sql = postgres(url)
-      return [adapterOf(sql), () => sql.end()]
-    },
-  },
-  redis: {
-    url: (url) => [url, () => {}],
-    ioredis: (url) => {
-      const client = new Redis(url)
-      return [client, () => client.disconnect()]
-    },
-    redis: async (url) => {
-      const client = createClient({ url })
-      await client.connect()
-      return [client, () => client.destroy()]
-    },
-  },
-  etcd: { url: (url) => [url, () => {}] },
-}
-
-for (const [name, table] of Object.entries(clients)) {
-  suite(name, { concurrency: 4 }, () => {
-    let server
-    before(async () => {
-      server = await servers[name]()
-    })
-    after(() => server?.stop())
-
-    /** A test that needs the server. */
-    const live = (what, body) =>
-      test(what, (t) => (server === undefined ? t.skip('the server is missing') : body(t)))
-
-    live('is not used before it is made', async () => {
-      const options = { ...HASTY, namespace: 'nobody made this' }
-      await refused(Randflake.leased(server.url, SECRET, options), 'STORE_NOT_INITIALIZED', /init/)
-    })
-
-    live('leases node ids of a layout', async () => {
-      const namespace = 'posts'
-      const layout = new Layout('sonyflake2')
-      await initStore(server.url, undefined, 'new', { namespace, layout, ...SKEW })
-      const options = { ...SHORT, namespace, layout }
-      const flakes = await Promise.all([1, 2].map(() => Snowflake.leased(server.url, options)))
-      assert.notDeepEqual(flakes[0].nodeIds, flakes[1].nodeIds)
-      const ids = flakes.flatMap((flake) => [...flake.generateMany(500)])
-      assert.equal(new Set(ids).size, 1000)
-      await Promise.all(flakes.map(release))
-      const other = { ...HASTY, namespace, layout: 'sonyflake' }
-      const lease = Snowflake.leased(server.url, other)
-      await refused(lease, 'INVALID_ARGUMENT', /has the layout 1735689600000:10:/)
-      const init = (secret, more) =>
-        initStore(server.url, secret, 'new', { namespace, ...SKEW, ...more })
-      await refused(init(undefined, { layout: 'twitter' }), 'INVALID_ARGUMENT', /has the layout/)
-      await refused(init(SECRET), 'INVALID_ARGUMENT', /has the layout/)
-      await refused(init(SECRET, { layout }), 'INVALID_ARGUMENT', /either a secret/)
-    })
-
-    for (const [what, make] of Object.entries(table)) {
-      live(`${what}: leases, renews and gives back`, async (t) => {
-        const [store, end] = await make(server.url)
-        t.after(end)
-        const namespace = what
-        await initStore(store, SECRET, 'new', { namespace, ...SKEW })
-        await initStore(store, SECRET, 'new', { namespace, ...SKEW }) // again: it is there
-        const options = { ...SHORT, namespace }
-        const flakes = await Promise.all([1, 2].map(() => Randflake.leased(store, SECRET, options)))
-        const nodeIds = flakes.flatMap((flake) => flake.nodeIds)
-        assert.equal(new Set(nodeIds).size, 2)
-        const made = flakes.map((flake) => flake.generateMany(1000))
-        assert.equal(new Set(made.flatMap((ids) => [...ids])).size, 2000)
-        await until('both are renewed', () => flakes.every(({ lease }) => lease.renewals > 0))
-        assert.deepEqual(
-          flakes.map(({ lease }) => [lease.state, lease.lastError, lease.losses]),
-          [1, 2].map(() => ['holding', null, 0]),
-        )
-        await release(flakes[0])
-        flakes[1].close()
-        const [one, other] = made.map((ids, at) => flakes[at].inspect(ids.at(-1)).timestamp + 1)
-        const rows = { [nodeIds[0]]: [one, false], [nodeIds[1]]: [other, false] }
-        assert.deepEqual((await server.leases(namespace))[nodeIds[0]], rows[nodeIds[0]])
-        await until('both are given back', async () =>
-          isDeepStrictEqual(await server.leases(namespace), rows),
-        )
-        assert.throws(() => flakes[0].generate(), { code: 'CLOSED' })
-        await refused(
-          Randflake.leased(store, `${SECRET.slice(1)}0`, { ...HASTY, namespace }),
-          'SECRET_MISMATCH',
-        )
-      })
-    }
-
-    live('gives all of them back', async () => {
-      const options = { ...SKEW, namespace: 'all' }
-      await initStore(server.url, SECRET, 'new', options)
-      const many = { ...options, nodeCount: 1000, ttlSeconds: 300 }
-      for (let turn = 0; turn < 2; turn++) {
-        const flake = await Randflake.leased(server.url, SECRET, many)
-        assert.equal(flake.nodeIds.length, 1000)
-        await release(flake)
-      }
-    })
-
-    live('a process ends by itself while it holds a lease', async () => {
-      await initStore(server.url, SECRET, 'new', { namespace: 'ends' })
-      const { stdout, stderr, code, seconds } = await run(
-        server.url,
-        `const flake = await Randflake.leased(STORE, SECRET, { namespace: 'ends' })
-        say(typeof flake.generate())`,
-      )
-      assert.deepEqual([stdout, code], ['bigint\n', 0], stderr)
-      assert(seconds < 5, `took ${seconds} s`)
-    })
-
-    live('a worker that holds a lease can be terminated', async () => {
-      const { stdout, stderr, code } = await run(
-        server.url,
-        `const worker = work(\`const flake = await Randflake.leased(STORE, SECRET, { namespace: 'ends' })
-          parentPort.postMessage(typeof flake.generate())
-          for (;;) flake.generate()\`)
-        say(await once(worker, 'message'))
-        await worker.terminate()
-        say('terminated')`,
-      )
-      assert.deepEqual([stdout, code], ['bigint\nterminated\n', 0], stderr)
-    })
+suites({ concurrency: 4 }, ({ table, live }) => {
+  live('is not used before it is made', async (_t, server) => {
+    const options = { ...HASTY, namespace: 'nobody made this' }
+    await refused(Randflake.leased(server.url, SECRET, options), 'STORE_NOT_INITIALIZED', /init/)
   })
-}
+
+  live('leases node ids of a layout', async (_t, server) => {
+    const namespace = 'posts'
+    const layout = new Layout('sonyflake2')
+    await initStore(server.url, undefined, 'new', { namespace, layout, ...SKEW })
+    const options = { ...SHORT, namespace, layout }
+    const flakes = await Promise.all([1, 2].map(() => Snowflake.leased(server.url, options)))
+    assert.notDeepEqual(flakes[0].nodeIds, flakes[1].nodeIds)
+    const ids = flakes.flatMap((flake) => [...flake.generateMany(500)])
+    assert.equal(new Set(ids).size, 1000)
+    await Promise.all(flakes.map(release))
+    const other = { ...HASTY, namespace, layout: 'sonyflake' }
+    const lease = Snowflake.leased(server.url, other)
+    await refused(lease, 'INVALID_ARGUMENT', /has the layout 1735689600000:10:/)
+    const init = (secret, more) =>
+      initStore(server.url, secret, 'new', { namespace, ...SKEW, ...more })
+    await refused(init(undefined, { layout: 'twitter' }), 'INVALID_ARGUMENT', /has the layout/)
+    await refused(init(SECRET), 'INVALID_ARGUMENT', /has the layout/)
+    await refused(init(SECRET, { layout }), 'INVALID_ARGUMENT', /either a secret/)
+  })
+
+  for (const [what, make] of Object.entries(table)) {
+    live(`${what}: leases, renews and gives back`, async (t, server) => {
+      const [store, end] = await make(server.url)
+      t.after(end)
+      const namespace = what
+      await initStore(store, SECRET, 'new', { namespace, ...SKEW })
+      await initStore(store, SECRET, 'new', { namespace, ...SKEW }) // again: it is there
+      const options = { ...SHORT, namespace }
+      const flakes = await Promise.all([1, 2].map(() => Randflake.leased(store, SECRET, options)))
+      const nodeIds = flakes.flatMap((flake) => flake.nodeIds)
+      assert.equal(new Set(nodeIds).size, 2)
+      const made = flakes.map((flake) => flake.generateMany(1000))
+      assert.equal(new Set(made.flatMap((ids) => [...ids])).size, 2000)
+      await until('both are renewed', () => flakes.every(({ lease }) => lease.renewals > 0))
+      assert.deepEqual(
+        flakes.map(({ lease }) => [lease.state, lease.lastError, lease.losses]),
+        [1, 2].map(() => ['holding', null, 0]),
+      )
+      await release(flakes[0])
+      flakes[1].close()
+      const [one, other] = made.map((ids, at) => flakes[at].inspect(ids.at(-1)).timestamp + 1)
+      const rows = { [nodeIds[0]]: [one, false], [nodeIds[1]]: [other, false] }
+      assert.deepEqual((await server.leases(namespace))[nodeIds[0]], rows[nodeIds[0]])
+      await until('both are given back', async () =>
+        isDeepStrictEqual(await server.leases(namespace), rows),
+      )
+      assert.throws(() => flakes[0].generate(), { code: 'CLOSED' })
+      await refused(
+        Randflake.leased(store, `${SECRET.slice(1)}0`, { ...HASTY, namespace }),
+        'SECRET_MISMATCH',
+      )
+    })
+  }
+
+  live('gives all of them back', async (_t, server) => {
+    const options = { ...SKEW, namespace: 'all' }
+    await initStore(server.url, SECRET, 'new', options)
+    const many = { ...options, nodeCount: 1000, ttlSeconds: 300 }
+    for (let turn = 0; turn < 2; turn++) {
+      const flake = await Randflake.leased(server.url, SECRET, many)
+      assert.equal(flake.nodeIds.length, 1000)
+      await release(flake)
+    }
+  })
+
+  live('a process ends by itself while it holds a lease', async (_t, server) => {
+    await initStore(server.url, SECRET, 'new', { namespace: 'ends' })
+    const { stdout, stderr, code, seconds } = await run(
+      server.url,
+      `const flake = await Randflake.leased(STORE, SECRET, { namespace: 'ends' })
+      say(typeof flake.generate())`,
+    )
+    assert.deepEqual([stdout, code], ['bigint\n', 0], stderr)
+    assert(seconds < 5, `took ${seconds} s`)
+  })
+
+  live('a worker that holds a lease can be terminated', async (_t, server) => {
+    const { stdout, stderr, code } = await run(
+      server.url,
+      `const worker = work(\`const flake = await Randflake.leased(STORE, SECRET, { namespace: 'ends' })
+        parentPort.postMessage(typeof flake.generate())
+        for (;;) flake.generate()\`)
+      say(await once(worker, 'message'))
+      await worker.terminate()
+      say('terminated')`,
+    )
+    assert.deepEqual([stdout, code], ['bigint\nterminated\n', 0], stderr)
+  })
+})
 
 suite('a file', { concurrency: 2 }, () => {
   for (const [kind, of] of Object.entries({ path: (file) => file, URL: pathToFileURL })) {

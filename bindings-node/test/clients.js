@@ -1,0 +1,70 @@
+'use strict'
+
+// The clients of servers, and a suite of tests for each server.
+
+const { after, before, suite, test } = require('node:test')
+const Redis = require('ioredis')
+const { Client, Pool } = require('pg')
+const postgres = require('postgres')
+const { createClient } = require('redis')
+const { servers } = require('./servers.js')
+const { adapterOf } = require('./store.js')
+
+/** The argument that selects the store, for each client, and how to close it. */
+const clients = {
+  postgresql: {
+    url: (url) => [url, () => {}],
+    'a URL object': (url) => [new URL(url), () => {}],
+    'a Pool': (url) => {
+      const pool = new Pool({ connectionString: url })
+      return [pool, () => pool.end()]
+    },
+    'a Client': async (url) => {
+      const client = new Client(url)
+      await client.connect()
+      return [client, () => client.end()]
+    },
+    'an adapter of postgres': (url) => {
+      const sql = postgres(url)
+      return [adapterOf(sql), () => sql.end()]
+    },
+  },
+  redis: {
+    url: (url) => [url, () => {}],
+    ioredis: (url) => {
+      const client = new Redis(url)
+      return [client, () => client.disconnect()]
+    },
+    redis: async (url) => {
+      const client = createClient({ url })
+      await client.connect()
+      return [client, () => client.destroy()]
+    },
+  },
+  etcd: { url: (url) => [url, () => {}] },
+}
+
+/**
+ * Runs a suite for each kind of server. `tests` gets its name, its clients, and `live`: a test that needs
+ * the server, and gets that after the context of the test.
+ */
+function suites(options, tests) {
+  for (const [name, table] of Object.entries(clients)) {
+    suite(name, options, () => {
+      let server
+      before(async () => {
+        server = await servers[name]()
+      })
+      after(() => server?.stop())
+
+      const live = (what, body) =>
+        test(what, (t) =>
+          server === undefined ? t.skip('the server is missing') : body(t, server),
+        )
+
+      tests({ name, table, live })
+    })
+  }
+}
+
+module.exports = { suites }
