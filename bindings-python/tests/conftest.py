@@ -1,5 +1,6 @@
 """Helpers that the tests share."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -11,8 +12,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +33,10 @@ NOW = 1_763_640_000
 
 ROOT = Path(__file__).resolve().parents[2]
 VECTORS = ROOT / "tests" / "vectors"
+
+
+Main = Callable[[], Coroutine[Any, Any, Any]]
+"""An asynchronous program."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -230,6 +236,32 @@ def pauses() -> int:
 def status(flake: Randflake) -> LeaseStatus:
     assert isinstance(flake.lease, LeaseStatus)
     return flake.lease
+
+
+def run_on_uvloop(main: Main) -> Any:
+    with asyncio.Runner(loop_factory=import_module("uvloop").new_event_loop) as runner:
+        return runner.run(main())
+
+
+LOOPS: dict[str, Callable[[Main], Any]] = {
+    "asyncio": lambda main: asyncio.run(main()),
+    "uvloop": run_on_uvloop,
+    "trio": lambda main: import_module("trio").run(main),
+}
+
+
+@pytest.fixture(params=LOOPS)
+def run(request: pytest.FixtureRequest) -> Callable[[Main], Any]:
+    """Runs an asynchronous program on a loop of each kind."""
+    return LOOPS[request.param]
+
+
+async def until(is_so: Callable[[], object]) -> None:
+    """Waits as eventually does, on a loop of any kind."""
+    trio = sys.modules.get("trio")
+    loop = trio if trio is not None and trio.lowlevel.in_trio_task() else asyncio
+    while not is_so():
+        await loop.sleep(0.01)
 
 
 def eventually(is_so: Callable[[], bool]) -> None:

@@ -4,15 +4,15 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
-import uvloop
 from conftest import (
     SECRET,
+    Main,
     eventually,
     in_child,
     locked,
@@ -20,6 +20,7 @@ from conftest import (
     pauses,
     run_python,
     status,
+    until,
 )
 from randflake import (
     InvalidArgumentError,
@@ -33,38 +34,12 @@ from randflake import (
     stores,
 )
 
-Main = Callable[[], Coroutine[Any, Any, Any]]
-
-
-def run_on_uvloop(main: Main) -> Any:
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main())
-
-
-LOOPS: dict[str, Callable[[Main], Any]] = {
-    "asyncio": lambda main: asyncio.run(main()),
-    "uvloop": run_on_uvloop,
-    "trio": trio.run,
-}
-
-
-@pytest.fixture(params=LOOPS)
-def run(request: pytest.FixtureRequest) -> Callable[[Main], Any]:
-    return LOOPS[request.param]
-
-
 SHORT: dict[str, Any] = {"ttl": 2, "max_skew": 0, "max_drift": 0}
 """Such a lease is over soon after its store is away."""
 
 
 def states(store: Path) -> list[str]:
     return [node.state for node in list_leases(store).leases]
-
-
-async def until(is_so: Callable[[], object]) -> None:
-    """Waits as eventually does, on a loop of any kind."""
-    while not is_so():
-        await (trio if trio.lowlevel.in_trio_task() else asyncio).sleep(0.01)
 
 
 def test_async_with_leases_and_gives_back(run: Callable[[Main], Any], store: Path) -> None:

@@ -4,14 +4,12 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
-import uvloop
-from conftest import eventually, in_child, locked, outcome, pauses
+from conftest import Main, eventually, in_child, locked, outcome, pauses, until
 from randflake import (
     InvalidArgumentError,
     RandflakeError,
@@ -22,25 +20,6 @@ from randflake import (
     stores,
 )
 
-Main = Callable[[], Coroutine[Any, Any, Any]]
-
-
-def run_on_uvloop(main: Main) -> Any:
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main())
-
-
-LOOPS: dict[str, Callable[[Main], Any]] = {
-    "asyncio": lambda main: asyncio.run(main()),
-    "uvloop": run_on_uvloop,
-    "trio": trio.run,
-}
-
-
-@pytest.fixture(params=LOOPS)
-def run(request: pytest.FixtureRequest) -> Callable[[Main], Any]:
-    return LOOPS[request.param]
-
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
@@ -48,12 +27,6 @@ def store(tmp_path: Path) -> Path:
     path = tmp_path / "ids.db"
     init_tickets(path, "new")
     return path
-
-
-async def until(is_so: Callable[[], object]) -> None:
-    """Waits as eventually does, on a loop of any kind."""
-    while not is_so():
-        await (trio if trio.lowlevel.in_trio_task() else asyncio).sleep(0.01)
 
 
 def test_async_with_draws_and_gives_back(run: Callable[[Main], Any], store: Path) -> None:
