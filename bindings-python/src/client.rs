@@ -80,12 +80,15 @@ impl Store {
         matches!(self, Self::Server(_))
     }
 
-    pub(crate) fn location(self, allow_weak_store: bool) -> Location {
+    pub(crate) fn location(self, allow_weak_store: bool) -> PyResult<Location> {
         match self {
-            Self::Local(location) => location,
-            Self::Server(source) => Location::server(move |namespace| {
+            Self::Local(_) if allow_weak_store => Err(raise(Error::invalid_argument(
+                "allow_weak_store is for servers; a SQLite file keeps what it has granted",
+            ))),
+            Self::Local(location) => Ok(location),
+            Self::Server(source) => Ok(Location::server(move |namespace| {
                 Ok(source.connect(namespace)?.allow_weak_store(allow_weak_store))
-            }),
+            })),
         }
     }
 }

@@ -109,7 +109,7 @@ impl<F: Given> Settings<F> {
             None => (Location::from(""), Where::Environment { allow_weak_store }),
             Some(store) => {
                 let needs_python = store.needs_python();
-                (store.location(allow_weak_store), Where::Given { needs_python })
+                (store.location(allow_weak_store)?, Where::Given { needs_python })
             }
         };
         let builder = options::leased(location, F::placeholder(&given), options)?;
@@ -135,7 +135,7 @@ impl<F: Given> Settings<F> {
                 from_environment = true;
                 let store = store_of_environment(py)?;
                 let needs_python = store.needs_python();
-                builder = builder.location(store.location(allow_weak_store));
+                builder = builder.location(store.location(allow_weak_store)?);
                 needs_python
             }
         };

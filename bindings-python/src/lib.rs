@@ -74,7 +74,7 @@ mod _randflake {
         snowflake::Snowflake,
         store::{
             fence_store, fence_tickets, init_store, init_tickets, inspect_lease, list_leases,
-            release_lease, repair_lease, repair_store, show_tickets,
+            list_tickets, release_lease, repair_lease, repair_store, show_tickets,
         },
         text::{decode_string, decode_strings, encode_string, encode_strings, generate_secret},
         tickets::Tickets,

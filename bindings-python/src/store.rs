@@ -45,7 +45,7 @@ pub(crate) fn init_store(
              of them",
         )),
     };
-    let location = store.location(allow_weak_store.0);
+    let location = store.location(allow_weak_store.0)?;
     operate(py, move || {
         let namespace = named?.max_ttl_and_skew(ttl.0, max_skew.0)?;
         location.init(&namespace, mode.0)
@@ -154,7 +154,7 @@ pub(crate) fn init_tickets(
     namespace: NamespaceName,
     allow_weak_store: AllowWeakStore,
 ) -> PyResult<()> {
-    let location = store.location(allow_weak_store.0);
+    let location = store.location(allow_weak_store.0)?;
     operate(py, move || operator::init_tickets(&location, &namespace.0, mode.0))
 }
 
@@ -192,6 +192,20 @@ pub(crate) fn show_tickets(
     shown.map(|shown| counter_status(py, shown)).transpose()
 }
 
+/// Returns what a store has of each counter, sorted by name.
+#[pyfunction]
+pub(crate) fn list_tickets(
+    py: Python<'_>,
+    store: Store,
+    namespace: NamespaceName,
+    allow_weak_store: AllowWeakStore,
+) -> PyResult<Vec<Bound<'_, PyAny>>> {
+    let listed = operate_on_counters(py, store, namespace, allow_weak_store, |store| {
+        operator::list_tickets(store)
+    })?;
+    listed.into_iter().map(|status| counter_status(py, status)).collect()
+}
+
 /// Performs an operation that needs no secret.
 fn operate_on<T: Send + 'static>(
     py: Python<'_>,
@@ -199,7 +213,7 @@ fn operate_on<T: Send + 'static>(
     namespace: NamespaceName,
     operation: impl FnOnce(&mut dyn LeaseStore) -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
-    let location = store.location(false);
+    let location = store.location(false)?;
     operate(py, move || operation(&mut *location.open(&Namespace::for_operator(namespace.0)?)?))
 }
 
@@ -211,7 +225,7 @@ fn operate_on_counters<T: Send + 'static>(
     allow_weak_store: AllowWeakStore,
     operation: impl FnOnce(&mut dyn LeaseStore) -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
-    let location = store.location(allow_weak_store.0).create(false);
+    let location = store.location(allow_weak_store.0)?.create(false);
     operate(py, move || operation(&mut *location.open(&Namespace::for_tickets(namespace.0)?)?))
 }
 

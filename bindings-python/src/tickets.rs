@@ -12,7 +12,7 @@ use pyo3::{
     types::{PyDict, PyList},
 };
 use randflake::{Error, Result, bindings::ForkId};
-use randflake_leases::Location;
+use randflake_leases::{Location, MemoryStore, Namespace};
 
 use crate::{
     arguments::{Count, CounterName, IdNumber},
@@ -41,8 +41,8 @@ struct Counter {
     tickets: randflake_leases::Tickets,
     /// `None` if the store was given.
     environment: Option<Environment>,
-    /// The process that knows that it has numbers to give back.
-    told: AtomicU64,
+    /// The process that has a handler of its exit, which gives numbers back.
+    registered_in: AtomicU64,
 }
 
 /// The store of the environment, which is looked up with the first number.
@@ -88,7 +88,7 @@ impl Tickets {
         };
         let needs_python = store.as_ref().map(Store::needs_python);
         let (location, environment) = if let Some(store) = store {
-            (store.location(allow_weak_store).create(create), None)
+            (store.location(allow_weak_store)?.create(create), None)
         } else {
             let found = Arc::new(OnceBox::new());
             let environment = Environment { allow_weak_store, create, found };
@@ -103,7 +103,7 @@ impl Tickets {
             }
             First::Later => call(|| builder.open_lazily())?,
         };
-        let counter = Arc::new(Counter { tickets, environment, told: AtomicU64::new(0) });
+        let counter = Arc::new(Counter { tickets, environment, registered_in: AtomicU64::new(0) });
         if let Some(needs_python) = needs_python {
             exit::close_at_exit(Arc::clone(&counter) as _, needs_python);
         }
@@ -121,7 +121,7 @@ impl Tickets {
             environment.look_up(py, counter)?;
         }
         let process = ForkId::current().number();
-        if counter.told.swap(process, Ordering::Relaxed) != process {
+        if counter.registered_in.swap(process, Ordering::Relaxed) != process {
             exit::register_in_child(py)?;
         }
         caught(|| ask(&counter.tickets)).map_err(|error| exit::raise_with_cause(py, error))
@@ -177,7 +177,7 @@ impl Environment {
         }
         let store = store_of_environment(py)?;
         let needs_python = store.needs_python();
-        let location = store.location(self.allow_weak_store).create(self.create);
+        let location = store.location(self.allow_weak_store)?.create(self.create);
         // Another thread may have been first.
         if self.found.set(Box::new(location)).is_ok() {
             exit::close_at_exit(Arc::clone(counter) as _, needs_python);
@@ -238,6 +238,25 @@ impl Tickets {
     ) -> PyResult<Bound<'py, PyAny>> {
         let leased = py.get_type::<Self>().getattr(intern!(py, "leased"))?;
         exit::call_async(py, "Opening", (leased, (store, name.0), options))
+    }
+
+    /// Draws from a counter in the memory of this process, for randflake.testing.
+    #[staticmethod]
+    #[pyo3(signature = (name, **options))]
+    fn _in_memory(
+        py: Python<'_>,
+        name: CounterName,
+        options: Option<Options<'_>>,
+    ) -> PyResult<Self> {
+        let options = options.unwrap_or_else(|| PyDict::new(py));
+        let store = call(|| Namespace::for_tickets("tickets").map(MemoryStore::new))?;
+        let location = Location::new(move |namespace| Ok(Box::new(store.namespace(namespace))));
+        let builder = randflake_leases::Tickets::builder(location, name.0).clock(Clock::System);
+        let builder = options::tickets(builder, options)?;
+        let tickets =
+            caught(|| builder.open()).map_err(|error| exit::raise_with_cause(py, error))?;
+        let counter = Counter { tickets, environment: None, registered_in: AtomicU64::new(0) };
+        Ok(Self { counter: Arc::new(counter), waiting: None })
     }
 
     /// Returns the same object with calls that never wait, for the thread of a loop.

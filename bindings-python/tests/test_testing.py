@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import randflake.testing
-from conftest import NOW, SECRET, in_child, outcome
+from conftest import NOW, SECRET, Main, in_child, outcome
 from randflake import (
     Inspector,
     InvalidArgumentError,
@@ -22,8 +22,9 @@ from randflake import (
     RetryLaterError,
     Snowflake,
     StoreError,
+    Tickets,
 )
-from randflake.testing import FakeRandflake, FakeSnowflake
+from randflake.testing import FakeRandflake, FakeSnowflake, FakeTickets
 
 Fake = FakeRandflake | FakeSnowflake
 fakes = pytest.mark.parametrize("make", [FakeRandflake, FakeSnowflake])
@@ -268,3 +269,112 @@ def test_codes_that_nothing_raises_are_refused() -> None:
     flake = FakeRandflake(start=datetime(2030, 1, 1, tzinfo=UTC))
     assert outcome(lambda: flake.fail_next("INVALID_ID")) == "INVALID_ARGUMENT"
     assert outcome(lambda: flake.break_store("CLOSED")) == "INVALID_ARGUMENT"
+
+
+def test_tickets_are_in_a_row_in_every_form_of_call() -> None:
+    orders = FakeTickets("orders", start=7, step=2)
+    numbers = array("q", bytes(8 * 2))
+    orders.fill(numbers)
+    made: list[Any] = [*numbers, orders.generate(), *orders.generate_many(2)]
+    made += orders.generate_array(1).tolist()
+    assert made == [7, 9, 11, 13, 15, 17]
+    assert FakeTickets("orders").generate() == 1, "each begins at its start"
+    metrics = orders.metrics()
+    assert (metrics.numbers_generated, metrics.blocks_drawn, metrics.reserve) == (6, 1, 4)
+    assert (metrics.waits, metrics.last_error) == (0, None)
+    for wrong in (-1, 1.5, "3", None):
+        assert outcome(lambda wrong=wrong: orders.generate_many(wrong)) == "INVALID_ARGUMENT"
+    assert orders.generate() == 19
+
+
+def test_tickets_pass_for_what_they_stand_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("randflake.Tickets", FakeTickets)
+    orders = randflake.Tickets.leased(
+        "redis://nowhere", "orders", start=5, step=5, max_block=9, namespace="shop"
+    )
+    assert isinstance(orders, Tickets)
+    assert (orders.name, orders.generate(), orders.generate()) == ("orders", 5, 10)
+    assert randflake.Tickets.lazy(None, "orders").generate() == 1
+    assert repr(orders) == "<randflake.testing.FakeTickets name='orders'>"
+    assert {"generate", "fail_next", "name"} <= set(dir(orders))
+    assert "made a FakeTickets" in caplog.text
+    for refused in (copy.copy, copy.deepcopy, pickle.dumps):
+        assert outcome(lambda refused=refused: refused(orders)) == "INVALID_ARGUMENT"
+    for options in ({"start": 0}, {"step": "1"}):
+        assert outcome(lambda options=options: FakeTickets("a", **options)) == "INVALID_ARGUMENT"
+    for name in ("", "a b", 1):
+        assert outcome(lambda name=name: FakeTickets(name)) == "INVALID_ARGUMENT"
+
+
+def test_the_next_call_for_tickets_fails() -> None:
+    orders = FakeTickets()
+    orders.fail_next("LEASE_UNAVAILABLE", retry_after=2, times=2)
+    with pytest.raises(RetryLaterError) as raised:
+        orders.generate()
+    assert isinstance(raised.value.__cause__, StoreError)
+    assert (raised.value.retry_after, raised.value.__cause__.code) == (2, "STORE_UNAVAILABLE")
+    assert outcome(lambda: orders.generate_many(2)) == "LEASE_UNAVAILABLE"
+    for code in randflake.testing._LASTING_OF_TICKETS:
+        orders.fail_next(code)
+        assert outcome(orders.generate) == code
+    for code in ("SEQUENCE_EXHAUSTED", "STORE_UNAVAILABLE", ""):
+        assert outcome(lambda code=code: orders.fail_next(code)) == "INVALID_ARGUMENT"
+    assert orders.generate() == 1, "no failure takes a number"
+    last = FakeTickets(start=2**53 - 1)
+    assert (last.generate(), outcome(last.generate)) == (2**53 - 1, "LIFETIME_OVER")
+
+
+def test_a_broken_store_leaves_the_tickets_that_were_drawn() -> None:
+    orders = FakeTickets()
+    orders.break_store(left=5)
+    assert orders.metrics().reserve == 5
+    assert outcome(lambda: orders.generate_many(6)) == "LEASE_UNAVAILABLE"
+    assert orders.generate_many(3) == [1, 2, 3]
+    numbers = array("q", bytes(8 * 3))
+    assert outcome(lambda: orders.fill(numbers)) == "LEASE_UNAVAILABLE"
+    assert orders.generate_array(2).tolist() == [4, 5]
+    with pytest.raises(RetryLaterError) as raised:
+        orders.generate()
+    assert isinstance(raised.value.__cause__, StoreError)
+    assert orders.metrics().store_errors == {"STORE_UNAVAILABLE": 1}
+    orders.mend_store()
+    assert (orders.generate(), orders.metrics().last_error) == (6, None)
+    orders.break_store("STORE_QUARANTINED")
+    with pytest.raises(StoreError) as refused:
+        orders.generate()
+    assert refused.value.code == "STORE_QUARANTINED"
+    for code in ("LEASE_LOST", "NODES_EXHAUSTED", "CLOSED"):
+        assert outcome(lambda code=code: orders.break_store(code)) == "INVALID_ARGUMENT"
+    orders.close()
+    assert (outcome(orders.generate), orders.metrics().reserve) == ("CLOSED", 0)
+
+
+def test_asynchronous_calls_for_tickets(run: Callable[[Main], Any]) -> None:
+    async def main() -> None:
+        async with FakeTickets.leased_async("redis://nowhere", "orders", start=3) as orders:
+            await orders.ready()
+            assert await orders.generate_many_async(2) == [3, 4]
+            assert (await orders.generate_array_async(1)).tolist() == [5]
+            orders.break_store("WEAK_STORE")
+            with pytest.raises(StoreError):
+                await orders.ready()
+            orders.break_store()
+            assert outcome(orders.generate) == "LEASE_UNAVAILABLE"
+            orders.mend_store()
+            await orders.ready()
+            assert orders.generate() == 6
+        assert outcome(orders.generate) == "CLOSED"
+        with await FakeTickets.leased_async(None, "orders") as orders:
+            assert orders.generate() == 1
+        await orders.aclose()
+
+    run(main)
+
+
+def test_in_a_forked_child_a_fake_hands_out_no_ticket() -> None:
+    orders = FakeTickets()
+    assert orders.generate() == 1
+    assert in_child(lambda: outcome(orders.generate)) == "FORKED"
+    assert orders.generate() == 2

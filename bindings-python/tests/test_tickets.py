@@ -34,7 +34,9 @@ from randflake import (
     Tickets,
     fence_store,
     fence_tickets,
+    init_store,
     init_tickets,
+    list_tickets,
     show_tickets,
 )
 
@@ -85,7 +87,7 @@ def test_numbers_in_a_row(store: Path) -> None:
 
 
 def test_large_batches_and_single_numbers_share_a_counter(store: Path) -> None:
-    with drawn(store, min_block=3, max_block=100) as invoices:
+    with drawn(store, min_block=3, max_block=100, max_wait=60) as invoices:
         numbers = invoices.generate_many(20_000)
         numbers.append(invoices.generate())
         numbers += invoices.generate_array(50_000).tolist()
@@ -219,6 +221,7 @@ def test_what_is_no_store(wrong: Any) -> None:
         lambda: Tickets.lazy(wrong, "a"),
         lambda: init_tickets(wrong, "new"),
         lambda: fence_tickets(wrong, "a", 0),
+        lambda: list_tickets(wrong),
         lambda: show_tickets(wrong, "a"),
     ):
         refused(call, type_is_wrong=True)
@@ -325,6 +328,7 @@ def test_fences(store: Path) -> None:
     for namespace in ("", "a\n", "a" * 201):
         refused(lambda: fence_tickets(store, "a", 0, namespace=namespace))  # noqa: B023
         refused(lambda: show_tickets(store, "a", namespace=namespace))  # noqa: B023
+        refused(lambda: list_tickets(store, namespace=namespace))  # noqa: B023
     assert fence_tickets(store, "invoices", 1000) == ("invoices", 1, 1, 1001, 0, 0, False)
     eventually(lambda: outcome(waiting.generate) == 1001)
     waiting.close()
@@ -333,9 +337,41 @@ def test_fences(store: Path) -> None:
     assert fence_tickets(store, "all", 2**53 - 1).next is None
 
 
+def test_counters_are_listed_by_name(store: Path) -> None:
+    assert list_tickets(store) == []
+    made = [fence_tickets(store, name, 7) for name in ("invoices", "orders", "été")]
+    assert list_tickets(store) == made
+    fence_store(store, namespace="tickets")
+    fence_tickets(store, "orders", 7)
+    assert [counter.must_be_fenced for counter in list_tickets(store)] == [True, False, True]
+    init_tickets(store, "new", namespace="others")
+    assert list_tickets(store, namespace="others") == []
+
+
+def test_a_file_is_no_weak_store(store: Path) -> None:
+    for call in (
+        lambda: drawn(store, allow_weak_store=True),
+        lambda: Tickets.lazy(store, "a", allow_weak_store=True),
+        lambda: init_tickets(store, "new", allow_weak_store=True),
+        lambda: fence_tickets(store, "a", 0, allow_weak_store=True),
+        lambda: list_tickets(store, allow_weak_store=True),
+        lambda: show_tickets(store, "a", allow_weak_store=True),
+        lambda: Randflake.leased(store, SECRET, allow_weak_store=True),
+        lambda: Randflake.lazy(store, SECRET, allow_weak_store=True),
+        lambda: init_store(store, SECRET, "new", allow_weak_store=True),
+    ):
+        assert "allow_weak_store is for servers" in refused(call)
+    with drawn(store, allow_weak_store=False) as invoices:
+        assert invoices.generate() == 1
+
+
 def test_there_is_nothing_to_show_or_to_fence(tmp_path: Path) -> None:
     file = tmp_path / "none.db"
-    for call in (lambda: fence_tickets(file, "a", 0), lambda: show_tickets(file, "a")):
+    for call in (
+        lambda: fence_tickets(file, "a", 0),
+        lambda: list_tickets(file),
+        lambda: show_tickets(file, "a"),
+    ):
         assert outcome(call) == "STORE_NOT_INITIALIZED"
     assert not file.exists()
 

@@ -19,6 +19,7 @@ from randflake import (
     fence_store,
     fence_tickets,
     init_tickets,
+    list_tickets,
     show_tickets,
 )
 from servers import Server
@@ -57,6 +58,7 @@ def test_numbers_from_a_url(server: Server, namespace: str) -> None:
     url = server.url()
     for call in (
         lambda: Tickets.leased(url, "a", namespace=namespace),
+        lambda: list_tickets(url, namespace=namespace),
         lambda: show_tickets(url, "a", namespace=namespace),
         lambda: fence_tickets(url, "a", 0, namespace=namespace),
     ):
@@ -75,6 +77,7 @@ def test_numbers_from_a_url(server: Server, namespace: str) -> None:
     assert shown.next is not None
     assert shown.next - 1 - shown.given_back == 1200, "what was left was given back"
     assert (shown.blocks, shown.must_be_fenced) == (0, False)
+    assert list_tickets(url, namespace=namespace) == [shown]
     with pytest.raises(InvalidArgumentError, match="start"):
         Tickets.leased(url, "a", namespace=namespace, start=5)
 

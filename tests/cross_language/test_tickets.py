@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from randflake import init_tickets, show_tickets
+from randflake import init_tickets, list_tickets, show_tickets
 from test_cross_language import CARGO, ROOT
 
 PYTHON = """
@@ -55,6 +55,7 @@ def test_processes_of_all_languages_draw_from_one_counter(tmp_path: Path) -> Non
             everything += numbers
     assert len(set(everything)) == len(everything) == 90_000
     counter = show_tickets(store, "orders")
+    assert list_tickets(store) == [counter]
     assert counter is not None
     assert counter.next is not None
     # Each was handed out, or is back.

@@ -49,6 +49,7 @@ from randflake.tickets import (
     TicketsMetrics,
     fence_tickets,
     init_tickets,
+    list_tickets,
     show_tickets,
 )
 
@@ -115,6 +116,7 @@ __all__ = [
     "init_tickets",
     "inspect_lease",
     "list_leases",
+    "list_tickets",
     "release_lease",
     "repair_lease",
     "repair_store",

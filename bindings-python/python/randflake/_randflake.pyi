@@ -56,6 +56,7 @@ __all__ = [
     "init_tickets",
     "inspect_lease",
     "list_leases",
+    "list_tickets",
     "main",
     "release_lease",
     "repair_lease",
@@ -187,7 +188,7 @@ class Randflake(Generator):
         None does so in a file, which is made, too, and not in PostgreSQL or etcd. With False a file
         that was lost is STORE_NOT_INITIALIZED, and not an empty store.
         allow_weak_store: whether to lease from a Redis or PostgreSQL that may lose what it has
-        acknowledged.
+        acknowledged. A file is refused with it.
         on_lease_change: called with a LeaseStatus after the first lease, after each change of its
         state or its node ids, and after close; in a forked child, too. It runs on a thread of its
         own, one change after the other. What it raises is logged.
@@ -515,6 +516,7 @@ def fence_tickets(
     namespace: str,
     allow_weak_store: bool,
 ) -> CounterStatus: ...
+def list_tickets(store: _Store, namespace: str, allow_weak_store: bool) -> list[CounterStatus]: ...
 def show_tickets(
     store: _Store, name: str, namespace: str, allow_weak_store: bool
 ) -> CounterStatus | None: ...

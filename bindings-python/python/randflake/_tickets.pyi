@@ -79,7 +79,7 @@ class Tickets:
         acquire_timeout: how many seconds the first block may take, 0 to 86400.
         max_wait: how long a call may wait for a block, 0 to 86400 seconds; 0 never waits.
         allow_weak_store: whether to accept a Redis or PostgreSQL that may lose what it has
-        acknowledged.
+        acknowledged. A file is refused with it.
 
         Raises InvalidArgumentError with the code INVALID_ARGUMENT; StoreError with
         STORE_NOT_INITIALIZED if there is no such namespace, STORE_QUARANTINED if the store may have
@@ -170,6 +170,10 @@ class Tickets:
         """The name of the counter."""
     @property
     def _is_closed(self) -> bool: ...
+    @staticmethod
+    def _in_memory(
+        name: str, *, start: SupportsIndex | None = None, step: SupportsIndex | None = None
+    ) -> Tickets: ...
     def generate(self) -> int:
         """Hands out a number: start, start + step and so on, up to 2**53 - 1.
 

@@ -17,6 +17,7 @@ __all__ = [
     "TicketsMetrics",
     "fence_tickets",
     "init_tickets",
+    "list_tickets",
     "show_tickets",
 ]
 
@@ -152,6 +153,30 @@ def fence_tickets(
     20418
     """
     return _randflake.fence_tickets(store, name, above, start, step, namespace, allow_weak_store)
+
+
+def list_tickets(
+    store: _Store,
+    *,
+    namespace: str = "tickets",
+    allow_weak_store: bool = False,
+) -> list[CounterStatus]:
+    """Returns what a store has of each counter, sorted by name.
+
+    store, namespace, allow_weak_store: as in init_tickets, and with its errors. A server is asked
+    for a hundred counters at a time.
+
+    >>> import tempfile
+    >>> from randflake import Tickets, init_tickets, list_tickets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     init_tickets(folder + "/ids.db", "new")
+    ...     for name in ("orders", "invoices"):
+    ...         with Tickets.leased(folder + "/ids.db", name) as tickets:
+    ...             numbers = tickets.generate_many(41)
+    ...     [(counter.name, counter.next) for counter in list_tickets(folder + "/ids.db")]
+    [('invoices', 42), ('orders', 42)]
+    """
+    return _randflake.list_tickets(store, namespace, allow_weak_store)
 
 
 def show_tickets(

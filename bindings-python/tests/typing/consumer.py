@@ -53,6 +53,7 @@ from randflake import (
     init_tickets,
     inspect_lease,
     list_leases,
+    list_tickets,
     release_lease,
     repair_lease,
     repair_store,
@@ -60,7 +61,7 @@ from randflake import (
 )
 from randflake.sqlalchemy import IdType
 from randflake.stores import Adapter, Refused, Rows, Unavailable
-from randflake.testing import FakeRandflake, FakeSnowflake
+from randflake.testing import FakeRandflake, FakeSnowflake, FakeTickets
 from randflake.text import TextForm
 from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -313,6 +314,7 @@ Tickets.leased("ids.db", "orders", min_block="1")  # type: ignore[arg-type]
 init_tickets("ids.db", "new")
 init_tickets("ids.db", "old")  # type: ignore[arg-type]
 assert_type(fence_tickets("ids.db", "orders", 5), CounterStatus)
+assert_type(list_tickets("ids.db"), list[CounterStatus])
 assert_type(show_tickets("ids.db", "orders"), CounterStatus | None)
 fence_tickets("ids.db", "orders")  # type: ignore[call-arg]
 
@@ -344,6 +346,9 @@ assert_type(fake.time, float)
 assert_type(fake.lease, LeaseStatus | None)
 assert_type(fake.generate(), int)
 assert_type(FakeRandflake.leased("redis://nowhere", "0", namespace="a"), FakeRandflake)
+fake_tickets: Tickets = FakeTickets("orders", start=7, step=2)
+assert_type(FakeTickets.leased("redis://nowhere", "orders", max_wait=0), FakeTickets)
+FakeTickets().break_store("STORE_QUARANTINED", left=2)
 injected_snowflake: Snowflake = FakeSnowflake(layout="discord", clock=lambda: 1.5)
 
 
