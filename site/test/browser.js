@@ -1,4 +1,4 @@
-// A browser: one on the PATH, or else the one that a package brings.
+// A browser: one on the PATH, or the one that a package brings for Linux, or an installed Chrome.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -44,6 +44,8 @@ async function fromPackage() {
 /** Starts a browser without a window. */
 export async function startBrowser() {
   const executablePath = onPath()
-  const found = executablePath ? { executablePath } : await fromPackage()
+  const isPacked = process.platform === 'linux' && process.arch === 'x64'
+  const installed = executablePath ? { executablePath } : { channel: 'chrome' }
+  const found = executablePath || !isPacked ? installed : await fromPackage()
   return chromium.launch({ ...found, args: ['--no-sandbox'] })
 }

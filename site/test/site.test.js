@@ -180,6 +180,12 @@ const CHOICES = [
   ['on one machine', 'a SQLite file on a local disk'],
   ['on several machines', 'PostgreSQL', 'no asynchronous standby takes over', 'PostgreSQL'],
   ['on several machines', 'etcd', 'etcd, of three members'],
+  [
+    'on several machines',
+    'Redis or Valkey',
+    'a replica does, and all replicas must confirm a write',
+    'Redis with min-replicas-to-write as many as there are, and min-replicas-max-lag 10',
+  ],
   ['on several machines', 'none of these', 'nothing: assign node ids manually'],
 ]
 
