@@ -79,7 +79,10 @@ impl ForkPage {
         if known != 0 {
             return ForkId(known);
         }
-        self.process.store(std::process::id(), Ordering::Relaxed);
+        // Only where the handler reads it: WebAssembly has no processes.
+        if cfg!(unix) {
+            self.process.store(std::process::id(), Ordering::Relaxed);
+        }
         // Raised before it is used: a child forked between the two lines raises it further.
         let next = NEWEST_FORK_ID.fetch_add(1, Ordering::Relaxed) + 1;
         match self.fork_id.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed) {
