@@ -27,11 +27,11 @@ const MOST_FREE: usize = 256;
 /// goes on with it, but can give nothing of it back.
 const MOST_HELD: usize = 256;
 
-/// How often a draw tries again at once after others have changed the counter.
-const TRIES_AT_ONCE: u32 = 3;
+/// How often a change is tried while others change the counter.
+const TRIES: u32 = 40;
 
-/// How often it tries in all.
-const TRIES: u32 = 60;
+/// The longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// What a store keeps of a counter.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -347,6 +347,17 @@ impl Counter {
     }
 }
 
+/// Returns how long to wait after so many losses to others. The first one is repeated at once, with the
+/// value that has won. After that many try at the same time, and all but one of them in vain: each
+/// loss doubles the time over which they spread, until there is about one in the time that a try
+/// takes.
+fn pause_after(losses: u32) -> Option<Duration> {
+    let doubled = losses.checked_sub(2)?;
+    let longest = LONGEST_PAUSE.min(Duration::from_millis(2 << doubled.min(16)));
+    let share = f64::from(u16::from_le_bytes(random_bytes())) / f64::from(u16::MAX);
+    Some(longest.mul_f64(share))
+}
+
 fn items(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').filter(move |_| !list.is_empty())
 }
@@ -376,11 +387,13 @@ pub(crate) struct KnownCounter {
     settings: CounterSettings,
     /// The floor and the value that the store had last.
     known: Option<(i64, Option<String>)>,
+    /// For tests.
+    sleep: fn(Duration),
 }
 
 impl KnownCounter {
     pub(crate) fn new(settings: CounterSettings) -> Self {
-        Self { settings, known: None }
+        Self { settings, known: None, sleep: thread::sleep }
     }
 
     pub(crate) fn settings(&self) -> &CounterSettings {
@@ -461,11 +474,11 @@ impl KnownCounter {
         decide: impl Fn(&CounterSettings, Option<Counter>, i64) -> Result<Option<(Counter, T)>>,
     ) -> Result<Option<T>> {
         let mut is_current = false;
-        for tries in 0..TRIES {
-            if tries > TRIES_AT_ONCE {
-                let longest = 1_u64 << (tries - TRIES_AT_ONCE).min(6);
-                let pause = u64::from_le_bytes(random_bytes()) % (longest * 1_000);
-                thread::sleep(Duration::from_micros(pause));
+        for losses in 0..TRIES {
+            if let Some(pause) = pause_after(losses) {
+                (self.sleep)(pause);
+                // Old by now: others have gone on.
+                self.known = None;
             }
             // Forgotten until the store has answered.
             let (floor, before) = if let Some(known) = self.known.take() {
@@ -488,11 +501,14 @@ impl KnownCounter {
                 Err(error) => return Err(error),
             };
             let change = Change { floor, before, after: counter.to_value() };
+            let sent = (change.floor, change.before.clone());
             let (done, known) = self.swap(store, Some(change))?;
-            self.known = Some(known);
             if done {
+                self.known = Some(known);
                 return Ok(Some(outcome));
             }
+            // PostgreSQL says what there was before it waited for another one that writes.
+            self.known = Some(known).filter(|known| *known != sent);
             is_current = true;
         }
         Err(Error::new(

@@ -1,7 +1,11 @@
-use std::collections::BTreeSet;
+use std::{cell::RefCell, collections::BTreeSet};
 
 use super::*;
-use crate::{Fence, MemoryStore, Namespace};
+use crate::{
+    Acquire, Acquired, Fence, Fenced, MemoryStore, Namespace, Release, Released, Renew, Renewed,
+    Reply,
+    listing::{List, Listed, ReleaseDead, Repair, Shortened},
+};
 
 fn settings() -> CounterSettings {
     CounterSettings::new("invoices", None, None).expect("a name")
@@ -317,4 +321,106 @@ impl Client {
             }
         }
     }
+}
+
+/// Before each request of one holder, another one draws; an answer says what was there before, as
+/// PostgreSQL does, or what is there now.
+struct Contended {
+    store: MemoryStore,
+    other: KnownCounter,
+    /// How often the other one comes first.
+    times: u32,
+    is_stale: bool,
+    sent: Vec<bool>,
+}
+
+impl LeaseStore for Contended {
+    fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>> {
+        self.store.acquire(request)
+    }
+
+    fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>> {
+        self.store.renew(request)
+    }
+
+    fn release(&mut self, request: &Release) -> Result<Reply<Released>> {
+        self.store.release(request)
+    }
+
+    fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
+        self.store.fence(request)
+    }
+
+    fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
+        self.store.list(request)
+    }
+
+    fn repair(&mut self, request: &Repair) -> Result<Reply<Shortened>> {
+        self.store.repair(request)
+    }
+
+    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>> {
+        self.store.release_dead(request)
+    }
+
+    fn swap(&mut self, request: &Swap) -> Result<Reply<Swapped>> {
+        self.sent.push(request.change.is_some());
+        if request.change.is_none() || self.times == 0 {
+            return self.store.swap(request);
+        }
+        self.times -= 1;
+        let before = self.other.read(&mut self.store)?.0.map(|counter| counter.to_value());
+        self.other.draw(&mut self.store, &asked(1, 0))?;
+        let mut reply = self.store.swap(request)?;
+        assert!(!reply.outcome.done, "another one was faster");
+        if self.is_stale {
+            reply.outcome.value = before;
+        }
+        Ok(reply)
+    }
+}
+
+thread_local! {
+    static SLEPT: RefCell<Vec<Duration>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Draws while another one is faster so many times. Returns what was sent, true for a write, and the
+/// pauses between.
+fn contended(times: u32, is_stale: bool) -> (Result<Block>, Vec<bool>, Vec<Duration>) {
+    let (store, other) = counter();
+    let mut store = Contended { store, other, times, is_stale, sent: vec![] };
+    let sleep = |pause| SLEPT.with_borrow_mut(|slept| slept.push(pause));
+    let mut known = KnownCounter { sleep, ..KnownCounter::new(settings()) };
+    let drawn = known.draw(&mut store, &asked(5, 0));
+    (drawn, store.sent, SLEPT.take())
+}
+
+#[test]
+fn a_loss_is_repeated_at_once_and_more_of_them_after_longer_and_longer_pauses() {
+    let (read, write) = (false, true);
+    let (drawn, sent, slept) = contended(1, false);
+    assert_eq!(drawn.expect("a block").positions, 1..6);
+    assert_eq!((sent, slept), (vec![read, write, write], vec![]));
+
+    // What is known after a pause is old: it is read again, and nothing lies between that and the write.
+    let (drawn, sent, slept) = contended(3, false);
+    assert_eq!(drawn.expect("a block").positions, 3..8);
+    assert_eq!(sent, [read, write, write, read, write, read, write]);
+    assert_eq!(slept.len(), 2);
+
+    let (drawn, sent, slept) = contended(u32::MAX, false);
+    let error = drawn.expect_err("others are always faster");
+    assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
+    assert_eq!(sent.iter().filter(|is_write| **is_write).count(), TRIES as usize);
+    let longest =
+        (0..).map(|doubled| LONGEST_PAUSE.min(Duration::from_millis(2 << doubled.min(16))));
+    assert!(slept.iter().zip(longest).all(|(slept, longest)| *slept <= longest), "{slept:?}");
+    assert!(slept.iter().max() > Some(&Duration::from_millis(500)), "{slept:?}");
+}
+
+#[test]
+fn a_value_that_was_there_before_another_one_wrote_is_not_written_upon() {
+    let (drawn, sent, slept) = contended(1, true);
+    assert_eq!(drawn.expect("a block").positions, 1..6);
+    assert_eq!((sent, slept), (vec![false, true, false, true], vec![]));
 }
