@@ -35,6 +35,8 @@
 #![allow(clippy::missing_panics_doc, reason = "the page says it for all of them")]
 
 mod counters;
+#[doc(hidden)]
+pub mod drawer;
 mod namespaces;
 mod operators;
 

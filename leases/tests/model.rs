@@ -6,11 +6,16 @@
 //! A decision that hangs on a clock is searched with two clocks, one of which is wrong; that a repair
 //! is refused where most held ends are implausible, which takes several node ids, is not.
 //!
+//! Counters, from which tickets are drawn, are in it with the product's own rules: what a process sends
+//! is decided by the code that decides it in a program, and what a store answers by a few lines here.
+//!
 //! Small worlds are no proof. Not in them: more than two masters at once, a master of before whose
 //! successor follows it again and forgets what it granted, processes that are cloned with
 //! their memory (as a virtual machine is), and more than one node id: each is leased by itself, and
 //! a generator over several stamps only the seconds that all of them cover.
 
+#[path = "model/counters.rs"]
+mod counters;
 #[path = "model/protocol.rs"]
 mod protocol;
 #[path = "model/search.rs"]
@@ -18,6 +23,7 @@ mod search;
 
 use std::io::{self, Write};
 
+use counters::{Broken, Counters, Forgets, PROMISES, Promise};
 use protocol::{
     Clock, Confirmed, Decides, Loss, MAX_HOLDERS, MAX_SECONDS, Mutant, Operator, World,
 };
@@ -258,6 +264,116 @@ fn every_broken_rule_is_caught() {
         }
     }
     assert!(missed.is_empty(), "the search found nothing wrong with {missed:?}");
+}
+
+/// Three processes, and a network that is as it should be.
+const DRAWN: Counters = Counters {
+    processes: 3,
+    draws: 3,
+    faults: 0,
+    loss: Forgets::Never,
+    losses: 0,
+    fences: 0,
+    until: 0,
+    broken: None,
+};
+const LATE: Counters = Counters { processes: 2, faults: 2, ..DRAWN };
+const FENCED: Counters = Counters { faults: 1, until: 0, ..forgets(Forgets::Some) };
+/// With a block that was given back while another one is held, and drawn again.
+const GIVEN_BACK: Counters = Counters { draws: 4, faults: 0, ..FENCED };
+const TWICE: Counters = Counters { draws: 2, losses: 2, fences: 2, until: 1, ..GIVEN_BACK };
+const OLD: Counters = forgets(Forgets::Split);
+const OLD_FOR_A_WHILE: Counters = forgets(Forgets::SplitForAWhile);
+
+const fn forgets(loss: Forgets) -> Counters {
+    Counters { processes: 2, losses: 1, fences: 1, until: 1, loss, ..DRAWN }
+}
+
+#[test]
+fn no_number_is_handed_out_twice_by_any_way_of_a_request() {
+    for (world, states) in
+        [(DRAWN, 25_581), (Counters { draws: 4, ..DRAWN }, 395_030), (LATE, 385_362)]
+    {
+        counters_hold(world, states);
+    }
+}
+
+#[test]
+fn no_number_is_handed_out_twice_when_a_store_forgets_and_is_fenced() {
+    for (world, states) in [(FENCED, 2_201_143), (GIVEN_BACK, 2_377_470), (TWICE, 145_974)] {
+        counters_hold(world, states);
+    }
+}
+
+#[test]
+fn no_number_is_handed_out_twice_when_two_masters_hand_out() {
+    for (world, states) in [
+        (OLD, 835_587),
+        (OLD_FOR_A_WHILE, 956_091),
+        (Counters { draws: 2, faults: 1, ..OLD }, 448_317),
+        (Counters { draws: 2, faults: 1, ..OLD_FOR_A_WHILE }, 406_605),
+    ] {
+        counters_hold(world, states);
+    }
+}
+
+/// Every rule of counters, in a world where breaking it does harm, and what it then breaks.
+const BROKEN: [(Broken, Counters, Promise); 24] = [
+    (Broken::StoreIgnoresTheValue, DRAWN, Promise::Unique),
+    (Broken::StoreIgnoresTheValue, LATE, Promise::Unique),
+    (Broken::StoreIgnoresTheFloor, FENCED, Promise::Unique),
+    (Broken::LostSwapCounts, DRAWN, Promise::Unique),
+    (Broken::AnswersBeforeTheWrite, DRAWN, Promise::Unique),
+    (Broken::IgnoresThatItIsAnother, FENCED, Promise::Unique),
+    (Broken::CounterIgnoresTheFloor, FENCED, Promise::Unique),
+    (Broken::MissingCounterIsNew, FENCED, Promise::Unique),
+    (Broken::FencesOneLower, FENCED, Promise::Unique),
+    (Broken::FencesBesideProcesses, FENCED, Promise::Unique),
+    (Broken::FencesBesideTheOldMaster, OLD_FOR_A_WHILE, Promise::Unique),
+    (Broken::FenceKeepsWhatIsFree, GIVEN_BACK, Promise::Unique),
+    (Broken::GivesBackWhatWasUsed, DRAWN, Promise::Unique),
+    (Broken::GivesBackBeforeTheSeal, DRAWN, Promise::Unique),
+    (Broken::GivesBackForAnother, DRAWN, Promise::Unique),
+    (Broken::SharesATokenWithAnother, DRAWN, Promise::Unique),
+    (Broken::KeepsItsToken, DRAWN, Promise::Unique),
+    (Broken::ForgetsWhereItsBlocksEnd, DRAWN, Promise::Rises),
+    (Broken::RepeatsUnderANewToken, LATE, Promise::Kept),
+    (Broken::FinishesWhatIsUnused, DRAWN, Promise::Kept),
+    (Broken::ChildUsesBlocks, DRAWN, Promise::Unique),
+    (Broken::ChildGivesBack, DRAWN, Promise::Unique),
+    (Broken::CountsUnconfirmed, OLD, Promise::Unique),
+    (Broken::RepeatsUnconfirmed, OLD, Promise::Unique),
+];
+
+#[test]
+fn every_broken_rule_of_counters_is_caught() {
+    let mut missed = Vec::new();
+    for (broken, world, promise) in BROKEN {
+        let found = counters::search(Counters { broken: Some(broken), ..world });
+        let steps = PROMISES.map(|promise| {
+            let way = found.broken[promise as usize].as_ref();
+            way.map(|way| format!("{promise:?} after {} steps", way.len()))
+        });
+        let steps: Vec<String> = steps.into_iter().flatten().collect();
+        say(&format!("{broken:?}: breaks {} ({} states)", steps.join(", "), found.states));
+        if found.broken[promise as usize].is_none() {
+            missed.push((broken, promise));
+        }
+    }
+    assert!(missed.is_empty(), "the search found nothing wrong with {missed:?}");
+}
+
+/// As [`holds`], for a counter.
+fn counters_hold(world: Counters, states: usize) {
+    let found = counters::search(world);
+    say(&format!("{} states of {world:?}", found.states));
+    for promise in PROMISES {
+        if let Some(way) = &found.broken[promise as usize] {
+            let way: Vec<String> = way.iter().map(|act| format!("  {act:?}")).collect();
+            panic!("{promise:?} is broken in {world:?}:\n{}", way.join("\n"));
+        }
+    }
+    assert_eq!(found.states, states, "states of {world:?}");
 }
 
 /// Checks that every invariant holds in a world, and how many states that is: another number means

@@ -396,6 +396,20 @@ impl KnownCounter {
         Self { settings, known: None, sleep: thread::sleep }
     }
 
+    /// Makes one as [`into_known`](Self::into_known) has left it.
+    #[cfg(feature = "conformance")]
+    pub(crate) fn with_known(
+        settings: CounterSettings,
+        known: Option<(i64, Option<String>)>,
+    ) -> Self {
+        Self { known, ..Self::new(settings) }
+    }
+
+    #[cfg(feature = "conformance")]
+    pub(crate) fn into_known(self) -> Option<(i64, Option<String>)> {
+        self.known
+    }
+
     pub(crate) fn settings(&self) -> &CounterSettings {
         &self.settings
     }

@@ -1,0 +1,67 @@
+//! What draws from a counter, without a thread, for the model in `tests/model`.
+
+use std::ops::Range;
+
+use crate::{
+    LeaseStore, Result, Token,
+    tickets::counter::{CounterSettings, Draw, KnownCounter},
+};
+
+/// The floor of the namespace, and the value of the counter.
+pub type Known = Option<(i64, Option<String>)>;
+
+/// A process that draws from a counter by the rules of the product. No part of the interface: for the
+/// model in `tests/model`, which keeps between two calls what the process knows.
+#[derive(Debug)]
+pub struct Drawer {
+    counter: KnownCounter,
+}
+
+impl Drawer {
+    /// Makes one that knows what it knew before.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: not the name of a counter.
+    pub fn new(counter: &str, known: Known) -> Result<Self> {
+        let settings = CounterSettings::new(counter, None, None)?;
+        Ok(Self { counter: KnownCounter::with_known(settings, known) })
+    }
+
+    /// Returns what it knows now.
+    #[must_use]
+    pub fn into_known(self) -> Known {
+        self.counter.into_known()
+    }
+
+    /// Draws the positions of a block.
+    ///
+    /// # Errors
+    ///
+    /// Those of the counter, and of [`LeaseStore::swap`].
+    pub fn draw(
+        &mut self,
+        store: &mut dyn LeaseStore,
+        token: Token,
+        want: u64,
+        after: u64,
+        finished: Vec<Token>,
+    ) -> Result<Range<u64>> {
+        let draw = Draw { token, want, after, finished };
+        self.counter.draw(store, &draw).map(|block| block.positions)
+    }
+
+    /// Gives back a block from a position on. Returns whether the token still held it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Drawer::draw`].
+    pub fn give_back(
+        &mut self,
+        store: &mut dyn LeaseStore,
+        token: Token,
+        unused_from: u64,
+    ) -> Result<bool> {
+        self.counter.give_back(store, token, unused_from)
+    }
+}

@@ -1,0 +1,865 @@
+//! A counter of [`Tickets`](randflake_leases::Tickets), as a function from a state to every state that
+//! can come next. What draws, gives back and fences is the product itself, on a store that loses
+//! requests and answers, delivers a request late and as often as it likes, and forgets what it wrote.
+//!
+//! A call is one step. It ends with its last request, or with any request before that whose answer is
+//! lost, and what others did between two requests of a call is a change that the second one finds: so
+//! the order of requests is free, too. A request that is late stays so until another one is.
+
+use std::{
+    collections::{HashMap, HashSet},
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+use randflake_leases::{
+    Acquire, Acquired, Change, Error, ErrorKind, Fence, Fenced, LeaseStore, Limits, Release,
+    Released, Renew, Renewed, Reply, Request, Result, Swap, Swapped, Token,
+    conformance::drawer::{Drawer, Known},
+    operator::{self, List, Listed, ReleaseDead, Repair, Shortened},
+};
+
+const COUNTER: &str = "invoices";
+const PROCESSES: usize = 3;
+/// How many positions a process draws at once.
+const WANT: u64 = 2;
+/// How many blocks a process draws ahead.
+const AHEAD: usize = 2;
+/// For so long an old master may go on, where another replica confirms what it writes.
+const LAST_GRANT: u8 = 1;
+/// The longest lease of a namespace of tickets, in which there are none.
+const TTL: u8 = 1;
+
+/// The world to search.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counters {
+    pub(crate) processes: u8,
+    /// How many blocks are drawn in all.
+    pub(crate) draws: u8,
+    /// How many answers are lost, or requests late.
+    pub(crate) faults: u8,
+    pub(crate) loss: Forgets,
+    /// How often.
+    pub(crate) losses: u8,
+    /// How often an operator fences the counter.
+    pub(crate) fences: u8,
+    /// Time ends here; the clock of a store is read only by a fence.
+    pub(crate) until: u8,
+    pub(crate) broken: Option<Broken>,
+}
+
+/// How a store forgets blocks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Forgets {
+    Never,
+    /// It comes back as of any earlier moment: a backup, or a replica that was promoted. It notices
+    /// that, or is told, before it serves a request.
+    Some,
+    /// The same, and the master of before goes on. A write counts if the promoted replica has it.
+    Split,
+    /// The same, and another replica confirms for a while what the master of before writes.
+    SplitForAWhile,
+}
+
+/// One rule broken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Broken {
+    StoreIgnoresTheValue,
+    StoreIgnoresTheFloor,
+    LostSwapCounts,
+    AnswersBeforeTheWrite,
+    IgnoresThatItIsAnother,
+    CounterIgnoresTheFloor,
+    MissingCounterIsNew,
+    FencesOneLower,
+    FencesBesideProcesses,
+    FencesBesideTheOldMaster,
+    FenceKeepsWhatIsFree,
+    GivesBackWhatWasUsed,
+    GivesBackBeforeTheSeal,
+    GivesBackForAnother,
+    SharesATokenWithAnother,
+    KeepsItsToken,
+    ForgetsWhereItsBlocksEnd,
+    RepeatsUnderANewToken,
+    FinishesWhatIsUnused,
+    ChildUsesBlocks,
+    ChildGivesBack,
+    CountsUnconfirmed,
+    RepeatsUnconfirmed,
+}
+
+/// What must hold.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Promise {
+    /// No number is handed out twice.
+    Unique,
+    /// The numbers of one process rise.
+    Rises,
+    /// What was drawn is handed out or given back, if every process ends cleanly, no request is late,
+    /// and the store forgets nothing.
+    Kept,
+}
+
+pub(crate) const PROMISES: [Promise; 3] = [Promise::Unique, Promise::Rises, Promise::Kept];
+
+/// A server. Values are numbers of [`Values`].
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct Server {
+    floor: u8,
+    value: u16,
+    /// It has become another one, and nobody has asked it yet.
+    is_another: bool,
+}
+
+/// A request that is under way.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+struct Late {
+    to_old: bool,
+    floor: u8,
+    before: u16,
+    after: u16,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+enum Phase {
+    #[default]
+    Gone,
+    Runs,
+    /// Has sealed its blocks, and gives them back.
+    Ends,
+}
+
+/// A block that a process has; token 0 is none.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct Held {
+    token: u8,
+    next: u8,
+    end: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct Process {
+    phase: Phase,
+    /// It is connected to the master of before.
+    at_old: bool,
+    knows: u16,
+    after: u8,
+    /// The token of a draw without an answer, and the finished ones that it names.
+    pending: u8,
+    pending_finished: u16,
+    finished: u16,
+    held: [Held; AHEAD],
+    /// The last number, and one.
+    last: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+struct State {
+    master: Server,
+    old: Option<Server>,
+    /// What the store comes back with.
+    copy: Server,
+    time: u8,
+    /// When a replica was promoted.
+    promoted: u8,
+    late: Option<Late>,
+    processes: [Process; PROCESSES],
+    draws: u8,
+    faults: u8,
+    losses: u8,
+    fences: u8,
+    handed_out: u32,
+    /// A process was killed, a request was late, or the store forgot.
+    is_lossy: bool,
+}
+
+/// What happens between two states.
+#[derive(Clone, Copy, Debug)]
+#[allow(dead_code, reason = "they are printed")]
+pub(crate) enum Act {
+    Start { at_old: bool },
+    Reconnect,
+    Draw { token: u8, fate: Fate },
+    HandOut { number: u8 },
+    End,
+    GiveBack { token: u8, from: u8, fate: Fate },
+    Kill,
+    Fork,
+    Arrive,
+    Copy,
+    Lose,
+    Promote,
+    Tick,
+    Fence { above: u8, fate: Fate },
+}
+
+/// What becomes of the last request of a call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Fate {
+    Answered,
+    /// And it arrives again later.
+    AnsweredAndRepeated,
+    /// It is not done; a write may arrive later.
+    Lost {
+        request: u8,
+    },
+    Unheard {
+        request: u8,
+    },
+    UnheardAndRepeated {
+        request: u8,
+    },
+    /// Written, and no replica that counts has it.
+    Unconfirmed,
+}
+
+/// The result of a search.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) states: usize,
+    pub(crate) broken: [Option<Vec<Act>>; 3],
+}
+
+/// Values that a store had, and what processes know, each with a number.
+#[derive(Debug, Default)]
+struct Values {
+    texts: Vec<Option<String>>,
+    number_of: HashMap<Option<String>, u16>,
+    known: Vec<Known>,
+    number_of_known: HashMap<Known, u16>,
+}
+
+/// The way from a process to a server, for one call.
+struct Wire {
+    world: Counters,
+    time: u8,
+    floor: i64,
+    value: Option<String>,
+    is_another: bool,
+    fate: Fate,
+    is_fence: bool,
+    /// What was sent so far: a write, or a request that only reads.
+    sent: Vec<Option<Change>>,
+    wrote: bool,
+}
+
+/// What came of a call.
+struct Called<T> {
+    fate: Fate,
+    outcome: Option<T>,
+    knows: u16,
+    /// The state, but for the process that has called.
+    to: State,
+}
+
+/// Searches all states, or until a number is handed out twice.
+pub(crate) fn search(world: Counters) -> Found {
+    let mut values = Values::default();
+    assert_eq!((values.number(None), values.number_of_known(None)), (0, 0));
+    let first = State {
+        draws: world.draws,
+        faults: world.faults,
+        losses: world.losses,
+        fences: world.fences,
+        ..State::default()
+    };
+    let mut seen = HashSet::from([first.key()]);
+    let mut came_from: Vec<(u32, Act)> = vec![(0, Act::Tick)];
+    let (mut frontier, mut broken) = (vec![(0, first)], [const { None }; 3]);
+    while !frontier.is_empty() && broken[Promise::Unique as usize].is_none() {
+        let mut next_frontier = vec![];
+        for (index, at) in frontier {
+            let mut next = |act, promise: Option<Promise>, mut to: State| {
+                if let Some(promise) = promise {
+                    broken[promise as usize].get_or_insert_with(|| {
+                        let mut way = way_to(&came_from, index);
+                        way.push(act);
+                        way
+                    });
+                }
+                to.forget(world);
+                if seen.insert(to.key()) {
+                    let number = u32::try_from(came_from.len()).expect("few enough");
+                    came_from.push((index, act));
+                    next_frontier.push((number, to));
+                }
+            };
+            Step { world, values: &mut values, at, next: &mut next }.all();
+        }
+        frontier = next_frontier;
+    }
+    Found { states: came_from.len(), broken }
+}
+
+fn way_to(came_from: &[(u32, Act)], mut index: u32) -> Vec<Act> {
+    let mut way = vec![];
+    while index > 0 {
+        let (before, act) = came_from[index as usize];
+        way.push(act);
+        index = before;
+    }
+    way.reverse();
+    way
+}
+
+type Next<'a> = &'a mut dyn FnMut(Act, Option<Promise>, State);
+
+/// All that can happen in a state.
+struct Step<'a> {
+    world: Counters,
+    values: &'a mut Values,
+    at: State,
+    next: Next<'a>,
+}
+
+impl Step<'_> {
+    fn breaks(&self, rule: Broken) -> bool {
+        self.world.broken == Some(rule)
+    }
+
+    fn to(&mut self, act: Act, to: State) {
+        let all_gone = to.processes.iter().all(|process| process.phase == Phase::Gone);
+        let kept = to.is_lossy || !all_gone || self.values.keeps(to.master.value, to.handed_out);
+        (self.next)(act, (!kept).then_some(Promise::Kept), to);
+    }
+
+    fn all(&mut self) {
+        let at = self.at;
+        for index in 0..PROCESSES {
+            let process = at.processes[index];
+            match process.phase {
+                Phase::Gone => self.start(index),
+                Phase::Runs => {
+                    self.draw(index);
+                    self.hand_out(index);
+                    self.fork(index);
+                    if process.at_old {
+                        self.with(Act::Reconnect, index, Process { at_old: false, ..process });
+                    }
+                    self.with(Act::End, index, Process { phase: Phase::Ends, ..process });
+                    if self.breaks(Broken::GivesBackBeforeTheSeal) {
+                        self.give_back(index);
+                    }
+                }
+                Phase::Ends => self.give_back(index),
+            }
+            if process.phase != Phase::Gone {
+                let mut to = at;
+                (to.processes[index], to.is_lossy) = (Process::default(), true);
+                self.to(Act::Kill, to);
+            }
+        }
+        self.arrive();
+        self.lose();
+        self.fence();
+        if at.time < self.world.until {
+            self.to(Act::Tick, State { time: at.time + 1, ..at });
+        }
+    }
+
+    fn with(&mut self, act: Act, index: usize, process: Process) {
+        let mut to = self.at;
+        to.processes[index] = process;
+        self.to(act, to);
+    }
+
+    /// One that was there before, with nothing; or the child of another one.
+    fn start(&mut self, index: usize) {
+        let at = self.at;
+        let is_first = at.processes[..index].iter().all(|process| process.phase != Phase::Gone);
+        if !is_first || index >= self.world.processes.into() || at.draws == 0 {
+            return;
+        }
+        for at_old in [false, true] {
+            if !at_old || at.old.is_some() {
+                let process = Process { phase: Phase::Runs, at_old, ..Process::default() };
+                self.with(Act::Start { at_old }, index, process);
+            }
+        }
+    }
+
+    fn fork(&mut self, index: usize) {
+        let child = match self.world.broken {
+            Some(Broken::ChildUsesBlocks) => Phase::Runs,
+            Some(Broken::ChildGivesBack) => Phase::Ends,
+            _ => return, // the child has nothing: it is as any other that starts
+        };
+        let mut to = self.at;
+        if let Some(free) = to.processes.iter_mut().find(|it| it.phase == Phase::Gone) {
+            *free = Process { phase: child, ..self.at.processes[index] };
+            self.to(Act::Fork, to);
+        }
+    }
+
+    fn draw(&mut self, index: usize) {
+        let mut process = self.at.processes[index];
+        let Some(place) = process.held.iter().position(|held| held.token == 0) else { return };
+        let is_new = process.pending == 0 || self.breaks(Broken::RepeatsUnderANewToken);
+        if is_new {
+            if self.at.draws == 0 {
+                return;
+            }
+            process.pending = self.new_token(&process);
+            process.pending_finished = process.finished;
+            if self.breaks(Broken::FinishesWhatIsUnused) {
+                process.held.iter().for_each(|held| process.pending_finished |= 1 << held.token);
+            }
+        }
+        let Process { pending: token, pending_finished, .. } = process;
+        let after = if self.breaks(Broken::ForgetsWhereItsBlocksEnd) { 0 } else { process.after };
+        let finished = (1..16).filter(|token| pending_finished & 1 << token != 0).map(token_of);
+        let finished: Vec<Token> = finished.collect();
+        let called = self.call(process.at_old, process.knows, |drawer, wire| {
+            drawer.draw(wire, token_of(token), WANT, after.into(), finished.clone())
+        });
+        for Called { fate, outcome, knows, mut to } in called {
+            let mut process = Process { knows, ..process };
+            if let Some(block) = outcome {
+                let (next, end) = (small(block.start), small(block.end));
+                process.held[place] = Held { token, next, end };
+                process.after = end;
+                process.finished &= !pending_finished;
+                (process.pending, process.pending_finished) = (0, 0);
+            }
+            to.processes[index] = process;
+            to.draws -= u8::from(is_new);
+            self.to(Act::Draw { token, fate }, to);
+        }
+    }
+
+    fn new_token(&self, process: &Process) -> u8 {
+        let tokens = |held: [Held; AHEAD]| held.map(|held| held.token).into_iter().max();
+        let of_others = self.at.processes.iter().filter_map(|process| tokens(process.held)).max();
+        let taken = match self.world.broken {
+            Some(Broken::SharesATokenWithAnother) => of_others,
+            Some(Broken::KeepsItsToken) => tokens(process.held),
+            _ => None,
+        };
+        taken.filter(|token| *token > 0).unwrap_or(self.world.draws - self.at.draws + 1)
+    }
+
+    fn hand_out(&mut self, index: usize) {
+        let mut to = self.at;
+        let process = &mut to.processes[index];
+        let Some(held) = process.held.iter_mut().filter(|it| it.token > 0).min_by_key(|it| it.next)
+        else {
+            return;
+        };
+        let position = held.next;
+        held.next += 1;
+        if held.next == held.end {
+            process.finished |= 1 << held.token;
+            *held = Held::default();
+        }
+        process.held.sort_unstable_by_key(|held| (held.token == 0, held.next));
+        let number = position + 1;
+        let promise = if to.handed_out & 1 << position != 0 {
+            Some(Promise::Unique)
+        } else {
+            (number <= process.last).then_some(Promise::Rises)
+        };
+        process.last = number;
+        to.handed_out |= 1 << position;
+        (self.next)(Act::HandOut { number }, promise, to);
+    }
+
+    /// Gives back the first thing that is left, or ends.
+    fn give_back(&mut self, index: usize) {
+        let process = self.at.processes[index];
+        let mut unused = vec![(process.pending, 0)];
+        unused.extend(process.held.iter().rev().map(|held| (held.token, held.next)));
+        unused.retain(|(token, _)| *token > 0);
+        if self.breaks(Broken::GivesBackForAnother) {
+            let others = self.at.processes.iter().flat_map(|process| process.held);
+            unused.extend(others.filter(|held| held.token > 0).map(|held| (held.token, 0)));
+        }
+        let Some((token, mut from)) = unused.pop().filter(|_| process.phase != Phase::Gone) else {
+            self.with(Act::End, index, Process::default());
+            return;
+        };
+        if self.breaks(Broken::GivesBackWhatWasUsed) {
+            from = 0;
+        }
+        let called = self.call(process.at_old, process.knows, |drawer, wire| {
+            drawer.give_back(wire, token_of(token), from.into())
+        });
+        for Called { fate, outcome, knows, mut to } in called {
+            let mut process = Process { knows, ..process };
+            if outcome.is_some() && process.phase == Phase::Ends {
+                process.pending = if process.pending == token { 0 } else { process.pending };
+                for held in process.held.iter_mut().filter(|held| held.token == token) {
+                    *held = Held::default();
+                }
+            }
+            to.processes[index] = process;
+            self.to(Act::GiveBack { token, from, fate }, to);
+        }
+    }
+
+    /// An operator stops everything that draws, and fences the counter above all that was handed out.
+    fn fence(&mut self) {
+        let at = self.at;
+        let is_over = at.processes.iter().all(|process| process.phase == Phase::Gone);
+        if at.fences == 0 || !(is_over || self.breaks(Broken::FencesBesideProcesses)) {
+            return;
+        }
+        let highest = u8::try_from(u32::BITS - at.handed_out.leading_zeros()).expect("small");
+        let lower = u8::from(self.breaks(Broken::FencesOneLower));
+        let above = highest.saturating_sub(lower);
+        let called = self.call(false, 0, |_, wire| {
+            wire.is_fence = true;
+            operator::fence_tickets(wire, COUNTER, above.into())
+        });
+        for Called { fate, mut to, .. } in called {
+            (to.fences, to.is_lossy) = (to.fences - 1, true);
+            self.to(Act::Fence { above, fate }, to);
+        }
+    }
+
+    /// Calls the product, with everything that may become of its requests.
+    fn call<T>(
+        &mut self,
+        at_old: bool,
+        knows: u16,
+        ask: impl Fn(&mut Drawer, &mut Wire) -> Result<T>,
+    ) -> Vec<Called<T>> {
+        let (at, world) = (self.at, self.world);
+        let Some(server) = (if at_old { at.old } else { Some(at.master) }) else { return vec![] };
+        let mut called = vec![];
+        let mut fates = vec![Fate::Answered];
+        if world.loss == Forgets::Split && (at_old || at.losses > 0) {
+            fates.push(Fate::Unconfirmed);
+        }
+        while let Some(fate) = fates.pop() {
+            let mut wire = Wire {
+                world,
+                time: at.time,
+                floor: server.floor.into(),
+                value: self.values.texts[usize::from(server.value)].clone(),
+                is_another: server.is_another,
+                fate,
+                is_fence: false,
+                sent: vec![],
+                wrote: false,
+            };
+            let remembered = self.values.known[usize::from(knows)].clone();
+            let mut drawer = Drawer::new(COUNTER, remembered).expect("a name");
+            let outcome = ask(&mut drawer, &mut wire);
+            if let Err(error) = &outcome {
+                let kinds = [ErrorKind::StoreUnavailable, ErrorKind::StoreQuarantined];
+                assert!(kinds.contains(&error.kind()), "{error}");
+            }
+            if fate == Fate::Answered && at.faults > 0 {
+                for (request, sent) in (0..).zip(&wire.sent) {
+                    fates.push(Fate::Lost { request });
+                    if sent.is_some() {
+                        fates.push(Fate::Unheard { request });
+                        fates.push(Fate::UnheardAndRepeated { request });
+                    }
+                }
+                if wire.wrote {
+                    fates.push(Fate::AnsweredAndRepeated);
+                }
+            }
+            // What has nobody's confirmation does not count, and there is no other way to write it.
+            if world.loss == Forgets::Split && at_old && fate != Fate::Unconfirmed && wire.wrote {
+                continue;
+            }
+            if fate == Fate::Unconfirmed && !wire.wrote {
+                continue;
+            }
+            let mut to = at;
+            let after = Server {
+                floor: u8::try_from(wire.floor).expect("few fences"),
+                value: self.values.number(wire.value),
+                is_another: wire.is_another,
+            };
+            *(if at_old { to.old.as_mut().expect("asked") } else { &mut to.master }) = after;
+            if world.loss == Forgets::Split && fate != Fate::Unconfirmed && wire.wrote && !at_old {
+                to.copy = after;
+            }
+            to.faults -= u8::from(!matches!(fate, Fate::Answered | Fate::Unconfirmed));
+            let is_late = match fate {
+                Fate::AnsweredAndRepeated | Fate::UnheardAndRepeated { .. } => true,
+                Fate::Lost { .. } => wire.sent.last().is_some_and(Option::is_some),
+                _ => false,
+            };
+            if is_late {
+                let change = wire.sent.pop().flatten().expect("a write");
+                to.late = Some(Late {
+                    to_old: at_old,
+                    floor: u8::try_from(change.floor).expect("few fences"),
+                    before: self.values.number(change.before),
+                    after: self.values.number(Some(change.after)),
+                });
+                to.is_lossy = true;
+            }
+            let knows = self.values.number_of_known(drawer.into_known());
+            called.push(Called { fate, outcome: outcome.ok(), knows, to });
+        }
+        called
+    }
+
+    /// The request that is late arrives. Its answer is for nobody.
+    fn arrive(&mut self) {
+        let at = self.at;
+        let Some(Late { to_old, floor, before, after }) = at.late else { return };
+        let mut to = at;
+        let Some(server) = (if to_old { to.old.as_mut() } else { Some(&mut to.master) }) else {
+            return;
+        };
+        let same_floor = server.floor == floor || self.breaks(Broken::StoreIgnoresTheFloor);
+        let same_value = server.value == before || self.breaks(Broken::StoreIgnoresTheValue);
+        if !server.is_another && same_floor && same_value {
+            server.value = after;
+            self.to(Act::Arrive, to);
+        }
+    }
+
+    fn lose(&mut self) {
+        let at = self.at;
+        if self.world.loss == Forgets::Never || at.losses == 0 {
+            return;
+        }
+        if self.world.loss != Forgets::Split && at.copy != at.master {
+            self.to(Act::Copy, State { copy: at.master, ..at });
+        }
+        let is_another = !self.breaks(Broken::IgnoresThatItIsAnother);
+        let mut to = State { losses: at.losses - 1, is_lossy: true, ..at };
+        to.master = Server { is_another, ..at.copy };
+        if self.world.loss == Forgets::Some {
+            self.to(Act::Lose, to);
+        } else if at.old.is_none() {
+            (to.old, to.promoted) = (Some(at.master), at.time);
+            to.processes.iter_mut().for_each(|it| it.at_old = it.phase != Phase::Gone);
+            to.late = at.late.map(|late| Late { to_old: true, ..late });
+            self.to(Act::Promote, to);
+        }
+    }
+}
+
+impl State {
+    fn key(&self) -> u128 {
+        let half = |salt: u8| {
+            let mut hasher = DefaultHasher::new();
+            (salt, self).hash(&mut hasher);
+            u128::from(hasher.finish())
+        };
+        half(0) << 64 | half(1)
+    }
+
+    /// Forgets what makes no difference any more, and which process is which.
+    fn forget(&mut self, world: Counters) {
+        if world.loss == Forgets::SplitForAWhile && self.time >= self.promoted + LAST_GRANT {
+            self.old = None;
+        }
+        if self.old.is_none() {
+            self.promoted = 0;
+            self.late = self.late.filter(|late| !late.to_old);
+        }
+        if self.losses == 0 {
+            self.copy = Server::default();
+            // Floors only rise now.
+            if world.broken.is_none() {
+                self.late = self.late.filter(|late| late.to_old || late.floor >= self.master.floor);
+            }
+        }
+        for process in &mut self.processes {
+            if process.phase == Phase::Ends {
+                (process.last, process.after, process.finished) = (0, 0, 0);
+            }
+        }
+        self.processes.sort_unstable_by(|one, other| other.cmp(one));
+    }
+}
+
+impl Values {
+    fn number(&mut self, value: Option<String>) -> u16 {
+        let next = u16::try_from(self.texts.len()).expect("few values");
+        let number = *self.number_of.entry(value.clone()).or_insert(next);
+        if number == next {
+            self.texts.push(value);
+        }
+        number
+    }
+
+    fn number_of_known(&mut self, known: Known) -> u16 {
+        let next = u16::try_from(self.known.len()).expect("few values");
+        let number = *self.number_of_known.entry(known.clone()).or_insert(next);
+        if number == next {
+            self.known.push(known);
+        }
+        number
+    }
+
+    /// Whether each position that was drawn is handed out or free.
+    fn keeps(&self, value: u16, handed_out: u32) -> bool {
+        let Some(value) = &self.texts[usize::from(value)] else { return handed_out == 0 };
+        let field = |name: &str| {
+            let fields = value.split(' ').find_map(|field| field.strip_prefix(name));
+            fields.expect("each value has it")
+        };
+        let mut there = handed_out;
+        for range in field("free=").split(',').filter(|range| !range.is_empty()) {
+            let (start, end) = range.split_once('-').expect("a range");
+            for position in start.parse::<u32>().expect("small")..end.parse().expect("small") {
+                there |= 1 << position;
+            }
+        }
+        let next: u32 = field("next=").parse().expect("small");
+        there == (1 << next) - 1
+    }
+}
+
+impl Wire {
+    fn breaks(&self, rule: Broken) -> bool {
+        self.world.broken == Some(rule)
+    }
+
+    fn splits(&self) -> bool {
+        matches!(self.world.loss, Forgets::Split | Forgets::SplitForAWhile)
+    }
+
+    /// A server that has become another one fences the namespace first.
+    fn notice(&mut self) {
+        if self.is_another {
+            let goes_on = if self.splits() { LAST_GRANT } else { 0 };
+            self.floor = (self.floor + 1).max((self.time + TTL + goes_on).into());
+            self.is_another = false;
+        }
+    }
+
+    /// Whether this is the request that is lost, or whose answer is.
+    fn fails(&self) -> (bool, bool) {
+        let this = self.sent.len() - 1;
+        match self.fate {
+            Fate::Lost { request } => (usize::from(request) == this, false),
+            Fate::Unheard { request } | Fate::UnheardAndRepeated { request } => {
+                (false, usize::from(request) == this)
+            }
+            _ => (false, false),
+        }
+    }
+
+    fn execute(&mut self, change: Option<Change>) -> Swapped {
+        self.notice();
+        let (now, mut floor) = (self.time.into(), self.floor);
+        let hides_floor = self.breaks(Broken::CounterIgnoresTheFloor)
+            || self.breaks(Broken::MissingCounterIsNew) && self.value.is_none();
+        if hides_floor && !self.is_fence {
+            floor = floor_of(self.value.as_deref());
+        }
+        let Some(Change { floor: expected, before, after }) = change else {
+            return Swapped { now, done: false, floor, value: self.value.clone() };
+        };
+        let same_floor = expected == floor || self.breaks(Broken::StoreIgnoresTheFloor);
+        let same_value = before == self.value || self.breaks(Broken::StoreIgnoresTheValue);
+        let done = same_floor && same_value;
+        if done && !self.breaks(Broken::AnswersBeforeTheWrite) {
+            // What is as it was need not be confirmed again, this one thinks.
+            let repeats = self.breaks(Broken::RepeatsUnconfirmed)
+                && self.value.as_deref() == Some(after.as_str());
+            self.wrote |= !repeats;
+            self.value = Some(if self.is_fence { self.fenced(&after) } else { after.clone() });
+        }
+        let counts = done || self.breaks(Broken::LostSwapCounts);
+        let value = if counts { Some(after) } else { self.value.clone() };
+        let floor = if counts { expected } else { floor };
+        Swapped { now, done: counts, floor, value }
+    }
+
+    /// The value that a fence writes.
+    fn fenced(&self, after: &str) -> String {
+        let kept = |name: &str| {
+            let before = self.value.as_deref().unwrap_or_default();
+            let field = before.split(' ').find(|field| field.starts_with(name));
+            after.replace(name, field.unwrap_or(name))
+        };
+        if self.breaks(Broken::FenceKeepsWhatIsFree) { kept("free=") } else { after.to_owned() }
+    }
+}
+
+/// The floor in a value, as the product writes it.
+fn floor_of(value: Option<&str>) -> i64 {
+    let field = value.and_then(|it| it.split(' ').find_map(|it| it.strip_prefix("floor=")));
+    field.map_or(0, |floor| floor.parse().expect("a number"))
+}
+
+fn token_of(token: u8) -> Token {
+    Token::from_bytes([token; 16])
+}
+
+fn small(position: u64) -> u8 {
+    u8::try_from(position).expect("few positions")
+}
+
+fn reply<R: Request>(request: &R, outcome: R::Outcome) -> Reply<R::Outcome> {
+    Reply::new(request.token(), R::OPERATION, outcome)
+}
+
+fn unavailable() -> Error {
+    Error::new(ErrorKind::StoreUnavailable, "no answer")
+}
+
+impl LeaseStore for Wire {
+    fn acquire(&mut self, _: &Acquire) -> Result<Reply<Acquired>> {
+        unreachable!("nothing is leased")
+    }
+
+    fn renew(&mut self, _: &Renew) -> Result<Reply<Renewed>> {
+        unreachable!("nothing is leased")
+    }
+
+    fn release(&mut self, _: &Release) -> Result<Reply<Released>> {
+        unreachable!("nothing is leased")
+    }
+
+    fn fence(&mut self, _: &Fence) -> Result<Reply<Fenced>> {
+        unreachable!("a server that has become another one fences by itself")
+    }
+
+    fn repair(&mut self, _: &Repair) -> Result<Reply<Shortened>> {
+        unreachable!("nothing is leased")
+    }
+
+    fn release_dead(&mut self, _: &ReleaseDead) -> Result<Reply<Shortened>> {
+        unreachable!("nothing is leased")
+    }
+
+    fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
+        self.sent.push(None);
+        if self.fails() != (false, false) {
+            return Err(unavailable());
+        }
+        self.notice();
+        let waits = self.splits() && !self.breaks(Broken::FencesBesideTheOldMaster);
+        let listed = Listed {
+            now: self.time.into(),
+            has_clock: true,
+            limits: Limits { max_ttl: TTL.into(), max_skew: 0, max_node_id: 0 },
+            layout: String::new(),
+            format: 0,
+            floor: self.floor,
+            renew_above: 0,
+            last_grant: if waits { LAST_GRANT.into() } else { 0 },
+            incarnation_changed: false,
+            nodes: vec![],
+        };
+        Ok(reply(request, listed))
+    }
+
+    fn swap(&mut self, request: &Swap) -> Result<Reply<Swapped>> {
+        self.sent.push(request.change.clone());
+        let (is_lost, is_unheard) = self.fails();
+        if is_lost {
+            return Err(unavailable());
+        }
+        let swapped = self.execute(request.change.clone());
+        let is_unconfirmed =
+            self.wrote && self.fate == Fate::Unconfirmed && !self.breaks(Broken::CountsUnconfirmed);
+        if is_unheard || is_unconfirmed {
+            return Err(unavailable());
+        }
+        Ok(reply(request, swapped))
+    }
+}
