@@ -1345,6 +1345,223 @@ fn counters_of_a_restored_etcd_must_be_fenced() {
     }
 }
 
+/// What processes draw from the counter "invoices", until they are to end.
+#[derive(Default)]
+struct Drawn {
+    numbers: Mutex<BTreeSet<u64>>,
+    /// How many processes were told that the counter must be fenced.
+    refused: AtomicUsize,
+    ends: AtomicBool,
+}
+
+impl Drawn {
+    /// Draws as a process of its own does, and gives the rest back at the end.
+    fn draw(&self, url: &str) {
+        let tickets = Tickets::builder(url, "invoices").max_block(20).max_wait(SOON);
+        let tickets = tickets.acquire_timeout(SOON).open_lazily().expect("options");
+        let (mut last, mut is_refused) = (0, false);
+        while !self.ends.load(Ordering::Relaxed) {
+            match tickets.generate() {
+                Ok(number) => {
+                    assert!(!is_refused, "{number} of a counter that must be fenced");
+                    let mut numbers = self.numbers.lock().expect("no panic");
+                    assert!(numbers.insert(number), "{number} was handed out twice");
+                    drop(numbers);
+                    assert!(last < number, "{number} after {last} in one process");
+                    last = number;
+                }
+                Err(error) if error.kind() == ErrorKind::StoreQuarantined => {
+                    self.refused.fetch_add(usize::from(!is_refused), Ordering::Relaxed);
+                    is_refused = true;
+                }
+                Err(error) => assert!(
+                    matches!(
+                        error.kind(),
+                        ErrorKind::LeaseUnavailable
+                            | ErrorKind::StoreUnavailable
+                            | ErrorKind::StoreReplaced
+                            | ErrorKind::StoreNotInitialized
+                    ),
+                    "{error}"
+                ),
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Has processes draw during all that `during` does.
+    fn while_drawing<T>(&self, urls: &[&str], during: impl FnOnce() -> T) -> T {
+        struct Ends<'a>(&'a AtomicBool);
+        impl Drop for Ends<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        self.ends.store(false, Ordering::Relaxed);
+        self.refused.store(0, Ordering::Relaxed);
+        thread::scope(|scope| {
+            let _ends = Ends(&self.ends);
+            for url in urls {
+                scope.spawn(move || self.draw(url));
+            }
+            during()
+        })
+    }
+
+    fn count(&self) -> usize {
+        self.numbers.lock().expect("no panic").len()
+    }
+
+    fn grow(&self) {
+        let count = self.count();
+        eventually("numbers are handed out", || self.count() > count + 60);
+    }
+
+    /// Waits until so many processes are refused. They get no number any more.
+    fn are_refused(&self, processes: usize) {
+        let all = || self.refused.load(Ordering::Relaxed) == processes;
+        eventually("they are refused", all);
+    }
+
+    /// Does what an operator does once everything is stopped: nothing is drawn before, and then
+    /// nothing that was handed out.
+    fn fence(&self, url: &str) {
+        let refused = Tickets::builder(url, "invoices").open();
+        fails(refused, ErrorKind::StoreQuarantined);
+        let above = self.numbers.lock().expect("no panic").last().copied().expect("many");
+        let mut store = remote(url, of_tickets(), PATIENCE);
+        let fenced = loop {
+            match operator::fence_tickets(&mut store, "invoices", above) {
+                Ok(fenced) => break fenced,
+                Err(error) => {
+                    let error = fails(Err::<(), _>(error), ErrorKind::StoreQuarantined);
+                    let wait = error.retry_after().expect("an old master stops");
+                    assert!(wait <= Duration::from_secs(12), "{wait:?}");
+                    thread::sleep(wait);
+                }
+            }
+        };
+        assert!(!fenced.must_be_fenced && fenced.next > Some(above), "{fenced:?} above {above}");
+    }
+}
+
+#[test]
+fn no_number_comes_twice_when_a_postgres_standby_that_missed_blocks_is_promoted() {
+    let Some(mut primary) = Server::postgres(&[]) else { return };
+    tickets(&primary);
+    let address = Proxy::before(primary.port);
+    let url = primary.url_of(address.port, PASSWORD);
+    let (url, drawn) = (url.as_str(), Drawn::default());
+    let standby = primary.standby();
+    let streams = || standby.psql("select count(*) from pg_stat_wal_receiver").trim() == "1";
+    eventually("the standby follows", streams);
+    drawn.while_drawing(&[url; 3], || {
+        drawn.grow();
+        standby.psql("alter system set primary_conninfo = ''");
+        standby.psql("select pg_reload_conf()");
+        eventually("the standby is alone", || !streams());
+        drawn.grow(); // and none of this is on the standby
+        primary.kill();
+        standby.psql("select pg_promote()");
+        address.turn(standby.port);
+        drawn.are_refused(3);
+    });
+    drawn.fence(url);
+    drawn.while_drawing(&[url; 3], || drawn.grow());
+}
+
+#[test]
+fn no_number_comes_twice_when_a_redis_replica_is_promoted_beside_its_master() {
+    for has_another in [false, true] {
+        let Some(master) = Server::redis_with_replicas() else { return };
+        let link = Proxy::before(master.port);
+        let replica = master.replica(link.port);
+        let another = has_another.then(|| master.replica(master.port));
+        tickets(&master);
+        eventually("the replica has it", || {
+            replica.redis_cli(&["exists", "randflake:{tickets}"]) == "1"
+        });
+        let address = Proxy::before(master.port);
+        let (url, old) = (master.url_of(address.port, PASSWORD), master.url());
+        let drawn = Drawn::default();
+        drawn.while_drawing(&[&url, &url, &old, &old], || {
+            drawn.grow();
+            link.set(SILENCE);
+            replica.redis_cli(&["replicaof", "no", "one"]);
+            // Some see it, and others do not.
+            address.turn(replica.port);
+            drawn.are_refused(2);
+            if has_another {
+                drawn.grow(); // the other replica confirms what the old master writes
+            }
+        });
+        // As the guide has it: the other replica does not go on with the old master.
+        if let Some(another) = &another {
+            replica.redis_cli(&["config", "set", "min-replicas-to-write", "1"]);
+            another.redis_cli(&["replicaof", "127.0.0.1", &replica.port.to_string()]);
+            eventually("it follows", || {
+                replica.redis_cli(&["info", "replication"]).contains("min_slaves_good_slaves:1")
+            });
+        }
+        drawn.fence(&url);
+        // The old master answers, and gives nobody a number.
+        drawn.while_drawing(&[&url, &old], || {
+            drawn.grow();
+            drawn.grow();
+        });
+        assert_eq!(master.redis_cli(&["ping"]), "PONG");
+    }
+}
+
+#[test]
+fn no_number_comes_twice_when_a_redis_is_restarted_with_and_without_its_data() {
+    for keeps in [true, false] {
+        let Some(mut server) = Server::redis(&DURABLE) else { return };
+        tickets(&server);
+        let (url, drawn) = (server.url(), Drawn::default());
+        drawn.while_drawing(&[url.as_str(); 3], || {
+            drawn.grow();
+            server.kill();
+            if !keeps {
+                fs::remove_dir_all(server.path("appendonlydir")).expect("it is there");
+            }
+            server.start();
+            if keeps {
+                drawn.are_refused(3);
+            } else {
+                let missing = || Tickets::builder(url.as_str(), "invoices").open();
+                fails(missing(), ErrorKind::StoreNotInitialized);
+                let mut store = remote(&url, of_tickets(), PATIENCE);
+                store.init(InitMode::Quarantine).expect("it is empty");
+                fails(missing(), ErrorKind::StoreQuarantined);
+            }
+        });
+        drawn.fence(&url);
+        drawn.while_drawing(&[url.as_str(); 3], || drawn.grow());
+    }
+}
+
+#[test]
+fn no_number_comes_twice_when_an_etcd_is_restored_from_a_snapshot() {
+    for same_cluster in [false, true] {
+        let Some(mut server) = Server::etcd() else { return };
+        tickets(&server);
+        let (url, drawn) = (server.url(), Drawn::default());
+        let restored = drawn.while_drawing(&[url.as_str(); 3], || {
+            drawn.grow();
+            let snapshot = server.snapshot()?;
+            drawn.grow();
+            // Under the same name, only who has seen newer versions notices: these do.
+            let restored = server.restored(&snapshot, same_cluster)?;
+            drawn.are_refused(3);
+            Some(restored)
+        });
+        let Some(_restored) = restored else { return };
+        drawn.fence(&url);
+        drawn.while_drawing(&[url.as_str(); 3], || drawn.grow());
+    }
+}
+
 /// A write that no replica has confirmed does not count, and counts once it was confirmed.
 #[test]
 fn a_counter_of_redis_is_confirmed_by_its_replica() {

@@ -5,7 +5,7 @@ use std::{
     net::{Shutdown, TcpListener, TcpStream},
     sync::{
         Arc, Barrier, Mutex,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicU8, AtomicU16, Ordering},
     },
     thread,
     time::Duration,
@@ -34,6 +34,8 @@ pub(crate) struct Proxy {
 
 struct Wires {
     mode: AtomicU8,
+    /// The port of the server.
+    target: AtomicU16,
     /// In the order in which they came: of two that follow each other the answers are swapped.
     clients: Mutex<Vec<TcpStream>>,
     /// Holds an answer back until both clients are due one: each then has a request open.
@@ -45,6 +47,7 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let wires = Arc::new(Wires {
             mode: AtomicU8::new(PASS),
+            target: AtomicU16::new(port),
             clients: Mutex::default(),
             both_answered: Barrier::new(2),
         });
@@ -57,10 +60,18 @@ impl Proxy {
             for (number, client) in listener.incoming().flatten().enumerate() {
                 wires.clients.lock().expect("sound").push(client.try_clone().expect("a socket"));
                 let wires = Arc::clone(&wires);
-                thread::spawn(move || wires.connect(&client, number, port));
+                thread::spawn(move || wires.connect(&client, number));
             }
         });
         proxy
+    }
+
+    /// Leads to another server from now on, as an address does that a failover moves.
+    pub(crate) fn turn(&self, port: u16) {
+        self.wires.target.store(port, Ordering::Relaxed);
+        for client in self.wires.clients.lock().expect("sound").iter() {
+            let _closed = client.shutdown(Shutdown::Both);
+        }
     }
 
     pub(crate) fn set(&self, mode: u8) {
@@ -69,8 +80,9 @@ impl Proxy {
 }
 
 impl Wires {
-    fn connect(&self, client: &TcpStream, number: usize, port: u16) {
+    fn connect(&self, client: &TcpStream, number: usize) {
         self.keep_silence();
+        let port = self.target.load(Ordering::Relaxed);
         if let Ok(server) = TcpStream::connect(("127.0.0.1", port)) {
             thread::scope(|scope| {
                 scope.spawn(|| self.forward(client, &server, None));
