@@ -106,7 +106,7 @@ simulate: check-tools ## runs SEEDS seeds (100000 unless set) of the simulation 
 		--ignored --exact --nocapture simulation::many_seeds
 
 soak: python node ## runs fleets of holders of leases under faults, on each of STORES, for MINUTES minutes (10 unless set)
-	cargo build --locked --release --quiet -p randflake-soak
+	cargo build --locked --release --quiet -p randflake-soak -p randflake-cli
 	PROFILE=release scripts/soak $(MINUTES) $(STORES)
 
 soak-tickets: python ## has PROCESSES processes that are killed at random draw NUMBERS numbers from one counter, on each of STORES
@@ -254,7 +254,7 @@ test-soak: python-for-tests node-for-tests ## half a minute of the soak on a fil
 test-docs: check-tools ## the examples in the documentation of the Rust crates
 	cargo test --locked $(FEATURES) --doc
 
-test-model: check-tools ## the protocol of leases in a model that tries every order of events
+test-model: check-tools ## the protocol of leases and counters, in a model that tries every order of events
 	cargo test --locked $(FEATURES) --test model
 
 test-loom: check-tools ## the core under every interleaving of its threads, and mutants that it must catch

@@ -13,6 +13,8 @@ Node.js have two copies of the package and lease from both, and beside the fleet
 assigned node id goes from process to process. The next process has loaded the library long before,
 and takes over at once when the one before it ends or is killed.
 
+On the same store, other processes draw numbers in a row, under the same faults: see drawers.py.
+
 Every process has a log of its ids, LIFE.PID.ids. It is read, checked and removed when the process
 has ended; a process that was not killed leaves LIFE.PID.end behind. A fork is noticed by its log.
 """
@@ -33,6 +35,7 @@ from pathlib import Path
 
 import numpy as np
 from check import Checker, Verdict
+from drawers import Drawers
 from servers import free_port
 from stores import Store, copy_of_the_node_package, open_store
 
@@ -112,6 +115,7 @@ class Fleet:
         # The process that listens on it has the node id: the system frees the port of a killed one.
         self.hand_over_port = str(free_port())
         self.checker = Checker(self.store.stamps)
+        self.drawers = Drawers(self.store.address, directory / "numbers", self.random, RUST.parent)
         self.starts: list[Start] = []
         self.lives: dict[Path, Life] = {}
         self.made: Counter[str] = Counter()
@@ -150,10 +154,12 @@ class Fleet:
         for life in self.lives.values():
             if life.paused_until is not None and life.paused_until <= now:
                 self._resume(life)
+        self.drawers.watch()
         self.store.watch()
 
     def fill_up(self) -> None:
         """Starts new ones for those that have ended."""
+        self.drawers.fill_up()
         alive = [start for start in self.starts if start.process.poll() is None]
         if self.hands_over:
             for language in HOLDERS.keys() - {it.language for it in alive if it.is_manual}:
@@ -166,6 +172,7 @@ class Fleet:
 
     def harm(self) -> None:
         """Lets a random fault happen to a random process, or to the store."""
+        self.drawers.harm()
         fault = self.random.choice([*FAULTS, *self.store.faults])
         if fault in self.store.faults:
             self.faults[fault] += self.store.harm(fault)
@@ -215,9 +222,12 @@ class Fleet:
                     life.send(signal.SIGTERM)
             self.watch()
             time.sleep(0.1)
+        if not self.drawers.finish():
+            self._fail("processes that draw numbers did not end")
 
     def kill(self) -> None:
         """Leaves no process behind, not even a fork that has no log yet."""
+        self.drawers.kill()
         for start in self.starts:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(start.process.pid, signal.SIGKILL)
@@ -302,15 +312,21 @@ def soak(kind: str, minutes: float, seed: int, sabotage: bool) -> bool:
         f" {verdict.shared_seconds} shared seconds, {verdict.overlaps} overlaps,"
         f" {verdict.uncovered} uncovered seconds, {len(fleet.failures)} failures"
     )
+    drawers = fleet.drawers
+    harmed = ", ".join(f"{count} {fault}" for fault, count in drawers.faults.items())
+    print(
+        f"  and {drawers.numbers} numbers in a row of {drawers.started} processes; {harmed};"
+        f" the counter was fenced {drawers.fences} times; {drawers.repeated} repeated numbers"
+    )
     happened = [*fleet.faults.values(), *(fleet.made[language] for language in HOLDERS)]
-    happened.append(verdict.handed_over)
+    happened += [verdict.handed_over, drawers.numbers, *drawers.faults.values()]
     if fleet.hands_over:
         happened.append(verdict.manual)
     # Servers rest after each of their faults: in a few minutes not every kind has its turn.
     missing = minutes >= ENOUGH and not all(happened)
     if missing:
         print("soak: not everything that is to be tested happened; run it for longer")
-    return verdict.is_good() and not fleet.failures and not missing
+    return verdict.is_good() and not drawers.repeated and not fleet.failures and not missing
 
 
 if __name__ == "__main__":

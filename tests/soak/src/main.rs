@@ -4,8 +4,9 @@
 //! a node id and a port after those it leases none, but uses that one as soon as it can listen on the
 //! port.
 //! `randflake-soak reserve STORE FREE` leases all but FREE node ids for a day.
-//! `randflake-soak tickets STORE COUNTER LOG MAX_BLOCK` draws numbers from a counter until SIGTERM; see
-//! `tickets.py`.
+//! `randflake-soak tickets STORE COUNTER LOG MAX_BLOCK PAUSE` draws numbers from a counter until SIGTERM,
+//! with a pause of so many milliseconds between two batches, and forks at SIGUSR1; see `tickets.py` and
+//! `drawers.py`.
 #![allow(unsafe_code, reason = "signals and fork")]
 
 use std::{
@@ -40,6 +41,8 @@ const PASSES: [ErrorKind; 6] = [
     ErrorKind::ClockSkew,
     ErrorKind::SequenceExhausted,
 ];
+/// What passes once an operator has stopped this process and fenced the counter.
+const FENCED: [ErrorKind; 2] = [ErrorKind::StoreQuarantined, ErrorKind::StoreReplaced];
 /// Ids of one batch.
 const BATCH: usize = 1000;
 /// Ids of single calls, of each of two threads. After them the thread's buffer has some left.
@@ -75,12 +78,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             hold(&Randflake::new(node_id.parse()?, &secret)?, log)
         }
         ["reserve", store, free] => reserve(store, &secret, free.parse()?),
-        ["tickets", store, name, log, max_block] => {
+        ["tickets", store, name, log, max_block, pause] => {
             hear_signals();
             // A batch that fails loses what it had.
             let patient = Duration::from_secs(60);
             let tickets = Tickets::builder(*store, *name).max_block(max_block.parse()?);
-            draw(&tickets.max_wait(patient).acquire_timeout(patient), log)
+            let pause = Duration::from_millis(pause.parse()?);
+            draw(&tickets.max_wait(patient).acquire_timeout(patient), log, pause)
         }
         other => Err(format!("there is no role {other:?}").into()),
     }
@@ -210,11 +214,14 @@ fn hold(flake: &impl Flake, log: &str) -> Result<(), Box<dyn Error>> {
 
 /// Draws numbers and logs them, each process in a log of its own: what is logged was handed out, and of
 /// what was handed out at most one batch is not logged.
-fn draw(tickets: &TicketsBuilder, log: &str) -> Result<(), Box<dyn Error>> {
+fn draw(tickets: &TicketsBuilder, log: &str, pause: Duration) -> Result<(), Box<dyn Error>> {
     let mut numbers = [0; BATCH];
     let mut file = File::create_new(name(log, "numbers"))?;
     let tickets = tickets.clone().create(false).open_lazily()?;
     while !ENDING.load(Ordering::Relaxed) {
+        if FORKING.swap(false, Ordering::Relaxed) && is_child()? {
+            file = File::create_new(name(log, "numbers"))?;
+        }
         let (batch, singles) = numbers.split_at_mut(BATCH - SINGLE);
         let made = tickets.fill(batch).and_then(|()| {
             singles.iter_mut().try_for_each(|number| {
@@ -227,10 +234,13 @@ fn draw(tickets: &TicketsBuilder, log: &str) -> Result<(), Box<dyn Error>> {
                 let bytes: Vec<u8> = numbers.iter().copied().flat_map(u64::to_le_bytes).collect();
                 file.write_all(&bytes)?;
             }
+            Err(error) if FENCED.contains(&error.kind()) => {
+                File::create(name(log, "refused"))?;
+            }
             Err(error) if PASSES.contains(&error.kind()) => {}
             Err(error) => return Err(error.into()),
         }
-        thread::sleep(PAUSE / 10);
+        thread::sleep(pause);
     }
     tickets.close();
     File::create_new(name(log, "end"))?;
