@@ -51,7 +51,12 @@ export default defineConfig({
   },
   transformPageData: homeSettings,
   buildEnd: writeForPrograms,
-  vite: { plugins: [packagesOfTheSite] },
+  vite: {
+    plugins: [packagesOfTheSite],
+    server: {
+      watch: { ignored: others('', 'README.md', 'docs', 'site').map((name) => `${ROOT}/${name}`) },
+    },
+  },
   themeConfig: {
     nav: [
       { text: 'Choose', link: '/chooser' },
