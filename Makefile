@@ -22,7 +22,8 @@ VERSIONS ?= newest
 HOST = $(shell rustc --print host-tuple)
 
 # Of the crates of a user, and of all crates.
-FEATURES = --features "$(shell sed -n 's/^features = "\(randflake.*\)"/\1/p' Cargo.toml)"
+FEATURE_LIST = $(shell sed -n 's/^features = "\(randflake.*\)"/\1/p' Cargo.toml)
+FEATURES = --features "$(FEATURE_LIST)"
 ALL_FEATURES = $(FEATURES) --features randflake-node/panic-test
 
 # How cargo builds what is used once, and nothing is measured: see tests/packages.
@@ -80,12 +81,17 @@ test-all: test test-loom test-packages test-bundlers test-recipes test-wasm test
 site: target/setup/site site-parts ## builds the documentation site into target/site
 	cd site && npm run --silent build
 
-# What the site has that is not written: the core, for its page that reads ids.
-site-parts: check-tools
+# What the site has that is not written: the core, for its page that reads ids, and the API of each
+# language. `make lint-rust` has most of what rustdoc needs.
+site-parts: target/setup/site target/setup/python target/setup/node
 	rustup --quiet target add wasm32-unknown-unknown
 	cargo build --locked --quiet -p randflake-inspector --profile page --target wasm32-unknown-unknown --target-dir target/wasm
 	@mkdir -p target/site-parts
 	cp target/wasm/wasm32-unknown-unknown/page/randflake_inspector.wasm target/site-parts/inspector.wasm
+	$(PYTHON_ENV)/python site/build/api_python.py site/pages/api/python
+	node site/build/api-node.js site/pages/api/node
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --quiet --no-deps --features "$(filter-out randflake-cli/%,$(FEATURE_LIST))" -p randflake -p randflake-leases
+	$(PYTHON_ENV)/python site/build/api_rust.py target/doc site/pages/api/rust
 
 test-site: site ## the documentation site in a browser: every page on a phone and on a desktop, links, contrast
 	cd site && npm test --silent

@@ -15,15 +15,23 @@ export function address(path) {
 /** The text of a file of the repository. */
 export const read = (path) => readFileSync(`${ROOT}/${path}`, 'utf8')
 
-const API = 'site/pages/api'
+/** The pages of pages/api by language, which are generated: without them the site has none. */
+const api = [
+  ['Python', 'python'],
+  ['Node.js', 'node'],
+  ['Rust', 'rust'],
+]
+  .map(([title, name]) => ({ title, pages: apiPages(`site/pages/api/${name}`) }))
+  .filter(({ pages }) => pages.length)
 
-/** The files of pages/api, which are generated: without them the site has none. */
-export const apiPages = existsSync(`${ROOT}/${API}`)
-  ? readdirSync(`${ROOT}/${API}`)
-      .filter((name) => name.endsWith('.md'))
-      .sort()
-      .map((name) => `${API}/${name}`)
-  : []
+function apiPages(folder) {
+  if (!existsSync(`${ROOT}/${folder}`)) return []
+  const names = readdirSync(`${ROOT}/${folder}`).filter((name) => name !== 'index.md')
+  return ['index.md', ...names.sort()].map((name) => {
+    const path = `${folder}/${name}`
+    return { title: /^# (.+)$/m.exec(read(path))[1], path }
+  })
+}
 
 /**
  * The sections of docs/README.md that name pages, each with its groups: a title, and pages with a
@@ -47,10 +55,7 @@ export function contents() {
     }
   }
   const full = sections.filter(({ groups }) => groups.some(({ pages }) => pages.length))
-  if (apiPages.length) {
-    const pages = apiPages.map((path) => ({ title: /^# (.+)$/m.exec(read(path))[1], path }))
-    full.push({ title: 'API', groups: [{ title: '', pages }] })
-  }
+  if (api.length) full.push({ title: 'API', groups: api })
   return full
 }
 

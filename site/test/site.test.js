@@ -69,7 +69,9 @@ const SAMPLE = [
   '/contents',
   '/guides/tickets',
   '/reference/options',
-  ...['/inspector', '/api/python', '/api/node', '/api/rust'].filter((path) => pages.includes(path)),
+  '/inspector',
+  '/api/python/text',
+  '/api/node/text',
 ]
 
 /** What hinders people in the page that is open. */
