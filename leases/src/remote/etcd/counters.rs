@@ -56,7 +56,7 @@ pub(super) async fn list(context: &Context) -> Result<ListedCounters> {
     let (meta, first) = (meta_key(context), counter_key(context, ""));
     let end = format!("{}counter0", directory(context)); // 0 follows the slash
     'tries: for _ in 0..TRIES {
-        let known = context.known_or_checked().await?;
+        let known = context.known_or(check(context, None)).await?;
         let (mut from, mut revision, mut counters) = (first.clone(), 0, Vec::new());
         loop {
             let reads = vec![get(&meta), get_page(&from, &end, PAGE, revision)];
