@@ -2,7 +2,12 @@
 
 // Loads the native half, and has what both halves need.
 
-const { isExternal, isPromise } = require('node:util/types')
+const types = require('node:util/types')
+
+const { isPromise } = types
+
+/** Deno has no such function; there an external has no prototype, and nothing else that we make. */
+const isExternal = types.isExternal ?? ((value) => Object.getPrototypeOf(value) === null)
 
 class RandflakeError extends Error {
   constructor(code, message, retryAfterMs, options) {

@@ -5,6 +5,7 @@
 const assert = require('node:assert/strict')
 const { dirname, join } = require('node:path')
 const { suite, test } = require('node:test')
+const { BUSY_WORKERS, RUNNING_WORKERS } = require('./runtime.js')
 const { heldIn, newStore, run } = require('./store.js')
 
 /** Long enough for a process on a busy machine, and far less than any wait that is avoided. */
@@ -180,7 +181,8 @@ suite('workers', () => {
     throws: ["throw new Error('mine')", ''],
   }
   for (const [how, [inside, outside]] of Object.entries(endings)) {
-    test(`one that ${how} gives its lease back, and others go on`, async (t) => {
+    const options = how.endsWith('busy') ? BUSY_WORKERS : {}
+    test(`one that ${how} gives its lease back, and others go on`, options, async (t) => {
       const store = newStore(t)
       await expect(
         store,
@@ -196,20 +198,24 @@ suite('workers', () => {
     })
   }
 
-  test('that are busy or hold a lease give it back at the exit of the process', async (t) => {
-    const store = newStore(t)
-    await expect(
-      store,
-      `for (const ending of ['setInterval(() => flake, 1000)', 'for (;;) flake.generate()']) {
+  test(
+    'that are busy or hold a lease give it back at the exit of the process',
+    RUNNING_WORKERS,
+    async (t) => {
+      const store = newStore(t)
+      await expect(
+        store,
+        `for (const ending of ['setInterval(() => flake, 1000)', 'for (;;) flake.generate()']) {
         await once(work(${JSON.stringify(WORKER)} + '\\n' + ending), 'message')
       }
       say(heldIn(STORE).length)
       process.exit(3)`,
-      '2\n',
-      3,
-    )
-    assert.deepEqual(heldIn(store), [])
-  })
+        '2\n',
+        3,
+      )
+      assert.deepEqual(heldIn(store), [])
+    },
+  )
 
   test('have errors of their own class', async (t) => {
     await expect(
