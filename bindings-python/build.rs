@@ -7,6 +7,7 @@ const STUBS: [&str; 5] =
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    pyo3_build_config::use_pyo3_cfgs();
     // The record of the node ids in use and the fork handler live as long as the process, whatever
     // an embedding program does with this library.
     let system = env::var("CARGO_CFG_TARGET_OS").unwrap_or_default();

@@ -4,16 +4,9 @@
 //! method, which pyo3 makes: that waits, calls clocks written in Python, recovers leases, and raises.
 #![allow(unsafe_code, reason = "methods that Python calls without pyo3")]
 
-use std::{
-    ffi::CString,
-    ptr,
-    sync::atomic::{AtomicI64, Ordering},
-};
+use std::{ffi::CString, ptr};
 
-use pyo3::{
-    PyClass, exceptions::PyImportError, ffi, intern, prelude::*, pyclass::boolean_struct::True,
-    sync::PyOnceLock,
-};
+use pyo3::{PyClass, ffi, intern, prelude::*, pyclass::boolean_struct::True, sync::PyOnceLock};
 
 use crate::{randflake::Randflake, snowflake::Snowflake, text::Text, tickets::Tickets};
 
@@ -109,7 +102,10 @@ impl Method for GenerateTicket {
 
 /// Refuses every interpreter of the process but the first: classes and what happens at the end are
 /// there once.
+#[cfg(not(PyPy))]
 pub(crate) fn check_interpreter(_: Python<'_>) -> PyResult<()> {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
     static FIRST: AtomicI64 = AtomicI64::new(NONE);
     const NONE: i64 = -1;
 
@@ -118,12 +114,19 @@ pub(crate) fn check_interpreter(_: Python<'_>) -> PyResult<()> {
     // SAFETY: that is one, which lives at least as long as this call.
     let this = unsafe { ffi::PyInterpreterState_GetID(this) };
     match FIRST.compare_exchange(NONE, this, Ordering::Relaxed, Ordering::Relaxed) {
-        Err(first) if first != this => Err(PyImportError::new_err(
+        Err(first) if first != this => Err(pyo3::exceptions::PyImportError::new_err(
             "another interpreter of this process has imported randflake, which is for one; use \
              another process",
         )),
         _ => Ok(()),
     }
+}
+
+/// A process of PyPy has one interpreter.
+#[cfg(PyPy)]
+#[expect(clippy::unnecessary_wraps, reason = "as with CPython")]
+pub(crate) fn check_interpreter(_: Python<'_>) -> PyResult<()> {
+    Ok(())
 }
 
 /// Replaces the methods that pyo3 has made by those of this file.
