@@ -538,6 +538,12 @@ class Tickets extends NumberGenerator {
   }
 }
 
+/** Returns the arguments of a constructor whose numbers are of no store: those of `testing.js`. */
+module.exports.ticketsInMemory = (name, options) => [
+  leased,
+  name,
+  native.ticketsInMemory(name, options),
+]
 module.exports.Randflake = onlyWithNew(Randflake)
 module.exports.Snowflake = onlyWithNew(Snowflake)
 module.exports.Tickets = onlyWithNew(Tickets)

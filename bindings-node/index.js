@@ -25,6 +25,7 @@ module.exports.Snowflake = generators.Snowflake
 module.exports.Tickets = generators.Tickets
 module.exports.initTickets = operators.initTickets
 module.exports.fenceTickets = operators.fenceTickets
+module.exports.listTickets = operators.listTickets
 module.exports.showTickets = operators.showTickets
 module.exports.Cloak = Cloak
 module.exports.BoundaryFlake = onlyWithNew(BoundaryFlake)

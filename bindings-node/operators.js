@@ -58,6 +58,10 @@ async function fenceTickets(store, name, above, options) {
   return native.fenceTickets(storeOf(store), name, above, checked)
 }
 
+async function listTickets(store, options) {
+  return native.listTickets(storeOf(store), optionsOf(options, 'namespace', 'allowWeakStore'))
+}
+
 async function showTickets(store, name, options) {
   const checked = optionsOf(options, 'namespace', 'allowWeakStore')
   return native.showTickets(storeOf(store), name, checked)
@@ -70,6 +74,7 @@ module.exports = {
   initTickets,
   inspectLease,
   listLeases,
+  listTickets,
   releaseLease,
   repairLease,
   repairStore,

@@ -1,4 +1,4 @@
-// Generators for the tests of programs that lease. Never for production.
+// Generators, and numbers in a row, for the tests of programs that lease. Never for production.
 
 import type { RandflakeErrorCode } from './types/errors.js'
 import {
@@ -10,6 +10,7 @@ import {
   type SnowflakeLeaseOptions,
   type SnowflakeOptions,
 } from './types/generators.js'
+import { Tickets, type TicketsMetrics, type TicketsOptions } from './types/tickets.js'
 
 /** What a test sets of a {@link FakeRandflake} or a {@link FakeSnowflake}. */
 export interface Fake {
@@ -170,4 +171,80 @@ export class FakeSnowflake extends Snowflake implements Fake {
   failNext(code: FakeFailure, options?: { retryAfterMs?: number; times?: number }): void
   breakStore(code?: RandflakeErrorCode): void
   mendStore(): void
+}
+
+/** What a call that hands out numbers can fail with. */
+export type FakeTicketsFailure = Extract<
+  RandflakeErrorCode,
+  'LEASE_UNAVAILABLE' | 'LIFETIME_OVER' | 'FORKED' | 'CLOSED' | 'INTERNAL'
+>
+
+/** How a {@link FakeTickets} is made. */
+export interface FakeTicketsOptions {
+  /**
+   * The first number, 1 to 2 ** 53 - 1; 1 unless set. With the last one the second call throws
+   * `LIFETIME_OVER`.
+   */
+  start?: number | bigint | undefined
+  /** From a number to the next; 1 unless set. */
+  step?: number | bigint | undefined
+}
+
+/**
+ * What stands for the result of `Tickets.leased` in a test: no store, and the same numbers in each run.
+ *
+ * It is a {@link Tickets} whose failures the test sets. Each begins at its start, whatever others of
+ * the same name have handed out. So it is not for production: where `NODE_ENV` is `production` the
+ * constructor throws `INVALID_ARGUMENT`.
+ *
+ * @example
+ * const orders = new FakeTickets('orders', { start: 7, step: 2 })
+ * orders.generate() // 7n
+ */
+export class FakeTickets extends Tickets {
+  /**
+   * @param name what its name says, as of the counter of a real one; `tickets` unless set.
+   * @throws {RandflakeError} as {@link Tickets.leased}.
+   */
+  constructor(name?: string, options?: FakeTicketsOptions)
+
+  /**
+   * Stands for `Tickets.leased`: resolves to a fake of this name, with its start and its step. The
+   * store is not looked at, nor are options that mean nothing here.
+   *
+   * @example
+   * jest.spyOn(Tickets, 'leased').mockImplementation(FakeTickets.leased)
+   */
+  static leased(store?: unknown, name?: string, options?: TicketsOptions): Promise<FakeTickets>
+
+  /** Stands for `Tickets.lazy`; see {@link FakeTickets.leased}. */
+  static lazy(store?: unknown, name?: string, options?: TicketsOptions): FakeTickets
+
+  /**
+   * Lets the next call that would hand out numbers throw, or the next `times` calls.
+   *
+   * @param code `LEASE_UNAVAILABLE`, with the error of a store as its `cause` and with `retryAfterMs`,
+   *   1000 unless set; or what waiting does not help.
+   * @throws {RandflakeError} `INVALID_ARGUMENT` for a code that no call throws.
+   */
+  failNext(code: FakeTicketsFailure, options?: { retryAfterMs?: number; times?: number }): void
+
+  /**
+   * Lets the store give no block from now on. Once the numbers that were drawn before are used up,
+   * calls throw `LEASE_UNAVAILABLE`, with the error of the store as its `cause`; or that error itself
+   * where waiting does not help, as `STORE_QUARANTINED` of a counter that has to be fenced.
+   *
+   * @param code the code of the store's error; `STORE_UNAVAILABLE` unless set.
+   * @param options `left`: how many numbers were drawn before; 0 unless set.
+   * @example
+   * const orders = new FakeTickets()
+   * orders.breakStore('STORE_UNAVAILABLE', { left: 2 })
+   */
+  breakStore(code?: RandflakeErrorCode, options?: { left?: number }): void
+
+  /** Lets the store give blocks again, at once. */
+  mendStore(): void
+
+  /** What was done, as if each block had ten numbers. */
+  metrics(): TicketsMetrics
 }

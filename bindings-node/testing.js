@@ -1,11 +1,12 @@
 'use strict'
 
-// Generators for the tests of programs that lease: no store, a clock that the test sets, the same
-// ids in each run. Never for production.
+// Generators, and numbers in a row, for the tests of programs that lease: no store, a clock that the test
+// sets, the same ids in each run. Never for production.
 
 const { inspect } = require('node:util')
 const { clockOf, invalidArgument, mustBe, onlyWithNew, optionsOf } = require('./arguments.js')
-const { Randflake, RandflakeError, Snowflake } = require('./index.js')
+const { ticketsInMemory } = require('./generators.js')
+const { Randflake, RandflakeError, Snowflake, Tickets } = require('./index.js')
 
 /** Published, so that nobody takes it for a secret. */
 const SECRET = '3b7ee0c9154f48d2a6907c1d5fb82e64'
@@ -44,6 +45,21 @@ const OPTIONS = [
   'maxDriftSeconds',
 ]
 
+const LASTING_OF_TICKETS = ['LIFETIME_OVER', 'FORKED', 'CLOSED', 'INTERNAL']
+/** What a call of tickets waits for; any other error it throws. */
+const OF_STORES_WHILE_THEY_LAST = ['STORE_UNAVAILABLE', 'CLOCK_SKEW']
+const OF_STORES_OF_TICKETS = [
+  ...OF_STORES_WHILE_THEY_LAST,
+  'STORE_QUARANTINED',
+  'STORE_REPLACED',
+  'STORE_NOT_INITIALIZED',
+  'WEAK_STORE',
+  'DRIVER_MISSING',
+]
+
+/** What a fake counts as a block of numbers. */
+const BLOCK = 10
+
 /** What calls a method of the class of which a generator is a fake. */
 const call = Symbol('call')
 
@@ -55,6 +71,24 @@ function failure(code, retryAfterMs, cause) {
 
 function broken(code = 'STORE_UNAVAILABLE') {
   return new RandflakeError(code, 'the store of a test is broken', 1000)
+}
+
+function notInProduction() {
+  if (process.env.NODE_ENV === 'production') {
+    throw invalidArgument('randflake/testing is for tests, and NODE_ENV is production')
+  }
+}
+
+/** Returns errors for the next calls. */
+function failures(code, options, codes) {
+  const { retryAfterMs = 1000, times = 1 } = optionsOf(options, 'retryAfterMs', 'times')
+  if (!codes.includes(code)) throw mustBe('the code', `one of ${codes.join(', ')}`, code)
+  return Array.from({ length: times }, () => failure(code, retryAfterMs))
+}
+
+function brokenWith(code, codes) {
+  if (!codes.includes(code)) throw mustBe('the code', `one of ${codes.join(', ')}`, code)
+  return broken(code)
 }
 
 function unixMicros(time) {
@@ -88,9 +122,7 @@ class Setting {
   waiting = []
 
   constructor(options) {
-    if (process.env.NODE_ENV === 'production') {
-      throw invalidArgument('randflake/testing is for tests, and NODE_ENV is production')
-    }
+    notInProduction()
     const { start, tickMs = 0, clock, ttlSeconds = 300, namespace = 'default' } = options
     if (clock !== undefined && (start !== undefined || tickMs !== 0)) {
       throw invalidArgument('start and tickMs are for its own clock; leave them out, or clock')
@@ -165,18 +197,13 @@ function fakeOf(Real, name) {
     }
 
     failNext(code, options) {
-      const { retryAfterMs = 1000, times = 1 } = optionsOf(options, 'retryAfterMs', 'times')
-      if (![...RETRY_LATER, ...LASTING].includes(code)) {
-        throw mustBe('the code', `one of ${[...RETRY_LATER, ...LASTING].join(', ')}`, code)
-      }
-      for (let n = 0; n < times; n++) this.#setting.failures.push(failure(code, retryAfterMs))
+      this.#setting.failures.push(...failures(code, options, [...RETRY_LATER, ...LASTING]))
     }
 
     breakStore(code = 'STORE_UNAVAILABLE') {
-      if (!OF_STORES.includes(code))
-        throw mustBe('the code', `one of ${OF_STORES.join(', ')}`, code)
+      const error = brokenWith(code, OF_STORES)
       this.#keep()
-      this.#setting.storeError = broken(code)
+      this.#setting.storeError = error
       this.#setting.storeErrorAt = Math.floor(this.#setting.now())
       this.#setting.storeErrors[code] = (this.#setting.storeErrors[code] ?? 0) + 1
     }
@@ -325,5 +352,128 @@ function kept({ ttlSeconds, namespace, maxWaitMs, maxDriftSeconds } = {}) {
   return { ttlSeconds, namespace, maxWaitMs, maxDriftSeconds }
 }
 
+class FakeTickets extends Tickets {
+  #failures = []
+  #storeError = null
+  #storeErrors = {}
+  #left = 0
+  #isClosed = false
+  #waiting = []
+
+  constructor(name = 'tickets', options = undefined) {
+    notInProduction()
+    super(...ticketsInMemory(name, optionsOf(options, 'start', 'step')))
+  }
+
+  static async leased(store, name, options) {
+    return FakeTickets.lazy(store, name, options)
+  }
+
+  static lazy(_store, name, { start, step } = {}) {
+    return new FakeTickets(name, { start, step })
+  }
+
+  /** What a call for so many numbers throws where the store is broken. */
+  #failure(count) {
+    const error = this.#storeError
+    if (error === null || this.#left >= count || this.#isClosed) return undefined
+    if (!OF_STORES_WHILE_THEY_LAST.includes(error.code)) return error
+    return failure('LEASE_UNAVAILABLE', 1000, error)
+  }
+
+  #call(count, generate) {
+    if (this.#failures.length > 0) throw this.#failures.shift()
+    const error = this.#failure(count)
+    if (error !== undefined) throw error
+    const made = generate()
+    if (this.#storeError !== null) this.#left -= count
+    return made
+  }
+
+  #wake() {
+    for (const resolve of this.#waiting.splice(0)) resolve()
+  }
+
+  failNext(code, options) {
+    this.#failures.push(...failures(code, options, ['LEASE_UNAVAILABLE', ...LASTING_OF_TICKETS]))
+  }
+
+  breakStore(code = 'STORE_UNAVAILABLE', options = undefined) {
+    const { left = 0 } = optionsOf(options, 'left')
+    this.#storeError = brokenWith(code, OF_STORES_OF_TICKETS)
+    this.#storeErrors[code] = (this.#storeErrors[code] ?? 0) + 1
+    this.#left = left
+    this.#wake()
+  }
+
+  mendStore() {
+    this.#storeError = null
+    this.#wake()
+  }
+
+  /** What was done, as if each block had ten numbers. */
+  metrics() {
+    const { numbersGenerated } = super.metrics()
+    const blocksDrawn = Math.max(1, Math.ceil(numbersGenerated / BLOCK))
+    const left = this.#storeError === null ? blocksDrawn * BLOCK - numbersGenerated : this.#left
+    const errors = Object.values(this.#storeErrors).reduce((sum, count) => sum + count, 0)
+    return {
+      numbersGenerated,
+      reserve: this.#isClosed ? 0 : left,
+      blocksDrawn,
+      waits: 0,
+      storeRequests: blocksDrawn + errors,
+      storeRequestSeconds: 0,
+      storeErrors: { ...this.#storeErrors },
+      lastError: this.#storeError,
+    }
+  }
+
+  generate() {
+    return this.#call(1, () => super.generate())
+  }
+
+  generateMany(n) {
+    return this.#call(n, () => super.generateMany(n))
+  }
+
+  async generateManyAsync(n) {
+    return this.generateMany(n)
+  }
+
+  fill(numbers) {
+    this.#call(numbers?.length, () => super.fill(numbers))
+  }
+
+  async ready() {
+    for (let error = this.#failure(1); error !== undefined; error = this.#failure(1)) {
+      if (error.code !== 'LEASE_UNAVAILABLE') throw error
+      await new Promise((resolve) => this.#waiting.push(resolve))
+    }
+    await super.ready()
+  }
+
+  close() {
+    super.close()
+    this.#isClosed = true
+    this.#wake()
+  }
+
+  [Symbol.dispose ?? Symbol.for('Symbol.dispose')]() {
+    this.close()
+  }
+
+  async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
+    this.close()
+    await super[Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]()
+  }
+
+  [inspect.custom](_depth, options) {
+    if (!(#left in this)) return this // the prototype
+    return `FakeTickets ${inspect(this.toJSON(), options)}`
+  }
+}
+
 module.exports.FakeRandflake = onlyWithNew(FakeRandflake)
 module.exports.FakeSnowflake = onlyWithNew(FakeSnowflake)
+module.exports.FakeTickets = onlyWithNew(FakeTickets)

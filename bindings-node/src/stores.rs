@@ -54,7 +54,7 @@ impl Store {
             let allow_weak = allow_weak.unwrap_or_default();
             return Ok(Self::Server(Server { allow_weak, ..Server::new(value)? }));
         };
-        if allow_weak.is_some() {
+        if allow_weak == Some(true) {
             return Err(Error::invalid_argument(
                 "allowWeakStore is for servers; a SQLite file keeps what it has granted",
             ));

@@ -6,7 +6,7 @@ use napi::bindgen_prelude::Null;
 use napi_derive::napi;
 use randflake::{Clock, Error, ErrorKind, Result};
 use randflake_leases::{
-    LeaseStore, Namespace, Tickets, TicketsBuilder, TicketsMetrics,
+    LeaseStore, Location, MemoryStore, Namespace, Tickets, TicketsBuilder, TicketsMetrics,
     operator::{self, CounterStatus},
 };
 
@@ -144,6 +144,23 @@ pub fn lease_tickets<'call>(
     })
 }
 
+/// Returns what draws from a counter in the memory of this process, for `testing.js`.
+#[napi]
+pub fn tickets_in_memory<'call>(
+    name: Value<'call>,
+    options: Value<'call>,
+) -> Outcome<Value<'call>> {
+    outcome(|| {
+        let js = name.js();
+        let leases = Arc::clone(&js.state::<Environment>()?.leases);
+        let store = MemoryStore::new(Namespace::for_tickets("tickets")?);
+        let location = Location::new(move |namespace| Ok(Box::new(store.namespace(namespace))));
+        let builder = Tickets::builder(location, counter_name(name)?);
+        let tickets = Arc::new(with_options(builder, options)?.open()?);
+        Handle::shared(js, Arc::new(Collected { tickets, leases, draws_here: false }))
+    })
+}
+
 /// Checks the name of a counter, and the options.
 #[napi]
 pub fn check_tickets(name: Value<'_>, options: Value<'_>) -> Outcome<()> {
@@ -208,7 +225,20 @@ pub fn show_tickets<'call>(
 ) -> Outcome<Value<'call>> {
     outcome(|| {
         let name = counter_name(name)?;
-        ask_counter(store, options, move |store| operator::show_tickets(store, &name))
+        let show = move |store: &mut dyn LeaseStore| operator::show_tickets(store, &name);
+        ask_counter(store, options, show, counter_status)
+    })
+}
+
+/// Promises what a store knows of each counter.
+#[napi]
+pub fn list_tickets<'call>(store: Value<'call>, options: Value<'call>) -> Outcome<Value<'call>> {
+    outcome(|| {
+        ask_counter(store, options, operator::list_tickets, |js, listed| {
+            let all: Result<Vec<_>> =
+                listed.into_iter().map(|status| counter_status(js, Some(status))).collect();
+            js.convert(all?)?.freeze()
+        })
     })
 }
 
@@ -225,25 +255,23 @@ pub fn fence_tickets<'call>(
         let form = "a whole number, at least 0";
         let above = number(above).ok_or_else(|| invalid("above", form, above))?;
         let (start, step) = (number_option(options, c"start")?, number_option(options, c"step")?);
-        ask_counter(store, options, move |store| {
+        let fence = move |store: &mut dyn LeaseStore| {
             operator::fence_tickets_in_steps(store, &name, above, start, step).map(Some)
-        })
+        };
+        ask_counter(store, options, fence, counter_status)
     })
 }
 
-fn ask_counter<'call>(
+fn ask_counter<'call, T: Send + 'static>(
     store: Value<'call>,
     options: Value<'call>,
-    ask: impl FnOnce(&mut dyn LeaseStore) -> Result<Option<CounterStatus>> + Send + 'static,
+    ask: impl FnOnce(&mut dyn LeaseStore) -> Result<T> + Send + 'static,
+    show: impl for<'a> FnOnce(Js<'a>, T) -> Result<Value<'a>> + Send + 'static,
 ) -> Result<Value<'call>> {
     let namespace = namespace(options)?;
     let location = Store::new(store, options.boolean(c"allowWeakStore")?)?.location();
     let location = location.create(false);
-    store.js().promise(
-        threads::start,
-        move || ask(&mut *location.open(&namespace)?),
-        counter_status,
-    )
+    store.js().promise(threads::start, move || ask(&mut *location.open(&namespace)?), show)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "counts of numbers below 2^53")]

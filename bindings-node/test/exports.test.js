@@ -73,7 +73,7 @@ test('the declarations name exactly the methods of each class', () => {
       bodies.push(bodyOf(parent))
       prototypes.push(inherited)
     }
-    const method = /^ {2}(?:private )?(?:get )?(\[?[\w.]+\]?)\(/gm
+    const method = /^ {2}(?:protected )?(?:get )?(\[?[\w.]+\]?)\(/gm
     const all = bodies.flatMap((text) => names(method, text))
     const declared = [...new Set(all)].sort()
     const symbols = new Map([

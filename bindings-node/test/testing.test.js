@@ -5,8 +5,8 @@ const { spawnSync } = require('node:child_process')
 const { join } = require('node:path')
 const { mock, test } = require('node:test')
 const { inspect } = require('node:util')
-const { Inspector, Randflake, RandflakeError, Snowflake } = require('../index.js')
-const { FakeRandflake, FakeSnowflake } = require('../testing.js')
+const { Inspector, Randflake, RandflakeError, Snowflake, Tickets } = require('../index.js')
+const { FakeRandflake, FakeSnowflake, FakeTickets } = require('../testing.js')
 const { SECRET } = require('./store.js')
 
 const START = Date.UTC(2025, 10, 20, 12)
@@ -25,7 +25,8 @@ function fails(call) {
 test('the package exports it under its name', async () => {
   assert.equal(require('randflake/testing').FakeRandflake, FakeRandflake)
   assert.equal((await import('randflake/testing')).FakeSnowflake, FakeSnowflake)
-  assert.deepEqual(Object.keys(require('../testing.js')), ['FakeRandflake', 'FakeSnowflake'])
+  const names = ['FakeRandflake', 'FakeSnowflake', 'FakeTickets']
+  assert.deepEqual(Object.keys(require('../testing.js')), names)
 })
 
 test('the ids are the same in each run, and in Python', () => {
@@ -186,6 +187,99 @@ test('it stands for leased', async (t) => {
   assert.equal(snowflake.layout.name, 'discord')
 })
 
+test('tickets: the numbers are in a row, in every form of call', async () => {
+  const orders = new FakeTickets('orders', { start: 7n, step: 2 })
+  assert(orders instanceof Tickets)
+  assert.equal(orders.name, 'orders')
+  assert.equal(inspect(orders), "FakeTickets { name: 'orders' }")
+  assert.equal(JSON.stringify(orders), '{"name":"orders"}')
+  const two = new BigInt64Array(2)
+  orders.fill(two)
+  await orders.ready()
+  const numbers = [...two, orders.generate(), ...orders.generateMany(2)]
+  numbers.push(...(await orders.generateManyAsync(1)))
+  assert.deepEqual(numbers, [7n, 9n, 11n, 13n, 15n, 17n])
+  assert.equal(new FakeTickets('orders').generate(), 1n, 'each begins at its start')
+  assert.equal(new FakeTickets().name, 'tickets')
+  const { numbersGenerated, blocksDrawn, reserve, lastError } = orders.metrics()
+  assert.deepEqual([numbersGenerated, blocksDrawn, reserve, lastError], [6, 1, 4, null])
+  for (const wrong of ['a b', '', 1, null]) {
+    assert.equal(fails(() => new FakeTickets(wrong)).code, 'INVALID_ARGUMENT')
+  }
+  for (const wrong of [{ start: 0 }, { step: '1' }, { maxBlock: 1 }, null]) {
+    assert.equal(fails(() => new FakeTickets('orders', wrong)).code, 'INVALID_ARGUMENT')
+  }
+  for (const wrong of [-1, 1.5, '3', null]) {
+    assert.equal(fails(() => orders.generateMany(wrong)).code, 'INVALID_ARGUMENT')
+  }
+  assert.equal(orders.generate(), 19n)
+})
+
+test('tickets: the next calls fail with the errors of real ones', () => {
+  const orders = new FakeTickets()
+  orders.failNext('LEASE_UNAVAILABLE', { retryAfterMs: 2000, times: 2 })
+  const { code, retryAfterMs, cause } = fails(() => orders.generate())
+  assert.deepEqual(
+    [code, retryAfterMs, cause.code],
+    ['LEASE_UNAVAILABLE', 2000, 'STORE_UNAVAILABLE'],
+  )
+  assert.equal(fails(() => orders.generateMany(2)).code, 'LEASE_UNAVAILABLE')
+  for (const lasting of ['LIFETIME_OVER', 'FORKED', 'CLOSED', 'INTERNAL']) {
+    orders.failNext(lasting)
+    assert.equal(fails(() => orders.generate()).code, lasting)
+  }
+  for (const wrong of ['SEQUENCE_EXHAUSTED', 'STORE_UNAVAILABLE', undefined]) {
+    assert.equal(fails(() => orders.failNext(wrong)).code, 'INVALID_ARGUMENT')
+  }
+  assert.equal(orders.generate(), 1n, 'no failure takes a number')
+  const last = new FakeTickets('orders', { start: 2n ** 53n - 1n })
+  assert.equal(last.generate(), 2n ** 53n - 1n)
+  assert.equal(fails(() => last.generate()).code, 'LIFETIME_OVER')
+})
+
+test('tickets: a broken store leaves what was drawn', async () => {
+  const orders = new FakeTickets()
+  orders.breakStore('STORE_UNAVAILABLE', { left: 3 })
+  assert.equal(orders.metrics().reserve, 3)
+  assert.equal(fails(() => orders.generateMany(4)).cause.code, 'STORE_UNAVAILABLE')
+  assert.deepEqual([...orders.generateMany(3)], [1n, 2n, 3n])
+  assert.equal(fails(() => orders.generate()).code, 'LEASE_UNAVAILABLE')
+  assert.equal(fails(() => orders.fill(new BigInt64Array(1))).code, 'LEASE_UNAVAILABLE')
+  await assert.rejects(orders.generateManyAsync(1), { code: 'LEASE_UNAVAILABLE' })
+  const ready = orders.ready()
+  orders.mendStore()
+  await ready
+  assert.equal(orders.generate(), 4n)
+  const { storeErrors, lastError } = orders.metrics()
+  assert.deepEqual([storeErrors, lastError], [{ STORE_UNAVAILABLE: 1 }, null])
+
+  orders.breakStore('STORE_QUARANTINED')
+  assert.equal(fails(() => orders.generate()).code, 'STORE_QUARANTINED')
+  await assert.rejects(orders.ready(), { code: 'STORE_QUARANTINED' })
+  for (const wrong of ['LEASE_LOST', 'NODES_EXHAUSTED', 'CLOSED']) {
+    assert.equal(fails(() => orders.breakStore(wrong)).code, 'INVALID_ARGUMENT')
+  }
+
+  orders.breakStore()
+  const waiting = orders.ready()
+  orders.close()
+  await assert.rejects(waiting, { code: 'CLOSED' })
+  assert.equal(fails(() => orders.generate()).code, 'CLOSED')
+  assert.equal(orders.metrics().reserve, 0)
+  await orders[Symbol.asyncDispose]()
+})
+
+test('tickets: it stands for leased', async (t) => {
+  mock.method(Tickets, 'leased', FakeTickets.leased)
+  mock.method(Tickets, 'lazy', FakeTickets.lazy)
+  t.after(() => mock.restoreAll())
+  const options = { start: 5, step: 5, maxBlock: 10, namespace: 'shop' }
+  const orders = await Tickets.leased('redis://nowhere', 'orders', options)
+  assert(orders instanceof FakeTickets)
+  assert.deepEqual([orders.name, orders.generate(), orders.generate()], ['orders', 5n, 10n])
+  assert.equal(Tickets.lazy(undefined, 'orders').generate(), 1n)
+})
+
 test('options that it does not have are refused', () => {
   for (const options of [
     { startMs: 1 },
@@ -199,10 +293,12 @@ test('options that it does not have are refused', () => {
 
 test('production is refused', () => {
   const code = `
-    const { FakeRandflake } = require(${JSON.stringify(join(__dirname, '../testing.js'))})
-    try { new FakeRandflake() } catch (error) { console.log(error.code, error.message) }
+    const { FakeRandflake, FakeTickets } = require(${JSON.stringify(join(__dirname, '../testing.js'))})
+    for (const Fake of [FakeRandflake, FakeTickets]) {
+      try { new Fake() } catch (error) { console.log(error.code, error.message) }
+    }
   `
   const env = { ...process.env, NODE_ENV: 'production' }
   const done = spawnSync(process.execPath, ['-e', code], { env, encoding: 'utf8' })
-  assert.match(done.stdout, /^INVALID_ARGUMENT randflake\/testing is for tests/)
+  assert.equal(done.stdout.match(/^INVALID_ARGUMENT randflake\/testing is for tests/gm)?.length, 2)
 })

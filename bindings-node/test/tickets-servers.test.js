@@ -3,169 +3,124 @@
 // Numbers in a row from PostgreSQL, Redis and etcd: real servers, through each client.
 
 const assert = require('node:assert/strict')
-const { after, before, suite, test } = require('node:test')
-const Redis = require('ioredis')
-const { Client, Pool } = require('pg')
-const postgres = require('postgres')
-const { createClient } = require('redis')
-const { fenceTickets, initTickets, showTickets, Tickets } = require('../index.js')
+const { test } = require('node:test')
+const { fenceTickets, initTickets, listTickets, showTickets, Tickets } = require('../index.js')
+const { suites } = require('./clients.js')
 const { PASSWORD, servers } = require('./servers.js')
-const { adapterOf, run, until } = require('./store.js')
+const { run, until } = require('./store.js')
 
 const release = (tickets) => tickets[Symbol.asyncDispose]()
 
-/** The argument that selects the store, for each client, and how to close it. */
-const clients = {
-  postgresql: {
-    url: (url) => [url, () => {}],
-    'a Pool': (url) => {
-      const pool = new Pool({ connectionString: url })
-      return [pool, () => pool.end()]
-    },
-    'a Client': async (url) => {
-      const client = new Client(url)
-      await client.connect()
-      return [client, () => client.end()]
-    },
-    'an adapter of postgres': (url) => {
-      const sql = postgres(url)
-      return [adapterOf(sql), () => sql.end()]
-    },
-  },
-  redis: {
-    url: (url) => [url, () => {}],
-    ioredis: (url) => {
-      const client = new Redis(url)
-      return [client, () => client.disconnect()]
-    },
-    redis: async (url) => {
-      const client = createClient({ url })
-      await client.connect()
-      return [client, () => client.destroy()]
-    },
-  },
-  etcd: { url: (url) => [url, () => {}] },
-}
+suites({}, ({ name, table, live }) => {
+  live('has none before it is made', async (_t, server) => {
+    const opening = Tickets.leased(server.url, 'invoices', { namespace: 'nobody made this' })
+    await assert.rejects(opening, { code: 'STORE_NOT_INITIALIZED' })
+  })
 
-for (const [name, table] of Object.entries(clients)) {
-  suite(name, () => {
-    let server
-    before(async () => {
-      server = await servers[name]()
-    })
-    after(() => server?.stop())
-
-    /** A test that needs the server. */
-    const live = (what, body) =>
-      test(what, (t) => (server === undefined ? t.skip('the server is missing') : body(t)))
-
-    live('has none before it is made', async () => {
-      const opening = Tickets.leased(server.url, 'invoices', { namespace: 'nobody made this' })
-      await assert.rejects(opening, { code: 'STORE_NOT_INITIALIZED' })
-    })
-
-    for (const [what, make] of Object.entries(table)) {
-      live(`${what}: hands out numbers, and takes back what is left`, async (t) => {
-        const [store, end] = await make(server.url)
-        t.after(end)
-        const options = { namespace: `of ${what}` }
-        await initTickets(store, 'new', options)
-        await initTickets(store, 'new', options) // again: it is there
-        const one = await Tickets.leased(store, 'invoices', options)
-        const other = Tickets.lazy(store, 'invoices', { ...options, maxWaitMs: 60_000 })
-        // Its client runs on this thread, which never waits for it.
-        assert.throws(() => other.generate(), { code: 'LEASE_UNAVAILABLE' })
-        const tooMany = { code: 'INVALID_ARGUMENT', message: /max_block.*one that waits/ }
-        assert.throws(() => other.generateMany(2_000_000), tooMany)
-        await other.ready()
-        const numbers = [one.generate(), ...one.generateMany(5), other.generate()]
-        for (const tickets of [one, other]) {
-          numbers.push(...(await tickets.generateManyAsync(5000)))
-        }
-        assert.equal(new Set(numbers).size, numbers.length)
-        await Promise.all([one, other].map(release))
-        const { blocks, givenBack, mustBeFenced, next } = await showTickets(
-          store,
-          'invoices',
-          options,
-        )
-        assert.deepEqual([blocks, mustBeFenced], [0, false])
-        // Each was handed out, or is back.
-        assert.equal(Number(next) - 1 - givenBack, numbers.length)
-        const fenced = await fenceTickets(store, 'invoices', 1_000_000n, options)
-        assert.equal(fenced.next, 1_000_001n)
-        const later = await Tickets.leased(store, 'invoices', options)
-        assert.equal(later.generate(), 1_000_001n)
-        await release(later)
-      })
-    }
-
-    live('outlasts an outage of the server', async () => {
-      const namespace = 'outage'
-      await initTickets(server.url, 'new', { namespace })
-      const options = { namespace, minBlock: 1000, maxBlock: 2000, maxWaitMs: 0 }
-      const tickets = await Tickets.leased(server.url, 'invoices', options)
-      const numbers = [tickets.generate()]
-      await server.end(name === 'postgresql' ? 'SIGQUIT' : 'SIGKILL')
-      numbers.push(...tickets.generateMany(100))
-      let failure
-      await until('it has none left', () => {
-        try {
-          for (;;) numbers.push(tickets.generate())
-        } catch (error) {
-          failure = error
-        }
-        return failure.cause !== undefined
-      })
-      assert.deepEqual(
-        [failure.code, failure.cause.code],
-        ['LEASE_UNAVAILABLE', 'STORE_UNAVAILABLE'],
-      )
-      assert(!failure.message.includes(PASSWORD), failure.message)
-      await server.start()
-      if (name === 'redis') {
-        // It may have forgotten blocks, and the one before may still be drawn from for a while.
-        await until('it is noticed', async () => {
-          const { code } = await tickets.ready().catch((error) => error)
-          return code === 'STORE_QUARANTINED'
-        })
-        await until('it is fenced', () =>
-          fenceTickets(server.url, 'invoices', numbers.at(-1), { namespace }).catch((error) => {
-            assert.equal(error.code, 'STORE_QUARANTINED', error.message)
-          }),
-        )
+  for (const [what, make] of Object.entries(table)) {
+    live(`${what}: hands out numbers, and takes back what is left`, async (t, server) => {
+      const [store, end] = await make(server.url)
+      t.after(end)
+      const options = { namespace: `of ${what}` }
+      await initTickets(store, 'new', options)
+      await initTickets(store, 'new', options) // again: it is there
+      const one = await Tickets.leased(store, 'invoices', options)
+      const other = Tickets.lazy(store, 'invoices', { ...options, maxWaitMs: 60_000 })
+      // Its client runs on this thread, which never waits for it.
+      assert.throws(() => other.generate(), { code: 'LEASE_UNAVAILABLE' })
+      const tooMany = { code: 'INVALID_ARGUMENT', message: /max_block.*one that waits/ }
+      assert.throws(() => other.generateMany(2_000_000), tooMany)
+      await other.ready()
+      const numbers = [one.generate(), ...one.generateMany(5), other.generate()]
+      for (const tickets of [one, other]) {
+        numbers.push(...(await tickets.generateManyAsync(5000)))
       }
-      await until('it is back', () => {
-        try {
-          return numbers.push(tickets.generate())
-        } catch {
-          return false
-        }
-      })
       assert.equal(new Set(numbers).size, numbers.length)
-      await release(tickets)
+      await Promise.all([one, other].map(release))
+      const { blocks, givenBack, mustBeFenced, next } = await showTickets(
+        store,
+        'invoices',
+        options,
+      )
+      assert.deepEqual([blocks, mustBeFenced], [0, false])
+      assert.deepEqual(await listTickets(store, options), [
+        await showTickets(store, 'invoices', options),
+      ])
+      // Each was handed out, or is back.
+      assert.equal(Number(next) - 1 - givenBack, numbers.length)
+      const fenced = await fenceTickets(store, 'invoices', 1_000_000n, options)
+      assert.equal(fenced.next, 1_000_001n)
+      const later = await Tickets.leased(store, 'invoices', options)
+      assert.equal(later.generate(), 1_000_001n)
+      await release(later)
     })
+  }
 
-    live('a process ends by itself, or has a worker that does, while it has numbers', async () => {
+  live('outlasts an outage of the server', async (_t, server) => {
+    const namespace = 'outage'
+    await initTickets(server.url, 'new', { namespace })
+    const options = { namespace, minBlock: 1000, maxBlock: 2000, maxWaitMs: 0 }
+    const tickets = await Tickets.leased(server.url, 'invoices', options)
+    const numbers = [tickets.generate()]
+    await server.end(name === 'postgresql' ? 'SIGQUIT' : 'SIGKILL')
+    numbers.push(...tickets.generateMany(100))
+    let failure
+    await until('it has none left', () => {
+      try {
+        for (;;) numbers.push(tickets.generate())
+      } catch (error) {
+        failure = error
+      }
+      return failure.cause !== undefined
+    })
+    assert.deepEqual([failure.code, failure.cause.code], ['LEASE_UNAVAILABLE', 'STORE_UNAVAILABLE'])
+    assert(!failure.message.includes(PASSWORD), failure.message)
+    await server.start()
+    if (name === 'redis') {
+      // It may have forgotten blocks, and the one before may still be drawn from for a while.
+      await until('it is noticed', async () => {
+        const { code } = await tickets.ready().catch((error) => error)
+        return code === 'STORE_QUARANTINED'
+      })
+      await until('it is fenced', () =>
+        fenceTickets(server.url, 'invoices', numbers.at(-1), { namespace }).catch((error) => {
+          assert.equal(error.code, 'STORE_QUARANTINED', error.message)
+        }),
+      )
+    }
+    await until('it is back', () => {
+      try {
+        return numbers.push(tickets.generate())
+      } catch {
+        return false
+      }
+    })
+    assert.equal(new Set(numbers).size, numbers.length)
+    await release(tickets)
+  })
+
+  live(
+    'a process ends by itself, or has a worker that does, while it has numbers',
+    async (_t, server) => {
       const { stdout, stderr, code, seconds } = await run(
         server.url,
         `const { initTickets, Tickets } = require('./index.js')
-        await initTickets(STORE, 'new', { namespace: 'ends' })
+      await initTickets(STORE, 'new', { namespace: 'ends' })
+      const tickets = await Tickets.leased(STORE, 'invoices', { namespace: 'ends' })
+      say(tickets.generate())
+      const worker = work(\`const { Tickets } = require('./index.js')
         const tickets = await Tickets.leased(STORE, 'invoices', { namespace: 'ends' })
-        say(tickets.generate())
-        const worker = work(\`const { Tickets } = require('./index.js')
-          const tickets = await Tickets.leased(STORE, 'invoices', { namespace: 'ends' })
-          parentPort.postMessage(tickets.generateMany(1).length)
-          setInterval(() => tickets.metrics(), 10)\`)
-        say(await once(worker, 'message'))
-        await worker.terminate()
-        say('terminated')`,
+        parentPort.postMessage(tickets.generateMany(1).length)
+        setInterval(() => tickets.metrics(), 10)\`)
+      say(await once(worker, 'message'))
+      await worker.terminate()
+      say('terminated')`,
       )
       assert.deepEqual([stdout, code], ['1\n1\nterminated\n', 0], stderr)
       assert(seconds < 20, `took ${seconds} s`)
-    })
-  })
-}
+    },
+  )
+})
 
 test('a Redis that keeps nothing', async (t) => {
   const server = await servers.redis({ settings: ['--appendonly', 'no', '--save', ''] })

@@ -13,8 +13,10 @@ const { inspect } = require('node:util')
 const client = require('prom-client')
 const {
   Cloak,
+  fenceStore,
   fenceTickets,
   initTickets,
+  listTickets,
   Randflake,
   RandflakeError,
   showTickets,
@@ -245,6 +247,7 @@ suite('bad input', () => {
       assert.throws(() => Tickets.lazy(store, 'invoices').generate(), refuses)
       await assert.rejects(initTickets(store, 'new'), refuses)
       await assert.rejects(fenceTickets(store, 'invoices', 1), refuses)
+      await assert.rejects(listTickets(store), refuses)
     }
     t.diagnostic(`${stores.length} stores`)
   })
@@ -403,6 +406,24 @@ suite('a store', () => {
     await orders[Symbol.asyncDispose]()
   })
 
+  test('is listed with all others, by name', async (t) => {
+    const store = await newCounters(t)
+    assert.deepEqual(await listTickets(store), [])
+    const made = []
+    for (const name of ['invoices', 'orders', 'été']) {
+      made.push(await fenceTickets(store, name, made.length * 10))
+    }
+    const listed = await listTickets(store)
+    assert.deepEqual(listed, made)
+    assert(Object.isFrozen(listed) && listed.every(Object.isFrozen))
+    await fenceStore(store, { namespace: 'tickets' })
+    await fenceTickets(store, 'orders', 0)
+    const refused = (await listTickets(store)).map(({ mustBeFenced }) => mustBeFenced)
+    assert.deepEqual(refused, [true, false, true])
+    await initTickets(store, 'new', { namespace: 'others' })
+    assert.deepEqual(await listTickets(store, { namespace: 'others' }), [])
+  })
+
   test('in quarantine is drawn from once each counter is fenced', async (t) => {
     const store = newStore(t)
     await initTickets(store, 'quarantine')
@@ -449,6 +470,7 @@ suite('a store', () => {
       { allowWeakStore: true }, // of a file
     ]) {
       await assert.rejects(showTickets(store, 'invoices', options), refused)
+      await assert.rejects(listTickets(store, options), refused)
     }
     for (const mode of ['', 'old', undefined, null, 1]) {
       await assert.rejects(initTickets(newStore(t), mode), refused)
@@ -466,6 +488,7 @@ suite('a store', () => {
     const missing = newStore(t)
     const none = (error) => isOurs(error, 'STORE_NOT_INITIALIZED')
     await assert.rejects(showTickets(missing, 'invoices'), none)
+    await assert.rejects(listTickets(missing), none)
     await assert.rejects(fenceTickets(missing, 'invoices', 1), none)
     assert(!existsSync(missing))
   })

@@ -16,8 +16,8 @@ import type { InitMode, StoreClient } from './stores.js'
  * Numbers in a row tell outsiders how many there are, and can be guessed; {@link Cloak} hides them.
  */
 export class Tickets extends NumberGenerator {
-  /** Nobody can call it. */
-  private constructor()
+  /** Only the fake of `randflake/testing` can call it. */
+  protected constructor()
 
   /**
    * Draws the first block of a counter, and resolves to what hands out its numbers.
@@ -293,6 +293,21 @@ export function fenceTickets(
   above: number | bigint,
   options?: FenceTicketsOptions,
 ): Promise<CounterStatus>
+
+/**
+ * Returns what a store knows of each counter, sorted by name, and changes nothing. A server is asked for
+ * a hundred counters at a time.
+ *
+ * @param store as in {@link initTickets}, with its errors.
+ * @throws {RandflakeError} as a rejection, always: `STORE_NOT_INITIALIZED` if there is no such
+ *   namespace.
+ * @example
+ * for (const { name, next } of await listTickets('/var/lib/shop/ids.db')) console.log(name, next)
+ */
+export function listTickets(
+  store: string | URL | StoreClient,
+  options?: ShowTicketsOptions,
+): Promise<readonly CounterStatus[]>
 
 /**
  * Returns what a store knows of a counter, and changes nothing; `null` if it is missing. The first

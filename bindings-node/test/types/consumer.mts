@@ -5,6 +5,7 @@ import {
   BoundaryFlake,
   Cloak,
   type Clock,
+  type CounterStatus,
   decodeString,
   decodeStrings,
   encodeString,
@@ -27,6 +28,7 @@ import {
   type LeaseOptions,
   type LeaseStatus,
   listLeases,
+  listTickets,
   type NodeStatus,
   type Options,
   type Parts,
@@ -51,7 +53,7 @@ import {
   type TicketsMetrics,
   type TicketsOptions,
 } from 'randflake'
-import { type Fake, FakeRandflake, FakeSnowflake } from 'randflake/testing'
+import { type Fake, FakeRandflake, FakeSnowflake, FakeTickets } from 'randflake/testing'
 import * as textOnly from 'randflake/text'
 import { id as typeormId } from 'randflake/typeorm'
 import { id as zodId } from 'randflake/zod'
@@ -207,6 +209,12 @@ const fakeSnowflake = new FakeSnowflake({ layout, clock: () => Date.now() / 1000
 const anyFake: Fake = fakeSnowflake
 anyFake.failNext('LEASE_UNAVAILABLE', { retryAfterMs: 2 })
 anyFake.time = new Date(anyFake.time + 1)
+const fakeTickets: Tickets = new FakeTickets('orders', { start: 7n, step: 2 })
+new FakeTickets().breakStore('STORE_UNAVAILABLE', { left: 2 })
+const leasedTicketsLike: typeof Tickets.leased = FakeTickets.leased
+console.log(fakeTickets.generate(), leasedTicketsLike)
+// @ts-expect-error no call of tickets fails with it
+new FakeTickets().failNext('SEQUENCE_EXHAUSTED')
 const leasedLike: typeof Randflake.leased = FakeRandflake.leased
 const leasedSnowflakeLike: typeof Snowflake.leased = FakeSnowflake.leased
 console.log(fake.lease?.state, fakeSnowflake.lease?.nodeIds, leasedLike, leasedSnowflakeLike)
@@ -280,8 +288,9 @@ using lazyTickets = Tickets.lazy(undefined, 'orders')
 const numbers: BigInt64Array = tickets.generateMany(3)
 const next: bigint | null = (await fenceTickets('ids.db', 'orders', numbers[0] ?? 1)).next
 const counter: bigint | null | undefined = (await showTickets('ids.db', 'orders'))?.next
+const every: readonly CounterStatus[] = await listTickets('ids.db', { namespace: 'tickets' })
 const drawn: TicketsMetrics = lazyTickets.metrics()
-console.log(tickets.generate(), tickets.name, next, counter, drawn.reserve)
+console.log(tickets.generate(), tickets.name, next, counter, every[0]?.name, drawn.reserve)
 // @ts-expect-error: they come from a store
 new Tickets()
 // @ts-expect-error: tickets have no node ids
