@@ -335,7 +335,7 @@ mod tests {
     }
 
     async fn write(timed: &mut Timed) -> io::Result<usize> {
-        poll_fn(|context| Pin::new(&mut *timed).poll_write(context, &[0; 1 << 16])).await
+        poll_fn(|context| Pin::new(&mut *timed).poll_write(context, &[0; 1 << 14])).await
     }
 
     fn block_on<T>(test: impl Future<Output = T>) -> T {
@@ -361,7 +361,7 @@ mod tests {
         block_on(async {
             let (mut timed, mut client) = connected(Duration::from_secs(3600)).await;
             poll_fn(|context| {
-                while Pin::new(&mut timed).poll_write(context, &[0; 1 << 16]).is_ready() {}
+                while Pin::new(&mut timed).poll_write(context, &[0; 1 << 14]).is_ready() {}
                 Poll::Ready(())
             })
             .await;
