@@ -33,7 +33,10 @@ async function open(hash = '', options = {}) {
   const requests = []
   await page.goto(address + hash, { waitUntil: 'networkidle' })
   await page.locator('option[value=twitter]').waitFor({ state: 'attached' })
-  page.on('request', (request) => requests.push(request.url()))
+  page.on('request', (request) => {
+    const isPlain = request.method() === 'GET' && !request.postData()
+    requests.push(isPlain ? request.url() : `${request.method()} ${request.url()}`)
+  })
   return { context, page, requests }
 }
 
@@ -150,7 +153,12 @@ test('no request is made, and nothing is kept', async () => {
   await page.getByRole('link', { name: 'Link to this id' }).click()
   await page.waitForURL(/#layout=randflake&id=/)
 
-  assert.deepEqual(requests, [])
+  // Of what VitePress fetches ahead, pages that links in sight lead to, none carries anything.
+  const isAhead = (url) => /^http:\/\/127\.0\.0\.1:\d+\/assets\/[\w.-]+\.js$/.test(url)
+  assert.deepEqual(
+    requests.filter((url) => !isAhead(url)),
+    [],
+  )
   const kept = await page.evaluate(async () => {
     const databases = (await indexedDB.databases?.()) ?? []
     return {
@@ -170,6 +178,7 @@ test('no request is made, and nothing is kept', async () => {
   await page.getByRole('heading', { level: 1, name: 'How it works' }).waitFor()
   await page.goBack()
   await page.waitForURL(/#layout=randflake&id=/)
+  await page.getByRole('heading', { level: 1, name: 'Inspector' }).waitFor()
   assert.equal(await page.getByLabel('Secret').inputValue(), '')
   await context.close()
 })
