@@ -53,16 +53,18 @@ class Fleet:
     """Processes that draw from one counter."""
 
     def __init__(self, store: str, folder: Path, count: int) -> None:
-        program, logs = str(RUST / "randflake-soak"), str(folder / "log")
-        self._command = [program, "tickets", store, "soak", logs, str(MAX_BLOCK), "5"]
-        self._logs = folder
+        self._store, self._logs, self._started = store, folder, 0
         self._running = [self._start() for _ in range(count)]
         self._ending: list[subprocess.Popen[bytes]] = []
         self.kills = 0
 
     def _start(self) -> "subprocess.Popen[bytes]":
         environment = {**os.environ, "RANDFLAKE_SECRET": "9d4be0a1c35f7826b60ef4d7132a985c"}
-        return subprocess.Popen(self._command, env=environment)
+        # Each has a name of its own: the system uses numbers of processes again.
+        log = str(self._logs / str(self._started))
+        self._started += 1
+        command = [str(RUST / "randflake-soak"), "tickets", self._store, "soak", log]
+        return subprocess.Popen([*command, str(MAX_BLOCK), "5"], env=environment)
 
     def replace_one(self, chance: random.Random) -> None:
         """Kills a process, or ends it, or leaves it stopped for a while; another one begins."""
@@ -96,11 +98,11 @@ class Fleet:
             process.wait()
 
     def logged(self) -> int:
-        return sum(log.stat().st_size for log in self._logs.glob("log.*.numbers")) // 8
+        return sum(log.stat().st_size for log in self._logs.glob("*.numbers")) // 8
 
     def numbers(self) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":
         whole = []
-        for log in self._logs.glob("log.*.numbers"):
+        for log in self._logs.glob("*.numbers"):
             read = log.read_bytes()
             whole.append(np.frombuffer(read[: len(read) // 8 * 8], np.uint64))
         return np.concatenate(whole)
