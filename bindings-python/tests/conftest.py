@@ -134,13 +134,20 @@ def named(value: object) -> str:
     return type(value).__name__ if " at 0x" in text else text
 
 
+# As in `pyproject.toml`: Python 3.12 and newer warn of every fork in a process with threads.
+FORKS_WARN_NOT = "ignore:This process:DeprecationWarning"
+
+
 def run_python(code: str, *arguments: str, error: str | None = None) -> str:
     """Runs code in a process of its own and returns what it printed.
 
     error: the last line of the traceback with which it ends; None if it has to end well.
     """
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=300
+        [sys.executable, "-W", FORKS_WARN_NOT, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     if error is None:
         assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
