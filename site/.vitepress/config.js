@@ -39,6 +39,8 @@ export default defineConfig({
   outDir: `${ROOT}/target/site`,
   cacheDir: `${ROOT}/target/site-cache`,
   cleanUrls: true,
+  // A page that says it makes no request makes none.
+  router: { prefetchLinks: false },
   head: [
     ['link', { rel: 'icon', href: `data:image/svg+xml,${favicon}` }],
     ['noscript', {}, '<style>[role=tabpanel] { display: block !important }</style>'],
