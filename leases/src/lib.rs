@@ -76,5 +76,6 @@ struct ProjectReadme;
 #[doc = include_str!("../../docs/guides/servers.md")]
 #[doc = include_str!("../../docs/guides/shutdown.md")]
 #[doc = include_str!("../../docs/guides/snowflake.md")]
+#[doc = include_str!("../../docs/guides/testing.md")]
 #[doc = include_str!("../../docs/guides/tickets.md")]
 struct Guides;
