@@ -67,4 +67,4 @@ function suites(options, tests) {
   }
 }
 
-module.exports = { suites }
+module.exports = { clients, suites }

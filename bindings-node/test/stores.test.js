@@ -26,7 +26,7 @@ const {
   Snowflake,
 } = require('../index.js')
 const { serverOf } = require('../stores.js')
-const { suites } = require('./clients.js')
+const { clients, suites } = require('./clients.js')
 const { PASSWORD, redisWithReplica, servers } = require('./servers.js')
 const { newStore, run, SECRET, until } = require('./store.js')
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import tempfile
 import time
@@ -62,14 +63,14 @@ def serving(folder: Path, store: str) -> Iterator[Serving]:
         ) as process,
     ):
         try:
-            said = ""
+            listening = None
             deadline = time.monotonic() + 60
-            while "listening on http://" not in said:
+            while listening is None:
+                said = errors.read_text()  # of a line that is being written, a part
                 assert process.poll() is None, said
                 assert time.monotonic() < deadline
-                said = errors.read_text()
-            url = said.split("listening on ")[1].split()[0]
-            yield Serving(process, url)
+                listening = re.search(r"listening on (\S+)\s", said)
+            yield Serving(process, listening[1])
             process.terminate()
             assert process.wait(120) == 0
         finally:
