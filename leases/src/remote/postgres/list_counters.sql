@@ -1,22 +1,5 @@
--- $3 is the salt of the namespace, $4 the incarnation that is known, $5 the last name of the page before,
--- or empty for the first page.
-state as materialized (
-    select
-        session.now,
-        namespace.id,
-        namespace.floor,
-        case
-            when session.in_transaction then 'TRANSACTION'
-            when namespace.salt is distinct from $3::text then 'REPLACED'
-            when
-                namespace.incarnation <> session.incarnation
-                or $4::text <> session.incarnation
-            then 'INCARNATION'
-            else 'OK'
-        end as status
-    from session
-    left join randflake_namespace as namespace on namespace.name = $1::text
-),
+-- $5 is the last name of the page before, or empty for the first page.
+
 -- In the order of the primary key, so that no page sorts those that follow it.
 page as materialized (
     select
@@ -24,7 +7,7 @@ page as materialized (
         counter.value
     from randflake_counter as counter
     where
-        counter.namespace = (select state.id from state where state.status = 'OK')
+        counter.namespace = (select state.id from state where state.status = 'READY')
         and counter.name > $5::text
     order by counter.name
     limit 100
@@ -32,7 +15,7 @@ page as materialized (
 select
     'list_counters' as operation,
     $2::text as token,
-    state.status,
+    case state.status when 'READY' then 'OK' else state.status end as status,
     state.now::text as now,
     coalesce((select string_agg(page.name || ' ' || page.value, e'\n') from page), '') as detail,
     '' as node_id,

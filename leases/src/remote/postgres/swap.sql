@@ -1,23 +1,6 @@
--- $3 is the salt of the namespace, $4 the incarnation that is known, $5 the name of a counter. $6 is the
--- floor when the change was decided, or empty to read only; $7 is the value then: empty if the counter
--- was missing, else = and the value; $8 is the new value.
-state as materialized (
-    select
-        session.now,
-        namespace.id,
-        namespace.floor,
-        case
-            when session.in_transaction then 'TRANSACTION'
-            when namespace.salt is distinct from $3::text then 'REPLACED'
-            when
-                namespace.incarnation <> session.incarnation
-                or $4::text <> session.incarnation
-            then 'INCARNATION'
-            else 'READY'
-        end as status
-    from session
-    left join randflake_namespace as namespace on namespace.name = $1::text
-),
+-- $5 is the name of a counter. $6 is the floor when the change was decided, or empty to read only; $7 is
+-- the value then: empty if the counter was missing, else = and the value; $8 is the new value.
+
 -- Of two that come at once, the second waits for the first and then finds another value. The same
 -- value is written again, too: synchronous standbys confirm what is written.
 replaced as (

@@ -1,11 +1,5 @@
--- ARGV[3] is the salt of the namespace, ARGV[4] what is known of the server, ARGV[5] the cursor after the
--- page before, or empty for the first page: all other clients wait for this script.
-if redis.call('HGET', KEYS[1], 'salt') ~= ARGV[3] then
-  return {row('REPLACED')}
-end
-if is_another or ARGV[4] ~= known_as then
-  return {row('INCARNATION')}
-end
+-- ARGV[5] is the cursor after the page before, or empty for the first page: all other clients wait for
+-- this script.
 local cursor = ARGV[5] == '' and '0' or ARGV[5]
 local page = redis.call('HSCAN', KEYS[1], cursor, 'MATCH', 'counter:*', 'COUNT', '100')
 local next, fields, lines = page[1], page[2], {}

@@ -1,16 +1,10 @@
-local salt, incarnation_known, client_now = ARGV[3], ARGV[4], tonumber(ARGV[5])
+local client_now = tonumber(ARGV[5])
 local ttl, first_second, end_of_seconds = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local node_ids = {}
 for node_id in string.gmatch(ARGV[9], '%d+') do
   node_ids[#node_ids + 1] = node_id
 end
 
-if redis.call('HGET', KEYS[1], 'salt') ~= salt then
-  return {row('REPLACED')}
-end
-if is_another or incarnation_known ~= known_as then
-  return {row('INCARNATION')}
-end
 if now < first_second or now >= end_of_seconds then
   return {row('LIFETIME')}
 end

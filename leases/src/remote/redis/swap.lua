@@ -1,12 +1,6 @@
--- ARGV[3] is the salt of the namespace, ARGV[4] what is known of the server, ARGV[5] the name of a
--- counter. ARGV[6] is the floor when the change was decided, or empty to read only; ARGV[7] is the
--- value then: empty if the counter was missing, else = and the value; ARGV[8] is the new value.
-if redis.call('HGET', KEYS[1], 'salt') ~= ARGV[3] then
-  return {row('REPLACED')}
-end
-if is_another or ARGV[4] ~= known_as then
-  return {row('INCARNATION')}
-end
+-- ARGV[5] is the name of a counter. ARGV[6] is the floor when the change was decided, or empty to read
+-- only; ARGV[7] is the value then: empty if the counter was missing, else = and the value; ARGV[8] is
+-- the new value.
 local field, floor = 'counter:' .. ARGV[5], string.format('%d', read('floor'))
 local value = redis.call('HGET', KEYS[1], field)
 local status, found = 'CHANGED', value and '=' .. value or ''

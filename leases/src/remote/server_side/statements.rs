@@ -60,8 +60,8 @@ impl StatementKind {
             Self::Examine => sql!("examine"),
             Self::Shorten => sql!("session", "shorten", "changed"),
             Self::LowerFloor => sql!("session", "lower_floor", "changed"),
-            Self::Swap => sql!("session", "swap"),
-            Self::ListCounters => sql!("session", "list_counters"),
+            Self::Swap => sql!("session", "counters", "swap"),
+            Self::ListCounters => sql!("session", "counters", "list_counters"),
         }
     }
 
@@ -69,16 +69,16 @@ impl StatementKind {
         match self {
             Self::Check => lua!("session", "notice", "metadata", "check"),
             Self::CreateTables | Self::Create => lua!("session", "notice", "create"),
-            Self::Acquire => lua!("session", "notice", "request", "acquire"),
-            Self::Renew => lua!("session", "notice", "request", "renew"),
-            Self::Release => lua!("session", "notice", "request", "release"),
+            Self::Acquire => lua!("session", "notice", "unchanged", "request", "acquire"),
+            Self::Renew => lua!("session", "notice", "unchanged", "request", "renew"),
+            Self::Release => lua!("session", "notice", "unchanged", "request", "release"),
             Self::Fence => lua!("session", "notice", "fence"),
             Self::List => lua!("session", "notice", "metadata", "list"),
             Self::Examine => lua!("examine"),
             Self::Shorten => lua!("session", "shorten"),
             Self::LowerFloor => lua!("session", "notice", "lower_floor"),
-            Self::Swap => lua!("session", "notice", "swap"),
-            Self::ListCounters => lua!("session", "notice", "list_counters"),
+            Self::Swap => lua!("session", "notice", "unchanged", "swap"),
+            Self::ListCounters => lua!("session", "notice", "unchanged", "list_counters"),
         }
     }
 }
