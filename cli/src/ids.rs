@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use clap::{ValueEnum, error::ErrorKind as Wrong};
-use randflake::{Error, ErrorKind, Id, Result};
+use randflake::{Id, Result, bindings};
 
 use crate::{Failure, output, usage};
 
@@ -55,32 +55,11 @@ pub(crate) fn each(
 
 /// Reads an id as a number or in the text form. Digits that could be either need a format.
 pub(crate) fn parse(id: &str, format: Option<IdFormat>) -> Result<Id> {
-    let number = || id.parse::<i64>().map(Id::from).map_err(|_| not_an_id(id));
     match format {
-        Some(IdFormat::Int) => return number(),
-        Some(IdFormat::String) => return id.parse(),
-        None => {}
+        Some(IdFormat::Int) => bindings::parse_number(id),
+        Some(IdFormat::String) => id.parse(),
+        None => bindings::parse_id(id, "pass --format int or --format string"),
     }
-    let digits = id.strip_prefix(['-', '+']).unwrap_or(id);
-    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
-        return id.parse();
-    }
-    match (number(), id.parse::<Id>()) {
-        (Ok(number), Ok(text)) if number != text => Err(Error::new(
-            ErrorKind::InvalidId,
-            "this is a different id as a number and in the text form; pass --format int or \
-             --format string",
-        )),
-        (number, _) => number,
-    }
-}
-
-pub(crate) fn not_an_id(got: &str) -> Error {
-    let what = if got.len() > 20 { "more digits" } else { "something else" };
-    Error::new(
-        ErrorKind::InvalidId,
-        format!("an id is a 64-bit integer, or 1 to 13 characters 0-9 and a-v, got {what}"),
-    )
 }
 
 #[cfg(test)]

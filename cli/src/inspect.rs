@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use jiff::{Timestamp, tz::TimeZone};
-use randflake::{Clock as _, Inspector, Layout, Lease, Result, SystemClock};
+use randflake::{Clock as _, Inspector, Layout, Lease, Result, SystemClock, bindings};
 
 use crate::{
     Failure,
@@ -99,10 +99,7 @@ impl Reader {
                 })
             }
             Self::Layout(layout) => {
-                // Some programs show ids of 64 bits as signed numbers.
-                let signed = || id.parse().map(i64::cast_unsigned);
-                let raw = id.parse().or_else(|_| signed()).map_err(|_| ids::not_an_id(id))?;
-                let parts = layout.inspect(raw)?;
+                let parts = layout.inspect(bindings::parse_raw(id)?)?;
                 Ok(InspectedId {
                     id: id.to_owned(),
                     text: None,

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::{Error, ErrorKind, Field, Layout, Sequence};
+use crate::{Error, ErrorKind, Field, Id, Layout, Result, Sequence};
 
 pub use crate::{
     boundary::invalid_boundary_flake,
@@ -35,6 +35,50 @@ pub fn invalid_raw(got: impl fmt::Display) -> Error {
     Error::new(
         ErrorKind::InvalidId,
         format!("a raw value must be an unsigned 64-bit integer, got {got}"),
+    )
+}
+
+/// Reads an id that a person has written, as a number or in the text form. `choose` tells how to say
+/// which it is, where the digits are a different id in each.
+///
+/// # Errors
+/// [`ErrorKind::InvalidId`] if it is neither, or both.
+pub fn parse_id(text: &str, choose: &str) -> Result<Id> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return text.parse();
+    }
+    match (parse_number(text), text.parse::<Id>()) {
+        (Ok(number), Ok(id)) if number != id => Err(Error::new(
+            ErrorKind::InvalidId,
+            format!("this is a different id as a number and in the text form; {choose}"),
+        )),
+        (number, _) => number,
+    }
+}
+
+/// Reads an id that a person has written as a number.
+///
+/// # Errors
+/// [`ErrorKind::InvalidId`] if it is no integer of 64 bits.
+pub fn parse_number(text: &str) -> Result<Id> {
+    text.parse::<i64>().map(Id::from).map_err(|_| not_an_id(text))
+}
+
+/// Reads a raw value that a person has written. Some programs show it as a signed number.
+///
+/// # Errors
+/// [`ErrorKind::InvalidId`] if it is no integer of 64 bits.
+pub fn parse_raw(text: &str) -> Result<u64> {
+    text.parse().or_else(|_| text.parse().map(i64::cast_unsigned)).map_err(|_| not_an_id(text))
+}
+
+#[cold]
+fn not_an_id(got: &str) -> Error {
+    let what = if got.len() > 20 { "more digits" } else { "something else" };
+    Error::new(
+        ErrorKind::InvalidId,
+        format!("an id is a 64-bit integer, or 1 to 13 characters 0-9 and a-v, got {what}"),
     )
 }
 

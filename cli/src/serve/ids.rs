@@ -2,7 +2,7 @@
 
 use axum::http::Uri;
 use jiff::Timestamp;
-use randflake::{Id, Result};
+use randflake::{Id, Result, bindings};
 
 use super::{
     answer::{Refusal, written},
@@ -49,7 +49,7 @@ fn query(service: &Service, uri: &Uri) -> Result<Query, Refusal> {
 pub(super) fn inspect(service: &Service, id: &str, uri: &Uri) -> Result<Response, Refusal> {
     let id: Id = match Query::read(uri.query(), &["format"], 1)?.format {
         Format::Text => id.parse()?,
-        Format::Number => id.parse::<i64>().map_err(|_| crate::ids::not_an_id(id))?.into(),
+        Format::Number => bindings::parse_number(id)?,
     };
     let parts = service.flake.inspect(id);
     // The calendar goes on for long after the last id.

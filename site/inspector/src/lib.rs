@@ -4,7 +4,6 @@
 //! Plain functions and numbers: a page needs no generated code to call them.
 #![allow(unsafe_code, reason = "functions that JavaScript calls are exported by their names")]
 
-mod ids;
 mod operations;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

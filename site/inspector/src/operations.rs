@@ -7,11 +7,9 @@ use std::{
 };
 
 use randflake::{
-    Clock, Error, Inspector, Layout, Lease, Randflake, RawParts, Result, Secret, bindings::utc,
+    Clock, Error, Inspector, Layout, Lease, Randflake, RawParts, Result, Secret, bindings,
 };
 use zeroize::Zeroizing;
-
-use crate::ids;
 
 /// Most ids that one request makes.
 const MOST_IDS: usize = 1000;
@@ -49,7 +47,11 @@ fn layouts() -> Answer {
 
 /// Reads an encrypted id.
 fn inspect(secret: &str, form: &str, id: &str, now_ms: &str) -> Result<Answer> {
-    let id = ids::parse(id, form)?;
+    let id = match form {
+        "number" => bindings::parse_number(id)?,
+        "text" => id.parse()?,
+        _ => bindings::parse_id(id, "choose which it is")?,
+    };
     let raw = Inspector::new(&secret.parse()?).decrypt(id);
     let mut answer = Answer::default();
     answer.line("number", i64::from(id));
@@ -61,7 +63,7 @@ fn inspect(secret: &str, form: &str, id: &str, now_ms: &str) -> Result<Answer> {
 /// Reads a sortable id.
 fn read(layout: &str, id: &str, now_ms: &str) -> Result<Answer> {
     let layout: Layout = layout.parse()?;
-    let raw = ids::parse_raw(id)?;
+    let raw = bindings::parse_raw(id)?;
     let mut answer = Answer::default();
     answer.line("number", raw);
     answer.parts(&layout, raw, integer("now", now_ms)?)?;
@@ -142,7 +144,7 @@ impl Answer {
             self.line("field", format_args!("{} {bits}", field.name()));
         }
         self.line("unix_ms", unix_ms);
-        self.line("utc", utc(unix_ms));
+        self.line("utc", bindings::utc(unix_ms));
         self.line("tick_ms", layout.tick_ms());
         if layout.node_bits() > 0 {
             self.line("node", node_id);
