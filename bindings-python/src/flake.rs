@@ -10,7 +10,7 @@ use crate::{
     buffer::{Batch, LARGE_BATCH},
     clock::Clock,
     errors::{call, caught, raise},
-    exit::{self, Closes},
+    exit,
     lazy::{Given, Lazy, Settings},
     lease::{self, Lease},
     metrics,
@@ -214,7 +214,7 @@ impl<F: Given> Clone for AnyFlake<F> {
 }
 
 /// What a [`Generator`](crate::generator::Generator) needs, whatever the type of an id.
-pub(crate) trait Shared: Closes {
+pub(crate) trait Shared: Send + Sync {
     /// Takes memory for a batch, unless it would be refused.
     fn batch(&self, py: Python<'_>, count: usize) -> PyResult<Batch<i64>>;
 
@@ -234,6 +234,9 @@ pub(crate) trait Shared: Closes {
 
     /// Returns how long to wait until an id is available, if that is known without a lease.
     fn ready_in(&self, py: Python<'_>) -> PyResult<Option<Duration>>;
+
+    /// Closes it without waiting: a thread that collects it has the GIL.
+    fn stop(&self);
 
     fn close(&self, py: Python<'_>) -> PyResult<()>;
 }
@@ -323,6 +326,14 @@ impl<F: Given> Shared for AnyFlake<F> {
         }
     }
 
+    fn stop(&self) {
+        match self {
+            Self::Manual(_) => {}
+            Self::Leased(leased) | Self::NeverWaiting(leased) => leased.stop(),
+            Self::Lazy(lazy) => lazy.stop(),
+        }
+    }
+
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         call(|| {
             self.stop(); // also one that has not been used yet
@@ -333,23 +344,5 @@ impl<F: Given> Shared for AnyFlake<F> {
             }
             Ok(())
         })
-    }
-}
-
-impl<F: Given> Closes for AnyFlake<F> {
-    fn stop(&self) {
-        match self {
-            Self::Manual(_) => {}
-            Self::Leased(leased) | Self::NeverWaiting(leased) => leased.stop(),
-            Self::Lazy(lazy) => lazy.stop(),
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        match self {
-            Self::Manual(_) => true,
-            Self::Leased(leased) | Self::NeverWaiting(leased) => leased.is_over(),
-            Self::Lazy(lazy) => lazy.is_over(),
-        }
     }
 }

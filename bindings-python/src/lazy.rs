@@ -207,10 +207,6 @@ impl<F: Given> Lazy<F> {
     pub(crate) fn stop(&self) {
         self.leased.stop();
     }
-
-    pub(crate) fn is_over(&self) -> bool {
-        self.leased.is_over()
-    }
 }
 
 /// Returns the store that `RANDFLAKE_STORE` names.
