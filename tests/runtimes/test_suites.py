@@ -10,15 +10,8 @@ import pytest
 from test_artifacts import OTHERS, ROOT, SID, needs, run
 
 BINDING = ROOT / "bindings-node"
-WITH_SERVERS = (
-    "drizzle",
-    "guests",
-    "operators",
-    "server",
-    "store-faults",
-    "stores",
-    "tickets-servers",
-)
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+WITH_SERVERS = MAKEFILE.split("SLOW_NODE_TESTS = ")[1].splitlines()[0].split()
 NODE_TESTS = sorted(
     file.relative_to(BINDING)
     for file in (BINDING / "test").glob("*.test.*js")
