@@ -24,6 +24,8 @@ from randflake import (
     StoreError,
     Tickets,
 )
+from randflake._fake import LASTING, RETRY_LATER
+from randflake._fake_tickets import LASTING_OF_TICKETS
 from randflake.testing import FakeRandflake, FakeSnowflake, FakeTickets
 
 Fake = FakeRandflake | FakeSnowflake
@@ -118,7 +120,7 @@ def test_where_a_call_would_wait_the_clock_goes_on() -> None:
     assert outcome(hasty.generate) == "SEQUENCE_EXHAUSTED"
 
 
-@pytest.mark.parametrize("code", randflake.testing._RETRY_LATER)
+@pytest.mark.parametrize("code", RETRY_LATER)
 def test_the_next_call_fails_with_what_passes(code: str) -> None:
     flake = FakeRandflake()
     flake.fail_next(code, retry_after=2)
@@ -129,7 +131,7 @@ def test_the_next_call_fails_with_what_passes(code: str) -> None:
     assert flake.inspect(flake.generate()).sequence == 0
 
 
-@pytest.mark.parametrize("code", randflake.testing._LASTING)
+@pytest.mark.parametrize("code", LASTING)
 def test_the_next_call_fails_with_what_lasts(code: str) -> None:
     flake = FakeRandflake()
     flake.fail_next(code, times=6)
@@ -316,7 +318,7 @@ def test_the_next_call_for_tickets_fails() -> None:
     assert isinstance(raised.value.__cause__, StoreError)
     assert (raised.value.retry_after, raised.value.__cause__.code) == (2, "STORE_UNAVAILABLE")
     assert outcome(lambda: orders.generate_many(2)) == "LEASE_UNAVAILABLE"
-    for code in randflake.testing._LASTING_OF_TICKETS:
+    for code in LASTING_OF_TICKETS:
         orders.fail_next(code)
         assert outcome(orders.generate) == code
     for code in ("SEQUENCE_EXHAUSTED", "STORE_UNAVAILABLE", ""):
