@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::{
     prelude::*,
-    types::{PyByteArray, PyBytes, PyDateTime, PyMemoryView, PyString},
+    types::{PyByteArray, PyBytes, PyMemoryView, PyString},
 };
 use randflake::{ErrorKind, Id, Layout, Secret, bindings};
 
@@ -87,7 +87,7 @@ argument!(
     |object| {
         let rule = "a time is unix milliseconds, an integer, or an aware datetime";
         let error = must(ErrorKind::InvalidArgument, rule);
-        if !object.is_instance_of::<PyDateTime>() {
+        if !object.is_instance(once!().import(object.py(), "datetime", "datetime")?)? {
             return integer(object, error);
         }
         let unix_ms_of = once!().import(object.py(), "randflake._times", "unix_ms_of")?;

@@ -11,13 +11,13 @@ use pyo3::{
     buffer::{Element, ElementType, PyBuffer, PyUntypedBuffer},
     exceptions::{PyBufferError, PyTypeError, PyValueError},
     prelude::*,
-    sync::PyOnceLock,
 };
 use randflake::{Error, ErrorKind};
 
 use crate::{
     convert::{must, type_of},
     errors::{raise, wrong_type},
+    once::Once,
 };
 
 /// Batches from this size on release the GIL. Making fewer takes less time than getting the GIL
@@ -110,7 +110,7 @@ pub(crate) trait Integer: Element + Default + 'static {
     const DTYPE: &str;
 
     /// What makes an array of numpy, and the dtype of it.
-    const EMPTY: &PyOnceLock<Py<PyAny>>;
+    const EMPTY: &Once;
 
     /// Where a thread keeps the memory of its last batches for the next ones. A batch takes its
     /// memory out, so a batch that a clock in Python makes during another one has its own.
@@ -124,13 +124,13 @@ thread_local! {
 
 impl Integer for i64 {
     const DTYPE: &str = "int64";
-    const EMPTY: &PyOnceLock<Py<PyAny>> = once!();
+    const EMPTY: &Once = once!();
     const KEPT: &LocalKey<RefCell<Vec<Vec<Self>>>> = &KEPT_I64;
 }
 
 impl Integer for u32 {
     const DTYPE: &str = "uint32";
-    const EMPTY: &PyOnceLock<Py<PyAny>> = once!();
+    const EMPTY: &Once = once!();
     const KEPT: &LocalKey<RefCell<Vec<Vec<Self>>>> = &KEPT_U32;
 }
 
@@ -184,7 +184,7 @@ pub(crate) fn array<T: Integer>(py: Python<'_>, length: usize) -> PyResult<Bound
         PyResult::Ok(found.unbind())
     };
     let (empty, dtype): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
-        T::EMPTY.get_or_try_init(py, find)?.bind(py).extract()?;
+        T::EMPTY.get_or_try_init(py, find)?.extract()?;
     empty.call1((length, dtype))
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use pyo3::{intern, prelude::*, types::PyString};
+use pyo3::{prelude::*, types::PyString};
 use randflake::{Error, ErrorKind, Result};
 use randflake_leases::{
     Namespace,
@@ -30,8 +30,7 @@ fn open_server(url: &str, namespace: Namespace) -> Result<RemoteStore<Box<dyn Cl
 /// Returns the error of an exception of `randflake.stores`.
 fn error_of(py: Python<'_>, raised: &PyErr) -> Error {
     let raised = raised.value(py);
-    let code: Option<String> =
-        raised.getattr(intern!(py, "code")).and_then(|code| code.extract()).ok();
+    let code: Option<String> = raised.getattr("code").and_then(|code| code.extract()).ok();
     let kind = ErrorKind::ALL.iter().find(|kind| Some(kind.code()) == code.as_deref());
     Error::new(kind.copied().unwrap_or(ErrorKind::Internal), raised.to_string())
 }

@@ -13,7 +13,7 @@ use std::{
 
 use pyo3::{
     call::PyCallArgs,
-    ffi, intern,
+    ffi,
     prelude::*,
     types::{IntoPyDict, PyDict},
 };
@@ -49,8 +49,8 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> Closes for Leased<F, C> 
 /// The leased generators whose node ids may still have to be given back, and the numbers in a row,
 /// also of those that Python has collected.
 ///
-/// It is locked briefly, by threads that hold the GIL and call no Python meanwhile: so it is never
-/// locked during a fork.
+/// It is locked briefly, by threads that are attached to the interpreter and call no Python meanwhile:
+/// so it is never locked during a fork, which has the GIL, or has stopped all attached threads.
 static LEASED: Mutex<Vec<Registered>> = Mutex::new(Vec::new());
 
 #[derive(Clone)]
@@ -68,7 +68,7 @@ struct Registered {
 /// first runs last.
 pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
     extern "C" fn after_finalizing() {
-        close_all(|_| true);
+        close(&registered());
     }
 
     py.import("atexit")?.call_method1("register", (wrap_pyfunction!(before_finalizing, py)?,))?;
@@ -95,7 +95,7 @@ pub(crate) fn register_in_child(py: Python<'_>) -> PyResult<()> {
     static REGISTERED: AtomicU64 = AtomicU64::new(0);
 
     let register = || {
-        let modules = py.import("sys")?.getattr(intern!(py, "modules"))?.cast_into::<PyDict>()?;
+        let modules = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
         let Some(util) = modules.get_item("multiprocessing.util")? else { return Ok(()) };
         let parent = py.import("multiprocessing.process")?.call_method0("parent_process")?;
         let process = ForkId::current().number();
@@ -113,12 +113,15 @@ pub(crate) fn register_in_child(py: Python<'_>) -> PyResult<()> {
 
 #[pyfunction]
 fn close_leased(py: Python<'_>) {
-    py.detach(|| close_all(|_| true));
+    let all = registered();
+    py.detach(|| close(&all));
 }
 
 #[pyfunction]
 fn before_finalizing(py: Python<'_>) {
-    py.detach(|| close_all(|registered| registered.needs_python));
+    let mut all = registered();
+    all.retain(|registered| registered.needs_python);
+    py.detach(|| close(&all));
     let mut waited = Duration::ZERO;
     while waited < EXIT_BUDGET && DELIVERIES.any() {
         waited += py.detach(pause);
@@ -135,7 +138,7 @@ fn before_finalizing(py: Python<'_>) {
 /// its stack, which Rust code on that stack does not survive. So no call begins after the last
 /// function of `atexit`, which waits for those that have begun.
 ///
-/// It is locked briefly, by threads that hold the GIL: so it is never locked during a fork.
+/// It is locked briefly, as [`LEASED`] is: so it is never locked during a fork.
 static INTERPRETER: Mutex<Interpreter> =
     Mutex::new(Interpreter { finalized_by: None, calls: 0, process: 0 });
 
@@ -269,10 +272,12 @@ fn interpreter() -> MutexGuard<'static, Interpreter> {
     interpreter
 }
 
-fn close_all(which: impl Fn(&Registered) -> bool) {
-    let mut all = lock(&LEASED).clone();
-    all.retain(which);
-    for registered in &all {
+fn registered() -> Vec<Registered> {
+    lock(&LEASED).clone()
+}
+
+fn close(all: &[Registered]) {
+    for registered in all {
         registered.leased.stop(); // all of them, before it waits for the first
     }
     let mut waited = Duration::ZERO;

@@ -6,9 +6,9 @@
 
 use std::{ffi::CString, ptr};
 
-use pyo3::{PyClass, ffi, intern, prelude::*, pyclass::boolean_struct::True, sync::PyOnceLock};
+use pyo3::{PyClass, ffi, prelude::*, pyclass::boolean_struct::True};
 
-use crate::{randflake::Randflake, snowflake::Snowflake, text::Text, tickets::Tickets};
+use crate::{once::Once, randflake::Randflake, snowflake::Snowflake, text::Text, tickets::Tickets};
 
 /// A method without arguments.
 trait Method {
@@ -18,7 +18,7 @@ trait Method {
     const NAME: &str;
 
     /// The method that pyo3 makes.
-    const ORDINARY: &PyOnceLock<Py<PyAny>>;
+    const ORDINARY: &Once;
 
     /// Makes the answer, unless that fails, waits or calls Python: a new reference, or null with an
     /// exception. Must not panic.
@@ -35,7 +35,7 @@ impl Method for Generate {
     type Class = Randflake;
 
     const NAME: &str = "generate";
-    const ORDINARY: &PyOnceLock<Py<PyAny>> = once!();
+    const ORDINARY: &Once = once!();
 
     #[inline]
     fn at_once(_: Python<'_>, of: &Randflake) -> Option<*mut ffi::PyObject> {
@@ -49,7 +49,7 @@ impl Method for GenerateInOrder {
     type Class = Randflake;
 
     const NAME: &str = "_generate_in_order";
-    const ORDINARY: &PyOnceLock<Py<PyAny>> = once!();
+    const ORDINARY: &Once = once!();
 
     #[inline]
     fn at_once(_: Python<'_>, of: &Randflake) -> Option<*mut ffi::PyObject> {
@@ -63,7 +63,7 @@ impl Method for GenerateString {
     type Class = Randflake;
 
     const NAME: &str = "generate_string";
-    const ORDINARY: &PyOnceLock<Py<PyAny>> = once!();
+    const ORDINARY: &Once = once!();
 
     #[inline]
     fn at_once(py: Python<'_>, of: &Randflake) -> Option<*mut ffi::PyObject> {
@@ -76,7 +76,7 @@ impl Method for GenerateSnowflake {
     type Class = Snowflake;
 
     const NAME: &str = "generate";
-    const ORDINARY: &PyOnceLock<Py<PyAny>> = once!();
+    const ORDINARY: &Once = once!();
 
     #[inline]
     fn at_once(_: Python<'_>, of: &Snowflake) -> Option<*mut ffi::PyObject> {
@@ -90,7 +90,7 @@ impl Method for GenerateTicket {
     type Class = Tickets;
 
     const NAME: &str = "generate";
-    const ORDINARY: &PyOnceLock<Py<PyAny>> = once!();
+    const ORDINARY: &Once = once!();
 
     #[inline]
     fn at_once(_: Python<'_>, of: &Tickets) -> Option<*mut ffi::PyObject> {
@@ -142,8 +142,8 @@ fn replace<M: Method>(py: Python<'_>) -> PyResult<()> {
     let class = py.get_type::<M::Class>();
     let ordinary = class.getattr(M::NAME)?;
     // As functions in C are documented, so that help() and inspect.signature() show the same.
-    let signature = ordinary.getattr(intern!(py, "__text_signature__"))?;
-    let documentation = ordinary.getattr(intern!(py, "__doc__"))?;
+    let signature = ordinary.getattr("__text_signature__")?;
+    let documentation = ordinary.getattr("__doc__")?;
     let documentation = CString::new(format!("{}{signature}\n--\n\n{documentation}", M::NAME))?;
     // Types live as long as the process.
     let definition = Box::leak(Box::new(ffi::PyMethodDef {
@@ -156,7 +156,7 @@ fn replace<M: Method>(py: Python<'_>) -> PyResult<()> {
     let method = unsafe { ffi::PyDescr_NewMethod(class.as_type_ptr(), definition) };
     // SAFETY: it is a new reference, or null if there is an exception.
     let method = unsafe { Bound::from_owned_ptr_or_err(py, method) }?;
-    M::ORDINARY.get_or_init(py, || ordinary.unbind());
+    M::ORDINARY.get_or_try_init(py, || Ok(ordinary.unbind()))?;
     class.setattr(M::NAME, method)
 }
 
@@ -187,8 +187,8 @@ fn null_with(py: Python<'_>, raised: PyErr) -> *mut ffi::PyObject {
 
 /// Returns a new reference, or null with an exception.
 #[cold]
-fn called_ordinarily<M: Method>(py: Python<'_>, this: &Bound<'_, PyAny>) -> *mut ffi::PyObject {
-    let ordinary = M::ORDINARY.get(py).map_or(ptr::null_mut(), Py::as_ptr);
+fn called_ordinarily<M: Method>(_: Python<'_>, this: &Bound<'_, PyAny>) -> *mut ffi::PyObject {
+    let ordinary = M::ORDINARY.get().map_or(ptr::null_mut(), Py::as_ptr);
     // SAFETY: both are objects, and null ends the arguments. For a null method it raises.
     unsafe { ffi::PyObject_CallFunctionObjArgs(ordinary, this.as_ptr(), ptr::null_mut::<PyAny>()) }
 }

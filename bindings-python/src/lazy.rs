@@ -4,7 +4,7 @@
 use std::{ffi::OsString, sync::Arc};
 
 use once_cell::race::OnceBox;
-use pyo3::{intern, prelude::*, types::PyDict};
+use pyo3::{prelude::*, types::PyDict};
 use randflake::{Encrypted, Layout, Plain, Result, Secret};
 use randflake_leases::{
     Leased, LeasedBuilder, LeasedCell, LeasedFormat, Location, environment::Environment,
@@ -221,7 +221,7 @@ fn in_environment<T>(
     read: impl FnOnce(Environment<'_>) -> Result<T>,
 ) -> PyResult<T> {
     let look_up = || {
-        let variables = py.import("os")?.getattr(intern!(py, "environ"))?;
+        let variables = py.import("os")?.getattr("environ")?;
         let variable = |name: &str| {
             let value = variables.call_method1("get", (name,)).ok()?;
             value.extract::<Option<OsString>>().ok()?

@@ -20,8 +20,7 @@ macro_rules! doc {
 /// An object of Python that is made once: a static for each place that says so.
 macro_rules! once {
     () => {{
-        static OBJECT: pyo3::sync::PyOnceLock<pyo3::Py<pyo3::PyAny>> =
-            pyo3::sync::PyOnceLock::new();
+        static OBJECT: crate::once::Once = crate::once::Once::new();
         &OBJECT
     }};
 }
@@ -46,6 +45,7 @@ mod layout;
 mod lazy;
 mod lease;
 mod metrics;
+mod once;
 mod operation;
 mod options;
 mod parts;

@@ -1,5 +1,5 @@
 use once_cell::race::OnceBox;
-use pyo3::{intern, prelude::*, types::PyList};
+use pyo3::{prelude::*, types::PyList};
 use randflake::{Encrypted, Secret};
 
 use crate::{
@@ -131,7 +131,7 @@ impl Randflake {
         if let Some(secret) = &secret {
             secret.extract::<AnySecret>()?;
         }
-        let leased = py.get_type::<Self>().getattr(intern!(py, "leased"))?;
+        let leased = py.get_type::<Self>().getattr("leased")?;
         exit::call_async(py, "Opening", (leased, (store, secret), options))
     }
 

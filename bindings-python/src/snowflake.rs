@@ -1,4 +1,4 @@
-use pyo3::{intern, prelude::*, types::PyList};
+use pyo3::{prelude::*, types::PyList};
 use randflake::Plain;
 
 use crate::{
@@ -111,7 +111,7 @@ impl Snowflake {
         layout: AnyLayout,
         options: Option<Options<'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let leased = py.get_type::<Self>().getattr(intern!(py, "leased"))?;
+        let leased = py.get_type::<Self>().getattr("leased")?;
         let layout = Layout::from(layout.0);
         exit::call_async(py, "Opening", (leased, (store, layout), options))
     }

@@ -7,7 +7,6 @@ use std::sync::{
 
 use once_cell::race::OnceBox;
 use pyo3::{
-    intern,
     prelude::*,
     types::{PyDict, PyList},
 };
@@ -236,7 +235,7 @@ impl Tickets {
         name: CounterName,
         options: Option<Options<'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let leased = py.get_type::<Self>().getattr(intern!(py, "leased"))?;
+        let leased = py.get_type::<Self>().getattr("leased")?;
         exit::call_async(py, "Opening", (leased, (store, name.0), options))
     }
 

@@ -127,6 +127,38 @@ def test_a_fork_while_threads_generate() -> None:
     assert len(set(made)) == len(made)
 
 
+def test_a_fork_while_another_thread_imports_what_the_child_needs() -> None:
+    code = """
+import os, signal, sys, threading, types
+import randflake._times
+from randflake import Inspector
+
+class Slow(types.ModuleType):
+    def __getattr__(self, name):
+        begun.set()
+        goes_on.wait()
+        return getattr(times, name)
+
+begun, goes_on = threading.Event(), threading.Event()
+times = sys.modules["randflake._times"]
+sys.modules["randflake._times"] = Slow("slow")
+parts = Inspector(sys.argv[1]).inspect(5173093286486018529)
+thread = threading.Thread(target=lambda: parts.datetime)
+thread.start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    goes_on.set()
+    os._exit(parts.datetime is None)
+assert os.waitpid(child, 0)[1] == 0, "the child waits for a thread that it does not have"
+goes_on.set()
+thread.join()
+print("goes on")
+"""
+    assert run_python(code, SECRET) == "goes on\n"
+
+
 def test_a_child_ends_in_the_ordinary_way() -> None:
     code = """
 import os, sys, time

@@ -37,6 +37,7 @@ pub(crate) fn boot() -> Duration {
 /// sleeps; the keeper then sees the wall clock step.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn boot() -> Duration {
-    static FIRST: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
-    FIRST.get_or_init(std::time::Instant::now).elapsed()
+    // Without a lock, which a fork could leave taken.
+    static FIRST: once_cell::race::OnceBox<std::time::Instant> = once_cell::race::OnceBox::new();
+    FIRST.get_or_init(|| Box::new(std::time::Instant::now())).elapsed()
 }
