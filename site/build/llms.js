@@ -4,9 +4,12 @@ import { dirname, join } from 'node:path'
 import { target } from './links.js'
 import { address, contents, read } from './pages.js'
 
-/** The Markdown of a file, with links that are those of the site. */
-const markdown = (path) =>
-  read(path).replace(/\]\(([^()\s]+)\)/g, (_, link) => `](${target(path, link)})`)
+/** The Markdown of a file, with links that are those of the site, which lies at `base`. */
+const markdown = (path, base) =>
+  read(path).replace(
+    /\]\(([^()\s]+)\)/g,
+    (_, link) => `](${target(path, link).replace(/^\//, base)})`,
+  )
 
 /** Writes them when the site has been built. */
 export function writeForPrograms({ outDir, site }) {
@@ -27,6 +30,7 @@ export function writeForPrograms({ outDir, site }) {
   }
   write('llms.txt', `# ${site.title}\n\n> ${site.description}\n\n${list.join('\n')}`)
   const paths = sections.flatMap(({ pages }) => pages.map(({ path }) => path))
-  for (const path of paths) write(address(path), markdown(path))
-  write('llms-full.txt', paths.map(markdown).join('\n'))
+  const linked = [...paths, 'docs/README.md']
+  for (const path of linked) write(address(path), markdown(path, site.base))
+  write('llms-full.txt', paths.map((path) => markdown(path, site.base)).join('\n'))
 }

@@ -1,10 +1,12 @@
 // The built site in a browser: every page, on a phone and on a desktop, in light and in dark.
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { sep } from 'node:path'
+import { tmpdir } from 'node:os'
+import { join, sep } from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { writeForPrograms } from '../build/llms.js'
 import { startBrowser } from './browser.js'
 import { fileFor, serve } from './server.js'
 
@@ -238,4 +240,20 @@ test('llms.txt names every page, as Markdown that is there', () => {
   assert.deepEqual(missing, [])
   const all = readFileSync(fileFor(SITE, '/llms-full.txt'), 'utf8')
   assert.ok(all.includes('# Numbers in a row') && all.length > 200_000)
+})
+
+test('below a path, Markdown leads to Markdown that is there', () => {
+  const outDir = mkdtempSync(join(tmpdir(), 'randflake-site-'))
+  writeForPrograms({ outDir, site: { base: '/below/', title: 'T', description: 'D' } })
+  const dead = []
+  for (const name of readdirSync(outDir, { recursive: true })) {
+    if (!/\.(md|txt)$/.test(name)) continue
+    for (const [, link] of readFileSync(join(outDir, name), 'utf8').matchAll(/\]\((\/[^)#]*)/g)) {
+      if (!/^\/below\/./.test(link) || !existsSync(link.replace('/below', outDir))) {
+        dead.push(`${name} ${link}`)
+      }
+    }
+  }
+  rmSync(outDir, { recursive: true })
+  assert.deepEqual(dead, [])
 })
