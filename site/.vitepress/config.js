@@ -5,8 +5,10 @@ import { defineConfig } from 'vitepress'
 import { homePage, homeSettings } from '../build/home.js'
 import { HOST, links, slug } from '../build/links.js'
 import { writeForPrograms } from '../build/llms.js'
+import { numbers } from '../build/numbers.js'
 import { address, ROOT, read, sidebar } from '../build/pages.js'
 import { plots } from '../build/plots.js'
+import { tables } from '../build/tables.js'
 import { tabs } from '../build/tabs.js'
 
 const favicon = encodeURIComponent(read('site/components/logo.svg'))
@@ -49,7 +51,7 @@ export default defineConfig({
     anchor: { slugify: slug },
     languageAlias: { cjs: 'js', mjs: 'js' },
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
-    config: (md) => md.use(links).use(tabs).use(plots).use(homePage),
+    config: (md) => md.use(links).use(tabs).use(plots).use(tables).use(numbers).use(homePage),
   },
   transformPageData: homeSettings,
   buildEnd: writeForPrograms,

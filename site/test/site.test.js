@@ -257,3 +257,14 @@ test('below a path, Markdown leads to Markdown that is there', () => {
   rmSync(outDir, { recursive: true })
   assert.deepEqual(dead, [])
 })
+
+test('on a phone, rows of wide tables are lists that need no scrolling', async () => {
+  const { page, close } = await open(PHONE)
+  const wide = (tables) => tables.map((table) => table.scrollWidth > table.clientWidth)
+  for (const path of ['/reference/options', '/reference/errors', '/guides/servers']) {
+    await visit(page, path)
+    const found = await page.locator('table:has([data-head])').evaluateAll(wide)
+    assert.ok(found.length > 0 && !found.includes(true), path)
+  }
+  await close()
+})

@@ -1,0 +1,25 @@
+// On a phone, a table of three columns or more shows each row as a list: its cells, named by the head.
+// One whose last column has numbers, to be compared with each other, stays a table.
+
+export function tables(md) {
+  md.core.ruler.push('tables', ({ tokens }) => {
+    let heads
+    let column
+    for (const [index, { type }] of tokens.entries()) {
+      if (type === 'table_open') heads = headsOf(tokens, index)
+      else if (type === 'tr_open') column = 0
+      else if (type === 'td_open' && heads) tokens[index].attrSet('data-head', heads[column++])
+    }
+  })
+}
+
+/** The heads of the columns of a table that begins at a token, if its rows can be lists. */
+function headsOf(tokens, start) {
+  const end = tokens.findIndex(({ type }, index) => index > start && type === 'thead_close')
+  const cells = tokens.slice(start, end)
+  const isNumeric = cells.findLast(({ type }) => type === 'th_open').attrGet('style')
+  const heads = cells
+    .filter(({ type }) => type === 'inline')
+    .map(({ content }) => content.replace(/[`*]/g, ''))
+  return heads.length > 2 && !isNumeric ? heads : undefined
+}
