@@ -530,7 +530,7 @@ fn machine(load: &str) -> String {
 fn report(operations: &str, all: &str, months: &str, load: &str) -> String {
     format!(
         "# Stores\n\n\
-         Written by `make bench-stores`; do not edit.\n\n\
+         <!-- Written by `make bench-stores`; do not edit. -->\n\n\
          {}\n\n\
          ## Operations\n\n\
          With {} node ids held. Each client is a thread with a connection of its own; for SQLite the \
