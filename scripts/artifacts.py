@@ -207,12 +207,13 @@ def napi(*arguments: str | Path, cwd: Path) -> None:
 
 def run(*command: str | Path, cwd: Path = ROOT) -> None:
     program, *arguments = map(str, command)
+    variables = environment()
     print("$", program, *arguments, flush=True)
     subprocess.run(
         # npm is a script on Windows, which only a search finds.
-        [shutil.which(program, path=environment()["PATH"]) or program, *arguments],
+        [shutil.which(program, path=variables["PATH"]) or program, *arguments],
         cwd=cwd,
-        env=environment(),
+        env=variables,
         check=True,
     )
 
