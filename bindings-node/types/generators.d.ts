@@ -444,10 +444,10 @@ export interface LeaseOptions {
    */
   maxWaitMs?: number | undefined
   /**
-   * How many whole seconds ahead of the clock ids may be stamped, 0 to a third of the ttl; 10, or
-   * that third, unless set, and for a {@link Snowflake} 0. It absorbs clocks that step back and
-   * lets a burst borrow coming seconds, which the lease covers. Ids that run ahead are out of order
-   * with those of other nodes.
+   * How many whole seconds ahead of the clock ids may be stamped, 0 to a third of the ttl, and
+   * at most 3600; 10, or that third, unless set, and for a {@link Snowflake} 0. It absorbs clocks
+   * that step back and lets a burst borrow coming seconds, which the lease covers. Ids that run
+   * ahead are out of order with those of other nodes.
    */
   maxDriftSeconds?: number | undefined
   /**

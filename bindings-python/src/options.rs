@@ -125,7 +125,7 @@ fn max_drift(value: &Bound<'_, PyAny>) -> PyResult<u32> {
 }
 
 fn acquire_timeout(value: &Bound<'_, PyAny>) -> PyResult<Duration> {
-    let rule = "acquire_timeout must be a number of seconds, at least 0";
+    let rule = "acquire_timeout must be a number of seconds, 0 to 86400";
     seconds(value, &must(ErrorKind::InvalidArgument, rule))
 }
 

@@ -180,8 +180,8 @@ class Randflake(Generator):
         acquire_timeout: how many seconds the first lease may take, 0 to 86400.
         max_wait: how long a call may wait in all, 0 to 86400 seconds, as in the constructor.
         max_drift: how many whole seconds ahead of the clock ids may be stamped, 0 to a third of
-        the ttl; None for 10, or that third. It absorbs clocks that step back, and lets a burst
-        borrow coming seconds.
+        the ttl, and at most 3600; None for 10, or that third. It absorbs clocks that step back, and
+        lets a burst borrow coming seconds.
         max_skew: by how many whole seconds clocks may differ; a namespace keeps what it was made
         with.
         create: whether to make the namespace if it is not there, as "new", instead of init_store;

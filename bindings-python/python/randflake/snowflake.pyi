@@ -107,8 +107,8 @@ class Snowflake(Generator):
         namespace: 1 to 200 bytes; one for each layout. None for "default"; where the store is None,
         for RANDFLAKE_NAMESPACE.
         max_drift: how many whole seconds ahead of the clock ids may be stamped, 0 to a third of
-        the ttl. It absorbs clocks that step back, and lets a burst borrow coming ticks; ids that
-        run ahead are out of order with those of other nodes.
+        the ttl, and at most 3600. It absorbs clocks that step back, and lets a burst borrow coming
+        ticks; ids that run ahead are out of order with those of other nodes.
         acquire_timeout, max_wait, max_skew, create, allow_weak_store: as in Randflake.leased.
 
         Raises what Randflake.leased raises; INVALID_ARGUMENT also if the namespace has another

@@ -124,7 +124,8 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
         self
     }
 
-    /// Sets how many whole seconds ahead of the clock ids may be stamped, 0 to a third of the ttl.
+    /// Sets how many whole seconds ahead of the clock ids may be stamped, 0 to a third of the ttl, and
+    /// at most 3600.
     /// The generator then tolerates a clock that steps back, and a burst may use coming seconds,
     /// which the lease covers. The default is 10 or that third for Randflake, and 0 for a
     /// [`Snowflake`](randflake::Snowflake), whose ids would be out of order with those of other
