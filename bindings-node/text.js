@@ -11,7 +11,7 @@ function fail(code, message) {
 
 function checkId(id) {
   if (typeof id !== 'bigint' || asIntN(64, id) !== id) {
-    fail('INVALID_ID', `an id must be a bigint of -2^63 to 2^63 - 1, got ${typeof id}`)
+    fail('INVALID_ID', `an id must be a bigint, -2^63 to 2^63-1, got ${typeof id}`)
   }
   return id
 }
