@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::{Error, ErrorKind, Field, Id, Layout, Result, Sequence};
+use crate::{Error, ErrorKind, Field, Id, Result, Sequence};
 
 pub use crate::{
     boundary::invalid_boundary_flake,
@@ -13,6 +13,7 @@ pub use crate::{
     layout::{
         lifetime::lifetime_over,
         nodes::{invalid_node, too_many_nodes},
+        slots::invalid_sequence,
     },
     positions::{Blocks, Positions},
     secret::invalid_secret,
@@ -80,17 +81,6 @@ fn not_an_id(got: &str) -> Error {
         ErrorKind::InvalidId,
         format!("an id is a 64-bit integer, or 1 to 13 characters 0-9 and a-v, got {what}"),
     )
-}
-
-/// Makes the error of what is no sequence of a layout.
-#[cold]
-#[must_use]
-pub fn invalid_sequence(layout: &Layout, got: impl fmt::Display) -> Error {
-    Error::invalid_argument(format!(
-        "a sequence of the layout {} must be an integer between 0 and {}, got {got}",
-        layout.name(),
-        layout.max_sequence()
-    ))
 }
 
 /// Makes the error of a lease that is to be extended, and that comes from a store.

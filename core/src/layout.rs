@@ -14,16 +14,17 @@ mod custom;
 pub(crate) mod lifetime;
 pub(crate) mod nodes;
 mod presets;
-mod slots;
+pub(crate) mod slots;
 #[cfg(test)]
 mod tests;
 mod ticks;
 
 use std::hash::Hash;
 
-use crate::{Error, ErrorKind, Result, bindings::invalid_sequence, clock::NANOS_PER_MS};
+use crate::{Error, ErrorKind, Result, clock::NANOS_PER_MS};
 
 pub(crate) use self::presets::RANDFLAKE;
+use self::slots::invalid_sequence;
 pub use self::{constants::*, custom::CustomLayout};
 
 /// Most bits of a node id and of a sequence in any layout.

@@ -1,6 +1,9 @@
 //! Packs a tick, a node id and a sequence into a raw id, and numbers the slots of a tick.
 
+use std::fmt;
+
 use super::{Layout, Sequence};
+use crate::Error;
 
 impl Layout {
     /// Packs a tick, a node id and a sequence, all within their widths.
@@ -62,6 +65,17 @@ impl Layout {
             Sequence::Zero | Sequence::Continuing => 0,
         }
     }
+}
+
+/// Makes the error of what is no sequence of a layout.
+#[cold]
+#[must_use]
+pub fn invalid_sequence(layout: &Layout, got: impl fmt::Display) -> Error {
+    Error::invalid_argument(format!(
+        "a sequence of the layout {} must be an integer between 0 and {}, got {got}",
+        layout.name(),
+        layout.max_sequence()
+    ))
 }
 
 /// Spreads a number over 64 bits: the finalizer of `SplitMix64` (Steele, Lea and Flood, 2014).
