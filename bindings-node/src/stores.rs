@@ -22,7 +22,7 @@ use crate::{
     environment::Environment,
     ffi::{Callback, Js, Outcome, Value, outcome},
     leases::{LONGEST_SLICE, Leases, ended},
-    threads, tickets,
+    threads,
 };
 
 /// How long a statement may take: longer than any driver of ours waits for a server.
@@ -210,17 +210,7 @@ pub fn init_store<'call>(
     })
 }
 
-/// Promises that a namespace of tickets is there.
-#[napi]
-pub fn init_tickets<'call>(
-    store: Value<'call>,
-    mode: Value<'call>,
-    options: Value<'call>,
-) -> Outcome<Value<'call>> {
-    outcome(|| init(store, tickets::namespace(options)?, mode, options))
-}
-
-fn init<'call>(
+pub(crate) fn init<'call>(
     store: Value<'call>,
     namespace: Namespace,
     mode: Value<'call>,

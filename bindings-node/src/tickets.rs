@@ -17,7 +17,7 @@ use crate::{
     lazy::POLL_INTERVAL,
     leases::{EnvironmentClock, Leases},
     metrics,
-    stores::Store,
+    stores::{self, Store},
     threads,
 };
 
@@ -186,8 +186,18 @@ fn with_options(builder: TicketsBuilder, options: Value<'_>) -> Result<TicketsBu
     ))
 }
 
+/// Promises that a namespace of tickets is there.
+#[napi]
+pub fn init_tickets<'call>(
+    store: Value<'call>,
+    mode: Value<'call>,
+    options: Value<'call>,
+) -> Outcome<Value<'call>> {
+    outcome(|| stores::init(store, namespace(options)?, mode, options))
+}
+
 /// Takes the namespace of tickets.
-pub(crate) fn namespace(options: Value<'_>) -> Result<Namespace> {
+fn namespace(options: Value<'_>) -> Result<Namespace> {
     Namespace::for_tickets(options.namespace()?.unwrap_or_else(|| "tickets".into()))
 }
 
