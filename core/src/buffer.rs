@@ -144,7 +144,7 @@ fn find(buffer: &Buffer, term: u64) -> Option<usize> {
 
 /// Makes a place busy, the one of a Term, until what this returns is dropped. Returns `None` if the
 /// Term has none, or if this call is in the middle of another one.
-pub(crate) fn take(term: u64) -> Option<Taken> {
+pub(crate) fn take(term: u64) -> Option<PlaceGuard> {
     BUFFER.with(|buffer| {
         let index = find(buffer, term)?;
         let place = &buffer[index];
@@ -154,7 +154,7 @@ pub(crate) fn take(term: u64) -> Option<Taken> {
             place.term.store(0, Ordering::Relaxed);
             return None;
         }
-        let taken = Taken { index, not_send: PhantomData };
+        let taken = PlaceGuard { index, not_send: PhantomData };
         // Otherwise a call that came in between has given the place away.
         place.is_of(term).then_some(taken)
     })
@@ -192,13 +192,13 @@ pub(crate) fn assign(term: u64, stamp: u64, now: u64) {
 }
 
 /// A place that a call uses.
-pub(crate) struct Taken {
+pub(crate) struct PlaceGuard {
     index: usize,
     /// Another thread has another buffer.
     not_send: PhantomData<*const ()>,
 }
 
-impl Taken {
+impl PlaceGuard {
     #[inline]
     fn with<R>(&self, use_place: impl FnOnce(&Place) -> R) -> R {
         BUFFER.with(|buffer| use_place(&buffer[self.index]))
@@ -249,7 +249,7 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for PlaceGuard {
     fn drop(&mut self) {
         self.with(Place::leave);
     }

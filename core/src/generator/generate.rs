@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Clock, Error, ErrorKind, Format, Result, ahead,
-    buffer::{self, GROUP, Taken},
+    buffer::{self, GROUP, PlaceGuard},
     packed_state::{Position, Snapshot},
     term::Term,
 };
@@ -267,7 +267,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
     }
 
     /// Makes this thread's buffer of a Term busy, if it has one.
-    fn buffer_of(term: &Term) -> Option<Taken> {
+    fn buffer_of(term: &Term) -> Option<PlaceGuard> {
         if F::BUFFERED { buffer::take(term.number) } else { None }
     }
 
@@ -427,7 +427,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
         &self,
         ids: &mut [i64],
         term: &Term,
-        mut buffer: Option<&mut Taken>,
+        mut buffer: Option<&mut PlaceGuard>,
         view: View,
         first: Position,
         single: bool,
@@ -518,7 +518,7 @@ struct View {
 }
 
 impl View {
-    fn new(claimed: Position, buffer: Option<&Taken>) -> Self {
+    fn new(claimed: Position, buffer: Option<&PlaceGuard>) -> Self {
         let left = buffer.map_or(0, |buffer| buffer.left_of(claimed.stamp));
         // More are left than were claimed if a call in between claimed them. No claim from `claimed`
         // on succeeds after that.
