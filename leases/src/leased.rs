@@ -5,13 +5,13 @@ mod builder;
 mod cell;
 mod interruptible;
 mod recovery;
+mod reported;
 mod shared;
 mod source;
 mod status;
 #[cfg(test)]
 mod tests;
 mod thread;
-mod told;
 
 use std::{fmt, sync::Arc, time::Duration};
 

@@ -73,7 +73,7 @@ impl SharedState {
         let answer = match keeper.step(now) {
             Step::Stopped => return Next::End,
             Step::Sleep(pause) => {
-                // The end of the lease is told when it comes.
+                // The end of the lease is reported when it comes.
                 let left = keeper.time_left(now);
                 return Next::Sleep(if left.is_zero() { pause } else { pause.min(left) });
             }

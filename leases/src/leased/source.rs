@@ -40,7 +40,7 @@ pub(super) struct LeaseSource {
     pub(super) store_name: OnceBox<String>,
 }
 
-/// Is told of each change of a lease.
+/// Is called with each change of a lease.
 pub(super) type OnLeaseChange = dyn Fn(&LeaseStatus) + Send + Sync;
 
 /// A first lease, for which there is no generator yet.
@@ -55,7 +55,7 @@ pub(super) struct FirstLease {
 pub(super) type OpenStore = Option<Box<dyn LeaseStore>>;
 
 impl LeaseSource {
-    /// Tells of a change of the lease, on the thread that keeps it and outside of its lock.
+    /// Reports a change of the lease, on the thread that keeps it and outside of its lock.
     pub(super) fn tell(&self, status: &LeaseStatus) {
         // A panic is on the standard error output, and does not touch the lease.
         let _ = panic::catch_unwind(AssertUnwindSafe(|| {

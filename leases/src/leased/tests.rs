@@ -1,4 +1,4 @@
-//! What is told of a lease in an outage, after a loss and at the end, in injected time.
+//! What is reported about a lease in an outage, after a loss and at the end, in injected time.
 
 use std::sync::{
     Arc,
@@ -9,10 +9,10 @@ use once_cell::race::OnceBox;
 use randflake::{Encrypted, Error, ErrorKind, Generator, Id, NodeIds, Secret};
 
 use super::{
+    reported::LastReported,
     shared::{Next, SharedState},
     source::{LeaseSource, OpenStore},
     status::{LeaseStatus, Level},
-    told::LastTold,
     *,
 };
 use crate::{
@@ -78,8 +78,8 @@ struct Driven {
     source: LeaseSource,
     state: SharedState,
     generator: Generator<Encrypted, InjectedClock>,
-    last_told: LastTold,
-    told: Vec<LeaseStatus>,
+    last_reported: LastReported,
+    reported: Vec<LeaseStatus>,
 }
 
 impl Driven {
@@ -128,8 +128,8 @@ impl Driven {
         let first = source.status(&keeper, &generator, now).expect("a lease");
         let mut state = SharedState::default();
         state.keeper = Some(keeper);
-        let (last_told, told) = (LastTold(Some(first.clone())), vec![first]);
-        Self { nanos, down, loses, store, source, state, generator, last_told, told }
+        let (last_reported, reported) = (LastReported(Some(first.clone())), vec![first]);
+        Self { nanos, down, loses, store, source, state, generator, last_reported, reported }
     }
 
     /// Does what the thread does for so many seconds.
@@ -138,8 +138,8 @@ impl Driven {
         loop {
             let now = reading_of(&self.nanos);
             let (state, generator) = (&self.state, &self.generator);
-            if let Some(changed) = self.last_told.changed(state, generator, &self.source, now) {
-                self.told.push(changed.clone());
+            if let Some(changed) = self.last_reported.changed(state, generator, &self.source, now) {
+                self.reported.push(changed.clone());
             }
             match self.state.advance(&self.generator, now) {
                 Next::End => break,
@@ -162,11 +162,11 @@ impl Driven {
     }
 
     fn states(&self) -> Vec<State> {
-        self.told.iter().map(|status| status.state).collect()
+        self.reported.iter().map(|status| status.state).collect()
     }
 
     fn last(&self) -> &LeaseStatus {
-        self.told.last().expect("the first one")
+        self.reported.last().expect("the first one")
     }
 
     fn metrics(&self) -> LeasedMetrics {
@@ -248,7 +248,7 @@ fn other_node_ids_are_told_as_one_change() {
     let before = driven.generator.node_ids().to_vec();
     driven.loses.store(true, Ordering::Relaxed);
     driven.pass(60);
-    let [first, lost, replaced] = &driven.told[..] else { panic!("{:?}", driven.told) };
+    let [first, lost, replaced] = &driven.reported[..] else { panic!("{:?}", driven.reported) };
     assert_eq!((first.level(), lost.level()), (Level::Info, Level::Warning));
     assert_eq!(lost.last_error.as_ref().map(Error::code), Some("LEASE_LOST"));
     assert_eq!((lost.state, replaced.state), (State::Retrying, State::Holding));
@@ -279,11 +279,11 @@ fn each_sentence_has_node_ids_and_an_end_and_the_error() {
     driven.state.stop(&driven.generator);
     driven.pass(1);
     let now = reading_of(&driven.nanos);
-    let last_told = LastTold(Some(driven.last().clone()));
-    let ended = last_told.ended(&driven.state, &driven.generator, &driven.source, now);
-    driven.told.push(ended.expect("an end"));
-    let told: Vec<_> =
-        driven.told.iter().map(|status| (status.level().name(), status.message())).collect();
+    let last_reported = LastReported(Some(driven.last().clone()));
+    let ended = last_reported.ended(&driven.state, &driven.generator, &driven.source, now);
+    driven.reported.push(ended.expect("an end"));
+    let reported: Vec<_> =
+        driven.reported.iter().map(|status| (status.level().name(), status.message())).collect();
     let expected = [
         (
             "info",
@@ -303,8 +303,8 @@ fn each_sentence_has_node_ids_and_an_end_and_the_error() {
         ("info", "holding the lease of node ids [0] again; ids until "),
         ("info", "stopped; no more ids of node ids [0]"),
     ];
-    assert_eq!(told.len(), expected.len(), "{told:#?}");
-    for ((level, message), (expected_level, expected)) in told.iter().zip(expected) {
+    assert_eq!(reported.len(), expected.len(), "{reported:#?}");
+    for ((level, message), (expected_level, expected)) in reported.iter().zip(expected) {
         assert_eq!(*level, expected_level, "{message}");
         assert!(message.starts_with(expected), "{message}\n{expected}");
     }

@@ -9,16 +9,16 @@ use randflake::{Clock, Error, ErrorKind, Format, Generator, Result};
 
 use super::{
     LeaseStatus,
+    reported::LastReported,
     shared::{Next, Shared},
     source::{LeaseSource, OpenStore},
-    told::LastTold,
 };
 use crate::{clocks::reading, keeper::Reading};
 
 /// A connection that is not needed for so long is closed in the meantime.
 const LONG_REST: Duration = Duration::from_secs(60);
 
-/// The body of the thread; sets `ended` even if it panics. `first` is told first: the lease that it
+/// The body of the thread; sets `ended` even if it panics. `first` is reported first: the lease that it
 /// begins with.
 pub(super) fn run<F: Format, C: Clock>(
     shared: &Shared,
@@ -30,11 +30,11 @@ pub(super) fn run<F: Format, C: Clock>(
     if let Some(first) = &first {
         source.tell(first);
     }
-    let mut last_told = LastTold(first);
+    let mut last_reported = LastReported(first);
     // The keeper is consistent after a panic, since it repeats what was not answered. But it would
     // panic again.
     let kept = panic::catch_unwind(AssertUnwindSafe(|| {
-        keep(shared, generator, source, store, &mut last_told)
+        keep(shared, generator, source, store, &mut last_reported)
     }));
     let kept = kept.unwrap_or_else(|_| {
         Err(Error::new(
@@ -48,7 +48,7 @@ pub(super) fn run<F: Format, C: Clock>(
         keeper.give_up(error, reading().map_or(0, Reading::second));
     }
     if let Ok(now) = reading()
-        && let Some(ended) = last_told.ended(&state, generator, source, now)
+        && let Some(ended) = last_reported.ended(&state, generator, source, now)
     {
         drop(state);
         source.tell(&ended);
@@ -64,14 +64,14 @@ fn keep<F: Format, C: Clock>(
     generator: &Generator<F, C>,
     source: &LeaseSource,
     mut store: OpenStore,
-    last_told: &mut LastTold,
+    last_reported: &mut LastReported,
 ) -> Result<()> {
     let mut rests = false;
     loop {
         let now = reading()?;
         let mut state = shared.lock();
-        if let Some(changed) = last_told.changed(&state, generator, source, now) {
-            drop(state); // what is told may ask for the status
+        if let Some(changed) = last_reported.changed(&state, generator, source, now) {
+            drop(state); // what is reported may ask for the status
             source.tell(changed);
             continue;
         }

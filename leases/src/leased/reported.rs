@@ -1,17 +1,17 @@
-//! What is told of a lease.
+//! What is reported about a lease.
 
 use randflake::{Clock, Format, Generator, Lease};
 
 use super::{LeaseStatus, shared::SharedState, source::LeaseSource};
 use crate::keeper::Reading;
 
-/// The status that was told last: what has changed since then is told next. `None` if the generator was
+/// The status that was reported last: what has changed since then is reported next. `None` if the generator was
 /// closed before it was kept.
-pub(super) struct LastTold(pub(super) Option<LeaseStatus>);
+pub(super) struct LastReported(pub(super) Option<LeaseStatus>);
 
-impl LastTold {
+impl LastReported {
     /// Returns the status if its state or its node ids have changed. What the keeper is in the middle of
-    /// changing is told when it is done.
+    /// changing is reported when it is done.
     pub(super) fn changed<F: Format, C: Clock>(
         &mut self,
         state: &SharedState,
@@ -20,12 +20,12 @@ impl LastTold {
         now: Reading,
     ) -> Option<&LeaseStatus> {
         let keeper = state.keeper.as_ref().filter(|keeper| keeper.is_settled())?;
-        let told = self.0.as_mut()?;
-        if told.state == keeper.state_at(now) && told.node_ids == generator.node_ids() {
+        let reported = self.0.as_mut()?;
+        if reported.state == keeper.state_at(now) && reported.node_ids == generator.node_ids() {
             return None;
         }
-        *told = source.status(keeper, generator, now)?.after(told);
-        Some(told)
+        *reported = source.status(keeper, generator, now)?.after(reported);
+        Some(reported)
     }
 
     /// Returns the last status, after which nothing keeps the lease any more.
@@ -36,12 +36,12 @@ impl LastTold {
         source: &LeaseSource,
         now: Reading,
     ) -> Option<LeaseStatus> {
-        let (keeper, told) = (state.keeper.as_ref()?, self.0?);
+        let (keeper, reported) = (state.keeper.as_ref()?, self.0?);
         if let Some(open) = source.status(keeper, generator, now) {
             return Some(open.given_up());
         }
         // It was closed, so it has no node ids any more.
-        let lease = Lease::new(told.start, told.end_exclusive).ok()?;
-        Some(source.status_of(keeper, told.node_ids, lease, now))
+        let lease = Lease::new(reported.start, reported.end_exclusive).ok()?;
+        Some(source.status_of(keeper, reported.node_ids, lease, now))
     }
 }
