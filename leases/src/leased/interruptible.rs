@@ -50,7 +50,7 @@ impl LeaseSource {
         let (source, process) = (Arc::clone(self), process_lease.process);
         let shared = Arc::clone(&process_lease.shared);
         let work = move || {
-            let taken = source.acquire(&WhileWaitedFor(present), process, &shared);
+            let taken = source.acquire(&InterruptibleClock(present), process, &shared);
             if let Err(SendError(Ok(unwanted))) = sender.send(taken) {
                 source.give_back(unwanted, nobody_waits());
             }
@@ -118,9 +118,9 @@ impl Drop for Waiting {
 }
 
 /// The machine's clock, whose sleeps end when the caller has gone.
-struct WhileWaitedFor(Receiver<Infallible>);
+struct InterruptibleClock(Receiver<Infallible>);
 
-impl Clock for WhileWaitedFor {
+impl Clock for InterruptibleClock {
     fn now(&self) -> Result<i64> {
         SystemClock.now()
     }

@@ -187,7 +187,7 @@ impl Drop for SharedClient {
 }
 
 /// The right to use the client.
-struct Turn<'a> {
+struct ClientGuard<'a> {
     shared: &'a Shared,
     /// `None` only while it is dropped.
     client: Option<Box<dyn Client>>,
@@ -195,13 +195,13 @@ struct Turn<'a> {
     has_failed: bool,
 }
 
-impl Turn<'_> {
+impl ClientGuard<'_> {
     fn client(&mut self) -> &mut dyn Client {
         self.client.as_mut().expect("until it is dropped")
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for ClientGuard<'_> {
     fn drop(&mut self) {
         loop {
             let mut state = self.shared.lock();
@@ -245,14 +245,14 @@ impl Shared {
     }
 
     /// Begins a turn if nobody's lasts.
-    fn begin(&self, state: &mut State) -> Option<Turn<'_>> {
+    fn begin(&self, state: &mut State) -> Option<ClientGuard<'_>> {
         let client = state.client.take()?;
         let connection = state.connection;
-        Some(Turn { shared: self, client: Some(client), connection, has_failed: false })
+        Some(ClientGuard { shared: self, client: Some(client), connection, has_failed: false })
     }
 
     /// Waits for a turn.
-    fn wait(&self, is_slow: bool) -> Result<Turn<'_>> {
+    fn wait(&self, is_slow: bool) -> Result<ClientGuard<'_>> {
         let mut state = self.lock();
         let me = (is_slow, state.tickets);
         state.tickets += 1;
