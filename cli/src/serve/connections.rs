@@ -96,7 +96,7 @@ async fn serve_until_the_end(address: SocketAddr, service: &Arc<Service>) -> Res
                 let connection = graceful.watch(connection);
                 let service = Arc::clone(service);
                 tokio::spawn(async move {
-                    let _open = Open::new(service, permit);
+                    let _open = OpenConnection::new(service, permit);
                     // A client that has gone away, or was too slow, is told nothing.
                     let _ = connection.await;
                 });
@@ -150,19 +150,19 @@ async fn accept(
 }
 
 /// One connection, which is counted.
-struct Open {
+struct OpenConnection {
     service: Arc<Service>,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Open {
+impl OpenConnection {
     fn new(service: Arc<Service>, permit: OwnedSemaphorePermit) -> Self {
         service.counts.connections.fetch_add(1, Ordering::Relaxed);
         Self { service, _permit: permit }
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.service.counts.connections.fetch_sub(1, Ordering::Relaxed);
     }
@@ -190,7 +190,7 @@ fn connection(
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(LONGEST_HEAD)
         .pipeline_flush(true)
-        .serve_connection(TokioIo::new(Timed::new(stream, WRITE_TIMEOUT)), answering)
+        .serve_connection(TokioIo::new(TimedStream::new(stream, WRITE_TIMEOUT)), answering)
 }
 
 async fn answer(
@@ -245,14 +245,14 @@ impl Signals {
 }
 
 /// A connection that fails where the client takes nothing of what is written for too long.
-struct Timed {
+struct TimedStream {
     stream: TcpStream,
     timeout: Duration,
     /// Since when it takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl Timed {
+impl TimedStream {
     fn new(stream: TcpStream, timeout: Duration) -> Self {
         Self { stream, timeout, stalled: None }
     }
@@ -273,7 +273,7 @@ impl Timed {
     }
 }
 
-impl AsyncRead for Timed {
+impl AsyncRead for TimedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -283,7 +283,7 @@ impl AsyncRead for Timed {
     }
 }
 
-impl AsyncWrite for Timed {
+impl AsyncWrite for TimedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -326,15 +326,15 @@ mod tests {
     use super::*;
 
     /// Returns both ends of a connection.
-    async fn connected(timeout: Duration) -> (Timed, net::TcpStream) {
+    async fn connected(timeout: Duration) -> (TimedStream, net::TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let client = net::TcpStream::connect(address).expect("it listens");
         let (stream, _) = listener.accept().await.expect("a connection");
-        (Timed::new(stream, timeout), client)
+        (TimedStream::new(stream, timeout), client)
     }
 
-    async fn write(timed: &mut Timed) -> io::Result<usize> {
+    async fn write(timed: &mut TimedStream) -> io::Result<usize> {
         poll_fn(|context| Pin::new(&mut *timed).poll_write(context, &[0; 1 << 14])).await
     }
 

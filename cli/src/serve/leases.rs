@@ -59,7 +59,7 @@ struct OpenStore {
 
 /// What a client calls its lease: the token, the first second of the lease, and the node ids. The
 /// token is what proves that it is the holder.
-struct Name {
+struct LeaseName {
     token: Token,
     start: i64,
     node_ids: Vec<u32>,
@@ -105,7 +105,7 @@ impl Leases {
         body: Body,
         limits: &Limits,
     ) -> Result<Response, Refusal> {
-        let (since, name) = (Instant::now(), name.parse::<Name>()?);
+        let (since, name) = (Instant::now(), name.parse::<LeaseName>()?);
         let fields = Fields::read(body, &["ttl_seconds", "now"]).await?;
         let ttl = fields.bounded("ttl_seconds", 1, LONGEST_TTL)?.unwrap_or(limits.ttl);
         let clock = ClientClock::of(&fields, since)?;
@@ -126,7 +126,7 @@ impl Leases {
         body: Body,
         limits: &Limits,
     ) -> Result<Response, Refusal> {
-        let name = name.parse::<Name>()?;
+        let name = name.parse::<LeaseName>()?;
         let fields = Fields::read(body, &["used_until"]).await?;
         // Without it the end stays where it is.
         let used_until = fields.integer("used_until")?.unwrap_or(i64::MAX);
@@ -172,7 +172,7 @@ impl OpenStore {
         ttl: u32,
         clock: &ClientClock,
         note: Note,
-    ) -> Result<(Name, i64)> {
+    ) -> Result<(LeaseName, i64)> {
         let mut free_at = None;
         for _ in 0..TRIES {
             let client_now = clock.now()?;
@@ -191,20 +191,28 @@ impl OpenStore {
             let token = request.token;
             let node_ids: Vec<u32> = leases.iter().map(|lease| lease.node_id).collect();
             let Some(lease) = window(&leases).filter(|lease| lease.end_exclusive() > now) else {
-                let name = Name { token, start: 0, node_ids };
+                let name = LeaseName { token, start: 0, node_ids };
                 let _ = self.release(&name, 0);
                 continue;
             };
             self.granted(&leases);
-            return Ok((Name { token, start: lease.start(), node_ids }, lease.end_exclusive()));
+            return Ok((
+                LeaseName { token, start: lease.start(), node_ids },
+                lease.end_exclusive(),
+            ));
         }
         Err(exhausted(free_at))
     }
 
     /// Returns the node ids that the client still has, and until when.
-    fn renew(&mut self, name: &Name, ttl: u32, clock: &ClientClock) -> Result<(Vec<u32>, i64)> {
+    fn renew(
+        &mut self,
+        name: &LeaseName,
+        ttl: u32,
+        clock: &ClientClock,
+    ) -> Result<(Vec<u32>, i64)> {
         let client_now = clock.now()?;
-        let Name { token, ref node_ids, .. } = *name;
+        let LeaseName { token, ref node_ids, .. } = *name;
         let request = Renew { token, node_ids: node_ids.clone(), ttl, client_now };
         let leases = match self.run(&request, |store| store.renew(&request))? {
             Renewed::Extended { leases, .. } => leases,
@@ -225,7 +233,7 @@ impl OpenStore {
         Ok((node_ids, end_exclusive.min(layout::LIFETIME_END)))
     }
 
-    fn release(&mut self, name: &Name, used_until: i64) -> Result<u32> {
+    fn release(&mut self, name: &LeaseName, used_until: i64) -> Result<u32> {
         let request = Release { token: name.token, node_ids: name.node_ids.clone(), used_until };
         Ok(self.run(&request, |store| store.release(&request))?.count)
     }
@@ -286,7 +294,7 @@ impl ClientClock {
     }
 }
 
-fn lease_json(name: &Name, node_ids: &[u32], end_exclusive: i64) -> String {
+fn lease_json(name: &LeaseName, node_ids: &[u32], end_exclusive: i64) -> String {
     let start = name.start;
     let mut json = format!("{{\"lease\":\"{name}\",\"node_ids\":[");
     for (index, node_id) in node_ids.iter().enumerate() {
@@ -297,7 +305,7 @@ fn lease_json(name: &Name, node_ids: &[u32], end_exclusive: i64) -> String {
     json
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for LeaseName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for byte in self.token.as_bytes() {
             write!(f, "{byte:02x}")?;
@@ -310,7 +318,7 @@ impl fmt::Display for Name {
     }
 }
 
-impl FromStr for Name {
+impl FromStr for LeaseName {
     type Err = Error;
 
     /// Reads only what `Display` writes.
@@ -373,7 +381,7 @@ fn skewed(client_now: i64, store_now: i64, max_skew: u32) -> Error {
     )
 }
 
-fn lost(name: &Name) -> Error {
+fn lost(name: &LeaseName) -> Error {
     Error::new(
         ErrorKind::LeaseLost,
         format!(
@@ -408,7 +416,7 @@ mod tests {
     fn names_of_leases_are_read_as_they_are_written() {
         let token = "00112233445566778899aabbccddeeff";
         for text in [format!("{token}.1763640000.0"), format!("{token}.1763640000.7-42-131071")] {
-            let name: Name = text.parse().expect("a name");
+            let name: LeaseName = text.parse().expect("a name");
             assert_eq!((name.to_string(), name.start), (text, 1_763_640_000));
         }
         for text in [
@@ -430,7 +438,7 @@ mod tests {
                 (0..65).map(|id| id.to_string()).collect::<Vec<_>>().join("-")
             ),
         ] {
-            let error = text.parse::<Name>().err().expect("no name");
+            let error = text.parse::<LeaseName>().err().expect("no name");
             assert_eq!(error.kind(), ErrorKind::InvalidLease, "{text}");
             assert!(!error.to_string().contains(&token[..8]), "the token is a secret");
         }

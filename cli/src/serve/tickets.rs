@@ -40,11 +40,11 @@ const LONGEST: usize = 19;
 pub(super) struct Counters {
     location: Location,
     namespace: String,
-    opened: RwLock<HashMap<String, Opened>>,
+    opened: RwLock<HashMap<String, OpenTickets>>,
 }
 
 #[derive(Clone)]
-struct Opened {
+struct OpenTickets {
     tickets: Arc<Tickets>,
     /// Requests that waited, which its own numbers do not count.
     waits: Arc<AtomicU64>,
@@ -58,7 +58,7 @@ impl Counters {
 
     /// Answers a request for numbers that are there without waiting; `None` if one has to wait.
     pub(super) fn at_once(&self, name: &str, uri: &Uri, limits: &Limits) -> Option<Response> {
-        let Opened { tickets, .. } = self.opened(name)?;
+        let OpenTickets { tickets, .. } = self.opened(name)?;
         let count = Query::read(uri.query(), &["count"], limits.max_count).ok()?.count;
         if count == 1 {
             return Some(listed(&[tickets.generate_at_once()?]));
@@ -92,17 +92,17 @@ impl Counters {
         }
     }
 
-    fn opened(&self, name: &str) -> Option<Opened> {
+    fn opened(&self, name: &str) -> Option<OpenTickets> {
         self.opened.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    fn open(&self, name: &str) -> Result<Opened, Refusal> {
+    fn open(&self, name: &str) -> Result<OpenTickets, Refusal> {
         let tickets = Tickets::builder(self.location.clone(), name)
             .namespace(&self.namespace)
             .max_wait(Duration::ZERO) // requests wait without a thread
             .open_lazily()?;
         let (tickets, waits) = (Arc::new(tickets), Arc::default());
-        let opened = Opened { tickets, waits, since: Instant::now() };
+        let opened = OpenTickets { tickets, waits, since: Instant::now() };
         let mut all = self.opened.write().unwrap_or_else(PoisonError::into_inner);
         let is_one_more = !all.contains_key(name);
         if is_one_more && all.len() >= MOST_COUNTERS {
@@ -126,7 +126,7 @@ impl Counters {
         Ok(all.entry(name.to_owned()).or_insert(opened).clone())
     }
 
-    fn forget(&self, name: &str, failed: &Opened) {
+    fn forget(&self, name: &str, failed: &OpenTickets) {
         let mut all = self.opened.write().unwrap_or_else(PoisonError::into_inner);
         if all.get(name).is_some_and(|opened| Arc::ptr_eq(&opened.tickets, &failed.tickets)) {
             all.remove(name);
@@ -155,7 +155,7 @@ impl Counters {
     /// Returns what was done, sorted by the name of the counter.
     pub(super) fn metrics(&self) -> Vec<(String, TicketsMetrics)> {
         let all = self.opened.read().unwrap_or_else(PoisonError::into_inner);
-        let metrics = |(name, opened): (&String, &Opened)| {
+        let metrics = |(name, opened): (&String, &OpenTickets)| {
             let mut metrics = opened.tickets.metrics();
             metrics.waits += opened.waits.load(Ordering::Relaxed);
             (name.clone(), metrics)
@@ -167,7 +167,7 @@ impl Counters {
     }
 }
 
-impl Opened {
+impl OpenTickets {
     /// Whether nothing was drawn in a while, so that another one in its place knows as much. One that
     /// has drawn stays, and asks the store again by itself: only it notices that the counter went back.
     fn is_unused(&self) -> bool {
