@@ -21,11 +21,11 @@ pub(crate) struct Environment {
     /// Where `generators.js` leaves the index of a generator before it calls, and finds the id.
     pub(crate) buffer: CallBuffer,
     /// A call holds it while it runs; generators that come or go meanwhile change a copy.
-    generators: RefCell<Rc<Slab<Arc<dyn Generator>>>>,
+    generators: RefCell<Rc<Slab<Arc<dyn DynGenerator>>>>,
 }
 
 /// A generator of either format, with its own node ids or leased ones, on either clock.
-pub(crate) trait Generator: Batches + 'static {
+pub(crate) trait DynGenerator: Batches + 'static {
     /// Makes one id and returns its bits.
     fn generate(&self) -> Result<i64>;
     fn ready_in(&self) -> Result<Duration>;
@@ -70,7 +70,7 @@ pub(crate) trait Batches {
 
 /// A generator as JavaScript has it. Dropping this removes it from the table.
 pub(crate) struct Handle {
-    pub(crate) generator: Arc<dyn Generator>,
+    pub(crate) generator: Arc<dyn DynGenerator>,
     /// The same, unless only the JavaScript thread can read its clock.
     pub(crate) batches: Option<Arc<dyn Batches + Send + Sync>>,
     pub(crate) threads: Arc<Threads>,
@@ -121,7 +121,7 @@ pub(crate) fn generate_string<'call>(
 
 impl Handle {
     /// Makes the object of a generator that any thread may use.
-    pub(crate) fn shared<G: Generator + Send + Sync>(
+    pub(crate) fn shared<G: DynGenerator + Send + Sync>(
         js: Js<'_>,
         generator: Arc<G>,
     ) -> Result<Value<'_>> {
@@ -131,7 +131,7 @@ impl Handle {
     /// Makes the object of a generator, and adds it to the table.
     pub(crate) fn object(
         js: Js<'_>,
-        generator: Arc<dyn Generator>,
+        generator: Arc<dyn DynGenerator>,
         batches: Option<Arc<dyn Batches + Send + Sync>>,
     ) -> Result<Value<'_>> {
         let environment = js.state::<Environment>()?;

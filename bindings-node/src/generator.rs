@@ -12,7 +12,7 @@ use randflake_leases::LeasedMetrics;
 use crate::{
     arguments::{self, set},
     clock::InjectedClock,
-    environment::{Batches, Environment, Generator, Handle},
+    environment::{Batches, DynGenerator, Environment, Handle},
     ffi::{Js, Outcome, Reference, Value, fill_by_copy, in_place, outcome, whole_ms},
     leases::EnvironmentClock,
     metrics,
@@ -35,7 +35,7 @@ impl Number for u64 {
     }
 }
 
-impl<F: Format<Id: Number>, C: Clock + 'static> Generator for randflake::Generator<F, C> {
+impl<F: Format<Id: Number>, C: Clock + 'static> DynGenerator for randflake::Generator<F, C> {
     #[inline]
     fn generate(&self) -> Result<i64> {
         self.generate().map(Number::bits)

@@ -19,7 +19,7 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// When to ask again while a thread takes the lease.
 const SHORT: Duration = Duration::from_millis(50);
 
-pub(crate) struct FirstLease<F: Format> {
+pub(crate) struct LazyLease<F: Format> {
     leased: Arc<Leased<F, EnvironmentClock>>,
     leases: Arc<Leases>,
     attempt: Mutex<Attempt>,
@@ -34,7 +34,7 @@ struct Attempt {
     failure: Option<Error>,
 }
 
-impl<F: Format> FirstLease<F> {
+impl<F: Format> LazyLease<F> {
     pub(crate) fn new(leased: Arc<Leased<F, EnvironmentClock>>, environment: Arc<Leases>) -> Self {
         let (attempt, pending) = Default::default();
         Self { leased, leases: environment, attempt, pending }
@@ -78,7 +78,7 @@ impl<F: Format> FirstLease<F> {
         }
         attempt.is_running = true;
         drop(attempt); // a thread that cannot be started ends here
-        let ending = Ending(Arc::clone(self));
+        let ending = AttemptGuard(Arc::clone(self));
         let started = threads::start(Box::new(move || {
             let failure = ending.0.take().err();
             ending.0.lock().failure = failure;
@@ -101,9 +101,9 @@ impl<F: Format> FirstLease<F> {
 }
 
 /// The attempt of a thread; ends even if that panics.
-struct Ending<F: Format>(Arc<FirstLease<F>>);
+struct AttemptGuard<F: Format>(Arc<LazyLease<F>>);
 
-impl<F: Format> Drop for Ending<F> {
+impl<F: Format> Drop for AttemptGuard<F> {
     fn drop(&mut self) {
         self.0.lock().is_running = false;
     }

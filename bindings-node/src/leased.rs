@@ -8,10 +8,10 @@ use randflake_leases::{LeaseStatus, Leased, LeasedBuilder, LeasedFormat, Locatio
 
 use crate::{
     arguments::{self, set},
-    environment::{Batches, Environment, Generator, Handle},
+    environment::{Batches, DynGenerator, Environment, Handle},
     ffi::{Callback, Js, Outcome, Value, outcome},
     generator::Number,
-    lazy::{FirstLease, POLL_INTERVAL},
+    lazy::{LazyLease, POLL_INTERVAL},
     leases::EnvironmentClock,
     metrics,
     stores::Store,
@@ -24,7 +24,7 @@ const LONGEST_RELEASE: Duration = Duration::from_secs(5);
 /// A generator that gives its node ids back in the background once JavaScript has collected it.
 struct Collected<F: Format> {
     leased: Arc<Leased<F, EnvironmentClock>>,
-    first: Arc<FirstLease<F>>,
+    first: Arc<LazyLease<F>>,
     /// Whether the JavaScript thread runs the client of the store: a call that waits there for a
     /// lease keeps the lease from coming.
     leases_here: bool,
@@ -76,7 +76,7 @@ impl<F: Format> Drop for Collected<F> {
     }
 }
 
-impl<F: Format<Id: Number>> Generator for Collected<F> {
+impl<F: Format<Id: Number>> DynGenerator for Collected<F> {
     #[inline]
     fn generate(&self) -> Result<i64> {
         self.leased.try_generate().map(Number::bits).or_else(|error| self.generate_again(error))
@@ -218,7 +218,7 @@ fn make<'call, F: LeasedFormat<Id: Number>>(
     let pending = leases.begin()?;
     let builder = with_options(builder.clock(EnvironmentClock::new(&leases)), options)?;
     let collected = move |leased, leases| {
-        let first = Arc::new(FirstLease::new(Arc::clone(&leased), leases));
+        let first = Arc::new(LazyLease::new(Arc::clone(&leased), leases));
         Arc::new(Collected { leased, first, leases_here })
     };
     if lazily {

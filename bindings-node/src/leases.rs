@@ -25,7 +25,7 @@ pub(crate) struct Leases(Mutex<Shared>);
 #[derive(Default)]
 struct Shared {
     /// Also those that were collected, until the store knows.
-    held: Vec<Arc<dyn Handle>>,
+    held: Vec<Arc<dyn Closeable>>,
     pending: Pending,
     ended: bool,
 }
@@ -34,13 +34,13 @@ struct Shared {
 pub(crate) type Pending = Arc<()>;
 
 /// A leased generator of either format, or tickets.
-pub(crate) trait Handle: Send + Sync {
+pub(crate) trait Closeable: Send + Sync {
     fn stop(&self);
     fn close(&self);
     fn is_ended(&self) -> bool;
 }
 
-impl<F: Format> Handle for Leased<F, EnvironmentClock> {
+impl<F: Format> Closeable for Leased<F, EnvironmentClock> {
     fn stop(&self) {
         self.stop();
     }
@@ -54,7 +54,7 @@ impl<F: Format> Handle for Leased<F, EnvironmentClock> {
     }
 }
 
-impl Handle for Tickets {
+impl Closeable for Tickets {
     fn stop(&self) {
         self.stop();
     }
@@ -99,7 +99,7 @@ impl Leases {
     }
 
     /// Takes in what holds something of a store, so that it ends with the environment.
-    pub(crate) fn keep(&self, leased: Arc<dyn Handle>) -> Result<()> {
+    pub(crate) fn keep(&self, leased: Arc<dyn Closeable>) -> Result<()> {
         let mut shared = self.lock();
         if shared.ended {
             drop(shared);
@@ -108,7 +108,7 @@ impl Leases {
         }
         shared.held.retain(|other| !other.is_ended());
         let is_held =
-            |other: &Arc<dyn Handle>| ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(&leased));
+            |other: &Arc<dyn Closeable>| ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(&leased));
         if !shared.held.iter().any(is_held) {
             shared.held.push(leased);
         }

@@ -12,7 +12,7 @@ use randflake_leases::{
 
 use crate::{
     arguments::{self, invalid, set},
-    environment::{Batches, Environment, Generator, Handle},
+    environment::{Batches, DynGenerator, Environment, Handle},
     ffi::{Js, Outcome, Value, outcome},
     lazy::POLL_INTERVAL,
     leases::{EnvironmentClock, Leases},
@@ -62,7 +62,7 @@ impl Drop for Collected {
     }
 }
 
-impl Generator for Collected {
+impl DynGenerator for Collected {
     #[inline]
     fn generate(&self) -> Result<i64> {
         let made = self.tickets.generate_without_wait();

@@ -28,7 +28,7 @@ const EXIT_BUDGET: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What holds something of a store, which it gives back at its end.
-pub(crate) trait Closes: Send + Sync {
+pub(crate) trait Closeable: Send + Sync {
     /// Closes it without waiting: a thread that collects it has the GIL.
     fn stop(&self);
 
@@ -36,7 +36,7 @@ pub(crate) trait Closes: Send + Sync {
     fn is_over(&self) -> bool;
 }
 
-impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> Closes for Leased<F, C> {
+impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> Closeable for Leased<F, C> {
     fn stop(&self) {
         Leased::stop(self);
     }
@@ -55,7 +55,7 @@ static LEASED: Mutex<Vec<Registered>> = Mutex::new(Vec::new());
 
 #[derive(Clone)]
 struct Registered {
-    leased: Arc<dyn Closes>,
+    leased: Arc<dyn Closeable>,
     /// Its store is asked by a client in Python.
     needs_python: bool,
 }
@@ -81,7 +81,7 @@ pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
 }
 
 /// Has node ids, or numbers, given back at the end of the process.
-pub(crate) fn close_at_exit(leased: Arc<dyn Closes>, needs_python: bool) {
+pub(crate) fn close_at_exit(leased: Arc<dyn Closeable>, needs_python: bool) {
     let mut all = lock(&LEASED);
     let over: Vec<_> = all.extract_if(.., |other| other.leased.is_over()).collect();
     all.push(Registered { leased, needs_python });

@@ -11,14 +11,14 @@ use crate::{
     clock::Clock,
     errors::{call, caught, raise},
     exit,
-    lazy::{Given, Lazy, Settings},
+    lazy::{ConfigSource, Lazy, Settings},
     lease::{self, Lease},
     metrics,
     options::{self, Options},
 };
 
 /// A generator, which both its Python class and the base of that class have.
-pub(crate) enum AnyFlake<F: Given> {
+pub(crate) enum AnyGenerator<F: ConfigSource> {
     /// With manually assigned node ids.
     Manual(Arc<Generator<F, Clock>>),
     Leased(Arc<Leased<F, Clock>>),
@@ -29,13 +29,13 @@ pub(crate) enum AnyFlake<F: Given> {
 }
 
 /// A generator that is there to be called.
-enum Made<'a, F: Format> {
+enum Opened<'a, F: Format> {
     Manual(&'a Generator<F, Clock>),
     Leased(&'a Leased<F, Clock>),
     NeverWaiting(&'a Leased<F, Clock>),
 }
 
-impl<F: Given> AnyFlake<F> {
+impl<F: ConfigSource> AnyGenerator<F> {
     pub(crate) fn manual(
         py: Python<'_>,
         config: F::Config,
@@ -83,30 +83,30 @@ impl<F: Given> AnyFlake<F> {
     }
 
     /// Returns the generator that has been made, and has a lazy one made.
-    fn made(&self, py: Python<'_>) -> PyResult<Made<'_, F>> {
+    fn made(&self, py: Python<'_>) -> PyResult<Opened<'_, F>> {
         if let Some(made) = self.made_already() {
             return Ok(made);
         }
         let Self::Lazy(lazy) = self else { unreachable!("the others are made already") };
-        Ok(Made::Leased(lazy.leased(py)?))
+        Ok(Opened::Leased(lazy.leased(py)?))
     }
 
     /// Returns the generator, unless it is a lazy one that has not been used yet.
-    fn made_already(&self) -> Option<Made<'_, F>> {
+    fn made_already(&self) -> Option<Opened<'_, F>> {
         Some(match self {
-            Self::Manual(flake) => Made::Manual(flake),
-            Self::Leased(leased) => Made::Leased(leased),
-            Self::NeverWaiting(leased) => Made::NeverWaiting(leased),
-            Self::Lazy(lazy) => Made::Leased(lazy.made()?),
+            Self::Manual(flake) => Opened::Manual(flake),
+            Self::Leased(leased) => Opened::Leased(leased),
+            Self::NeverWaiting(leased) => Opened::NeverWaiting(leased),
+            Self::Lazy(lazy) => Opened::Leased(lazy.made()?),
         })
     }
 
     pub(crate) fn generate(&self, py: Python<'_>) -> PyResult<F::Id> {
         self.retry(py, |flake| {
             caught(|| match flake {
-                Made::Manual(flake) => flake.generate(),
-                Made::Leased(leased) => leased.try_generate(),
-                Made::NeverWaiting(leased) => leased.generate_without_wait(),
+                Opened::Manual(flake) => flake.generate(),
+                Opened::Leased(leased) => leased.try_generate(),
+                Opened::NeverWaiting(leased) => leased.generate_without_wait(),
             })
         })
     }
@@ -115,9 +115,9 @@ impl<F: Given> AnyFlake<F> {
     pub(crate) fn generate_in_order(&self, py: Python<'_>) -> PyResult<F::Id> {
         self.retry(py, |flake| {
             caught(|| match flake {
-                Made::Manual(flake) => flake.generate_in_order(),
-                Made::Leased(leased) => leased.try_generate(),
-                Made::NeverWaiting(leased) => leased.generate_without_wait(),
+                Opened::Manual(flake) => flake.generate_in_order(),
+                Opened::Leased(leased) => leased.try_generate(),
+                Opened::NeverWaiting(leased) => leased.generate_without_wait(),
             })
         })
     }
@@ -153,7 +153,7 @@ impl<F: Given> AnyFlake<F> {
     fn retry<T>(
         &self,
         py: Python<'_>,
-        mut call: impl FnMut(&Made<'_, F>) -> Result<T>,
+        mut call: impl FnMut(&Opened<'_, F>) -> Result<T>,
     ) -> PyResult<T> {
         let made = self.made(py)?;
         let mut recovered = false;
@@ -169,7 +169,7 @@ impl<F: Given> AnyFlake<F> {
     }
 }
 
-impl<F: Format> Made<'_, F> {
+impl<F: Format> Opened<'_, F> {
     /// Waits, without the GIL, for the lease that a call needs.
     #[cold]
     fn recover(&self, py: Python<'_>, error: Error) -> PyResult<()> {
@@ -202,7 +202,7 @@ fn has_no_lease_yet(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Forked | ErrorKind::LeaseUnavailable)
 }
 
-impl<F: Given> Clone for AnyFlake<F> {
+impl<F: ConfigSource> Clone for AnyGenerator<F> {
     fn clone(&self) -> Self {
         match self {
             Self::Manual(flake) => Self::Manual(Arc::clone(flake)),
@@ -214,7 +214,7 @@ impl<F: Given> Clone for AnyFlake<F> {
 }
 
 /// What a [`Generator`](crate::generator::Generator) needs, whatever the type of an id.
-pub(crate) trait Shared: Send + Sync {
+pub(crate) trait DynGenerator: Send + Sync {
     /// Takes memory for a batch, unless it would be refused.
     fn batch(&self, py: Python<'_>, count: usize) -> PyResult<Batch<i64>>;
 
@@ -241,15 +241,15 @@ pub(crate) trait Shared: Send + Sync {
     fn close(&self, py: Python<'_>) -> PyResult<()>;
 }
 
-impl<F: Given> Shared for AnyFlake<F> {
+impl<F: ConfigSource> DynGenerator for AnyGenerator<F> {
     fn batch(&self, py: Python<'_>, count: usize) -> PyResult<Batch<i64>> {
         // Knowing that takes longer than making a small one.
         if count >= LARGE_BATCH {
             self.retry(py, |flake| {
                 caught(|| match flake {
-                    Made::Manual(flake) => flake.check_fill(count, Reach::Lease),
-                    Made::Leased(leased) => leased.try_check_fill(count, Reach::Renewals),
-                    Made::NeverWaiting(leased) => leased.check_fill_without_wait(count),
+                    Opened::Manual(flake) => flake.check_fill(count, Reach::Lease),
+                    Opened::Leased(leased) => leased.try_check_fill(count, Reach::Renewals),
+                    Opened::NeverWaiting(leased) => leased.check_fill_without_wait(count),
                 })
             })?;
         }
@@ -257,11 +257,11 @@ impl<F: Given> Shared for AnyFlake<F> {
     }
 
     fn fill(&self, py: Python<'_>, ids: &mut [i64]) -> PyResult<()> {
-        let fill = |flake: &Made<'_, F>, ids: &mut [i64]| {
+        let fill = |flake: &Opened<'_, F>, ids: &mut [i64]| {
             caught(|| match flake {
-                Made::Manual(flake) => flake.fill_i64_to(ids, Reach::Lease),
-                Made::Leased(leased) => leased.try_fill_i64(ids, Reach::Renewals),
-                Made::NeverWaiting(leased) => leased.fill_i64_without_wait(ids),
+                Opened::Manual(flake) => flake.fill_i64_to(ids, Reach::Lease),
+                Opened::Leased(leased) => leased.try_fill_i64(ids, Reach::Renewals),
+                Opened::NeverWaiting(leased) => leased.fill_i64_without_wait(ids),
             })
         };
         let filled = if ids.len() < LARGE_BATCH {
@@ -285,11 +285,11 @@ impl<F: Given> Shared for AnyFlake<F> {
     fn lease<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match self.made_already() {
             None => Ok(None),
-            Some(Made::Manual(flake)) => {
+            Some(Opened::Manual(flake)) => {
                 let lease = flake.lease().map(|lease| Bound::new(py, Lease { lease }));
                 Ok(lease.transpose()?.map(Bound::into_any))
             }
-            Some(Made::Leased(leased) | Made::NeverWaiting(leased)) => {
+            Some(Opened::Leased(leased) | Opened::NeverWaiting(leased)) => {
                 leased.lease().map(|status| lease::status(py, status)).transpose()
             }
         }
@@ -298,8 +298,8 @@ impl<F: Given> Shared for AnyFlake<F> {
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self.made_already() {
             None => metrics::of_leased(py, &LeasedMetrics::default()),
-            Some(Made::Manual(flake)) => metrics::of_generator(py, &flake.metrics()),
-            Some(Made::Leased(leased) | Made::NeverWaiting(leased)) => {
+            Some(Opened::Manual(flake)) => metrics::of_generator(py, &flake.metrics()),
+            Some(Opened::Leased(leased) | Opened::NeverWaiting(leased)) => {
                 metrics::of_leased(py, &leased.metrics())
             }
         }
@@ -308,18 +308,18 @@ impl<F: Given> Shared for AnyFlake<F> {
     fn node_ids(&self) -> Vec<u32> {
         match self.made_already() {
             None => Vec::new(),
-            Some(Made::Manual(flake)) => flake.node_ids().to_vec(),
-            Some(Made::Leased(leased) | Made::NeverWaiting(leased)) => leased.node_ids(),
+            Some(Opened::Manual(flake)) => flake.node_ids().to_vec(),
+            Some(Opened::Leased(leased) | Opened::NeverWaiting(leased)) => leased.node_ids(),
         }
     }
 
     fn ready_in(&self, py: Python<'_>) -> PyResult<Option<Duration>> {
         let made = self.made(py)?;
         let ready_in = caught(|| match made {
-            Made::Manual(flake) => flake.ready_in(),
-            Made::Leased(leased) | Made::NeverWaiting(leased) => leased.try_ready_in(),
+            Opened::Manual(flake) => flake.ready_in(),
+            Opened::Leased(leased) | Opened::NeverWaiting(leased) => leased.try_ready_in(),
         });
-        let is_leased = !matches!(made, Made::Manual(_));
+        let is_leased = !matches!(made, Opened::Manual(_));
         match ready_in {
             Err(error) if is_leased && has_no_lease_yet(&error) => Ok(None),
             other => other.map(Some).map_err(|error| made.raise(py, error)),
@@ -338,9 +338,9 @@ impl<F: Given> Shared for AnyFlake<F> {
         call(|| {
             self.stop(); // also one that has not been used yet
             match self.made_already() {
-                None | Some(Made::NeverWaiting(_)) => {}
-                Some(Made::Manual(flake)) => drop(flake.close()),
-                Some(Made::Leased(leased)) => py.detach(|| leased.close()),
+                None | Some(Opened::NeverWaiting(_)) => {}
+                Some(Opened::Manual(flake)) => drop(flake.close()),
+                Some(Opened::Leased(leased)) => py.detach(|| leased.close()),
             }
             Ok(())
         })

@@ -9,24 +9,24 @@ use crate::{
     buffer::{self, Batch, Int64Buffer},
     errors::not_to_be_copied,
     exit,
-    flake::Shared,
+    flake::DynGenerator,
 };
 
 #[doc = doc!(Generator)]
 #[pyclass(frozen, subclass, module = "randflake._randflake")]
 pub(crate) struct Generator {
-    flake: Box<dyn Shared>,
+    flake: Box<dyn DynGenerator>,
     /// The same with calls that wait, if those of this one never do.
     waiting: Option<Py<Self>>,
 }
 
 impl Generator {
-    pub(crate) fn new(flake: impl Shared + 'static) -> Self {
+    pub(crate) fn new(flake: impl DynGenerator + 'static) -> Self {
         Self { flake: Box::new(flake), waiting: None }
     }
 
     /// Makes a generator whose calls never wait; `waiting` is the same one with calls that do.
-    pub(crate) fn never_waiting(flake: impl Shared + 'static, waiting: Py<Self>) -> Self {
+    pub(crate) fn never_waiting(flake: impl DynGenerator + 'static, waiting: Py<Self>) -> Self {
         Self { flake: Box::new(flake), waiting: Some(waiting) }
     }
 }
@@ -36,7 +36,7 @@ impl Generator {
     #[doc = doc!(Generator.generate_array)]
     fn generate_array<'py>(&self, py: Python<'py>, n: Count) -> PyResult<Bound<'py, PyAny>> {
         let mut ids = self.flake.batch(py, n.0)?;
-        // Made first: its exceptions come before any id is claimed.
+        // Opened first: its exceptions come before any id is claimed.
         let array = buffer::array::<i64>(py, n.0)?;
         self.flake.fill(py, &mut ids)?;
         Int64Buffer::writable(&array)?.write(py, &ids)?;

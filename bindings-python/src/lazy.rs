@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Where the secret or the layout of a generator comes from.
-pub(crate) trait Given: LeasedFormat {
+pub(crate) trait ConfigSource: LeasedFormat {
     type Given: Send + Sync + 'static;
 
     /// Returns what stands for it until it is looked up, which says whether the options are valid.
@@ -33,7 +33,7 @@ pub(crate) trait Given: LeasedFormat {
     fn is_from_environment(given: &Self::Given) -> bool;
 }
 
-impl Given for Encrypted {
+impl ConfigSource for Encrypted {
     /// `None`: that of the environment.
     type Given = Option<Py<PyAny>>;
 
@@ -55,7 +55,7 @@ impl Given for Encrypted {
     }
 }
 
-impl Given for Plain {
+impl ConfigSource for Plain {
     type Given = Layout;
 
     fn placeholder(layout: &Layout) -> Layout {
@@ -80,7 +80,7 @@ pub(crate) fn warn_if_ending(py: Python<'_>, layout: &Layout) -> PyResult<()> {
 }
 
 /// What a leased generator is made with, of which the environment may have some.
-pub(crate) struct Settings<F: Given> {
+pub(crate) struct Settings<F: ConfigSource> {
     /// With what stands for the secret, and for a store of the environment.
     builder: LeasedBuilder<F>,
     given: F::Given,
@@ -94,7 +94,7 @@ enum Where {
     Environment { allow_weak_store: bool },
 }
 
-impl<F: Given> Settings<F> {
+impl<F: ConfigSource> Settings<F> {
     pub(crate) fn new(
         py: Python<'_>,
         store: Option<Store>,
@@ -152,13 +152,13 @@ impl<F: Given> Settings<F> {
 }
 
 /// A leased generator whose settings are looked up with its first use. What was looked up stays.
-pub(crate) struct Lazy<F: Given> {
+pub(crate) struct Lazy<F: ConfigSource> {
     settings: Settings<F>,
     config: OnceBox<F::Config>,
     leased: LeasedCell<F, Clock>,
 }
 
-impl<F: Given> Lazy<F> {
+impl<F: ConfigSource> Lazy<F> {
     /// Checks the options, and nothing else.
     pub(crate) fn new(settings: Settings<F>) -> PyResult<Self> {
         let builder = settings.builder.clone();

@@ -7,7 +7,7 @@ use crate::{
     bulk,
     client::Store,
     exit,
-    flake::{AnyFlake, Shared as _},
+    flake::{AnyGenerator, DynGenerator as _},
     generator::Generator,
     lazy::Settings,
     options::Options,
@@ -18,14 +18,14 @@ use crate::{
 #[doc = doc!(Randflake)]
 #[pyclass(frozen, extends = Generator, module = "randflake")]
 pub(crate) struct Randflake {
-    pub(crate) flake: AnyFlake<Encrypted>,
+    pub(crate) flake: AnyGenerator<Encrypted>,
     /// Not there before a lazy generator is used.
     inspector: OnceBox<randflake::Inspector>,
 }
 
 impl Randflake {
     fn with_base(
-        flake: AnyFlake<Encrypted>,
+        flake: AnyGenerator<Encrypted>,
         inspector: OnceBox<randflake::Inspector>,
     ) -> PyClassInitializer<Self> {
         let this = Self { flake: flake.clone(), inspector };
@@ -42,7 +42,9 @@ impl Randflake {
 
     #[cold]
     fn new_inspector(&self, py: Python<'_>) -> PyResult<&randflake::Inspector> {
-        let AnyFlake::Lazy(lazy) = &self.flake else { unreachable!("others are made with one") };
+        let AnyGenerator::Lazy(lazy) = &self.flake else {
+            unreachable!("others are made with one")
+        };
         let inspector = randflake::Inspector::new(lazy.config(py)?);
         Ok(self.inspector.get_or_init(|| Box::new(inspector)))
     }
@@ -67,7 +69,7 @@ impl Randflake {
         options: Option<Options<'_>>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let inspector = inspector_of(&secret.0);
-        let flake = AnyFlake::manual(py, secret.0, node_id.0, options)?;
+        let flake = AnyGenerator::manual(py, secret.0, node_id.0, options)?;
         Ok(Self::with_base(flake, inspector))
     }
 
@@ -89,7 +91,7 @@ impl Randflake {
         let settings = Settings::new(py, store, secret, options)?;
         let secret = settings.config(py)?;
         let inspector = inspector_of(&secret);
-        let flake = AnyFlake::leased(py, &settings, secret)?;
+        let flake = AnyGenerator::leased(py, &settings, secret)?;
         Py::new(py, Self::with_base(flake, inspector))
     }
 
@@ -108,7 +110,7 @@ impl Randflake {
         secret: Option<Py<PyAny>>,
         options: Option<Options<'_>>,
     ) -> PyResult<Py<Self>> {
-        let flake = AnyFlake::lazy(Settings::new(py, store, secret, options)?)?;
+        let flake = AnyGenerator::lazy(Settings::new(py, store, secret, options)?)?;
         Py::new(py, Self::with_base(flake, OnceBox::new()))
     }
 

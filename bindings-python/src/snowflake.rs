@@ -7,7 +7,7 @@ use crate::{
     client::Store,
     errors::raise,
     exit,
-    flake::{AnyFlake, Shared as _},
+    flake::{AnyGenerator, DynGenerator as _},
     generator::Generator,
     layout::{AnyLayout, Layout},
     lazy::{Settings, warn_if_ending},
@@ -19,11 +19,14 @@ use crate::{
 #[pyclass(frozen, extends = Generator, module = "randflake")]
 pub(crate) struct Snowflake {
     layout: randflake::Layout,
-    pub(crate) flake: AnyFlake<Plain>,
+    pub(crate) flake: AnyGenerator<Plain>,
 }
 
 impl Snowflake {
-    fn with_base(layout: randflake::Layout, flake: AnyFlake<Plain>) -> PyClassInitializer<Self> {
+    fn with_base(
+        layout: randflake::Layout,
+        flake: AnyGenerator<Plain>,
+    ) -> PyClassInitializer<Self> {
         let this = Self { layout, flake: flake.clone() };
         PyClassInitializer::from(Generator::new(flake)).add_subclass(this)
     }
@@ -44,7 +47,7 @@ impl Snowflake {
         options: Option<Options<'_>>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let node_ids = node_ids(&layout.0, node_id)?;
-        let flake = AnyFlake::manual(py, layout.0, node_ids, options)?;
+        let flake = AnyGenerator::manual(py, layout.0, node_ids, options)?;
         if flake.is_on_system_clock() {
             warn_if_ending(py, &layout.0)?;
         }
@@ -69,7 +72,7 @@ impl Snowflake {
         options: Option<Options<'_>>,
     ) -> PyResult<Py<Self>> {
         let settings = Settings::new(py, store, layout.0, options)?;
-        let flake = AnyFlake::leased(py, &settings, settings.config(py)?)?;
+        let flake = AnyGenerator::leased(py, &settings, settings.config(py)?)?;
         Py::new(py, Self::with_base(layout.0, flake))
     }
 
@@ -90,7 +93,7 @@ impl Snowflake {
         layout: AnyLayout,
         options: Option<Options<'_>>,
     ) -> PyResult<Py<Self>> {
-        let flake = AnyFlake::lazy(Settings::new(py, store, layout.0, options)?)?;
+        let flake = AnyGenerator::lazy(Settings::new(py, store, layout.0, options)?)?;
         Py::new(py, Self::with_base(layout.0, flake))
     }
 

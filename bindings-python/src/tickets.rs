@@ -21,7 +21,7 @@ use crate::{
     clock::Clock,
     convert::boolean,
     errors::{call, caught, not_to_be_copied},
-    exit::{self, Closes},
+    exit::{self, Closeable},
     lazy::store_of_environment,
     metrics,
     options::{self, Options},
@@ -53,12 +53,12 @@ struct Environment {
 
 /// When the first block is drawn.
 #[derive(Clone, Copy)]
-enum First {
+enum FirstBlock {
     Now,
     Later,
 }
 
-impl Closes for Counter {
+impl Closeable for Counter {
     fn stop(&self) {
         self.tickets.stop();
     }
@@ -75,14 +75,14 @@ impl Tickets {
         store: Option<Store>,
         name: CounterName,
         options: Option<Options<'_>>,
-        first: First,
+        first: FirstBlock,
     ) -> PyResult<Self> {
         let options = options.unwrap_or_else(|| PyDict::new(py));
         let allow_weak_store = options::take(&options, "allow_weak_store", Some(false))?;
         let allow_weak_store = boolean(&allow_weak_store, "allow_weak_store")?;
         let create = boolean(&options::take(&options, "create", Some(false))?, "create")?;
         let store = match (store, first) {
-            (None, First::Now) => Some(store_of_environment(py)?),
+            (None, FirstBlock::Now) => Some(store_of_environment(py)?),
             (store, _) => store,
         };
         let needs_python = store.as_ref().map(Store::needs_python);
@@ -96,11 +96,11 @@ impl Tickets {
         let builder = randflake_leases::Tickets::builder(location, name.0).clock(Clock::System);
         let builder = options::tickets(builder, options)?;
         let tickets = match first {
-            First::Now => {
+            FirstBlock::Now => {
                 exit::register_in_child(py)?;
                 caught(|| builder.open()).map_err(|error| exit::raise_with_cause(py, error))?
             }
-            First::Later => call(|| builder.open_lazily())?,
+            FirstBlock::Later => call(|| builder.open_lazily())?,
         };
         let counter = Arc::new(Counter { tickets, environment, registered_in: AtomicU64::new(0) });
         if let Some(needs_python) = needs_python {
@@ -201,7 +201,7 @@ impl Tickets {
         name: CounterName,
         options: Option<Options<'_>>,
     ) -> PyResult<Self> {
-        Self::new(py, store, name, options, First::Now)
+        Self::new(py, store, name, options, FirstBlock::Now)
     }
 
     #[doc = doc!(Tickets.lazy)]
@@ -218,7 +218,7 @@ impl Tickets {
         name: CounterName,
         options: Option<Options<'_>>,
     ) -> PyResult<Self> {
-        Self::new(py, store, name, options, First::Later)
+        Self::new(py, store, name, options, FirstBlock::Later)
     }
 
     #[doc = doc!(Tickets.leased_async)]
