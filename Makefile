@@ -55,7 +55,7 @@ SOAK_TICKETS = PYTHONPATH=bindings-python/tests $(PYTHON_ENV)/python tests/soak/
 .PHONY: help demo check test test-all lint bench bench-stores fuzz simulate soak soak-tickets setup fmt vectors site site-parts clean check-tools \
 	python node python-for-tests node-for-tests \
 	test-rust test-python test-node test-cross test-soak \
-	test-docs test-model test-loom test-simulation test-servers test-databases test-shutdown test-examples test-fuzz test-packages test-bundlers test-runtimes test-recipes test-wasm test-instructions test-site test-release release \
+	test-docs test-model test-loom test-simulation test-servers test-databases test-shutdown test-examples test-fuzz test-packages test-bundlers test-runtimes test-recipes test-wasm test-instructions test-site test-release release licences \
 	test-platforms mutants \
 	test-soak-stores test-readme instructions-bounds \
 	lint-rust lint-python lint-node lint-scripts lint-platforms
@@ -306,6 +306,9 @@ test-release: target/setup/release target/setup/packages ## all that a release n
 
 release: target/setup/release target/setup/packages ## sets VERSION everywhere, and checks all that its release needs
 	$(PYTHON_ENV)/python scripts/release $(VERSION)
+
+licences: target/setup/python ## rewrites the licences of what is compiled into the packages
+	$(PYTHON_ENV)/python scripts/artifacts.py licences
 
 test-bundlers: node-for-tests target/setup/bundlers ## the Node package in esbuild, webpack, Rollup, Vite and Next.js, in Bun and in Deno
 	node --test tests/bundlers/bundlers.test.js

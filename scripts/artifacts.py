@@ -8,6 +8,7 @@
     scripts/artifacts.py sdist --out dist
     scripts/artifacts.py crates --out dist
     scripts/artifacts.py sbom --out dist
+    scripts/artifacts.py licences            of what is compiled in, beside each package's own
 
 For Linux, zig compiles and links C for any processor and for the oldest C library that is
 supported (glibc 2.17, musl 1.2), whatever this machine has. macOS and Windows are built on their
@@ -34,7 +35,9 @@ CRATES = ["randflake", "randflake-leases", "randflake-cli"]
 GLIBC, MUSL = "2.17", "musllinux_1_2"
 # The first free-threaded Python that pyo3 supports. It has no stable interface: a wheel for each.
 FREE_THREADED = "3.14t"
-LICENCES = ["LICENSE-MIT", "LICENSE-APACHE"]
+THIRD_PARTY = "LICENSE-THIRD-PARTY"
+LICENCES = ["LICENSE-MIT", "LICENSE-APACHE", THIRD_PARTY]
+CARGO_ABOUT = "0.9.3"
 CYCLONEDX = "0.5.9"
 
 
@@ -174,14 +177,27 @@ def sbom(arguments: argparse.Namespace) -> None:
             out.write_text(text, encoding="utf-8", newline="\n")
 
 
-def cargo_tool(name: str, wanted: str) -> Path:
+def licences(_: argparse.Namespace) -> None:
+    """Writes the licences of what is compiled into the wheel and into the npm packages."""
+    tool = cargo_tool("cargo-about", CARGO_ABOUT, "--features=cli")
+    # Of all systems. Offline, since it would ask a server for what the crates say themselves.
+    run("cargo", "fetch", "--locked", "--quiet")
+    for binding in ["bindings-python", "bindings-node"]:
+        run(
+            *(tool, "generate", "--locked", "--offline", "--fail"),
+            *("--config", "scripts/licences.toml", "--manifest-path", f"{binding}/Cargo.toml"),
+            *("--output-file", f"{binding}/{THIRD_PARTY}", "scripts/licences.hbs"),
+        )
+
+
+def cargo_tool(name: str, wanted: str, *options: str) -> Path:
     """Returns a program of cargo in the version that is wanted, and builds it the first time."""
     folder = ROOT / "target" / "tools" / wanted
     if not (folder / "bin" / name).exists():
         # Without optimization, which takes longer than they run.
         run(
             *("cargo", "install", "--locked", "--debug", "--quiet", "--root", folder),
-            f"{name}@{wanted}",
+            *(f"{name}@{wanted}", *options),
         )
     return folder / "bin" / name
 
@@ -248,6 +264,7 @@ KINDS = {
     "npm": npm,
     "crates": crates,
     "sbom": sbom,
+    "licences": licences,
 }
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -100,6 +101,20 @@ def test_every_package_names_the_same_licence() -> None:
     python = toml("bindings-python/pyproject.toml")["project"]["license"]
     node = node_package("package.json")["license"]
     assert (WORKSPACE["package"]["license"], python, node) == ("MIT OR Apache-2.0",) * 3
+
+
+@pytest.mark.parametrize("binding", ["python", "node"])
+def test_a_package_has_the_licences_of_what_is_compiled_in(binding: str) -> None:
+    # Without what derives code: that runs in the compiler.
+    options = ["--edges=no-dev,no-build,no-proc-macro", "--target=all", "--prefix=none"]
+    command = ["cargo", "tree", "--locked", "-p", f"randflake-{binding}", *options]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    # serde_json names serde for systems that do not exist, to keep their versions together.
+    crates = {line.split()[0] for line in listed.splitlines()} - {"serde"}
+    text = (ROOT / f"bindings-{binding}/LICENSE-THIRD-PARTY").read_text(encoding="utf-8")
+    named = set(re.findall(r"^- (\S+)$", text, re.MULTILINE))
+    ours = {crate for crate in crates if crate.startswith("randflake")}
+    assert crates - ours <= named, "run: make licences"
 
 
 # How long a document may be, in lines: a page that one reads from beginning to end.
