@@ -188,6 +188,9 @@ def licences(_: argparse.Namespace) -> None:
             *("--config", "scripts/licences.toml", "--manifest-path", f"{binding}/Cargo.toml"),
             *("--output-file", f"{binding}/{THIRD_PARTY}", "scripts/licences.hbs"),
         )
+        # Each text has the line ends of its author.
+        written = ROOT / binding / THIRD_PARTY
+        written.write_text(written.read_text(encoding="utf-8"), encoding="utf-8", newline="\n")
 
 
 def cargo_tool(name: str, wanted: str, *options: str) -> Path:
