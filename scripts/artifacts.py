@@ -179,7 +179,10 @@ def sbom(arguments: argparse.Namespace) -> None:
 
 def licences(_: argparse.Namespace) -> None:
     """Writes the licences of what is compiled into the wheel and into the npm packages."""
-    tool = cargo_tool("cargo-about", CARGO_ABOUT, "--features=cli")
+    # With some optimization: it compares long texts, for minutes without.
+    tool = cargo_tool(
+        *("cargo-about", CARGO_ABOUT, "--features=cli", "--config=profile.dev.opt-level=2")
+    )
     # Of all systems. Offline, since it would ask a server for what the crates say themselves.
     run("cargo", "fetch", "--locked", "--quiet")
     for binding in ["bindings-python", "bindings-node"]:
