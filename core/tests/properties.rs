@@ -194,7 +194,7 @@ mod serde_form {
 #[test]
 fn eight_threads_repeat_nothing() {
     const THREADS: usize = 8;
-    const EACH: usize = 1_000_000;
+    const EACH: usize = if cfg!(miri) { 50 } else { 1_000_000 };
     let secret = Secret::random();
     // The same nodes in another order.
     let one = builder(&secret).node_ids(0..64).build().expect("free nodes");
@@ -237,7 +237,7 @@ fn eight_threads_on_an_unsteady_clock_repeat_nothing() {
         }
     }
 
-    const EACH: usize = 125_000;
+    const EACH: usize = if cfg!(miri) { 50 } else { 125_000 };
     let flake = Randflake::builder(&Secret::random())
         .node_id(1)
         .max_wait(Duration::from_secs(60))
