@@ -97,7 +97,8 @@ pub(crate) fn node_id(value: Value<'_>, layout: &Layout) -> Result<u32> {
 pub(crate) fn secret(value: Value<'_>) -> Result<Secret> {
     let bytes = || copied::<u8>(value).map(|bytes| Secret::from_bytes(&Zeroizing::new(bytes)));
     let parsed = value.read_text(str::parse).or_else(bytes);
-    parsed.unwrap_or_else(|| Err(bindings::invalid_secret(value.description())))
+    // Of a number, too, only the type: its digits may be those of a secret.
+    parsed.unwrap_or_else(|| Err(bindings::invalid_secret(value.type_name())))
 }
 
 /// Takes an id as a bigint or as text.

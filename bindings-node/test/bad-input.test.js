@@ -7,7 +7,14 @@ const { Console } = require('node:console')
 const { PassThrough } = require('node:stream')
 const { suite, test } = require('node:test')
 const { inspect } = require('node:util')
-const { decodeString, encodeString, Inspector, Randflake, RandflakeError } = require('../index.js')
+const {
+  Cloak,
+  decodeString,
+  encodeString,
+  Inspector,
+  Randflake,
+  RandflakeError,
+} = require('../index.js')
 
 const SECRET = 'dffd6021bb2bd5b0af676290809ec3a5'
 const clock = () => 1763640000
@@ -381,6 +388,18 @@ test('generators can be listed, compared and shown', () => {
   const stream = new PassThrough()
   new Console(stream).table(flake)
   assert.match(String(stream.read()), /uncloneable/)
+})
+
+test('a secret that was read as a number is in no message', () => {
+  const secret = 1234567890123456
+  for (const use of [
+    () => new Inspector(secret),
+    () => new Cloak(secret, 'orders'),
+    () => new Randflake(1, secret),
+    () => Randflake.lazy('ids.db', secret).generate(),
+  ]) {
+    assert.throws(use, { code: 'INVALID_SECRET', message: /got a number$/ })
+  }
 })
 
 test('a secret is in no message, inspection or JSON', () => {

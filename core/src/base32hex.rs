@@ -81,8 +81,9 @@ fn fault_of(text: &str) -> Error {
              1 to 13 of the characters 0-9 and a-v",
         );
     }
-    if digits.len() > MAX_DIGITS {
-        return invalid(format!("an id's text has at most 13 characters, got {}", digits.len()));
+    let count = text.chars().count();
+    if count > MAX_DIGITS {
+        return invalid(format!("an id's text has at most 13 characters, got {count}"));
     }
     if digits.len() > 1 && digits[0] == b'0' {
         return invalid("an id's text has no leading zero");

@@ -108,6 +108,10 @@ fn texts() {
         assert_eq!(error.kind(), ErrorKind::InvalidId, "{text:?}");
         assert!(error.to_string().len() < 300, "{error}");
     }
+    for (text, part) in [("é".repeat(13), "position 0"), ("é".repeat(14), "got 14")] {
+        let error = text.parse::<Id>().expect_err("refused").to_string();
+        assert!(error.contains(part), "{error}");
+    }
     // The error for a number passed as text says what to do.
     for decimal in ["4594531474933654033", "-4594531474933654033"] {
         let error = decimal.parse::<Id>().expect_err("refused").to_string();

@@ -165,14 +165,22 @@ impl<'call> Value<'call> {
     /// Says what this is, for errors: a number itself, and of everything else only the type,
     /// since it may be a secret in the wrong place.
     pub(crate) fn description(self) -> String {
-        let name = match self.type_of() {
+        if self.type_of() == ValueType::Number {
             // Numbers are turned into text without running a script.
-            ValueType::Number => {
-                let value = Unknown::from(self);
-                let text = value.coerce_to_string();
-                let text = text.and_then(JsString::into_utf8).and_then(JsStringUtf8::into_owned);
-                return text.unwrap_or_else(|_| "a number".into());
+            let value = Unknown::from(self);
+            let text = value.coerce_to_string();
+            let text = text.and_then(JsString::into_utf8).and_then(JsStringUtf8::into_owned);
+            if let Ok(number) = text {
+                return number;
             }
+        }
+        self.type_name().into()
+    }
+
+    /// Says of which type this is.
+    pub(crate) fn type_name(self) -> &'static str {
+        match self.type_of() {
+            ValueType::Number => "a number",
             ValueType::Undefined => "undefined",
             ValueType::Null => "null",
             ValueType::Boolean => "a boolean",
@@ -181,8 +189,7 @@ impl<'call> Value<'call> {
             ValueType::Function => "a function",
             ValueType::BigInt => "a bigint",
             _ => "an object",
-        };
-        name.into()
+        }
     }
 
     /// Returns the number of a bigint, if it fits.
