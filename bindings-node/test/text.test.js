@@ -85,7 +85,7 @@ test('only signed 64-bit bigints have a text', () => {
     }
     assert.throws(() => encodeString(id), INVALID)
   }
-  assert.throws(() => encodeString(5), /must be a bigint of -2\^63 to 2\^63 - 1, got number/)
+  assert.throws(() => encodeString(5), /must be a bigint, -2\^63 to 2\^63-1, got number/)
 })
 
 test('only strings are texts', () => {
