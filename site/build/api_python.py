@@ -18,6 +18,23 @@ WIDTH = 88
 # Names of versions before 2.1, for programs that have them: the guide to upgrading lists them.
 OLD = {"randflake", "sparx64"}
 
+# What a reader wants first.
+FIRST = ["Randflake", "Snowflake", "Tickets", "Inspector", "Cloak", "Layout"]
+
+# Types that have a name for type checkers alone. Those of values are shown as what they are, others
+# by a word that the parameter's text explains.
+PRIVATE = {
+    "_ChangeableClock | ": "",
+    "_Secret": "bytes | bytearray | memoryview | str",
+    "_Int64Buffer": "Buffer | NDArray[int64]",
+    "_Code": "str",
+    "_Field": "str",
+    "_": "",
+}
+PRIVATE_TYPE = re.compile(
+    r"_ChangeableClock \| |\b_(?=[A-Z])(?:(?:Secret|Int64Buffer|Code|Field)\b)?"
+)
+
 PARAMETER = re.compile(r"(\*{0,2}[a-z_]\w*): +")
 # Codes of errors, names with an underscore, calls.
 NAME = re.compile(r"\b[A-Z]+(?:_[A-Z]+)+\b|\b[a-z]\w*(?:\.\w+)*(?:\(\)|_[\w.]*\w(?:\(\))?)")
@@ -47,7 +64,8 @@ def page(module: griffe.Module) -> Iterator[str]:
     title = module.path if module.parent else f"Python: {module.path}"
     yield f"---\neditLink: false\noutline: 2\n---\n\n# {title}\n"
     yield text(module)
-    for name in exports(module):
+    names = exports(module)
+    for name in sorted(names, key=lambda name: [*FIRST, name].index(name)):
         item = module.members[name]
         item = item.final_target if isinstance(item, griffe.Alias) else item
         yield f"## {name}\n"
@@ -64,7 +82,7 @@ def of_class(item: griffe.Class) -> Iterator[str]:
     head = f"class {item.name}" + (f"({bases})" if bases else "")
     yield code(head)
     if isinstance(maker, griffe.Function) and len(maker.parameters) > 0:
-        yield code(signature(maker, item.name, returns=False))
+        yield signed(signature(maker, item.name, returns=False))
     yield text(item)
     for name, member in members.items():
         target = member.final_target if isinstance(member, griffe.Alias) else member
@@ -77,11 +95,11 @@ def of_class(item: griffe.Class) -> Iterator[str]:
 def of_member(item: griffe.Object) -> Iterator[str]:
     if isinstance(item, griffe.Function):
         for one in item.overloads or [item]:
-            yield code(signature(one, item.name))
+            yield signed(signature(one, item.name))
     elif isinstance(item, griffe.Attribute):
         annotation = f": {item.annotation}" if item.annotation else ""
         value = f" = {item.value}" if item.value and not annotation else ""
-        yield code(f"{item.name}{annotation}{value}")
+        yield signed(f"{item.name}{annotation}{value}")
     yield text(item)
 
 
@@ -125,6 +143,11 @@ def parts(parameters: str) -> list[str]:
 
 def code(lines: str) -> str:
     return f"```python\n{lines}\n```\n"
+
+
+def signed(lines: str) -> str:
+    """Returns a signature as code, with no private names."""
+    return code(PRIVATE_TYPE.sub(lambda found: PRIVATE[found[0]], lines))
 
 
 def text(item: griffe.Object) -> str:
