@@ -14,7 +14,8 @@ function keptOptions(options, layout) {
 
 /** Returns a store that stays the same one in another current directory. */
 function keptStore(store) {
-  const isPath = typeof store === 'string' && store !== '' && !store.includes('://')
+  // What begins as a URL does is one, or is refused: not below a directory, where it were a path.
+  const isPath = typeof store === 'string' && store !== '' && !/^[^/\\:]{2,}:/.test(store)
   return isPath && !isAbsolute(store) ? process.cwd() + sep + store : store
 }
 

@@ -120,6 +120,14 @@ suite('before the first id', () => {
       code: 'INVALID_ARGUMENT',
     })
     assert.throws(() => Randflake.lazy('a', 'hush').generate(), { code: 'INVALID_SECRET' })
+    for (const store of ['postgres:5432', 'localhost:6379', 'mysql://host/']) {
+      assert.throws(
+        () => Randflake.lazy(store, SECRET).generate(),
+        { code: 'INVALID_ARGUMENT' },
+        store,
+      )
+      assert.ok(!existsSync(store))
+    }
   })
 
   test('a path, a secret and options stay what they were', async (t) => {

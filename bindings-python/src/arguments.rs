@@ -9,7 +9,7 @@ use pyo3::{
 use randflake::{ErrorKind, Id, Layout, Secret, bindings};
 
 use crate::{
-    convert::{argument, boolean, instance, integer, integers, must, text, type_of},
+    convert::{argument, boolean, instance, integer, integers, is_bytes, must, text, type_of},
     errors::{WeakSecretWarning, raise, warn, wrong_type},
 };
 
@@ -109,9 +109,7 @@ pub(crate) fn node_ids(layout: &Layout, object: &Bound<'_, PyAny>) -> PyResult<V
     if let Ok(text) = object.cast::<PyString>() {
         return node_id_of_text(layout, text).map(|node_id| vec![node_id]);
     }
-    // Bytes are a sequence of integers, but never meant as one of node ids.
-    let bytes = object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>();
-    let (Ok(length), Ok(items), false) = (object.len(), object.try_iter(), bytes) else {
+    let (Ok(length), Ok(items), false) = (object.len(), object.try_iter(), is_bytes(object)) else {
         return node_id(object).map(|node_id| vec![node_id]);
     };
     // A range can be longer than memory.

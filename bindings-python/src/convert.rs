@@ -7,7 +7,7 @@ use pyo3::{
     PyTypeCheck,
     exceptions::{PyOverflowError, PyTypeError, PyValueError},
     prelude::*,
-    types::{PyBool, PyString},
+    types::{PyBool, PyByteArray, PyBytes, PyString},
 };
 use randflake::{Error, ErrorKind};
 
@@ -130,12 +130,12 @@ pub(crate) fn text(object: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
     }
 }
 
-/// Takes an iterable, except text.
+/// Takes an iterable, except text and bytes.
 pub(crate) fn items<'py>(
     object: &Bound<'py, PyAny>,
     error: impl Fn(&dyn Display) -> Error,
 ) -> PyResult<impl Iterator<Item = PyResult<Bound<'py, PyAny>>>> {
-    if object.is_instance_of::<PyString>() {
+    if object.is_instance_of::<PyString>() || is_bytes(object) {
         return Err(wrong_type(&error(&type_of(object))));
     }
     object.try_iter().map_err(|failure| {
@@ -145,6 +145,11 @@ pub(crate) fn items<'py>(
             failure // of a foreign `__iter__`
         }
     })
+}
+
+/// Returns whether it is a sequence of integers that is never meant as ids.
+pub(crate) fn is_bytes(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>()
 }
 
 /// Takes an iterable of two.

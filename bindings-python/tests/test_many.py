@@ -205,7 +205,11 @@ def test_other_arrays_are_read_one_by_one(
         assert raised.value.code == "INVALID_ID"
 
 
-@pytest.mark.parametrize("several", [None, 1, "123", np.int64(1), object(), np.ndarray], ids=named)
+@pytest.mark.parametrize(
+    "several",
+    [None, 1, "123", b"123", bytearray(b"123"), np.int64(1), object(), np.ndarray],
+    ids=named,
+)
 @pytest.mark.parametrize("many", MANY)
 def test_what_does_not_hold_many(several: Any, many: Callable[[Any], Any]) -> None:
     with pytest.raises(InvalidTypeError, match="must come as a list") as raised:

@@ -176,7 +176,18 @@ impl From<&str> for Location {
                  of PostgreSQL, Redis or etcd"
             ))
             .into(),
-            None => Path::new(location).into(),
+            // Such as postgres:5432: were it the name of a file, each machine would lease from its own.
+            None => match location.split_once(':') {
+                Some((first, _)) if first.len() > 1 && !first.contains(['/', '\\']) => {
+                    LocationKind::Invalid(format!(
+                        "a store is the path of a SQLite file, or a URL such as \
+                         postgresql://host/database, redis://host or etcd://host; what begins with \
+                         \"{first}:\" is neither (for a file of that name, put ./ in front)"
+                    ))
+                    .into()
+                }
+                _ => Path::new(location).into(),
+            },
         }
     }
 }

@@ -617,9 +617,16 @@ fn a_place_makes_its_namespaces_itself() {
     assert_eq!(kind(refused), Err(ErrorKind::SecretMismatch));
 
     let invalid = Err(ErrorKind::InvalidArgument);
-    for location in ["", ":memory:", "ids\0.db", "mysql://me:hush@host/db"] {
-        assert_eq!(kind(init(location.into(), "orders", InitMode::New)), invalid, "{location}");
+    let not_stores = ["", ":memory:", "ids\0.db", "mysql://me:hush@host/db"];
+    let not_urls =
+        ["postgres:5432", "redis:/host:6379", "localhost:6379", "sqlite:ids.db", "me:hush@host"];
+    for location in not_stores.into_iter().chain(not_urls) {
+        let refused = init(location.into(), "orders", InitMode::New);
+        assert!(!format!("{refused:?}").contains("hush"), "{refused:?}");
+        assert_eq!(kind(refused), invalid, "{location}");
     }
+    let with_a_colon = scratch.path("ids:1.db").display().to_string();
+    assert_eq!(init(with_a_colon.into(), "orders", InitMode::New), Ok(()));
     assert_eq!(
         kind(init(Shared::of(1).location(), "orders", InitMode::New)),
         invalid,
