@@ -8,15 +8,21 @@ import { Application } from 'typedoc'
 
 const PACKAGE = fileURLToPath(new URL('../../bindings-node/', import.meta.url))
 const out = resolve(process.argv[2])
+// Of the files whose names do not say it.
+const SUBJECTS = { published: 'names of version 2' }
 
 const { exports } = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8'))
 const declarations = Object.values(exports)
   .map((entry) => entry.import?.types ?? entry.types)
   .filter(Boolean)
+// The package itself is too long for one page: each file that it exports has one.
+const [main, ...others] = declarations
+const files = readFileSync(join(PACKAGE, main), 'utf8').matchAll(/from '\.\/(.+)\.js'/g)
+const entries = [...files].map(([, file]) => `./${file}.d.ts`)
 
 const app = await Application.bootstrapWithPlugins({
   plugin: ['typedoc-plugin-markdown'],
-  entryPoints: declarations.map((file) => join(PACKAGE, file)),
+  entryPoints: [...entries, ...others].map((file) => join(PACKAGE, file)),
   tsconfig: fileURLToPath(new URL('tsconfig.json', import.meta.url)),
   outputs: [{ name: 'markdown', path: out }],
   // Those of packages that need not be installed here.
@@ -27,6 +33,7 @@ const app = await Application.bootstrapWithPlugins({
   disableSources: true,
   excludeExternals: true,
   router: 'module',
+  flattenOutputFiles: true,
   hidePageHeader: true,
   hideBreadcrumbs: true,
   hideGroupHeadings: true,
@@ -41,11 +48,27 @@ if (!project) process.exit(1)
 rmSync(out, { recursive: true, force: true })
 await app.generateOutputs(project)
 
-// A list of the modules, which the sidebar shows.
-rmSync(join(out, 'README.md'))
-for (const name of readdirSync(out)) {
-  const page = readFileSync(join(out, name), 'utf8')
-  const title = name === 'index.md' ? 'Node.js: randflake' : `randflake/${name.replace('.md', '')}`
-  const head = '---\neditLink: false\noutline: 2\n---\n\n'
-  writeFileSync(join(out, name), head + page.replace(/^# .*$/m, `# ${title}`))
+// A list of the modules, which is replaced by that of the package.
+rmSync(join(out, 'README.md'), { force: true })
+const index = [
+  '# Node.js: randflake',
+  '',
+  'What `randflake` exports, on a page for each subject:',
+  '',
+]
+for (const file of readdirSync(out).sort()) {
+  const [, part, module] = /^types\.(.+)\.md$|^(.+)\.md$/.exec(file)
+  const page = readFileSync(join(out, file), 'utf8').replaceAll('](types.', '](')
+  rmSync(join(out, file))
+  const title = part ? `randflake: ${SUBJECTS[part] ?? part}` : `randflake/${module}`
+  write(`${part ?? module}.md`, page.replace(/^# .*$/m, `# ${title}`))
+  const names = [...page.matchAll(/^## ([\w\\]+)/gm)].map(
+    ([, name]) => `\`${name.replaceAll('\\', '')}\``,
+  )
+  if (part) index.push(`- [${SUBJECTS[part] ?? part}](${part}.md): ${names.join(', ')}`)
+}
+write('index.md', index.join('\n'))
+
+function write(name, page) {
+  writeFileSync(join(out, name), `---\neditLink: false\noutline: 2\n---\n\n${page}\n`)
 }

@@ -27,23 +27,33 @@ BULLET = "- "
 
 def main(doc: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.md"):
+        old.unlink()
     for crate in CRATES:
         root = doc / crate
         listed = re.findall(r'<li><a href="([^"]+)">', (root / "all.html").read_text("utf-8"))
-        front = Item("")
-        front.feed((root / "index.html").read_text(encoding="utf-8"))
-        title = f"Rust: {crate}" if crate == CRATES[0] else crate
-        pages = [f"---\neditLink: false\noutline: 2\n---\n\n# {title}\n\n", front.text()]
         assert listed, f"{root} lists nothing"
-        # The root first, then each module; in the order of names, not of kinds.
+        pages: dict[str, list[str]] = {}
+        # In the order of names, not of kinds.
         for path in sorted(listed, key=lambda path: (path.rpartition("/")[0], path.split(".")[-2])):
             *modules, file = path.split("/")
-            name = "::".join([*modules, file.split(".")[1]])
-            item = Item(name)
-            item.feed((root / path).read_text(encoding="utf-8"))
-            pages.append(f"## {name}\n\n{item.text()}\n")
-        name = "index" if crate == CRATES[0] else crate
-        (folder / f"{name}.md").write_text("".join(pages), encoding="utf-8")
+            page = "::".join([crate, *modules[:1]])
+            if page not in pages:
+                about = read(root.joinpath(*modules[:1], "index.html"))
+                title = f"Rust: {page}" if page == CRATES[0] else page
+                pages[page] = [f"---\neditLink: false\noutline: 2\n---\n\n# {title}\n\n", about]
+            name = "::".join([*modules[1:], file.split(".")[1]])
+            pages[page].append(f"## {name}\n\n{read(root / path, name)}\n")
+        for page, texts in pages.items():
+            name = "index" if page == CRATES[0] else page.replace("::", ".")
+            (folder / f"{name}.md").write_text("".join(texts), encoding="utf-8")
+
+
+def read(path: Path, name: str = "") -> str:
+    """Returns in Markdown what rustdoc's page of an item says; of a module, without a name."""
+    item = Item(name)
+    item.feed(path.read_text(encoding="utf-8"))
+    return item.text()
 
 
 class Item(HTMLParser):
