@@ -30,13 +30,13 @@ test('Python', () => {
 })
 
 test('Node.js', () => {
-  const found = headings('node/index')
   for (const file of ['generators', 'ids', 'layouts', 'stores', 'tickets']) {
     const text = read(`bindings-node/types/${file}.d.ts`)
     const names = [
       ...text.matchAll(/^export (?:declare )?(?:class|interface|function|type) (\w+)/gm),
     ]
     assert.ok(names.length > 2, file)
+    const found = headings(`node/${file}`)
     for (const [, name] of names) {
       assert.ok(found.includes(name) || found.includes(`${name}()`), `${file}: ${name}`)
     }
@@ -44,11 +44,12 @@ test('Node.js', () => {
 })
 
 test('Rust', () => {
-  const found = headings('rust/index').map((name) => name.replace(/^\w+::(?=[A-Z])/, ''))
+  const found = [...headings('rust/index'), ...headings('rust/randflake.layout')]
   const names = listed('core/src/lib.rs', /^pub use crate::\{([^;]+)\};/m)
   const items = names.filter((name) => /^[A-Z]/.test(name))
   assert.ok(items.length > 20)
   for (const name of items) assert.ok(found.includes(name), name)
   assert.ok(headings('rust/index').includes('Generator::generate'))
   assert.ok(headings('rust/randflake_leases').includes('Leased'))
+  assert.ok(headings('rust/randflake_leases.tickets').includes('Tickets::generate'))
 })
