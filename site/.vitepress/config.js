@@ -8,6 +8,7 @@ import { writeForPrograms } from '../build/llms.js'
 import { numbers } from '../build/numbers.js'
 import { address, ROOT, read, sidebar } from '../build/pages.js'
 import { plots } from '../build/plots.js'
+import { rust } from '../build/rust.js'
 import { tables } from '../build/tables.js'
 import { tabs } from '../build/tabs.js'
 
@@ -51,7 +52,8 @@ export default defineConfig({
     anchor: { slugify: slug },
     languageAlias: { cjs: 'js', mjs: 'js' },
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
-    config: (md) => md.use(links).use(tabs).use(plots).use(tables).use(numbers).use(homePage),
+    config: (md) =>
+      md.use(links).use(tabs).use(plots).use(tables).use(numbers).use(rust).use(homePage),
   },
   transformPageData: homeSettings,
   buildEnd: writeForPrograms,
