@@ -79,9 +79,13 @@ impl Server {
     /// Takes a server as `stores.js` describes it.
     pub(crate) fn new(value: Value<'_>) -> Result<Self> {
         let engine = match value.property(c"engine")?.to::<String>().as_deref() {
+            Some("postgresql") => Protocol::postgres,
             Some("redis") => Protocol::redis,
             Some("etcd") => Protocol::etcd,
-            _ => Protocol::postgres,
+            other => {
+                let why = format!("no store speaks with the server {other:?}");
+                return Err(Error::invalid_argument(why));
+            }
         };
         let run = Arc::new(Callback::new(value.property(c"run")?)?);
         let url = value.get(c"url")?.and_then(Value::to);

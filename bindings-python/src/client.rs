@@ -19,7 +19,7 @@ use randflake_leases::{
 use crate::{errors::raise, exit};
 
 /// Longest wait for a client. Its own should be a few seconds at most.
-const WAIT_BUDGET: Duration = Duration::from_secs(10);
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Where leases come from.
 pub(crate) enum Store {
@@ -61,7 +61,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Store {
             let server = match server.as_str() {
                 "postgresql" => Server { name: "PostgreSQL", protocol: Protocol::postgres },
                 "redis" => Server { name: "Redis", protocol: Protocol::redis },
-                _ => Server { name: "etcd", protocol: Protocol::etcd },
+                "etcd" => Server { name: "etcd", protocol: Protocol::etcd },
+                other => {
+                    let why = format!("no store speaks with the server {other:?}");
+                    return Err(raise(Error::invalid_argument(why)));
+                }
             };
             let process = ForkId::current();
             return Ok(Self::Server(Source { server, open, survives_fork, key, process }));
@@ -162,7 +166,7 @@ impl Server {
         read: Read<T>,
     ) -> Result<T> {
         let answer = self.start(call, read)?;
-        answer.recv_timeout(WAIT_BUDGET).map_err(|_| self.unavailable("it does not answer"))?
+        answer.recv_timeout(LONGEST_WAIT).map_err(|_| self.unavailable("it does not answer"))?
     }
 
     /// Has Python begin a call. Its outcome can be received.
@@ -261,7 +265,7 @@ impl remote::Client for Client {
             },
             read,
         )?;
-        answer.recv_timeout(WAIT_BUDGET).unwrap_or_else(|_| {
+        answer.recv_timeout(LONGEST_WAIT).unwrap_or_else(|_| {
             self.late = Some(answer);
             Err(server.unavailable("it does not answer"))
         })

@@ -47,11 +47,11 @@ mod lease;
 mod metrics;
 mod once;
 mod operation;
+mod operator;
 mod options;
 mod parts;
 mod randflake;
 mod snowflake;
-mod store;
 mod text;
 mod tickets;
 
@@ -69,13 +69,13 @@ mod _randflake {
         inspector::Inspector,
         layout::Layout,
         lease::Lease,
-        parts::{Parts, RawParts},
-        randflake::Randflake,
-        snowflake::Snowflake,
-        store::{
+        operator::{
             fence_store, fence_tickets, init_store, init_tickets, inspect_lease, list_leases,
             list_tickets, release_lease, repair_lease, repair_store, show_tickets,
         },
+        parts::{Parts, RawParts},
+        randflake::Randflake,
+        snowflake::Snowflake,
         text::{decode_string, decode_strings, encode_string, encode_strings, generate_secret},
         tickets::Tickets,
     };

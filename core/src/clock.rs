@@ -1,4 +1,4 @@
-//! The only file that reads the time.
+//! The only file of the core that reads the time.
 #![allow(
     unsafe_code,
     reason = "time() is 2 ns, the counter 12, clock_gettime() 29, the safe clock 31"

@@ -23,10 +23,10 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 pub struct ForkId(u64);
 
 impl ForkId {
-    /// That of no process. Not zero, which the page of a child shows until it is read.
+    /// The fork id of no process. Not zero, which the page of a child shows until it is read.
     pub(crate) const NONE: Self = Self(u64::MAX);
 
-    /// Returns that of this process.
+    /// Returns the fork id of this process.
     #[must_use]
     pub fn current() -> Self {
         page().fork_id()

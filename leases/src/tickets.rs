@@ -90,7 +90,7 @@ pub struct Tickets {
 
 /// How long a call may wait.
 #[derive(Clone, Copy)]
-enum WaitBudget {
+enum MayWait {
     /// As the options say.
     MaxWait,
     /// Not at all.
@@ -143,7 +143,7 @@ impl Tickets {
         let shared = &*self.supply.shared;
         match shared.positions.claim_one() {
             Ok(position) => Ok(shared.number(position)),
-            Err(hand) => self.generate_slowly(hand, WaitBudget::MaxWait),
+            Err(hand) => self.generate_slowly(hand, MayWait::MaxWait),
         }
     }
 
@@ -159,7 +159,7 @@ impl Tickets {
         let shared = &*self.supply.shared;
         match shared.positions.claim_one() {
             Ok(position) => Ok(shared.number(position)),
-            Err(hand) => self.generate_slowly(hand, WaitBudget::None),
+            Err(hand) => self.generate_slowly(hand, MayWait::None),
         }
     }
 
@@ -172,7 +172,7 @@ impl Tickets {
             Ok(position) => Some(shared.number(position)),
             Err(None) => None,
             // What is in hand would be lost.
-            Err(hand) => self.generate_slowly(hand, WaitBudget::None).ok(),
+            Err(hand) => self.generate_slowly(hand, MayWait::None).ok(),
         }
     }
 
@@ -184,7 +184,7 @@ impl Tickets {
     /// As [`Tickets::generate`]. Then the slice is filled with zeros, and the numbers that were claimed
     /// are lost.
     pub fn fill(&self, numbers: &mut [u64]) -> Result<()> {
-        self.fill_with(numbers, |number| number, WaitBudget::MaxWait)
+        self.fill_with(numbers, |number| number, MayWait::MaxWait)
     }
 
     /// As [`Tickets::fill`], for signed numbers: all are below 2^53.
@@ -193,7 +193,7 @@ impl Tickets {
     ///
     /// As [`Tickets::fill`].
     pub fn fill_i64(&self, numbers: &mut [i64]) -> Result<()> {
-        self.fill_with(numbers, u64::cast_signed, WaitBudget::MaxWait)
+        self.fill_with(numbers, u64::cast_signed, MayWait::MaxWait)
     }
 
     /// As [`Tickets::fill`], but never waits, as [`Tickets::generate_without_wait`]. Where too few
@@ -205,7 +205,7 @@ impl Tickets {
     /// As [`Tickets::fill`]; `INVALID_ARGUMENT`: more numbers than a process may hold.
     pub fn fill_without_wait(&self, numbers: &mut [u64]) -> Result<()> {
         self.check_fill_without_wait(numbers.len())?;
-        self.fill_with(numbers, |number| number, WaitBudget::None)
+        self.fill_with(numbers, |number| number, MayWait::None)
     }
 
     /// As [`Tickets::fill_without_wait`], for signed numbers, as [`Tickets::fill_i64`].
@@ -215,7 +215,7 @@ impl Tickets {
     /// As [`Tickets::fill_without_wait`].
     pub fn fill_i64_without_wait(&self, numbers: &mut [i64]) -> Result<()> {
         self.check_fill_without_wait(numbers.len())?;
-        self.fill_with(numbers, u64::cast_signed, WaitBudget::None)
+        self.fill_with(numbers, u64::cast_signed, MayWait::None)
     }
 
     /// Checks whether [`Tickets::fill_without_wait`] would be refused now, before memory is allocated
@@ -286,8 +286,8 @@ impl Tickets {
 
     #[cold]
     #[inline(never)]
-    fn generate_slowly(&self, hand: Option<u64>, budget: WaitBudget) -> Result<u64> {
-        let (shared, claimed) = self.claim(hand, 1, budget)?;
+    fn generate_slowly(&self, hand: Option<u64>, may_wait: MayWait) -> Result<u64> {
+        let (shared, claimed) = self.claim(hand, 1, may_wait)?;
         Ok(shared.number(claimed.start))
     }
 
@@ -295,12 +295,12 @@ impl Tickets {
         &self,
         numbers: &mut [T],
         of: impl Fn(u64) -> T,
-        budget: WaitBudget,
+        may_wait: MayWait,
     ) -> Result<()> {
         let (mut filled, mut process) = (0, ForkId::current());
         while filled < numbers.len() {
             let want = (numbers.len() - filled) as u64;
-            let (shared, claimed) = match self.claim(None, want, budget) {
+            let (shared, claimed) = match self.claim(None, want, may_wait) {
                 Ok(claimed) => claimed,
                 Err(error) => {
                     numbers.fill(T::default());
@@ -326,7 +326,7 @@ impl Tickets {
         &self,
         mut hand: Option<u64>,
         want: u64,
-        budget: WaitBudget,
+        may_wait: MayWait,
     ) -> Result<(&Shared, Range<u64>)> {
         let mut of = &self.supply;
         let mut waited = None;
@@ -358,10 +358,10 @@ impl Tickets {
                 continue;
             }
             self.ask_for(supply, &mut state, want)?;
-            let limit = match budget {
-                WaitBudget::None => Duration::ZERO,
-                WaitBudget::MaxWait if state.blocks_drawn == 0 => self.options.acquire_timeout,
-                WaitBudget::MaxWait => self.options.max_wait,
+            let limit = match may_wait {
+                MayWait::None => Duration::ZERO,
+                MayWait::MaxWait if state.blocks_drawn == 0 => self.options.acquire_timeout,
+                MayWait::MaxWait => self.options.max_wait,
             };
             let so_far = waited.unwrap_or_default();
             if so_far >= limit {

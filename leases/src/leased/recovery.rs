@@ -120,7 +120,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         }
     }
 
-    /// Takes the first lease of this process, whose only thread in here this is.
+    /// Takes the first lease of this process. One thread of it calls this at a time.
     pub(super) fn take_first_lease(&self, process_lease: &ProcessLease) -> Result<()> {
         let (source, clock) = (&self.source, self.generator.clock());
         let granted = if source.is_interruptible {
@@ -192,7 +192,7 @@ fn no_first_lease(error: Error) -> Error {
 #[cold]
 pub(crate) fn unavailable(why: &str, next: Duration, cause: Option<Error>) -> Error {
     let again = if next.is_zero() {
-        "just now".to_owned()
+        "at once".to_owned()
     } else {
         format!("in {:.3} s", next.as_secs_f64())
     };

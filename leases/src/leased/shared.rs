@@ -146,8 +146,8 @@ impl ProcessLease {
         self.process == ForkId::current()
     }
 
-    /// Returns that of a process, if it has one. Touches no lock: a thread that does not exist
-    /// in a child may hold that of the parent for ever.
+    /// Returns the lease of a process, if it has one. Touches no lock: a thread that does not exist
+    /// in a child may hold the lock of the parent's for ever.
     pub(super) fn of(&self, process: ForkId) -> Option<&Self> {
         let mut process_lease = Some(self);
         while let Some(other) =

@@ -17,9 +17,9 @@ pub(super) fn candidates(token: Token, limits: Limits, count: usize) -> (Vec<u32
     (candidates, false)
 }
 
-/// Returns all node ids in blocks, starting at a random block, so that concurrent requests rarely
+/// Returns all node ids in ranges, starting at a random one, so that concurrent requests rarely
 /// collide.
-pub(super) fn blocks(token: Token, limits: Limits, size: u32) -> impl Iterator<Item = (u32, u32)> {
+pub(super) fn ranges(token: Token, limits: Limits, size: u32) -> impl Iterator<Item = (u32, u32)> {
     let max = limits.max_node_id;
     let first = first_candidate(token, max) / size;
     let count = max / size + 1;

@@ -20,7 +20,7 @@ use self::{
 };
 use super::{
     Engine, Response, Statement, TRIES,
-    candidates::{blocks, candidates},
+    candidates::{candidates, ranges},
     context::{Context, KnownNamespace},
     hex::hex,
 };
@@ -43,7 +43,7 @@ const PAUSE: Statement = Statement {
     wait: None,
 };
 /// Node ids of one statement when all are asked for.
-const BLOCK: u32 = 4096;
+const RANGE: u32 = 4096;
 
 /// How PostgreSQL and Redis do a request.
 pub trait Operation: Request {
@@ -77,7 +77,7 @@ impl Operation for Acquire {
         let mut free_at = complete.then(|| decision.detail.parse().ok()).flatten();
         let is_open = |status: &str| matches!(status, "OK" | "BUSY");
         if !complete && is_open(&decision.status) && leases.len() < want {
-            for (first, last) in blocks(self.token, limits, BLOCK) {
+            for (first, last) in ranges(self.token, limits, RANGE) {
                 leases.sort_unstable();
                 let is_new =
                     |id: &u32| leases.binary_search_by_key(id, |lease| lease.node_id).is_err();

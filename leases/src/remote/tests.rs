@@ -4,7 +4,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use randflake::{Secret, layout};
 use serde_json::json;
 
-use super::{candidates::blocks, hex::hex, *};
+use super::{candidates::ranges, hex::hex, *};
 use crate::{
     Acquire, Acquired, ErrorKind, Fence, Limits, NamespaceMetadata, Note, Release, Renew, Token,
     operator::ReleaseDead, token::random_bytes,
@@ -427,9 +427,9 @@ fn every_node_id_is_in_one_block() {
     for (max_node_id, size) in [(0, 10), (9, 10), (10, 10), (131_071, 4096), (131_071, 1000)] {
         let limits = Limits { max_ttl: 300, max_skew: 5, max_node_id };
         let mut all: Vec<u32> =
-            blocks(Token::random(), limits, size).flat_map(|(first, last)| first..=last).collect();
+            ranges(Token::random(), limits, size).flat_map(|(first, last)| first..=last).collect();
         all.sort_unstable();
-        assert!(all.iter().copied().eq(0..=max_node_id), "{max_node_id} in blocks of {size}");
+        assert!(all.iter().copied().eq(0..=max_node_id), "{max_node_id} in ranges of {size}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     super::{
         TRIES,
-        candidates::{blocks, candidates},
+        candidates::{candidates, ranges},
         context::{Context, KnownNamespace},
     },
     namespace::check,
@@ -17,7 +17,7 @@ use crate::{Acquire, Acquired, NodeLease, Result, rules};
 /// How many node ids are read one by one, first and then; each is an operation of a transaction.
 const FIRST_READS: [usize; 2] = [8, 100];
 /// How many node ids are read as a range after that.
-const BLOCK: u32 = 1000;
+const RANGE: u32 = 1000;
 
 pub(super) async fn acquire(context: &Context, request: &Acquire) -> Result<Acquired> {
     // The clocks are compared again: this machine's may have stepped since the last answer.
@@ -47,7 +47,7 @@ pub(super) async fn acquire(context: &Context, request: &Acquire) -> Result<Acqu
     let mut free_at = taken.free_at;
     if !complete && !taken.held && leases.len() < want {
         free_at = None;
-        for (first, last) in blocks(request.token, limits, BLOCK) {
+        for (first, last) in ranges(request.token, limits, RANGE) {
             leases.sort_unstable();
             let is_new = |id: &u32| leases.binary_search_by_key(id, |lease| lease.node_id).is_err();
             let node_ids: Vec<u32> = (first..=last).filter(is_new).collect();
