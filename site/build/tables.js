@@ -1,5 +1,6 @@
 // On a phone, a table of three columns or more shows each row as a list: its cells, named by the head.
-// One whose last column has numbers, to be compared with each other, stays a table.
+// One whose last column has numbers, to be compared with each other, stays a table. Names in code may
+// be broken between their words: else they would take the width of the sentences beside them.
 
 export function tables(md) {
   md.core.ruler.push('tables', ({ tokens }) => {
@@ -8,9 +9,17 @@ export function tables(md) {
     for (const [index, { type }] of tokens.entries()) {
       if (type === 'table_open') heads = headsOf(tokens, index)
       else if (type === 'tr_open') column = 0
-      else if (type === 'td_open' && heads) tokens[index].attrSet('data-head', heads[column++])
+      else if (type === 'td_open') {
+        if (heads) tokens[index].attrSet('data-head', heads[column++])
+        for (const child of tokens[index + 1].children) child.meta = { isInCell: true }
+      }
     }
   })
+  const code = md.renderer.rules.code_inline
+  md.renderer.rules.code_inline = (tokens, index, ...others) => {
+    const html = code(tokens, index, ...others)
+    return tokens[index].meta?.isInCell ? html.replace(/(?<=\w[_.(])(?=[a-z])/gi, '<wbr>') : html
+  }
 }
 
 /** The heads of the columns of a table that begins at a token, if its rows can be lists. */
