@@ -236,9 +236,13 @@ impl CurrentTerm {
         Ok(())
     }
 
-    /// Makes `new` the current Term, unless `old` no longer is.
-    fn publish(&self, old: &Term, mut new: Term) -> Option<&Term> {
-        let old = ptr::from_ref(old).cast_mut();
+    /// Makes `new` the current Term, unless `seen` no longer is.
+    fn publish(&self, seen: &Term, mut new: Term) -> Option<&Term> {
+        // The pointer that its box became, which frees it later: one of a reference may only read.
+        let old = self.pointer.load(Ordering::Relaxed);
+        if !ptr::eq(old, seen) {
+            return None;
+        }
         new.before = old;
         let new = Box::into_raw(Box::new(new));
         // Release: a thread that loads the pointer sees the Term as it was made.
