@@ -14,7 +14,7 @@ use napi_derive::napi;
 use randflake::{Error, ErrorKind, Layout, Result};
 use randflake_leases::{
     InitMode, Location, Namespace,
-    remote::{Client, Protocol, RemoteStore, Response, SharedClient, Statement, Wait},
+    remote::{Client, Engine, Protocol, RemoteStore, Response, SharedClient, Statement, Wait},
 };
 
 use crate::{
@@ -38,7 +38,7 @@ pub(crate) enum Store {
 /// A server, and what runs statements on it.
 #[derive(Clone)]
 pub(crate) struct Server {
-    engine: fn(Namespace) -> Protocol,
+    engine: Engine,
     run: Arc<Callback>,
     /// Under which all generators of an environment share one client.
     url: Option<String>,
@@ -78,15 +78,8 @@ impl Store {
 impl Server {
     /// Takes a server as `stores.js` describes it.
     pub(crate) fn new(value: Value<'_>) -> Result<Self> {
-        let engine = match value.property(c"engine")?.to::<String>().as_deref() {
-            Some("postgresql") => Protocol::postgres,
-            Some("redis") => Protocol::redis,
-            Some("etcd") => Protocol::etcd,
-            other => {
-                let why = format!("no store speaks with the server {other:?}");
-                return Err(Error::invalid_argument(why));
-            }
-        };
+        let name = value.property(c"engine")?.to::<String>();
+        let engine = Engine::named(&name.unwrap_or_default())?;
         let run = Arc::new(Callback::new(value.property(c"run")?)?);
         let url = value.get(c"url")?.and_then(Value::to);
         let leases = Arc::clone(&value.js().state::<Environment>()?.leases);
@@ -95,7 +88,7 @@ impl Server {
 
     /// Makes the store of a namespace.
     pub(crate) fn open(&self, namespace: Namespace) -> Result<RemoteStore<Box<dyn Client>>> {
-        let protocol = (self.engine)(namespace).allow_weak_store(self.allow_weak);
+        let protocol = Protocol::new(namespace, self.engine).allow_weak_store(self.allow_weak);
         let own = || Box::new(HostClient(self.clone())) as Box<dyn Client>;
         let client = match &self.url {
             Some(url) => Box::new(SharedClient::open(url, || Ok(own()))?),

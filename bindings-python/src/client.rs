@@ -13,7 +13,7 @@ use pyo3::{
 use randflake::{Error, ErrorKind, Result, bindings::ForkId};
 use randflake_leases::{
     Location, Namespace,
-    remote::{self, Protocol, RemoteStore, Response, SharedClient, Statement, Wait},
+    remote::{self, Engine, Protocol, RemoteStore, Response, SharedClient, Statement, Wait},
 };
 
 use crate::{errors::raise, exit};
@@ -41,10 +41,7 @@ pub(crate) struct Source {
 }
 
 #[derive(Clone, Copy)]
-struct Server {
-    name: &'static str,
-    protocol: fn(Namespace) -> Protocol,
-}
+struct Server(Engine);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Store {
     type Error = PyErr;
@@ -58,15 +55,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Store {
             located.extract::<(String, Py<PyAny>, _, _)>()
         {
             let open = Held::new(open);
-            let server = match server.as_str() {
-                "postgresql" => Server { name: "PostgreSQL", protocol: Protocol::postgres },
-                "redis" => Server { name: "Redis", protocol: Protocol::redis },
-                "etcd" => Server { name: "etcd", protocol: Protocol::etcd },
-                other => {
-                    let why = format!("no store speaks with the server {other:?}");
-                    return Err(raise(Error::invalid_argument(why)));
-                }
-            };
+            let server = Server(Engine::named(&server).map_err(raise)?);
             let process = ForkId::current();
             return Ok(Self::Server(Source { server, open, survives_fork, key, process }));
         }
@@ -116,7 +105,7 @@ impl Source {
             Some(key) => Box::new(SharedClient::open(key, || self.client())?),
             None => self.client()?,
         };
-        Ok(RemoteStore::new(client, (server.protocol)(namespace)))
+        Ok(RemoteStore::new(client, Protocol::new(namespace, server.0)))
     }
 
     fn client(&self) -> Result<Box<dyn remote::Client>> {
@@ -156,7 +145,7 @@ type Read<T> = fn(&Bound<'_, PyAny>, Refused<'_>) -> PyResult<T>;
 
 impl Server {
     fn unavailable(self, why: &str) -> Error {
-        Error::new(ErrorKind::StoreUnavailable, format!("cannot reach {}: {why}", self.name))
+        Error::new(ErrorKind::StoreUnavailable, format!("cannot reach {}: {why}", self.0.name()))
     }
 
     /// Has Python make a call, of the first of `call` with the rest, and returns its outcome.

@@ -60,12 +60,13 @@ for (const file of readdirSync(out).sort()) {
   const [, part, module] = /^types\.(.+)\.md$|^(.+)\.md$/.exec(file)
   const page = readFileSync(join(out, file), 'utf8').replaceAll('](types.', '](')
   rmSync(join(out, file))
-  const title = part ? `randflake: ${SUBJECTS[part] ?? part}` : `randflake/${module}`
+  const subject = SUBJECTS[part] ?? part
+  const title = part ? `randflake: ${subject}` : `randflake/${module}`
   write(`${part ?? module}.md`, page.replace(/^# .*$/m, `# ${title}`))
   const names = [...page.matchAll(/^## ([\w\\]+)/gm)].map(
     ([, name]) => `\`${name.replaceAll('\\', '')}\``,
   )
-  if (part) index.push(`- [${SUBJECTS[part] ?? part}](${part}.md): ${names.join(', ')}`)
+  if (part) index.push(`- [${subject}](${part}.md): ${names.join(', ')}`)
 }
 write('index.md', index.join('\n'))
 

@@ -24,16 +24,12 @@ FIRST = ["Randflake", "Snowflake", "Tickets", "Inspector", "Cloak", "Layout"]
 # Types that have a name for type checkers alone. Those of values are shown as what they are, others
 # by a word that the parameter's text explains.
 PRIVATE = {
-    "_ChangeableClock | ": "",
-    "_Secret": "bytes | bytearray | memoryview | str",
-    "_Int64Buffer": "Buffer | NDArray[int64]",
-    "_Code": "str",
-    "_Field": "str",
-    "_": "",
+    r"\b_ChangeableClock \| ": "",
+    r"\b_Secret\b": "bytes | bytearray | memoryview | str",
+    r"\b_Int64Buffer\b": "Buffer | NDArray[int64]",
+    r"\b_(Code|Field)\b": "str",
+    r"\b_(?=[A-Z])": "",
 }
-PRIVATE_TYPE = re.compile(
-    r"_ChangeableClock \| |\b_(?=[A-Z])(?:(?:Secret|Int64Buffer|Code|Field)\b)?"
-)
 
 PARAMETER = re.compile(r"(\*{0,2}[a-z_]\w*): +")
 # Codes of errors, names with an underscore, calls.
@@ -147,7 +143,9 @@ def code(lines: str) -> str:
 
 def signed(lines: str) -> str:
     """Returns a signature as code, with no private names."""
-    return code(PRIVATE_TYPE.sub(lambda found: PRIVATE[found[0]], lines))
+    for private, shown in PRIVATE.items():
+        lines = re.sub(private, shown, lines)
+    return code(lines)
 
 
 def text(item: griffe.Object) -> str:

@@ -111,8 +111,10 @@ pub struct Protocol {
     state: Arc<Mutex<ProtocolState>>,
 }
 
+/// Which server it is. Not public: for the bindings, whose clients say it by a name.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Engine {
+pub enum Engine {
     Postgres,
     Redis,
     Etcd,
@@ -137,7 +139,9 @@ impl Protocol {
         Self::new(namespace, Engine::Etcd)
     }
 
-    fn new(namespace: Namespace, engine: Engine) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn new(namespace: Namespace, engine: Engine) -> Self {
         Self { namespace, engine, create: false, allow_weak: false, state: Arc::default() }
     }
 
@@ -233,7 +237,23 @@ pub trait RemoteRequest: Request + server_side::Operation + etcd::Operation {}
 impl<R: Request + server_side::Operation + etcd::Operation> RemoteRequest for R {}
 
 impl Engine {
-    const fn name(self) -> &'static str {
+    /// Takes the name that the server has in the bindings.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: no such server.
+    pub fn named(name: &str) -> Result<Self> {
+        match name {
+            "postgresql" => Ok(Self::Postgres),
+            "redis" => Ok(Self::Redis),
+            "etcd" => Ok(Self::Etcd),
+            _ => Err(Error::invalid_argument(format!("no store speaks with the server {name:?}"))),
+        }
+    }
+
+    /// Returns the name that messages use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Postgres => "PostgreSQL",
             Self::Redis => "Redis",

@@ -423,7 +423,7 @@ fn redis_makes_nothing_by_itself() {
 }
 
 #[test]
-fn every_node_id_is_in_one_block() {
+fn every_node_id_is_in_one_range() {
     for (max_node_id, size) in [(0, 10), (9, 10), (10, 10), (131_071, 4096), (131_071, 1000)] {
         let limits = Limits { max_ttl: 300, max_skew: 5, max_node_id };
         let mut all: Vec<u32> =
