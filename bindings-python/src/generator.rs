@@ -7,9 +7,9 @@ use pyo3::{
 use crate::{
     arguments::{Count, UnixSecond},
     buffer::{self, Batch, Int64Buffer},
+    dyn_generator::DynGenerator,
     errors::not_to_be_copied,
     exit,
-    flake::DynGenerator,
 };
 
 #[doc = doc!(Generator)]

@@ -39,13 +39,13 @@ pub(crate) struct Tickets {
 struct Counter {
     tickets: randflake_leases::Tickets,
     /// `None` if the store was given.
-    environment: Option<Environment>,
+    environment: Option<EnvironmentStore>,
     /// The process that has a handler of its exit, which gives numbers back.
     registered_in: AtomicU64,
 }
 
 /// The store of the environment, which is looked up with the first number.
-struct Environment {
+struct EnvironmentStore {
     allow_weak_store: bool,
     create: bool,
     found: Arc<OnceBox<Location>>,
@@ -90,7 +90,7 @@ impl Tickets {
             (store.location(allow_weak_store)?.create(create), None)
         } else {
             let found = Arc::new(OnceBox::new());
-            let environment = Environment { allow_weak_store, create, found };
+            let environment = EnvironmentStore { allow_weak_store, create, found };
             (environment.location(), Some(environment))
         };
         let builder = randflake_leases::Tickets::builder(location, name.0).clock(Clock::System);
@@ -160,7 +160,7 @@ impl Tickets {
     }
 }
 
-impl Environment {
+impl EnvironmentStore {
     fn location(&self) -> Location {
         let found = Arc::clone(&self.found);
         Location::new(move |namespace| {

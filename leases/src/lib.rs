@@ -18,7 +18,6 @@ mod fork;
 mod format;
 pub mod keeper;
 mod leased;
-mod listing;
 mod local;
 mod location;
 mod memory;

@@ -3,7 +3,7 @@
 use crate::{
     Acquire, Acquired, Error, Fence, Fenced, Finding, LeaseStore, ListCounters, ListedCounters,
     Namespace, Release, Released, Renew, Renewed, Reply, Result, Swap, Swapped,
-    listing::{List, Listed, ReleaseDead, Repair, Shortened},
+    operator::{List, Listed, ReleaseDead, Repair, Shortened},
     rules::{self, Transaction},
 };
 

@@ -26,13 +26,15 @@
 //! ```
 #![allow(clippy::missing_errors_doc, reason = "the methods of LeaseStore say it")]
 
+mod requests;
+
 use randflake::{Clock as _, SystemClock};
 
-#[cfg(doc)]
-use crate::Namespace;
-pub use crate::listing::{
+pub use self::requests::{
     Counts, List, Listed, Node, NodeState, ReleaseDead, Repair, Shortened, Target,
 };
+#[cfg(doc)]
+use crate::Namespace;
 pub use crate::tickets::operator::{
     CounterStatus, fence_tickets, fence_tickets_in_steps, init_tickets, list_tickets, show_tickets,
 };

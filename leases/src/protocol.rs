@@ -5,7 +5,7 @@ use randflake::Lease;
 
 use crate::{
     Error, ErrorKind, Finding, Note, Result, Token,
-    listing::{List, Listed, ReleaseDead, Repair, Shortened},
+    operator::{List, Listed, ReleaseDead, Repair, Shortened},
 };
 
 /// A store of leases. Each call blocks and is one atomic operation of the store. What a call has

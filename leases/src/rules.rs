@@ -24,8 +24,8 @@ use randflake::{ErrorKind, layout};
 use crate::{
     Acquire, Acquired, Error, Fenced, Limits, ListedCounters, NamespaceMetadata, NodeLease, Note,
     Release, Released, Renew, Renewed, Request, Result, Swap, Swapped, Token,
-    listing::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
     namespace::TICKETS,
+    operator::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
 };
 
 /// How many candidates are tried one by one before all rows are read. With nine in ten of 131 072 node

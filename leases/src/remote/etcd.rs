@@ -38,7 +38,7 @@ use super::{
 use crate::{
     Acquire, Acquired, Fence, Fenced, ListCounters, ListedCounters, NodeLease, Release, Released,
     Renew, Renewed, Request, Result, Swap, Swapped,
-    listing::{List, Listed, Node, Shortened, Target},
+    operator::{List, Listed, Node, Shortened, Target},
     rules::{self, Lowering, TargetState},
 };
 
@@ -46,18 +46,18 @@ use crate::{
 const PAGE: usize = 500;
 
 /// How etcd does a request.
-pub trait Operation: Request {
+pub trait EtcdRequest: Request {
     fn run(&self, context: &Context) -> impl Future<Output = Result<Self::Outcome>> + Send;
 }
 
-impl Operation for Acquire {
+impl EtcdRequest for Acquire {
     async fn run(&self, context: &Context) -> Result<Acquired> {
         context.namespace().may_lease()?;
         acquire::acquire(context, self).await
     }
 }
 
-impl Operation for Renew {
+impl EtcdRequest for Renew {
     async fn run(&self, context: &Context) -> Result<Renewed> {
         let skew = |known: &KnownNamespace| {
             let store_now = known.store_now(context.now);
@@ -97,7 +97,7 @@ impl Operation for Renew {
     }
 }
 
-impl Operation for Release {
+impl EtcdRequest for Release {
     async fn run(&self, context: &Context) -> Result<Released> {
         context.known_or(check(context, None)).await?;
         // Keys are never deleted: an end must not be lost.
@@ -114,7 +114,7 @@ impl Operation for Release {
     }
 }
 
-impl Operation for Fence {
+impl EtcdRequest for Fence {
     async fn run(&self, context: &Context) -> Result<Fenced> {
         for _ in 0..TRIES {
             let known = check(context, None).await?;
@@ -127,7 +127,7 @@ impl Operation for Fence {
     }
 }
 
-impl Operation for List {
+impl EtcdRequest for List {
     /// Reads page by page at the revision of the first page, and writes nothing.
     async fn run(&self, context: &Context) -> Result<Listed> {
         let key = meta_key(context);
@@ -176,7 +176,7 @@ impl Operation for List {
     }
 }
 
-impl Operation for Swap {
+impl EtcdRequest for Swap {
     async fn run(&self, context: &Context) -> Result<Swapped> {
         context.namespace().may_count()?;
         self.check()?;
@@ -184,14 +184,14 @@ impl Operation for Swap {
     }
 }
 
-impl Operation for ListCounters {
+impl EtcdRequest for ListCounters {
     async fn run(&self, context: &Context) -> Result<ListedCounters> {
         context.namespace().may_count()?;
         counters::list(context).await
     }
 }
 
-impl<R: Lowering> Operation for R {
+impl<R: Lowering> EtcdRequest for R {
     /// Decides here, and writes only if nothing has changed since. If a client sent the write twice,
     /// the second one is refused, and the target already is as it should be.
     async fn run(&self, context: &Context) -> Result<Shortened> {

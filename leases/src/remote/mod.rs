@@ -199,9 +199,9 @@ impl Protocol {
         let request = request.clone();
         self.exchange(now, async move |context| {
             let outcome = match context.engine() {
-                Engine::Etcd => etcd::Operation::run(&request, &context).await,
+                Engine::Etcd => etcd::EtcdRequest::run(&request, &context).await,
                 Engine::Postgres | Engine::Redis => {
-                    server_side::Operation::run(&request, &context).await
+                    server_side::ServerSideRequest::run(&request, &context).await
                 }
             };
             outcome.map(|outcome| Reply::new(request.token(), R::OPERATION, outcome))
@@ -232,9 +232,9 @@ impl Protocol {
 }
 
 /// A request that this module can send to every kind of server: each of the nine.
-pub trait RemoteRequest: Request + server_side::Operation + etcd::Operation {}
+pub trait RemoteRequest: Request + server_side::ServerSideRequest + etcd::EtcdRequest {}
 
-impl<R: Request + server_side::Operation + etcd::Operation> RemoteRequest for R {}
+impl<R: Request + server_side::ServerSideRequest + etcd::EtcdRequest> RemoteRequest for R {}
 
 impl Engine {
     /// Takes the name that the server has in the bindings.

@@ -27,7 +27,7 @@ use super::{
 use crate::{
     Acquire, Acquired, Change, Fence, Fenced, ListCounters, ListedCounters, Release, Released,
     Renew, Renewed, Request, Result, Swap, Swapped, Token,
-    listing::{List, Listed, Node, Shortened, Target},
+    operator::{List, Listed, Node, Shortened, Target},
     rules::{self, Lowering, Quarantine, TargetState},
 };
 
@@ -46,11 +46,11 @@ const PAUSE: Statement = Statement {
 const RANGE: u32 = 4096;
 
 /// How PostgreSQL and Redis do a request.
-pub trait Operation: Request {
+pub trait ServerSideRequest: Request {
     fn run(&self, context: &Context) -> impl Future<Output = Result<Self::Outcome>> + Send;
 }
 
-impl Operation for Acquire {
+impl ServerSideRequest for Acquire {
     async fn run(&self, context: &Context) -> Result<Acquired> {
         context.namespace().may_lease()?;
         let limits = context.known_or(check(context, None)).await?.metadata.limits;
@@ -108,7 +108,7 @@ impl Operation for Acquire {
     }
 }
 
-impl Operation for Renew {
+impl ServerSideRequest for Renew {
     async fn run(&self, context: &Context) -> Result<Renewed> {
         let limits = context.known_or(check(context, None)).await?.metadata.limits;
         rules::check_ttl(limits, self.ttl)?;
@@ -125,7 +125,7 @@ impl Operation for Renew {
     }
 }
 
-impl Operation for Release {
+impl ServerSideRequest for Release {
     async fn run(&self, context: &Context) -> Result<Released> {
         let Self { token, ref node_ids, used_until } = *self;
         let rest = vec![used_until.to_string()];
@@ -138,7 +138,7 @@ impl Operation for Release {
     }
 }
 
-impl Operation for Fence {
+impl ServerSideRequest for Fence {
     async fn run(&self, context: &Context) -> Result<Fenced> {
         let parameters = |known: &KnownNamespace| vec![hex(&known.metadata.salt)];
         let decision = perform(context, StatementKind::Fence, self.token, parameters).await?;
@@ -152,7 +152,7 @@ impl Operation for Fence {
     }
 }
 
-impl Operation for List {
+impl ServerSideRequest for List {
     /// Writes nothing, not even that the server is another one.
     async fn run(&self, context: &Context) -> Result<Listed> {
         let node_id = self.node_id.map(|node_id| node_id.to_string()).unwrap_or_default();
@@ -192,7 +192,7 @@ impl Operation for List {
     }
 }
 
-impl Operation for Swap {
+impl ServerSideRequest for Swap {
     async fn run(&self, context: &Context) -> Result<Swapped> {
         context.namespace().may_count()?;
         self.check()?;
@@ -225,7 +225,7 @@ impl Operation for Swap {
     }
 }
 
-impl Operation for ListCounters {
+impl ServerSideRequest for ListCounters {
     /// Reads page by page.
     async fn run(&self, context: &Context) -> Result<ListedCounters> {
         context.namespace().may_count()?;
@@ -268,7 +268,7 @@ fn cells_of(change: &Change) -> [String; 3] {
     [change.floor.to_string(), before, change.after.clone()]
 }
 
-impl<R: Lowering> Operation for R {
+impl<R: Lowering> ServerSideRequest for R {
     /// Decides here, and writes only if nothing has changed since. If a client sent the write twice,
     /// the second one is refused, and the target already is as it should be.
     async fn run(&self, context: &Context) -> Result<Shortened> {
@@ -276,7 +276,8 @@ impl<R: Lowering> Operation for R {
         let node_id = if let Target::Node(node_id) = target { node_id } else { 0 };
         let mut wanted = None;
         for _ in 0..TRIES {
-            let listed = Operation::run(&List { token, node_id: Some(node_id) }, context).await?;
+            let listed =
+                ServerSideRequest::run(&List { token, node_id: Some(node_id) }, context).await?;
             let Listed { now, limits, floor, renew_above, last_grant, .. } = listed;
             rules::check_target(&listed.layout, target)?;
             let before = match target {

@@ -16,7 +16,7 @@ use crate::{
     ListCounters, ListedCounters, Namespace, Release, Released, Renew, Renewed, Reply, Result,
     Swap, Swapped,
     fork::check_opened_in,
-    listing::{List, Listed, ReleaseDead, Repair, Shortened},
+    operator::{List, Listed, ReleaseDead, Repair, Shortened},
 };
 
 /// A store with a server, over a blocking [`Client`].

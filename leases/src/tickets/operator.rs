@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::counter::{Counter, CounterSettings, KnownCounter, fence, unreadable};
 use crate::{
     Error, ErrorKind, InitMode, LeaseStore, ListCounters, Location, Namespace, Result, Token,
-    listing::{List, Listed},
+    operator::{List, Listed},
     protocol::outcome_of,
 };
 

@@ -1,7 +1,7 @@
 //! What etcd keeps of a node id.
 
 use super::super::hex::{hex, unhex};
-use crate::{NodeLease, Note, Token, listing::Node};
+use crate::{NodeLease, Note, Token, operator::Node};
 
 /// What etcd knows of one node id.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

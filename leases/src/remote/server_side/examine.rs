@@ -2,13 +2,13 @@
 
 use super::{
     super::{Engine, Response, context::Context},
-    Operation,
+    ServerSideRequest,
     responses::cells,
     run,
     settings::{self, RedisSettings},
     statements::{StatementKind, statement},
 };
-use crate::{Finding, Result, Token, Verdict, listing::List, namespace::TICKETS};
+use crate::{Finding, Result, Token, Verdict, namespace::TICKETS, operator::List};
 
 /// The oldest version of PostgreSQL, as it numbers them.
 const OLDEST_POSTGRES: u32 = 120_000;
@@ -32,7 +32,7 @@ pub(in super::super) async fn examine(context: &Context) -> Result<Vec<Finding>>
 /// Returns what an operator's namespace has. One that cannot be read is examined as one of leases.
 async fn what_is_in_namespace(context: &Context) -> &'static str {
     let list = List { token: Token::random(), node_id: Some(0) };
-    match Operation::run(&list, context).await {
+    match ServerSideRequest::run(&list, context).await {
         Ok(listed) if listed.layout == TICKETS => TICKETS,
         _ => "leases",
     }

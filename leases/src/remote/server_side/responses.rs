@@ -6,7 +6,7 @@ use super::{
     super::{Response, context::Context, hex::hex},
     statements::StatementKind,
 };
-use crate::{Error, NodeLease, Note, Result, Token, listing::Node};
+use crate::{Error, NodeLease, Note, Result, Token, operator::Node};
 
 /// SQLSTATE: an earlier statement of this transaction has failed.
 const FAILED_TRANSACTION: &str = "25P02";

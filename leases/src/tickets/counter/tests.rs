@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     Acquire, Acquired, Fence, Fenced, MemoryStore, Namespace, Release, Released, Renew, Renewed,
     Reply,
-    listing::{List, Listed, ReleaseDead, Repair, Shortened},
+    operator::{List, Listed, ReleaseDead, Repair, Shortened},
 };
 
 fn settings() -> CounterSettings {
