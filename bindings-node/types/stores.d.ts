@@ -47,7 +47,7 @@ export interface InitOptions {
   namespace?: string | undefined
   /** The longest lease, 1 to 86400 whole seconds, at least six times the skew; 300 unless set. */
   maxTtlSeconds?: number | undefined
-  /** By how many whole seconds clocks may differ, 0 to a sixth of that; 5 unless set. */
+  /** By how many whole seconds clocks may differ, 0 to a sixth of `maxTtlSeconds`; 5 unless set. */
   maxSkewSeconds?: number | undefined
   /** As in {@link LeaseOptions}; not for files. */
   allowWeakStore?: boolean | undefined

@@ -8,7 +8,8 @@ import { Application } from 'typedoc'
 
 const PACKAGE = fileURLToPath(new URL('../../bindings-node/', import.meta.url))
 const out = resolve(process.argv[2])
-// Of the files whose names do not say it.
+// What a reader wants first, and the subject of a file whose name does not say it.
+const FIRST = ['generators', 'ids', 'layouts', 'stores', 'tickets']
 const SUBJECTS = { published: 'names of version 2' }
 
 const { exports } = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8'))
@@ -56,8 +57,11 @@ const index = [
   'What `randflake` exports, on a page for each subject:',
   '',
 ]
-for (const file of readdirSync(out).sort()) {
-  const [, part, module] = /^types\.(.+)\.md$|^(.+)\.md$/.exec(file)
+const written = readdirSync(out)
+  .sort()
+  .map((file) => /^types\.(.+)\.md$|^(.+)\.md$/.exec(file))
+const place = ([, part]) => (FIRST.includes(part) ? FIRST.indexOf(part) : FIRST.length)
+for (const [file, part, module] of written.sort((a, b) => place(a) - place(b))) {
   const page = readFileSync(join(out, file), 'utf8').replaceAll('](types.', '](')
   rmSync(join(out, file))
   const subject = SUBJECTS[part] ?? part

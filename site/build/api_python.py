@@ -32,8 +32,8 @@ PRIVATE = {
 }
 
 PARAMETER = re.compile(r"(\*{0,2}[a-z_]\w*): +")
-# Codes of errors, names with an underscore, calls.
-NAME = re.compile(r"\b[A-Z]+(?:_[A-Z]+)+\b|\b[a-z]\w*(?:\.\w+)*(?:\(\)|_[\w.]*\w(?:\(\))?)")
+# Code, codes of errors, names with an underscore, calls.
+NAME = re.compile(r"`[^`]+`|\b[A-Z]+(?:_[A-Z]+)+\b|\b[a-z]\w*(?:\.\w+)*(?:\(\)|_[\w.]*\w(?:\(\))?)")
 
 
 def main(folder: Path) -> None:
@@ -179,7 +179,7 @@ def prose(words: str) -> str:
     """Escapes what Markdown and Vue would take for theirs, and marks names as code."""
     found, done = 0, ""
     for name in NAME.finditer(words):
-        done += escaped(words[found : name.start()]) + f"`{name[0]}`"
+        done += escaped(words[found : name.start()]) + f"`{name[0].strip('`')}`"
         found = name.end()
     return done + escaped(words[found:])
 

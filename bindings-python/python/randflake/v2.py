@@ -178,8 +178,9 @@ class Lease:
 class Config:
     """What a generator is made of.
 
-    lease: the only user of its node id in its seconds is this generator. secret: 16 bytes, which
-    are copied. clock: returns the unix second; the machine's if it is None.
+    lease: the only user of its node id in its seconds is this generator.
+    secret: 16 bytes, which are copied.
+    clock: returns the unix second; the machine's if it is None.
 
     Raises ErrInvalidLease, ErrInvalidSecret, and ErrConsistencyViolation for a clock that cannot be
     called.
