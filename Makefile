@@ -28,6 +28,10 @@ FEATURE_LIST = $(shell sed -n 's/^features = "\(randflake.*\)"/\1/p' Cargo.toml)
 FEATURES = --features "$(FEATURE_LIST)"
 ALL_FEATURES = $(FEATURES) --features randflake-node/panic-test
 
+# The command, a holder for the soak, and an example, which has cargo take the libraries it built for
+# tests.
+BUILD_PROGRAMS = cargo build --locked --quiet $(FEATURES) --bins --example axum
+
 # How cargo builds what is used once, and nothing is measured: see tests/packages.
 QUICK_BUILD = CARGO_BUILD_TARGET=$(HOST) CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
 
@@ -77,8 +81,9 @@ check: setup ## what to run before each commit: the compiler, the units of the c
 # With `-j2`, what compiles goes on beside what waits.
 test: test-rust test-python test-node test-cross test-soak ## runs the tests of all three languages that need no server
 
-# The README tests stay last: they run the commands a newcomer would.
-test-all: test test-loom test-packages test-bundlers test-recipes test-wasm test-servers test-databases test-shutdown test-examples test-model test-fuzz test-simulation test-instructions test-site test-docs test-soak-stores test-readme ## runs every test there is
+# The servers come first: they wait much, and beside them others compute. The README tests stay last:
+# they run the commands a newcomer would.
+test-all: test test-servers test-loom test-packages test-bundlers test-recipes test-wasm test-databases test-shutdown test-examples test-model test-fuzz test-simulation test-instructions test-site test-docs test-soak-stores test-readme ## runs every test there is
 
 site: target/setup/site site-parts ## builds the documentation site into target/site
 	cd site && npm run --silent build
@@ -262,7 +267,7 @@ test-soak test-soak-stores: NUMBERS = 500000
 test-soak: MINUTES = 0.5
 test-soak: STORES = sqlite
 test-soak: python-for-tests node-for-tests ## half a minute of the soak on a file, and that it would find what it looks for
-	cargo build --locked --quiet -p randflake-soak -p randflake-cli
+	$(BUILD_PROGRAMS)
 	scripts/soak $(MINUTES) $(STORES)
 	$(SOAK_TICKETS)
 	$(PYTEST) tests/soak
@@ -289,7 +294,7 @@ test-databases: check-tools ## columns of ids in PostgreSQL, MariaDB and SQLite,
 	scripts/test-databases $(VERSIONS)
 
 test-shutdown: python-for-tests node-for-tests target/setup/shutdown ## that servers which stop give node ids back, as documented
-	cargo build --locked --quiet -p randflake-leases --all-features --example axum
+	$(BUILD_PROGRAMS)
 	$(PYTEST) tests/shutdown
 
 test-examples: python-for-tests node-for-tests ## the applications of examples/, killed while clients make 10 000 rows
@@ -341,7 +346,7 @@ instructions-bounds: target/setup/python ## records how many instructions an id 
 
 test-soak-stores: MINUTES = 2
 test-soak-stores: python-for-tests node-for-tests ## two minutes of the soak, on all stores
-	cargo build --locked --quiet -p randflake-soak -p randflake-cli
+	$(BUILD_PROGRAMS)
 	scripts/soak $(MINUTES) $(STORES)
 	$(SOAK_TICKETS)
 
