@@ -207,6 +207,7 @@ def together(threads: int, work: Callable[[int], object]) -> None:
 def interrupted(call: Callable[[], object]) -> float:
     """Sends Ctrl-C while a call waits, and returns how long after it the call has ended with it."""
     begun = threading.Event()
+    ended = threading.Event()
     waiter = Path(f"/proc/self/task/{threading.get_native_id()}/status")
     sent: list[float] = []
 
@@ -218,18 +219,23 @@ def interrupted(call: Callable[[], object]) -> float:
     def interrupt() -> None:
         begun.wait()
         before = pauses()
-        eventually(lambda: pauses() >= before + 5)  # it sleeps a little, again and again
+        # It sleeps a little, again and again.
+        eventually(lambda: pauses() >= before + 5 or ended.is_set())
+        if ended.is_set():
+            return  # without it; the next test is not interrupted instead
         sent.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
 
     sender = threading.Thread(target=interrupt)
     sender.start()
     begun.set()
-    with pytest.raises(KeyboardInterrupt):
-        call()
-    took = time.monotonic() - sent[0]
-    sender.join()
-    return took
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            call()
+        return time.monotonic() - sent[0]
+    finally:
+        ended.set()
+        sender.join()
 
 
 def pauses() -> int:

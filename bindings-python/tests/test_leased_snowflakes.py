@@ -41,7 +41,7 @@ def status_of(flake: Snowflake) -> LeaseStatus:
 
 
 def until(what: str, is_so: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while not is_so():
         assert time.monotonic() < deadline, what
         time.sleep(0.01)
