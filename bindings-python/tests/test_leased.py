@@ -307,7 +307,7 @@ def test_closing_gives_the_node_ids_back(store: Path) -> None:
     assert all(used_until <= end <= time.time() + 2 for end in ends.values())
     before = time.monotonic()
     flake.close()
-    assert time.monotonic() - before < 1, "nothing is left to do"
+    assert time.monotonic() - before < 4, "nothing is left to do"
 
 
 def test_closed(store: Path) -> None:
@@ -341,17 +341,17 @@ def test_a_collected_generator_gives_its_node_id_back_without_a_wait(store: Path
         before = time.monotonic()
         flakes.clear()
         gc.collect()
-        assert time.monotonic() - before < 1.5, "the file is not available for now"
+        assert time.monotonic() - before < 4, "the file is not available for now"
     until("three are given back", lambda: max(ends_in(store).values()) <= time.time() + 2)
 
 
 def test_a_lease_is_lost_without_waiting_for_python(store: Path) -> None:
     """Renewals need no GIL: this thread keeps it for longer than the lease."""
-    flake = short(store)
+    flake = short(store, ttl=4)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(100)
     try:
-        ends = time.monotonic() + 2.5
+        ends = time.monotonic() + 4.5
         while time.monotonic() < ends:
             pass
     finally:

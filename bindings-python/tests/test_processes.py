@@ -233,14 +233,21 @@ def test_what_is_not_guaranteed_two_live_processes_with_one_node_id_repeat() -> 
 import sys, time
 from randflake import Randflake
 flake = Randflake(121, sys.argv[1], restart_safe=False)
+print("ready", flush=True)
+start = float(input())
 for second in range(2):
-    while time.time() < float(sys.argv[2]) + second:
+    while time.time() < start + second:
         time.sleep(0.001)
     print(*flake.generate_many(50_000))
 """
-    start = int(time.time()) + 3.05  # time enough for both to be there
-    command = [sys.executable, "-c", code, SECRET, str(start)]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    command = [sys.executable, "-c", code, SECRET]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    both = [subprocess.Popen(command, **pipes) for _ in range(2)]
+    assert [process.stdout.readline() for process in both] == ["ready\n"] * 2
+    start = f"{int(time.time()) + 1.05}\n"
+    for process in both:
+        process.stdin.write(start)
+        process.stdin.flush()
     made = [set(process.communicate(timeout=300)[0].split()) for process in both]
     assert [len(ids) for ids in made] == [100_000] * 2, "neither repeats its own"
     assert made[0] & made[1], "but they repeat each other's"
