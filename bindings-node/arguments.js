@@ -39,8 +39,12 @@ function mustBe(what, form, got) {
 /** Returns an object that has no other names than these. */
 function withNames(what, value, names, { code = 'INVALID_ARGUMENT', form = 'an object' } = {}) {
   const list = names.join(', ')
-  if (typeof value !== 'object' || value === null) {
-    const message = `${what} must be ${form} with ${list}, got ${native.describe(value)}`
+  const isObject = typeof value === 'object' && value !== null
+  // A list or a Map has no names, or hides them: what it says would be left out in silence.
+  const isIterable = isObject && Symbol.iterator in value
+  if (!isObject || isIterable) {
+    const got = isIterable ? 'an iterable' : native.describe(value)
+    const message = `${what} must be ${form} with ${list}, got ${got}`
     throw new native.RandflakeError(code, message)
   }
   if (!Object.keys(value).every((name) => names.includes(name))) {

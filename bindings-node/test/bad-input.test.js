@@ -149,6 +149,8 @@ const TABLE = [
       'another spelling': { max_wait: 1 },
       'an unknown name without a value': { ttl: undefined },
       'an array with elements': [1],
+      'an empty array': [],
+      'a map': new Map([['restartSafe', false]]),
     },
     (bad) => new Randflake(1, SECRET, bad),
   ],
