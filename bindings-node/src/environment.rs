@@ -84,16 +84,15 @@ impl Environment {
     }
 
     /// Makes an id of the generator whose index JavaScript has left; `None` where none has it.
+    /// In this order of `Option` and `Result`, which fits in two registers.
     #[inline]
-    fn generate(&self) -> Result<Option<i64>> {
+    fn generate(&self) -> Option<Result<i64>> {
         let generators = Rc::clone(&self.generators.borrow());
         let index = self.buffer.generator();
-        let Some(generator) = generators.get(index as usize) else { return Ok(None) };
-        let made = generator.generate();
+        let made = generators.get(index as usize)?.generate();
         // Not before: a clock written in JavaScript may have had generators generate, this one, too.
-        let id = made.inspect_err(|_| self.buffer.set_owner(CallBuffer::NOBODY))?;
-        self.buffer.set_owner(index);
-        Ok(Some(id))
+        self.buffer.set_owner(if made.is_ok() { index } else { CallBuffer::NOBODY });
+        Some(made)
     }
 }
 
@@ -105,8 +104,8 @@ pub(crate) fn generate<'call>(
     js: Js<'call>,
     []: [Value<'call>; 0],
 ) -> Result<Value<'call>> {
-    let Some(id) = environment.generate()? else { return js.convert(false) };
-    environment.buffer.put(id);
+    let Some(made) = environment.generate() else { return unknown(js) };
+    environment.buffer.put(made?);
     Ok(js.undefined())
 }
 
@@ -115,8 +114,14 @@ pub(crate) fn generate_string<'call>(
     js: Js<'call>,
     []: [Value<'call>; 0],
 ) -> Result<Value<'call>> {
-    let Some(id) = environment.generate()? else { return js.convert(false) };
-    js.latin1(Id::from(id).encode(&mut [0; Id::MAX_TEXT_LENGTH]))
+    let Some(made) = environment.generate() else { return unknown(js) };
+    js.latin1(Id::from(made?).encode(&mut [0; Id::MAX_TEXT_LENGTH]))
+}
+
+/// What JavaScript takes as: no generator has this index.
+#[cold]
+fn unknown(js: Js<'_>) -> Result<Value<'_>> {
+    js.convert(false)
 }
 
 impl Handle {
