@@ -13,7 +13,7 @@ use pyo3::{
 };
 use randflake_leases::{LeaseStatus, Level};
 
-use crate::{errors::raise, exit, lease};
+use crate::{exit, lease};
 
 thread_local! {
     /// The changes of the lease that this thread keeps. So a forked child, which has a thread of its
@@ -41,8 +41,7 @@ pub(crate) fn sender(
     // Imported now: an interpreter that is finalizing imports nothing.
     let import =
         || PyResult::Ok(once!().import(py, "randflake._changes", "begin")?.clone().unbind());
-    let begin = exit::unless_finalizing(py, import)
-        .unwrap_or_else(|| Err(exit::raise_unless_finalizing(py, raise(exit::finalizing()))))?;
+    let begin = exit::call_python(py, import)?;
     let functions = Arc::new((begin, on_lease_change));
     Ok(move |status: &LeaseStatus| {
         let changes = CHANGES.with(Arc::clone);

@@ -49,8 +49,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Store {
     fn extract(store: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let py = store.py();
         let ask = || py.import("randflake._clients")?.call_method1("located", (store,));
-        let located =
-            exit::unless_finalizing(py, ask).ok_or_else(|| raise(exit::finalizing()))??;
+        let located = exit::call_python(py, ask)?;
         if let Ok((server, open, survives_fork, key)) =
             located.extract::<(String, Py<PyAny>, _, _)>()
         {

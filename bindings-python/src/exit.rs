@@ -210,6 +210,12 @@ pub(crate) fn unless_finalizing<T>(_: Python<'_>, work: impl FnOnce() -> T) -> O
     Some(work())
 }
 
+/// Calls something short in Python, or raises that the interpreter is about to finalize.
+pub(crate) fn call_python<T>(py: Python<'_>, call: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    unless_finalizing(py, call)
+        .unwrap_or_else(|| Err(raise_unless_finalizing(py, raise(finalizing()))))
+}
+
 /// Makes the error of what an interpreter that finalizes cannot do any more.
 #[cold]
 pub(crate) fn finalizing() -> Error {
@@ -222,9 +228,7 @@ pub(crate) fn call_async<'py>(
     name: &str,
     arguments: impl PyCallArgs<'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let call = || py.import("randflake._async")?.getattr(name)?.call1(arguments);
-    unless_finalizing(py, call)
-        .unwrap_or_else(|| Err(raise_unless_finalizing(py, raise(finalizing()))))
+    call_python(py, || py.import("randflake._async")?.getattr(name)?.call1(arguments))
 }
 
 /// Raises an error, whose class is written in Python. A thread that another one must not finalize

@@ -189,9 +189,7 @@ impl<F: ConfigSource> Lazy<F> {
             }
             Ok(leased)
         };
-        let leased =
-            exit::unless_finalizing(py, leased).unwrap_or_else(|| Err(raise(exit::finalizing())));
-        leased.map_err(|raised| exit::raise_unless_finalizing(py, raised))
+        exit::call_python(py, leased).map_err(|raised| exit::raise_unless_finalizing(py, raised))
     }
 
     /// Returns the secret or the layout, without a store.
@@ -228,6 +226,5 @@ fn in_environment<T>(
         };
         read(Environment::new(&variable)).map_err(raise)
     };
-    exit::unless_finalizing(py, look_up)
-        .unwrap_or_else(|| Err(exit::raise_unless_finalizing(py, raise(exit::finalizing()))))
+    exit::call_python(py, look_up)
 }

@@ -391,6 +391,25 @@ print(*busy.node_ids)
     assert is_given_back(store, node_ids_of(line))
 
 
+def test_a_thread_stays_in_the_call_that_comes_too_late(store: Path) -> None:
+    code = """
+class Slow:
+    def __fspath__(self, sleep=time.sleep):
+        called.set()
+        sleep(1)  # the end waits for it, and the other thread calls meanwhile
+        return sys.argv[1]
+
+def repeat(call):
+    while True:
+        call()
+called = threading.Event()
+for call in lambda: Randflake.leased(Slow(), sys.argv[2]), lambda: leased().close():
+    threading.Thread(target=repeat, args=[call], daemon=True).start()
+called.wait()
+"""
+    assert run(code, store) == []
+
+
 def test_an_exit_does_not_wait_for_ever_for_a_store(store: Path) -> None:
     code = begin_with("flakes = [leased() for _ in range(10)]; print(flush=True); input()")
     command = [sys.executable, "-c", code, str(store), SECRET]
