@@ -24,6 +24,8 @@ from randflake import (
     Randflake,
     Snowflake,
     StoreError,
+    _async_clients,
+    _postgres,
     _urls,
     init_store,
     stores,
@@ -306,7 +308,10 @@ async def refusal(adapter: stores.Adapter, statement: str) -> Exception:
 def test_a_statement_that_is_given_up_ends_on_the_server(
     postgres: Server, client: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_urls, "TIMEOUT", 1.0)
+    # After a second, with much time for the cancel, which needs a connection.
+    for module in (_postgres, _async_clients):
+        monkeypatch.setattr(module, "CANCELLING", 20)
+    monkeypatch.setattr(_urls, "TIMEOUT", 21.0)
     waiting = (
         "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
         " and query like '%randflake_locked%' and pid <> pg_backend_pid()"
@@ -383,7 +388,6 @@ def test_what_fails_leaves_the_connections_of_the_application_alone(
 def test_a_paused_server_is_given_up(
     start: Callable[[str], Server], client: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_urls, "TIMEOUT", 1.0)
     kind, make = CLIENTS[client]
     server = start(kind)
     statement = "PING" if kind == "redis" else "select '1'"
@@ -391,6 +395,7 @@ def test_a_paused_server_is_given_up(
     async def main() -> None:
         async with make(server.url()) as store, resting(adapter_of(store)) as adapter:
             await asyncio.to_thread(adapter.run, statement, [])
+            monkeypatch.setattr(_urls, "TIMEOUT", 1.0)
             with paused(server):
                 refused = await refusal(adapter, statement)
                 assert isinstance(refused, stores.Unavailable)
