@@ -4,6 +4,7 @@
 // afterwards, and stopped with the test.
 
 const { execFile, spawn } = require('node:child_process')
+const { randomInt } = require('node:crypto')
 const { once } = require('node:events')
 const {
   accessSync,
@@ -60,12 +61,30 @@ function program(name, debianPackage) {
   return found
 }
 
+const givenPorts = new Set()
+
+/**
+ * Returns a port that nothing listens on, and never one twice. It is none of those that the system
+ * hands out by itself. A node of a Redis Cluster listens on the port that is 10 000 higher as well.
+ */
 async function freePort() {
-  const listener = createServer().listen(0, '127.0.0.1')
-  await once(listener, 'listening')
-  const { port } = listener.address()
+  for (;;) {
+    const port = randomInt(12_000, 22_000)
+    if (givenPorts.has(port)) continue
+    givenPorts.add(port)
+    if ((await isFree(port)) && (await isFree(port + 10_000))) return port
+  }
+}
+
+async function isFree(port) {
+  const listener = createServer().listen(port, '127.0.0.1')
+  try {
+    await once(listener, 'listening')
+  } catch {
+    return false
+  }
   await new Promise((resolve) => listener.close(resolve))
-  return port
+  return true
 }
 
 /** A server that runs, or has ended and can be started again. */

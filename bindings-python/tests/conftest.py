@@ -18,15 +18,23 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 from randflake import LeaseStatus, Randflake, RandflakeError
 
 if TYPE_CHECKING:
     from servers import Server
 
+# An example may take long on a machine that is busy.
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
+
 # Random bytes, so that nothing warns; node ids of one process are bound to their secret.
 SECRET = "9d4be0a1c35f7826b60ef4d7132a985c"
 OTHER_SECRET = "51f0c2b7684e9ad3e01b7c5538d26f94"
+# For leases alone: what a process has once assigned to a secret manually it can't lease, nor the
+# other way round, and stores grant node ids at random.
+LEASED_SECRET = "b7402d9fe1586ac3047f9be82c61d35a"
 
 NOW = 1_763_640_000
 """The time that injected clocks show."""
@@ -45,7 +53,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     A node id that a store granted to this process cannot be assigned manually any more, and stores
     grant node ids at random.
     """
-    lease = ("leased", "store", "django")
+    lease = ("leased", "lazy", "store", "django")
     items.sort(key=lambda item: any(word in item.path.name for word in lease))
 
 
@@ -273,7 +281,9 @@ async def until(is_so: Callable[[], object]) -> None:
     """Waits as eventually does, on a loop of any kind."""
     trio = sys.modules.get("trio")
     loop = trio if trio is not None and trio.lowlevel.in_trio_task() else asyncio
+    deadline = time.monotonic() + 60
     while not is_so():
+        assert time.monotonic() < deadline, "it never came"
         await loop.sleep(0.01)
 
 

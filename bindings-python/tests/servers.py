@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -115,10 +116,23 @@ class Server:
         self.process = None
 
 
+_given: set[int] = set()
+
+
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
+    """Returns a port that nothing listens on, and never one twice.
+
+    It is none of those that the system hands out by itself. A node of a Redis Cluster listens on
+    the port that is 10 000 higher as well.
+    """
+    while True:
+        port = random.randrange(12_000, 22_000)
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            for it in (port, port + 10_000):
+                stack.enter_context(socket.create_server(("127.0.0.1", it)))
+            if port not in _given:
+                _given.add(port)
+                return port
 
 
 def program(name: str, package: str) -> str:

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import OTHER_SECRET, SECRET, ends_in, in_child, locked, outcome, run_python
+from conftest import (
+    LEASED_SECRET as SECRET,
+    OTHER_SECRET,
+    ends_in,
+    in_child,
+    locked,
+    outcome,
+    run_python,
+)
 from randflake import (
     Inspector,
     InvalidArgumentError,

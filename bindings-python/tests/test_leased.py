@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import (
+    LEASED_SECRET as SECRET,
     OTHER_SECRET,
-    SECRET,
     ends_in,
     interrupted,
     locked,

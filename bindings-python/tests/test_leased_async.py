@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 from conftest import (
-    SECRET,
+    LEASED_SECRET as SECRET,
     Main,
     eventually,
     in_child,
@@ -24,6 +24,7 @@ from conftest import (
 )
 from randflake import (
     InvalidArgumentError,
+    Layout,
     Randflake,
     RandflakeError,
     RetryLaterError,
@@ -57,10 +58,14 @@ def test_async_with_leases_and_gives_back(run: Callable[[Main], Any], store: Pat
 
 
 def test_await_and_aclose(run: Callable[[Main], Any], store: Path) -> None:
+    # No test assigns node ids of it.
+    fields = [("time", 41), ("node", 16), ("sequence", 6)]
+    layout = Layout(fields=fields, epoch_ms=1_700_000_000_000)  # type: ignore[arg-type]
+
     async def main() -> None:
-        flake = await Snowflake.leased_async(store, "discord")
+        flake = await Snowflake.leased_async(store, layout)
         assert flake.generate() < (await flake.generate_many_async(1))[0]
-        assert flake.layout.name == "discord"
+        assert flake.layout == layout
         await flake.aclose()
         assert states(store) == ["free"]
         assert outcome(flake.generate) == "CLOSED"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SECRET, ends_in, in_child, locked, outcome, run_python
+from conftest import LEASED_SECRET as SECRET, ends_in, in_child, locked, outcome, run_python
 from randflake import (
     InvalidArgumentError,
     InvalidTypeError,

@@ -93,7 +93,8 @@ def test_leases_are_listed_without_the_secret(store: Any) -> None:
     after = inspect_lease(store, lease.node_id)
     assert isinstance(after, NodeStatus)
     assert (after.state, after.note) == ("free", lease.note)
-    never = next(node for node in range(3) if node not in flake.node_ids)
+    listed = [lease.node_id for lease in status.leases]
+    never = next(node for node in range(3) if node not in listed)
     assert inspect_lease(store, never) is None
 
 

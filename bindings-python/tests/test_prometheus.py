@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import SECRET, eventually, locked, outcome, run_python
+from conftest import LEASED_SECRET as SECRET, eventually, locked, outcome, run_python
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from randflake import (
