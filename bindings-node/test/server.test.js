@@ -85,7 +85,7 @@ sys.stdin.read()`
         holder.kill('SIGKILL')
         await once(holder, 'exit')
       },
-      stop: () => rmSync(folder, { recursive: true }),
+      stop: () => rmSync(folder, { recursive: true, maxRetries: 20 }),
     }
   },
   postgresql: async () => {

@@ -275,7 +275,7 @@ def test_the_status(store: Path) -> None:
 
 
 def test_it_goes_on_for_many_terms_of_its_lease(store: Path) -> None:
-    flake = short(store)
+    flake = short(store, max_wait=60)
     first = flake.lease
     assert isinstance(first, LeaseStatus)
     ids = []

@@ -162,8 +162,8 @@ def test_the_thread_of_the_loop_never_waits(store: Path) -> None:
             assert not ready.done()
         await ready
         assert flake.generate()
-        begun = time.monotonic()
         with locked(store):
+            begun = time.monotonic()
             flake.close()
             assert outcome(flake.generate) == "CLOSED"
             assert time.monotonic() - begun < 4, "a close that waits does so for five seconds"

@@ -164,7 +164,7 @@ def test_a_burst_borrows_only_with_max_drift(store: Path) -> None:
 
 
 def test_it_goes_on_for_many_terms_of_its_lease(store: Path) -> None:
-    flake = leased(store, ttl=2, max_skew=0)
+    flake = leased(store, ttl=2, max_skew=0, max_wait=60)
     ids: list[int] = []
 
     def has_renewed() -> bool:

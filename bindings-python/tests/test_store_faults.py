@@ -61,9 +61,9 @@ def an_outage_and_a_kill(server: Server) -> None:
     init_store(server.url(), SECRET, "new", **SHORT)
     with leased(server.url(), max_wait=0) as flake:
         eventually(lambda: status(flake).seconds_left > 0.8 * TTL)
+        ids = [flake.generate()]
         away = time.time()
         silence(server)
-        ids = []
         while time.time() < away + 0.6 * TTL:
             ids.append(flake.generate())
             time.sleep(0.02)

@@ -111,7 +111,7 @@ def test_it_finds(what: str) -> None:
 
 def test_two_holders_with_one_manually_assigned_node_id_are_found() -> None:
     soak = str(Path(__file__).with_name("soak.py"))
-    command = [sys.executable, soak, "--sabotage", "--minutes", "0.1"]
+    command = [sys.executable, soak, "--sabotage", "--minutes", "0.2"]
     tests = str(Path(__file__).parents[2] / "bindings-python" / "tests")
     environment = {**os.environ, "PYTHONPATH": tests}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
