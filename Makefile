@@ -3,11 +3,26 @@
 # works alone and in a new clone.
 
 SHELL := /bin/sh
+# Set to a file, TIMES has each command append there how long it took; `.ci/run` shows it.
+ifdef TIMES
+SHELL := scripts/timed
+.SHELLFLAGS = $@ -c
+export TIMES
+endif
 PYTHON_ENV := .venv/bin
 NODE_BIN := bindings-node/node_modules/.bin
 
 # How long `make fuzz` spends on each target.
 SECONDS ?= 300
+FUZZ_SECONDS ?= 15
+# How long `make test-soak` runs.
+SOAK_MINUTES ?= 0.5
+# How many rows clients make while `make test-examples` kills the applications.
+ROWS ?= 2500
+# What `make test-loom` and `make test-simulation` are told: --all runs each mutant.
+MUTANTS ?=
+# What `make test-changed` compares with: where this branch left the one that it follows.
+BASE ?= $(shell git merge-base HEAD @{upstream} 2>/dev/null || echo HEAD)
 # How long `make soak` runs, and on which stores, all at the same time.
 MINUTES ?= 10
 STORES ?= sqlite postgres redis etcd
@@ -19,25 +34,27 @@ ARTIFACTS ?= target/dist/release
 # Which versions of sqlx and diesel `make test-databases` tests. The newest need Rust 1.94.
 VERSIONS ?= newest
 
-# Named for all that is built for release, as `napi` does: cargo shares nothing between builds that
-# name the target and builds that do not.
-HOST = $(shell rustc --print host-tuple)
+# Named for all that is built, as `napi` does: cargo shares nothing between builds that name the
+# target and builds that do not. The tests look for programs where it is named.
+HOST := $(shell rustc --print host-tuple 2>/dev/null)
+export CARGO_BUILD_TARGET := $(HOST)
+# What has folders of its own, and knows them.
+NO_TARGET = env -u CARGO_BUILD_TARGET
 
 # Of the crates of a user, and of all crates.
 FEATURE_LIST = $(shell sed -n 's/^features = "\(randflake.*\)"/\1/p' Cargo.toml)
 FEATURES = --features "$(FEATURE_LIST)"
 ALL_FEATURES = $(FEATURES) --features randflake-node/panic-test
 
-# The command, a holder for the soak, and an example, which has cargo take the libraries it built for
-# tests.
-BUILD_PROGRAMS = cargo build --locked --quiet $(FEATURES) --bins --example axum
-
-# How cargo builds what is used once, and nothing is measured: see tests/packages.
-QUICK_BUILD = CARGO_BUILD_TARGET=$(HOST) CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
+# How what a README builds is built where nothing is measured: as the tests are, and from what cargo
+# has built for those.
+AS_TESTS = DEBUG=1 MATURIN_PEP517_ARGS='--locked --profile dev' CARGO_TARGET_DIR='$(CURDIR)/target'
 
 # With `-j`, make offers its children job slots that it closes to them: cargo would take for those
 # whatever else it finds open.
 unexport MAKEFLAGS MFLAGS
+# Under another name, so that `make -n` does not run what it is in.
+THIS_MAKE = $(MAKE)
 
 # Runs the tests with this in their names alone: make test-rust ONLY=second
 ONLY ?=
@@ -50,19 +67,35 @@ SLOW_NODE_TESTS = drizzle guests operators server store-faults stores tickets-se
 RUST_TESTS = $(filter-out $(SLOW_RUST_TESTS),$(basename $(notdir $(wildcard */tests/*.rs tests/generate/tests/*.rs))))
 NODE_TESTS = $(filter-out $(SLOW_NODE_TESTS:%=test/%.test.js),$(shell cd bindings-node && find test -name '*.test.*js' | sort))
 PYTEST = $(PYTHON_ENV)/python -m pytest $(if $(ONLY),-k '$(ONLY)')
-NODE_TEST = cd bindings-node && node --test $(if $(ONLY),--test-name-pattern='$(ONLY)')
+NODE_TEST = cd bindings-node && node --test --test-concurrency=3 $(if $(ONLY),--test-name-pattern='$(ONLY)')
 
 SOAK_TICKETS = PYTHONPATH=bindings-python/tests $(PYTHON_ENV)/python tests/soak/tickets.py \
 	--store $(STORES) --processes $(PROCESSES) --numbers $(NUMBERS)
 
+# What `make test` runs, and in about this order, since as many run at a time as JOBS says.
+TEST = test-rust test-node test-python test-cross test-soak test-demo
+# What a change has to pass. What takes longest, or has others wait, comes first.
+GATE = lint-rust test-rust test-servers-rust test-readme lint-platforms test-soak test-soak-stores \
+	test-servers-node \
+	test-servers-python test-node test-python test-databases test-packages test-site test-bundlers \
+	test-recipes test-examples test-shutdown test-cross test-demo test-docs test-model test-loom \
+	test-simulation test-fuzz test-instructions test-wasm test-rules lint-bench lint-python lint-node lint-scripts
+# What takes too long for every change. `make test-nightly` runs it, and all of the above in full.
+NIGHTLY = test-seeds test-platforms
+
+JOBS ?= 3
+# As many targets at a time, since half of them wait more than they compute. What each prints stays
+# together, where make can do that.
+ifneq ($(filter test test-all test-changed test-nightly,$(MAKECMDGOALS)),)
+ifeq ($(filter -j% --jobs%,$(MAKEFLAGS)),)
+MAKEFLAGS += --jobs=$(JOBS) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+endif
+endif
+
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-all lint bench bench-stores fuzz simulate soak soak-tickets setup fmt vectors site site-parts clean check-tools \
-	python node python-for-tests node-for-tests \
-	test-rust test-python test-node test-cross test-soak \
-	test-docs test-model test-loom test-simulation test-servers test-databases test-shutdown test-examples test-fuzz test-packages test-bundlers test-runtimes test-recipes test-wasm test-instructions test-site test-release release licences \
-	test-platforms mutants \
-	test-soak-stores test-readme instructions-bounds \
-	lint-rust lint-python lint-node lint-scripts lint-platforms
+.PHONY: help demo check test test-all test-changed test-nightly lint bench bench-stores fuzz simulate soak soak-tickets setup fmt vectors site site-parts clean check-tools \
+	python node python-for-tests node-for-tests programs-for-tests licences release mutants \
+	instructions-bounds test-servers test-runtimes test-release $(GATE) $(NIGHTLY)
 
 help: ## lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,12 +111,25 @@ check: setup ## what to run before each commit: the compiler, the units of the c
 	$(PYTHON_ENV)/ruff check --quiet .
 	$(NODE_BIN)/biome ci --error-on-warnings .
 
-# With `-j2`, what compiles goes on beside what waits.
-test: test-rust test-python test-node test-cross test-soak ## runs the tests of all three languages that need no server
+test: $(TEST) ## runs the tests of all three languages that need no server
 
-# The servers come first: they wait much, and beside them others compute. The README tests stay last:
-# they run the commands a newcomer would.
-test-all: test test-servers test-loom test-packages test-bundlers test-recipes test-wasm test-databases test-shutdown test-examples test-model test-fuzz test-simulation test-instructions test-site test-docs test-soak-stores test-readme ## runs every test there is
+test-all: $(filter test-%,$(GATE)) ## runs all that a change has to pass, but for linters
+
+test-changed: check-tools ## runs those of `make lint test-all` that what differs from BASE can affect
+	@targets=$$(scripts/affected $(BASE)) && echo "affected: $${targets:-nothing}" && \
+		if [ -n "$$targets" ]; then $(THIS_MAKE) --keep-going --jobs=$(JOBS) $$targets; fi
+
+# Each value is for all that this target makes.
+test-nightly: MUTANTS = --all
+test-nightly: VERSIONS = newest oldest
+test-nightly: ROWS = 10000
+test-nightly: FUZZ_SECONDS = 300
+test-nightly: PLATFORMS = all
+test-nightly: SOAK_MINUTES = 10
+test-nightly: export PROPTEST_CASES = 2000
+test-nightly: export HYPOTHESIS_CASES = 2000
+test-nightly: $(GATE) $(NIGHTLY) ## runs everything there is, in full: what a release needs, in hours
+	@git diff --quiet HEAD && git rev-parse HEAD >target/nightly || echo 'not recorded: commit first'
 
 site: target/setup/site site-parts ## builds the documentation site into target/site
 	cd site && npm run --silent build
@@ -97,16 +143,16 @@ site-parts: target/setup/site target/setup/python target/setup/node
 	cp target/wasm/wasm32-unknown-unknown/page/randflake_inspector.wasm target/site-parts/inspector.wasm
 	$(PYTHON_ENV)/python site/build/api_python.py site/pages/api/python
 	node site/build/api-node.js site/pages/api/node
-	RUSTDOCFLAGS='-D warnings' cargo doc --locked --quiet --no-deps --features "$(filter-out randflake-cli/%,$(FEATURE_LIST))" -p randflake -p randflake-leases
-	$(PYTHON_ENV)/python site/build/api_rust.py target/doc site/pages/api/rust
+	cargo doc --locked --quiet --no-deps --features "$(filter-out randflake-cli/%,$(FEATURE_LIST))" -p randflake -p randflake-leases
+	$(PYTHON_ENV)/python site/build/api_rust.py target/$(HOST)/doc site/pages/api/rust
 
 test-site: site ## the documentation site in a browser: every page on a phone and on a desktop, links, contrast
 	cd site && npm test --silent
 
-lint: lint-rust lint-python lint-node lint-scripts lint-platforms ## runs every linter, format check and type check
+lint: $(filter lint-%,$(GATE)) ## runs every linter, format check and type check
 
 bench: check-tools python node ## measures Randflake beside its peers; QUICK=1 for a first look
-	$(PYTHON_ENV)/python bench/run.py $(if $(QUICK),--quick)
+	$(NO_TARGET) $(PYTHON_ENV)/python bench/run.py $(if $(QUICK),--quick)
 
 bench-stores: check-tools ## measures what each store sustains, and writes docs/stores.md; QUICK=1 for a first look
 	QUICK=$(QUICK) cargo test --locked --release --all-features -p randflake-leases --test scale -- --ignored --nocapture
@@ -232,7 +278,7 @@ endif
 
 # Tests are run with packages built as the Rust tests are, with all assertions, from what cargo has
 # built for those already.
-python: WHEEL = --release --target $(HOST)
+python: WHEEL = $(if $(DEBUG),--profile dev,--release)
 python-for-tests: WHEEL = --profile dev
 python: ## builds the Python package and installs it into .venv
 python python-for-tests: target/setup/python
@@ -243,10 +289,16 @@ python python-for-tests: target/setup/python
 		--force-reinstall target/dist/python/*.whl
 
 node: target/setup/node ## builds the Node package in bindings-node
-	cd bindings-node && npm run build
+	cd bindings-node && npm run build$(if $(DEBUG),:debug)
 
+# One with a function that panics first, since both have one place among what cargo has built.
 node-for-tests: target/setup/node
+	cd bindings-node && npx --no-install napi build --platform --no-js --output-dir ../target/panic --features panic-test -- --locked
 	cd bindings-node && npm run --silent build:debug
+
+# The command, a holder for the soak, and an example.
+programs-for-tests: check-tools
+	cargo build --locked --quiet $(FEATURES) --bins --example axum
 
 # --- tests, those that `make test` runs first -------------------------------
 
@@ -259,18 +311,25 @@ test-python: python-for-tests ## the Python package
 test-node: node-for-tests ## the Node package
 	$(NODE_TEST) $(NODE_TESTS)
 
-test-cross: python-for-tests node-for-tests ## ids made in each language, read in the others, and the command of all three
+test-cross: python-for-tests node-for-tests programs-for-tests ## ids made in each language, read in the others, and the command of all three
 	$(PYTEST) tests/cross_language
 
 test-soak test-soak-stores: PROCESSES = 10
 test-soak test-soak-stores: NUMBERS = 500000
-test-soak: MINUTES = 0.5
 test-soak: STORES = sqlite
-test-soak: python-for-tests node-for-tests ## half a minute of the soak on a file, and that it would find what it looks for
-	$(BUILD_PROGRAMS)
-	scripts/soak $(MINUTES) $(STORES)
+test-soak: python-for-tests node-for-tests programs-for-tests ## half a minute of the soak on a file, and that it would find what it looks for
+	scripts/soak $(SOAK_MINUTES) $(STORES)
 	$(SOAK_TICKETS)
 	$(PYTEST) tests/soak
+
+# Besides a file, which the target above has.
+test-soak-stores: STORES = postgres redis etcd
+test-soak-stores: python-for-tests node-for-tests programs-for-tests ## half a minute of the soak on servers
+	scripts/soak $(SOAK_MINUTES) $(STORES)
+	$(SOAK_TICKETS)
+
+test-demo: python-for-tests node-for-tests ## what `make demo` shows, with the packages of the tests
+	@scripts/demo
 
 test-docs: check-tools ## the examples in the documentation of the Rust crates
 	cargo test --locked $(FEATURES) --doc
@@ -279,38 +338,45 @@ test-model: check-tools ## the protocol of leases and counters, in a model that 
 	cargo test --locked $(FEATURES) --test model
 
 test-loom: check-tools ## the core under every interleaving of its threads, and mutants that it must catch
-	scripts/loom-mutants
+	tests/mutants/run.py loom $(MUTANTS)
 
-test-simulation: check-tools ## mutants that the simulation of the whole system must catch
-	scripts/simulation-mutants
+test-simulation: check-tools ## some seeds of the simulation of the whole system, and mutants that it must catch
+	tests/mutants/run.py simulation $(MUTANTS)
 
-test-servers: python-for-tests node-for-tests ## stores with a server, in all three languages
-	cargo test --locked $(FEATURES) --test remote --test remote_faults --test remote_shared
-	cargo test --locked $(FEATURES) --test remote languages -- --ignored
-	$(PYTEST) $(SLOW_PYTHON_TESTS:%=bindings-python/tests/%.py)
+test-seeds: simulate ## 100 000 seeds of it
+
+test-servers: test-servers-rust test-servers-python test-servers-node ## stores with a server, in all three languages
+
+test-servers-rust: python-for-tests node-for-tests
+	cargo test --locked $(FEATURES) --test remote --test remote_faults --test remote_shared -- --test-threads=6 $(ONLY)
+	cargo test --locked $(FEATURES) --test remote languages -- --ignored $(ONLY)
+
+test-servers-python: python-for-tests
+	$(PYTEST) tests/servers $(SLOW_PYTHON_TESTS:%=bindings-python/tests/%.py)
+
+test-servers-node: node-for-tests
 	$(NODE_TEST) $(SLOW_NODE_TESTS:%=test/%.test.js)
 
 test-databases: check-tools ## columns of ids in PostgreSQL, MariaDB and SQLite, through sqlx, diesel and SeaORM
 	scripts/test-databases $(VERSIONS)
 
-test-shutdown: python-for-tests node-for-tests target/setup/shutdown ## that servers which stop give node ids back, as documented
-	$(BUILD_PROGRAMS)
+test-shutdown: python-for-tests node-for-tests programs-for-tests target/setup/shutdown ## that servers which stop give node ids back, as documented
 	$(PYTEST) tests/shutdown
 
-test-examples: python-for-tests node-for-tests ## the applications of examples/, killed while clients make 10 000 rows
-	$(PYTEST) tests/examples
+test-examples: python-for-tests node-for-tests ## the applications of examples/, killed while clients make ROWS rows
+	ROWS=$(ROWS) $(PYTEST) tests/examples
 
-test-fuzz: check-tools ## each fuzz target, for a quarter of a minute
-	scripts/fuzz 15
+test-fuzz: check-tools ## each fuzz target, for FUZZ_SECONDS seconds (15 unless set)
+	scripts/fuzz $(FUZZ_SECONDS)
 
 test-packages: python-for-tests node-for-tests target/setup/packages ## the wheel, the sdist and the npm packages, installed where there is nothing
-	$(QUICK_BUILD) $(PYTEST) tests/packages
+	$(AS_TESTS) $(PYTEST) tests/packages
 
 test-release: target/setup/release target/setup/packages ## all that a release needs short of the upload; ONLY="tree build" for some of it
-	$(PYTHON_ENV)/python scripts/release --check $(ONLY)
+	$(NO_TARGET) $(PYTHON_ENV)/python scripts/release --check $(ONLY)
 
 release: target/setup/release target/setup/packages ## sets VERSION everywhere, and checks all that its release needs
-	$(PYTHON_ENV)/python scripts/release $(VERSION)
+	$(NO_TARGET) $(PYTHON_ENV)/python scripts/release $(VERSION)
 
 licences: target/setup/python ## rewrites the licences of what is compiled into the packages
 	$(PYTHON_ENV)/python scripts/artifacts.py licences
@@ -331,12 +397,12 @@ test-recipes: node-for-tests target/setup/recipes ## the adapters of the Node pa
 test-wasm: check-tools ## the core on WebAssembly with nothing below it, where there is no clock
 	node --test tests/wasm/wasm.test.js
 
-# Beyond `make test-all`: NAMES chooses some of `scripts/test-platforms --list`.
+# NAMES chooses some of `scripts/test-platforms --list`.
 test-platforms: target/setup/python ## what other platforms run, sanitizers, Miri, mutants, coverage, in 40 minutes
-	scripts/test-platforms $(NAMES)
+	$(NO_TARGET) scripts/test-platforms $(NAMES)
 
 mutants: check-tools ## changes every expression of FILE, such as core/src/layout.rs: some test has to notice
-	scripts/test-platforms mutants --file $(FILE)
+	$(NO_TARGET) scripts/test-platforms mutants --file $(FILE)
 
 test-instructions: target/setup/python ## that an id takes no more instructions than before (needs valgrind)
 	$(PYTHON_ENV)/python -m pytest -rs tests/instructions
@@ -344,14 +410,12 @@ test-instructions: target/setup/python ## that an id takes no more instructions 
 instructions-bounds: target/setup/python ## records how many instructions an id takes
 	$(PYTHON_ENV)/python tests/instructions/test_instructions.py
 
-test-soak-stores: MINUTES = 2
-test-soak-stores: python-for-tests node-for-tests ## two minutes of the soak, on all stores
-	$(BUILD_PROGRAMS)
-	scripts/soak $(MINUTES) $(STORES)
-	$(SOAK_TICKETS)
+# Rules about the repository, which nearly every change can break.
+test-rules: target/setup/python ## names, links, versions, licences, and what runs where
+	$(PYTEST) tests/readme/test_repository.py tests/readme/test_gate.py tests/readme/test_manifests.py
 
-test-readme: python-for-tests node-for-tests target/setup/runners target/setup/recipes ## every code block of every README and guide, and rules about the repository
-	$(QUICK_BUILD) $(PYTEST) tests/readme
+test-readme: python-for-tests node-for-tests target/setup/runners target/setup/recipes ## every code block of every README and guide
+	$(AS_TESTS) $(PYTEST) tests/readme/test_readme.py tests/readme/test_types.py tests/readme/test_openapi.py
 
 # --- linters ----------------------------------------------------------------
 
@@ -363,8 +427,6 @@ lint-rust: check-tools ## clippy, rustfmt and rustdoc
 	cd bench && cargo fmt --check
 	cargo fmt --manifest-path tests/databases/newest/Cargo.toml --check
 	CUSTOM_LIBFUZZER_PATH=not/linked.a cargo clippy --locked --manifest-path fuzz/Cargo.toml \
-		--target-dir target -- -D warnings
-	PYO3_BUILD_EXTENSION_MODULE=1 cargo clippy --locked --manifest-path bench/Cargo.toml \
 		--target-dir target -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --workspace $(ALL_FEATURES)
 
@@ -378,10 +440,14 @@ lint-node: node-for-tests ## biome, tsc, and the declared exports
 	$(NODE_BIN)/biome ci --error-on-warnings .
 	cd bindings-node && npm run typecheck
 
-lint-platforms: check-tools ## that all compiles with the oldest Rust, on other platforms, and beside other users of SQLite
-	scripts/check-platforms
+lint-bench: check-tools ## the benchmarks: clippy, with all peers
+	PYO3_BUILD_EXTENSION_MODULE=1 cargo clippy --locked --manifest-path bench/Cargo.toml \
+		--target-dir target -- -D warnings
+
+lint-platforms: check-tools ## the core on 32 bits and on a big-endian processor, Windows; PLATFORMS=all for the oldest Rust and more
+	$(NO_TARGET) scripts/check-platforms $(PLATFORMS)
 
 lint-scripts: target/setup/python ## shellcheck, and the GitHub workflows against their schema and zizmor
-	$(PYTHON_ENV)/shellcheck .ci/run scripts/check-tools scripts/demo scripts/fuzz scripts/publish scripts/sid scripts/soak scripts/test-databases tests/packages/install-npm
+	$(PYTHON_ENV)/shellcheck .ci/run scripts/check-tools scripts/demo scripts/fuzz scripts/publish scripts/sid scripts/soak scripts/test-databases scripts/timed tests/packages/install-npm
 	$(PYTHON_ENV)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(PYTHON_ENV)/zizmor --offline --no-progress --quiet --persona pedantic .github/workflows

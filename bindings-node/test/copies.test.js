@@ -38,7 +38,7 @@ test('two copies never hold one node id', async (t) => {
   const hold = async ({ Layout, Snowflake }) => {
     const layout = new Layout({ fields, tickMs: 1, epochMs: 1_735_689_600_000 })
     while (grants.left-- > 0) {
-      const flake = await Snowflake.leased(store, { layout, acquireTimeoutMs: 60_000 })
+      const flake = await Snowflake.leased(store, { layout, acquireTimeoutMs: 600_000 })
       const [nodeId] = flake.nodeIds
       assert(!held.has(nodeId), `${nodeId} is held by two`)
       held.add(nodeId)

@@ -8,6 +8,7 @@ const Redis = require('ioredis')
 const { Pool } = require('pg')
 const { createCluster, createSentinel } = require('redis')
 const { initStore, Randflake } = require('../index.js')
+const { timeout } = require('../stores.js')
 const {
   PASSWORD,
   pgbouncer,
@@ -17,6 +18,8 @@ const {
   servers,
 } = require('./servers.js')
 const { SECRET, until } = require('./store.js')
+
+timeout.ms = 20_000 // for a machine that has other things to do
 
 const GENERATORS = 20
 /** Renewed every 20 seconds, so that the connection stays open. */

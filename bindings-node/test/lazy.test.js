@@ -292,7 +292,7 @@ suite('without a lease', () => {
   test('a call does not wait longer than it may', async (t) => {
     const store = newStore(t)
     const refused = []
-    for (let count = 0; count < 10; count++) {
+    for (let count = 0; count < 10 || (refused.length === 0 && count < 100); count++) {
       const flake = lazy(t, store, SECRET, { maxWaitMs: 0 })
       try {
         flake.generate()
@@ -301,6 +301,7 @@ suite('without a lease', () => {
       }
       await flake.ready()
       assert.equal(typeof flake.generate(), 'bigint')
+      await flake[Symbol.asyncDispose]()
     }
     // A busy machine may have the thread that takes the lease come first, but not each time.
     assert.notEqual(refused.length, 0)

@@ -8,14 +8,14 @@ const { suite, test } = require('node:test')
 const { BUSY_WORKERS, RUNNING_WORKERS } = require('./runtime.js')
 const { heldIn, newStore, run } = require('./store.js')
 
-/** Long enough for a process on a busy machine, and far less than any wait that is avoided. */
+/** Many times what an end takes on a busy machine, and far less than any wait that is avoided. */
 const SOON = 20
 
-/** Runs a script that has to write this, end in this way, and soon. */
+/** Runs a script that has to write this, end in this way, and soon after. */
 async function expect(store, script, stdout, code = 0) {
   const ended = await run(store, script)
   assert.deepEqual([ended.stdout, ended.code, ended.signal], [stdout, code, null], ended.stderr)
-  assert(ended.seconds < SOON, `took ${ended.seconds} s`)
+  assert(ended.secondsToEnd < SOON, `took ${ended.secondsToEnd} s`)
   return ended
 }
 
@@ -61,15 +61,15 @@ suite('a process with a lease', () => {
     await expect(
       store,
       `const flakes = await Promise.all(Array(8).fill().map(() => Randflake.leased(STORE, SECRET)))
-      const blocker = require('node:child_process').spawn('python3', ['-c', \`import sqlite3, time
+      const blocker = require('node:child_process').spawn('python3', ['-c', \`import sqlite3, sys
 file = sqlite3.connect('\${STORE}', isolation_level=None)
 file.execute("begin exclusive")
 print("locked", flush=True)
-time.sleep(60)\`], { stdio: ['ignore', 'pipe', 'ignore'] })
+sys.stdin.read()\`], { stdio: ['pipe', 'pipe', 'ignore'] })
       await once(blocker.stdout, 'data')
-      const begun = performance.now()
+      const begun = performance.now() // it waits five seconds for all, not for each
       process.on('exit', () => {
-        process.stdout.write((performance.now() - begun) / 1000 < 40 ? 'in time' : 'late')
+        process.stdout.write((performance.now() - begun) / 1000 < 30 ? 'in time' : 'late')
         blocker.kill()
       })
       process.exit()`,
@@ -115,7 +115,7 @@ suite('a pending leased()', () => {
     })
   }
 
-  const PENDING = 'Randflake.leased(STORE, SECRET, { acquireTimeoutMs: 50000 }).catch(() => {})'
+  const PENDING = 'Randflake.leased(STORE, SECRET, { acquireTimeoutMs: 3600000 }).catch(() => {})'
 
   test('does not hold up a process that exits', async (t) => {
     const store = join(dirname(newStore(t)), 'missing', 'ids.db')

@@ -17,8 +17,11 @@ const {
   repairLease,
   repairStore,
 } = require('../index.js')
+const { timeout } = require('../stores.js')
 const { PASSWORD, servers } = require('./servers.js')
 const { newStore, run, SECRET } = require('./store.js')
+
+timeout.ms = 20_000 // for a machine that has other things to do
 
 const YEARS = 315_360_000
 

@@ -27,7 +27,7 @@ timeout.ms = 20_000 // of this process, which only makes the namespaces
 const CLIENTS = 50
 const OUTAGE_MS = 12_000
 /** The aim is two seconds; a machine may have other things to do. */
-const LONGEST_RETURN_MS = 20_000
+const LONGEST_RETURN_MS = 60_000
 
 /**
  * The one thing that is added to the documented code: with the 300 seconds that a lease has unless

@@ -1,147 +1,152 @@
 'use strict'
 
-// Servers for tests: started on free ports of the loopback interface, in a directory that is gone
-// afterwards, and stopped with the test.
+// Servers for tests: on free ports of the loopback interface, in a directory that is gone
+// afterwards, and stopped with the test. `tests/servers/starter.py` starts them.
 
-const { execFile, spawn } = require('node:child_process')
-const { randomInt } = require('node:crypto')
+const { spawn } = require('node:child_process')
 const { once } = require('node:events')
-const {
-  accessSync,
-  chownSync,
-  closeSync,
-  constants,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} = require('node:fs')
-const { createServer } = require('node:net')
-const { tmpdir } = require('node:os')
-const { delimiter, join } = require('node:path')
-const { promisify } = require('node:util')
+const { readFileSync } = require('node:fs')
+const { join } = require('node:path')
 const Redis = require('ioredis')
 const postgres = require('postgres')
 const { until } = require('./store.js')
 
+const STARTER = join(__dirname, '..', '..', 'tests', 'servers', 'starter.py')
+
 /** The password of every server that has one. */
 const PASSWORD = 'open-sesame-4711'
-/** The user `nobody`: not every server runs as root. */
-const NOBODY = 65534
 
-/** Other tests go on meanwhile, and their timers. */
-const runProgram = promisify(execFile)
+/** The program that starts a server, and ends it when this process ends. */
+class Starter {
+  #child
+  #said = ''
+  #waiting = []
 
-/** Finds a program; undefined where a test has to be skipped, which in CI is a failure. */
-function program(name, debianPackage) {
-  const folders = [...process.env.PATH.split(delimiter), '/usr/sbin']
-  try {
-    const versions = '/usr/lib/postgresql'
-    folders.push(...readdirSync(versions).map((version) => join(versions, version, 'bin')))
-  } catch {
-    // It is not from Debian.
+  constructor() {
+    const stdio = ['pipe', 'pipe', 'inherit']
+    this.#child = spawn(process.env.PYTHON ?? 'python3', [STARTER], { stdio })
+    const ended = (error) => this.#end(error)
+    this.#child.on('error', ended).on('exit', () => ended(new Error('the starter has ended')))
+    this.#child.stdin.on('error', ended)
+    this.#child.stdout.setEncoding('utf8').on('data', (text) => this.#hear(text))
+    // No test process stays for it, but while it is asked something.
+    this.#child.unref()
+    this.#child.stdin.unref()
+    this.#child.stdout.unref()
   }
-  const found = folders
-    .map((folder) => join(folder, name))
-    .find((path) => {
-      try {
-        accessSync(path, constants.X_OK)
-        return true
-      } catch {
-        return false
-      }
+
+  /** Returns its answer; undefined where a test has to be skipped, which in CI is a failure. */
+  async ask(request) {
+    const answer = await new Promise((resolve, reject) => {
+      this.#waiting.push({ resolve, reject })
+      this.#child.stdout.ref()
+      this.#child.stdin.write(`${JSON.stringify(request)}\n`, (error) => error && this.#end(error))
     })
-  if (found === undefined) {
-    const missing = `${name} is not installed (Debian: apt-get install ${debianPackage})`
-    if (process.env.CI === 'true') throw new Error(missing)
-    console.error(`\n*** SKIPPED: ${missing} ***\n`)
+    const { failed, missing, unavailable } = answer
+    if (failed !== undefined) throw new Error(failed)
+    if (missing !== undefined && process.env.CI === 'true') throw new Error(missing)
+    const why = missing ?? unavailable
+    if (why === undefined) return answer
+    console.error(`\n*** SKIPPED: ${why} ***\n`)
+    return undefined
   }
-  return found
+
+  /** Ends it, and its server. */
+  async close() {
+    const child = this.#child
+    child.ref()
+    child.stdin.end()
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  }
+
+  #hear(text) {
+    const lines = (this.#said + text).split('\n')
+    this.#said = lines.pop()
+    for (const line of lines) this.#waiting.shift().resolve(JSON.parse(line))
+    if (this.#waiting.length === 0) this.#child.stdout.unref()
+  }
+
+  #end(error) {
+    for (const { reject } of this.#waiting.splice(0)) reject(error)
+  }
 }
 
-const givenPorts = new Set()
+/** What has the ports of this process. */
+let portStarter
 
 /**
  * Returns a port that nothing listens on, and never one twice. It is none of those that the system
- * hands out by itself. A node of a Redis Cluster listens on the port that is 10 000 higher as well.
+ * hands out by itself.
  */
 async function freePort() {
-  for (;;) {
-    const port = randomInt(12_000, 22_000)
-    if (givenPorts.has(port)) continue
-    givenPorts.add(port)
-    if ((await isFree(port)) && (await isFree(port + 10_000))) return port
-  }
+  portStarter ??= new Starter()
+  const { ports } = await portStarter.ask({ ports: 1 })
+  return ports[0]
 }
 
-async function isFree(port) {
-  const listener = createServer().listen(port, '127.0.0.1')
-  try {
-    await once(listener, 'listening')
-  } catch {
-    return false
-  }
-  await new Promise((resolve) => listener.close(resolve))
-  return true
-}
+/** The servers that run, and the last ones that did, with what those said. */
+const said = new Map()
+
+process.on('exit', (code) => {
+  if (code === 0) return
+  for (const [server, log] of said) console.error(`\n${server.kind} said: ${log ?? server.log()}`)
+})
 
 /** A server that runs, or has ended and can be started again. */
 class Server {
-  #fields
-  #child
-  #ended
+  #starter
+  #state
+  #hasEnded = false
 
-  /** Its folder, program, arguments, what its log says once it is ready, URL, and user. */
-  constructor(fields) {
-    this.#fields = fields
+  constructor(kind, starter, state) {
+    this.kind = kind
+    this.#starter = starter
+    this.#state = state
+    said.set(this, undefined)
   }
 
   get url() {
-    return this.#fields.url
+    return this.#state.url
   }
 
   file(name) {
-    return join(this.#fields.folder, name)
+    return join(this.#state.folder, name)
+  }
+
+  /** Returns the end of what it has said since its last start. */
+  log() {
+    try {
+      return readFileSync(this.file('log'), 'utf8').slice(-8_000)
+    } catch {
+      return ''
+    }
   }
 
   async start() {
-    const { folder, path, args, ready, user } = this.#fields
-    const log = this.file('log')
-    const isReady = () => {
-      // A PostgreSQL that was killed has processes left, for a moment.
-      if (this.#child === undefined) {
-        const output = openSync(log, 'w')
-        const child = spawn(path, args, { cwd: folder, stdio: ['ignore', output, output], ...user })
-        closeSync(output)
-        this.#child = child
-        this.#ended = once(child, 'exit').then(() => {
-          this.#child = undefined
-        })
-      }
-      return readFileSync(log, 'utf8').includes(ready)
-    }
-    await until(`${path} is ready`, isReady).catch((error) => {
-      throw new Error(readFileSync(log, 'utf8'), { cause: error })
-    })
+    this.#state = await this.#starter.ask({ run: [] })
+    this.#hasEnded = false
     return this
   }
 
   signal(name) {
-    this.#child.kill(name)
+    process.kill(this.#state.pid, name)
   }
 
   /** Ends it by a signal. */
   async end(signal) {
-    this.#child?.kill(signal)
-    await this.#ended
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    await this.#starter.ask({ end: signal })
   }
 
   /** Ends it, with all of its processes, and removes what it has. */
   async stop() {
-    await this.end(this.url.startsWith('postgresql') ? 'SIGQUIT' : 'SIGKILL')
-    rmSync(this.#fields.folder, { recursive: true })
+    said.set(this, this.log())
+    for (const [server, log] of said) {
+      if (said.size <= 8) break
+      if (log !== undefined) said.delete(server)
+    }
+    await this.#starter.close()
   }
 
   /** Returns the end of each node id that was ever leased, and whether it is held. */
@@ -193,111 +198,39 @@ async function askEtcd(url, path, body) {
   return answer.json()
 }
 
-/** Makes `cert.pem` and `key.pem` of a server, and `ca.pem`, which is to be trusted. */
-async function makeCertificate(folder) {
-  const newKey = '-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=test'
-  writeFileSync(join(folder, 'extensions'), 'subjectAltName=IP:127.0.0.1\n')
-  for (const args of [
-    `req -x509 ${newKey} -days 2 -keyout ca.key -out ca.pem`,
-    `req ${newKey} -keyout key.pem -out request`,
-    'x509 -req -in request -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 ' +
-      '-extfile extensions -out cert.pem',
-  ]) {
-    await runProgram('openssl', args.split(' '), { cwd: folder })
-  }
-}
-
-/** Makes a folder with the files of a server, all owned by its user. */
-async function newFolder(tls, files = {}, uid = undefined) {
-  const folder = mkdtempSync(join(tmpdir(), 'randflake-server-'))
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
-  if (tls) await makeCertificate(folder)
-  if (uid) {
-    for (const name of ['.', ...readdirSync(folder)]) chownSync(join(folder, name), uid, uid)
-  }
-  return folder
-}
-
 /** A Redis that keeps every acknowledged write. */
 const DURABLE = ['--appendonly', 'yes', '--save', '']
 
+/** Starts a server of a kind; undefined if there is none. */
+async function start(kind, options = {}) {
+  const starter = new Starter()
+  try {
+    const state = await starter.ask({ start: kind, ...options })
+    if (state !== undefined) return new Server(kind, starter, state)
+  } catch (error) {
+    await starter.close()
+    throw error
+  }
+  await starter.close()
+  return undefined
+}
+
 /** Each starts a server; undefined if there is none. With `tls` it speaks nothing else. */
 const servers = {
-  async postgresql({ tls = false } = {}) {
-    const initdb = program('initdb', 'postgresql')
-    if (initdb === undefined) return undefined
-    const user = process.getuid() === 0 ? { uid: NOBODY, gid: NOBODY } : {}
-    const [folder, port] = [
-      await newFolder(tls, { password: PASSWORD }, user.uid),
-      await freePort(),
-    ]
-    const how = ['--no-sync', '--no-locale', '--encoding=UTF8', '--username=randflake']
-    how.push('--auth=scram-sha-256', '--pwfile', 'password', '-D', 'data')
-    await runProgram(initdb, how, { cwd: folder, ...user })
-    const args = ['-D', 'data', '-p', port, '-h', '127.0.0.1', '-k', folder]
-    if (tls) args.push('--ssl=on', '--ssl_cert_file=../cert.pem', '--ssl_key_file=../key.pem')
-    const path = program('postgres', 'postgresql')
-    const query = tls ? '?sslmode=verify-full' : ''
-    const url = `postgresql://randflake:${PASSWORD}@127.0.0.1:${port}/postgres${query}`
-    return new Server({ folder, path, args, ready: 'ready to accept', url, user }).start()
-  },
-
-  async redis({ settings = DURABLE, tls = false } = {}) {
-    const path = program('redis-server', 'redis-server')
-    if (path === undefined) return undefined
-    const [folder, port] = [await newFolder(tls), await freePort()]
-    const args = ['--bind', '127.0.0.1', '--requirepass', PASSWORD, ...settings]
-    if (tls) {
-      args.push('--port', 0, '--tls-port', port, '--tls-auth-clients', 'no')
-      args.push('--tls-cert-file', 'cert.pem', '--tls-key-file', 'key.pem')
-      args.push('--tls-ca-cert-file', 'ca.pem')
-    } else {
-      args.push('--port', port)
-    }
-    const url = `redis${tls ? 's' : ''}://:${PASSWORD}@127.0.0.1:${port}/0`
-    return new Server({ folder, path, args, ready: 'Ready to accept connections', url }).start()
-  },
-
-  async etcd({ tls = false } = {}) {
-    const path = program('etcd', 'etcd-server')
-    if (path === undefined) return undefined
-    const [folder, port, peerPort] = [await newFolder(tls), await freePort(), await freePort()]
-    const s = tls ? 's' : ''
-    const [client, peer] = [`http${s}://127.0.0.1:${port}`, `http://127.0.0.1:${peerPort}`]
-    const args = ['--data-dir', 'data', '--listen-client-urls', client]
-    args.push('--advertise-client-urls', client, '--listen-peer-urls', peer)
-    args.push('--initial-advertise-peer-urls', peer, '--initial-cluster', `default=${peer}`)
-    if (tls) args.push('--cert-file', 'cert.pem', '--key-file', 'key.pem')
-    const url = `etcd${s}://127.0.0.1:${port}`
-    return new Server({ folder, path, args, ready: 'ready to serve client requests', url }).start()
-  },
+  postgresql: ({ tls = false } = {}) => start('postgres', { tls }),
+  redis: ({ settings = DURABLE, tls = false } = {}) => start('redis', { arguments: settings, tls }),
+  etcd: ({ tls = false } = {}) => start('etcd', { tls }),
 }
 
 /** A MariaDB, which holds ids, and no leases. */
-async function mariadb() {
-  const install = program('mariadb-install-db', 'mariadb-server')
-  const path = program('mariadbd', 'mariadb-server')
-  if (path === undefined) return undefined
-  const user = process.getuid() === 0 ? { uid: NOBODY, gid: NOBODY } : {}
-  const grant = `grant all on *.* to randflake@'127.0.0.1' identified by '${PASSWORD}'`
-  const files = { 'init.sql': `create database ids;\n${grant};\n` }
-  const [folder, port] = [await newFolder(false, files, user.uid), await freePort()]
-  const data = ['--no-defaults', `--datadir=${join(folder, 'data')}`]
-  const how = [...data, '--auth-root-authentication-method=normal']
-  await runProgram(install, how, { cwd: folder, ...user })
-  const args = [...data, '--port', port, '--bind-address=127.0.0.1', '--socket=socket']
-  args.push(`--init-file=${join(folder, 'init.sql')}`, '--innodb-flush-log-at-trx-commit=0')
-  const url = `mysql://randflake:${PASSWORD}@127.0.0.1:${port}/ids`
-  return new Server({ folder, path, args, ready: 'ready for connections', url, user }).start()
-}
+const mariadb = () => start('mariadb')
 
 /** A Redis and the replica that must confirm what it grants. */
 async function redisWithReplica() {
   const careful = ['--min-replicas-to-write', 1, '--min-replicas-max-lag', 10]
-  const settings = [...DURABLE, '--repl-diskless-sync-delay', 0, ...careful]
-  const master = await servers.redis({ settings })
+  const master = await servers.redis({ settings: [...DURABLE, ...careful] })
   if (master === undefined) return undefined
-  const follow = ['--replicaof', '127.0.0.1', new URL(master.url).port, '--masterauth', PASSWORD]
+  const follow = ['--replicaof', '127.0.0.1', portOf(master)]
   const replica = await servers.redis({ settings: [...DURABLE, ...follow] })
   const client = new Redis(master.url)
   try {
@@ -311,33 +244,12 @@ async function redisWithReplica() {
 }
 
 /** A PgBouncer in front of a PostgreSQL, with these settings besides. */
-async function pgbouncer(postgresql, ...settings) {
-  const path = program('pgbouncer', 'pgbouncer')
-  if (path === undefined) return undefined
-  const user = process.getuid() === 0 ? { uid: NOBODY, gid: NOBODY } : {}
-  const [port, { port: behind }] = [await freePort(), new URL(postgresql.url)]
-  const lines = [
-    `[databases]\npostgres = host=127.0.0.1 port=${behind} dbname=postgres`,
-    `[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =`,
-    'auth_type = scram-sha-256\nauth_file = users',
-    ...settings,
-  ]
-  const files = { 'pgbouncer.ini': lines.join('\n'), users: `"randflake" "${PASSWORD}"\n` }
-  const folder = await newFolder(false, files, user.uid)
-  const url = postgresql.url.replace(behind, port)
-  return new Server({
-    folder,
-    path,
-    args: ['pgbouncer.ini'],
-    ready: 'process up',
-    url,
-    user,
-  }).start()
-}
+const pgbouncer = (postgresql, ...settings) =>
+  start('pgbouncer', { arguments: settings, target: portOf(postgresql) })
 
 /** A Redis Cluster of three masters. */
 async function redisCluster() {
-  const settings = [...DURABLE, '--cluster-enabled', 'yes', '--masterauth', PASSWORD]
+  const settings = [...DURABLE, '--cluster-enabled', 'yes']
   const nodes = await Promise.all([0, 1, 2].map(() => servers.redis({ settings })))
   if (nodes.includes(undefined)) return undefined
   const clients = nodes.map(({ url }) => new Redis(url))
@@ -358,24 +270,15 @@ async function redisCluster() {
 }
 
 /** A Sentinel that promotes the replica of a master called "leases" after half a second. */
-async function redisSentinel(master) {
-  const path = program('redis-server', 'redis-server')
-  const port = await freePort()
-  const lines = [
-    `port ${port}\nbind 127.0.0.1`,
-    `sentinel monitor leases 127.0.0.1 ${new URL(master.url).port} 1`,
-    `sentinel auth-pass leases ${PASSWORD}`,
-    'sentinel down-after-milliseconds leases 500',
-    'sentinel failover-timeout leases 5000',
-  ]
-  const folder = await newFolder(false, { 'sentinel.conf': lines.join('\n') })
-  const url = `redis://127.0.0.1:${port}`
-  const args = ['sentinel.conf', '--sentinel']
-  return new Server({ folder, path, args, ready: '+monitor master', url }).start()
+const redisSentinel = (master) => start('sentinel', { target: portOf(master) })
+
+function portOf(server) {
+  return Number(new URL(server.url).port)
 }
 
 module.exports = {
   askEtcd,
+  freePort,
   mariadb,
   PASSWORD,
   pgbouncer,

@@ -30,6 +30,8 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from servers import free_port
+
 Row = TypeVar("Row")
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -100,8 +102,7 @@ class Application:
         folder: where it runs.
         environment: what it has beside that of this process.
         """
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            self.port: int = listener.getsockname()[1]
+        self.port = free_port()
         self._command = [part.replace("PORT", str(self.port)) for part in command]
         self._folder = folder
         self._environment = {**os.environ, **environment, "PORT": str(self.port)}

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from servers import Server
 
 # An example may take long on a machine that is busy.
-hypothesis.settings.register_profile("any machine", deadline=None)
+CASES = int(os.environ.get("HYPOTHESIS_CASES", "100"))
+hypothesis.settings.register_profile("any machine", deadline=None, max_examples=CASES)
 hypothesis.settings.load_profile("any machine")
 
 # Random bytes, so that nothing warns; node ids of one process are bound to their secret.
@@ -344,3 +345,12 @@ class ScriptedClock:
     def sleep(self, seconds: float) -> None:
         self.sleeps.append(seconds)
         self.time += seconds
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    """Has the report of a test that failed show what its servers said."""
+    report = yield
+    if starter := sys.modules.get("starter"):  # most tests have no server
+        starter.add_logs(report)
+    return report

@@ -192,14 +192,14 @@ def test_a_handler_that_returns_does_not_end_the_wait() -> None:
 
 
 def test_other_threads_run_during_a_wait() -> None:
-    flake = waiting(seconds=2)
+    flake = waiting(seconds=3)
     ids: list[int] = []
     waiter = threading.Thread(target=lambda: ids.append(flake.generate()))
     waiter.start()
     seen = set()
     while waiter.is_alive():
         seen.add(int(time.monotonic() * 100))
-    assert len(seen) > 15, "of at least 100 hundredths of a second"
+    assert len(seen) > 15, "of at least 200 hundredths of a second"
     assert len(ids) == 1
 
 
@@ -207,10 +207,11 @@ def test_without_a_wait_the_error_says_when() -> None:
     for max_wait in (0, 0.5):
         before = time.monotonic()
         with pytest.raises(RetryLaterError) as raised:
-            waiting(max_wait).generate()
-        assert time.monotonic() - before < 10
+            waiting(max_wait, seconds=600).generate()
+        took = time.monotonic() - before
+        assert took < 120
         assert raised.value.code == "LEASE_NOT_STARTED"
-        assert 18 < raised.value.retry_after <= 30
+        assert 598 - took < raised.value.retry_after <= 600
 
 
 def test_an_interpreter_ends_while_a_daemon_thread_waits() -> None:

@@ -60,7 +60,7 @@ def test_the_first_id_takes_the_lease(store: Path) -> None:
         assert flake.lease.state == "holding"
         assert len({id, flake.generate(), *flake.generate_many(20_000)}) == 20_002
     (end,) = ends_in(store).values()
-    assert end <= READER.inspect(id).timestamp + 12, "given back"
+    assert end <= READER.inspect(id).timestamp + 120, "given back, and not at 300"
     assert outcome(flake.generate) == "CLOSED"
     assert flake.inspect(id) == READER.inspect(id)
 
@@ -347,7 +347,7 @@ os.wait()
     assert set(ends) == {READER.inspect(id).node_id for id in ids}
     for id in ids:
         parts = READER.inspect(id)
-        assert ends[parts.node_id] <= parts.timestamp + 12
+        assert ends[parts.node_id] <= parts.timestamp + 120
 
 
 def test_a_weak_secret_of_the_environment_is_warned_of(store: Path) -> None:

@@ -164,7 +164,7 @@ def test_a_burst_borrows_only_with_max_drift(store: Path) -> None:
 
 
 def test_it_goes_on_for_many_terms_of_its_lease(store: Path) -> None:
-    flake = leased(store, ttl=2, max_skew=0, max_wait=60)
+    flake = leased(store, ttl=6, max_skew=0, max_wait=60)
     ids: list[int] = []
 
     def has_renewed() -> bool:
@@ -255,7 +255,8 @@ from randflake import Layout, Snowflake
 layout = Layout(fields=[("time", 41), ("sequence", 8), ("node", 1)], tick_ms=7,
                 epoch_ms=1_735_689_600_003)
 for _ in range(2):
-    with Snowflake.leased(sys.argv[1], layout, ttl=6, max_skew=1, acquire_timeout=25) as flake:
+    options = {"acquire_timeout": 120, "max_wait": 60}
+    with Snowflake.leased(sys.argv[1], layout, ttl=6, max_skew=1, **options) as flake:
         print(*flake.generate_many(300))
 """
     with ThreadPoolExecutor(3) as pool:

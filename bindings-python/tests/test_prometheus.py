@@ -41,7 +41,7 @@ def test_the_names_kinds_and_labels_are_those_of_the_guide() -> None:
 
 def test_a_scrape_shows_what_was_generated(store: Path) -> None:
     registry = CollectorRegistry()
-    with Randflake.leased(store, SECRET, ttl=60) as flake:
+    with Randflake.leased(store, SECRET) as flake:  # not renewed for more than a minute
         observe(flake, name="orders", registry=registry)
         assert value(registry, "ids_generated_total") == 0
         flake.generate_many(1000)
@@ -51,10 +51,10 @@ def test_a_scrape_shows_what_was_generated(store: Path) -> None:
         assert value(registry, "store_request_duration_seconds_count") == 1
         took = value(registry, "store_request_duration_seconds_sum")
         assert took is not None
-        assert 0 < took < 10
+        assert 0 < took < 60
         left = value(registry, "lease_remaining_seconds")
         assert left is not None
-        assert 0 < left <= 60
+        assert 0 < left <= 300
         for name in ("lease_renewals_total", "lease_replacements_total", "lease_losses_total"):
             assert value(registry, name) == 0
         end = Layout("randflake").ends_at / 1000
@@ -140,7 +140,7 @@ import randflake.prometheus
 
 store, secret = sys.argv[1:]
 randflake.prometheus._EVERY = 0.05
-flake = Randflake.leased(store, secret, ttl=60)
+flake = Randflake.leased(store, secret)  # not renewed for more than a minute
 flake.generate_many(5)
 randflake.prometheus.observe(flake, name="orders")
 # Of the same name as the generator.
@@ -180,7 +180,7 @@ eventually(lambda: value("store_request_duration_seconds_count") == 4)
 eventually(lambda: value("tickets_issued_total", "counter") == 34)
 eventually(lambda: value("tickets_reserve", "counter") > 0)
 assert 0 < value("store_request_duration_seconds_sum") < 60
-assert 0 < value("lease_remaining_seconds") <= 60, value("lease_remaining_seconds")
+assert 0 < value("lease_remaining_seconds") <= 300, value("lease_remaining_seconds")
 for pipe, child in zip(pipes, children):
     os.write(pipe, b"!")
     assert os.waitpid(child, 0)[1] == 0

@@ -16,12 +16,14 @@ from conftest import SECRET, eventually, outcome, status
 from randflake import LeaseStatus, Randflake, RandflakeError, StoreError, init_store
 from servers import PASSWORD, STARTERS, Server
 
-TTL = 9
-SHORT: dict[str, Any] = {"ttl": TTL, "max_skew": 1}
+TTL = 12
+SHORT: dict[str, Any] = {"ttl": TTL, "max_skew": 2}
+# For what takes a few requests that fail, each after seconds, while the lease lasts.
+LONG: dict[str, Any] = {"ttl": 30, "max_skew": 2}
 
 
 def leased(store: object, **options: Any) -> Randflake:
-    return Randflake.leased(store, SECRET, **SHORT, **options)  # type: ignore[arg-type]
+    return Randflake.leased(store, SECRET, **{**SHORT, **options})  # type: ignore[arg-type]
 
 
 def refusal(store: object, **options: Any) -> StoreError:
@@ -60,14 +62,14 @@ def bring_back(server: Server) -> None:
 def an_outage_and_a_kill(server: Server) -> None:
     init_store(server.url(), SECRET, "new", **SHORT)
     with leased(server.url(), max_wait=0) as flake:
-        eventually(lambda: status(flake).seconds_left > 0.8 * TTL)
         ids = [flake.generate()]
-        away = time.time()
+        end = time.time() + status(flake).seconds_left  # or later, if it is renewed just now
         silence(server)
-        while time.time() < away + 0.6 * TTL:
-            ids.append(flake.generate())
+        while isinstance(made := outcome(flake.generate), int):
+            ids.append(made)
             time.sleep(0.02)
-        eventually(lambda: outcome(flake.generate) == "LEASE_UNAVAILABLE")
+        assert made == "LEASE_UNAVAILABLE"
+        assert time.time() >= end, "until then it goes on"
         assert max(flake.inspect(id).timestamp for id in ids) < status(flake).end_exclusive
         error = last_error(flake)
         assert error.code == "STORE_UNAVAILABLE"
@@ -84,9 +86,9 @@ def an_outage_and_a_kill(server: Server) -> None:
             assert quarantined.code == "STORE_QUARANTINED"
             assert quarantined.retry_after is not None
             # The skew, and the time for which an old master may still grant.
-            assert 0 < quarantined.retry_after <= TTL + 1 + 12
+            assert 0 < quarantined.retry_after <= TTL + SHORT["max_skew"] + 12
         else:
-            with leased(server.url()) as other:
+            with leased(server.url(), acquire_timeout=60) as other:
                 ids += other.generate_many(1000)
         eventually(lambda: status(flake).renewals > renewals)
         ids += flake.generate_many(1000)
@@ -98,9 +100,12 @@ def an_outage_and_a_kill(server: Server) -> None:
 def forgets_everything(server: Server, empty: Callable[[Server], None]) -> None:
     init_store(server.url(), SECRET, "new", **SHORT)
     with leased(server.url(), max_wait=0) as flake:
+        end = time.time() + status(flake).seconds_left
         empty(server)
         assert refusal(server.url()).code == "STORE_NOT_INITIALIZED"
-        assert outcome(flake.generate) != "LEASE_UNAVAILABLE", "what was granted is granted"
+        made = outcome(flake.generate)
+        is_over = time.time() >= end  # a slow machine may take so long
+        assert made != "LEASE_UNAVAILABLE" or is_over, "what was granted is granted"
         init_store(server.url(), SECRET, "quarantine", **SHORT)
         assert refusal(server.url()).code == "STORE_QUARANTINED"
         eventually(lambda: getattr(status(flake).last_error, "code", None) == "STORE_REPLACED")
@@ -126,8 +131,8 @@ def start_empty(server: Server) -> None:
 
 def waits_for_its_pool(server: Server) -> None:
     with psycopg_pool.ConnectionPool(server.url(), min_size=1, max_size=1) as pool:
-        init_store(pool, SECRET, "new", **SHORT)
-        with leased(pool) as flake:
+        init_store(pool, SECRET, "new", **LONG)
+        with leased(pool, **LONG) as flake:
             with pool.connection():
                 error = refusal(pool)
                 assert error.code == "STORE_UNAVAILABLE"

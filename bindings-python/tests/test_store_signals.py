@@ -23,6 +23,7 @@ from randflake import (
     Snowflake,
     StoreError,
     Tickets,
+    _urls,
     fence_store,
     fence_tickets,
     init_store,
@@ -154,7 +155,10 @@ def raises_mine(*_: object) -> None:
 
 @pytest.mark.parametrize("url", URLS, ids=["postgres", "redis", "etcd"])
 @pytest.mark.parametrize("call", CALLS)
-def test_what_a_handler_raises_ends_a_request(call: str, url: str, silent: Silent) -> None:
+def test_what_a_handler_raises_ends_a_request(
+    call: str, url: str, silent: Silent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_urls, "TIMEOUT", 60.0)  # the handler comes before the end of the request
     connections = []
 
     def handler(*_: object) -> None:
@@ -266,8 +270,9 @@ def redis(start: Callable[[str], Server], request: pytest.FixtureRequest) -> Ite
 
 
 def test_what_is_granted_after_ctrl_c_is_given_back(
-    redis: Server, request: pytest.FixtureRequest
+    redis: Server, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(_urls, "TIMEOUT", 60.0)
     options: dict[str, Any] = {"namespace": request.node.name, "acquire_timeout": 60}
     interrupt = signalled(asking, raises_mine)
     with interrupt, pytest.raises(Mine):

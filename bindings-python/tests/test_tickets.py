@@ -50,7 +50,7 @@ def store(tmp_path: Path) -> Path:
 
 
 def drawn(store: Any, name: str = "invoices", **options: Any) -> Tickets:
-    return Tickets.leased(store, name, **options)
+    return Tickets.leased(store, name, **{"max_wait": 60, **options})
 
 
 def next_of(store: Path, name: str = "invoices") -> int:
@@ -422,14 +422,14 @@ def test_a_call_waits_until_the_store_is_back(store: Path) -> None:
     "call", [lambda it: it.generate(), lambda it: it.generate_many(100), lambda it: it.fill(ARRAY)]
 )
 def test_ctrl_c_ends_a_wait(store: Path, call: Callable[[Tickets], Any]) -> None:
-    invoices = drawn(store, min_block=1, max_block=2, max_wait=60)
+    invoices = drawn(store, min_block=1, max_block=2, max_wait=600)
     with locked(store):
 
         def wait() -> None:
             while True:
                 call(invoices)
 
-        assert interrupted(wait) < 10
+        assert interrupted(wait) < 120
     assert invoices.generate() > 0
     invoices.close()
 
@@ -524,7 +524,7 @@ def test_children_of_children_and_those_that_do_nothing(store: Path) -> None:
 
 
 def take(store: str, count: int, queue: Any) -> None:
-    tickets = Tickets.lazy(store, "invoices", max_block=50)
+    tickets = Tickets.lazy(store, "invoices", max_block=50, max_wait=60)
     queue.put([*tickets.generate_many(count), tickets.generate()])
 
 
@@ -582,7 +582,7 @@ def test_what_a_kill_loses(store: Path) -> None:
     code = """
 import os, sys
 from randflake import Tickets
-tickets = Tickets.leased(sys.argv[1], "invoices", min_block=10, max_block=100)
+tickets = Tickets.leased(sys.argv[1], "invoices", min_block=10, max_block=100, max_wait=60)
 print(tickets.generate_many(1000)[-1], flush=True)
 os._exit(0)
 """

@@ -144,7 +144,7 @@ def test_a_generator_keeps_what_it_issued_when_its_clock_is_changed() -> None:
     generator.time_source = lambda: last
     ids.append(generator.generate())
     assert generator.inspect(ids[-1])[0] == last
-    generator.time_source = lambda: last + 50
+    generator.time_source = lambda: last + 500
     ids.append(generator.generate())
     generator.time_source = None
     with pytest.raises(v2.ErrConsistencyViolation):
@@ -179,7 +179,7 @@ def test_a_child_is_refused_even_if_the_fork_caught_another_thread() -> None:
     forked: list[Any] = []
 
     def generate() -> Any:
-        signal.alarm(30)  # ends the child if it waits for a thread that it lacks
+        signal.alarm(60)  # ends the child if it waits for a thread that it lacks
         return outcome(generator.generate)
 
     with generator._lock:

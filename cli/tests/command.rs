@@ -36,6 +36,7 @@ struct Folder(PathBuf);
 impl Folder {
     fn new(name: &str) -> Self {
         let path = env::temp_dir().join(format!("randflake-cli-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path); // of a run that was killed
         fs::create_dir_all(&path).expect("a temporary folder can be made");
         Self(path)
     }

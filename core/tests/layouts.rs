@@ -381,7 +381,10 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases.max(1000),
+        ..ProptestConfig::default()
+    })]
 
     /// The rule of one call is the same for every layout: call by call, the core does what the
     /// reference model does, and no id comes twice, early, or outside the lease.
@@ -511,7 +514,10 @@ fn layouts_about_noon() -> impl Strategy<Value = Layout> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases.max(3000),
+        ..ProptestConfig::default()
+    })]
 
     /// Leases have seconds and ids have ticks: a tick that the end of a second divides is never used,
     /// and all others of a lease, within the lifetime, belong to its holder.

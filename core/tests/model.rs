@@ -116,7 +116,10 @@ fn calls() -> impl Strategy<Value = Draft> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases.max(300),
+        ..ProptestConfig::default()
+    })]
     #[test]
     fn core_and_model_agree(plan in plans()) {
         let secret = randflake_vectors::cases::SECRET.parse().expect("hex");

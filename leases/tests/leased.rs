@@ -29,7 +29,7 @@ use randflake_leases::{
 
 use crate::common::Scratch;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A store that all generators of a test share, and that can be disconnected.
 #[derive(Clone, Default)]
@@ -114,6 +114,8 @@ fn a_file_is_all_it_takes() {
     let scratch = Scratch::new();
     let secret = Secret::random();
     let path = scratch.path("ids.db");
+    let second = || SystemClock.now().expect("a time") / 1_000_000_000;
+    let before = second();
     let flake = leased(path.as_path(), &secret).expect("a lease");
     let other = leased(path.to_str().expect("text"), &secret).expect("another one");
     assert_ne!(flake.node_ids(), other.node_ids(), "a lease each");
@@ -124,9 +126,13 @@ fn a_file_is_all_it_takes() {
     assert!(ids[..500].iter().all(|id| flake.inspect(*id).node_id == flake.node_ids()[0]));
 
     let status = flake.lease().expect("open");
+    let after = second();
     assert_eq!((status.state, status.renewals, status.losses), (State::Holding, 0, 0));
     assert!(status.last_error.is_none(), "{status:?}");
-    assert!((294..=300).contains(&status.time_left.as_secs()), "{status:?}");
+    let end = status.end_exclusive;
+    assert!((before + 300..=after + 300).contains(&end), "{before} to {after}: {status:?}");
+    let left = i64::try_from(status.time_left.as_secs()).expect("minutes");
+    assert!((end - after - 1..=end - before).contains(&left), "{before} to {after}: {status:?}");
     assert_eq!((&*status.store, &*status.namespace), (path.to_str().expect("text"), "default"));
     let now = flake.inspect(flake.generate().expect("an id")).timestamp;
     assert!(status.start <= now && now < status.end_exclusive, "{status:?}");
@@ -136,11 +142,12 @@ fn a_file_is_all_it_takes() {
 fn closing_gives_the_node_id_back() {
     let shared = Shared::of(1);
     let secret = Secret::random();
+    let builder = || short(shared.location(), &secret).ttl(60);
     for _ in 0..3 {
         // The one node id is free again from the second after its last one.
-        let flake = short(shared.location(), &secret).open().expect("free");
+        let flake = builder().open().expect("free");
         flake.generate().expect("an id");
-        let refused = short(shared.location(), &secret).acquire_timeout(Duration::ZERO).open();
+        let refused = builder().acquire_timeout(Duration::ZERO).open();
         assert_eq!(kind(refused), Err(ErrorKind::NodesExhausted));
         assert!(!flake.is_ended());
         flake.close();
@@ -151,8 +158,8 @@ fn closing_gives_the_node_id_back() {
         assert!(flake.lease().is_none() && flake.node_ids().is_empty());
         flake.close();
     }
-    drop(short(shared.location(), &secret).open().expect("free"));
-    let stopped = short(shared.location(), &secret).open().expect("free");
+    drop(builder().open().expect("free"));
+    let stopped = builder().open().expect("free");
     stopped.stop();
     assert_eq!(kind(stopped.generate()), Err(ErrorKind::Closed));
     drop(stopped);
@@ -161,7 +168,7 @@ fn closing_gives_the_node_id_back() {
 
 #[test]
 fn it_goes_on_for_many_terms_of_its_lease() {
-    let flake = short(Shared::of(1).location(), &Secret::random()).open().expect("free");
+    let flake = short(Shared::of(1).location(), &Secret::random()).ttl(4).open().expect("free");
     let first = flake.lease().expect("open");
     let mut ids = HashSet::new();
     until("renewals", || {
@@ -201,7 +208,7 @@ fn a_silent_store_is_given_up_in_time_and_what_it_grants_then_goes_back() {
 #[test]
 fn an_outage_of_the_store_ends_in_an_error_and_passes() {
     let shared = Shared::of(1);
-    let flake = short(shared.location(), &Secret::random()).max_wait(Duration::ZERO).open();
+    let flake = short(shared.location(), &Secret::random()).ttl(6).max_wait(Duration::ZERO).open();
     let flake = flake.expect("free");
     shared.down.store(true, Ordering::Relaxed);
     let mut last = flake.generate().expect("an id");
@@ -351,7 +358,7 @@ fn noted() -> (Arc<Mutex<Vec<LeaseStatus>>>, impl Fn(&LeaseStatus) + Send + Sync
 #[test]
 fn each_change_is_told_once_and_in_order_and_a_panic_touches_nothing() {
     let (shared, (told, tell)) = (Shared::of(1), noted());
-    let flake = short(shared.location(), &Secret::random()).on_lease_change(tell).open();
+    let flake = short(shared.location(), &Secret::random()).ttl(6).on_lease_change(tell).open();
     let flake = flake.expect("free");
     let states = |count: usize| {
         until("it is told", || told.lock().expect("no panic").len() >= count);
@@ -409,7 +416,8 @@ fn what_is_told_may_ask_and_stop() {
     let late: Arc<Mutex<Option<Leased>>> = Arc::default();
     let (flake, seen) = (Arc::clone(&late), Arc::new(AtomicU32::new(0)));
     let count = Arc::clone(&seen);
-    let made = short(shared.location(), &Secret::random()).on_lease_change(move |status| {
+    let made = short(shared.location(), &Secret::random()).ttl(60);
+    let made = made.on_lease_change(move |status| {
         // Set only once it is made.
         until("it is there", || flake.lock().expect("no panic").is_some());
         let flake = flake.lock().expect("no panic");
@@ -433,7 +441,8 @@ fn a_thread_that_panics_is_reported() {
         Ok(Box::new(Brittle(shared.clone(), Arc::clone(&flag))))
     });
     let (told, tell) = noted();
-    let flake = short(brittle, &Secret::random()).max_wait(Duration::ZERO).on_lease_change(tell);
+    let flake = short(brittle, &Secret::random()).ttl(6).max_wait(Duration::ZERO);
+    let flake = flake.on_lease_change(tell);
     let flake = flake.open().expect("free");
     breaks.store(true, Ordering::Relaxed);
     until("it notices", || flake.lease().expect("open").state == State::Stopped);
@@ -516,7 +525,7 @@ fn a_batch_goes_on_over_renewals() {
 fn a_lost_lease_is_replaced() {
     let shared = Shared::of(8);
     let secret = Secret::random();
-    let flake = short(shared.location(), &secret).open().expect("free");
+    let flake = short(shared.location(), &secret).ttl(6).open().expect("free");
     let lost = flake.lease().expect("open");
     // The store has forgotten everything; the lease is lost, but not the seconds it has.
     let namespace = Namespace::new("default", &secret).and_then(|n| n.max_skew(0)).expect("valid");
@@ -566,7 +575,9 @@ fn invalid_options_are_refused_at_once() {
     let secret = Secret::random();
     let began = Instant::now();
     let path = scratch.path("ids.db");
-    let build = || Leased::builder(path.as_path(), &secret);
+    // Tries would go on for longer than is asserted below.
+    let at = |location: Location| Leased::builder(location, &secret).acquire_timeout(2 * PATIENCE);
+    let build = || at(path.as_path().into());
     let invalid = Err(ErrorKind::InvalidArgument);
     assert_eq!(kind(build().node_count(0).open()), invalid);
     assert_eq!(kind(build().node_count(16_385).open()), invalid);
@@ -578,18 +589,18 @@ fn invalid_options_are_refused_at_once() {
     assert_eq!(kind(build().max_drift(101).open()), invalid, "a third of the ttl");
     assert_eq!(kind(build().max_wait(Duration::from_secs(86_401)).open()), invalid);
     assert!(!path.exists(), "nothing was leased for it");
-    assert_eq!(kind(leased("", &secret)), invalid);
-    assert_eq!(kind(leased(":memory:", &secret)), invalid);
-    assert_eq!(kind(leased("ids\0.db", &secret)), invalid);
-    let url = leased("mysql://me:hush@host/db", &secret).expect_err("no such store");
+    assert_eq!(kind(at("".into()).open()), invalid);
+    assert_eq!(kind(at(":memory:".into()).open()), invalid);
+    assert_eq!(kind(at("ids\0.db".into()).open()), invalid);
+    let url = at("mysql://me:hush@host/db".into()).open().expect_err("no such store");
     assert!(url.to_string().contains("mysql://") && !url.to_string().contains("hush"), "{url}");
 
     build().open().expect("a lease");
-    let other = leased(path.as_path(), &Secret::random());
-    assert_eq!(kind(other), Err(ErrorKind::SecretMismatch));
+    let other = Leased::builder(path.as_path(), &Secret::random()).acquire_timeout(2 * PATIENCE);
+    assert_eq!(kind(other.open()), Err(ErrorKind::SecretMismatch));
     let garbage = scratch.path("garbage");
     fs::write(&garbage, [7; 4096]).expect("a file");
-    assert_eq!(kind(leased(garbage, &secret)), invalid);
+    assert_eq!(kind(at(garbage.into()).open()), invalid);
     assert!(began.elapsed() < PATIENCE, "none of these is worth another try");
 }
 
@@ -791,7 +802,7 @@ fn a_snowflake_borrows_only_with_max_drift() {
 #[test]
 fn a_snowflake_goes_on_when_its_lease_is_renewed_or_lost() {
     let shared = Shared::of(8);
-    let flake = short_snowflake(shared.location(), Layout::twitter()).open().expect("free");
+    let flake = short_snowflake(shared.location(), Layout::twitter()).ttl(4).open().expect("free");
     let first = flake.lease().expect("open");
     let mut last = 0;
     let mut rises = || {
@@ -814,12 +825,12 @@ fn a_snowflake_goes_on_when_its_lease_is_renewed_or_lost() {
 #[test]
 fn a_layout_that_ends_takes_its_lease_along() {
     let now = SystemClock.now().expect("a time") / 1_000_000;
-    // In four seconds, of which opening may take one on a busy machine.
+    // In twelve seconds, of which opening may take some on a busy machine.
     let layout = Layout::custom([(Field::Time, 31), (Field::Node, 10), (Field::Sequence, 12)])
-        .epoch_ms(now + 4000 - (1 << 31))
+        .epoch_ms(now + 12_000 - (1 << 31))
         .build()
         .expect("valid");
-    let flake = short_snowflake(Shared::of(1).location(), layout).ttl(6).open().expect("in time");
+    let flake = short_snowflake(Shared::of(1).location(), layout).ttl(12).open().expect("in time");
     let mut last = 0;
     until("its end", || match flake.generate() {
         Ok(id) => {
@@ -1098,7 +1109,7 @@ fn an_interruptible_first_lease_is_one() {
 #[test]
 fn an_interruptible_lease_that_nobody_wants_goes_back() {
     let gate = Gate { shared: Shared::of(1), ..Gate::default() };
-    let flake = short(gate.location(), &Secret::random()).interruptible();
+    let flake = short(gate.location(), &Secret::random()).ttl(60).interruptible();
     let flake = flake.open_lazily().expect("valid");
     thread::scope(|scope| {
         let generating = scope.spawn(|| flake.generate());
@@ -1116,7 +1127,8 @@ fn threads_take_one_first_lease() {
     let flake = short(gate.location(), &Secret::random()).ttl(60).open_lazily().expect("valid");
     let ids: Vec<Id> = thread::scope(|scope| {
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| flake.generate())).collect();
-        until("a thread asks", || gate.inside.load(Ordering::Relaxed) == 1);
+        let waiting = || flake.metrics().waits.last().map_or(0, |(_, count)| *count);
+        until("all of them wait", || waiting() == 8);
         gate.open();
         // For another lease there is no node id.
         threads.into_iter().map(|thread| thread.join().expect("ends").expect("an id")).collect()
@@ -1175,7 +1187,7 @@ fn waiting_for_a_first_lease_helps_or_the_error_says_why_not() {
 fn a_generator_closed_while_it_leases_gives_the_lease_back() {
     let gate = Gate { shared: Shared::of(1), ..Gate::default() };
     let secret = Secret::random();
-    let flake = short(gate.location(), &secret).open_lazily().expect("valid");
+    let flake = short(gate.location(), &secret).ttl(60).open_lazily().expect("valid");
     thread::scope(|scope| {
         let first = scope.spawn(|| flake.generate());
         until("a thread asks", || gate.inside.load(Ordering::Relaxed) == 1);

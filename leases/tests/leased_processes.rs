@@ -110,7 +110,7 @@ mod linux {
     ];
 
     /// The longest wait, for a busy machine; most waits take a few seconds.
-    const PATIENCE: Duration = Duration::from_secs(40);
+    const PATIENCE: Duration = Duration::from_secs(60);
 
     /// Seconds of a lease, renewed after one or less.
     const TTL: u32 = 3;
@@ -170,7 +170,7 @@ mod linux {
             assert!(!PANICS.load(Ordering::Relaxed), "as asked");
             let store = SqliteStore::new(&path, namespace.max_node_id(max_node_id)?)?;
             let clock = move || SystemClock.now().expect("a clock") - behind * SECOND;
-            Ok(Box::new(store.patience(Duration::from_millis(500)).clock(clock)))
+            Ok(Box::new(store.patience(Duration::from_secs(2)).clock(clock)))
         })
     }
 
@@ -415,7 +415,7 @@ mod linux {
                 .env("MAX_NODE_ID", self.max_node_id.to_string())
                 .env("TTL", TTL.to_string())
                 .env("MAX_DRIFT", (life % 2).to_string())
-                .env("ACQUIRE_TIMEOUT", "20")
+                .env("ACQUIRE_TIMEOUT", "60")
                 .env("ROUNDS", u32::MAX.to_string())
                 .env("STORE_CLOCK_BEHIND", "0")
                 .stdin(Stdio::piped())
@@ -659,7 +659,7 @@ mod linux {
                 command.env("STORE_CLOCK_BEHIND", behind.to_string());
                 Trial::run(command.env("ACQUIRE_TIMEOUT", timeout))
             };
-            let right = start(0, "20");
+            let right = start(0, "60");
             right.until("an id", Said::holds);
             let mut off = start(behind, "1");
             let refusal = off.until("a refusal", |said| said.outcome == "CLOCK_SKEW");
@@ -714,11 +714,13 @@ mod linux {
     }
 
     fn hold_and_fork<F: LeasedFormat<Id: Logged>>(generator: impl Fn() -> LeasedBuilder<F>) {
-        let kept = generator().open().expect("a lease");
+        let kept = generator().max_wait(PATIENCE).open().expect("a lease");
         let mut log_of_kept = log(0);
         for round in 1..=FORKS {
+            // Is told nothing between its first lease and its end.
+            let builder = generator().ttl(30).on_lease_change(note);
             // A child takes its copy out to drop it.
-            let mut copy = Some(generator().on_lease_change(note).open().expect("a lease"));
+            let mut copy = Some(builder.open().expect("a lease"));
             until_told(1);
             let mut log_of_parent = log(round);
             make(copy.as_ref().expect("there"), &mut log_of_parent).expect("ids");
@@ -763,7 +765,10 @@ mod linux {
     }
 
     fn workers_lease_each(trial: &Trial) {
-        let mut master = trial.command("prefork").stdout(Stdio::null()).spawn().expect("a process");
+        let mut master = trial.command("prefork");
+        // Longer than the master takes for its children.
+        master.env("TTL", "30").stdout(Stdio::null());
+        let mut master = master.spawn().expect("a process");
         assert!(master.wait().expect("it ends").success());
         let verdict = trial.verdict();
         // The master, and those forked before, during and after its first lease.
@@ -953,6 +958,7 @@ mod linux {
         let path = PathBuf::from(variable("STORE")).with_extension("tickets");
         // The first block is drawn on the way, so that the first sleep is in the batch.
         let drawn = Tickets::builder(&*path, "invoices").create(true).min_block(1).max_block(1);
+        let drawn = drawn.max_wait(PATIENCE).acquire_timeout(PATIENCE);
         let invoices = drawn.clock(ForksAsleep).open_lazily().expect("valid");
         while invoices.generate_without_wait().is_err() {
             thread::yield_now();
@@ -1109,12 +1115,14 @@ mod linux {
         });
         // The copy knows the lease, so the next one begins after it.
         let next = trial.start();
+        // From then on it would lease from the copy, too, and may have done so.
+        holder.until("the end of its lease", |said| !said.made() || said.holds());
+        holder.kill();
         next.until("an id", Said::holds);
-        for holder in [holder, next] {
-            holder.end();
-        }
+        next.end();
         let verdict = trial.verdict();
-        assert_eq!((verdict.lives, verdict.leases), (2, 2), "{verdict:?}");
+        assert_eq!(verdict.lives, 2, "{verdict:?}");
+        assert!((2..=3).contains(&verdict.leases), "{verdict:?}");
     }
 
     /// A small disk of its own.

@@ -32,7 +32,7 @@ use randflake_leases::{
 use servers::Server;
 
 /// For a machine that has other things to do.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn now() -> i64 {
     SystemClock.now().expect("a clock") / SECOND
@@ -318,18 +318,18 @@ fn an_operation_is_one_round_trip() {
         drop(subject.client(&namespace)); // made, in Redis
         let mut store: Box<dyn LeaseStore> = match subject {
             Subject::Postgres(server) => {
-                let client = PostgresClient::new(&server.url()).expect("a URL");
+                let client = PostgresClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
                 let client = Counting(client, Arc::clone(&count));
                 let protocol = Protocol::postgres(namespace).create(true).expect("may be made");
                 Box::new(RemoteStore::new(client, protocol))
             }
             Subject::Redis(server) => {
-                let client = RedisClient::new(&server.url()).expect("a URL");
+                let client = RedisClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
                 let client = Counting(client, Arc::clone(&count));
                 Box::new(RemoteStore::new(client, Protocol::redis(namespace)))
             }
             Subject::Etcd(server, _) => {
-                let client = EtcdClient::new(&server.url()).expect("a URL");
+                let client = EtcdClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
                 let client = Counting(client, Arc::clone(&count));
                 let protocol = Protocol::etcd(namespace).create(true).expect("may be made");
                 Box::new(RemoteStore::new(client, protocol))
@@ -360,13 +360,13 @@ fn a_layout_is_leased_for_in_every_store() {
         let namespace = Namespace::for_layout("posts", layout).expect("a name");
         // Repeatedly, on a busy machine.
         let init = |_| Location::from(subject.server().url()).init(&namespace, InitMode::New);
-        let made: Vec<_> = (0..5).map(init).skip_while(Result::is_err).take(1).collect();
+        let made: Vec<_> = (0..20).map(init).skip_while(Result::is_err).take(1).collect();
         assert_eq!(made, [Ok(())]);
         let mut store = subject.client(&namespace);
         let held = granted(&mut *store, Token::random(), subject.now()).node_id;
         let patient = |layout| {
             let builder = Leased::for_layout(subject.server().url(), layout).namespace("posts");
-            builder.acquire_timeout(PATIENCE * 3)
+            builder.acquire_timeout(PATIENCE)
         };
         let flakes = [(); 2].map(|()| patient(layout).open().expect("node ids are free"));
         let mut node_ids = vec![held];
@@ -392,7 +392,7 @@ fn a_layout_is_leased_for_in_every_store() {
 
         let url = subject.server().url();
         let encrypted = Leased::builder(url, &secret()).namespace("posts");
-        let encrypted = encrypted.acquire_timeout(PATIENCE * 3).open().map(drop);
+        let encrypted = encrypted.acquire_timeout(PATIENCE).open().map(drop);
         for refused in [encrypted, patient(Layout::discord()).open().map(drop)] {
             let error = refused.expect_err("has another layout");
             assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");

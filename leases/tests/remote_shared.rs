@@ -41,7 +41,7 @@ fn namespace(max_skew: u32) -> Namespace {
         .expect("within the limits")
 }
 
-/// Returns a store that shares the client of a URL, which waits for an answer for a second.
+/// Returns a store that shares the client of a URL, which soon gives up waiting for an answer.
 fn shared(url: &str) -> RemoteStore<SharedClient> {
     shared_with(url, 10)
 }
@@ -73,11 +73,12 @@ fn on_each(test: impl Fn(&Server) + Sync) {
 
 /// Repeats until the server is heard again.
 fn insist<T>(mut ask: impl FnMut() -> Result<T>) -> T {
-    for _ in 0..100 {
+    for _ in 0..3000 {
         match ask() {
             Ok(answer) => return answer,
             Err(error) => assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}"),
         }
+        thread::sleep(Duration::from_millis(20));
     }
     panic!("the server is not heard of again");
 }
@@ -150,12 +151,13 @@ fn leased(url: &str, ttl: u32, max_skew: u32) -> Leased {
         .namespace("orders")
         .ttl(ttl)
         .max_skew(max_skew)
+        .acquire_timeout(Duration::from_secs(60))
         .open()
         .expect("a lease")
 }
 
 fn eventually(what: &str, condition: impl Fn() -> bool) {
-    for _ in 0..1500 {
+    for _ in 0..6000 {
         if condition() {
             return;
         }
@@ -196,11 +198,7 @@ fn all_generators_of_a_url_have_one_connection() {
 fn generators_behind_pgbouncer() {
     let Some(server) = Server::postgres(&[]) else { return };
     shared_with(&server.url(), 3).init(InitMode::New).expect("it is empty");
-    for settings in [
-        &["pool_mode = transaction", "default_pool_size = 2"][..],
-        &["pool_mode = session"],
-        &["pool_mode = transaction", "ignore_startup_parameters = options"],
-    ] {
+    let test = |settings: &[&str]| {
         let Some((port, _pooler)) = server.pgbouncer(settings) else { return };
         let url = server.url_of(port, PASSWORD);
         let flakes = [(); 3].map(|()| leased(&url, 18, 3));
@@ -214,7 +212,18 @@ fn generators_behind_pgbouncer() {
             let error = flake.lease().and_then(|lease| lease.last_error);
             assert!(error.is_none(), "{settings:?}: {error:?}");
         }
-    }
+    };
+    // All at once: each waits for its renewals.
+    thread::scope(|scope| {
+        for settings in [
+            &["pool_mode = transaction", "default_pool_size = 2"][..],
+            &["pool_mode = session"],
+            &["pool_mode = transaction", "ignore_startup_parameters = options"],
+        ] {
+            let test = &test;
+            scope.spawn(move || test(settings));
+        }
+    });
 }
 
 /// Returns once it is told to, or fails at once.

@@ -490,14 +490,14 @@ fn a_clock_that_went_on_while_the_file_was_waited_for_is_no_skew() {
     let (was_read, reads) = mpsc::channel();
     let dial = Dial::new(START);
     let clock = dial.clock();
-    let mut store = store(&path).clock(move || {
+    let mut store = store(&path).patience(Duration::from_secs(120)).clock(move || {
         let _receiver_may_be_gone = was_read.send(());
         clock()
     });
     let outcome = thread::scope(|scope| {
         scope.spawn(move || {
-            // The store may wait for the file before it reads its clock.
-            let _was_read = reads.recv_timeout(Duration::from_secs(5));
+            // A store that waits for the file before it reads its clock would not say so.
+            let _was_read = reads.recv_timeout(Duration::from_secs(60));
             dial.pass(60);
             other.execute_batch("rollback").expect("ends");
         });

@@ -23,7 +23,7 @@ use tracing::{
     span,
 };
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Level, and the fields in the order in which they come.
 type Seen = (Level, Vec<(&'static str, String)>);
@@ -104,7 +104,7 @@ fn each_change_is_an_event() {
         Ok(Box::new(Flaky(memory, Arc::clone(&is_down))))
     });
     let secret = Secret::random();
-    let flake = Leased::builder(store, &secret).ttl(2).max_skew(0).max_drift(0).namespace("orders");
+    let flake = Leased::builder(store, &secret).ttl(6).max_skew(0).max_drift(0).namespace("orders");
     let flake = flake.open().expect("a lease");
     let events = |count: usize| {
         let began = Instant::now();

@@ -7,6 +7,9 @@ import { chromium } from 'playwright-core'
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
 const SITE = fileURLToPath(new URL('..', import.meta.url))
 
+/** What takes longer in a browser hangs, on any machine. */
+export const HANGS_MS = 180_000
+
 function onPath() {
   const folders = (process.env.PATH ?? '').split(delimiter)
   return folders.flatMap((folder) => NAMES.map((name) => join(folder, name))).find(existsSync)
@@ -47,5 +50,5 @@ export async function startBrowser() {
   const isPacked = process.platform === 'linux' && process.arch === 'x64'
   const installed = executablePath ? { executablePath } : { channel: 'chrome' }
   const found = executablePath || !isPacked ? installed : await fromPackage()
-  return chromium.launch({ ...found, args: ['--no-sandbox'] })
+  return chromium.launch({ ...found, args: ['--no-sandbox'], timeout: HANGS_MS })
 }

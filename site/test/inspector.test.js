@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { startBrowser } from './browser.js'
+import { HANGS_MS, startBrowser } from './browser.js'
 import { serve } from './server.js'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -29,6 +29,7 @@ after(async () => {
 /** Opens the page; `requests` are those that follow once all is loaded. */
 async function open(hash = '', options = {}) {
   const context = await browser.newContext(options)
+  context.setDefaultTimeout(HANGS_MS)
   const page = await context.newPage()
   const requests = []
   await page.goto(address + hash, { waitUntil: 'networkidle' })

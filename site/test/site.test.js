@@ -7,7 +7,7 @@ import { join, sep } from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { writeForPrograms } from '../build/llms.js'
-import { startBrowser } from './browser.js'
+import { HANGS_MS, startBrowser } from './browser.js'
 import { fileFor, serve } from './server.js'
 
 const SITE = fileURLToPath(new URL('../../target/site', import.meta.url))
@@ -40,6 +40,7 @@ after(async () => {
 /** Opens a window that notes what goes wrong in it, and what it asks others for. */
 async function open(settings) {
   const context = await browser.newContext(settings)
+  context.setDefaultTimeout(HANGS_MS)
   const page = await context.newPage()
   const complaints = []
   page.on('console', (message) => {

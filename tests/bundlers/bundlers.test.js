@@ -4,19 +4,21 @@ const assert = require('node:assert/strict')
 const { spawn, spawnSync } = require('node:child_process')
 const { once } = require('node:events')
 const fs = require('node:fs')
-const { createServer } = require('node:net')
 const path = require('node:path')
-const { test } = require('node:test')
+const { after, test } = require('node:test')
 const { setTimeout: sleep } = require('node:timers/promises')
 const vm = require('node:vm')
 
 const BINDING = path.resolve(__dirname, '../../bindings-node')
 const PAGE = fs.readFileSync(path.resolve(__dirname, '../../docs/guides/bundlers.md'), 'utf8')
 const BIN = path.join(__dirname, 'node_modules/.bin')
-// Below the tools, so that what is built there finds them.
-const BUILD = path.join(__dirname, 'build')
+// Below the tools, so that what is built there finds them. Another run has another one.
+fs.mkdirSync(path.join(__dirname, 'build'), { recursive: true })
+const BUILD = fs.mkdtempSync(path.join(__dirname, 'build/'))
+after(() => fs.rmSync(BUILD, { recursive: true, maxRetries: 20 }))
 
 const { Inspector, listLeases } = require(BINDING)
+const { freePort } = require(path.join(BINDING, 'test/servers.js'))
 const SECRET = 'dffd6021bb2bd5b0af676290809ec3a5'
 const inspector = new Inspector(SECRET)
 
@@ -74,7 +76,6 @@ if (isMainThread) {
 /** Makes an empty project, in which randflake is installed as npm does it. */
 function project(name, files) {
   const folder = path.join(BUILD, name)
-  fs.rmSync(folder, { recursive: true, force: true })
   const installed = path.join(folder, 'node_modules/randflake')
   fs.mkdirSync(installed, { recursive: true })
   const natives = fs.readdirSync(BINDING).filter((file) => file.endsWith('.node'))
@@ -113,7 +114,7 @@ const settings = (folder) => ({ RANDFLAKE_STORE: store(folder), RANDFLAKE_SECRET
 function run(folder, line, variables) {
   const [tool, ...rest] = line.split(' ')
   const program = tool === 'node' ? process.execPath : path.join(BIN, tool)
-  const options = { cwd: folder, env: environment(variables), encoding: 'utf8', timeout: 300_000 }
+  const options = { cwd: folder, env: environment(variables), encoding: 'utf8', timeout: 900_000 }
   return spawnSync(program, rest, options)
 }
 
@@ -252,15 +253,6 @@ test('the text of ids is less than 1 KiB', () => {
   assert.ok(done.stdout.length < 1024, `${done.stdout.length} bytes`)
 })
 
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address()
-  server.close()
-  await once(server, 'close')
-  return port
-}
-
 /** Starts a server, asks it for two ids, and ends it by SIGTERM, as an orchestrator does. */
 async function askForIds(folder, program, rest, cwd = folder) {
   const port = await freePort()
@@ -269,10 +261,16 @@ async function askForIds(folder, program, rest, cwd = folder) {
   let said = ''
   for (const stream of [server.stdout, server.stderr]) stream.on('data', (text) => (said += text))
   const ended = once(server, 'exit')
+  const closed = once(server, 'close')
   const ids = []
   try {
     while (ids.length < 2) {
-      assert.equal(server.exitCode, null, said)
+      if (server.exitCode !== null) {
+        await closed // and all that it said is read
+        // Another program has taken the port meanwhile.
+        if (/EADDRINUSE/.test(said)) return await askForIds(folder, program, rest, cwd)
+        assert.fail(said)
+      }
       const answer = await fetch(`http://127.0.0.1:${port}/id`).catch(() => null)
       if (answer === null) {
         await sleep(50) // it does not listen yet

@@ -18,7 +18,7 @@ import pytest
 import servers
 
 ROOT = Path(__file__).resolve().parents[2]
-CARGO = ROOT / "target" / "debug" / "randflake"
+CARGO = ROOT / "target" / os.environ.get("CARGO_BUILD_TARGET", "") / "debug" / "randflake"
 COMMANDS: dict[str, list[str]] = {
     "cargo": [str(CARGO)],
     "pip": [str(Path(sys.executable).parent / "randflake")],

@@ -24,6 +24,7 @@ LANGUAGES = {
 }
 NODE_IDS = {"python": 1, "node": 2, "rust": 3}
 SECRET = secrets.token_hex(16)
+BEGUN = time.time()
 
 
 def exchange(language: str, verb: str, given: str = "") -> str:
@@ -51,7 +52,7 @@ def test_every_language_reads_the_ids_of(maker: str, made: dict[str, str]) -> No
     parts = [tuple(map(int, line.split())) for line in readings["python"].splitlines()]
     assert len(set(parts)) == len(parts) == 1000
     for timestamp, node_id, _ in parts:
-        assert abs(time.time() - timestamp) < 600
+        assert BEGUN - 1 < timestamp <= time.time()  # it may take minutes to compile one
         assert node_id == NODE_IDS[maker]
 
 

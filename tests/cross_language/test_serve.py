@@ -55,7 +55,7 @@ def serving(folder: Path, store: str) -> Iterator[Serving]:
     with (
         errors.open("w") as stderr,
         subprocess.Popen(
-            [*COMMANDS["cargo"], "serve", "--listen", "127.0.0.1:0", "--max-wait", "30"],
+            [*COMMANDS["cargo"], "serve", "--listen", "127.0.0.1:0", "--max-wait", "60"],
             cwd=folder,
             env={**os.environ, "RANDFLAKE_SECRET": SECRET, "RANDFLAKE_STORE": store},
             stderr=stderr,

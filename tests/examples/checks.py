@@ -4,6 +4,7 @@ The shops differ in how their paths end and in what a client sends for an item: 
 arguments `slash` and `items` here.
 """
 
+import os
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +20,8 @@ DIGITS = decode_string("1234567890123")
 """Its text looks like another number."""
 ORDER = TextForm("order", cloak=Cloak(SECRET, "orders.id"))
 """How ids of orders look; those of items have the plain form."""
+ROWS = int(os.environ.get("ROWS", "2500"))
+"""How many rows clients make at least."""
 NAMES = [f"item {number}" for number in range(9)]
 """The items of each order that check_rows makes."""
 
@@ -43,11 +46,11 @@ def check_rows(
         return [order, *order["items"]]
 
     days = {datetime.now(UTC).date()}
-    rows = make_rows(application, make, 10_000)
+    rows = make_rows(application, make, ROWS)
     days.add(datetime.now(UTC).date())
 
     ids = [row["id"] for row in rows]
-    assert len(ids) >= 10_000
+    assert len(ids) >= ROWS
     assert len(set(ids)) == len(ids)
     orders = [row for row in rows if "items" in row]
     made = [row for row in rows if "items" not in row]

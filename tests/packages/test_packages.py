@@ -99,12 +99,7 @@ def install_and_use(package: Path, folder: Path) -> None:
     """Installs a Python package in an empty virtual environment and uses it."""
     venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / "bin" / "python"
-    run(
-        *(python, "-m", "pip", "install", "--disable-pip-version-check", package),
-        cwd=folder,
-        # Kept between runs: only the first has to compile the dependencies.
-        environment={"CARGO_TARGET_DIR": str(ROOT / "target" / "clone")},
-    )
+    run(python, "-m", "pip", "install", "--disable-pip-version-check", package, cwd=folder)
     assert run(python, "-W", "error", "-c", PYTHON_EXAMPLE, cwd=folder) == "used\n"
     assert run(python, "-W", "error", HERE / "smoke.py", cwd=folder) == "used\n"
     use_command([python.parent / "randflake"], folder)

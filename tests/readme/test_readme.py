@@ -28,7 +28,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -38,7 +37,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from urllib.error import URLError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
@@ -244,11 +242,6 @@ def runner_of(block: Block) -> list[str]:
     return []
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def command_of_server(block: Block, folder: Path, port: int) -> list[str]:
     """Writes a web service to a folder and returns the command that the document names."""
     if block.language in PYTHON:
@@ -265,9 +258,9 @@ def ask(port: int, server: subprocess.Popen[str]) -> str:
     while True:
         assert server.poll() is None, server.communicate()[1]
         try:
-            with urlopen(f"http://127.0.0.1:{port}/", timeout=10) as response:
+            with urlopen(f"http://127.0.0.1:{port}/", timeout=60) as response:
                 return str(json.load(response)["id"])
-        except URLError:
+        except OSError:
             assert time.monotonic() < deadline, "it does not listen"
             time.sleep(0.1)
 
@@ -276,7 +269,7 @@ def ask(port: int, server: subprocess.Popen[str]) -> str:
 def test_server_block_serves_and_gives_its_lease_back(block: Block, tmp_path: Path) -> None:
     store = tmp_path / "ids.db"
     init_store(store, SECRET, "new")
-    port = free_port()
+    port = servers.free_port()
     names = {"PORT": str(port), "RANDFLAKE_STORE": str(store)}
     if block.document == Path("docs/guides/containers.md"):
         secret = tmp_path / "secret"
@@ -299,7 +292,7 @@ def test_server_block_serves_and_gives_its_lease_back(block: Block, tmp_path: Pa
             assert len(set(ids)) == 100
             assert list_leases(store).held == 1
             for path in re.findall(r'@app.get\("(/\w+)"\)', block.code):
-                with urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as response:
+                with urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as response:
                     assert response.status == 200, path
             server.terminate()
             errors = server.communicate(timeout=60)[1]
@@ -336,6 +329,27 @@ def lines_to_run(code: str) -> list[str]:
     ]
 
 
+# What several documents tell to do, once in a clone.
+ONCE = re.compile(r"npm ci|npm run build|pip install \./bindings-python")
+_done: set[str] = set()
+
+
+def not_done_yet(line: str) -> bool:
+    """Returns whether a line still has to be run in the clone."""
+    steps = line.partition(" #")[0].strip().strip("()").split(" && ")
+    steps = [step for step in steps if not step.startswith("cd ")]
+    if not all(map(ONCE.fullmatch, steps)):
+        return True
+    is_new = not _done.issuperset(steps)
+    _done.update(steps)
+    return is_new
+
+
+def as_tests(line: str) -> str:
+    """Returns a line that builds for users as the tests build, where DEBUG is set."""
+    return line.replace("npm run build)", "npm run build:debug)") if "DEBUG" in os.environ else line
+
+
 @pytest.fixture(scope="session")
 def clone() -> Iterator[Path]:
     """A new clone with the changes of the working tree, and an empty virtual environment."""
@@ -357,14 +371,14 @@ def server_of_ids(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[in
     features = WORKSPACE["metadata"]["features"]
     # For its own tests, as `make test-rust` does: `cargo build` would compile all it needs again.
     build = ["cargo", "test", "--quiet", "--locked", "--features", features, "--no-run"]
-    debug = {name: value for name, value in os.environ.items() if name != "CARGO_BUILD_TARGET"}
-    subprocess.run([*build, "--test", "serve"], cwd=ROOT, env=debug, check=True)
+    subprocess.run([*build, "--test", "serve"], cwd=ROOT, check=True)
     lines = [line for block in blocks_of(SERVE) for line in block.code.splitlines()]
     (line,) = [line for line in lines if line.startswith("randflake serve ")]
-    folder, port = tmp_path_factory.mktemp("serve"), free_port()
+    folder, port = tmp_path_factory.mktemp("serve"), servers.free_port()
     store = str(folder)
     command = line.replace(FOLDER, store).replace(":8080", f":{port}").split()
-    command[0] = str(ROOT / "target" / "debug" / "randflake")
+    built = ROOT / "target" / os.environ.get("CARGO_BUILD_TARGET", "")
+    command[0] = str(built / "debug" / "randflake")
     with subprocess.Popen(command, env={**os.environ, "RANDFLAKE_SECRET": SECRET}) as server:
         try:
             deadline = time.monotonic() + 60
@@ -373,7 +387,7 @@ def server_of_ids(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[in
                 try:
                     urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10).close()
                     break
-                except URLError:  # not ready is one as well
+                except OSError:  # not ready is one as well
                     assert time.monotonic() < deadline, "it is not ready"
                     time.sleep(0.1)
             yield port, folder
@@ -394,7 +408,7 @@ def test_shell_block_runs(
 ) -> None:
     store = clone.parent / "stores" / block.document.with_suffix("")
     store.mkdir(parents=True, exist_ok=True)
-    code = "\n".join(lines_to_run(block.code))
+    code = "\n".join(map(as_tests, filter(not_done_yet, lines_to_run(block.code))))
     if block.document == SERVE:
         port, store = request.getfixturevalue("server_of_ids")
         code = code.replace(":8080", f":{port}")
@@ -403,8 +417,6 @@ def test_shell_block_runs(
     environment = {
         "VIRTUAL_ENV": str(activated),
         "PATH": f"{activated / 'bin'}{os.pathsep}{os.environ['PATH']}",
-        # Kept between runs: only the first has to compile what the packages depend on.
-        "CARGO_TARGET_DIR": str(ROOT / "target" / "clone"),
         **environment_of(block, databases, tmp_path),
     }
     printed = run(

@@ -40,7 +40,8 @@ from servers import free_port
 from stores import Store, copy_of_the_node_package, open_store
 
 HERE = Path(__file__).resolve().parent
-RUST = HERE.parents[1] / "target" / os.environ.get("PROFILE", "debug") / "randflake-soak"
+BUILT = HERE.parents[1] / "target" / os.environ.get("CARGO_BUILD_TARGET", "")
+RUST = BUILT / os.environ.get("PROFILE", "debug") / "randflake-soak"
 HOLDERS: dict[str, list[str | Path]] = {
     "rust": [RUST, "hold"],
     "python": [sys.executable, HERE / "holder.py"],
@@ -237,6 +238,11 @@ class Fleet:
         manual = {HANDED_OVER} if self.hands_over else set()
         return self.checker.judge(self.store.history(), manual)
 
+    def saboteurs_run(self) -> bool:
+        """Returns whether the two that were started first have both made ids."""
+        logs = {log.name.split(".")[0]: log for log in self.lives}
+        return all(name in logs and logs[name].stat().st_size for name in ("0", "1"))
+
     def _begin(self, log: Path) -> None:
         number, pid = (int(part) for part in log.name.split(".")[:2])
         start = self.starts[number]
@@ -286,11 +292,14 @@ def soak(kind: str, minutes: float, seed: int, sabotage: bool) -> bool:
         try:
             for _ in range(2 if sabotage else 0):
                 fleet.start("python", str(MANUAL), "0")
-            end = time.monotonic() + 60 * minutes
+            begun = time.monotonic()
+            end = begun + 60 * minutes
             next_fault = time.monotonic() + 2
             while time.monotonic() < end:
                 fleet.fill_up()
                 fleet.watch()
+                if sabotage and not fleet.saboteurs_run() and end < begun + LAST_WORDS:
+                    end = time.monotonic() + 60 * minutes  # from when both are there
                 if time.monotonic() >= next_fault and not sabotage:
                     fleet.harm()
                     next_fault += fleet.random.uniform(0, 2 * BETWEEN_FAULTS)

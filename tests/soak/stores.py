@@ -326,7 +326,7 @@ class RedisPair(Remote):
 
     def _until_replicated(self) -> None:
         deadline = time.monotonic() + 60
-        with self._connection(self._master) as client:
+        with self._connection(self._master, 60) as client:
             while client.info("replication").get("slave0", {}).get("state") != "online":
                 assert time.monotonic() < deadline, "the replica does not follow"
                 time.sleep(0.05)
@@ -336,9 +336,9 @@ class RedisPair(Remote):
         with self._connection(number) as client, suppress(redis.TimeoutError):
             client.execute_command(*words)
 
-    def _connection(self, number: int) -> redis.Redis:
+    def _connection(self, number: int, patience: float = 1) -> redis.Redis:
         port = self._servers[number].port
-        return redis.Redis(port=port, password=servers.PASSWORD, socket_timeout=1)
+        return redis.Redis(port=port, password=servers.PASSWORD, socket_timeout=patience)
 
 
 class Forward:

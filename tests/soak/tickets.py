@@ -23,7 +23,8 @@ import numpy as np
 from servers import STARTERS
 
 ROOT = Path(__file__).resolve().parents[2]
-RUST = ROOT / "target" / os.environ.get("PROFILE", "debug")
+BUILT = ROOT / "target" / os.environ.get("CARGO_BUILD_TARGET", "")
+RUST = BUILT / os.environ.get("PROFILE", "debug")
 
 MAX_BLOCK = 5_000
 BATCH = 1_000

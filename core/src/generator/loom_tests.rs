@@ -1,7 +1,7 @@
 //! The generator itself under loom: every interleaving, up to a bound on preemptions, of claims
 //! with claims, a stepping clock, extension, replacement and close.
 //!
-//! `scripts/loom-mutants` shows that these tests catch a store in place of the compare-exchange,
+//! `tests/mutants/run.py loom` shows that these tests catch a store in place of the compare-exchange,
 //! a missing seal, and a node read after the swap.
 
 use std::ops::Range;

@@ -29,7 +29,7 @@ pub(crate) fn in_child(fork: Fork, check: impl FnOnce()) {
     assert!(child >= 0, "fork failed");
     if child == 0 {
         // SAFETY: has no precondition. A child that hangs is killed.
-        unsafe { libc::alarm(20) };
+        unsafe { libc::alarm(120) };
         let outcome = catch_unwind(AssertUnwindSafe(check));
         // SAFETY: has no precondition. The rest of the process belongs to the parent.
         unsafe { libc::_exit(outcome.is_err().into()) }

@@ -32,7 +32,7 @@ impl Memory {
     fn tickets(&self) -> TicketsBuilder {
         let store = self.0.clone();
         let location = Location::new(move |namespace| Ok(Box::new(store.namespace(namespace))));
-        Tickets::builder(location, "orders")
+        Tickets::builder(location, "orders").max_wait(LONG).acquire_timeout(LONG)
     }
 
     fn counter(&self) -> Counter {
@@ -214,7 +214,8 @@ fn a_namespace_is_made_by_word_alone() {
     assert_eq!(open(Some(true)), Ok(Ok(1)));
     assert_eq!(open(None), Ok(Ok(2)));
     let set = Location::from(path.clone()).create(true);
-    let other = Tickets::builder(set, "orders").namespace("other").open().expect("that is set");
+    let other = Tickets::builder(set, "orders").namespace("other").acquire_timeout(LONG);
+    let other = other.open().expect("that is set");
     assert_eq!(other.generate(), Ok(1));
     drop(other);
     std::fs::remove_file(&path).expect("it is there");

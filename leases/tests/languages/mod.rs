@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// For a machine that has other things to do.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A process that runs statements with one client of its language.
 struct Host {

@@ -12,7 +12,7 @@ use std::{
 };
 
 /// Longer than an answer takes, and short enough to wait for one that does not come.
-pub(crate) const SOON: Duration = Duration::from_secs(1);
+pub(crate) const SOON: Duration = Duration::from_secs(3);
 
 pub(crate) const PASS: u8 = 0;
 /// Answers are lost, and the connection with them.

@@ -7,15 +7,6 @@ mod sqlx_columns;
 #[path = "../../../leases/tests/servers/mod.rs"]
 mod servers;
 
-// What starting servers needs, and where it looks for it.
-#[cfg(feature = "newest")]
-#[path = "../../../leases/tests/common/scratch.rs"]
-mod scratch;
-#[cfg(feature = "newest")]
-mod common {
-    pub(crate) use super::scratch::Scratch;
-}
-
 use randflake::Id;
 
 /// Ids whose numbers or texts something could take for something else, each but one with another

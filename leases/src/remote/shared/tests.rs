@@ -61,6 +61,7 @@ impl Remote {
         let ((runs, ran), (go, go_on)) = (mpsc::channel(), mpsc::channel());
         let echo = Echo { log: Arc::clone(&log), connection: 0, runs, go_on };
         let client = SharedClient::open(&key, || Ok(Box::new(echo))).expect("made");
+        client.shared.lock().patience = Duration::from_secs(600); // for a busy machine
         (Self { key, log, runs: ran, go_on: go }, client)
     }
 
