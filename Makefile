@@ -14,7 +14,7 @@ NODE_BIN := bindings-node/node_modules/.bin
 
 # How long `make fuzz` spends on each target.
 SECONDS ?= 300
-FUZZ_SECONDS ?= 15
+FUZZ_SECONDS ?= 5
 # How long `make test-soak` runs.
 SOAK_MINUTES ?= 0.5
 # How many rows clients make while `make test-examples` kills the applications.
@@ -351,8 +351,16 @@ test-servers-rust: python-for-tests node-for-tests
 	cargo test --locked $(FEATURES) --test remote --test remote_faults --test remote_shared -- --test-threads=6 $(ONLY)
 	cargo test --locked $(FEATURES) --test remote languages -- --ignored $(ONLY)
 
-test-servers-python: python-for-tests
-	$(PYTEST) tests/servers $(SLOW_PYTHON_TESTS:%=bindings-python/tests/%.py)
+# Each file by itself, since they wait for most of their time.
+PYTHON_SERVER_TESTS = $(SLOW_PYTHON_TESTS:%=pytest-%)
+.PHONY: $(PYTHON_SERVER_TESTS) pytest-starter
+test-servers-python: $(PYTHON_SERVER_TESTS) pytest-starter
+
+$(PYTHON_SERVER_TESTS): pytest-%: python-for-tests
+	$(PYTEST) bindings-python/tests/$*.py
+
+pytest-starter: python-for-tests
+	$(PYTEST) tests/servers
 
 test-servers-node: node-for-tests
 	$(NODE_TEST) $(SLOW_NODE_TESTS:%=test/%.test.js)
@@ -366,7 +374,7 @@ test-shutdown: python-for-tests node-for-tests programs-for-tests target/setup/s
 test-examples: python-for-tests node-for-tests ## the applications of examples/, killed while clients make ROWS rows
 	ROWS=$(ROWS) $(PYTEST) tests/examples
 
-test-fuzz: check-tools ## each fuzz target, for FUZZ_SECONDS seconds (15 unless set)
+test-fuzz: check-tools ## each fuzz target, for FUZZ_SECONDS seconds (5 unless set)
 	scripts/fuzz $(FUZZ_SECONDS)
 
 test-packages: python-for-tests node-for-tests target/setup/packages ## the wheel, the sdist and the npm packages, installed where there is nothing
