@@ -24,9 +24,9 @@ function build() {
 }
 
 test('a panic becomes an error, and the process lives', () => {
-  if (!existsSync(FOLDER)) build()
-  const name = readdirSync(FOLDER).find((name) => name.endsWith('.node'))
-  const binary = join(FOLDER, name)
+  const built = () => existsSync(FOLDER) && readdirSync(FOLDER).find((it) => it.endsWith('.node'))
+  if (!built()) build()
+  const binary = join(FOLDER, built())
   const script = `
     class RandflakeError extends Error {
       constructor(code, message) { super(message); this.code = code }

@@ -67,6 +67,7 @@ def an_outage_and_a_kill(server: Server) -> None:
         silence(server)
         while isinstance(made := outcome(flake.generate), int):
             ids.append(made)
+            assert time.time() < end + 120, "it goes on after its lease"
             time.sleep(0.02)
         assert made == "LEASE_UNAVAILABLE"
         assert time.time() >= end, "until then it goes on"

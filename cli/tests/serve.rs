@@ -10,7 +10,7 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use randflake::{Inspector, Secret};
@@ -985,6 +985,22 @@ fn tickets_come_again_after_an_outage() {
         response = client.post("/v1/tickets/orders", "");
     }
     assert_eq!(response.done()["tickets"], json!(["1"]));
+}
+
+#[test]
+fn a_request_waits_for_a_second_unless_it_is_told_otherwise() {
+    let folder = Folder::new("default-wait");
+    folder.run(&["tickets", "init", "--new"]);
+    let command = folder.command(&["serve", "--store", "ids.db", "--listen", "127.0.0.1:0"]);
+    let server = Server::start(command);
+    server.wait_until_ready();
+    let _locked = lock(&folder.path("ids.db"));
+    let began = Instant::now();
+    let response = server.client().post("/v1/tickets/orders", "");
+    let waited = began.elapsed();
+    assert_eq!(response.code(503), "LEASE_UNAVAILABLE");
+    // The longest wait that can be set is 60 s.
+    assert!((0.9..50.0).contains(&waited.as_secs_f64()), "{waited:?}");
 }
 
 #[test]

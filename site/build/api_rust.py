@@ -2,7 +2,7 @@
 
     .venv/bin/python site/build/api_rust.py DOC FOLDER
 
-DOC is the folder of rustdoc, target/doc. Of each public item of a crate: its declaration, methods,
+DOC is the folder of rustdoc. Of each public item of a crate: its declaration, methods,
 fields and variants with their documentation; no implementations of traits.
 """
 

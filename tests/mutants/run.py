@@ -8,10 +8,10 @@
                                              those with this word in their name, and which other
                                              tests of the crates notice them
 
-First the tests run as they are. Then, in a copy of the workspace, each mutant has to make one fail.
-`caught.json` records for each file of what state all its mutants were caught: of that file, of its
-mutants and of the tests. Mutants of a file are run if any of these has changed, and the record is
-written anew: commit it. Whatever is recorded, the line of each mutant has to be there exactly once.
+First the tests run as they are. Then, in a copy of the workspace, each mutant has to make one
+fail. `caught.json` has a digest for each file: of the file, its mutants and the tests, when all its
+mutants were last caught. The mutants of a file are run if that has changed, and the digest is
+written anew: commit it. In any case, the line of each mutant has to be there exactly once.
 
 A mutant fails this program if it survives, if it does not compile, or if its test does not end,
 since that names no bug, and is what a slow machine looks like too.
@@ -69,16 +69,19 @@ class Suite(NamedTuple):
 
 # --- the loom tests of the core ------------------------------------------------
 
-LOOM = ["test", "--locked", "-p", "randflake", "--lib", "--target-dir", str(ROOT / "target/loom")]
+LOOM = ["test", "--locked", "-p", "randflake", "--lib"]
 LOOM_FLAGS = {"RUSTFLAGS": "--cfg loom"}
 
 
 def loom_unmutated() -> bool:
-    return "test result: ok" in cargo(ROOT, [*LOOM, "loom_tests"], LOOM_FLAGS, show=True)
+    command = [*LOOM, "--target-dir", str(ROOT / "target/loom"), "loom_tests"]
+    return "test result: ok" in cargo(ROOT, command, LOOM_FLAGS, show=True)
 
 
 def loom_notices(copy: Path, mutant: Mutant) -> tuple[str, str]:
-    output = cargo(copy, [*LOOM, f"loom_tests::{mutant.test}"], LOOM_FLAGS)
+    # Only what is copied is built there: cargo would take it for the crates themselves.
+    folder = ["--target-dir", str(ROOT / "target/mutants/loom")]
+    output = cargo(copy, [*LOOM, *folder, f"loom_tests::{mutant.test}"], LOOM_FLAGS)
     return mutant.test if "test result: FAILED" in output else "", output
 
 
@@ -99,8 +102,7 @@ def simulation_unmutated() -> bool:
 
 
 def simulation_notices(copy: Path, _mutant: Mutant) -> tuple[str, str]:
-    # Only what is copied is built there: cargo would take it for the crates themselves.
-    command = ["test", "--locked", "--target-dir", str(ROOT / "target/simulation")]
+    command = ["test", "--locked", "--target-dir", str(ROOT / "target/mutants/simulation")]
     command += ["-p", "randflake-leases", "--no-default-features", *SIMULATION]
     output = cargo(copy, command, seeds(SEEDS))
     failed = re.search(r"seeds \[([\d, ]+)\] failed", output)
@@ -120,7 +122,8 @@ OTHERS = [
 
 def show_others(copy: Path) -> None:
     for other in OTHERS:
-        command = ["test", "--locked", "--target-dir", str(ROOT / "target/simulation"), *other]
+        folder = ["--target-dir", str(ROOT / "target/mutants/others")]
+        command = ["test", "--locked", *folder, *other]
         output = cargo(copy, command, {})
         # Tests that start processes name what failed in their own way.
         failed = r"^(?:test .* \.\.\. FAILED|error: test failed.*)"
@@ -215,7 +218,7 @@ def record(name: str, files: list[str]) -> None:
 
 def copy_of_the_workspace(name: str) -> Path:
     """Copies what cargo needs to test the crates."""
-    copy = ROOT / "target" / name / "copy"
+    copy = ROOT / "target" / "mutants" / name / "copy"
     shutil.rmtree(copy, ignore_errors=True)
     skipped = shutil.ignore_patterns("node_modules")
     for member in WORKSPACE["members"]:

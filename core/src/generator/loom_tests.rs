@@ -1,8 +1,8 @@
 //! The generator itself under loom: every interleaving, up to a bound on preemptions, of claims
 //! with claims, a stepping clock, extension, replacement and close.
 //!
-//! `tests/mutants/run.py loom` shows that these tests catch a store in place of the compare-exchange,
-//! a missing seal, and a node read after the swap.
+//! `tests/mutants/run.py loom` shows that these tests catch a store in place of the
+//! compare-exchange, a missing seal, and a node read after the swap.
 
 use std::ops::Range;
 
