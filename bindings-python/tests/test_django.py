@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import django
@@ -93,10 +94,11 @@ def settings_of(server: servers.Server) -> dict[str, Any]:
         # What stands for mysqlclient, which has to be compiled.
         pymysql.version_info = (2, 2, 1, "final", 0)
         pymysql.install_as_MySQLdb()
+    url = urlsplit(server.url())
     return {
         "ENGINE": f"django.db.backends.{server.scheme}".replace("mariadb", "mysql"),
-        "NAME": server.path.strip("/"),
-        "USER": server.user,
+        "NAME": url.path.strip("/"),
+        "USER": url.username,
         "PASSWORD": servers.PASSWORD,
         "HOST": "127.0.0.1",
         "PORT": server.port,
