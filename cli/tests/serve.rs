@@ -988,6 +988,7 @@ fn tickets_come_again_after_an_outage() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "how long a real server waits")]
 fn a_request_waits_for_a_second_unless_it_is_told_otherwise() {
     let folder = Folder::new("default-wait");
     folder.run(&["tickets", "init", "--new"]);
