@@ -74,11 +74,11 @@ SOAK_TICKETS = PYTHONPATH=bindings-python/tests $(PYTHON_ENV)/python tests/soak/
 
 # What `make test` runs, and in about this order, since as many run at a time as JOBS says.
 TEST = test-rust test-node test-python test-cross test-soak test-demo
-# What a change has to pass. What compiles comes first, then what takes longest.
-GATE = lint-rust lint-bindings lint-platforms test-rust test-servers-rust test-servers-python \
-	test-readme test-site test-servers-node test-soak test-soak-stores test-node test-python \
-	test-model test-loom test-instructions test-fuzz test-packages test-bundlers test-recipes \
-	test-examples test-shutdown test-cross test-demo test-docs test-simulation test-wasm test-rules \
+# What a change has to pass. What compiles comes first, then what waits longest.
+GATE = lint-rust lint-bindings lint-platforms test-rust test-python test-readme test-servers-rust \
+	test-servers-python test-packages test-cross test-servers-node test-soak test-soak-stores \
+	test-site test-node test-examples test-shutdown test-bundlers test-recipes test-instructions \
+	test-model test-loom test-fuzz test-demo test-docs test-simulation test-wasm test-rules \
 	lint-python lint-node lint-scripts
 # Besides, where the change can affect it: `scripts/affected` knows.
 BY_PATH = test-databases lint-bench
