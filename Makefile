@@ -352,7 +352,7 @@ test-seeds: simulate ## 100 000 seeds of it
 test-servers: test-servers-rust test-servers-python test-servers-node ## stores with a server, in all three languages
 
 test-servers-rust: python-for-tests node-for-tests
-	cargo test --locked $(FEATURES) --test remote --test remote_faults --test remote_shared -- --test-threads=6 $(ONLY)
+	cargo test --locked $(FEATURES) --test remote --test remote_faults --test remote_shared -- --test-threads=4 $(ONLY)
 	cargo test --locked $(FEATURES) --test remote languages -- --ignored
 
 # Each file by itself, since they wait for most of their time; with ONLY, some have no such test.
