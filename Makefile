@@ -467,6 +467,6 @@ lint-platforms: check-tools ## the core on 32 bits and on a big-endian processor
 	$(NO_TARGET) scripts/check-platforms $(PLATFORMS)
 
 lint-scripts: target/setup/python ## shellcheck, and the GitHub workflows against their schema and zizmor
-	$(PYTHON_ENV)/shellcheck .ci/run scripts/check-tools scripts/demo scripts/fuzz scripts/publish scripts/sid scripts/soak scripts/test-databases scripts/timed tests/packages/install-npm
+	$(PYTHON_ENV)/shellcheck .ci/run scripts/check-tools scripts/demo scripts/fuzz scripts/publish scripts/sid scripts/soak scripts/test-databases tests/packages/install-npm
 	$(PYTHON_ENV)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(PYTHON_ENV)/zizmor --offline --no-progress --quiet --persona pedantic .github/workflows

@@ -1,8 +1,11 @@
 """What a change has to pass, what runs at night, and what a change can affect."""
 
 import importlib.util
+import os
 import re
+import subprocess
 from importlib.machinery import SourceFileLoader
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,3 +102,14 @@ def test_every_rule_names_targets_and_fits_files(affected: Any, everything: list
     for pattern, targets in affected.RULES:
         assert targets is None or targets <= set(everything), pattern
         assert any(affected.fnmatchcase(path, pattern) for path in paths), pattern
+
+
+def test_a_command_that_never_ends_is_shown_and_ended(tmp_path: Path) -> None:
+    times = tmp_path / "times"
+    timed = [ROOT / "scripts/timed", "slow", "-c", "sleep 86399 & sleep 86398"]
+    limits = {"TIMES": str(times), "LIMIT": "0.2"}
+    done = subprocess.run(timed, env=os.environ | limits, capture_output=True, text=True)
+    assert done.returncode == 124
+    assert "more than 0.2 seconds" in done.stderr
+    assert {"sleep 86399", "sleep 86398"} <= {line[-11:] for line in done.stderr.splitlines()}
+    assert times.read_text().startswith("slow ")
