@@ -106,7 +106,7 @@ def test_every_rule_names_targets_and_fits_files(affected: Any, everything: list
 
 def test_a_command_that_never_ends_is_shown_and_ended(tmp_path: Path) -> None:
     times = tmp_path / "times"
-    timed = [ROOT / "scripts/timed", "slow", "-c", "sleep 86399 & sleep 86398"]
+    timed = [str(ROOT / "scripts/timed"), "slow", "-c", "sleep 86399 & sleep 86398"]
     limits = {"TIMES": str(times), "LIMIT": "0.2"}
     done = subprocess.run(timed, env=os.environ | limits, capture_output=True, text=True)
     assert done.returncode == 124
