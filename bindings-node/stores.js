@@ -4,6 +4,7 @@
 // for a URL. The native half writes them, and reads the rows.
 
 const { randomUUID } = require('node:crypto')
+const { readFileSync } = require('node:fs')
 
 /** How long to wait for a connection, and for an answer; for tests to change. */
 const timeout = { ms: 3000 }
@@ -269,14 +270,34 @@ function driver(RandflakeError, ...names) {
   )
 }
 
-function postgresOf(url, RandflakeError) {
-  const [, { Pool }] = driver(RandflakeError, 'pg')
+/** The certificates that are trusted besides the machine's, if a URL names some. */
+const trusted = ({ options: { sslrootcert } }) => sslrootcert && { ca: readFileSync(sslrootcert) }
+
+function postgresOf(address, RandflakeError) {
+  const [, { Client, Pool }] = driver(RandflakeError, 'pg')
+  const [{ host, port }] = address.hosts
+  const { user, password, database, tls, options } = address
+  class Own extends Client {
+    constructor(config) {
+      super(config)
+      // PGOPTIONS would move the store.
+      this.connectionParameters.options = undefined
+    }
+  }
   // The server ends a statement that no client waits for any more, as where the tables are locked. As an
   // option of the connection: SET through a pooler would stay with one that others are given later.
   let limit = { statement_timeout: Math.trunc((timeout.ms * 5) / 6) }
   const open = async () =>
     new Pool({
-      connectionString: url,
+      Client: Own,
+      host,
+      port,
+      user,
+      password,
+      database,
+      ssl: tls && { ...trusted(address) },
+      application_name: options.application_name,
+      enableChannelBinding: ['prefer', 'require'].includes(options.channel_binding),
       max: 1,
       allowExitOnIdle: true,
       connectionTimeoutMillis: timeout.ms,
@@ -299,15 +320,22 @@ function postgresOf(url, RandflakeError) {
   }
 }
 
-function redisOf(url, RandflakeError) {
+function redisOf(address, RandflakeError) {
   const [name, loaded] = driver(RandflakeError, 'ioredis', 'redis')
-  return { engine: 'redis', ...(name === 'ioredis' ? ioredisOf : nodeRedisOf)(url, loaded) }
+  return { engine: 'redis', ...(name === 'ioredis' ? ioredisOf : nodeRedisOf)(address, loaded) }
 }
 
-function ioredisOf(url, { Redis }) {
+function ioredisOf(address, { Redis }) {
+  const [{ host, port }] = address.hosts
+  const { user: username, password, tls, database: db } = address
   const open = async () => {
     let cause
-    const client = new Redis(url, {
+    const client = new Redis({
+      host,
+      port,
+      username,
+      password,
+      ...(tls && { tls: { ...trusted(address) } }),
       lazyConnect: true,
       connectTimeout: timeout.ms,
       commandTimeout: timeout.ms,
@@ -318,6 +346,11 @@ function ioredisOf(url, { Redis }) {
     // Its own error only says that the connection is closed.
     await client.connect().catch((error) => Promise.reject(cause ?? error))
     client.stream.unref()
+    // By itself it would go on in database 0 where there is no such number.
+    await client.select(db).catch((error) => {
+      client.disconnect()
+      throw error
+    })
     return client
   }
   return reconnecting(
@@ -328,10 +361,19 @@ function ioredisOf(url, { Redis }) {
   )
 }
 
-function nodeRedisOf(url, { createClient }) {
+function nodeRedisOf(address, { createClient }) {
+  const [{ host, port }] = address.hosts
+  const { user: username, password, tls, database } = address
   const open = async () => {
-    const socket = { connectTimeout: timeout.ms, reconnectStrategy: false }
-    const client = createClient({ url, socket }).on('error', ignore)
+    const socket = {
+      host,
+      port,
+      ...(tls && { tls, ...trusted(address) }),
+      connectTimeout: timeout.ms,
+      reconnectStrategy: false,
+    }
+    const options = { username, password, database: Number(database), socket }
+    const client = createClient(options).on('error', ignore)
     await client.connect()
     client.unref()
     return client
@@ -356,13 +398,11 @@ async function textOf(answer) {
   return Buffer.concat(chunks).toString()
 }
 
-function etcdOf(url, RandflakeError) {
-  const scheme = url.startsWith('etcds:') ? 'https' : 'http'
-  const [, login, hosts] = /^\w+:\/\/(?:(.*)@)?([^@]*?)\/?$/.exec(url) ?? []
-  let members = (hosts ?? '').split(',').map((host) => `${scheme}://${host}`)
-  const [name, password] = (login ?? '').split(/:(.*)/s).map(decodeURIComponent)
-  const fits = members.every((member) => /:\d+$/.test(member) && URL.canParse(member))
-  if (!fits || (login !== undefined && !login.includes(':'))) throw badUrl(RandflakeError)
+function etcdOf({ hosts, tls, user: name, password }) {
+  const scheme = tls ? 'https' : 'http'
+  let members = hosts.map(
+    ({ host, port }) => `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`,
+  )
   let token
 
   /** Asks the first member that answers: each operation may be repeated. */
@@ -395,10 +435,10 @@ function etcdOf(url, RandflakeError) {
   return {
     engine: 'etcd',
     async run(path, [body]) {
-      if (login !== undefined && token === undefined) await logIn()
+      if (name && token === undefined) await logIn()
       let answer = await post(path, body)
       // A token ends after a while.
-      if (login !== undefined && answer.status === 401) {
+      if (name && answer.status === 401) {
         await logIn()
         answer = await post(path, body)
       }
@@ -407,39 +447,7 @@ function etcdOf(url, RandflakeError) {
   }
 }
 
-const OPENERS = {
-  __proto__: null,
-  postgresql: postgresOf,
-  postgres: postgresOf,
-  redis: redisOf,
-  rediss: redisOf,
-  etcd: etcdOf,
-  etcds: etcdOf,
-}
-
-function badUrl(RandflakeError) {
-  return new RandflakeError(
-    'INVALID_ARGUMENT',
-    'this is no URL of a store; one looks like postgresql://user@host:5432/database, ' +
-      'redis://user@host:6379/0 or etcd://host:2379,host:2379',
-  )
-}
-
-/** Returns what must not be in a message: the password of a URL as it is written there, and as it is. */
-function passwordsOf(url, RandflakeError) {
-  const [, scheme, login = '', hosts] = /^(\w+:\/\/)(?:([^/?#]*)@)?(.*)$/s.exec(url)
-  // Several hosts, as etcd's have, are no URL.
-  const oneHost = `${scheme}${login && `${login}@`}${hosts.replace(/,[^/?#]*/, '')}`
-  if (!URL.canParse(oneHost)) throw badUrl(RandflakeError)
-  const { password, searchParams } = new URL(oneHost)
-  const [, written] = login.split(/:(.*)/s)
-  try {
-    const passwords = [written, password, decodeURIComponent(password)]
-    return [...passwords, searchParams.get('password')].filter(Boolean)
-  } catch {
-    throw badUrl(RandflakeError)
-  }
-}
+const OPENERS = { __proto__: null, postgresql: postgresOf, redis: redisOf, etcd: etcdOf }
 
 /** Returns how to run statements on a client that the caller has. */
 function clientOf(store, RandflakeError) {
@@ -481,18 +489,18 @@ function clientOf(store, RandflakeError) {
   )
 }
 
-function open(store, RandflakeError) {
+function open(store, { RandflakeError, addressOf }) {
   if (typeof store === 'object' && store !== null && !(store instanceof URL)) {
     return { ...clientOf(store, RandflakeError), passwords: [] }
   }
-  const url = typeof store === 'string' || store instanceof URL ? String(store) : ''
-  const [scheme] = url.split(':', 1)
-  const opener = url.includes(':') ? OPENERS[scheme] : undefined
-  if (opener === undefined) return undefined
-  // As the path of a file it would be shown.
-  if (!url.startsWith(`${scheme}://`)) throw badUrl(RandflakeError)
-  const opened = { passwords: passwordsOf(url, RandflakeError), ...opener(url, RandflakeError) }
-  return { ...opened, url: `${here} ${url}` }
+  const text = typeof store === 'string' || store instanceof URL ? String(store) : ''
+  // One reading of URLs for all clients: none is given a URL.
+  const address = addressOf(text)
+  if (!address) return undefined
+  const { password, place, key } = address
+  const passwords = !password ? [] : [password, encodeURIComponent(password)]
+  const opened = OPENERS[address.engine](address, RandflakeError)
+  return { ...opened, passwords, place, url: `${here} ${key}` }
 }
 
 /** Returns a copy of the rows that a client has answered: arrays, all of strings or null. */
@@ -509,10 +517,10 @@ function rowsOf(answered) {
 }
 
 /** Returns what the native half takes for a store with a server; undefined for any other. */
-function serverOf(store, RandflakeError) {
-  const opened = open(store, RandflakeError)
+function serverOf(store, native) {
+  const opened = open(store, native)
   if (opened === undefined) return undefined
-  const { engine, run, discard, url, passwords } = opened
+  const { engine, run, discard, url, place, passwords } = opened
   const explain = ({ message, code, name } = {}) =>
     passwords.reduce(
       (text, password) => text.replaceAll(password, '***'),
@@ -535,7 +543,7 @@ function serverOf(store, RandflakeError) {
   // Without a statement: the connection is to be given up.
   // Of those with one URL, only one is asked.
   const either = async (statement) => (statement === null ? discard?.() : ask(statement))
-  return { engine, url, run: either }
+  return { engine, url, place, run: either }
 }
 
 module.exports = { timeout, serverOf }

@@ -2,6 +2,7 @@
 //! Rust writes the statements and waits on a thread of its own; `stores.js` runs them.
 
 use std::{
+    collections::HashMap,
     sync::{
         Arc,
         mpsc::{self, RecvTimeoutError},
@@ -14,7 +15,9 @@ use napi_derive::napi;
 use randflake::{Error, ErrorKind, Layout, Result};
 use randflake_leases::{
     InitMode, Location, Namespace,
-    remote::{Client, Engine, Protocol, RemoteStore, Response, SharedClient, Statement, Wait},
+    remote::{
+        Address, Client, Engine, Protocol, RemoteStore, Response, SharedClient, Statement, Wait,
+    },
 };
 
 use crate::{
@@ -42,6 +45,8 @@ pub(crate) struct Server {
     run: Arc<Callback>,
     /// Under which all generators of an environment share one client.
     url: Option<String>,
+    /// Where it is, for people.
+    place: Option<String>,
     leases: Arc<Leases>,
     allow_weak: bool,
 }
@@ -81,9 +86,10 @@ impl Server {
         let name = value.property(c"engine")?.to::<String>();
         let engine = Engine::named(&name.unwrap_or_default())?;
         let run = Arc::new(Callback::new(value.property(c"run")?)?);
-        let url = value.get(c"url")?.and_then(Value::to);
+        let [url, place] =
+            [value.get(c"url")?, value.get(c"place")?].map(|it| it.and_then(Value::to));
         let leases = Arc::clone(&value.js().state::<Environment>()?.leases);
-        Ok(Self { engine, run, url, leases, allow_weak: false })
+        Ok(Self { engine, run, url, place, leases, allow_weak: false })
     }
 
     /// Makes the store of a namespace.
@@ -94,8 +100,56 @@ impl Server {
             Some(url) => Box::new(SharedClient::open(url, || Ok(own()))?),
             None => own(),
         };
-        Ok(RemoteStore::new(client, protocol))
+        let store = RemoteStore::new(client, protocol);
+        Ok(match &self.place {
+            Some(place) => store.place(place),
+            None => store,
+        })
     }
+}
+
+/// What the URL of a store says, in parts for a client.
+#[napi(object)]
+pub struct StoreAddress {
+    pub engine: String,
+    pub hosts: Vec<Host>,
+    pub user: Option<String>,
+    pub password: Option<String>,
+    pub database: String,
+    pub tls: bool,
+    pub options: HashMap<String, String>,
+    pub place: String,
+    pub key: String,
+}
+
+#[napi(object)]
+pub struct Host {
+    pub host: String,
+    pub port: u16,
+}
+
+/// Reads the URL of a store, for `stores.js`; `undefined` for what is none.
+#[napi]
+pub fn address_of(store: Value<'_>) -> Outcome<Option<StoreAddress>> {
+    outcome(|| {
+        let Some(address) = Address::read(&store.to::<String>().unwrap_or_default()) else {
+            return Ok(None);
+        };
+        let address = address?;
+        let host = |(host, port): &(String, u16)| Host { host: host.clone(), port: *port };
+        let options = address.options.iter();
+        Ok(Some(StoreAddress {
+            engine: address.engine.scheme().to_owned(),
+            hosts: address.hosts.iter().map(host).collect(),
+            user: address.user.clone(),
+            password: address.password.as_ref().map(|password| password.to_string()),
+            database: address.database.clone(),
+            tls: address.tls,
+            options: options.map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
+            place: address.to_string(),
+            key: address.key().to_string(),
+        }))
+    })
 }
 
 /// Runs statements on the JavaScript thread of an environment, while that lives.

@@ -11,7 +11,7 @@ const Redis = require('ioredis')
 const { Pool } = require('pg')
 const postgres = require('postgres')
 const { createClient } = require('redis')
-const { RandflakeError } = require('../index.js')
+const { native } = require('../native.js')
 const { timeout, serverOf } = require('../stores.js')
 const { adapterOf } = require('./store.js')
 
@@ -37,7 +37,7 @@ async function outcomeOf(run, statement) {
 async function main() {
   const store = await stores[client]()
   const server = createServer(async (socket) => {
-    const { run } = serverOf(store, RandflakeError)
+    const { run } = serverOf(store, native)
     for await (const line of createInterface({ input: socket })) {
       socket.write(`${JSON.stringify(await outcomeOf(run, JSON.parse(line)))}\n`)
     }

@@ -1,6 +1,7 @@
 //! Stores with a server: statements run by clients written in Python, `randflake/stores.py`.
 
 use std::{
+    collections::BTreeMap,
     path::PathBuf,
     sync::mpsc::{self, Receiver, TryRecvError},
     time::Duration,
@@ -13,7 +14,9 @@ use pyo3::{
 use randflake::{Error, ErrorKind, Result, bindings::ForkId};
 use randflake_leases::{
     Location, Namespace,
-    remote::{self, Engine, Protocol, RemoteStore, Response, SharedClient, Statement, Wait},
+    remote::{
+        self, Address, Engine, Protocol, RemoteStore, Response, SharedClient, Statement, Wait,
+    },
 };
 
 use crate::{errors::raise, exit};
@@ -36,6 +39,7 @@ pub(crate) struct Source {
     survives_fork: bool,
     /// Under which all generators of a process share one client.
     key: Option<String>,
+    place: Option<String>,
     /// Where it was given.
     process: ForkId,
 }
@@ -50,13 +54,13 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Store {
         let py = store.py();
         let ask = || py.import("randflake._clients")?.call_method1("located", (store,));
         let located = exit::call_python(py, ask)?;
-        if let Ok((server, open, survives_fork, key)) =
-            located.extract::<(String, Py<PyAny>, _, _)>()
+        if let Ok((server, open, survives_fork, key, place)) =
+            located.extract::<(String, Py<PyAny>, _, _, _)>()
         {
             let open = Held::new(open);
             let server = Server(Engine::named(&server).map_err(raise)?);
             let process = ForkId::current();
-            return Ok(Self::Server(Source { server, open, survives_fork, key, process }));
+            return Ok(Self::Server(Source { server, open, survives_fork, key, place, process }));
         }
         // Text may be a URL. Everything else, and a str with undecodable bytes, is a path.
         Ok(Self::Local(match store.extract::<String>() {
@@ -85,6 +89,30 @@ impl Store {
     }
 }
 
+/// What the URL of a store says; `None` for what is none. `randflake/_urls.py` names the parts.
+#[pyfunction]
+pub(crate) fn address_of<'py>(
+    py: Python<'py>,
+    store: &str,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let Some(address) = Address::read(store) else { return Ok(None) };
+    let address = address.map_err(raise)?;
+    let options: BTreeMap<_, _> = address.options.iter().cloned().collect();
+    let key = address.key();
+    let parts = (
+        address.engine.scheme(),
+        &address.hosts,
+        address.user.as_deref(),
+        address.password.as_ref().map(|password| password.as_str()),
+        &address.database,
+        address.tls,
+        options,
+        address.to_string(),
+        key.as_str(),
+    );
+    parts.into_pyobject(py).map(Some)
+}
+
 impl Source {
     /// Makes the store, without connecting yet.
     pub(crate) fn connect(
@@ -104,7 +132,11 @@ impl Source {
             Some(key) => Box::new(SharedClient::open(key, || self.client())?),
             None => self.client()?,
         };
-        Ok(RemoteStore::new(client, Protocol::new(namespace, server.0)))
+        let store = RemoteStore::new(client, Protocol::new(namespace, server.0));
+        Ok(match &self.place {
+            Some(place) => store.place(place),
+            None => store,
+        })
     }
 
     fn client(&self) -> Result<Box<dyn remote::Client>> {

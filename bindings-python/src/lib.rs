@@ -62,6 +62,7 @@ mod _randflake {
     #[pymodule_export]
     use crate::{
         boundary::BoundaryFlake,
+        client::address_of,
         cloak::Cloak,
         clock::ChangeableClock,
         command::main,

@@ -173,7 +173,7 @@ def test_what_is_no_url_is_not_shown(url: str) -> None:
 @pytest.mark.parametrize(
     ("url", "module", "install"),
     [
-        ("postgresql://localhost", "psycopg", "pip install 'randflake[postgres]'"),
+        ("postgresql://app@localhost/app", "psycopg", "pip install 'randflake[postgres]'"),
         ("rediss://localhost", "redis", "pip install 'randflake[redis]'"),
     ],
 )
@@ -187,8 +187,8 @@ def test_a_missing_driver(
 
 
 def test_a_server_that_is_not_there() -> None:
-    for url in ("postgresql://", "redis://", "etcd://"):
-        store = f"{url}127.0.0.1:{servers.free_port()}"
+    for url in ("postgresql://app@127.0.0.1:{}/app", "redis://127.0.0.1:{}", "etcd://127.0.0.1:{}"):
+        store = url.format(servers.free_port())
         call = lambda store=store: Randflake.leased(store, SECRET, acquire_timeout=0)  # noqa: E731
         assert raised(call).code == "STORE_UNAVAILABLE"
 

@@ -7,6 +7,7 @@ use randflake::{Result, Secret};
 use randflake_leases::{
     InitMode, LeaseStore, Location, Namespace,
     environment::{Environment, STORE},
+    remote::Address,
 };
 
 use crate::{Failure, OpenServer, usage};
@@ -116,6 +117,14 @@ impl StoreArguments {
     ) -> Result<(), Failure> {
         let location = self.location(open_server).ok_or_else(missing)?;
         Ok(location.init(namespace, mode)?)
+    }
+
+    /// Says where a server is, without its password; nothing for a file, whose path was given.
+    pub(crate) fn place(&self) -> String {
+        match self.name().and_then(|name| Address::read(&name)) {
+            Some(Ok(address)) => format!(" in {address}"),
+            _ => String::new(),
+        }
     }
 
     /// Returns the argument.

@@ -167,7 +167,7 @@ impl Init {
         let mode = self.mode.read()?;
         let namespace = Namespace::for_tickets(&self.store.namespace)?;
         self.store.init(&namespace, mode, open_server)?;
-        print(&format_args!("namespace {:?} is ready", self.store.namespace))
+        print(&format_args!("namespace {:?} is ready{}", self.store.namespace, self.store.place()))
     }
 }
 

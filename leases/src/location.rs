@@ -15,7 +15,7 @@ use randflake::{Error, Result};
 use crate::SqliteStore;
 use crate::{
     InitMode, LeaseStore, Namespace,
-    remote::{Client, RemoteStore},
+    remote::{Address, Client, RemoteStore},
 };
 
 /// The keeper asks again with a new reading of the clock; after a long wait the old one would be skewed.
@@ -165,11 +165,23 @@ impl From<LocationKind> for Location {
 /// A path, or the URL of a store with a server, as [`RemoteStore::open`] takes it.
 impl From<&str> for Location {
     fn from(location: &str) -> Self {
-        match location.split_once("://") {
-            Some(("postgresql" | "postgres" | "redis" | "rediss" | "etcd" | "etcds", _)) => {
-                let url = location.to_owned();
-                Self::server(move |namespace| RemoteStore::open(&url, namespace))
+        let is_quoted = |text: &str| text.starts_with(['\'', '"']) || text.ends_with(['\'', '"']);
+        if location.trim() != location || is_quoted(location) {
+            return LocationKind::Invalid(
+                "a store has no white space or quotes around it: take them away, perhaps from \
+                 RANDFLAKE_STORE"
+                    .to_owned(),
+            )
+            .into();
+        }
+        match Address::read(location) {
+            Some(Ok(address)) => {
+                return Self::server(move |namespace| RemoteStore::at(&address, namespace));
             }
+            Some(Err(wrong)) => return LocationKind::Invalid(wrong.to_string()).into(),
+            None => {}
+        }
+        match location.split_once("://") {
             // The rest may contain a password.
             Some((scheme, _)) => LocationKind::Invalid(format!(
                 "{scheme}:// is not a supported store; use the path of a SQLite file, or the URL \

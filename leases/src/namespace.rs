@@ -63,7 +63,7 @@ impl Namespace {
     /// Longest lease, in seconds, unless [`Namespace::max_ttl`] sets another.
     pub const MAX_TTL: u32 = 300;
 
-    /// Names a namespace: 1 to 200 bytes, no control characters. Leases last 300 seconds at most,
+    /// Names a namespace: 1 to 200 bytes, no control characters, no spaces or quotes around it. Leases last 300 seconds at most,
     /// clocks may differ by 5 seconds, and all 131 072 node ids can be leased.
     ///
     /// # Errors
@@ -150,10 +150,14 @@ impl Namespace {
     }
 
     fn named(name: String, owner: Owner) -> Result<Self> {
+        // A line end or quotes that a file of settings has left would make another namespace.
+        let is_quoted = name.starts_with(['\'', '"']) && name.ends_with(['\'', '"']);
+        let is_bare = name.trim() == name && !is_quoted;
         let fits = (1..=Self::MAX_NAME).contains(&name.len());
-        if !fits || name.chars().any(char::is_control) {
+        if !fits || !is_bare || name.chars().any(char::is_control) {
             return Err(Error::invalid_argument(format!(
-                "a namespace's name must have 1 to {} bytes and no control characters, got {:?}",
+                "a namespace's name must have 1 to {} bytes, no control characters, and no spaces or \
+                 quotes around it, got {:?}",
                 Self::MAX_NAME,
                 name.chars().take(20).collect::<String>()
             )));

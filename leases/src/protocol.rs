@@ -114,8 +114,9 @@ pub trait LeaseStore: Send {
     }
 
     /// Returns what people call this store, as in [`LeaseStatus::store`](crate::LeaseStatus::store): the
-    /// absolute path of a file, or the kind of the server, as `postgresql`. Never a URL, which may
-    /// contain a password. The default is `custom`.
+    /// absolute path of a file, the URL of a server without its password, as
+    /// `postgresql://app@db.example.com:5432/app`, or the kind of the server where the program connects
+    /// to it. The default is `custom`.
     fn name(&self) -> String {
         "custom".to_owned()
     }

@@ -6,23 +6,12 @@ import contextlib
 import http.client
 import json
 import ssl
-import urllib.parse
-from collections.abc import Callable
 
 from randflake import _urls
-from randflake._adapter import Adapter, Rows, Unavailable
-from randflake._urls import bad_url
+from randflake._adapter import Rows, Unavailable
 
 _LONGEST = 1 << 20
 """Longest answer, in bytes: a thousand node ids, twice over."""
-
-
-def open_url(url: str) -> Callable[[], Adapter]:
-    try:
-        Etcd(url)
-    except ValueError:
-        raise bad_url("etcd", "etcd://host:2379,host:2379, or etcds:// for TLS") from None
-    return lambda: Etcd(url)
 
 
 class Etcd:
@@ -30,20 +19,12 @@ class Etcd:
 
     server = "etcd"
 
-    def __init__(self, url: str) -> None:
-        scheme, _, rest = url.partition("://")
-        login, at, hosts = rest.rpartition("@")
-        name, colon, password = login.partition(":")
-        self._context = ssl.create_default_context() if scheme == "etcds" else None
-        self._login = {
-            "name": urllib.parse.unquote(name),
-            "password": urllib.parse.unquote(password),
-        }
-        self._has_login = bool(at)
+    def __init__(self, address: _urls.Address) -> None:
+        self._context = ssl.create_default_context() if address.tls else None
+        self._login = {"name": address.user, "password": address.password}
+        self._has_login = address.user is not None
         self._token: str | None = None
-        self._members = [_host_and_port(member) for member in hosts.rstrip("/").split(",")]
-        if at and not colon:
-            raise ValueError
+        self._members = address.hosts
 
     def run(self, text: str, parameters: list[str]) -> Rows:
         (body,) = parameters
@@ -92,10 +73,3 @@ class Etcd:
             finally:
                 connection.close()
         raise Unavailable(last)
-
-
-def _host_and_port(member: str) -> tuple[str, int]:
-    parts = urllib.parse.urlsplit(f"//{member}")
-    if not parts.hostname or parts.port is None or parts.path or parts.query:
-        raise ValueError
-    return parts.hostname, parts.port

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import selectors
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from randflake import _urls
 from randflake._adapter import Adapter, Refused, Rows, Unavailable
-from randflake._urls import bad_url, driver, passwords_of, without
+from randflake._urls import driver, without
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -26,15 +25,9 @@ class Silent(Unavailable):
     """No answer came in time: for all that is known the server is still at it."""
 
 
-def open_url(url: str) -> Callable[[], Adapter]:
+def opener(address: _urls.Address) -> Callable[[], Adapter]:
     driver("psycopg", "postgres")
-    from psycopg.conninfo import conninfo_to_dict
-
-    try:
-        conninfo_to_dict(url)
-    except Exception:
-        raise bad_url("PostgreSQL", "postgresql://user@host:5432/database") from None
-    return lambda: OwnPostgres(url)
+    return lambda: OwnPostgres(address)
 
 
 class Postgres:
@@ -81,9 +74,9 @@ def lent_by_engine(engine: Any) -> Iterator[psycopg.Connection[Any]]:
 class OwnPostgres(Postgres):
     """A connection of a URL, opened when it is needed."""
 
-    def __init__(self, url: str) -> None:
-        super().__init__(lambda: contextlib.nullcontext(self._connected()), passwords_of(url))
-        self._url = url
+    def __init__(self, address: _urls.Address) -> None:
+        super().__init__(lambda: contextlib.nullcontext(self._connected()), address.hidden())
+        self._address = address
         self._takes_options = True
         self._connection: psycopg.Connection[Any] | None = None
 
@@ -110,7 +103,11 @@ class OwnPostgres(Postgres):
 
         if self._connection is None and self._takes_options:
             try:
-                self._connection = self._connect(self._options())
+                # Has the server end statements that were given up, as while the tables are locked.
+                # As an option of the connection: SET through a pooler would stay with a connection
+                # that the pooler gives to other clients later.
+                limit = int(_urls.TIMEOUT * 1000 * 5 / 6)
+                self._connection = self._connect(f"-c statement_timeout={limit}")
             except psycopg.OperationalError as error:
                 # A pooler that refuses options for a connection: statements are cancelled instead.
                 if not any(it in str(error) for it in ("startup parameter", "command-line option")):
@@ -120,23 +117,26 @@ class OwnPostgres(Postgres):
             self._connection = self._connect()
         return self._connection
 
-    def _connect(self, options: str | None = None) -> psycopg.Connection[Any]:
+    def _connect(self, options: str = "") -> psycopg.Connection[Any]:
         import psycopg
 
+        address = self._address
+        ((host, port),) = address.hosts
+        more: dict[str, Any] = dict(address.options)
         return psycopg.connect(
-            self._url, autocommit=True, connect_timeout=int(_urls.TIMEOUT), options=options
+            host=host,
+            port=port,
+            user=address.user,
+            password=address.password,
+            dbname=address.database,
+            # What is left out, libpq takes from the environment, which would move the store.
+            hostaddr="",
+            options=options,
+            target_session_attrs="any",
+            autocommit=True,
+            connect_timeout=int(_urls.TIMEOUT),
+            **more,
         )
-
-    def _options(self) -> str:
-        """Has the server end statements that were given up, as while the tables are locked.
-
-        As an option of the connection: SET through a pooler would stay with a connection that the
-        pooler gives to other clients later.
-        """
-        from psycopg.conninfo import conninfo_to_dict
-
-        own = conninfo_to_dict(self._url).get("options") or os.environ.get("PGOPTIONS", "")
-        return f"-c statement_timeout={int(_urls.TIMEOUT * 1000 * 5 / 6)} {own}".strip()
 
 
 def _ask(connection: psycopg.Connection[Any], text: str, parameters: list[str]) -> Rows:

@@ -479,6 +479,14 @@ def generate_secret() -> str:
 def main(arguments: Sequence[str]) -> int:
     """Does what the arguments of the command ask for, and returns its exit code."""
 
+def address_of(
+    store: str,
+) -> (
+    tuple[str, list[tuple[str, int]], str | None, str | None, str, bool, dict[str, str], str, str]
+    | None
+):
+    """Returns the parts of a randflake._urls.Address, if it is the URL of a store."""
+
 # The functions of randflake.operators, whose arguments these check.
 def init_store(
     store: _Store,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from randflake import _urls
 from randflake._adapter import Adapter, Refused, Rows, Unavailable
 from randflake._threads import is_gevents
-from randflake._urls import bad_url, driver, passwords_of, without
+from randflake._urls import driver, without
 
 if TYPE_CHECKING:
     import redis
@@ -16,26 +16,29 @@ if TYPE_CHECKING:
 _Answer = TypeVar("_Answer")
 
 
-def open_url(url: str) -> Callable[[], Adapter]:
+def opener(address: _urls.Address) -> Callable[[], Adapter]:
     driver("redis", "redis")
     import redis
     from redis.backoff import NoBackoff
     from redis.retry import Retry
 
     def connect() -> redis.Redis:
-        return redis.Redis.from_url(
-            url,
+        ((host, port),) = address.hosts
+        return redis.Redis(
+            host=host,
+            port=port,
+            db=int(address.database),
+            username=address.user,
+            password=address.password,
+            ssl=address.tls,
+            ssl_ca_certs=address.options.get("sslrootcert"),
             socket_connect_timeout=_urls.TIMEOUT,
             socket_timeout=_urls.TIMEOUT,
             # Not what took too long: for all that is known the server is still at it.
             retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
         )
 
-    try:
-        connect()  # to nothing yet
-    except Exception:
-        raise bad_url("Redis", "redis://user@host:6379/0, or rediss:// for TLS") from None
-    return lambda: OwnRedis(connect(), passwords_of(url))
+    return lambda: OwnRedis(connect(), address.hidden())
 
 
 class Redis:

@@ -1,11 +1,12 @@
-"""What the clients of all servers have in common: their limits, and what a URL must not show."""
+"""What the clients of all servers have in common: limits, and where a URL says that they are."""
 
 from __future__ import annotations
 
 import importlib
 import urllib.parse
+from typing import NamedTuple
 
-from randflake.errors import InvalidArgumentError, StoreError
+from randflake.errors import StoreError
 
 TIMEOUT = 3.0
 """Longest wait for a connection, and for an answer, in seconds."""
@@ -22,21 +23,30 @@ def driver(module: str, extra: str) -> None:
         ) from None
 
 
-def bad_url(server: str, example: str) -> InvalidArgumentError:
-    """Shows nothing of the URL, which may hold a password."""
-    return InvalidArgumentError(
-        f"this is no URL of {server}; one looks like {example}", "INVALID_ARGUMENT"
-    )
+class Address(NamedTuple):
+    """What a URL says, as Rust has read it: a client is given these parts, and no URL."""
 
+    server: str
+    """As that of an Adapter."""
+    hosts: list[tuple[str, int]]
+    user: str | None
+    password: str | None
+    database: str
+    tls: bool
+    options: dict[str, str]
+    place: str
+    """For people: a URL without its password."""
+    key: str
+    """What URLs have in common for which one client does."""
 
-def passwords_of(url: str) -> tuple[str, ...]:
-    """Returns what must not be shown of a URL, as it is written and as it is meant."""
-    parts = urllib.parse.urlsplit(url)
-    query = urllib.parse.parse_qsl(parts.query)
-    found = [parts.netloc.rpartition("@")[0].partition(":")[2]]
-    found += [value for name, value in query if "password" in name]
-    found += [urllib.parse.unquote(secret) for secret in found]
-    return tuple(secret for secret in found if secret)
+    def __repr__(self) -> str:
+        return f"Address({self.place})"
+
+    def hidden(self) -> tuple[str, ...]:
+        """Returns what must not be shown: the password, as it is and as URLs have it."""
+        if not self.password:
+            return ()
+        return (self.password, urllib.parse.quote(self.password, safe=""))
 
 
 def without(hidden: tuple[str, ...], error: Exception) -> str:

@@ -58,7 +58,9 @@ class Source(NamedTuple):
     survives_fork: bool
     """Whether open makes a connection of its own."""
     key: str | None = None
-    """Under which it is opened once in a process, for all generators: such as its URL."""
+    """Under which it is opened once in a process, for all generators."""
+    place: str | None = None
+    """Where it is, for people; else they read the kind of the server."""
 
 
 def source_of(store: object) -> Source | None:
@@ -122,30 +124,34 @@ def source_of(store: object) -> Source | None:
     return Source(adapter.server, lambda: adapter, survives_fork=False)
 
 
-def _source_of_url(url: str) -> Source | None:
+def _source_of_url(text: str) -> Source | None:
     """Returns how to run statements on the server of a URL; None for what is no such URL."""
-    scheme, is_url, _ = url.partition("://")
-    if not is_url:
+    from randflake._randflake import address_of
+
+    parts = address_of(text)
+    if parts is None:
         return None
     # The first connection imports these, on a thread: a child that is forked meanwhile would wait
     # for ever where it imports them, too.
     import email.parser  # noqa: F401
     import encodings.idna  # noqa: F401
 
+    address = _urls.Address(*parts)
+    open_: Callable[[], Adapter]
     # Each imports what only it needs.
-    if scheme in ("postgresql", "postgres"):
+    if address.server == "postgresql":
         from randflake import _postgres
 
-        return Source("postgresql", _postgres.open_url(url), survives_fork=True, key=url)
-    if scheme in ("redis", "rediss"):
+        open_ = _postgres.opener(address)
+    elif address.server == "redis":
         from randflake import _redis
 
-        return Source("redis", _redis.open_url(url), survives_fork=True, key=url)
-    if scheme in ("etcd", "etcds"):
+        open_ = _redis.opener(address)
+    else:
         from randflake import _etcd
 
-        return Source("etcd", _etcd.open_url(url), survives_fork=True, key=url)
-    return None
+        open_ = lambda: _etcd.Etcd(address)  # noqa: E731
+    return Source(address.server, open_, True, address.key, address.place)
 
 
 def key_of(client: Any) -> str:

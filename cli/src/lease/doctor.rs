@@ -131,7 +131,7 @@ fn examine(store: &mut dyn LeaseStore, findings: &mut Vec<Finding>) -> Result<Op
     let before = SystemClock.unix_seconds()?;
     let listed = operator::list(store);
     let after = SystemClock.unix_seconds()?;
-    findings.push(reach(SystemClock.now()? - begun));
+    findings.push(reach(&store.name(), SystemClock.now()? - begun));
     findings.extend(examined);
     match listed {
         Err(error) => {
@@ -164,9 +164,9 @@ fn failed(subject: &'static str, error: &randflake::Error) -> Finding {
     Finding::wrong(subject, format!("{}: {error}", error.code()))
 }
 
-fn reach(nanoseconds: i64) -> Finding {
+fn reach(place: &str, nanoseconds: i64) -> Finding {
     let milliseconds = nanoseconds / 1_000_000;
-    let text = format!("asking the store took {milliseconds} ms");
+    let text = format!("asking {place} took {milliseconds} ms");
     if milliseconds > SLOW_MS {
         return Finding::note(
             "reach",

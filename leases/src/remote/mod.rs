@@ -10,6 +10,7 @@
 //! operation is one atomic statement, script or transaction, and usually one round trip.
 #![allow(clippy::doc_markdown, reason = "PostgreSQL is a name")]
 
+mod address;
 mod candidates;
 #[cfg(any(feature = "postgres", feature = "redis", feature = "etcd"))]
 mod client;
@@ -27,6 +28,8 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+#[doc(hidden)]
+pub use self::address::Address;
 #[cfg(feature = "etcd")]
 pub use self::client::EtcdClient;
 #[cfg(feature = "postgres")]
@@ -243,11 +246,19 @@ impl Engine {
     ///
     /// `INVALID_ARGUMENT`: no such server.
     pub fn named(name: &str) -> Result<Self> {
-        match name {
-            "postgresql" => Ok(Self::Postgres),
-            "redis" => Ok(Self::Redis),
-            "etcd" => Ok(Self::Etcd),
-            _ => Err(Error::invalid_argument(format!("no store speaks with the server {name:?}"))),
+        let mut all = [Self::Postgres, Self::Redis, Self::Etcd].into_iter();
+        all.find(|engine| engine.scheme() == name).ok_or_else(|| {
+            Error::invalid_argument(format!("no store speaks with the server {name:?}"))
+        })
+    }
+
+    /// Returns the name that URLs and the bindings use.
+    #[must_use]
+    pub const fn scheme(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgresql",
+            Self::Redis => "redis",
+            Self::Etcd => "etcd",
         }
     }
 

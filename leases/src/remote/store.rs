@@ -10,7 +10,7 @@ use super::EtcdClient;
 use super::PostgresClient;
 #[cfg(feature = "redis")]
 use super::RedisClient;
-use super::{Client, Exchange, Progress, Protocol, RemoteRequest, SharedClient};
+use super::{Address, Client, Engine, Exchange, Progress, Protocol, RemoteRequest, SharedClient};
 use crate::{
     Acquire, Acquired, Error, ErrorKind, Fence, Fenced, Finding, InitMode, LeaseStore,
     ListCounters, ListedCounters, Namespace, Release, Released, Renew, Renewed, Reply, Result,
@@ -42,11 +42,10 @@ pub struct RemoteStore<C: Client> {
     client: Option<C>,
     protocol: Protocol,
     clock: Box<dyn Clock + Send>,
+    /// Where the server is, if that is known.
+    place: Option<String>,
     opened_in: ForkId,
 }
-
-/// Makes the client of a URL.
-type Connect = fn(&str) -> Result<Box<dyn Client>>;
 
 impl RemoteStore<Box<dyn Client>> {
     /// Makes a store for a URL: `postgresql://`, `redis://` or `rediss://`, `etcd://` or `etcds://`,
@@ -58,37 +57,36 @@ impl RemoteStore<Box<dyn Client>> {
     /// [`DriverMissing`](ErrorKind::DriverMissing): the feature is off. `INVALID_ARGUMENT`: another
     /// URL. The message does not repeat it.
     pub fn open(url: &str, namespace: Namespace) -> Result<Self> {
-        let (connect, protocol): (Connect, _) = match url.split_once("://") {
-            Some(("postgresql" | "postgres", _)) => {
+        let Some(address) = Address::read(url) else {
+            return Err(Error::invalid_argument(
+                "the URL of a store begins with postgresql://, redis://, rediss://, \
+                     etcd:// or etcds://",
+            ));
+        };
+        Self::at(&address?, namespace)
+    }
+
+    /// As [`RemoteStore::open`], for a URL that was read before.
+    pub(crate) fn at(address: &Address, namespace: Namespace) -> Result<Self> {
+        let connect = || -> Result<Box<dyn Client>> {
+            match address.engine {
                 #[cfg(feature = "postgres")]
-                let connect = |url: &str| Ok(Box::new(PostgresClient::new(url)?) as _);
+                Engine::Postgres => Ok(Box::new(PostgresClient::at(address)?)),
                 #[cfg(not(feature = "postgres"))]
-                let connect = |_: &str| Err(driver_missing("postgres"));
-                (connect, Protocol::postgres(namespace))
-            }
-            Some(("redis" | "rediss", _)) => {
+                Engine::Postgres => Err(driver_missing("postgres")),
                 #[cfg(feature = "redis")]
-                let connect = |url: &str| Ok(Box::new(RedisClient::new(url)?) as _);
+                Engine::Redis => Ok(Box::new(RedisClient::at(address)?)),
                 #[cfg(not(feature = "redis"))]
-                let connect = |_: &str| Err(driver_missing("redis"));
-                (connect, Protocol::redis(namespace))
-            }
-            Some(("etcd" | "etcds", _)) => {
+                Engine::Redis => Err(driver_missing("redis")),
                 #[cfg(feature = "etcd")]
-                let connect = |url: &str| Ok(Box::new(EtcdClient::new(url)?) as _);
+                Engine::Etcd => Ok(Box::new(EtcdClient::at(address))),
                 #[cfg(not(feature = "etcd"))]
-                let connect = |_: &str| Err(driver_missing("etcd"));
-                (connect, Protocol::etcd(namespace))
-            }
-            _ => {
-                return Err(Error::invalid_argument(
-                    "the URL of a store begins with postgresql://, redis://, rediss://, \
-                         etcd:// or etcds://",
-                ));
+                Engine::Etcd => Err(driver_missing("etcd")),
             }
         };
-        let client = SharedClient::open(url, || connect(url))?;
-        Ok(Self::new(Box::new(client), protocol))
+        let client = SharedClient::open(&address.key(), connect)?;
+        let protocol = Protocol::new(namespace, address.engine);
+        Ok(Self::new(Box::new(client), protocol).place(address.to_string()))
     }
 }
 
@@ -108,7 +106,15 @@ impl<C: Client> RemoteStore<C> {
     #[must_use]
     pub fn new(client: C, protocol: Protocol) -> Self {
         let clock = Box::new(SystemClock);
-        Self { client: Some(client), protocol, clock, opened_in: ForkId::current() }
+        Self { client: Some(client), protocol, clock, place: None, opened_in: ForkId::current() }
+    }
+
+    /// Says where the server is, for people; unless it is said, [`LeaseStore::name`] is the kind of the
+    /// server. Never with a password.
+    #[must_use]
+    pub fn place(mut self, place: impl Into<String>) -> Self {
+        self.place = Some(place.into());
+        self
     }
 
     /// Injects the machine's clock, for tests.
@@ -218,7 +224,7 @@ impl<C: Client> LeaseStore for RemoteStore<C> {
     }
 
     fn name(&self) -> String {
-        self.protocol.engine.name().to_ascii_lowercase()
+        self.place.clone().unwrap_or_else(|| self.protocol.engine.scheme().to_owned())
     }
 
     fn rest(&mut self) {

@@ -8,11 +8,12 @@ use ureq::{
     http::StatusCode,
     tls::{Certificate, RootCerts, TlsConfig},
 };
+use zeroize::Zeroizing;
 
-use super::{TIMEOUT, bad_url, certificates, unavailable};
+use super::{TIMEOUT, address_of, certificates, unavailable};
 use crate::{
     Result,
-    remote::{Client, Response, Statement},
+    remote::{Address, Client, Engine, Response, Statement, address::authority},
 };
 
 const SERVER: &str = "etcd";
@@ -47,7 +48,7 @@ struct HttpResponse {
 
 struct Login {
     name: String,
-    password: String,
+    password: Zeroizing<String>,
     token: Option<String>,
 }
 
@@ -60,37 +61,18 @@ impl EtcdClient {
     ///
     /// `INVALID_ARGUMENT`: no such URL. The message does not repeat it.
     pub fn new(url: &str) -> Result<Self> {
-        let no_url = || bad_url(SERVER, "etcd://host:2379,host:2379, or etcds:// for TLS");
-        let (scheme, rest) = match url.split_once("://") {
-            Some(("etcd", rest)) => ("http", rest),
-            Some(("etcds", rest)) => ("https", rest),
-            _ => return Err(no_url()),
-        };
-        let (login, hosts) = match rest.rsplit_once('@') {
-            Some((login, hosts)) => {
-                let (name, password) = login.split_once(':').ok_or_else(no_url)?;
-                let [name, password] = [name, password].map(decode);
-                let name = name.ok_or_else(no_url)?;
-                (Some(Login { name, password: password.ok_or_else(no_url)?, token: None }), hosts)
-            }
-            None => (None, rest),
-        };
-        let endpoints: Vec<String> = hosts
-            .trim_end_matches('/')
-            .split(',')
-            .map(|host| format!("{scheme}://{host}"))
-            .collect();
-        let fits = |endpoint: &String| {
-            endpoint.parse::<ureq::http::Uri>().is_ok_and(|uri| {
-                uri.port().is_some()
-                    && uri.path() == "/"
-                    && uri.host().is_some_and(|host| !host.is_empty())
-            })
-        };
-        if !endpoints.iter().all(fits) {
-            return Err(no_url());
-        }
-        Ok(Self { endpoints, login, roots: None, timeout: TIMEOUT, agent: None })
+        let address = address_of(Engine::Etcd, url)?;
+        Ok(Self::at(&address))
+    }
+
+    pub(in super::super) fn at(address: &Address) -> Self {
+        let scheme = if address.tls { "https" } else { "http" };
+        let endpoint =
+            |(host, port): &(String, u16)| format!("{scheme}://{}", authority(host, *port));
+        let login = address.user.clone().zip(address.password.clone());
+        let login = login.map(|(name, password)| Login { name, password, token: None });
+        let endpoints = address.hosts.iter().map(endpoint).collect();
+        Self { endpoints, login, roots: None, timeout: TIMEOUT, agent: None }
     }
 
     /// Trusts these certificates, as PEM, instead of the machine's.
@@ -162,7 +144,7 @@ impl EtcdClient {
     fn log_in(&mut self) -> Result<()> {
         let Some(login) = &mut self.login else { return Ok(()) };
         login.token = None;
-        let body = json!({"name": login.name, "password": login.password}).to_string();
+        let body = json!({"name": login.name, "password": *login.password}).to_string();
         let answer = self.post("/v3/auth/authenticate", &body)?;
         let answer: Value = serde_json::from_str(&answer.text).unwrap_or_default();
         let token = answer["token"].as_str().map(ToOwned::to_owned);
@@ -173,18 +155,6 @@ impl EtcdClient {
         }
         Ok(())
     }
-}
-
-/// Takes the percent signs out of a user or a password.
-fn decode(text: &str) -> Option<String> {
-    let mut parts = text.split('%');
-    let mut bytes = parts.next()?.as_bytes().to_vec();
-    for part in parts {
-        let (digits, rest) = part.split_at_checked(2)?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        bytes.extend(rest.as_bytes());
-    }
-    String::from_utf8(bytes).ok()
 }
 
 impl Client for EtcdClient {

@@ -17,7 +17,8 @@ pub use self::etcd::EtcdClient;
 pub use self::postgres::PostgresClient;
 #[cfg(feature = "redis")]
 pub use self::redis::RedisClient;
-use crate::{Error, ErrorKind};
+use super::{Address, Engine};
+use crate::{Error, ErrorKind, Result};
 
 /// Longest wait for a server to accept a connection, and for an answer.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -26,9 +27,28 @@ fn unavailable(server: &str, why: impl Display) -> Error {
     Error::new(ErrorKind::StoreUnavailable, format!("cannot reach {server}: {why}"))
 }
 
-/// Shows nothing of the URL, which may hold a password.
-fn bad_url(server: &str, example: &str) -> Error {
-    Error::invalid_argument(format!("this is no URL of {server}; one looks like {example}"))
+/// Reads the URL of a server.
+fn address_of(engine: Engine, url: &str) -> Result<Address> {
+    match Address::read(url) {
+        Some(Ok(address)) if address.engine == engine => Ok(address),
+        Some(Err(error)) => Err(error),
+        _ => Err(Error::invalid_argument(format!(
+            "this is no URL of {}: one begins with {}://",
+            engine.name(),
+            engine.scheme()
+        ))),
+    }
+}
+
+/// Reads the certificates that a URL wants trusted instead of the machine's.
+#[cfg(any(feature = "postgres", feature = "redis"))]
+fn root_certificates(address: &Address) -> Result<Option<Vec<u8>>> {
+    let read = |path: &str| {
+        std::fs::read(path).map_err(|error| {
+            Error::invalid_argument(format!("cannot read the sslrootcert {path}: {error}"))
+        })
+    };
+    address.option("sslrootcert").map(read).transpose()
 }
 
 #[cfg(any(feature = "postgres", feature = "etcd"))]

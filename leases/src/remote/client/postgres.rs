@@ -9,20 +9,20 @@ use tokio::{
 };
 use tokio_postgres::{
     Client as Session, Config, Error as PostgresError,
-    config::SslMode,
+    config::{ChannelBinding, SslMode},
     error::{Severity, SqlState},
     types::{ToSql, Type},
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
-    TIMEOUT, bad_url, certificates,
+    TIMEOUT, address_of, certificates,
     reconnect::{NoResponse, Reconnect},
-    unavailable,
+    root_certificates, unavailable,
 };
 use crate::{
     Result,
-    remote::{Response, Statement},
+    remote::{Address, Engine, Response, Statement},
 };
 
 const SERVER: &str = "PostgreSQL";
@@ -34,8 +34,7 @@ const CANCEL_PATIENCE: Duration = Duration::from_millis(500);
 ///
 /// The server ends a statement that takes too long, for example because another session has locked
 /// the tables: connections of this client set `statement_timeout` to five sixths of the
-/// [`timeout`](PostgresClient::timeout), unless the URL has `options` of its own that set it. A
-/// pooler that refuses such options, as PgBouncer does, sets no limit: give the role such a limit.
+/// [`timeout`](PostgresClient::timeout). A pooler that refuses such options, as PgBouncer does, sets no limit: give the role such a limit.
 ///
 /// ```no_run
 /// use randflake::Secret;
@@ -65,27 +64,39 @@ struct Connection {
 }
 
 impl PostgresClient {
-    /// Takes the URL of a database, as `libpq` understands it. With `sslmode=require`,
-    /// `verify-ca` or `verify-full` the server's certificate is checked; there is no TLS without.
-    /// Connects to nothing yet.
+    /// Takes the URL of a database: `postgresql://user:password@host:5432/database`. With
+    /// `?sslmode=require`, `verify-ca` or `verify-full` the server's certificate is checked, by those in
+    /// the file `sslrootcert` or by the machine's; there is no TLS without. Takes nothing from the
+    /// environment, and connects to nothing yet.
     ///
     /// # Errors
     ///
     /// `INVALID_ARGUMENT`: no such URL. The message does not repeat it.
     pub fn new(url: &str) -> Result<Self> {
-        let mut url = url.to_owned();
-        for mode in ["sslmode=verify-full", "sslmode=verify-ca"] {
-            url = url.replace(mode, "sslmode=require");
+        Self::at(&address_of(Engine::Postgres, url)?)
+    }
+
+    pub(in super::super) fn at(address: &Address) -> Result<Self> {
+        let mut config = Config::new();
+        for (host, port) in &address.hosts {
+            config.host(host).port(*port);
         }
-        let mut config: Config = url
-            .parse()
-            .map_err(|_| bad_url(SERVER, "postgresql://user@host:5432/database?sslmode=require"))?;
-        if config.get_ssl_mode() != SslMode::Require {
-            config.ssl_mode(SslMode::Disable);
+        config.user(address.user.as_deref().unwrap_or_default()).dbname(&address.database);
+        if let Some(password) = &address.password {
+            config.password(password.as_str());
         }
+        if let Some(name) = address.option("application_name") {
+            config.application_name(name);
+        }
+        config.channel_binding(match address.option("channel_binding") {
+            Some("disable") => ChannelBinding::Disable,
+            Some("require") => ChannelBinding::Require,
+            _ => ChannelBinding::Prefer,
+        });
+        config.ssl_mode(if address.tls { SslMode::Require } else { SslMode::Disable });
         Ok(Self {
             config,
-            roots: None,
+            roots: root_certificates(address)?,
             timeout: TIMEOUT,
             takes_no_options: false,
             connection: None,
@@ -151,8 +162,7 @@ impl PostgresClient {
     fn with_statement_timeout(&self) -> Config {
         let mut config = self.config.clone();
         let milliseconds = (self.timeout * 5 / 6).as_millis().max(1);
-        let own = self.config.get_options().unwrap_or_default();
-        config.options(format!("-c statement_timeout={milliseconds} {own}").trim());
+        config.options(format!("-c statement_timeout={milliseconds}"));
         config
     }
 

@@ -4,15 +4,16 @@ use std::{fmt, sync::mpsc, thread, time::Duration};
 
 use redis::{Connection, ErrorKind, RedisError, RedisResult, TlsCertificates, Value, pipe};
 use rustls::crypto::{CryptoProvider, ring};
+use zeroize::Zeroizing;
 
 use super::{
-    TIMEOUT, bad_url,
+    TIMEOUT, address_of,
     reconnect::{NoResponse, Reconnect},
-    unavailable,
+    root_certificates, unavailable,
 };
 use crate::{
-    Result,
-    remote::{Response, Statement, Wait},
+    Error, Result,
+    remote::{Address, Engine, Response, Statement, Wait},
 };
 
 const SERVER: &str = "Redis";
@@ -31,7 +32,7 @@ const SERVER: &str = "Redis";
 /// ```
 pub struct RedisClient {
     client: redis::Client,
-    url: String,
+    url: Zeroizing<String>,
     timeout: Duration,
     connection: Option<Connection>,
 }
@@ -44,22 +45,26 @@ impl RedisClient {
     ///
     /// `INVALID_ARGUMENT`: no such URL. The message does not repeat it.
     pub fn new(url: &str) -> Result<Self> {
-        Self::with(url, None)
+        Self::at(&address_of(Engine::Redis, url)?)
     }
 
-    fn with(url: &str, root_cert: Option<Vec<u8>>) -> Result<Self> {
+    pub(in super::super) fn at(address: &Address) -> Result<Self> {
+        Self::with(address.to_client(), root_certificates(address)?)
+    }
+
+    fn with(url: Zeroizing<String>, root_cert: Option<Vec<u8>>) -> Result<Self> {
         // Without one the client would panic where a program has two to choose from.
         if CryptoProvider::get_default().is_none() {
             let _another_was_faster = ring::default_provider().install_default();
         }
-        let no_url = |_| bad_url(SERVER, "redis://user@host:6379/0, or rediss:// for TLS");
+        let no_url = |_| Error::invalid_argument("the client of Redis takes no such URL");
         let client = if url.starts_with("rediss:") {
             let certificates = TlsCertificates { client_tls: None, root_cert };
-            redis::Client::build_with_tls(url, certificates).map_err(no_url)?
+            redis::Client::build_with_tls(url.as_str(), certificates).map_err(no_url)?
         } else {
-            redis::Client::open(url).map_err(no_url)?
+            redis::Client::open(url.as_str()).map_err(no_url)?
         };
-        Ok(Self { client, url: url.into(), timeout: TIMEOUT, connection: None })
+        Ok(Self { client, url, timeout: TIMEOUT, connection: None })
     }
 
     /// Trusts these certificates, as PEM, instead of the machine's.
@@ -69,7 +74,7 @@ impl RedisClient {
     /// `INVALID_ARGUMENT`: no certificates.
     pub fn root_certificates(self, pem: impl Into<Vec<u8>>) -> Result<Self> {
         let timeout = self.timeout;
-        Ok(Self { timeout, ..Self::with(&self.url, Some(pem.into()))? })
+        Ok(Self { timeout, ..Self::with(self.url, Some(pem.into()))? })
     }
 
     /// Sets how long to wait for a whole answer, and for the connection before it; 3 seconds unless
@@ -149,7 +154,7 @@ impl Reconnect for RedisClient {
     }
 }
 
-fn explain(error: &RedisError) -> crate::Error {
+fn explain(error: &RedisError) -> Error {
     if error.kind() == ErrorKind::AuthenticationFailed {
         return unavailable(SERVER, "it does not accept the user and the password");
     }

@@ -5,7 +5,12 @@ select
     'examine' as operation,
     $2::text as token,
     $1::text as namespace,
-    current_setting('server_version') as version,
+    concat(
+        current_setting('server_version'),
+        coalesce(', schema ' || current_schema(), ', no schema'),
+        ' of database ',
+        current_database()
+    ) as version,
     current_setting('server_version_num') as version_number,
     current_user::text as role,
     pg_is_in_recovery()::text as is_standby,

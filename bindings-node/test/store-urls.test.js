@@ -1,0 +1,51 @@
+'use strict'
+
+// URLs of stores: all languages read them alike, or refuse them.
+
+const assert = require('node:assert/strict')
+const { readFileSync } = require('node:fs')
+const { join } = require('node:path')
+const { test } = require('node:test')
+const { Randflake } = require('..')
+const { native } = require('../native.js')
+const { SECRET } = require('./store.js')
+
+const vectors = join(__dirname, '../../tests/vectors/stores.json')
+const { engines, no_urls: noUrls, no_stores: noStores } = JSON.parse(readFileSync(vectors))
+const PARTS = ['schemes', 'logins', 'hosts', 'paths', 'queries']
+
+async function refused(store) {
+  const leased = Randflake.leased(store, SECRET, { acquireTimeoutMs: 0 })
+  await assert.rejects(leased, ({ code, message }) => {
+    assert.equal(code, 'INVALID_ARGUMENT', store)
+    assert(!message.includes('hunter2'), store)
+    return true
+  })
+}
+
+for (const [name, engine] of Object.entries(engines)) {
+  test(`a URL of ${name} has one place`, () => {
+    let all = [['', '']]
+    for (const part of PARTS) {
+      const pairs = Object.entries(engine[part])
+      all = all.flatMap(([url, place]) => pairs.map(([a, b]) => [url + a, place + b]))
+    }
+    assert(all.length >= 200)
+    for (const [url, place] of all) {
+      const address = native.addressOf(url)
+      assert.deepEqual([address.engine, address.place], [name, place], url)
+    }
+  })
+
+  test(`a wrong URL of ${name} is refused before anything is opened`, async () => {
+    for (const [index, parts] of engine.wrong.entries()) {
+      for (const part of parts)
+        await refused(engine.example.map((one, at) => (at === index ? part : one)).join(''))
+    }
+  })
+}
+
+test('what is no store is refused', async () => {
+  for (const path of noUrls) assert(!native.addressOf(path))
+  for (const store of noStores) await refused(store)
+})

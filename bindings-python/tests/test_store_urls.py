@@ -1,0 +1,51 @@
+"""URLs of stores: all languages read them alike, or refuse them; no environment moves a store."""
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+from conftest import SECRET, VECTORS
+from randflake import Randflake
+from randflake._randflake import address_of
+from randflake._urls import Address
+from randflake.errors import InvalidArgumentError
+
+STORES = json.loads((VECTORS / "stores.json").read_text(encoding="utf-8"))
+ENGINES = [pytest.param(name, engine, id=name) for name, engine in STORES["engines"].items()]
+
+
+def refused(store: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        Randflake.leased(store, SECRET, acquire_timeout=0)
+    assert caught.value.code == "INVALID_ARGUMENT", store
+    assert "hunter2" not in str(caught.value), store
+
+
+@pytest.mark.parametrize(("name", "engine"), ENGINES)
+def test_a_url_has_one_place(name: str, engine: dict[str, Any]) -> None:
+    parts = (engine[part].items() for part in ("schemes", "logins", "hosts", "paths", "queries"))
+    for combination in itertools.product(*parts):
+        url, place = ("".join(texts) for texts in zip(*combination, strict=True))
+        read = address_of(url)
+        assert read is not None, url
+        address = Address(*read)
+        assert (address.server, address.place) == (name, place), url
+        assert "hunter2" not in repr(address)
+        assert not address.password or "hunter2" in address.password.replace(":", "")
+
+
+@pytest.mark.parametrize("engine", STORES["engines"].values(), ids=STORES["engines"])
+def test_a_wrong_url_is_refused_before_anything_is_opened(engine: dict[str, Any]) -> None:
+    for index, parts in enumerate(engine["wrong"]):
+        for part in parts:
+            example = list(engine["example"])
+            example[index] = part
+            refused("".join(example))
+
+
+def test_what_is_no_store_is_refused() -> None:
+    for path in STORES["no_urls"]:
+        assert address_of(path) is None
+    for store in STORES["no_stores"]:
+        refused(store)

@@ -1,0 +1,438 @@
+//! What the URL of a store says. It is read here alone, for every client in every language: five
+//! drivers would make five places of one URL.
+
+use std::{fmt, net::Ipv6Addr};
+
+use randflake::{Error, Result};
+use zeroize::Zeroizing;
+
+use super::Engine;
+
+/// How a server is reached, in parts for a client. Nothing of it comes from the environment.
+#[doc(hidden)]
+#[derive(Clone)]
+pub struct Address {
+    pub engine: Engine,
+    /// One host, or the members of an etcd. That of PostgreSQL may be the folder of a socket.
+    pub hosts: Vec<(String, u16)>,
+    pub user: Option<String>,
+    pub password: Option<Zeroizing<String>>,
+    /// PostgreSQL's database, or the number of Redis's.
+    pub database: String,
+    /// Whether the connection is encrypted.
+    pub tls: bool,
+    /// The rest of what the URL says, by name.
+    pub options: Vec<(&'static str, String)>,
+}
+
+/// What a URL may say after `?`. Everything else could move the store with one client, and not with
+/// another.
+const OPTIONS: [(&str, &[&str]); 4] = [
+    // Whether the certificate is checked is up to the client.
+    ("sslmode", &["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]),
+    ("sslrootcert", &[]),
+    ("application_name", &[]),
+    ("channel_binding", &["disable", "prefer", "require"]),
+];
+
+/// What is wrong, and never a part of the URL, which may be one of a password.
+type Wrong = &'static str;
+
+impl Address {
+    /// Reads the URL of a store; `None` for what is not one.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`: it is one, and wrong. The message does not repeat it.
+    #[must_use]
+    pub fn read(store: &str) -> Option<Result<Self>> {
+        let (scheme, rest) = store.split_once("://")?;
+        // SQLAlchemy has the driver behind the database: here it is up to us.
+        let (engine, is_secure) = match scheme.split_once('+').map_or(scheme, |(name, _)| name) {
+            "postgresql" | "postgres" => (Engine::Postgres, false),
+            "redis" if scheme == "redis" => (Engine::Redis, false),
+            "rediss" if scheme == "rediss" => (Engine::Redis, true),
+            "etcd" if scheme == "etcd" => (Engine::Etcd, false),
+            "etcds" if scheme == "etcds" => (Engine::Etcd, true),
+            _ => return None,
+        };
+        let wrong = |wrong| {
+            let (name, example) = match engine {
+                Engine::Postgres => ("PostgreSQL", "postgresql://user:password@host:5432/database"),
+                Engine::Redis => {
+                    ("Redis", "redis://user:password@host:6379/0, or rediss:// for TLS")
+                }
+                Engine::Etcd => {
+                    ("etcd", "etcd://user:password@host:2379,host:2379, or etcds:// for TLS")
+                }
+            };
+            Error::invalid_argument(format!(
+                "this URL of {name} is not one that every client reads alike: {wrong}; one looks \
+                 like {example}"
+            ))
+        };
+        Some(Self::of_parts(engine, is_secure, rest).map_err(wrong))
+    }
+
+    fn of_parts(engine: Engine, tls: bool, rest: &str) -> Result<Self, Wrong> {
+        if rest.chars().any(|each| each.is_control() || each.is_whitespace()) {
+            return Err("it has white space, which is written in percent-encoding");
+        }
+        if rest.contains(['#', '\\']) {
+            return Err("# and \\ are written in percent-encoding, %23 and %5C");
+        }
+        let (before, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = before.split_once('/').unwrap_or((before, ""));
+        if path.contains('@') || query.contains('@') {
+            return Err("/, ? and @ in a user or password are written %2F, %3F and %40");
+        }
+        let (login, hosts) = match authority.rsplit_once('@') {
+            Some((login, _)) if login.contains('@') => {
+                return Err("@ in a user or password is written %40");
+            }
+            Some((login, hosts)) => (Some(login), hosts),
+            None => (None, authority),
+        };
+        let (user, password) = match login.map(|login| login.split_once(':').unwrap_or((login, "")))
+        {
+            Some((user, password)) => (Some(decoded(user)?), Some(decoded(password)?)),
+            None => (None, None),
+        };
+        let [user, password] = [user, password].map(|it| it.filter(|text| !text.is_empty()));
+        let mut address = Self {
+            engine,
+            hosts: vec![],
+            user,
+            password: password.map(Zeroizing::new),
+            database: decoded(path)?,
+            tls,
+            options: vec![],
+        };
+        let socket = address.take_options(query)?;
+        address.take_hosts(hosts, socket)?;
+        address.check()?;
+        Ok(address)
+    }
+
+    /// Takes what is behind `?`, and returns the folder of a socket, if there is one.
+    fn take_options(&mut self, query: &str) -> Result<Option<String>, Wrong> {
+        let mut socket = None;
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = decoded(value)?;
+            if name == "host" && self.engine == Engine::Postgres && socket.is_none() {
+                socket = Some(value);
+                continue;
+            }
+            let allowed = match self.engine {
+                Engine::Postgres => &OPTIONS[..],
+                Engine::Redis => &OPTIONS[1..2],
+                Engine::Etcd => &[],
+            };
+            let Some(&(name, values)) = allowed.iter().find(|(known, _)| *known == name) else {
+                return Err(match (self.engine, name) {
+                    (Engine::Postgres, "options" | "search_path" | "schema" | "currentSchema") => {
+                        "the schema is that of the role: ALTER ROLE … SET search_path"
+                    }
+                    (Engine::Postgres, "dbname" | "user" | "password" | "port" | "hostaddr") => {
+                        "user, password, host, port and database stand before the ?"
+                    }
+                    (Engine::Postgres, _) => {
+                        "after ? there may be sslmode, sslrootcert, application_name and \
+                         channel_binding, and host for the folder of a socket"
+                    }
+                    (Engine::Redis, "db") => "the number of the database stands after the host: /0",
+                    (Engine::Redis, _) => "after ? there may be sslrootcert",
+                    (Engine::Etcd, _) => "there is no ? in it",
+                });
+            };
+            if self.options.iter().any(|&(seen, _)| seen == name) {
+                return Err("an option is there twice");
+            }
+            if value.is_empty() || !values.is_empty() && !values.contains(&value.as_str()) {
+                return Err("an option has a value that it cannot have");
+            }
+            self.options.push((name, value));
+        }
+        Ok(socket)
+    }
+
+    fn take_hosts(&mut self, hosts: &str, socket: Option<String>) -> Result<(), Wrong> {
+        let default = match self.engine {
+            Engine::Postgres => Some(5432),
+            Engine::Redis => Some(6379),
+            Engine::Etcd => None,
+        };
+        if self.engine != Engine::Etcd && hosts.contains(',') {
+            return Err("it has several hosts: give the name that leads to the one that writes");
+        }
+        if let Some(socket) = socket {
+            if !hosts.is_empty() || !socket.starts_with('/') {
+                return Err(
+                    "host= is the absolute folder of a socket, and no host stands before it",
+                );
+            }
+            self.hosts.push((socket, 5432));
+            return Ok(());
+        }
+        for host in hosts.split(',') {
+            let (name, port) = match host.strip_prefix('[') {
+                Some(rest) => rest.split_once(']').ok_or("a [ has no ]")?,
+                None => host.split_at(host.find(':').unwrap_or(host.len())),
+            };
+            let name = if host.starts_with('[') {
+                name.parse::<Ipv6Addr>()
+                    .map_err(|_| "what is in [] is no IPv6 address")?
+                    .to_string()
+            } else {
+                self.host(name)?
+            };
+            let port = match port.strip_prefix(':') {
+                Some(digits) if digits.bytes().all(|digit| digit.is_ascii_digit()) => digits
+                    .parse()
+                    .ok()
+                    .filter(|&port| port != 0)
+                    .ok_or("a port is from 1 to 65535")?,
+                None if port.is_empty() => default.ok_or("each host of etcd has its port")?,
+                _ => return Err("a port is from 1 to 65535"),
+            };
+            self.hosts.push((name, port));
+        }
+        Ok(())
+    }
+
+    fn host(&self, written: &str) -> Result<String, Wrong> {
+        let host = decoded(written)?;
+        if self.engine == Engine::Postgres && host.starts_with('/') {
+            return Ok(host);
+        }
+        let fits = |each: u8| each.is_ascii_alphanumeric() || b"-._".contains(&each);
+        if host.is_empty() || !host.bytes().all(fits) {
+            return Err("a host is a name of letters, digits, - and ., or an address");
+        }
+        // As 127.1 or 0x7f000001, which some resolve.
+        let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+        let is_number = last.starts_with("0x") || last.bytes().all(|each| each.is_ascii_digit());
+        if is_number && host.parse::<std::net::Ipv4Addr>().is_err() {
+            return Err("an IPv4 address has four decimal numbers");
+        }
+        Ok(host.to_ascii_lowercase())
+    }
+
+    fn check(&mut self) -> Result<(), Wrong> {
+        match self.engine {
+            Engine::Postgres => {
+                if self.user.is_none() {
+                    return Err("it names no user, and each client would take another one");
+                }
+                if self.database.is_empty() {
+                    return Err("it names no database, and each client would take another one");
+                }
+                if self.database.contains('/') {
+                    return Err("/ in the name of a database is not possible here");
+                }
+                let mode = self.option("sslmode").unwrap_or_default();
+                self.tls = matches!(mode, "require" | "verify-ca" | "verify-full");
+            }
+            Engine::Redis => {
+                if self.user.is_some() && self.password.is_none() {
+                    return Err("it has a user and no password");
+                }
+                let number = if self.database.is_empty() { "0" } else { &self.database };
+                let is_number = number.bytes().all(|digit| digit.is_ascii_digit());
+                let parsed = number.parse::<u16>().ok().filter(|_| is_number);
+                self.database = parsed
+                    .ok_or("what stands after the host is the number of a database")?
+                    .to_string();
+            }
+            Engine::Etcd => {
+                if !self.database.is_empty() {
+                    return Err("nothing stands after the hosts");
+                }
+                if self.user.is_some() != self.password.is_some() {
+                    return Err("it has a user or a password, and not both");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the value of an option, if it is there.
+    #[must_use]
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.options.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the URL for a client of Redis that takes no parts.
+    #[cfg(feature = "redis")]
+    pub(super) fn to_client(&self) -> Zeroizing<String> {
+        let url = self.to_string();
+        let Some(password) = &self.password else { return Zeroizing::new(url) };
+        let login = Zeroizing::new(format!(":{}@", Encoded(password)));
+        let (scheme, place) = url.split_once("://").expect("as it was written");
+        let (user, hosts) = place.split_once('@').unwrap_or(("", place));
+        Zeroizing::new(format!("{scheme}://{user}{}{hosts}", *login))
+    }
+
+    /// Returns what two URLs have in common if one client does for both. It contains the password.
+    #[must_use]
+    pub fn key(&self) -> Zeroizing<String> {
+        let password = self.password.as_ref().map_or("", |password| password.as_str());
+        Zeroizing::new(format!("{self}\n{:?}\n{password}", self.options))
+    }
+}
+
+/// The place: a URL with everything that decides which store it is, and no password.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let secure = if self.tls && self.engine != Engine::Postgres { "s" } else { "" };
+        write!(f, "{}{secure}://", self.engine.scheme())?;
+        if let Some(user) = &self.user {
+            write!(f, "{}@", Encoded(user))?;
+        }
+        for (index, (host, port)) in self.hosts.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}{}", authority(host, *port))?;
+        }
+        if self.engine == Engine::Etcd { Ok(()) } else { write!(f, "/{}", Encoded(&self.database)) }
+    }
+}
+
+/// Shows no password.
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+/// Writes a host and a port, as they are in URLs.
+pub(super) fn authority(host: &str, port: u16) -> String {
+    let is_address = host.parse::<Ipv6Addr>().is_ok();
+    if is_address { format!("[{host}]:{port}") } else { format!("{}:{port}", Encoded(host)) }
+}
+
+/// Reads percent-encoding.
+fn decoded(text: &str) -> Result<String, Wrong> {
+    const WRONG: Wrong =
+        "a % is followed by two hex digits, and they are UTF-8 without a zero byte";
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let mut digit = || rest.next().and_then(|digit| char::from(digit).to_digit(16));
+                let (high, low) = (digit().ok_or(WRONG)?, digit().ok_or(WRONG)?);
+                u8::try_from(high << 4 | low).map_err(|_| WRONG)?
+            }
+            byte => byte,
+        });
+    }
+    if bytes.contains(&0) {
+        return Err(WRONG);
+    }
+    String::from_utf8(bytes).map_err(|_| WRONG)
+}
+
+/// Writes percent-encoding.
+struct Encoded<'a>(&'a str);
+
+impl fmt::Display for Encoded<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for byte in self.0.bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                    write!(f, "{}", char::from(byte))?;
+                }
+                other => write!(f, "%{other:02X}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use randflake::ErrorKind;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::{Location, Namespace};
+
+    /// The vectors that all languages run.
+    const VECTORS: &str = include_str!("../../../tests/vectors/stores.json");
+
+    const PARTS: [&str; 5] = ["schemes", "logins", "hosts", "paths", "queries"];
+
+    fn refused(url: &str) {
+        let secret = randflake::Secret::random();
+        let namespace = Namespace::new("default", &secret).expect("a name");
+        let opened = Location::from(url).open(&namespace);
+        let error = opened.err().unwrap_or_else(|| panic!("{url} is taken"));
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{url}: {error}");
+        assert!(!error.to_string().contains("hunter2"), "{url}: {error}");
+    }
+
+    #[test]
+    fn a_url_has_one_place_or_is_refused() {
+        let vectors: Value = serde_json::from_str(VECTORS).expect("JSON");
+        for (name, engine) in vectors["engines"].as_object().expect("engines") {
+            let mut all = vec![(String::new(), String::new())];
+            for part in PARTS {
+                let part: BTreeMap<String, String> =
+                    serde_json::from_value(engine[part].clone()).expect("written and meant");
+                let joined = |(url, place): &(String, String)| -> Vec<_> {
+                    part.iter()
+                        .map(|(one, other)| (format!("{url}{one}"), format!("{place}{other}")))
+                        .collect()
+                };
+                all = all.iter().flat_map(joined).collect();
+            }
+            let whole: BTreeMap<String, String> =
+                serde_json::from_value(engine["whole"].clone()).expect("URLs and places");
+            all.extend(whole);
+            assert!(all.len() >= 200, "{name}: {}", all.len());
+            for (url, place) in all {
+                let address = Address::read(&url).expect("a URL");
+                let address = address.unwrap_or_else(|error| panic!("{url}: {error}"));
+                assert_eq!((address.to_string(), address.engine.scheme()), (place, name.as_str()));
+                if address.password.is_none() {
+                    let again = Address::read(&address.to_string()).expect("a URL");
+                    assert_eq!(again.expect("a place").to_string(), address.to_string());
+                }
+                assert!(!format!("{address:?}").contains("hunter2"));
+            }
+            let example: Vec<String> =
+                serde_json::from_value(engine["example"].clone()).expect("parts");
+            let wrong: Vec<Vec<String>> =
+                serde_json::from_value(engine["wrong"].clone()).expect("parts");
+            for (index, parts) in wrong.iter().enumerate() {
+                for part in parts {
+                    let mut url = example.clone();
+                    url[index].clone_from(part);
+                    // Without a scheme it is a path.
+                    if index > 0 || !part.is_empty() {
+                        refused(&url.concat());
+                    }
+                }
+            }
+        }
+        for path in vectors["no_urls"].as_array().expect("paths") {
+            assert!(Address::read(path.as_str().expect("text")).is_none(), "{path}");
+        }
+        for store in vectors["no_stores"].as_array().expect("texts") {
+            refused(store.as_str().expect("text"));
+        }
+    }
+
+    #[test]
+    fn a_namespace_has_nothing_around_it() {
+        for name in [" orders", "orders ", "orders\n", "\"orders\"", "'orders'", "\u{a0}orders"] {
+            assert!(Namespace::for_tickets(name).is_err(), "{name:?}");
+        }
+        for name in ["orders", "our orders", "o'clock", "\"", "größe"] {
+            assert_eq!(Namespace::for_tickets(name).is_ok(), name != "\"", "{name:?}");
+        }
+    }
+}
