@@ -37,6 +37,9 @@ pub trait Codec {
     /// Whether ids are claimed ahead for single calls.
     const BUFFERED: bool;
 
+    /// Whether ids promise an order, so that no stamp may be earlier than one before it.
+    const ORDERED: bool;
+
     /// Returns how ids are packed.
     fn layout(&self) -> &Layout;
 

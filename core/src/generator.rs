@@ -140,7 +140,9 @@ impl<F: Format, C: Clock> Generator<F, C> {
 
     /// Switches to other node ids or another window, both granted to this generator alone. The first
     /// id of the new lease has a later tick than the last id of the old one, so time does not run
-    /// backwards. Returns the first unix second in which nothing was issued under the old lease:
+    /// backwards. Ids that promise no order, those of [`Randflake`](crate::Randflake), go back where the
+    /// clock that stamped the old ones was ahead, or was set back since: a lease of other node ids then
+    /// begins at its own start, and nothing waits. Returns the first unix second in which nothing was issued under the old lease:
     /// release the old lease from that second on. Ids are stamped up to `most_drift` seconds ahead of
     /// the clock, as for [`begin`](Self::begin).
     ///
@@ -155,7 +157,11 @@ impl<F: Format, C: Clock> Generator<F, C> {
         self.current_term.get()?;
         let (nodes, slots) = self.granted(node_ids)?;
         let (window, max_drift) = (self.window_of(lease)?, self.drift_within(most_drift));
-        let unused_from = self.current_term.replace(&nodes, slots, &window, max_drift)?;
+        // About what could be stamped when the lease was granted. Later stamps nobody could wait for.
+        let soon = max_drift.saturating_add(self.format.layout().ticks_in(1));
+        let goes_on_to = if F::ORDERED { u64::MAX } else { window.start.saturating_add(soon) };
+        let unused_from =
+            self.current_term.replace(&nodes, slots, &window, max_drift, goes_on_to)?;
         Ok(self.format.layout().second_from(unused_from))
     }
 

@@ -62,6 +62,7 @@ impl Format for Encrypted {
 impl Codec for Encrypted {
     const GENERATOR: &'static str = "Randflake";
     const BUFFERED: bool = true;
+    const ORDERED: bool = false;
 
     #[inline]
     fn layout(&self) -> &Layout {

@@ -79,6 +79,7 @@ impl Codec for Plain {
     const GENERATOR: &'static str = "Snowflake";
     // Its ids are in the order of the calls.
     const BUFFERED: bool = false;
+    const ORDERED: bool = true;
 
     #[inline]
     fn layout(&self) -> &Layout {

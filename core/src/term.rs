@@ -27,6 +27,10 @@ pub(crate) struct Term {
     pub(crate) state: Arc<PackedState>,
     /// The state of the Term that this one replaces; sealed before this one issues anything.
     predecessor: Option<Arc<PackedState>>,
+    /// The first tick that its state may open at: its start, or later.
+    opens_at: u64,
+    /// The last tick to which it goes on where its predecessor ended, rather than at its own start.
+    goes_on_to: u64,
     pub(crate) waits: Waits,
     /// The Term that was current before this one, or null.
     before: *mut Self,
@@ -53,6 +57,8 @@ impl Term {
             max_drift,
             state,
             predecessor: None,
+            opens_at: window.start,
+            goes_on_to: u64::MAX,
             waits: Waits::default(),
             before: ptr::null_mut(),
             fork_page: fork::page(),
@@ -82,8 +88,11 @@ impl Term {
         self.end_exclusive.fetch_max(end_exclusive, Ordering::Relaxed);
     }
 
-    /// Seals the predecessor and opens this Term's state at the tick after its last stamp, if it is
-    /// not open yet. Returns the first tick in which the predecessor issued nothing.
+    /// Seals the predecessor and opens this Term's state, if it is not open yet. Returns the first tick
+    /// in which the predecessor issued nothing.
+    ///
+    /// It opens at that tick, so that time goes on. Where that tick is so late that nobody could wait for
+    /// it, because a clock was wrong, it opens where its lease starts, which is safe without common node ids.
     ///
     /// The replacing thread calls this, and so does every caller that finds the state pending: each
     /// step can be repeated, so no thread waits for another. Does nothing to a Term without a
@@ -91,8 +100,21 @@ impl Term {
     #[cold]
     pub(crate) fn open(&self) -> Option<u64> {
         let unused_from = self.predecessor.as_ref()?.seal();
-        self.state.open(unused_from.max(self.start));
+        let goes_on = unused_from <= self.goes_on_to;
+        self.state.open(if goes_on { unused_from.max(self.opens_at) } else { self.opens_at });
         Some(unused_from)
+    }
+
+    /// Returns this Term and those before it, of this process.
+    fn and_before(&self) -> impl Iterator<Item = &Self> {
+        let mut next = ptr::from_ref(self);
+        std::iter::from_fn(move || {
+            // SAFETY: null, or a box that is freed with its generator, whose Term `self` is.
+            let term = unsafe { next.as_ref() }?;
+            next = term.before;
+            // In a child, those of its parent come last.
+            term.is_of_this_process().then_some(term)
+        })
     }
 
     #[inline]
@@ -184,28 +206,28 @@ impl CurrentTerm {
 
     /// Returns what was done under all Terms of this process, of a closed generator as well.
     pub(crate) fn metrics(&self) -> Metrics {
-        let mut next = self.pointer.load(Ordering::Acquire);
-        if next.is_null() {
+        let mut last = self.pointer.load(Ordering::Acquire);
+        if last.is_null() {
             // Acquire: pairs with the release in `close`.
-            next = self.closed.load(Ordering::Acquire);
+            last = self.closed.load(Ordering::Acquire);
         }
-        Metrics::sum(std::iter::from_fn(|| {
-            // SAFETY: null, or a box that is freed only when `self` is dropped.
-            let term = unsafe { next.as_ref() }?;
-            next = term.before;
-            // In a child, those of its parent come last.
-            term.is_of_this_process().then(|| (term.state.claimed(), &term.waits))
-        }))
+        // SAFETY: null, or a box that is freed only when `self` is dropped.
+        let terms = unsafe { last.as_ref() }.into_iter().flat_map(Term::and_before);
+        Metrics::sum(terms.map(|term| (term.state.claimed(), &term.waits)))
     }
 
     /// Publishes a Term with other nodes or another window, which begins after the last stamp of
     /// the current one. Returns the first tick in which the replaced Term issued nothing.
+    ///
+    /// A Term without a node of the current one begins at its own start if the other tick is after
+    /// `goes_on_to`; in any case after the last stamps of all Terms of this process with a node of its.
     pub(crate) fn replace(
         &self,
         nodes: &[u32],
         slots: u64,
         window: &Range<u64>,
         max_drift: u64,
+        goes_on_to: u64,
     ) -> Result<u64> {
         loop {
             let old = self.get()?;
@@ -215,6 +237,15 @@ impl CurrentTerm {
             let nodes = if *old.nodes == *nodes { Arc::clone(&old.nodes) } else { nodes.into() };
             let mut new = Term::new(old.fork_id, nodes, window.clone(), max_drift, state);
             new.predecessor = Some(Arc::clone(&old.state));
+            let shares =
+                |term: &&Term| term.nodes.iter().any(|node| new.nodes.binary_search(node).is_ok());
+            if !shares(&old) {
+                new.goes_on_to = goes_on_to;
+            }
+            // All but the current one are sealed.
+            let earlier = old.and_before().skip(1).filter(shares);
+            let unused_from = earlier.map(|term| term.state.seal()).max();
+            new.opens_at = new.opens_at.max(unused_from.unwrap_or_default());
             // Published before the old state is sealed, so that a caller that meets the seal finds
             // the new Term.
             if let Some(new) = self.publish(old, new) {

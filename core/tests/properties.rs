@@ -544,3 +544,44 @@ fn distinct(ids: &mut [i64]) -> usize {
     ids.sort_unstable();
     ids.chunk_by(|one, other| one == other).count()
 }
+
+/// A clock that was ahead for a moment, or is set back, costs a lease, and no id comes twice.
+#[test]
+fn another_lease_is_not_kept_from_ids_by_a_clock_that_was_wrong() {
+    let t = 1_763_640_000;
+    let second = Arc::new(AtomicI64::new(t));
+    let read = Arc::clone(&second);
+    let set = |to| second.store(to, Ordering::Relaxed);
+    let lease = |start| Lease::new(start, start + 300).expect("a lease");
+    let flake = Randflake::builder(&Secret::random())
+        .node_id(1)
+        .granted_lease(lease(t + 3600))
+        .max_drift(10)
+        .max_wait(Duration::ZERO)
+        .clock(move || read.load(Ordering::Relaxed) * NANOS)
+        .build()
+        .expect("a generator");
+    let first = || flake.inspect(flake.generate().expect("an id"));
+    set(t + 3600);
+    assert_eq!((first().timestamp, first().node_id), (t + 3600, 1));
+
+    // The clock is right again. Other node ids begin where their lease does.
+    set(t);
+    let used_until = flake.replace_lease(&[2], lease(t), 10).expect("another lease");
+    assert_eq!(used_until, t + 3601);
+    assert_eq!((first().timestamp, first().node_id), (t, 2));
+    // By some seconds more than one can wait for, time goes on.
+    set(t + 8);
+    first();
+    set(t + 1);
+    flake.replace_lease(&[3], lease(t + 1), 10).expect("another lease");
+    assert_eq!((first().timestamp, first().node_id), (t + 9, 3));
+
+    // The same node ids go on after their last stamps, whatever came between.
+    flake.replace_lease(&[4], lease(t + 1), 10).expect("another lease");
+    flake.replace_lease(&[1], Lease::new(t + 1, t + 4000).expect("a lease"), 10).expect("again");
+    let error = flake.generate().expect_err("its last stamp is an hour ahead");
+    assert!(matches!(error.kind(), ErrorKind::ClockMovedBack | ErrorKind::LeaseNotStarted));
+    set(t + 3601);
+    assert_eq!((first().timestamp, first().node_id), (t + 3601, 1));
+}

@@ -1407,8 +1407,6 @@ impl Drawn {
                             | ErrorKind::StoreUnavailable
                             | ErrorKind::StoreReplaced
                             | ErrorKind::StoreNotInitialized
-                            // One server told its replicas, and the next one how many it waits for.
-                            | ErrorKind::WeakStore
                     ),
                     "{error}"
                 ),

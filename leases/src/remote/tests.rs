@@ -507,3 +507,41 @@ fn a_grant_counts_when_it_is_confirmed() {
         assert_eq!(kind, counts, "{confirmed:?} of {row:?}");
     }
 }
+
+/// In a failover one server says that it has replicas, and the next one that it waits for none.
+#[test]
+fn settings_of_another_server_make_none_weak() {
+    let metadata = NamespaceMetadata::new(&namespace());
+    for (changes, expected) in [(true, Ok(())), (false, Err(ErrorKind::WeakStore))] {
+        let mut checks = 0;
+        let request = request();
+        let outcome =
+            converse(Protocol::redis(namespace()).begin(&request, NOW), |_, statement| {
+                let settings = [("maxmemory-policy", "noeviction"), ("appendonly", "yes")];
+                match statement.text {
+                    "CONFIG" => {
+                        let name = statement.parameters[1].as_str();
+                        let known = settings.iter().find(|(known, _)| *known == name);
+                        rows([name, known.map_or("0", |(_, value)| value)])
+                    }
+                    _ if echo(statement).0 == "check" => {
+                        checks += 1;
+                        let Response::Rows(mut row) = checked(&metadata, &echo(statement).1) else {
+                            unreachable!("it has rows")
+                        };
+                        if checks == 1 || !changes {
+                            row[0][4] = Some("server/0".into());
+                            row[0][12] = Some("1".into());
+                        }
+                        Response::Rows(row)
+                    }
+                    _ => Response::Rows(with_token(
+                        &[text(&["OK", "1763640000", "", "77", "1763639995", "1763640300"], None)],
+                        &echo(statement).1,
+                    )),
+                }
+            });
+        assert_eq!(outcome.map(drop).map_err(|error| error.kind()), expected);
+        assert_eq!(checks, 2, "it is asked once more");
+    }
+}

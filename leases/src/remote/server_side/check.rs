@@ -13,7 +13,7 @@ use super::{
     statements::{StatementKind, statement},
 };
 use crate::{
-    InitMode, Limits, NamespaceMetadata, Result, Token,
+    ErrorKind, InitMode, Limits, NamespaceMetadata, Result, Token,
     rules::{self, Quarantine},
 };
 
@@ -27,6 +27,7 @@ pub(in super::super) async fn check(
     // A database that has leases alone has no table of counters.
     let mut lacks_tables =
         context.engine() == Engine::Postgres && context.namespace().is_for_tickets();
+    let mut weak_as = None;
     for _ in 0..TRIES {
         let token = Token::random();
         let parameters = vec![client_now.to_string()];
@@ -41,12 +42,22 @@ pub(in super::super) async fn check(
         let rows: Vec<[String; 13]> = cells(context, response, StatementKind::Check, token)?;
         let [_, _, status, now, incarnation, metadata_cells @ .., durability] = &rows[0];
         let now = number(context, now, "now")?;
+        let settings = check_settings(context, durability).await;
+        if settings.as_ref().is_err_and(|error| error.kind() == ErrorKind::WeakStore) {
+            // In a failover, one server has said what it is and another one its settings. Only one
+            // that says the same again is weak.
+            let server = Some((incarnation.clone(), durability.clone()));
+            if weak_as != server {
+                weak_as = server;
+                continue;
+            }
+        }
         match status.as_str() {
             "OK" => {
                 let known = KnownNamespace {
                     metadata: metadata_of(context, metadata_cells)?,
                     incarnation: incarnation.clone(),
-                    replicas: check_settings(context, durability).await?,
+                    replicas: settings?,
                     meta_revision: 0,
                     quarantine: Quarantine::default(),
                     revision: 0,
@@ -57,7 +68,7 @@ pub(in super::super) async fn check(
             }
             "NOT_INITIALIZED" => {
                 let init_mode = context.may_create(init)?;
-                check_settings(context, durability).await?;
+                settings?;
                 let metadata = context.new_metadata();
                 if init_mode == InitMode::Quarantine {
                     rules::check_clocks(metadata.limits, now, client_now)?;
