@@ -3,6 +3,7 @@
 import doctest
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -27,12 +28,15 @@ import randflake.rest_framework
 import servers
 from asgiref.sync import async_to_sync
 from conftest import ROOT, eventually
+from django.apps import apps
 from django.contrib.auth.tokens import default_token_generator
 from django.core import serializers
 from django.core.exceptions import FieldError, ImproperlyConfigured, ValidationError
 from django.core.management import call_command
 from django.db import IntegrityError, connection, connections, models
 from django.db.migrations.writer import MigrationWriter
+from django.db.models import Case, Exists, F, OuterRef, Prefetch, Subquery, Value, When
+from django.db.models.functions import Coalesce
 from django.test import AsyncClient, Client, RequestFactory, override_settings
 from django.test.utils import isolate_apps
 from django.urls import NoReverseMatch, Resolver404, resolve, reverse
@@ -52,8 +56,13 @@ from randflake.django import RandflakeField, generator, new_id
 from randflake.rest_framework import IdsAsText
 from randflake.testing import FakeRandflake
 from randflake.text import TextForm
-from rest_framework.serializers import ModelSerializer, Serializer
-from shop.models import CLOAK, LAYOUT, SECRET, Gift, Note, Order, Post, User
+from rest_framework.serializers import (
+    ListField,
+    ModelSerializer,
+    PrimaryKeyRelatedField,
+    Serializer,
+)
+from shop.models import CLOAK, LAYOUT, SECRET, Gift, Note, Order, Post, Remark, User
 from shop.urls import OrderForm, OrderSerializer, PostConverter, PostSerializer, UserConverter
 
 DIGITS = decode_string("1234567890123")
@@ -133,7 +142,7 @@ def tables(
             folder = tmp_path_factory.mktemp(request.param)
             database = settings_of(stack.enter_context(starters[request.param](folder)))
         stack.enter_context(using(database))
-        yield [Note, Gift, Order, Post, User]
+        yield [Remark, Note, Gift, Order, Post, User]
 
 
 @pytest.fixture
@@ -261,6 +270,150 @@ def test_a_note_is_about_anything() -> None:
         assert Order.objects.prefetch_related("notes").get(pk=id).notes.count() == 1
 
 
+def texts_of(expression: Any, **filters: Any) -> list[Any]:
+    """Returns what an expression gives for the orders that are found."""
+    return list(Order.objects.filter(**filters).values_list(expression, flat=True))
+
+
+PLAIN, OF_USER = "1234567890123", "user_1234567890123"
+ORDERS_OF = Order.objects.filter(user=OuterRef("pk"))
+
+# Each path of the guide's table, and what it gives for an order with this id.
+PATHS: dict[str, tuple[Callable[[], Any], Any]] = {
+    "values": (
+        lambda: Order.objects.values("id", "user", "user__id").get(pk=DIGITS),
+        {"id": PLAIN, "user": OF_USER, "user__id": OF_USER},
+    ),
+    "aggregate": (lambda: Order.objects.aggregate(x=models.Max("user")), {"x": OF_USER}),
+    "in_bulk": (lambda: list(Order.objects.in_bulk([DIGITS])), [PLAIN]),
+    "F": (lambda: texts_of(F("user__id")), [OF_USER]),
+    "subquery": (
+        lambda: list(User.objects.values_list(Subquery(ORDERS_OF.values("id")), flat=True)),
+        [PLAIN],
+    ),
+    "exists": (lambda: User.objects.filter(Exists(ORDERS_OF)).count(), 1),
+    "case": (
+        lambda: texts_of(Case(When(pk=PLAIN, then=F("user")), default=F("parent"))),
+        [OF_USER],
+    ),
+    "value": (lambda: texts_of(Value("5", output_field=RandflakeField())), ["5"]),
+    "coalesce": (lambda: texts_of(Coalesce("parent", "id")), [PLAIN]),
+    "in another column": (lambda: texts_of("pk", id__in=[F("id")]), [PLAIN]),
+    "union": (
+        lambda: list(Order.objects.values_list("id").union(Order.objects.values_list("id"))),
+        [(PLAIN,)],
+    ),
+    "update": (
+        lambda: (Order.objects.update(parent=DIGITS), texts_of("parent"))[1],
+        [PLAIN],
+    ),
+    "update_or_create": (
+        lambda: Order.objects.update_or_create(id=PLAIN, defaults={"elsewhere": 77})[0].elsewhere,
+        "2d",
+    ),
+    "bulk_update of a key": (
+        lambda: (
+            Order.objects.bulk_update([Order(pk=PLAIN, parent_id=DIGITS)], ["parent"]),
+            texts_of("parent"),
+        )[1],
+        [PLAIN],
+    ),
+    "pickle of a query": (
+        lambda: pickle.loads(pickle.dumps(Order.objects.filter(pk=PLAIN))).get().pk,
+        PLAIN,
+    ),
+    "pickle of a row": (lambda: pickle.loads(pickle.dumps(Order.objects.get())).user_id, OF_USER),
+    "select_related": (lambda: Order.objects.select_related("user").get().user.pk, OF_USER),
+    "prefetch of a key": (lambda: Order.objects.prefetch_related("user").get().user.pk, OF_USER),
+    "prefetch backwards": (
+        lambda: [it.pk for it in User.objects.prefetch_related("order_set").get().order_set.all()],
+        [PLAIN],
+    ),
+    "prefetch to an attribute": (
+        lambda: [
+            it.pk
+            for it in User.objects.prefetch_related(Prefetch("order_set", to_attr="them"))
+            .get()
+            .them
+        ],
+        [PLAIN],
+    ),
+    "prefetch of many to many": (
+        lambda: [it.pk for it in Post.objects.prefetch_related("tags").get().tags.all()],
+        [PLAIN],
+    ),
+    "prefetch of a generic key": (
+        lambda: Note.objects.prefetch_related("thing").get().thing.pk,
+        PLAIN,
+    ),
+    "prefetch behind a generic key": (
+        lambda: Note.objects.prefetch_related("thing__user").get().thing.user.pk,
+        OF_USER,
+    ),
+    "prefetch of a generic relation": (
+        lambda: [it.object_id for it in Order.objects.prefetch_related("notes").get().notes.all()],
+        [PLAIN],
+    ),
+    "many to many, set": (
+        lambda: (Post.objects.get().tags.set([DIGITS]), Post.objects.get().tags.get().pk)[1],
+        PLAIN,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.usefixtures("database")
+def test_every_path_has_texts(name: str) -> None:
+    user = User.objects.create(pk=DIGITS, username="u")
+    order = Order.objects.create(pk=DIGITS, user=user)
+    Note.objects.create(thing=order)
+    Post.objects.create().tags.add(order)
+    run, expected = PATHS[name]
+    assert run() == expected
+
+
+@pytest.mark.usefixtures("database")
+def test_a_foreign_key_is_a_text_as_soon_as_it_is_set() -> None:
+    user = User.objects.create(pk=DIGITS, username="u")
+    gift = Gift.objects.create(user_id=DIGITS, wish="any")
+    models.prefetch_related_objects([gift], "user")
+    assert (gift.user_id, gift.user) == (user.pk, user)
+    # Of an application that was loaded before the adapter.
+    assert apps.get_model("admin", "LogEntry")(user_id=DIGITS).user_id == user.pk
+    assert Note(kind_id=5).kind_id == 5
+    gift.user_id = F("user_id")
+    gift.save()
+    assert Gift.objects.get(user=user) == gift
+
+
+@isolate_apps("shop")
+def test_a_foreign_key_may_lead_to_one_whose_model_comes_later() -> None:
+    def made(name: str, **fields: Any) -> Any:
+        return type(name, (models.Model,), {"__module__": "shop.models", **fields})
+
+    first = made("First", key=models.ForeignKey("Second", models.CASCADE))
+    second = made("Second", of=models.OneToOneField("Third", models.CASCADE, primary_key=True))
+    assert first(key_id=DIGITS).key_id == DIGITS
+    made("Third", id=RandflakeField(primary_key=True, form=TextForm("third")))
+    assert first(key_id=DIGITS).key_id == second(pk=DIGITS).pk == "third_1234567890123"
+
+
+@pytest.mark.usefixtures("database")
+def test_a_generic_key_to_ids_of_several_forms_is_a_column_of_texts() -> None:
+    things = [model.objects.create() for model in (User, Order, Post)]
+    for thing in things:
+        Remark.objects.create(thing=thing)
+    remarks = Remark.objects.order_by("pk")
+    assert [remark.thing for remark in remarks] == things
+    assert [remark.thing for remark in remarks.prefetch_related("thing")] == things
+    assert Remark.objects.get(object_id=things[0].pk).thing == things[0]
+    # One of ids has one form, and refuses the others before a row is written.
+    for other in (things[0], things[2]):
+        with pytest.raises(InvalidArgumentError, match="an id's text"):
+            Note.objects.create(thing=other)
+    assert not Note.objects.exists()
+
+
 def test_a_field_that_the_database_does_not_number_is_no_automatic_one() -> None:
     """What the guide says of DEFAULT_AUTO_FIELD, and does instead."""
     with (
@@ -329,6 +482,23 @@ def test_what_is_no_id_is_refused() -> None:
 def test_no_query_looks_into_the_decimal_digits(lookup: str) -> None:
     with pytest.raises(FieldError, match=f"Unsupported lookup '{lookup}'"):
         Order.objects.filter(**{f"pk__{lookup}": str(DIGITS)[:4]})
+
+
+@pytest.mark.usefixtures("sqlite")
+def test_a_constraint_has_the_number() -> None:
+    condition = "condition" if django.VERSION >= (5, 1) else "check"
+    constraint = models.CheckConstraint(**{condition: models.Q(id__gt=-1), "name": "positive"})
+    with connection.schema_editor() as editor:
+        assert '"id" > -1' in str(constraint.create_sql(Order, editor)).replace("shop_order.", "")
+    constraint.validate(Order, Order(pk=0))
+    with pytest.raises(ValidationError):
+        constraint.validate(Order, Order(pk=-1))
+
+
+@pytest.mark.usefixtures("sqlite")
+def test_ids_are_no_amounts() -> None:
+    with pytest.raises(FieldError, match="output_field"):
+        Order.objects.annotate(x=F("id") + 1).get()
 
 
 def test_wrong_declarations_are_refused() -> None:
@@ -569,6 +739,43 @@ def test_a_relation_to_a_model_that_inherits_has_texts() -> None:
     assert WithGift(gift.order_ptr).data == {"id": text, "gift": text}
     assert GiftSerializer(gift).data == {"id": text, "wish": "any"}
     assert isinstance(WithGift().fields["gift"].pk_field, randflake.rest_framework.RandflakeField)
+
+
+@pytest.mark.usefixtures("sqlite")
+def test_relations_that_a_serializer_declares_refuse_numbers() -> None:
+    class Declared(IdsAsText, ModelSerializer):
+        user = PrimaryKeyRelatedField(queryset=User.objects.all())
+
+        class Meta:
+            model = Order
+            fields = ("user",)
+
+    class Many(IdsAsText, Serializer):
+        users = PrimaryKeyRelatedField(queryset=User.objects, many=True)
+        ids = ListField(child=randflake.rest_framework.RandflakeField())
+
+    user = User.objects.create(pk=DIGITS, username="u")
+    assert Declared(data={"user": user.pk}).is_valid()
+    assert Declared({"user": user}).data == {"user": user.pk}
+    assert not Declared(data={"user": DIGITS}).is_valid()
+    assert Many(data={"users": [user.pk], "ids": ["5"]}).is_valid()
+    assert not Many(data={"users": [DIGITS], "ids": ["5"]}).is_valid()
+    assert not Many(data={"users": [user.pk], "ids": [5]}).is_valid()
+
+
+@pytest.mark.usefixtures("sqlite")
+def test_pages_of_the_browsable_api_show_and_take_texts() -> None:
+    user = User.objects.create(pk=DIGITS, username="u")
+    order = Order.objects.create(user=user)
+    page = f"/api/orders/{order.pk}/"
+    shown = Client().get(page, HTTP_ACCEPT="text/html").content.decode()
+    assert re.search(f'<option value="{user.pk}" selected *>', shown)
+    assert (
+        Client()
+        .put(page, f"title=t&user={user.pk}", "application/x-www-form-urlencoded")
+        .data["user"]
+        == user.pk
+    )
 
 
 def test_a_field_of_its_own() -> None:
