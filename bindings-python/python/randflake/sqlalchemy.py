@@ -214,6 +214,11 @@ def _prepare_attributes(mapper: Mapper[Any], mapped: Any) -> None:
             # A foreign key may have got its type but now.
             if column.foreign_keys and isinstance(column, Column):
                 _convert_default(column, column.type)
+    for relation in mapper.relationships:
+        for each in () if relation.secondary is None else relation.secondary.columns:
+            for key in each.foreign_keys:
+                # No attribute makes the one face of an id from the other there.
+                _compare_forms(each, key, alike=True)
 
 
 def _convert_default(column: Column[Any], id_type: IdType) -> None:
@@ -236,7 +241,7 @@ def _convert_what_is_set(attribute: Any, id_type: IdType) -> None:
     event.listen(attribute, "set", convert, retval=True)
 
 
-def _compare_forms(column: ColumnElement[Any], key: ForeignKey) -> None:
+def _compare_forms(column: ColumnElement[Any], key: ForeignKey, *, alike: bool = False) -> None:
     """Refuses a foreign key that would read another form: a Session takes one key for the other."""
     try:
         types = (column.type, key.column.type)
@@ -245,6 +250,8 @@ def _compare_forms(column: ColumnElement[Any], key: ForeignKey) -> None:
     ids = [each for each in types if isinstance(each, IdType)]
     are_numbers = not any(each._is_text for each in ids)
     agree = len(ids) == 2 and ids[0]._form == ids[1]._form
+    if alike:
+        agree = agree and ids[0]._is_text == ids[1]._is_text
     if not are_numbers and not agree:
         raise InvalidArgumentError(
             f"{column} and {key.target_fullname}, which it points to, have ids of different forms; "
