@@ -397,6 +397,17 @@ def test_what_pydantic_does_not_check_is_an_id_in_json_or_an_error() -> None:
         Plain.model_construct(id="1234567890123").model_dump_json()
 
 
+def test_a_union_of_ids_does_not_know_the_form_of_an_int() -> None:
+    """As the guide says, and what it says instead."""
+    users, dogs = (AsText(TextForm(prefix)) for prefix in ("user", "dog"))
+    either = TypeAdapter[Any](Annotated[int, users] | Annotated[int, dogs])
+    assert either.validate_json('"dog_1234567890123"') == DIGITS
+    assert either.dump_json(DIGITS) == b'"user_1234567890123"'
+    kinds = TypeAdapter[Any](Annotated[Cat | Dog, Field(discriminator="kind")])
+    for dumped in ('{"kind":"cat","id":"1"}', '{"kind":"dog","id":"dog_1"}'):
+        assert kinds.dump_json(kinds.validate_json(dumped)).decode() == dumped
+
+
 def test_sqlmodel_reads_text_alone_from_json() -> None:
     if OLDEST["pydantic"] == pydantic.VERSION:
         pytest.skip("the newest version is asked")
