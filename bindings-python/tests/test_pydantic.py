@@ -4,6 +4,7 @@ import ast
 import asyncio
 import dataclasses
 import doctest
+import functools
 import inspect as inspection
 import json
 import re
@@ -28,6 +29,7 @@ from pydantic import (
     ValidationError,
     computed_field,
     field_validator,
+    model_validator,
 )
 from randflake import (
     Cloak,
@@ -263,6 +265,20 @@ class Own(Plain):
         super().__init__(**data)
 
 
+def decorated(init: Any) -> Any:
+    @functools.wraps(init)
+    def call(*arguments: Any, **options: Any) -> None:
+        init(*arguments, **options)
+
+    return call
+
+
+class OwnDecorated(Plain):
+    @decorated
+    def __init__(self, **data: Any) -> None:
+        super().__init__(**data)
+
+
 class OwnStrict(Own):
     model_config = ConfigDict(strict=True)
 
@@ -324,6 +340,7 @@ class Box(BaseModel, Generic[Of]):
 PATHS: dict[str, tuple[Any, str]] = {
     "model": (Plain, '{"id":ID}'),
     "own init": (Own, '{"id":ID}'),
+    "own init, decorated": (OwnDecorated, '{"id":ID}'),
     "own init, strict": (OwnStrict, '{"id":ID}'),
     "own init around": (OwnAround, '{"inside":{"id":ID}}'),
     "own init inside": (list[Own], '[{"id":ID}]'),
@@ -372,6 +389,11 @@ def test_a_model_with_an_init_of_its_own_takes_numbers_from_python() -> None:
         def make(cls, text: str) -> str:
             assert Own(id=NEGATIVE) == Own.model_validate({"id": NEGATIVE})
             return text
+
+        @model_validator(mode="after")
+        def make_again(self) -> "Reads":
+            assert OwnDecorated(id=NEGATIVE).id == NEGATIVE
+            return self
 
     Reads.model_validate_json('{"text": "t"}')
     for made in (Own(id=NEGATIVE), Own.model_validate({"id": NEGATIVE}), OwnStrict(id=NEGATIVE)):

@@ -25,6 +25,8 @@ from randflake.ids import encode_string
 from randflake.text import TextForm
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
 
@@ -145,17 +147,27 @@ def _is_of_json() -> bool:
     """Whether a model with an `__init__` of its own, as each of SQLModel, is reading JSON.
 
     Pydantic calls that `__init__` with Python objects, and nothing but the callers tells that they
-    come from JSON. A validator that makes models while JSON is read is no `__init__`.
+    come from JSON.
     """
-    frame, called = sys._getframe(1), ""
-    while frame.f_back:
+    frame: FrameType | None = sys._getframe(1)
+    called = frame
+    while frame:
         code = frame.f_code
         if code is _MODEL_FROM_JSON or code is _FROM_JSON:
-            return called == "__init__"
+            return _is_init(called)
         if code is _MODEL_FROM_PYTHON or code is _FROM_PYTHON:
             break
-        frame, called = frame.f_back, code.co_name
+        called, frame = frame, frame.f_back
     return False
+
+
+def _is_init(frame: Any) -> bool:
+    """Whether a model is made there; a validator that makes another one does not read JSON."""
+    first = next(iter(frame.f_locals.values()), None)
+    if isinstance(first, tuple) and first:  # as a decorator has it
+        first = first[0]
+    code = getattr(type(first).__init__, "__code__", None)  # type: ignore[misc]
+    return isinstance(first, BaseModel) and code is frame.f_code
 
 
 Id: TypeAlias = Annotated[int, AsText()]
