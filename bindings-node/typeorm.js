@@ -94,4 +94,48 @@ function id(options) {
   return { type: 'bigint', transformer }
 }
 
-module.exports.id = id
+const prepared = new WeakSet()
+
+function loadByQueries(source) {
+  if (typeof source?.relationIdLoader?.loadManyToManyRelationIdsAndGroup !== 'function') {
+    throw mustBe('source', 'a DataSource of TypeORM', source)
+  }
+  const loader = Object.getPrototypeOf(source.relationIdLoader) // that of each query of this copy
+  if (prepared.has(loader)) return
+  prepared.add(loader)
+  const { loadManyToManyRelationIdsAndGroup: group } = loader
+  loader.loadManyToManyRelationIdsAndGroup = function (relation, entities, related, builder) {
+    const hasKey = !relation.isOneToMany && !relation.isOneToOneNotOwner
+    return hasKey || related
+      ? group.call(this, relation, entities, related, builder)
+      : groupByKeys(this, relation, entities, builder)
+  }
+}
+
+/** Returns what belongs to each entity, by the keys that are loaded anyway: TypeORM would ask again. */
+async function groupByKeys(loader, relation, entities, builder) {
+  const { relationLoader } = loader.dataSource ?? loader.connection // as newer and older ones have it
+  const { queryRunner, loadEagerRelations } = loader
+  const rows = await relationLoader.load(
+    relation,
+    entities,
+    queryRunner,
+    builder,
+    loadEagerRelations,
+  )
+  const keys = relation.inverseRelation.joinColumns
+  const belongs = (row, entity) =>
+    keys.every((key) => {
+      const value = key.getEntityValue(row)
+      if (value === undefined) {
+        throw invalidArgument(`select ${key.propertyPath}, too: it leads to what is loaded with it`)
+      }
+      return key.referencedColumn.compareEntityValue(entity, value)
+    })
+  return [entities].flat().map((entity) => {
+    const own = rows.filter((row) => belongs(row, entity))
+    return { entity, related: relation.isOneToMany ? own : own[0] }
+  })
+}
+
+module.exports = { id, loadByQueries }

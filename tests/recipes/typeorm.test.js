@@ -6,7 +6,7 @@ const { after, before, suite, test } = require('node:test')
 const { Cloak, decodeString, encodeString, RandflakeError } = require('../../bindings-node')
 const { mariadb, servers } = require('../../bindings-node/test/servers.js')
 const { TextForm } = require('../../bindings-node/text.js')
-const { id } = require('../../bindings-node/typeorm.js')
+const { id, loadByQueries } = require('../../bindings-node/typeorm.js')
 
 const VERSIONS = ['typeorm', 'typeorm-0-3-20']
 const SECRET = 'dffd6021bb2bd5b0af676290809ec3a5'
@@ -57,6 +57,7 @@ async function open(version, options, entities) {
     dropSchema: true,
   })
   await source.initialize()
+  loadByQueries(source)
   const written = async (act) => {
     statements.length = 0
     await act()
@@ -289,13 +290,22 @@ function withDatabase(version, name, optionsOf) {
       await users.upsert({ id: one, name: 'upserted' }, ['id'])
       assert.equal((await users.preload({ id: one })).name, 'upserted')
 
-      // As the guide says: the default strategy works, this one for the side with the key alone.
       const relationLoadStrategy = 'query'
       const authors = await posts.find({ relations: { author: true }, relationLoadStrategy })
       assert.deepEqual(authors.map((post) => post.author.id).sort(), [one, two].sort())
-      const lists = users.find({ relations: { posts: true }, relationLoadStrategy })
-      if (name === 'PostgreSQL') await assert.rejects(lists, /invalid input syntax/)
-      else assert.deepEqual((await lists).map(ofUser), [[], []])
+      const lists = await users.find({ relations: { posts: true }, relationLoadStrategy, order })
+      assert.deepEqual(lists.map(ofUser), [[texts[0]], [texts[1]]])
+      const nested = { author: { posts: true } }
+      const read = await posts.find({ relations: nested, relationLoadStrategy })
+      assert.deepEqual(read.flatMap((post) => ofUser(post.author)).sort(), texts)
+      const select = { id: true, posts: { id: true } }
+      await assert.rejects(
+        users.find({ relations: { posts: true }, relationLoadStrategy, select }),
+        {
+          code: 'INVALID_ARGUMENT',
+          message: /select authorId/,
+        },
+      )
     })
 
     if (name === 'PostgreSQL') {
@@ -394,6 +404,39 @@ test('an id that a driver has rounded is refused', async () => {
     }
     await source.destroy()
   }
+})
+
+test('one row leads to another by a query of its own', async () => {
+  for (const version of VERSIONS) {
+    const { EntitySchema } = require(version)
+    const key = { ...id(), primary: true }
+    const user = { type: 'one-to-one', target: 'person', inverseSide: 'card', joinColumn: true }
+    const Card = new EntitySchema({
+      name: 'card',
+      columns: { userId: { ...id(), nullable: true }, id: key },
+      relations: { user: { ...user, joinColumn: { name: 'userId' } } },
+    })
+    const Person = new EntitySchema({
+      name: 'person',
+      columns: { id: key },
+      relations: { card: { type: 'one-to-one', target: 'card', inverseSide: 'user' } },
+    })
+    const { source } = await open(version, SQLITE, [Card, Person])
+    const people = source.getRepository(Person)
+    const texts = [NEGATIVE, ALL_DIGITS].map(encodeString)
+    await people.insert(texts.map((text) => ({ id: text })))
+    await source.getRepository(Card).insert({ id: texts[0], userId: texts[1] })
+    const relationLoadStrategy = 'query'
+    const found = await people.find({ relations: { card: true }, relationLoadStrategy })
+    const card = { id: texts[0], userId: texts[1] }
+    assert.deepEqual(
+      found.map((person) => person.card && { ...person.card }),
+      [null, card],
+    )
+    await source.destroy()
+  }
+  assert.throws(() => loadByQueries({}), { code: 'INVALID_ARGUMENT', message: /DataSource/ })
+  assert.throws(() => loadByQueries(), { code: 'INVALID_ARGUMENT' })
 })
 
 test('TypeORM has the traps of bigints that its page names', async () => {
