@@ -37,6 +37,7 @@ from django.db import IntegrityError, connection, connections, models
 from django.db.migrations.writer import MigrationWriter
 from django.db.models import Case, Exists, F, OuterRef, Prefetch, Subquery, Value, When
 from django.db.models.functions import Coalesce
+from django.forms import modelformset_factory
 from django.test import AsyncClient, Client, RequestFactory, override_settings
 from django.test.utils import isolate_apps
 from django.urls import NoReverseMatch, Resolver404, resolve, reverse
@@ -373,6 +374,41 @@ def test_every_path_has_texts(name: str) -> None:
 
 
 @pytest.mark.usefixtures("database")
+def test_what_is_set_again_stays() -> None:
+    orders = [Order.objects.create(), Order.objects.create()]
+    post = Post.objects.create()
+    post.tags.set(orders)
+    rows = Post.tags.through.objects.order_by("pk")
+    before = list(rows.values_list("pk", flat=True))
+    for given in (orders, [order.pk for order in orders], [decode_string(o.pk) for o in orders]):
+        post.tags.set(given)
+        post.tags.add(*given)
+        assert list(rows.values_list("pk", flat=True)) == before
+    post.tags.set([decode_string(orders[0].pk)])
+    assert list(post.tags.all()) == orders[:1]
+
+
+@isolate_apps("shop")
+def test_an_array_of_ids(start: Callable[[str], servers.Server]) -> None:
+    from django.contrib.postgres.fields import ArrayField
+
+    ids = ArrayField(RandflakeField())
+    keeper = type("Keeper", (models.Model,), {"__module__": "shop.models", "ids": ids})
+    with using(settings_of(start("postgres"))):
+        with connection.schema_editor() as editor:
+            editor.create_model(keeper)
+        keeper.objects.create(ids=["1234567890123", -1])
+        kept = keeper.objects.get(ids=[DIGITS, -1])
+        assert kept.ids == ["1234567890123", encode_string(-1)]
+        for looked in ("contains", "contained_by", "overlap", "exact"):
+            for given in (["1234567890123", encode_string(-1)], [DIGITS, -1]):
+                assert keeper.objects.filter(**{f"ids__{looked}": given}).count() == 1
+        assert keeper.objects.filter(ids__0="1234567890123").values_list("ids__1").get() == (
+            encode_string(-1),
+        )
+
+
+@pytest.mark.usefixtures("database")
 def test_a_foreign_key_is_a_text_as_soon_as_it_is_set() -> None:
     user = User.objects.create(pk=DIGITS, username="u")
     gift = Gift.objects.create(user_id=DIGITS, wish="any")
@@ -608,6 +644,21 @@ def test_forms_show_and_take_texts() -> None:
         assert OrderForm(given | {"elsewhere": bad}).errors.keys() == {"elsewhere"}
         assert OrderForm(given | {"elsewhere": "", "user": bad}).errors.keys() == {"user"}
     assert "elsewhere" in OrderForm(given).errors  # it is unique
+
+
+@pytest.mark.usefixtures("sqlite")
+def test_formsets_have_texts() -> None:
+    from django.contrib.contenttypes.forms import generic_inlineformset_factory
+
+    order = Order.objects.create(pk=DIGITS, title="one")
+    note = Note.objects.create(thing=order)
+    notes = generic_inlineformset_factory(Note, ct_field="kind", fk_field="object_id")
+    assert notes(instance=order).forms[0].instance == note
+    orders = modelformset_factory(Order, fields=["title"])
+    given = {"form-TOTAL_FORMS": 1, "form-INITIAL_FORMS": 1, "form-0-id": order.pk}
+    formset = orders({**given, "form-0-title": "two"}, queryset=Order.objects.all())
+    assert formset.is_valid(), formset.errors
+    assert [saved.title for saved in formset.save()] == ["two"]
 
 
 @pytest.mark.usefixtures("sqlite")

@@ -89,6 +89,29 @@ def new_id() -> int:
         raise _wrong(error) from error
 
 
+class _Number(int):
+    """What the database has. It equals the text: Django compares it with attributes in places.
+
+    That is where it prefetches generic foreign keys, and where it sets many-to-many relations.
+    """
+
+    text: str
+
+    def __new__(cls, number: int, text: str) -> _Number:
+        made = super().__new__(cls, number)
+        made.text = text
+        return made
+
+    def __getnewargs__(self) -> Any:
+        return int(self), self.text
+
+    def __eq__(self, other: object) -> bool:
+        return self.text == other if isinstance(other, str) else super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
 class RandflakeField(models.Field):
     """A BIGINT in the database, and the text of an id everywhere else.
 
@@ -105,7 +128,7 @@ class RandflakeField(models.Field):
     >>> from randflake.django import RandflakeField
     >>> from randflake.text import TextForm
     >>> field = RandflakeField(form=TextForm("user"))
-    >>> field.to_python("user_3vgoe12ccb8gh"), field.get_db_prep_value("user_3vgoe12ccb8gh", None)
+    >>> field.to_python("user_3vgoe12ccb8gh"), field.get_prep_value("user_3vgoe12ccb8gh")
     ('user_3vgoe12ccb8gh', 4594531474933654033)
     """
 
@@ -132,17 +155,16 @@ class RandflakeField(models.Field):
     def from_db_value(self, value: int | None, *_: object) -> str | None:
         return None if value is None else self.form.encode(value)
 
-    def get_prep_value(self, value: Any) -> str | None:
-        """Returns the text: what prefetches a generic foreign key compares this with a `pk`."""
+    def get_prep_value(self, value: Any) -> _Number | None:
         value = super().get_prep_value(value)
-        if isinstance(value, str):
-            self.form.decode(value)  # raises unless it is one
-            return value
-        return None if value is None else self.form.encode(value)
+        if value is None:
+            return None
+        number = self.form.decode(value) if isinstance(value, str) else value
+        return _Number(number, self.form.encode(number))
 
     def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
         value = super().get_db_prep_value(value, connection, prepared)
-        return self.form.decode(value) if isinstance(value, str) else value
+        return int(value) if isinstance(value, _Number) else value
 
     def to_python(self, value: Any) -> str | None:
         """Reads what comes from outside, which is a text: the numbers of JSON may be rounded."""
