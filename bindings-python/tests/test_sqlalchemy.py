@@ -485,6 +485,28 @@ def test_many_rows_are_written_by_numbers_and_texts(session: Session, id_type: I
 
 
 @of_each_type
+@pytest.mark.parametrize("how", ["fetch", "auto"])
+def test_an_object_shows_what_an_update_has_set_as_its_column_does(
+    session: Session, id_type: IdType, how: str
+) -> None:
+    Post, Comment = models(id_type)
+    make_tables(session, Post)
+    session.add_all([Post(id=DIGITS), Post(id=NEGATIVE), comment := Comment(post_id=NEGATIVE)])
+    session.flush()
+    for given in (DIGITS, text(id_type, DIGITS)):
+        for values in ({"post_id": given}, {Comment.post_id: given}):
+            comment.post_id = NEGATIVE
+            session.flush()
+            changed = update(Comment).where(Comment.post_id == NEGATIVE).values(values)
+            session.execute(changed, execution_options={"synchronize_session": how})
+            assert comment.post_id == outside(id_type, DIGITS)
+    session.query(Comment).update({"post_id": NEGATIVE})
+    assert comment.post_id == outside(id_type, NEGATIVE)
+    session.execute(update(Comment).values(post_id=Comment.post_id))
+    assert comment.post_id == outside(id_type, NEGATIVE)
+
+
+@of_each_type
 def test_a_key_of_several_columns_takes_numbers_and_texts(
     session: Session, id_type: IdType
 ) -> None:

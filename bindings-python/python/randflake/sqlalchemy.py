@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from sqlalchemy import BigInteger, BindParameter, Column, Integer, TypeCoerce, event, type_coerce
 from sqlalchemy.exc import NoReferenceError
-from sqlalchemy.orm import Mapper
+from sqlalchemy.orm import ColumnProperty, Mapper
 from sqlalchemy.schema import ColumnDefault
 from sqlalchemy.sql.operators import (
     between_op,
@@ -90,6 +90,16 @@ class _Comparator(TypeDecorator.Comparator[Any], BigInteger.Comparator[Any]):
         if expression is self.expr:
             return super().operate(op, *others, **kwargs)
         return expression.operate(op, *others, **kwargs)  # type: ignore[no-any-return]
+
+
+class _AttributeComparator(ColumnProperty.Comparator[Any]):
+    """Has `update().values(…)` take an id as the attribute shows it: a Session copies it there."""
+
+    __slots__ = ()
+
+    def _bulk_update_tuples(self, value: Any) -> Any:
+        id_type: Any = self.prop.columns[0].type
+        return super()._bulk_update_tuples(id_type._outside(value))
 
 
 def _is_literal(side: Any) -> bool:
@@ -210,7 +220,10 @@ def _prepare_attributes(mapper: Mapper[Any], mapped: Any) -> None:
         for key in column.foreign_keys:
             _compare_forms(column, key)
         if isinstance(column.type, IdType):
-            _convert_what_is_set(getattr(mapped, attribute.key), column.type)
+            descriptor = getattr(mapped, attribute.key)
+            _convert_what_is_set(descriptor, column.type)
+            if type(descriptor.comparator) is ColumnProperty.Comparator:
+                descriptor.comparator = _AttributeComparator(attribute, mapper)
             # A foreign key may have got its type but now.
             if column.foreign_keys and isinstance(column, Column):
                 _convert_default(column, column.type)
