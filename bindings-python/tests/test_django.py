@@ -815,6 +815,28 @@ def test_relations_that_a_serializer_declares_refuse_numbers() -> None:
 
 
 @pytest.mark.usefixtures("sqlite")
+def test_filters_of_lists_take_texts() -> None:
+    from rest_framework import filters, generics
+
+    class Orders(generics.ListAPIView):
+        queryset = Order.objects.all()
+        serializer_class = OrderSerializer
+        filter_backends = (filters.SearchFilter, filters.OrderingFilter)
+        search_fields = ("=id", "=user__id")
+        ordering_fields = ("id",)
+
+    def found(**query: str) -> list[str]:
+        return [it["id"] for it in Orders.as_view()(RequestFactory().get("/", query)).data]
+
+    user = User.objects.create(pk=DIGITS, username="u")
+    orders = [Order.objects.create(pk=id, user=user) for id in (-1, DIGITS)]
+    assert found(search="1234567890123") == [orders[1].pk]
+    assert sorted(found(search=user.pk)) == sorted(order.pk for order in orders)
+    assert found(search="no-id") == []
+    assert found(ordering="-id") == [orders[1].pk, orders[0].pk]
+
+
+@pytest.mark.usefixtures("sqlite")
 def test_pages_of_the_browsable_api_show_and_take_texts() -> None:
     user = User.objects.create(pk=DIGITS, username="u")
     order = Order.objects.create(user=user)

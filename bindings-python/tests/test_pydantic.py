@@ -425,6 +425,8 @@ def test_a_union_of_ids_does_not_know_the_form_of_an_int() -> None:
     either = TypeAdapter[Any](Annotated[int, users] | Annotated[int, dogs])
     assert either.validate_json('"dog_1234567890123"') == DIGITS
     assert either.dump_json(DIGITS) == b'"user_1234567890123"'
+    assert TypeAdapter[Any](Id | str).validate_json('"hello"') == decode_string("hello")
+    assert TypeAdapter[Any](Id | int).validate_json("5") == 5
     kinds = TypeAdapter[Any](Annotated[Cat | Dog, Field(discriminator="kind")])
     for dumped in ('{"kind":"cat","id":"1"}', '{"kind":"dog","id":"dog_1"}'):
         assert kinds.dump_json(kinds.validate_json(dumped)).decode() == dumped
@@ -433,13 +435,22 @@ def test_a_union_of_ids_does_not_know_the_form_of_an_int() -> None:
 def test_sqlmodel_reads_text_alone_from_json() -> None:
     if OLDEST["pydantic"] == pydantic.VERSION:
         pytest.skip("the newest version is asked")
-    from sqlmodel import SQLModel
+    from randflake.sqlalchemy import IdType
+    from sqlmodel import Field as SqlField, SQLModel
 
     class Hero(SQLModel):
         id: Id
 
     assert Hero.model_validate_json('{"id":"1234567890123"}') == Hero(id=DIGITS)
     assert Hero(id=DIGITS).model_dump_json() == '{"id":"1234567890123"}'
+
+    class Row(SQLModel, table=True):
+        id: Id = SqlField(sa_type=IdType, primary_key=True)
+
+    # As the guide says.
+    assert Row.model_validate_json('{"id":"1234567890123"}').id == "1234567890123"
+    assert Row.model_validate({"id": "1234567890123"}).id == DIGITS
+    assert Row.model_validate(Hero(id=DIGITS)).model_dump_json() == '{"id":"1234567890123"}'
     refused(lambda: Hero.model_validate_json('{"id":1228503247364293699}'))
 
 

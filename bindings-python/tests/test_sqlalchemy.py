@@ -403,6 +403,9 @@ CONDITIONS: dict[str, Callable[[Any, Any], Any]] = {
     "literal": lambda post, id: literal(id, post.id.type) == post.id,
     "tuple": lambda post, id: tuple_(post.id, post.title).in_([(id, "")]),
     "case": lambda post, id: post.id == case((post.id == id, post.id)),
+    "max": lambda post, id: (
+        post.id == select(func.max(post.id)).where(post.id == id).scalar_subquery()
+    ),
     "coalesce": lambda post, id: func.coalesce(post.id, None) == id,
     "subquery": lambda post, id: post.id.in_(select(post.id).where(post.id == id)),
     "union": lambda post, id: post.id.in_(union(*[select(post.id).where(post.id == id)] * 2)),
@@ -524,6 +527,8 @@ def test_a_key_of_several_columns_takes_numbers_and_texts(
     for given in (DIGITS, text(id_type, DIGITS)):
         assert session.get(Line, (given, 1)) is line
         assert session.merge(Line(order=given, number=1)) is line
+        session.refresh(line)
+        assert line.order == outside(id_type, DIGITS)
 
 
 def test_what_reflects_tables_has_numbers_unless_it_is_told(session: Session) -> None:
@@ -539,6 +544,9 @@ def test_what_reflects_tables_has_numbers_unless_it_is_told(session: Session) ->
         "post", MetaData(), Column("id", TYPES[-1], primary_key=True), autoload_with=connection
     )
     assert session.scalars(select(told.c.id)).one() == FORM.encode(DIGITS)
+    for numbers_in in (func.json_array(Post.id), sqlalchemy.cast(Post.id, sqlalchemy.String)):
+        assert str(DIGITS) in session.scalars(select(numbers_in)).one()
+    assert session.scalars(select(Post.id + 1)).one() == DIGITS + 1
 
 
 def with_foreign_key(id_type: Any, key_type: Any) -> tuple[Any, Any]:

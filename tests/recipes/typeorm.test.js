@@ -330,6 +330,8 @@ function withDatabase(version, name, optionsOf) {
           .where('post.id in (:...numbers)', { numbers: [number] })
           .getOne()
         assert.equal(many.id, formOf(number))
+        const raw = await query().select('post.id', 'id').where('post.id = :number', { number })
+        assert.equal(BigInt((await raw.getRawOne()).id), number)
         const byId = await query()
           .whereInIds([formOf(number)])
           .getOne()
