@@ -46,13 +46,16 @@ function idOf(customType, dataType, forJsonSelect) {
     const [name, options] = hasName ? [first, second] : [undefined, first]
     const form = formOf(options)
     const isText = options?.form !== undefined
-    return customType({
+    const builder = customType({
       dataType: () => dataType,
       // Bigints: MySQL compares a string with a column by rounding both.
       toDriver: isText ? (text) => form.decode(text) : checked,
       fromDriver: isText ? (value) => form.encode(fromDriver(value)) : fromDriver,
       forJsonSelect,
     })(name)
+    // Of a 'custom' column drizzle-zod and its like make a schema that takes anything.
+    builder.config.dataType = isText ? 'string' : 'bigint'
+    return builder
   }
 }
 

@@ -52,3 +52,13 @@ export function id(options: {
   readonly form?: undefined
   readonly asBigint: true
 }): IdColumn<bigint>
+
+/**
+ * Has `relationLoadStrategy: 'query'` work for one-to-many relations, and for one-to-one relations from
+ * the side without the key: TypeORM gives their texts to the database as they are, which finds nothing.
+ * Call it once; it holds for all data sources of this copy of TypeORM.
+ *
+ * @param source a `DataSource`.
+ * @throws an error with the code `INVALID_ARGUMENT`
+ */
+export function loadByQueries(source: { readonly relationIdLoader: object }): void

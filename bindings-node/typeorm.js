@@ -6,6 +6,11 @@ const { invalidArgument, mustBe, optionsOf } = require('./arguments.js')
 const { formOf } = require('./form.js')
 const { encodeString, RandflakeError } = require('./index.js')
 
+const DECIMAL = /^-?\d{1,19}$/
+// Texts of ids that a driver could have read as another number, of which there is 1 in 3.7 million.
+// Shorter ones are of small numbers.
+const DIGITS = /^\d{12,13}$/
+
 function invalidId(message) {
   return new RandflakeError('INVALID_ID', message)
 }
@@ -30,9 +35,7 @@ function readId(value) {
     )
   }
   const isInteger =
-    typeof value === 'string'
-      ? /^-?\d{1,19}$/.test(value)
-      : ['number', 'bigint'].includes(typeof value)
+    typeof value === 'string' ? DECIMAL.test(value) : ['number', 'bigint'].includes(typeof value)
   const id = isInteger ? BigInt(value) : undefined
   if (id === undefined || BigInt.asIntN(64, id) !== id) {
     throw invalidId('what the driver has read is no id; its column must be a signed BIGINT')
@@ -53,6 +56,16 @@ function id(options) {
     throw invalidArgument('ids are bigints in an entity or have a form; leave out form or asBigint')
   }
   const isText = (value) => !asBigint && typeof value === 'string'
+  const shown = new Set()
+  /** Whether `from` has returned it: what TypeORM reads again after an INSERT, it hands over twice. */
+  const isOwn = (value) => {
+    if (!isText(value) || (DECIMAL.test(value) && !shown.has(value))) return false
+    try {
+      return form.decode(value) !== undefined
+    } catch {
+      return false
+    }
+  }
   const transformer = {
     to(value) {
       if (value == null) return value
@@ -61,15 +74,68 @@ function id(options) {
         value.transformValue(transformer)
         return value
       }
+      // Of a column that is an array, and of Any() and ArrayContains() in PostgreSQL.
+      if (Array.isArray(value)) return value.map(transformer.to)
       return checkId(isText(value) ? form.decode(value) : value)
     },
     from(value) {
-      if (value == null) return value
+      if (value == null || isOwn(value)) return value
+      if (Array.isArray(value)) return value.map(transformer.from)
       const read = readId(value)
-      return asBigint ? read : form.encode(read)
+      if (asBigint) return read
+      const text = form.encode(read)
+      if (DIGITS.test(text)) {
+        if (shown.size === 1000) shown.clear() // a save comes back to it soon, or never
+        shown.add(text)
+      }
+      return text
     },
   }
   return { type: 'bigint', transformer }
 }
 
-module.exports.id = id
+const prepared = new WeakSet()
+
+function loadByQueries(source) {
+  if (typeof source?.relationIdLoader?.loadManyToManyRelationIdsAndGroup !== 'function') {
+    throw mustBe('source', 'a DataSource of TypeORM', source)
+  }
+  const loader = Object.getPrototypeOf(source.relationIdLoader) // that of each query of this copy
+  if (prepared.has(loader)) return
+  prepared.add(loader)
+  const { loadManyToManyRelationIdsAndGroup: group } = loader
+  loader.loadManyToManyRelationIdsAndGroup = function (relation, entities, related, builder) {
+    const hasKey = !relation.isOneToMany && !relation.isOneToOneNotOwner
+    return hasKey || related
+      ? group.call(this, relation, entities, related, builder)
+      : groupByKeys(this, relation, entities, builder)
+  }
+}
+
+/** Returns what belongs to each entity, by the keys that are loaded anyway: TypeORM would ask again. */
+async function groupByKeys(loader, relation, entities, builder) {
+  const { relationLoader } = loader.dataSource ?? loader.connection // as newer and older ones have it
+  const { queryRunner, loadEagerRelations } = loader
+  const rows = await relationLoader.load(
+    relation,
+    entities,
+    queryRunner,
+    builder,
+    loadEagerRelations,
+  )
+  const keys = relation.inverseRelation.joinColumns
+  const belongs = (row, entity) =>
+    keys.every((key) => {
+      const value = key.getEntityValue(row)
+      if (value === undefined) {
+        throw invalidArgument(`select ${key.propertyPath}, too: it leads to what is loaded with it`)
+      }
+      return key.referencedColumn.compareEntityValue(entity, value)
+    })
+  return [entities].flat().map((entity) => {
+    const own = rows.filter((row) => belongs(row, entity))
+    return { entity, related: relation.isOneToMany ? own : own[0] }
+  })
+}
+
+module.exports = { id, loadByQueries }

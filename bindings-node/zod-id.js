@@ -7,6 +7,11 @@ const { exampleOf, formOf } = require('./form.js')
 /** Returns `id` with a copy of zod: its module, or what `require` gives. */
 module.exports = (z) =>
   function id(options) {
+    if (z.codec === undefined) {
+      const message =
+        'randflake/zod needs zod 4.1 or later, which has codecs; npm install zod@latest'
+      throw Object.assign(new Error(message), { code: 'INVALID_ARGUMENT' })
+    }
     const form = formOf(options)
     const expected = `Invalid id: expected text such as ${exampleOf(form)}`
     const error = ({ input }) =>

@@ -296,6 +296,55 @@ function describeColumns(installed, kind, startedNow) {
     assert.deepEqual(rows, [{ users: { id: ALL_DIGITS }, posts: post }])
   })
 
+  testEmpty('every path of the table in the guide', async (database) => {
+    const post = { id: form.encode(-5n), author: ALL_DIGITS, parent: plain.encode(ALL_DIGITS) }
+    const other = { id: form.encode(6n), author: -1n, parent: null }
+    await database.insert(users).values([{ id: ALL_DIGITS }, { id: -1n }])
+    await database.insert(posts).values([post, other])
+    const select = (fields) => database.select(fields).from(posts)
+    const is = eq(posts.id, post.id)
+
+    const both = await select().innerJoin(users, eq(posts.author, users.id)).where(is)
+    assert.deepEqual(both, [{ posts: post, users: { id: ALL_DIGITS } }])
+    assert.deepEqual(await select().where(orm.notInArray(posts.id, [other.id])), [post])
+    assert.deepEqual(await select().where(orm.and(orm.gt(posts.id, other.id), is)), [])
+    assert.deepEqual(await select({ id: orm.max(posts.id) }), [{ id: other.id }])
+    assert.deepEqual(await select({ id: posts.id }).where(is).groupBy(posts.id), [{ id: post.id }])
+    assert.deepEqual(await select().orderBy(posts.id), [post, other])
+    const ofUsers = database.select({ id: users.id }).from(users)
+    assert.equal((await select().where(inArray(posts.author, ofUsers))).length, 2)
+    assert.equal((await select().where(orm.exists(ofUsers.where(eq(users.id, -1n))))).length, 2)
+    const inner = select({ key: posts.id, by: posts.author }).as('inner')
+    const found = await database.select().from(inner).where(eq(inner.key, post.id))
+    assert.deepEqual(found, [{ key: post.id, by: ALL_DIGITS }])
+    const named = database.$with('named').as(select())
+    assert.equal((await database.with(named).select().from(named)).length, 2)
+    const ids = select({ id: posts.author })
+    assert.equal((await ids.union(database.select({ id: users.id }).from(users))).length, 2)
+
+    const raw = await select({
+      id: sql`${posts.author}`,
+      mapped: sql`${posts.author}`.mapWith(posts.author),
+    }).where(is)
+    assert.equal(BigInt(raw[0].id), ALL_DIGITS)
+    assert.equal(raw[0].mapped, ALL_DIGITS)
+
+    await database.update(posts).set({ author: 7n, parent: '7' }).where(is)
+    assert.deepEqual(await select().where(eq(posts.parent, '7')), [
+      { ...post, author: 7n, parent: '7' },
+    ])
+    if (kind.driver !== 'mysql2') {
+      const set = { author: sql`excluded.author_id`, parent: 'a' }
+      const upsert = database
+        .insert(posts)
+        .values(post)
+        .onConflictDoUpdate({ target: posts.id, set })
+      assert.deepEqual(await upsert.returning(), [{ ...post, parent: 'a' }])
+      const gone = database.delete(posts).where(inArray(posts.id, [post.id]))
+      assert.deepEqual(await gone.returning({ id: posts.id }), [{ id: post.id }])
+    }
+  })
+
   if (kind.driver === 'mysql2') {
     testEmpty('a column without a sign is found out', async (database, { rows }) => {
       await rows('alter table users modify id bigint unsigned')
@@ -356,6 +405,17 @@ function describeColumns(installed, kind, startedNow) {
     const read = columns.map((column) => column.mapFromDriverValue('5'))
     const text = form.encode(5n)
     assert.deepEqual(read, [5n, 5n, text, text, text, 5n, 5n])
+  })
+
+  test(`${installed}: drizzle-zod knows what an id is`, () => {
+    const { createInsertSchema } = require(isOld ? 'drizzle-zod' : `${installed}/zod`)
+    const ofUsers = createInsertSchema(users)
+    const ofPosts = createInsertSchema(posts)
+    const post = { id: form.encode(5n), author: 5n, parent: null }
+    assert.deepEqual(ofUsers.parse({ id: 5n }), { id: 5n })
+    assert.deepEqual(ofPosts.parse(post), post)
+    for (const wrong of [5, '5', null]) assert(!ofUsers.safeParse({ id: wrong }).success)
+    for (const wrong of [5, 5n, null]) assert(!ofPosts.safeParse({ ...post, id: wrong }).success)
   })
 
   test(`${installed}: what is no integer in the database is refused`, () => {

@@ -106,6 +106,71 @@ for (const installed of ['zod', 'zod-4-1']) {
       })
     }
 
+    test('every path of the table in the guide', () => {
+      const form = FORMS.prefix
+      const [plain, order] = [id(), id({ form })]
+      const [a, b] = IDS
+      const both = (schema, outside, inside) => {
+        assert.deepEqual(schema.parse(outside), inside)
+        assert.deepEqual(z.encode(schema, inside), outside)
+      }
+      const [ofA, ofB] = ['1234567890123', form.encode(b)]
+      both(plain.nullish(), null, null)
+      both(z.map(plain, order), new Map([[ofA, ofB]]), new Map([[a, b]]))
+      both(z.set(plain), new Set([ofA]), new Set([a]))
+      both(z.record(z.string(), order), { x: ofB }, { x: b })
+      both(z.union([plain, z.boolean()]), ofA, a)
+      const [cat, dog] = [z.literal('cat'), z.literal('dog')]
+      const kinds = [z.object({ kind: cat, id: plain }), z.object({ kind: dog, id: order })]
+      both(z.discriminatedUnion('kind', kinds), { kind: 'dog', id: ofB }, { kind: 'dog', id: b })
+      both(z.object({ a: plain }).partial().extend({ b: order }), { b: ofB }, { b })
+      const Node = z.object({
+        id: plain,
+        get inner() {
+          return z.array(Node)
+        },
+      })
+      both(
+        Node,
+        { id: ofA, inner: [{ id: ofA, inner: [] }] },
+        { id: a, inner: [{ id: a, inner: [] }] },
+      )
+      both(
+        plain
+          .refine((number) => number === a)
+          .brand('order')
+          .readonly(),
+        ofA,
+        a,
+      )
+      assert.equal(plain.pipe(z.bigint().positive()).parse(ofA), a)
+      assert.equal(plain.transform((number) => number + 1n).parse(ofA), a + 1n)
+      assert.equal(z.preprocess((value) => value, plain).parse(ofA), a)
+      assert.equal(plain.default(b).parse(undefined), b)
+      assert.equal(plain.prefault(ofA).parse(undefined), a)
+      assert.equal(
+        z.templateLiteral(['/orders/', order.in]).parse(`/orders/${ofB}`),
+        `/orders/${ofB}`,
+      )
+
+      for (const target of ['draft-7', 'draft-2020-12']) {
+        for (const schema of [
+          plain.nullable().unwrap(),
+          plain.refine(() => true),
+          plain.meta({ title: 'a' }),
+        ]) {
+          assert.equal(z.toJSONSchema(schema, { target }).pattern, new TextForm().pattern)
+        }
+      }
+      const withDefault = z.toJSONSchema(z.object({ id: plain.prefault(ofA) }), { io: 'input' })
+      assert.equal(withDefault.properties.id.default, ofA)
+      // As the guide says: a bigint does not tell its form, bigints have no place in JSON, and keys of an object are strings.
+      const either = z.union([order, plain])
+      assert.equal(z.encode(either, either.parse(ofA)), form.encode(a))
+      assert.throws(() => z.toJSONSchema(z.object({ id: plain.default(a) })), /BigInt/)
+      assert.deepEqual(z.record(plain, z.number()).parse({ [ofA]: 1 }), { [a]: 1 })
+    })
+
     test('other options are refused', () => {
       const wrong = [
         null,
@@ -123,6 +188,11 @@ for (const installed of ['zod', 'zod-4-1']) {
     })
   })
 }
+
+test('a zod without codecs is named', () => {
+  const message = /needs zod 4\.1 or later/
+  assert.throws(() => idWith(require('zod/v3'))(), { code: 'INVALID_ARGUMENT', message })
+})
 
 test('import takes the zod that a module imports', async () => {
   const { id } = await import('randflake/zod')

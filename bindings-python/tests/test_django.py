@@ -3,6 +3,7 @@
 import doctest
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -27,12 +28,16 @@ import randflake.rest_framework
 import servers
 from asgiref.sync import async_to_sync
 from conftest import ROOT, eventually
+from django.apps import apps
 from django.contrib.auth.tokens import default_token_generator
 from django.core import serializers
 from django.core.exceptions import FieldError, ImproperlyConfigured, ValidationError
 from django.core.management import call_command
 from django.db import IntegrityError, connection, connections, models
 from django.db.migrations.writer import MigrationWriter
+from django.db.models import Case, Exists, F, OuterRef, Prefetch, Subquery, Value, When
+from django.db.models.functions import Coalesce
+from django.forms import modelformset_factory
 from django.test import AsyncClient, Client, RequestFactory, override_settings
 from django.test.utils import isolate_apps
 from django.urls import NoReverseMatch, Resolver404, resolve, reverse
@@ -52,8 +57,13 @@ from randflake.django import RandflakeField, generator, new_id
 from randflake.rest_framework import IdsAsText
 from randflake.testing import FakeRandflake
 from randflake.text import TextForm
-from rest_framework.serializers import ModelSerializer, Serializer
-from shop.models import CLOAK, LAYOUT, SECRET, Gift, Note, Order, Post, User
+from rest_framework.serializers import (
+    ListField,
+    ModelSerializer,
+    PrimaryKeyRelatedField,
+    Serializer,
+)
+from shop.models import CLOAK, LAYOUT, SECRET, Gift, Note, Order, Post, Remark, User
 from shop.urls import OrderForm, OrderSerializer, PostConverter, PostSerializer, UserConverter
 
 DIGITS = decode_string("1234567890123")
@@ -133,7 +143,7 @@ def tables(
             folder = tmp_path_factory.mktemp(request.param)
             database = settings_of(stack.enter_context(starters[request.param](folder)))
         stack.enter_context(using(database))
-        yield [Note, Gift, Order, Post, User]
+        yield [Remark, Note, Gift, Order, Post, User]
 
 
 @pytest.fixture
@@ -261,6 +271,185 @@ def test_a_note_is_about_anything() -> None:
         assert Order.objects.prefetch_related("notes").get(pk=id).notes.count() == 1
 
 
+def texts_of(expression: Any, **filters: Any) -> list[Any]:
+    """Returns what an expression gives for the orders that are found."""
+    return list(Order.objects.filter(**filters).values_list(expression, flat=True))
+
+
+PLAIN, OF_USER = "1234567890123", "user_1234567890123"
+ORDERS_OF = Order.objects.filter(user=OuterRef("pk"))
+
+# Each path of the guide's table, and what it gives for an order with this id.
+PATHS: dict[str, tuple[Callable[[], Any], Any]] = {
+    "values": (
+        lambda: Order.objects.values("id", "user", "user__id").get(pk=DIGITS),
+        {"id": PLAIN, "user": OF_USER, "user__id": OF_USER},
+    ),
+    "aggregate": (lambda: Order.objects.aggregate(x=models.Max("user")), {"x": OF_USER}),
+    "in_bulk": (lambda: list(Order.objects.in_bulk([DIGITS])), [PLAIN]),
+    "F": (lambda: texts_of(F("user__id")), [OF_USER]),
+    "subquery": (
+        lambda: list(User.objects.values_list(Subquery(ORDERS_OF.values("id")), flat=True)),
+        [PLAIN],
+    ),
+    "exists": (lambda: User.objects.filter(Exists(ORDERS_OF)).count(), 1),
+    "case": (
+        lambda: texts_of(Case(When(pk=PLAIN, then=F("user")), default=F("parent"))),
+        [OF_USER],
+    ),
+    "value": (lambda: texts_of(Value("5", output_field=RandflakeField())), ["5"]),
+    "coalesce": (lambda: texts_of(Coalesce("parent", "id")), [PLAIN]),
+    "in another column": (lambda: texts_of("pk", id__in=[F("id")]), [PLAIN]),
+    "union": (
+        lambda: list(Order.objects.values_list("id").union(Order.objects.values_list("id"))),
+        [(PLAIN,)],
+    ),
+    "update": (
+        lambda: (Order.objects.update(parent=DIGITS), texts_of("parent"))[1],
+        [PLAIN],
+    ),
+    "update_or_create": (
+        lambda: Order.objects.update_or_create(id=PLAIN, defaults={"elsewhere": 77})[0].elsewhere,
+        "2d",
+    ),
+    "bulk_update of a key": (
+        lambda: (
+            Order.objects.bulk_update([Order(pk=PLAIN, parent_id=DIGITS)], ["parent"]),
+            texts_of("parent"),
+        )[1],
+        [PLAIN],
+    ),
+    "pickle of a query": (
+        lambda: pickle.loads(pickle.dumps(Order.objects.filter(pk=PLAIN))).get().pk,
+        PLAIN,
+    ),
+    "pickle of a row": (lambda: pickle.loads(pickle.dumps(Order.objects.get())).user_id, OF_USER),
+    "select_related": (lambda: Order.objects.select_related("user").get().user.pk, OF_USER),
+    "prefetch of a key": (lambda: Order.objects.prefetch_related("user").get().user.pk, OF_USER),
+    "prefetch backwards": (
+        lambda: [it.pk for it in User.objects.prefetch_related("order_set").get().order_set.all()],
+        [PLAIN],
+    ),
+    "prefetch to an attribute": (
+        lambda: [
+            it.pk
+            for it in User.objects.prefetch_related(Prefetch("order_set", to_attr="them"))
+            .get()
+            .them
+        ],
+        [PLAIN],
+    ),
+    "prefetch of many to many": (
+        lambda: [it.pk for it in Post.objects.prefetch_related("tags").get().tags.all()],
+        [PLAIN],
+    ),
+    "prefetch of a generic key": (
+        lambda: Note.objects.prefetch_related("thing").get().thing.pk,
+        PLAIN,
+    ),
+    "prefetch behind a generic key": (
+        lambda: Note.objects.prefetch_related("thing__user").get().thing.user.pk,
+        OF_USER,
+    ),
+    "prefetch of a generic relation": (
+        lambda: [it.object_id for it in Order.objects.prefetch_related("notes").get().notes.all()],
+        [PLAIN],
+    ),
+    "many to many, set": (
+        lambda: (Post.objects.get().tags.set([DIGITS]), Post.objects.get().tags.get().pk)[1],
+        PLAIN,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.usefixtures("database")
+def test_every_path_has_texts(name: str) -> None:
+    user = User.objects.create(pk=DIGITS, username="u")
+    order = Order.objects.create(pk=DIGITS, user=user)
+    Note.objects.create(thing=order)
+    Post.objects.create().tags.add(order)
+    run, expected = PATHS[name]
+    assert run() == expected
+
+
+@pytest.mark.usefixtures("database")
+def test_what_is_set_again_stays() -> None:
+    orders = [Order.objects.create(), Order.objects.create()]
+    post = Post.objects.create()
+    post.tags.set(orders)
+    rows = Post.tags.through.objects.order_by("pk")
+    before = list(rows.values_list("pk", flat=True))
+    for given in (orders, [order.pk for order in orders], [decode_string(o.pk) for o in orders]):
+        post.tags.set(given)
+        post.tags.add(*given)
+        assert list(rows.values_list("pk", flat=True)) == before
+    post.tags.set([decode_string(orders[0].pk)])
+    assert list(post.tags.all()) == orders[:1]
+
+
+@isolate_apps("shop")
+def test_an_array_of_ids(start: Callable[[str], servers.Server]) -> None:
+    from django.contrib.postgres.fields import ArrayField
+
+    ids = ArrayField(RandflakeField())
+    keeper = type("Keeper", (models.Model,), {"__module__": "shop.models", "ids": ids})
+    with using(settings_of(start("postgres"))):
+        with connection.schema_editor() as editor:
+            editor.create_model(keeper)
+        keeper.objects.create(ids=["1234567890123", -1])
+        kept = keeper.objects.get(ids=[DIGITS, -1])
+        assert kept.ids == ["1234567890123", encode_string(-1)]
+        for looked in ("contains", "contained_by", "overlap", "exact"):
+            for given in (["1234567890123", encode_string(-1)], [DIGITS, -1]):
+                assert keeper.objects.filter(**{f"ids__{looked}": given}).count() == 1
+        assert keeper.objects.filter(ids__0="1234567890123").values_list("ids__1").get() == (
+            encode_string(-1),
+        )
+
+
+@pytest.mark.usefixtures("database")
+def test_a_foreign_key_is_a_text_as_soon_as_it_is_set() -> None:
+    user = User.objects.create(pk=DIGITS, username="u")
+    gift = Gift.objects.create(user_id=DIGITS, wish="any")
+    models.prefetch_related_objects([gift], "user")
+    assert (gift.user_id, gift.user) == (user.pk, user)
+    # Of an application that was loaded before the adapter.
+    assert apps.get_model("admin", "LogEntry")(user_id=DIGITS).user_id == user.pk
+    assert Note(kind_id=5).kind_id == 5
+    gift.user_id = F("user_id")
+    gift.save()
+    assert Gift.objects.get(user=user) == gift
+
+
+@isolate_apps("shop")
+def test_a_foreign_key_may_lead_to_one_whose_model_comes_later() -> None:
+    def made(name: str, **fields: Any) -> Any:
+        return type(name, (models.Model,), {"__module__": "shop.models", **fields})
+
+    first = made("First", key=models.ForeignKey("Second", models.CASCADE))
+    second = made("Second", of=models.OneToOneField("Third", models.CASCADE, primary_key=True))
+    assert first(key_id=DIGITS).key_id == DIGITS
+    made("Third", id=RandflakeField(primary_key=True, form=TextForm("third")))
+    assert first(key_id=DIGITS).key_id == second(pk=DIGITS).pk == "third_1234567890123"
+
+
+@pytest.mark.usefixtures("database")
+def test_a_generic_key_to_ids_of_several_forms_is_a_column_of_texts() -> None:
+    things = [model.objects.create() for model in (User, Order, Post)]
+    for thing in things:
+        Remark.objects.create(thing=thing)
+    remarks = Remark.objects.order_by("pk")
+    assert [remark.thing for remark in remarks] == things
+    assert [remark.thing for remark in remarks.prefetch_related("thing")] == things
+    assert Remark.objects.get(object_id=things[0].pk).thing == things[0]
+    # One of ids has one form, and refuses the others before a row is written.
+    for other in (things[0], things[2]):
+        with pytest.raises(InvalidArgumentError, match="an id's text"):
+            Note.objects.create(thing=other)
+    assert not Note.objects.exists()
+
+
 def test_a_field_that_the_database_does_not_number_is_no_automatic_one() -> None:
     """What the guide says of DEFAULT_AUTO_FIELD, and does instead."""
     with (
@@ -329,6 +518,23 @@ def test_what_is_no_id_is_refused() -> None:
 def test_no_query_looks_into_the_decimal_digits(lookup: str) -> None:
     with pytest.raises(FieldError, match=f"Unsupported lookup '{lookup}'"):
         Order.objects.filter(**{f"pk__{lookup}": str(DIGITS)[:4]})
+
+
+@pytest.mark.usefixtures("sqlite")
+def test_a_constraint_has_the_number() -> None:
+    condition = "condition" if django.VERSION >= (5, 1) else "check"
+    constraint = models.CheckConstraint(**{condition: models.Q(id__gt=-1), "name": "positive"})
+    with connection.schema_editor() as editor:
+        assert '"id" > -1' in str(constraint.create_sql(Order, editor)).replace("shop_order.", "")
+    constraint.validate(Order, Order(pk=0))
+    with pytest.raises(ValidationError):
+        constraint.validate(Order, Order(pk=-1))
+
+
+@pytest.mark.usefixtures("sqlite")
+def test_ids_are_no_amounts() -> None:
+    with pytest.raises(FieldError, match="output_field"):
+        Order.objects.annotate(x=F("id") + 1).get()
 
 
 def test_wrong_declarations_are_refused() -> None:
@@ -438,6 +644,21 @@ def test_forms_show_and_take_texts() -> None:
         assert OrderForm(given | {"elsewhere": bad}).errors.keys() == {"elsewhere"}
         assert OrderForm(given | {"elsewhere": "", "user": bad}).errors.keys() == {"user"}
     assert "elsewhere" in OrderForm(given).errors  # it is unique
+
+
+@pytest.mark.usefixtures("sqlite")
+def test_formsets_have_texts() -> None:
+    from django.contrib.contenttypes.forms import generic_inlineformset_factory
+
+    order = Order.objects.create(pk=DIGITS, title="one")
+    note = Note.objects.create(thing=order)
+    notes = generic_inlineformset_factory(Note, ct_field="kind", fk_field="object_id")
+    assert notes(instance=order).forms[0].instance == note
+    orders = modelformset_factory(Order, fields=["title"])
+    given = {"form-TOTAL_FORMS": 1, "form-INITIAL_FORMS": 1, "form-0-id": order.pk}
+    formset = orders({**given, "form-0-title": "two"}, queryset=Order.objects.all())
+    assert formset.is_valid(), formset.errors
+    assert [saved.title for saved in formset.save()] == ["two"]
 
 
 @pytest.mark.usefixtures("sqlite")
@@ -569,6 +790,65 @@ def test_a_relation_to_a_model_that_inherits_has_texts() -> None:
     assert WithGift(gift.order_ptr).data == {"id": text, "gift": text}
     assert GiftSerializer(gift).data == {"id": text, "wish": "any"}
     assert isinstance(WithGift().fields["gift"].pk_field, randflake.rest_framework.RandflakeField)
+
+
+@pytest.mark.usefixtures("sqlite")
+def test_relations_that_a_serializer_declares_refuse_numbers() -> None:
+    class Declared(IdsAsText, ModelSerializer):
+        user = PrimaryKeyRelatedField(queryset=User.objects.all())
+
+        class Meta:
+            model = Order
+            fields = ("user",)
+
+    class Many(IdsAsText, Serializer):
+        users = PrimaryKeyRelatedField(queryset=User.objects, many=True)
+        ids = ListField(child=randflake.rest_framework.RandflakeField())
+
+    user = User.objects.create(pk=DIGITS, username="u")
+    assert Declared(data={"user": user.pk}).is_valid()
+    assert Declared({"user": user}).data == {"user": user.pk}
+    assert not Declared(data={"user": DIGITS}).is_valid()
+    assert Many(data={"users": [user.pk], "ids": ["5"]}).is_valid()
+    assert not Many(data={"users": [DIGITS], "ids": ["5"]}).is_valid()
+    assert not Many(data={"users": [user.pk], "ids": [5]}).is_valid()
+
+
+@pytest.mark.usefixtures("sqlite")
+def test_filters_of_lists_take_texts() -> None:
+    from rest_framework import filters, generics
+
+    class Orders(generics.ListAPIView):
+        queryset = Order.objects.all()
+        serializer_class = OrderSerializer
+        filter_backends = (filters.SearchFilter, filters.OrderingFilter)
+        search_fields = ("=id", "=user__id")
+        ordering_fields = ("id",)
+
+    def found(**query: str) -> list[str]:
+        return [it["id"] for it in Orders.as_view()(RequestFactory().get("/", query)).data]
+
+    user = User.objects.create(pk=DIGITS, username="u")
+    orders = [Order.objects.create(pk=id, user=user) for id in (-1, DIGITS)]
+    assert found(search="1234567890123") == [orders[1].pk]
+    assert sorted(found(search=user.pk)) == sorted(order.pk for order in orders)
+    assert found(search="no-id") == []
+    assert found(ordering="-id") == [orders[1].pk, orders[0].pk]
+
+
+@pytest.mark.usefixtures("sqlite")
+def test_pages_of_the_browsable_api_show_and_take_texts() -> None:
+    user = User.objects.create(pk=DIGITS, username="u")
+    order = Order.objects.create(user=user)
+    page = f"/api/orders/{order.pk}/"
+    shown = Client().get(page, HTTP_ACCEPT="text/html").content.decode()
+    assert re.search(f'<option value="{user.pk}" selected *>', shown)
+    assert (
+        Client()
+        .put(page, f"title=t&user={user.pk}", "application/x-www-form-urlencoded")
+        .data["user"]
+        == user.pk
+    )
 
 
 def test_a_field_of_its_own() -> None:

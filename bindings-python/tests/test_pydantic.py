@@ -2,19 +2,35 @@
 
 import ast
 import asyncio
+import dataclasses
 import doctest
+import functools
 import inspect as inspection
 import json
 import re
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
+import pydantic
+import pydantic.dataclasses
 import pytest
 import randflake.pydantic
 from conftest import SECRET, named
 from fastapi import FastAPI
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Json,
+    RootModel,
+    TypeAdapter,
+    ValidationError,
+    computed_field,
+    field_validator,
+    model_validator,
+)
 from randflake import (
     Cloak,
     InvalidArgumentError,
@@ -24,6 +40,7 @@ from randflake import (
 )
 from randflake.pydantic import AsText, Id, TextId
 from randflake.text import TextForm
+from typing_extensions import TypedDict
 
 # The oldest that there are wheels of for this Python, from what the guide says on.
 OLDEST = {
@@ -230,8 +247,211 @@ def test_what_became_no_id_later_is_not_dumped() -> None:
 
 @pytest.mark.parametrize("other", [str, int | None, float, bool], ids=named)
 def test_is_for_int_alone(other: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match="AsText is for int alone"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"is for int alone, got \w.*: write Annotated\[int, AsText"
+    ):
         TypeAdapter(Annotated[other, AsText()]).validate_python("1")
+
+
+# The paths of the guide's table.
+
+
+class Plain(BaseModel):
+    id: Id
+
+
+class Own(Plain):
+    def __init__(self, **data: Any) -> None:
+        super().__init__(**data)
+
+
+def decorated(init: Any) -> Any:
+    @functools.wraps(init)
+    def call(*arguments: Any, **options: Any) -> None:
+        init(*arguments, **options)
+
+    return call
+
+
+class OwnDecorated(Plain):
+    @decorated
+    def __init__(self, **data: Any) -> None:
+        super().__init__(**data)
+
+
+class OwnStrict(Own):
+    model_config = ConfigDict(strict=True)
+
+
+class OwnAround(BaseModel):
+    inside: Plain
+
+    def __init__(self, **data: Any) -> None:
+        self.prepare(data)
+
+    def prepare(self, data: dict[str, Any]) -> None:
+        """As SQLModel has it: not `__init__` itself asks the validator."""
+        type(self).__pydantic_validator__.validate_python(data, self_instance=self)
+
+
+class OwnRoot(RootModel[Id]):
+    def __init__(self, root: Any) -> None:
+        super().__init__(root)
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+    id: Id
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+    id: Annotated[int, AsText(TextForm("dog"))]
+
+
+class TypedRow(TypedDict):
+    id: Id
+
+
+class Pair(NamedTuple):
+    id: Id
+
+
+@pydantic.dataclasses.dataclass
+class Data:
+    id: Id
+
+
+@dataclasses.dataclass
+class OwnData:
+    id: Id
+
+    def __init__(self, id: int) -> None:
+        self.id = id
+
+
+Of = TypeVar("Of")
+
+
+class Box(BaseModel, Generic[Of]):
+    of: Of
+
+
+PATHS: dict[str, tuple[Any, str]] = {
+    "model": (Plain, '{"id":ID}'),
+    "own init": (Own, '{"id":ID}'),
+    "own init, decorated": (OwnDecorated, '{"id":ID}'),
+    "own init, strict": (OwnStrict, '{"id":ID}'),
+    "own init around": (OwnAround, '{"inside":{"id":ID}}'),
+    "own init inside": (list[Own], '[{"id":ID}]'),
+    "own init of a root": (OwnRoot, "ID"),
+    "root": (RootModel[list[Id]], "[ID]"),
+    "union": (Annotated[Cat | Dog, Field(discriminator="kind")], '{"kind":"cat","id":ID}'),
+    "dictionary": (TypedRow, '{"id":ID}'),
+    "dataclass": (Data, '{"id":ID}'),
+    "dataclass, own init": (OwnData, '{"id":ID}'),
+    "generic": (Box[Id], '{"of":ID}'),
+    "generic of own": (Box[Own], '{"of":{"id":ID}}'),
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_every_path_takes_text_from_json_and_gives_text_to_it(name: str) -> None:
+    path, json = PATHS[name]
+    adapter = TypeAdapter(path)
+    text = json.replace("ID", '"1234567890123"')
+    read = adapter.validate_json(text)
+    assert str(DIGITS) in repr(read)
+    assert adapter.dump_json(read).decode() == text
+    refused(lambda: adapter.validate_json(json.replace("ID", "1228503247364293699")))
+    if isinstance(path, type) and issubclass(path, BaseModel):
+        assert path.model_validate_json(text) == read
+        refused(lambda: path.model_validate_json(json.replace("ID", "1228503247364293699")))
+
+
+def test_a_named_tuple_and_a_json_string_read_text_alone() -> None:
+    pairs, strings = TypeAdapter(Pair), TypeAdapter(Json[Id])
+    assert pairs.validate_json('["1234567890123"]') == Pair(DIGITS)
+    refused(lambda: pairs.validate_json("[5]"))
+    assert strings.validate_python('"1234567890123"') == DIGITS
+    refused(lambda: strings.validate_python("5"))
+
+
+def test_a_model_with_an_init_of_its_own_takes_numbers_from_python() -> None:
+    class Reads(BaseModel):
+        """Makes another model while it reads JSON."""
+
+        text: str
+        made: Any = None
+
+        @field_validator("text")
+        @classmethod
+        def make(cls, text: str) -> str:
+            assert Own(id=NEGATIVE) == Own.model_validate({"id": NEGATIVE})
+            return text
+
+        @model_validator(mode="after")
+        def make_again(self) -> "Reads":
+            assert OwnDecorated(id=NEGATIVE).id == NEGATIVE
+            return self
+
+    Reads.model_validate_json('{"text": "t"}')
+    for made in (Own(id=NEGATIVE), Own.model_validate({"id": NEGATIVE}), OwnStrict(id=NEGATIVE)):
+        assert made.id == NEGATIVE
+    assert TypeAdapter(list[Own]).validate_python([{"id": NEGATIVE}]) == [Own(id=NEGATIVE)]
+    assert OwnAround(inside={"id": NEGATIVE}).inside.id == NEGATIVE
+
+
+def test_what_pydantic_does_not_check_is_an_id_in_json_or_an_error() -> None:
+    class Computed(BaseModel):
+        number: int
+
+        @computed_field  # type: ignore[prop-decorator]
+        @property
+        def id(self) -> Id:
+            return self.number
+
+    dumped = '{"id":"1234567890123"}'
+    assert Plain.model_construct(id=DIGITS).model_dump_json() == dumped
+    assert Plain(id=1).model_copy(update={"id": DIGITS}).model_dump_json() == dumped
+    assert Computed(number=DIGITS).model_dump_json(exclude={"number"}) == dumped
+    with pytest.raises(Exception, match="signed 64-bit integer"):
+        Plain.model_construct(id="1234567890123").model_dump_json()
+
+
+def test_a_union_of_ids_does_not_know_the_form_of_an_int() -> None:
+    """As the guide says, and what it says instead."""
+    users, dogs = (AsText(TextForm(prefix)) for prefix in ("user", "dog"))
+    either = TypeAdapter[Any](Annotated[int, users] | Annotated[int, dogs])
+    assert either.validate_json('"dog_1234567890123"') == DIGITS
+    assert either.dump_json(DIGITS) == b'"user_1234567890123"'
+    assert TypeAdapter[Any](Id | str).validate_json('"hello"') == decode_string("hello")
+    assert TypeAdapter[Any](Id | int).validate_json("5") == 5
+    kinds = TypeAdapter[Any](Annotated[Cat | Dog, Field(discriminator="kind")])
+    for dumped in ('{"kind":"cat","id":"1"}', '{"kind":"dog","id":"dog_1"}'):
+        assert kinds.dump_json(kinds.validate_json(dumped)).decode() == dumped
+
+
+def test_sqlmodel_reads_text_alone_from_json() -> None:
+    if OLDEST["pydantic"] == pydantic.VERSION:
+        pytest.skip("the newest version is asked")
+    from randflake.sqlalchemy import IdType
+    from sqlmodel import Field as SqlField, SQLModel
+
+    class Hero(SQLModel):
+        id: Id
+
+    assert Hero.model_validate_json('{"id":"1234567890123"}') == Hero(id=DIGITS)
+    assert Hero(id=DIGITS).model_dump_json() == '{"id":"1234567890123"}'
+
+    class Row(SQLModel, table=True):
+        id: Id = SqlField(sa_type=IdType, primary_key=True)
+
+    # As the guide says.
+    assert Row.model_validate_json('{"id":"1234567890123"}').id == "1234567890123"
+    assert Row.model_validate({"id": "1234567890123"}).id == DIGITS
+    assert Row.model_validate(Hero(id=DIGITS)).model_dump_json() == '{"id":"1234567890123"}'
+    refused(lambda: Hero.model_validate_json('{"id":1228503247364293699}'))
 
 
 @pytest.mark.parametrize("form", ["user", 5, TextForm, SECRET], ids=named)

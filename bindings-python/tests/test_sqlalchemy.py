@@ -38,25 +38,33 @@ from sqlalchemy import (
     MetaData,
     Table,
     bindparam,
+    case,
     create_engine,
     delete,
     func,
     insert,
     literal,
     select,
+    tuple_,
+    union,
     update,
 )
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.exc import InvalidRequestError, StatementError
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.ext.automap import automap_base
 from sqlalchemy.orm import (
     DeclarativeBase,
     Mapped,
     MappedAsDataclass,
     Session,
+    immediateload,
+    joinedload,
+    lazyload,
     mapped_column,
     relationship,
     selectinload,
+    subqueryload,
 )
 from sqlalchemy.orm.exc import FlushError
 from sqlalchemy.schema import CreateTable
@@ -320,6 +328,225 @@ def test_relationships(session: Session, id_type: IdType) -> None:
     assert of_digits.post is session.get(Post, of_digits.post_id)
     joined = select(Comment).join(Comment.post).where(Post.id == text(id_type, DIGITS))
     assert session.scalars(joined).one() is of_digits
+
+
+@pytest.mark.parametrize("key", [BigInteger(), IdType(), IdType(TextForm("other"))], ids=repr)
+def test_a_table_of_many_to_many_has_keys_as_the_rows_have(session: Session, key: Any) -> None:
+    """Of others a number is stored that is another id, or no row is found."""
+
+    def classes(*types: Any) -> tuple[Any, Any]:
+        class Base(DeclarativeBase):
+            pass
+
+        pairs = Table(
+            "pair",
+            Base.metadata,
+            Column("post_id", *types, ForeignKey("post.id"), primary_key=True),
+            Column("tag_id", *types, ForeignKey("tag.id"), primary_key=True),
+        )
+
+        class Tag(Base):
+            __tablename__ = "tag"
+            id: Mapped[str] = mapped_column(IdType(as_text=True), primary_key=True)
+
+        class Post(Base):
+            __tablename__ = "post"
+            id: Mapped[str] = mapped_column(IdType(as_text=True), primary_key=True)
+            tags: Mapped[list[Tag]] = relationship(secondary=pairs)
+
+        return Post, Tag
+
+    Post, _ = classes(key)
+    with pytest.raises(InvalidArgumentError, match="leave the type of the foreign key out"):
+        Post()
+    Post, Tag = classes()
+    make_tables(session, Post)
+    session.add(Post(id=DIGITS, tags=[Tag(id=DIGITS)]))
+    session.flush()
+    for load in STRATEGIES:
+        session.expunge_all()
+        (tag,) = session.scalars(select(Post).options(load(Post.tags))).unique().one().tags
+        assert tag.id == "1234567890123"
+
+
+STRATEGIES = [selectinload, subqueryload, joinedload, immediateload, lazyload]
+
+
+@of_each_type
+@pytest.mark.parametrize("load", STRATEGIES, ids=lambda load: load.__name__)
+def test_every_way_to_load_a_relation(session: Session, id_type: IdType, load: Any) -> None:
+    Post, Comment = models(id_type)
+    make_tables(session, Post)
+    session.add(Post(id=DIGITS, comments=[Comment(), Comment()]))
+    session.flush()
+    for given in (DIGITS, text(id_type, DIGITS)):
+        session.expunge_all()
+        posts = select(Post).where(Post.id == given).options(load(Post.comments))
+        assert len(session.scalars(posts).unique().one().comments) == 2
+        session.expunge_all()
+        comments = select(Comment).where(Comment.post_id == given).options(load(Comment.post))
+        for comment in session.scalars(comments):
+            assert comment.post.id == outside(id_type, DIGITS)
+
+
+def in_text(statement: Any) -> str:
+    return str(statement.compile(compile_kwargs={"literal_binds": True}))
+
+
+# The paths of the guide's table: each finds the post with an id that is given as number or text.
+
+CONDITIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": lambda post, id: post.id == id,
+    "in_": lambda post, id: post.id.in_([id]),
+    "between": lambda post, id: post.id.between(id, id),
+    "has": lambda post, id: post.comments.any(post_id=id),
+    "literal": lambda post, id: literal(id, post.id.type) == post.id,
+    "tuple": lambda post, id: tuple_(post.id, post.title).in_([(id, "")]),
+    "case": lambda post, id: post.id == case((post.id == id, post.id)),
+    "max": lambda post, id: (
+        post.id == select(func.max(post.id)).where(post.id == id).scalar_subquery()
+    ),
+    "coalesce": lambda post, id: func.coalesce(post.id, None) == id,
+    "subquery": lambda post, id: post.id.in_(select(post.id).where(post.id == id)),
+    "union": lambda post, id: post.id.in_(union(*[select(post.id).where(post.id == id)] * 2)),
+}
+
+CALLS: dict[str, Callable[[Session, Any, Any], Any]] = {
+    "get": lambda session, post, id: session.get(post, id),
+    "get by name": lambda session, post, id: session.get(post, {"id": id}),
+    "get, locked": lambda session, post, id: session.get(post, id, with_for_update=True),
+    "filter_by": lambda session, post, id: session.query(post).filter_by(id=id).one(),
+    "merge": lambda session, post, id: session.merge(post(id=id, title="new")),
+    "merge of what is loaded": lambda session, post, id: session.merge(
+        session.get(post, id), load=False
+    ),
+    "compared as an object": lambda session, post, id: (
+        session.scalars(
+            select(post.comments.property.entity.class_).where(
+                post.comments.property.entity.class_.post == post(id=id)
+            )
+        )
+        .one()
+        .post
+    ),
+    "text": lambda session, post, id: session.scalars(
+        select(post).from_statement(
+            sqlalchemy.text("select * from post where id = :id").bindparams(
+                bindparam("id", id, type_=post.id.type)
+            )
+        )
+    ).one(),
+    "literal in the text": lambda session, post, id: session.scalars(
+        select(post).from_statement(sqlalchemy.text(in_text(select(post).where(post.id == id))))
+    ).one(),
+    "upsert": lambda session, post, id: session.scalars(
+        sqlite.insert(post)
+        .values(id=id)
+        .on_conflict_do_update(index_elements=["id"], set_={"title": "new"})
+        .returning(post)
+    ).one(),
+}
+
+
+@of_each_type
+@pytest.mark.parametrize("name", [*CONDITIONS, *CALLS])
+def test_every_path_finds_the_row_and_has_one_object_of_it(
+    session: Session, id_type: IdType, name: str
+) -> None:
+    Post, Comment = models(id_type)
+    make_tables(session, Post)
+    post = Post(id=DIGITS, comments=[Comment()])
+    session.add_all([post, Post(id=NEGATIVE)])
+    session.flush()
+    for given in (DIGITS, text(id_type, DIGITS)):
+        if name in CALLS:
+            assert CALLS[name](session, Post, given) is post
+        else:
+            assert session.scalars(select(Post).where(CONDITIONS[name](Post, given))).one() is post
+        assert post.id == outside(id_type, DIGITS)
+        post.title = ""
+        session.flush()
+
+
+@of_each_type
+def test_many_rows_are_written_by_numbers_and_texts(session: Session, id_type: IdType) -> None:
+    Post, Comment = models(id_type)
+    make_tables(session, Post)
+    session.bulk_insert_mappings(
+        Post, [{"id": DIGITS, "title": "a"}, {"id": text(id_type, NEGATIVE), "title": "b"}]
+    )
+    assert numbers(session) == {DIGITS, NEGATIVE}
+    titles = {DIGITS: "c", text(id_type, NEGATIVE): "d"}
+    rows = [{"id": id, "title": title} for id, title in titles.items()]
+    session.bulk_update_mappings(Post, rows)
+    assert set(session.scalars(select(Post.title))) == {"c", "d"}
+    session.execute(update(Post), [{**row, "title": row["title"] * 2} for row in rows])
+    assert set(session.scalars(select(Post.title))) == {"cc", "dd"}
+    made = insert(Comment).returning(Comment)
+    comments = session.scalars(made, [{"post_id": id} for id in titles]).all()
+    assert {comment.post.title for comment in comments} == {"cc", "dd"}
+
+
+@of_each_type
+@pytest.mark.parametrize("how", ["fetch", "auto"])
+def test_an_object_shows_what_an_update_has_set_as_its_column_does(
+    session: Session, id_type: IdType, how: str
+) -> None:
+    Post, Comment = models(id_type)
+    make_tables(session, Post)
+    session.add_all([Post(id=DIGITS), Post(id=NEGATIVE), comment := Comment(post_id=NEGATIVE)])
+    session.flush()
+    for given in (DIGITS, text(id_type, DIGITS)):
+        for values in ({"post_id": given}, {Comment.post_id: given}):
+            comment.post_id = NEGATIVE
+            session.flush()
+            changed = update(Comment).where(Comment.post_id == NEGATIVE).values(values)
+            session.execute(changed, execution_options={"synchronize_session": how})
+            assert comment.post_id == outside(id_type, DIGITS)
+    session.query(Comment).update({"post_id": NEGATIVE})
+    assert comment.post_id == outside(id_type, NEGATIVE)
+    session.execute(update(Comment).values(post_id=Comment.post_id))
+    assert comment.post_id == outside(id_type, NEGATIVE)
+
+
+@of_each_type
+def test_a_key_of_several_columns_takes_numbers_and_texts(
+    session: Session, id_type: IdType
+) -> None:
+    class Base(DeclarativeBase):
+        pass
+
+    class Line(Base):
+        __tablename__ = "line"
+        order: Mapped[Any] = mapped_column(id_type, primary_key=True)
+        number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+
+    make_tables(session, Line)
+    session.add(line := Line(order=DIGITS, number=1))
+    session.flush()
+    for given in (DIGITS, text(id_type, DIGITS)):
+        assert session.get(Line, (given, 1)) is line
+        assert session.merge(Line(order=given, number=1)) is line
+        session.refresh(line)
+        assert line.order == outside(id_type, DIGITS)
+
+
+def test_what_reflects_tables_has_numbers_unless_it_is_told(session: Session) -> None:
+    Post, _ = models(TYPES[-1])
+    make_tables(session, Post)
+    session.add(Post(id=DIGITS))
+    session.flush()
+    connection = session.connection()
+    base = automap_base()
+    base.prepare(autoload_with=connection)
+    assert session.scalars(select(base.classes.post.id)).one() == DIGITS
+    told = Table(
+        "post", MetaData(), Column("id", TYPES[-1], primary_key=True), autoload_with=connection
+    )
+    assert session.scalars(select(told.c.id)).one() == FORM.encode(DIGITS)
+    for numbers_in in (func.json_array(Post.id), sqlalchemy.cast(Post.id, sqlalchemy.String)):
+        assert str(DIGITS) in session.scalars(select(numbers_in)).one()
+    assert session.scalars(select(Post.id + 1)).one() == DIGITS + 1
 
 
 def with_foreign_key(id_type: Any, key_type: Any) -> tuple[Any, Any]:

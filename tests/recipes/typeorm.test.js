@@ -6,7 +6,7 @@ const { after, before, suite, test } = require('node:test')
 const { Cloak, decodeString, encodeString, RandflakeError } = require('../../bindings-node')
 const { mariadb, servers } = require('../../bindings-node/test/servers.js')
 const { TextForm } = require('../../bindings-node/text.js')
-const { id } = require('../../bindings-node/typeorm.js')
+const { id, loadByQueries } = require('../../bindings-node/typeorm.js')
 
 const VERSIONS = ['typeorm', 'typeorm-0-3-20']
 const SECRET = 'dffd6021bb2bd5b0af676290809ec3a5'
@@ -57,6 +57,7 @@ async function open(version, options, entities) {
     dropSchema: true,
   })
   await source.initialize()
+  loadByQueries(source)
   const written = async (act) => {
     statements.length = 0
     await act()
@@ -70,7 +71,9 @@ function entitiesOf({ EntitySchema }) {
   const User = new EntitySchema({
     name: 'member',
     columns: { id: { ...id(), primary: true }, name },
-    relations: { posts: { type: 'one-to-many', target: 'post', inverseSide: 'author' } },
+    relations: {
+      posts: { type: 'one-to-many', target: 'post', inverseSide: 'author', cascade: true },
+    },
   })
   const Post = new EntitySchema({
     name: 'post',
@@ -90,6 +93,16 @@ function entitiesOf({ EntitySchema }) {
       parent: { type: 'many-to-one', target: 'post', joinColumn: { name: 'parentId' } },
     },
   })
+  const Line = new EntitySchema({
+    name: 'line',
+    columns: {
+      orderId: { ...id(), primary: true },
+      postId: { ...id({ form }), primary: true },
+      // TypeORM reads the row again for these, and for what the database fills in.
+      state: { ...name, default: 'new' },
+      version: { type: 'int', version: true },
+    },
+  })
   const Event = new EntitySchema({
     name: 'event',
     columns: { id: { ...id({ asBigint: true }), primary: true }, name },
@@ -98,7 +111,7 @@ function entitiesOf({ EntitySchema }) {
     name: 'plain',
     columns: { id: { type: 'bigint', primary: true }, name },
   })
-  return [User, Post, Event, Plain]
+  return [User, Post, Event, Line, Plain]
 }
 
 function withDatabase(version, name, optionsOf) {
@@ -117,11 +130,14 @@ function withDatabase(version, name, optionsOf) {
     const live = (title, act) =>
       test(title, async (t) => {
         if (opened === undefined) return t.skip(`${name} is not installed`)
-        const [users, ofPosts, events] = entities.map((one) => opened.source.getRepository(one))
+        const [users, ofPosts, events, lines] = entities.map((one) =>
+          opened.source.getRepository(one),
+        )
         await ofPosts.createQueryBuilder().delete().execute()
         await users.createQueryBuilder().delete().execute()
         await events.createQueryBuilder().delete().execute()
-        await act({ users, posts: ofPosts, events, ...opened })
+        await lines.createQueryBuilder().delete().execute()
+        await act({ users, posts: ofPosts, events, lines, ...opened })
       })
 
     live('what is saved twice is inserted once and updated once', async ({ users, written }) => {
@@ -236,6 +252,71 @@ function withDatabase(version, name, optionsOf) {
       }
     })
 
+    live('what the database fills in is read into the same entity', async ({ lines }) => {
+      const keys = IDS.map((number) => ({ orderId: encodeString(number), postId: formOf(number) }))
+      const saved = await lines.save(keys.map((key) => ({ ...key })))
+      const row = ({ version, ...others }) => ({ ...others, version: Number(version) })
+      for (const [n, key] of keys.entries()) {
+        assert.deepEqual(row(saved[n]), { ...key, state: 'new', version: 1 })
+        saved[n].state = 'sent'
+        assert.deepEqual(row(await lines.save(saved[n])), { ...key, state: 'sent', version: 2 })
+        assert.deepEqual({ ...(await lines.findOneBy(key)) }, saved[n])
+        await lines.update(key, { state: 'done' })
+        assert.equal(await lines.countBy({ ...key, state: 'done' }), 1)
+      }
+      await lines.remove(saved.slice(1))
+      assert.deepEqual(await lines.find({ select: { orderId: true } }), [
+        { orderId: keys[0].orderId },
+      ])
+    })
+
+    live('what is related is saved and loaded along', async ({ users, posts }) => {
+      const [one, two] = [encodeString(ALL_DIGITS), encodeString(NEGATIVE)]
+      const ofOne = [ALL_DIGITS, NEIGHBOUR].map((number) => ({ id: formOf(number), name: 'a' }))
+      await users.save([
+        { id: one, name: 'a', posts: ofOne },
+        { id: two, name: 'b', posts: [] },
+      ])
+      const texts = ofOne.map((post) => post.id).sort()
+      const ofUser = (user) => user.posts.map((post) => post.id ?? post).sort()
+      const order = { name: 'ASC' }
+      const byId = await users.find({ loadRelationIds: true, order })
+      assert.deepEqual(byId.map(ofUser), [texts, []])
+      const relation = users.createQueryBuilder().relation('posts')
+      assert.deepEqual(ofUser({ posts: await relation.of(one).loadMany() }), texts)
+      await posts.createQueryBuilder().relation('author').of(texts[0]).set(two)
+      const joined = await users.find({ relations: { posts: true }, order })
+      assert.deepEqual(joined.map(ofUser), [[texts[1]], [texts[0]]])
+      await users.upsert({ id: one, name: 'upserted' }, ['id'])
+      assert.equal((await users.preload({ id: one })).name, 'upserted')
+
+      const relationLoadStrategy = 'query'
+      const authors = await posts.find({ relations: { author: true }, relationLoadStrategy })
+      assert.deepEqual(authors.map((post) => post.author.id).sort(), [one, two].sort())
+      const lists = await users.find({ relations: { posts: true }, relationLoadStrategy, order })
+      assert.deepEqual(lists.map(ofUser), [[texts[0]], [texts[1]]])
+      const nested = { author: { posts: true } }
+      const read = await posts.find({ relations: nested, relationLoadStrategy })
+      assert.deepEqual(read.flatMap((post) => ofUser(post.author)).sort(), texts)
+      const select = { id: true, posts: { id: true } }
+      await assert.rejects(
+        users.find({ relations: { posts: true }, relationLoadStrategy, select }),
+        {
+          code: 'INVALID_ARGUMENT',
+          message: /select authorId/,
+        },
+      )
+    })
+
+    if (name === 'PostgreSQL') {
+      live('lists of ids', async ({ users }) => {
+        const { Any } = require(version)
+        await users.insert(IDS.map((number) => ({ id: encodeString(number), name: 'a' })))
+        const two = [encodeString(ALL_DIGITS), encodeString(NEGATIVE)]
+        assert.equal(await users.countBy({ id: Any(two) }), 2)
+      })
+    }
+
     live('a query builder takes numbers', async ({ posts }) => {
       for (const number of IDS) await posts.save({ id: formOf(number), name: `${number}` })
       for (const number of IDS) {
@@ -249,6 +330,8 @@ function withDatabase(version, name, optionsOf) {
           .where('post.id in (:...numbers)', { numbers: [number] })
           .getOne()
         assert.equal(many.id, formOf(number))
+        const raw = await query().select('post.id', 'id').where('post.id = :number', { number })
+        assert.equal(BigInt((await raw.getRawOne()).id), number)
         const byId = await query()
           .whereInIds([formOf(number)])
           .getOne()
@@ -325,6 +408,39 @@ test('an id that a driver has rounded is refused', async () => {
   }
 })
 
+test('one row leads to another by a query of its own', async () => {
+  for (const version of VERSIONS) {
+    const { EntitySchema } = require(version)
+    const key = { ...id(), primary: true }
+    const user = { type: 'one-to-one', target: 'person', inverseSide: 'card', joinColumn: true }
+    const Card = new EntitySchema({
+      name: 'card',
+      columns: { userId: { ...id(), nullable: true }, id: key },
+      relations: { user: { ...user, joinColumn: { name: 'userId' } } },
+    })
+    const Person = new EntitySchema({
+      name: 'person',
+      columns: { id: key },
+      relations: { card: { type: 'one-to-one', target: 'card', inverseSide: 'user' } },
+    })
+    const { source } = await open(version, SQLITE, [Card, Person])
+    const people = source.getRepository(Person)
+    const texts = [NEGATIVE, ALL_DIGITS].map(encodeString)
+    await people.insert(texts.map((text) => ({ id: text })))
+    await source.getRepository(Card).insert({ id: texts[0], userId: texts[1] })
+    const relationLoadStrategy = 'query'
+    const found = await people.find({ relations: { card: true }, relationLoadStrategy })
+    const card = { id: texts[0], userId: texts[1] }
+    assert.deepEqual(
+      found.map((person) => person.card && { ...person.card }),
+      [null, card],
+    )
+    await source.destroy()
+  }
+  assert.throws(() => loadByQueries({}), { code: 'INVALID_ARGUMENT', message: /DataSource/ })
+  assert.throws(() => loadByQueries(), { code: 'INVALID_ARGUMENT' })
+})
+
 test('TypeORM has the traps of bigints that its page names', async () => {
   for (const version of VERSIONS) {
     const { EntitySchema, In } = require(version)
@@ -392,6 +508,10 @@ test('what a driver returns is read exactly', () => {
   assert.throws(() => from(2 ** 53), refused(/rounded/))
   assert.throws(() => to('3vgoe12ccb8gh'), refused(/decodeString/))
   assert.equal(id().transformer.from('1228503247364293699'), '1234567890123')
+  const lists = id({ form }).transformer
+  const texts = IDS.map(formOf)
+  assert.deepEqual(lists.to(texts), IDS)
+  assert.deepEqual(lists.from(IDS.map(String)), texts)
   assert.equal(id().transformer.to('1234567890123'), 1228503247364293699n)
 })
 

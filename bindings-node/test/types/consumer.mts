@@ -55,7 +55,7 @@ import {
 } from 'randflake'
 import { type Fake, FakeRandflake, FakeSnowflake, FakeTickets } from 'randflake/testing'
 import * as textOnly from 'randflake/text'
-import { id as typeormId } from 'randflake/typeorm'
+import { loadByQueries, id as typeormId } from 'randflake/typeorm'
 import { id as zodId } from 'randflake/zod'
 import { createClient } from 'redis'
 import { z } from 'zod'
@@ -245,6 +245,9 @@ const { type, transformer } = typeormId({ form: new textOnly.TextForm({ prefix: 
 const inEntity: string | null | undefined = transformer.from('5')
 const asBigint: bigint | null | undefined = typeormId({ asBigint: true }).transformer.from(5n)
 console.log(type, inEntity, asBigint, typeormId().transformer.to(text))
+loadByQueries({ relationIdLoader: {} })
+// @ts-expect-error no source
+loadByQueries({})
 // @ts-expect-error bigints have no form
 typeormId({ form: new textOnly.TextForm(), asBigint: true })
 

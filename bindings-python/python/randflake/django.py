@@ -13,23 +13,25 @@ admin, URLs, fixtures and sessions.
 from __future__ import annotations
 
 from math import ceil
-from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from django.apps import apps
 from django.conf import settings
 from django.core.exceptions import EmptyResultSet, ImproperlyConfigured, ValidationError
 from django.core.signals import setting_changed
 from django.db import models
+from django.db.models.fields.related import lazy_related_operation, resolve_relation
+from django.db.models.fields.related_descriptors import ForeignKeyDeferredAttribute
 from django.db.models.lookups import Exact, PatternLookup, Regex
 from django.db.models.query_utils import DeferredAttribute
+from django.db.models.signals import class_prepared
 from django.http import HttpResponse
 from django.utils.deprecation import MiddlewareMixin
 
 from randflake._form import form_of
 from randflake._randflake import Randflake
 from randflake.errors import InvalidArgumentError, RetryLaterError
-from randflake.ids import encode_string
 from randflake.text import TextForm
 
 if TYPE_CHECKING:
@@ -87,6 +89,29 @@ def new_id() -> int:
         raise _wrong(error) from error
 
 
+class _Number(int):
+    """What the database has. It equals the text: Django compares it with attributes in places.
+
+    That is where it prefetches generic foreign keys, and where it sets many-to-many relations.
+    """
+
+    text: str
+
+    def __new__(cls, number: int, text: str) -> _Number:
+        made = super().__new__(cls, number)
+        made.text = text
+        return made
+
+    def __getnewargs__(self) -> Any:
+        return int(self), self.text
+
+    def __eq__(self, other: object) -> bool:
+        return self.text == other if isinstance(other, str) else super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
 class RandflakeField(models.Field):
     """A BIGINT in the database, and the text of an id everywhere else.
 
@@ -130,14 +155,16 @@ class RandflakeField(models.Field):
     def from_db_value(self, value: int | None, *_: object) -> str | None:
         return None if value is None else self.form.encode(value)
 
-    def get_prep_value(self, value: Any) -> Any:
+    def get_prep_value(self, value: Any) -> _Number | None:
         value = super().get_prep_value(value)
-        if isinstance(value, str):
-            return self.form.decode(value)
-        if value is not None:
-            encode_string(value)  # raises unless a BIGINT holds it
-            return index(value)
-        return None
+        if value is None:
+            return None
+        number = self.form.decode(value) if isinstance(value, str) else value
+        return _Number(number, self.form.encode(number))
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
+        value = super().get_db_prep_value(value, connection, prepared)
+        return int(value) if isinstance(value, _Number) else value
 
     def to_python(self, value: Any) -> str | None:
         """Reads what comes from outside, which is a text: the numbers of JSON may be rounded."""
@@ -157,9 +184,21 @@ class RandflakeField(models.Field):
         """Has the attribute be the text, whatever it is set to."""
 
         def __set__(self, instance: Any, value: Any) -> None:
-            if hasattr(value, "__index__"):
-                value = self.field.form.encode(value)
-            instance.__dict__[self.field.attname] = value
+            instance.__dict__[self.field.attname] = self.field._outside(value)
+
+    def _outside(self, value: Any) -> Any:
+        return self.form.encode(value) if hasattr(value, "__index__") else value
+
+
+class _KeyAttribute(ForeignKeyDeferredAttribute):
+    """Has the attribute of a foreign key be the text, too: prefetching compares it with a `pk`."""
+
+    def __init__(self, field: Any, target: RandflakeField) -> None:
+        super().__init__(field)
+        self.target = target
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        super().__set__(instance, self.target._outside(value))
 
 
 @RandflakeField.register_lookup
@@ -272,3 +311,32 @@ def _forget(*, setting: str, **_: object) -> None:
 
 
 setting_changed.connect(_forget)
+
+
+def _prepare_keys(sender: Any, **_: object) -> None:
+    for field in sender._meta.local_fields:
+        if isinstance(field, models.ForeignKey):
+            _when_known(sender, field, field)
+
+
+def _when_known(model: Any, field: Any, key: Any) -> None:
+    """Looks at what a key leads to, once that is loaded. It may be a foreign key itself."""
+
+    def prepare(_model: Any, related: Any) -> None:
+        name = key.remote_field.field_name or related._meta.pk.name  # as Django will set it
+        target = related._meta.get_field(name)
+        if target.remote_field:
+            _when_known(model, field, target)
+        # An attribute of another kind stays.
+        elif isinstance(target, RandflakeField) and (
+            type(vars(model).get(field.attname)) is ForeignKeyDeferredAttribute
+        ):
+            setattr(model, field.attname, _KeyAttribute(field, target))
+
+    lazy_related_operation(prepare, model, resolve_relation(key.model, key.remote_field.model))
+
+
+for _models in apps.all_models.values():
+    for _model in _models.values():  # those of applications that were loaded before
+        _prepare_keys(_model)
+class_prepared.connect(_prepare_keys)

@@ -11,9 +11,11 @@ FastAPI takes them in paths, queries and bodies, and describes them in its OpenA
 from __future__ import annotations
 
 import operator
+import sys
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
+from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticCustomError, core_schema
 
 from randflake._arguments import wrong_type
@@ -23,12 +25,20 @@ from randflake.ids import encode_string
 from randflake.text import TextForm
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
 
 __all__ = ["AsText", "Id", "TextId"]
 
 _EXAMPLE = 4594531474933654033
+
+# The frames of these say what is read.
+_MODEL_FROM_JSON = BaseModel.model_validate_json.__func__.__code__  # type: ignore[attr-defined]
+_MODEL_FROM_PYTHON = BaseModel.model_validate.__func__.__code__  # type: ignore[attr-defined]
+_FROM_JSON = TypeAdapter.validate_json.__code__
+_FROM_PYTHON = TypeAdapter.validate_python.__code__
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +86,9 @@ class AsText:
         number = handler(source)
         if number["type"] != "int":
             raise InvalidArgumentError(
-                "AsText is for int alone; write Annotated[int, AsText()] | None for one that may "
-                "be missing",
+                f"AsText is for int alone, got {getattr(source, '__name__', source)}: write "
+                "Annotated[int, AsText()], which takes texts too and is int inside, and "
+                "Annotated[int, AsText()] | None for one that may be missing",
                 "INVALID_ARGUMENT",
             )
         from_json = core_schema.no_info_before_validator_function(self._read_text, number)
@@ -105,6 +116,9 @@ class AsText:
     def _read(self, value: object) -> int:
         return self._read_text(value) if isinstance(value, str) else self._read_number(value)
 
+    def _read_number(self, value: Any) -> int:
+        return self._read_text(value) if _is_of_json() else self._checked(value)
+
     def _read_text(self, value: Any) -> int:
         try:
             return self._form.decode(value)
@@ -114,7 +128,7 @@ class AsText:
             start = f'"{self._form.prefix}_" and ' if self._form.prefix else ""
             raise self._no_id(f": {start}1 to 13 of the characters 0-9 and a-v") from None
 
-    def _read_number(self, value: Any) -> int:
+    def _checked(self, value: Any) -> int:
         try:
             encode_string(value)
         except InvalidArgumentError:
@@ -127,6 +141,33 @@ class AsText:
         return PydanticCustomError(
             "randflake_id", f"Input should be the text of an id, such as {like}{rule}"
         )
+
+
+def _is_of_json() -> bool:
+    """Whether a model with an `__init__` of its own, as each of SQLModel, is reading JSON.
+
+    Pydantic calls that `__init__` with Python objects, and nothing but the callers tells that they
+    come from JSON.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    called = frame
+    while frame:
+        code = frame.f_code
+        if code is _MODEL_FROM_JSON or code is _FROM_JSON:
+            return _is_init(called)
+        if code is _MODEL_FROM_PYTHON or code is _FROM_PYTHON:
+            break
+        called, frame = frame, frame.f_back
+    return False
+
+
+def _is_init(frame: Any) -> bool:
+    """Whether a model is made there; a validator that makes another one does not read JSON."""
+    first = next(iter(frame.f_locals.values()), None)
+    if isinstance(first, tuple) and first:  # as a decorator has it
+        first = first[0]
+    code = getattr(type(first).__init__, "__code__", None)  # type: ignore[misc]
+    return isinstance(first, BaseModel) and code is frame.f_code
 
 
 Id: TypeAlias = Annotated[int, AsText()]

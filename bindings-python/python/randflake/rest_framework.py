@@ -58,8 +58,18 @@ class RandflakeField(serializers.Field):
 class IdsAsText:
     """Comes before ModelSerializer: ids are text, and so are the keys of relations.
 
-    Its fields are as above. Without it, a relation takes a number that was rounded.
+    Its fields are as above. Without it, a relation takes a number that was rounded. A serializer
+    without a model may have it for its PrimaryKeyRelatedFields.
     """
+
+    def get_fields(self) -> Any:
+        """Returns the fields, with the form of ids in relations that were declared by hand."""
+        fields = super().get_fields()  # type: ignore[misc]
+        for field in fields.values():
+            relation = getattr(field, "child_relation", field)
+            if getattr(relation, "pk_field", False) is None and relation.queryset is not None:
+                relation.pk_field = _field_of_key(relation.queryset.model)
+        return fields
 
     def build_standard_field(self, field_name: str, model_field: Any) -> Any:
         field, options = super().build_standard_field(field_name, model_field)  # type: ignore[misc]
@@ -70,9 +80,13 @@ class IdsAsText:
 
     def build_relational_field(self, field_name: str, relation_info: Any) -> Any:
         field, options = super().build_relational_field(field_name, relation_info)  # type: ignore[misc]
-        key = relation_info.related_model._meta.pk
-        while key.remote_field:  # that of a model which inherits from another
-            key = key.target_field
-        if isinstance(key, _ModelField) and issubclass(field, serializers.PrimaryKeyRelatedField):
-            options["pk_field"] = RandflakeField(form=key.form)
+        if issubclass(field, serializers.PrimaryKeyRelatedField):
+            options["pk_field"] = _field_of_key(relation_info.related_model)
         return field, options
+
+
+def _field_of_key(model: Any) -> RandflakeField | None:
+    key = model._meta.pk
+    while key.remote_field:  # that of a model which inherits from another
+        key = key.target_field
+    return RandflakeField(form=key.form) if isinstance(key, _ModelField) else None

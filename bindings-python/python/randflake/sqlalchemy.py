@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from sqlalchemy import BigInteger, BindParameter, Column, Integer, TypeCoerce, event, type_coerce
 from sqlalchemy.exc import NoReferenceError
-from sqlalchemy.orm import Mapper
+from sqlalchemy.orm import ColumnProperty, Mapper
 from sqlalchemy.schema import ColumnDefault
 from sqlalchemy.sql.operators import (
     between_op,
@@ -90,6 +90,16 @@ class _Comparator(TypeDecorator.Comparator[Any], BigInteger.Comparator[Any]):
         if expression is self.expr:
             return super().operate(op, *others, **kwargs)
         return expression.operate(op, *others, **kwargs)  # type: ignore[no-any-return]
+
+
+class _AttributeComparator(ColumnProperty.Comparator[Any]):
+    """Has `update().values(…)` take an id as the attribute shows it: a Session copies it there."""
+
+    __slots__ = ()
+
+    def _bulk_update_tuples(self, value: Any) -> Any:
+        id_type: Any = self.prop.columns[0].type
+        return super()._bulk_update_tuples(id_type._outside(value))
 
 
 def _is_literal(side: Any) -> bool:
@@ -210,10 +220,18 @@ def _prepare_attributes(mapper: Mapper[Any], mapped: Any) -> None:
         for key in column.foreign_keys:
             _compare_forms(column, key)
         if isinstance(column.type, IdType):
-            _convert_what_is_set(getattr(mapped, attribute.key), column.type)
+            descriptor = getattr(mapped, attribute.key)
+            _convert_what_is_set(descriptor, column.type)
+            if type(descriptor.comparator) is ColumnProperty.Comparator:
+                descriptor.comparator = _AttributeComparator(attribute, mapper)
             # A foreign key may have got its type but now.
             if column.foreign_keys and isinstance(column, Column):
                 _convert_default(column, column.type)
+    for relation in mapper.relationships:
+        for each in () if relation.secondary is None else relation.secondary.columns:
+            for key in each.foreign_keys:
+                # No attribute makes the one face of an id from the other there.
+                _compare_forms(each, key, alike=True)
 
 
 def _convert_default(column: Column[Any], id_type: IdType) -> None:
@@ -236,7 +254,7 @@ def _convert_what_is_set(attribute: Any, id_type: IdType) -> None:
     event.listen(attribute, "set", convert, retval=True)
 
 
-def _compare_forms(column: ColumnElement[Any], key: ForeignKey) -> None:
+def _compare_forms(column: ColumnElement[Any], key: ForeignKey, *, alike: bool = False) -> None:
     """Refuses a foreign key that would read another form: a Session takes one key for the other."""
     try:
         types = (column.type, key.column.type)
@@ -245,6 +263,8 @@ def _compare_forms(column: ColumnElement[Any], key: ForeignKey) -> None:
     ids = [each for each in types if isinstance(each, IdType)]
     are_numbers = not any(each._is_text for each in ids)
     agree = len(ids) == 2 and ids[0]._form == ids[1]._form
+    if alike:
+        agree = agree and ids[0]._is_text == ids[1]._is_text
     if not are_numbers and not agree:
         raise InvalidArgumentError(
             f"{column} and {key.target_fullname}, which it points to, have ids of different forms; "

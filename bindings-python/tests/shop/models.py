@@ -47,3 +47,11 @@ class Note(models.Model):
     kind = models.ForeignKey(ContentType, models.CASCADE)
     object_id = RandflakeField()
     thing = GenericForeignKey("kind", "object_id")
+
+
+class Remark(models.Model):
+    """About anything, with ids of several forms, which only their texts tell apart."""
+
+    kind = models.ForeignKey(ContentType, models.CASCADE)
+    object_id = models.CharField(max_length=80)
+    thing = GenericForeignKey("kind", "object_id")

@@ -4,6 +4,7 @@ import { mysqlTable } from 'drizzle-orm/mysql-core'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { pgTable } from 'drizzle-orm/pg-core'
 import { sqliteTable } from 'drizzle-orm/sqlite-core'
+import { createInsertSchema, createSelectSchema } from 'drizzle-zod'
 import { Cloak, generateSecret, Layout, Randflake } from 'randflake'
 import { mysqlId, pgId, sqliteId } from 'randflake/drizzle'
 import { TextForm } from 'randflake/text'
@@ -48,6 +49,13 @@ const nested: string | undefined = found?.orders[0]?.id
 const bigintOfMysql: bigint = mysqlTable('a', { id: mysqlId().notNull() }).$inferSelect.id
 const textOfSqlite: string = sqliteTable('a', { id: sqliteId({ form }).notNull() }).$inferSelect.id
 console.log(rows, found?.id === id, nested, bigintOfMysql, textOfSqlite)
+const order = createSelectSchema(orders).parse({})
+const parsed: { id: string; user: bigint; gift: string | null } = order
+const user: bigint | undefined = createInsertSchema(orders).partial().parse({}).user
+console.log(parsed, user)
+// @ts-expect-error a bigint, and not anything
+const anything: string = order.user
+console.log(anything)
 // @ts-expect-error its data are texts
 await database.select().from(orders).where(eq(orders.id, id))
 // @ts-expect-error ids are never numbers
