@@ -218,7 +218,23 @@ impl Client {
         self.answer()
     }
 
+    fn head(&mut self, path: &str) -> Response {
+        let request = format!("HEAD {path} HTTP/1.1\r\n{}\r\n", self.headers);
+        self.stream.get_mut().write_all(request.as_bytes()).expect("it reads");
+        self.answer_head().expect("an answer")
+    }
+
     fn answer(&mut self) -> io::Result<Response> {
+        let mut response = self.answer_head()?;
+        let length =
+            response.header("content-length").map_or(0, |it| it.parse().expect("a number"));
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body)?;
+        response.body = String::from_utf8(body).expect("text");
+        Ok(response)
+    }
+
+    fn answer_head(&mut self) -> io::Result<Response> {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             if self.stream.read_line(&mut head)? == 0 {
@@ -226,14 +242,7 @@ impl Client {
             }
         }
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-        let mut response =
-            Response { status: status.expect("a status"), head, body: String::new() };
-        let length =
-            response.header("content-length").map_or(0, |it| it.parse().expect("a number"));
-        let mut body = vec![0; length];
-        self.stream.read_exact(&mut body)?;
-        response.body = String::from_utf8(body).expect("text");
-        Ok(response)
+        Ok(Response { status: status.expect("a status"), head, body: String::new() })
     }
 
     fn ids(&mut self, count: usize) -> Vec<String> {
@@ -276,6 +285,8 @@ fn every_route_answers_as_it_is_described() {
             let response = client.ask(method, &asked, "");
             if operation.is_null() {
                 assert_eq!(response.code(405), "INVALID_ARGUMENT", "{method} {path}");
+                let allow = if methods["get"].is_null() { "POST" } else { "GET, HEAD" };
+                assert_eq!(response.header("allow"), Some(allow), "{method} {path}");
                 continue;
             }
             let described = &operation["responses"][response.status.to_string()];
@@ -293,6 +304,18 @@ fn every_route_answers_as_it_is_described() {
             }
         }
     }
+    // A head alone, where there is something to read, and the connection goes on.
+    for (path, status) in [("/healthz", 200), ("/openapi.json", 200), ("/v1/inspect/A", 404)] {
+        let (head, whole) = (client.head(path), client.get(path));
+        assert_eq!((head.status, whole.status), (status, status), "{path}");
+        assert_eq!(head.header("content-length"), whole.header("content-length"), "{path}");
+        assert!(!whole.body.is_empty(), "{path}");
+    }
+    assert_eq!(client.head("/v1/ids").status, 405);
+    for path in ["/v1/leases?count=1", "/v1/leases/a/renew?a", "/v1/leases/a/release?now=1"] {
+        assert_eq!(client.post(path, "").code(400), "INVALID_ARGUMENT", "{path}");
+    }
+    assert_eq!(client.get("/healthz?probe=1").status, 200, "probes may add what they like");
     for path in ["/", "/v1", "/v1/id", "/v1/ids/", "/v1/leases/a", "/v1/inspect/", "/%00"] {
         assert_eq!(client.get(path).code(404), "INVALID_ARGUMENT", "{path}");
     }
@@ -844,6 +867,50 @@ fn tickets_are_in_a_row() {
     // A kill loses it.
     drop(server);
     assert!(folder.serve(&[]).client().tickets("orders", 1)[0] > 10_005);
+}
+
+/// Each has another name once it is decoded, but for those of one line.
+const WRITTEN: [&[&str]; 8] = [
+    &["gr%C3%B6n", "gr%c3%b6n", "%67r%C3%B6n"],
+    &["gr%25C3%25B6n", "gr%25%43%33%25B6n"],
+    &["a%2Fb", "a%2fb", "%61%2F%62"],
+    &["a%252Fb", "a%25%32Fb"],
+    &["%25", "%25"],
+    &["..%2F..", "%2E%2E%2f%2e."],
+    &["a+b", "a%2Bb"],
+    &["a%3Fcount=2", "a%3fcount%3D2"],
+];
+
+#[test]
+fn a_counter_has_one_name_however_it_is_written() {
+    let folder = Folder::new("names");
+    folder.run(&["tickets", "init", "--new"]);
+    let server = folder.serve(&[]);
+    let mut client = server.client();
+    assert_eq!(client.post("/v1/tickets/a/b", "").status, 404);
+    let mut last = [0; WRITTEN.len()];
+    for round in 0..3 {
+        for (written, last) in WRITTEN.iter().zip(&mut last) {
+            for (index, name) in written.iter().enumerate() {
+                let count = 1 + (round + index) % 2; // one alone goes another way
+                let tickets = client.tickets(name, count);
+                let expected: Vec<u64> = (*last + 1..).take(count).collect();
+                assert_eq!(tickets, expected, "{name}");
+                *last += count as u64;
+            }
+        }
+        // A counter that is open makes no route of what is none.
+        assert_eq!(client.post("/v1/tickets/a/b", "").status, 404);
+        assert_eq!(client.post("/v1/tickets/../..", "").status, 404);
+    }
+    let numbers = client.get("/metrics").body;
+    for (name, last) in ["gr\u{f6}n", "gr%C3%B6n", "a/b", "a%2Fb", "%", "../..", "a+b", "a?count=2"]
+        .iter()
+        .zip(last)
+    {
+        let line = format!("randflake_tickets_issued_total{{counter=\"{name}\"}} {last}");
+        assert!(numbers.lines().any(|it| it == line), "{line} is not in\n{numbers}");
+    }
 }
 
 #[test]

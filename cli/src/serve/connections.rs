@@ -11,21 +11,10 @@ use std::{
     time::Duration,
 };
 
-use axum::{
-    Router,
-    body::Body,
-    http::Request,
-    response::{IntoResponse as _, Response},
-};
-use hyper::{
-    body::Incoming,
-    server::conn::http1,
-    service::{Service as _, service_fn},
-};
+use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::{GracefulConnection, GracefulShutdown},
-    service::TowerToHyperService,
 };
 use randflake::{Error, ErrorKind};
 use tokio::{
@@ -88,11 +77,10 @@ async fn serve_until_the_end(address: SocketAddr, service: &Arc<Service>) -> Res
     let mut failed = take_first_lease(service)?;
     let mut is_settled = false;
     let (graceful, permits) = (GracefulShutdown::new(), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
-    let routes = routes::routes(Arc::clone(service));
     let served = loop {
         select! {
             (stream, permit) = accept(&listener, &permits) => {
-                let connection = connection(stream, service, &routes);
+                let connection = connection(stream, service);
                 let connection = graceful.watch(connection);
                 let service = Arc::clone(service);
                 tokio::spawn(async move {
@@ -172,15 +160,14 @@ impl Drop for OpenConnection {
 fn connection(
     stream: TcpStream,
     service: &Arc<Service>,
-    routes: &Router,
 ) -> impl GracefulConnection<Error = hyper::Error> + Send + 'static {
     // Without it a small answer may wait for the acknowledgement of the last one.
     let _ = stream.set_nodelay(true);
-    let (service, routes) = (Arc::clone(service), TowerToHyperService::new(routes.clone()));
+    let service = Arc::clone(service);
     let answering = service_fn(move |request: Request<Incoming>| {
-        let (service, routes) = (Arc::clone(&service), routes.clone());
+        let service = Arc::clone(&service);
         async move {
-            let response = answer(&service, &routes, request).await;
+            let response = routes::answer(&service, request).await;
             service.counts.answered(response.status().as_u16());
             Ok::<_, Infallible>(response)
         }
@@ -191,21 +178,6 @@ fn connection(
         .max_buf_size(LONGEST_HEAD)
         .pipeline_flush(true)
         .serve_connection(TokioIo::new(TimedStream::new(stream, WRITE_TIMEOUT)), answering)
-}
-
-async fn answer(
-    service: &Service,
-    routes: &TowerToHyperService<Router>,
-    request: Request<Incoming>,
-) -> Response {
-    if let Err(refusal) = service.access.check(request.uri().path(), request.headers()) {
-        return refusal.into_response();
-    }
-    if let Some(response) = routes::at_once(service, request.method(), request.uri()) {
-        return response;
-    }
-    let Ok(response) = routes.call(request.map(Body::new)).await;
-    response
 }
 
 /// SIGTERM and SIGINT, or Ctrl-C.

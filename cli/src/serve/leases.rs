@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use axum::{body::Body, http::StatusCode, response::Response};
+use hyper::{StatusCode, body::Incoming};
 use randflake::{Clock as _, Error, ErrorKind, Result, SystemClock, layout};
 use randflake_leases::{
     Acquire, Acquired, LeaseStore, Location, Namespace, NodeLease, Note, Release, Renew, Renewed,
@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use super::{
-    answer::{Refusal, written},
+    answer::{Refusal, Response, written},
     limits::Limits,
     request::Fields,
 };
@@ -72,7 +72,11 @@ impl Leases {
     }
 
     /// `POST /v1/leases`.
-    pub(super) async fn acquire(&self, body: Body, limits: &Limits) -> Result<Response, Refusal> {
+    pub(super) async fn acquire(
+        &self,
+        body: Incoming,
+        limits: &Limits,
+    ) -> Result<Response, Refusal> {
         let since = Instant::now();
         let fields = Fields::read(body, &["count", "ttl_seconds", "now", "note"]).await?;
         let want = fields.bounded("count", 1, MOST_NODES)?.unwrap_or(1);
@@ -102,7 +106,7 @@ impl Leases {
     pub(super) async fn renew(
         &self,
         name: &str,
-        body: Body,
+        body: Incoming,
         limits: &Limits,
     ) -> Result<Response, Refusal> {
         let (since, name) = (Instant::now(), name.parse::<LeaseName>()?);
@@ -123,7 +127,7 @@ impl Leases {
     pub(super) async fn release(
         &self,
         name: &str,
-        body: Body,
+        body: Incoming,
         limits: &Limits,
     ) -> Result<Response, Refusal> {
         let name = name.parse::<LeaseName>()?;

@@ -10,16 +10,13 @@ use std::{
     time::Duration,
 };
 
-use axum::{
-    http::{StatusCode, Uri},
-    response::Response,
-};
+use hyper::StatusCode;
 use randflake::{ErrorKind, Result};
 use randflake_leases::{Location, Tickets, TicketsMetrics};
 use tokio::time::{Instant, sleep};
 
 use super::{
-    answer::{Refusal, written},
+    answer::{Refusal, Response, written},
     limits::Limits,
     request::Query,
 };
@@ -56,31 +53,25 @@ impl Counters {
         Self { location, namespace: namespace.to_owned(), opened: RwLock::default() }
     }
 
-    /// Answers a request for numbers that are there without waiting; `None` if one has to wait.
-    pub(super) fn at_once(&self, name: &str, uri: &Uri, limits: &Limits) -> Option<Response> {
-        let OpenTickets { tickets, .. } = self.opened(name)?;
-        let count = Query::read(uri.query(), &["count"], limits.max_count).ok()?.count;
-        if count == 1 {
-            return Some(listed(&[tickets.generate_at_once()?]));
-        }
-        let mut numbers = vec![0; count];
-        tickets.fill_without_wait(&mut numbers).ok()?;
-        Some(listed(&numbers))
-    }
-
-    /// Answers a request for numbers that may have to wait.
+    /// Answers a request for numbers of the counter with this name, which is decoded: at once with
+    /// what is there, later where it has to wait.
     pub(super) async fn generate(
         &self,
         name: &str,
-        uri: &Uri,
+        query: Option<&str>,
         limits: &Limits,
     ) -> Result<Response, Refusal> {
-        let count = Query::read(uri.query(), &["count"], limits.max_count)?.count;
-        let mut numbers = vec![0; count];
+        let count = Query::read(query, &["count"], limits.max_count)?.count;
         let opened = match self.opened(name) {
             Some(opened) => opened,
             None => self.open(name)?,
         };
+        if count == 1
+            && let Some(number) = opened.tickets.generate_at_once()
+        {
+            return Ok(listed(&[number]));
+        }
+        let mut numbers = vec![0; count];
         match opened.fill(&mut numbers, limits.max_wait).await {
             Ok(()) => Ok(listed(&numbers)),
             Err(error) => {
