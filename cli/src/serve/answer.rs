@@ -54,6 +54,17 @@ impl Refusal {
         }
     }
 
+    /// This server has too much to do, for which no other place has a code.
+    pub(super) fn busy(message: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            code: "BUSY",
+            message: message.into(),
+            retry_after: Some(Duration::from_secs(1)),
+            allow: None,
+        }
+    }
+
     /// Something is asked for with a method that it does not have.
     pub(super) fn another_method(allow: &'static str) -> Self {
         let why = format!("this is asked for with another method: {allow}");

@@ -18,14 +18,17 @@ const LONGEST_NUMBER: usize = 20;
 /// Answers a request for ids: at once with what is there, later where it has to wait.
 pub(super) async fn generate(service: &Service, query: Option<&str>) -> Result<Response, Refusal> {
     let Query { count, format } = Query::read(query, &KNOWN, service.limits.max_count)?;
+    let longest = longest(count, format);
+    let room =
+        service.room.reserve(count * size_of::<i64>() + longest, service.limits.max_wait).await?;
     if count == 1
         && let Some(id) = service.flake.generate_at_once()
     {
-        return Ok(listed(&[id.into()], format));
+        return Ok(written(listed(&[id.into()], format)));
     }
     let mut ids = vec![0; count];
     service.fill(&mut ids).await?;
-    Ok(listed(&ids, format))
+    Ok(written(room.hold(listed(&ids, format))))
 }
 
 /// Answers what is in an id.
@@ -50,9 +53,8 @@ pub(super) fn inspect(
 }
 
 /// Writes ids. They are strings in both forms: many readers of JSON lose digits of such numbers.
-fn listed(ids: &[i64], format: Format) -> Response {
-    let each = if format == Format::Text { Id::MAX_TEXT_LENGTH } else { LONGEST_NUMBER };
-    let mut json = Vec::with_capacity(16 + ids.len() * (each + 3));
+fn listed(ids: &[i64], format: Format) -> Vec<u8> {
+    let mut json = Vec::with_capacity(longest(ids.len(), format));
     json.extend_from_slice(b"{\"ids\":[");
     for (index, &id) in ids.iter().enumerate() {
         if index > 0 {
@@ -68,5 +70,14 @@ fn listed(ids: &[i64], format: Format) -> Response {
         json.push(b'"');
     }
     json.extend_from_slice(b"]}\n");
-    written(json)
+    json
+}
+
+/// Returns how many bytes a list has at most.
+const fn longest(count: usize, format: Format) -> usize {
+    let each = match format {
+        Format::Text => Id::MAX_TEXT_LENGTH,
+        Format::Number => LONGEST_NUMBER,
+    };
+    16 + count * (each + 3)
 }

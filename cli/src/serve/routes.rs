@@ -84,16 +84,19 @@ impl Route {
     }
 }
 
-/// Answers a request.
-pub(super) async fn answer(service: &Service, request: Request<Incoming>) -> Response {
-    respond(service, request).await.unwrap_or_else(Response::from)
-}
-
-async fn respond(service: &Service, request: Request<Incoming>) -> Result<Response, Refusal> {
+/// Answers a request. Calls `is_known` if it is one that this client may send.
+pub(super) async fn answer(
+    service: &Service,
+    request: Request<Incoming>,
+    is_known: impl FnOnce(),
+) -> Result<Response, Refusal> {
     let (head, body) = request.into_parts();
     let route = Route::read(head.uri.path());
     let may = service.access.check(&head.headers);
     let may_know_why = may.is_ok();
+    if may_know_why {
+        is_known();
+    }
     if !route.as_ref().is_ok_and(Route::is_public) {
         may?;
     }
@@ -103,7 +106,7 @@ async fn respond(service: &Service, request: Request<Incoming>) -> Result<Respon
     match route {
         Route::Ids => ids::generate(service, query).await,
         Route::Inspect(id) => ids::inspect(service, &id, query),
-        Route::Tickets(name) => service.tickets.generate(&name, query, limits).await,
+        Route::Tickets(name) => service.tickets.generate(&name, query, limits, &service.room).await,
         Route::Leases => {
             Query::read(query, &[], limits.max_count)?;
             service.leases.acquire(body, limits).await
@@ -120,7 +123,9 @@ async fn respond(service: &Service, request: Request<Incoming>) -> Result<Respon
         Route::Alive => Ok(written("{\"status\":\"alive\"}\n")),
         Route::Ready => readiness(service, may_know_why),
         Route::Numbers => {
-            Ok(text("text/plain; version=0.0.4; charset=utf-8", metrics::text(service)))
+            let room = service.room.reserve(metrics::LONGEST, limits.max_wait).await?;
+            let content = room.hold(metrics::text(service).into_bytes());
+            Ok(text("text/plain; version=0.0.4; charset=utf-8", content))
         }
         Route::Description => Ok(written(OPENAPI)),
     }

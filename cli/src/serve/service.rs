@@ -13,7 +13,10 @@ use randflake::{Error, ErrorKind, Result};
 use randflake_leases::{Leased, keeper::State};
 use tokio::time::{Instant, sleep};
 
-use super::{access::Access, counts::Counts, leases::Leases, limits::Limits, tickets};
+use super::{
+    access::Access, counts::Counts, leases::Leases, limits::Limits, places::Places, room::Room,
+    tickets,
+};
 use crate::output;
 
 /// How often a request checks whether there is a lease again. That costs two loads.
@@ -28,6 +31,8 @@ pub(super) struct Service {
     pub(super) tickets: tickets::Counters,
     pub(super) access: Access,
     pub(super) limits: Limits,
+    pub(super) places: Arc<Places>,
+    pub(super) room: Room,
     pub(super) namespace: String,
     pub(super) counts: Counts,
     /// Why there is no first lease yet.
@@ -49,6 +54,8 @@ impl Service {
             leases,
             tickets,
             access,
+            places: Places::new(limits.connections),
+            room: Room::new(limits.untaken),
             limits,
             namespace: namespace.to_owned(),
             counts: Counts::default(),

@@ -19,6 +19,7 @@ use super::{
     answer::{Refusal, Response, written},
     limits::Limits,
     request::Query,
+    room::Room,
 };
 
 /// Most counters of a process: each has a thread, and stays.
@@ -60,8 +61,10 @@ impl Counters {
         name: &str,
         query: Option<&str>,
         limits: &Limits,
+        room: &Room,
     ) -> Result<Response, Refusal> {
         let count = Query::read(query, &["count"], limits.max_count)?.count;
+        let room = room.reserve(count * size_of::<u64>() + longest(count), limits.max_wait).await?;
         let opened = match self.opened(name) {
             Some(opened) => opened,
             None => self.open(name)?,
@@ -69,11 +72,11 @@ impl Counters {
         if count == 1
             && let Some(number) = opened.tickets.generate_at_once()
         {
-            return Ok(listed(&[number]));
+            return Ok(written(listed(&[number])));
         }
         let mut numbers = vec![0; count];
         match opened.fill(&mut numbers, limits.max_wait).await {
-            Ok(()) => Ok(listed(&numbers)),
+            Ok(()) => Ok(written(room.hold(listed(&numbers)))),
             Err(error) => {
                 if error.retry_after().is_none() && opened.is_unused() {
                     self.forget(name, &opened); // an operator may have mended it
@@ -187,8 +190,8 @@ impl OpenTickets {
 }
 
 /// Writes numbers, as strings as all numbers of this server that go into a database.
-fn listed(numbers: &[u64]) -> Response {
-    let mut json = String::with_capacity(16 + numbers.len() * LONGEST);
+fn listed(numbers: &[u64]) -> Vec<u8> {
+    let mut json = String::with_capacity(longest(numbers.len()));
     json.push_str("{\"tickets\":[");
     for (index, number) in numbers.iter().enumerate() {
         json.push_str(if index == 0 { "\"" } else { ",\"" });
@@ -196,7 +199,12 @@ fn listed(numbers: &[u64]) -> Response {
         json.push('"');
     }
     json.push_str("]}\n");
-    written(json)
+    json.into_bytes()
+}
+
+/// Returns how many bytes a list has at most.
+const fn longest(count: usize) -> usize {
+    16 + count * LONGEST
 }
 
 #[cfg(test)]
