@@ -477,10 +477,16 @@ fn only_those_with_the_token_may_ask() {
     let server = folder.serve(&[]);
     server.wait_until_ready();
     let mut client = server.client();
-    for headers in ["Host: shop.example\r\n", "Host: localhost\r\nOrigin: https://shop.example\r\n"]
-    {
+    for headers in [
+        "Host: shop.example\r\n",
+        "Host: localhost\r\nOrigin: https://shop.example\r\n",
+        "Host: localhost\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n",
+        "Host: localhost\r\nHost: localhost\r\n",
+    ] {
         client.headers = headers.to_owned();
         assert_eq!(client.post("/v1/ids", "").code(403), "UNAUTHORIZED");
+        assert_eq!(client.get("/metrics").code(403), "UNAUTHORIZED");
+        assert_eq!(client.get("/v1/inspect/0").code(403), "UNAUTHORIZED");
     }
     client.headers = "Host: localhost:8080\r\n".to_owned();
     client.ids(1);

@@ -4,13 +4,13 @@ use std::{
     fs,
     hint::black_box,
     io::Read as _,
-    net::{IpAddr, SocketAddr},
+    net::{Ipv4Addr, Ipv6Addr},
     path::Path,
 };
 
 use hyper::{
     HeaderMap, StatusCode,
-    header::{AUTHORIZATION, HOST, ORIGIN},
+    header::{AUTHORIZATION, HOST, HeaderName, HeaderValue, ORIGIN},
 };
 use randflake::{Error, Result};
 use zeroize::Zeroizing;
@@ -23,6 +23,9 @@ const SHORTEST: usize = 16;
 
 /// More than any token has.
 const LONGEST: usize = 4096;
+
+/// What browsers say of each request to this machine: who has caused it.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 pub(super) enum Access {
     /// Programs of this machine, but no web page that a browser on it shows.
@@ -62,11 +65,11 @@ impl Access {
     /// Refuses a request of somebody else.
     pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         match self {
-            Self::Local if headers.contains_key(ORIGIN) || !names_an_address(headers) => {
+            Self::Local if is_of_a_page(headers) || !names_this_machine(headers) => {
                 Err(Refusal::unauthorized(
                     StatusCode::FORBIDDEN,
-                    "without a token only programs of this machine may ask, by its address or as \
-                     localhost, and no web page",
+                    "without a token only programs of this machine may ask, as localhost, 127.0.0.1 \
+                     or [::1], and no web page; with --token-file, whoever sends the token may",
                 ))
             }
             Self::Token(token) if !has_token(headers, token) => Err(Refusal::unauthorized(
@@ -78,20 +81,49 @@ impl Access {
     }
 }
 
-/// Whether the client has used an address or `localhost`: a name that a web page has is resolved by
-/// whoever owns it, also to this machine.
-fn names_an_address(headers: &HeaderMap) -> bool {
-    // HTTP/1.0 has none, and no browser speaks it.
-    let Some(host) = headers.get(HOST) else { return true };
-    let Ok(host) = host.to_str() else { return false };
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    [host, name].contains(&"localhost")
-        || host.parse::<SocketAddr>().is_ok()
-        || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
+/// Whether a web page has caused the request. `none` is a person, and `same-origin` this server.
+fn is_of_a_page(headers: &HeaderMap) -> bool {
+    let may_be = |site: &HeaderValue| site == "none" || site == "same-origin";
+    headers.contains_key(ORIGIN) || !headers.get_all(SEC_FETCH_SITE).iter().all(may_be)
+}
+
+/// Whether the client has used a name that means this machine everywhere: one that a web page has is
+/// resolved by whoever owns it, also to this machine.
+fn names_this_machine(headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        // HTTP/1.0 has none, and no browser speaks it.
+        (None, _) => true,
+        (Some(host), None) => host.to_str().is_ok_and(is_this_machine),
+        _ => false,
+    }
+}
+
+/// Reads the value of `Host` in its plain forms alone: a name or an address, and perhaps a port.
+fn is_this_machine(host: &str) -> bool {
+    let (name, port, is_v6) = match host.strip_prefix('[').and_then(|it| it.split_once(']')) {
+        Some((address, port)) => (address, port, true),
+        None => {
+            let (name, port) = host.split_at(host.find(':').unwrap_or(host.len()));
+            (name, port, false)
+        }
+    };
+    let is_number = |port: &str| {
+        port.bytes().all(|digit| digit.is_ascii_digit()) && port.parse::<u16>().is_ok()
+    };
+    let has_port = port.is_empty() || port.strip_prefix(':').is_some_and(is_number);
+    has_port
+        && if is_v6 {
+            name.parse() == Ok(Ipv6Addr::LOCALHOST)
+        } else {
+            name.eq_ignore_ascii_case("localhost")
+                || name.parse().is_ok_and(|it: Ipv4Addr| it.is_loopback())
+        }
 }
 
 fn has_token(headers: &HeaderMap, token: &[u8]) -> bool {
-    let Some(header) = headers.get(AUTHORIZATION) else { return false };
+    let mut given = headers.get_all(AUTHORIZATION).iter();
+    let (Some(header), None) = (given.next(), given.next()) else { return false };
     let Some((scheme, given)) = header.as_bytes().split_at_checked(7) else { return false };
     scheme.eq_ignore_ascii_case(b"bearer ") && are_equal(given.trim_ascii(), token)
 }
@@ -105,8 +137,6 @@ fn are_equal(one: &[u8], other: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::HeaderValue;
-
     use super::*;
 
     fn headers(of: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -133,20 +163,68 @@ mod tests {
             assert_eq!(given.is_ok(), is_right, "{value:?}");
         }
         assert!(access.check(&headers(&[])).is_err());
+        let mut twice = headers(&[("authorization", "Bearer 0123456789abcdef")]);
+        twice.append(AUTHORIZATION, HeaderValue::from_static("Bearer 1123456789abcdef"));
+        assert!(access.check(&twice).is_err());
     }
 
     #[test]
     fn without_a_token_no_web_page_may_ask() {
+        let hosts = [
+            ("127.0.0.1:8080", true),
+            ("127.8.9.10", true),
+            ("[::1]:8080", true),
+            ("[::1]", true),
+            ("[0:0::1]:1", true),
+            ("localhost:8080", true),
+            ("localhost", true),
+            ("LocalHost:65535", true),
+            ("", false),
+            ("shop.example:8080", false),
+            ("localhost.shop.example", false),
+            ("127.0.0.1.shop.example", false),
+            ("localhost.", false),
+            ("10.0.0.1:8080", false),
+            ("0.0.0.0:8080", false),
+            ("[::]:8080", false),
+            ("[::ffff:127.0.0.1]:8080", false),
+            ("::1", false),
+            ("[::1", false),
+            ("[::1]8080", false),
+            ("[127.0.0.1]", false),
+            ("[localhost]", false),
+            ("127.1", false),
+            ("2130706433", false),
+            ("0x7f.0.0.1", false),
+            ("127.0.0.01", false),
+            ("localhost:", false),
+            ("localhost:+80", false),
+            ("localhost:65536", false),
+            ("localhost:80:80", false),
+            ("localhost:80@shop.example", false),
+            ("shop.example@localhost", false),
+            ("user:1@127.0.0.1", false),
+            ("http://localhost", false),
+            ("localhost/", false),
+            ("localhost, shop.example", false),
+            (" localhost", false),
+            ("%6cocalhost", false),
+        ];
+        for (host, may) in hosts {
+            assert_eq!(Access::Local.check(&headers(&[("host", host)])).is_ok(), may, "{host:?}");
+        }
+        let mut twice = headers(&[("host", "localhost")]);
+        twice.append(HOST, HeaderValue::from_static("localhost"));
+        assert!(Access::Local.check(&twice).is_err());
         for (given, may) in [
             (&[][..], true),
-            (&[("host", "127.0.0.1:8080")], true),
-            (&[("host", "[::1]:8080")], true),
-            (&[("host", "[::1]")], true),
-            (&[("host", "localhost:8080")], true),
-            (&[("host", "localhost")], true),
-            (&[("host", "shop.example:8080")], false),
-            (&[("host", "localhost.shop.example")], false),
-            (&[("host", "127.0.0.1.shop.example")], false),
+            (&[("host", "localhost"), ("sec-fetch-site", "none")], true),
+            (&[("host", "localhost"), ("sec-fetch-site", "same-origin")], true),
+            (&[("host", "localhost"), ("sec-fetch-site", "same-site")], false),
+            (&[("host", "localhost"), ("sec-fetch-site", "cross-site")], false),
+            (&[("host", "localhost"), ("sec-fetch-site", "None")], false),
+            (&[("host", "localhost"), ("sec-fetch-site", "")], false),
+            (&[("sec-fetch-site", "cross-site")], false),
             (&[("host", "127.0.0.1:8080"), ("origin", "https://shop.example")], false),
         ] {
             assert_eq!(Access::Local.check(&headers(given)).is_ok(), may, "{given:?}");
