@@ -546,6 +546,61 @@ fn a_signal_answers_what_is_open_and_gives_node_ids_back() {
     }
 }
 
+/// Whether SIGHUP ends what this process starts, as far as can be known.
+fn ends_by_hangup() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.is_some_and(|mask| !mask.trim().ends_with(['1', '3', '5', '7', '9', 'b', 'd', 'f']))
+}
+
+#[test]
+fn who_starts_it_by_nohup_keeps_it() {
+    let folder = Folder::new("nohup");
+    let script = "trap '' HUP; exec \"$0\" serve --store ids.db --listen 127.0.0.1:0";
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", script])
+        .arg(env!("CARGO_BIN_EXE_randflake"))
+        .current_dir(&folder.0)
+        .stdin(Stdio::null());
+    shell.env("RANDFLAKE_SECRET", SECRET);
+    let server = Server::start(shell);
+    server.wait_until_ready();
+    server.signal("-HUP");
+    server.client().ids(1);
+    let (status, said) = server.end("-TERM");
+    assert!(status.success() && said.contains("stopped"), "{said}");
+}
+
+#[test]
+fn leases_are_granted_again_once_those_of_a_lost_file_are_over() {
+    let folder = Folder::new("lost");
+    let init = ["lease", "init", "--new", "--max-ttl", "6", "--max-skew", "1", "--store", "ids.db"];
+    let init = || assert!(folder.command(&init).output().expect("it runs").status.success());
+    init();
+    let server = folder.serve(&["--ttl", "6"]);
+    server.wait_until_ready();
+    let mut client = server.client();
+    let held = Held::of(&client.post("/v1/leases", "").done());
+    for file in fs::read_dir(&folder.0).expect("a folder") {
+        fs::remove_file(file.expect("a file").path()).expect("it is ours");
+    }
+    init();
+    let mut response = client.post("/v1/leases", "");
+    assert_eq!(response.code(503), "STORE_REPLACED");
+    while response.status == 503 {
+        thread::sleep(Duration::from_millis(5));
+        response = client.post("/v1/leases", "");
+    }
+    // Whoever still has the lease of before has a slow clock, and none of its seconds comes again.
+    let again = Held::of(&response.done());
+    assert!(again.start >= held.end_exclusive, "{} {}", again.start, held.end_exclusive);
+    let renewed = Held::of(&client.post(&again.path("renew"), "").done());
+    assert_eq!((renewed.start, renewed.node_ids), (again.start, again.node_ids));
+    server.wait_until_ready();
+    client.ids(100);
+}
+
 #[test]
 fn a_request_that_has_begun_is_answered_at_the_end() {
     let folder = Folder::new("begun");
