@@ -38,8 +38,8 @@ use crate::{Failure, OpenServer, secret::SecretArguments, store::StoreArguments}
 #[command(after_help = "\
 Only the command that cargo installs can serve: pip's and npm's packages do
 without. GET /openapi.json describes the routes. It leases node ids as generate
-does. It ends by SIGTERM or Ctrl-C: it answers what it was asked before, gives
-its node ids back, and exits with 0. Several of them can serve from one store.
+does. It ends by SIGTERM, SIGHUP or Ctrl-C: it answers what it was asked before,
+gives its node ids back, and exits with 0. Several of them can serve from one store.
 
 Examples:
   randflake serve --store ids.db

@@ -12,6 +12,9 @@ use randflake::{Error, ErrorKind};
 
 use crate::output::{json, one_line};
 
+/// After how long a client may try again where nothing says when.
+const AGAIN: Duration = Duration::from_secs(1);
+
 pub(super) type Response = hyper::Response<Full<Bytes>>;
 
 /// Returns an answer of a content type.
@@ -60,7 +63,7 @@ impl Refusal {
             status: StatusCode::SERVICE_UNAVAILABLE,
             code: "BUSY",
             message: message.into(),
-            retry_after: Some(Duration::from_secs(1)),
+            retry_after: Some(AGAIN),
             allow: None,
         }
     }
@@ -74,6 +77,9 @@ impl Refusal {
     /// Gives an error another status than its kind has.
     pub(super) fn with_status(mut self, status: StatusCode) -> Self {
         self.status = status;
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            self.retry_after.get_or_insert(AGAIN);
+        }
         self
     }
 
@@ -93,14 +99,12 @@ impl From<Error> for Refusal {
             // Both are parts of paths here.
             ErrorKind::InvalidId | ErrorKind::InvalidLease => StatusCode::NOT_FOUND,
             ErrorKind::LeaseLost => StatusCode::GONE,
-            ErrorKind::Internal | ErrorKind::LifetimeOver | ErrorKind::ClockBeforeEpoch => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
+            ErrorKind::Internal | ErrorKind::LifetimeOver => StatusCode::INTERNAL_SERVER_ERROR,
             // There is no id, or no store, now.
             _ => StatusCode::SERVICE_UNAVAILABLE,
         };
         // Whoever looks after the store may mend it meanwhile.
-        let again = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(Duration::from_secs(1));
+        let again = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(AGAIN);
         Self {
             status,
             code: error.code(),

@@ -2,6 +2,8 @@
 
 use std::{
     convert::Infallible,
+    fs,
+    future::pending,
     io::{self, IoSlice},
     net::SocketAddr,
     pin::{Pin, pin},
@@ -184,12 +186,15 @@ async fn converse(
     }
 }
 
-/// SIGTERM and SIGINT, or Ctrl-C.
+/// SIGTERM, SIGINT and SIGHUP, or Ctrl-C.
 struct Signals {
     #[cfg(unix)]
     terminated: tokio::signal::unix::Signal,
     #[cfg(unix)]
     interrupted: tokio::signal::unix::Signal,
+    /// `None` if it means nothing here.
+    #[cfg(unix)]
+    hung_up: Option<tokio::signal::unix::Signal>,
 }
 
 impl Signals {
@@ -197,15 +202,23 @@ impl Signals {
     fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
 
+        let hung_up = ends_by_hangup().then(|| signal(SignalKind::hangup())).transpose()?;
         let terminated = signal(SignalKind::terminate())?;
-        Ok(Self { terminated, interrupted: signal(SignalKind::interrupt())? })
+        Ok(Self { terminated, interrupted: signal(SignalKind::interrupt())?, hung_up })
     }
 
     #[cfg(unix)]
     async fn next(&mut self) {
+        let hung_up = async {
+            match &mut self.hung_up {
+                Some(signal) => signal.recv().await,
+                None => pending().await,
+            }
+        };
         select! {
             _ = self.terminated.recv() => {}
             _ = self.interrupted.recv() => {}
+            _ = hung_up => {}
         }
     }
 
@@ -218,6 +231,16 @@ impl Signals {
     async fn next(&mut self) {
         let _ = tokio::signal::ctrl_c().await;
     }
+}
+
+/// Whether SIGHUP would end this process. `nohup` has it ignored, and a handler would undo that; only
+/// Linux says so to programs.
+#[cfg(unix)]
+fn ends_by_hangup() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & 1 == 0) // SIGHUP is 1
 }
 
 /// A connection that fails where the client does not take all that is written in time.
