@@ -9,7 +9,7 @@ use std::{
 };
 
 use hyper::{
-    HeaderMap, StatusCode,
+    HeaderMap, StatusCode, Uri,
     header::{AUTHORIZATION, HOST, HeaderName, HeaderValue, ORIGIN},
 };
 use randflake::{Error, Result};
@@ -63,9 +63,9 @@ impl Access {
     }
 
     /// Refuses a request of somebody else.
-    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         match self {
-            Self::Local if is_of_a_page(headers) || !names_this_machine(headers) => {
+            Self::Local if is_of_a_page(headers) || !names_this_machine(uri, headers) => {
                 Err(Refusal::unauthorized(
                     StatusCode::FORBIDDEN,
                     "without a token only programs of this machine may ask, as localhost, 127.0.0.1 \
@@ -89,7 +89,11 @@ fn is_of_a_page(headers: &HeaderMap) -> bool {
 
 /// Whether the client has used a name that means this machine everywhere: one that a web page has is
 /// resolved by whoever owns it, also to this machine.
-fn names_this_machine(headers: &HeaderMap) -> bool {
+fn names_this_machine(uri: &Uri, headers: &HeaderMap) -> bool {
+    // What is meant for a proxy has a host there, too.
+    if uri.authority().is_some_and(|authority| !is_this_machine(authority.as_str())) {
+        return false;
+    }
     let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
         // HTTP/1.0 has none, and no browser speaks it.
@@ -101,19 +105,14 @@ fn names_this_machine(headers: &HeaderMap) -> bool {
 
 /// Reads the value of `Host` in its plain forms alone: a name or an address, and perhaps a port.
 fn is_this_machine(host: &str) -> bool {
-    let (name, port, is_v6) = match host.strip_prefix('[').and_then(|it| it.split_once(']')) {
-        Some((address, port)) => (address, port, true),
-        None => {
-            let (name, port) = host.split_at(host.find(':').unwrap_or(host.len()));
-            (name, port, false)
-        }
-    };
+    let v6 = host.strip_prefix('[').and_then(|it| it.split_once(']'));
+    let (name, port) = v6.unwrap_or_else(|| host.split_at(host.find(':').unwrap_or(host.len())));
     let is_number = |port: &str| {
         port.bytes().all(|digit| digit.is_ascii_digit()) && port.parse::<u16>().is_ok()
     };
     let has_port = port.is_empty() || port.strip_prefix(':').is_some_and(is_number);
     has_port
-        && if is_v6 {
+        && if v6.is_some() {
             name.parse() == Ok(Ipv6Addr::LOCALHOST)
         } else {
             name.eq_ignore_ascii_case("localhost")
@@ -145,6 +144,10 @@ mod tests {
             .collect()
     }
 
+    fn path() -> Uri {
+        Uri::from_static("/metrics")
+    }
+
     #[test]
     fn only_the_whole_token_is_the_token() {
         let access = Access::Token(Zeroizing::new(b"0123456789abcdef".to_vec()));
@@ -159,13 +162,13 @@ mod tests {
             ("0123456789abcdef", false),
             ("", false),
         ] {
-            let given = access.check(&headers(&[("authorization", value)]));
+            let given = access.check(&path(), &headers(&[("authorization", value)]));
             assert_eq!(given.is_ok(), is_right, "{value:?}");
         }
-        assert!(access.check(&headers(&[])).is_err());
+        assert!(access.check(&path(), &headers(&[])).is_err());
         let mut twice = headers(&[("authorization", "Bearer 0123456789abcdef")]);
         twice.append(AUTHORIZATION, HeaderValue::from_static("Bearer 1123456789abcdef"));
-        assert!(access.check(&twice).is_err());
+        assert!(access.check(&path(), &twice).is_err());
     }
 
     #[test]
@@ -211,11 +214,23 @@ mod tests {
             ("%6cocalhost", false),
         ];
         for (host, may) in hosts {
-            assert_eq!(Access::Local.check(&headers(&[("host", host)])).is_ok(), may, "{host:?}");
+            assert_eq!(
+                Access::Local.check(&path(), &headers(&[("host", host)])).is_ok(),
+                may,
+                "{host:?}"
+            );
         }
         let mut twice = headers(&[("host", "localhost")]);
         twice.append(HOST, HeaderValue::from_static("localhost"));
-        assert!(Access::Local.check(&twice).is_err());
+        assert!(Access::Local.check(&path(), &twice).is_err());
+        for (uri, may) in [
+            ("http://localhost:8080/metrics", true),
+            ("http://shop.example/metrics", false),
+            ("http://shop@localhost/metrics", false),
+        ] {
+            let given = headers(&[("host", "localhost")]);
+            assert_eq!(Access::Local.check(&Uri::from_static(uri), &given).is_ok(), may, "{uri}");
+        }
         for (given, may) in [
             (&[][..], true),
             (&[("host", "localhost"), ("sec-fetch-site", "none")], true),
@@ -227,7 +242,7 @@ mod tests {
             (&[("sec-fetch-site", "cross-site")], false),
             (&[("host", "127.0.0.1:8080"), ("origin", "https://shop.example")], false),
         ] {
-            assert_eq!(Access::Local.check(&headers(given)).is_ok(), may, "{given:?}");
+            assert_eq!(Access::Local.check(&path(), &headers(given)).is_ok(), may, "{given:?}");
         }
     }
 }

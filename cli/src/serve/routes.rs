@@ -92,7 +92,7 @@ pub(super) async fn answer(
 ) -> Result<Response, Refusal> {
     let (head, body) = request.into_parts();
     let route = Route::read(head.uri.path());
-    let may = service.access.check(&head.headers);
+    let may = service.access.check(&head.uri, &head.headers);
     let may_know_why = may.is_ok();
     if may_know_why {
         is_known();
@@ -187,6 +187,50 @@ mod tests {
                 assert_eq!(read(format!("/v1/leases/{written}/renew")), Route::Renew(owned()));
                 assert_eq!(read(format!("/v1/leases/{written}/release")), Route::Release(owned()));
             }
+        }
+    }
+
+    /// Decodes once, byte by byte, as RFC 3986 says.
+    fn decoded_once(text: &str) -> Vec<u8> {
+        let mut bytes = text.as_bytes().iter();
+        let mut decoded = Vec::new();
+        while let Some(&byte) = bytes.next() {
+            let digits = bytes.as_slice().get(..2).filter(|_| byte == b'%');
+            let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+            let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+            let escaped = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+            decoded.push(escaped.unwrap_or(byte));
+            if escaped.is_some() {
+                bytes.nth(1);
+            }
+        }
+        decoded
+    }
+
+    #[test]
+    fn every_short_name_is_decoded_once() {
+        const CHARACTERS: [char; 8] = ['%', '2', '5', 'f', 'F', '/', '.', '+'];
+        let mut names = vec![String::new()];
+        let mut last = names.clone();
+        for _ in 0..5 {
+            let longer = |name: &String| CHARACTERS.map(|character| format!("{name}{character}"));
+            last = last.iter().flat_map(longer).collect();
+            names.extend_from_slice(&last);
+        }
+        for name in names {
+            let read = Route::read(&format!("/v1/tickets/{name}")).ok();
+            let once = String::from_utf8(decoded_once(&name)).ok();
+            let is_one = !name.is_empty() && !name.contains('/');
+            assert_eq!(read, once.clone().filter(|_| is_one).map(Route::Tickets), "{name}");
+            let query = Query::read(Some(&format!("format={name}")), &["format"], 1);
+            assert!(query.is_err(), "{name}");
+        }
+        for index in 0..4 {
+            let (before, after) = "text".split_at(index);
+            let escaped = format!("{before}%{:02x}{}", after.as_bytes()[0], &after[1..]);
+            let read = |value: &str| Query::read(Some(&format!("format={value}")), &["format"], 1);
+            assert!(read(&escaped).is_ok(), "{escaped}");
+            assert!(read(&escaped.replace('%', "%25")).is_err(), "{escaped}");
         }
     }
 
