@@ -396,6 +396,9 @@ fn bad_input_is_refused() {
         "{\"count\":0}",
         "{\"count\":65}",
         "{\"count\":1.5}",
+        "{\"count\":65.0}",
+        "{\"now\":9223372036854775808}",
+        "{\"now\":9007199254740992.0}",
         "{\"count\":\"1\"}",
         "{\"count\":true}",
         "{\"ttl_seconds\":0}",
@@ -410,6 +413,10 @@ fn bad_input_is_refused() {
         let response = client.post("/v1/leases", body);
         assert_eq!(response.code(400), "INVALID_ARGUMENT", "{body}");
     }
+    // Other ways to write what may be there.
+    let body = "{\"count\":2.0,\"ttl_seconds\":6e1,\"now\":null,\"note\":null}";
+    let leased = client.post("/v1/leases", body).done();
+    assert_eq!(leased["node_ids"].as_array().map(Vec::len), Some(2));
     let lease = text(&client.post("/v1/leases", "").done()["lease"]);
     for operation in ["renew", "release"] {
         for name in

@@ -117,9 +117,9 @@ impl Fields {
     pub(super) fn integer(&self, name: &str) -> Result<Option<i64>, Refusal> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
-            Some(value) => match value.as_i64() {
+            Some(value) => match whole(value) {
                 Some(integer) => Ok(Some(integer)),
-                None => Err(bad(format!("{name} must be an integer"))),
+                None => Err(bad(format!("{name} must be an integer of 64 bits"))),
             },
         }
     }
@@ -146,6 +146,17 @@ impl Fields {
             Some(_) => Err(bad(format!("{name} must be a string"))),
         }
     }
+}
+
+/// Returns an integer, also of `60.0`: writers of JSON that know one kind of number write that.
+fn whole(value: &Value) -> Option<i64> {
+    /// Above it, such a number stands for several integers.
+    const LARGEST: f64 = 9_007_199_254_740_991.0;
+    value.as_i64().or_else(|| {
+        let number = value.as_f64()?;
+        #[allow(clippy::cast_possible_truncation, reason = "it is whole, and not too large")]
+        (number.fract() == 0.0 && number.abs() <= LARGEST).then_some(number as i64)
+    })
 }
 
 fn bad(message: impl Into<String>) -> Refusal {
