@@ -2,8 +2,6 @@
 
 use std::{
     convert::Infallible,
-    fs,
-    future::pending,
     io::{self, IoSlice},
     net::SocketAddr,
     pin::{Pin, pin},
@@ -212,7 +210,7 @@ impl Signals {
         let hung_up = async {
             match &mut self.hung_up {
                 Some(signal) => signal.recv().await,
-                None => pending().await,
+                None => std::future::pending().await,
             }
         };
         select! {
@@ -237,7 +235,7 @@ impl Signals {
 /// Linux says so to programs.
 #[cfg(unix)]
 fn ends_by_hangup() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     ignored.is_some_and(|mask| mask & 1 == 0) // SIGHUP is 1
@@ -424,8 +422,10 @@ mod tests {
         test(address, &service)
     }
 
+    /// Longer times than any test has, so that it waits for none of them.
     fn limits() -> Limits {
-        Limits::new(100_000, Duration::from_secs(60), 300)
+        let (head, flush) = (Duration::from_secs(3600), Duration::from_secs(3600));
+        Limits { head, flush, ..Limits::new(100_000, Duration::from_secs(60), 300) }
     }
 
     fn token() -> Access {
