@@ -33,7 +33,6 @@ pub(super) struct Taken {
 
 pub(super) struct Place {
     state: Mutex<State>,
-    flushed: Notify,
     pub(super) is_given_up: Notify,
 }
 
@@ -78,11 +77,7 @@ impl Places {
             permit = timeout(RETRY, free).await.ok().and_then(Result::ok);
         };
         let state = State { awaited: Awaited::Head, since: self.turn(), is_known: false };
-        let place = Arc::new(Place {
-            state: Mutex::new(state),
-            flushed: Notify::new(),
-            is_given_up: Notify::new(),
-        });
+        let place = Arc::new(Place { state: Mutex::new(state), is_given_up: Notify::new() });
         self.taken().push(Arc::clone(&place));
         Taken { place, places: Arc::clone(self), _permit: permit }
     }
@@ -125,18 +120,9 @@ impl Places {
 }
 
 impl Taken {
-    /// Waits until the answer before was taken: the next request is answered after that.
-    pub(super) async fn begin(&self) {
-        loop {
-            {
-                let mut state = self.place.state();
-                if state.awaited != Awaited::Flush {
-                    state.awaited = Awaited::Answer;
-                    return;
-                }
-            }
-            self.place.flushed.notified().await;
-        }
+    /// There is a request. hyper reads none before it has written the answer to the one before.
+    pub(super) fn asked(&self) {
+        self.is_awaited(Awaited::Head, Awaited::Answer);
     }
 
     pub(super) fn is_known(&self) {
@@ -150,18 +136,14 @@ impl Taken {
 
     /// All that was written is on its way.
     pub(super) fn flushed(&self) {
-        if self.is_awaited(Awaited::Flush, Awaited::Head) {
-            self.place.flushed.notify_one();
-        }
+        self.is_awaited(Awaited::Flush, Awaited::Head);
     }
 
-    fn is_awaited(&self, before: Awaited, after: Awaited) -> bool {
+    fn is_awaited(&self, before: Awaited, after: Awaited) {
         let mut state = self.place.state();
-        let is_before = state.awaited == before;
-        if is_before {
+        if state.awaited == before {
             (state.awaited, state.since) = (after, self.places.turn());
         }
-        is_before
     }
 }
 
@@ -194,14 +176,14 @@ mod tests {
             }
             let [known, slow, asks, reads, new] = &all[..] else { panic!("five") };
             for may in [known, reads] {
-                may.begin().await;
+                may.asked();
                 may.is_known();
                 may.answered();
             }
             known.flushed(); // and waits for its next head
-            slow.begin().await;
+            slow.asked();
             slow.answered(); // and is not read
-            asks.begin().await;
+            asks.asked();
             // The first that never sent what it may, the last that may, and nobody who is answered.
             for next in [new, slow, known] {
                 places.give_up_one();
