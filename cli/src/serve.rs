@@ -17,7 +17,11 @@ mod limits;
 #[cfg(feature = "serve")]
 mod metrics;
 #[cfg(feature = "serve")]
+mod places;
+#[cfg(feature = "serve")]
 mod request;
+#[cfg(feature = "serve")]
+mod room;
 #[cfg(feature = "serve")]
 mod routes;
 #[cfg(feature = "serve")]
@@ -34,8 +38,8 @@ use crate::{Failure, OpenServer, secret::SecretArguments, store::StoreArguments}
 #[command(after_help = "\
 Only the command that cargo installs can serve: pip's and npm's packages do
 without. GET /openapi.json describes the routes. It leases node ids as generate
-does. It ends by SIGTERM or Ctrl-C: it answers what it was asked before, gives
-its node ids back, and exits with 0. Several of them can serve from one store.
+does. It ends by SIGTERM, SIGHUP or Ctrl-C: it answers what it was asked before,
+gives its node ids back, and exits with 0. Several of them can serve from one store.
 
 Examples:
   randflake serve --store ids.db
@@ -135,11 +139,8 @@ impl Serve {
             .max_ttl_and_skew(self.ttl.max(Namespace::MAX_TTL), max_skew)?;
         let tickets = tickets::Counters::new(location.clone(), &self.tickets_namespace);
         let store = leases::Leases::new(location, namespace);
-        let limits = limits::Limits {
-            max_count: self.max_count,
-            max_wait: Duration::from_secs(self.max_wait.into()),
-            ttl: self.ttl,
-        };
+        let max_wait = Duration::from_secs(self.max_wait.into());
+        let limits = limits::Limits::new(self.max_count, max_wait, self.ttl);
         let service = Service::new(flake, store, tickets, access, limits, &self.store.namespace);
         connections::serve(self.listen, &service)
     }

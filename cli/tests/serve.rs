@@ -218,7 +218,23 @@ impl Client {
         self.answer()
     }
 
+    fn head(&mut self, path: &str) -> Response {
+        let request = format!("HEAD {path} HTTP/1.1\r\n{}\r\n", self.headers);
+        self.stream.get_mut().write_all(request.as_bytes()).expect("it reads");
+        self.answer_head().expect("an answer")
+    }
+
     fn answer(&mut self) -> io::Result<Response> {
+        let mut response = self.answer_head()?;
+        let length =
+            response.header("content-length").map_or(0, |it| it.parse().expect("a number"));
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body)?;
+        response.body = String::from_utf8(body).expect("text");
+        Ok(response)
+    }
+
+    fn answer_head(&mut self) -> io::Result<Response> {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             if self.stream.read_line(&mut head)? == 0 {
@@ -226,14 +242,7 @@ impl Client {
             }
         }
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-        let mut response =
-            Response { status: status.expect("a status"), head, body: String::new() };
-        let length =
-            response.header("content-length").map_or(0, |it| it.parse().expect("a number"));
-        let mut body = vec![0; length];
-        self.stream.read_exact(&mut body)?;
-        response.body = String::from_utf8(body).expect("text");
-        Ok(response)
+        Ok(Response { status: status.expect("a status"), head, body: String::new() })
     }
 
     fn ids(&mut self, count: usize) -> Vec<String> {
@@ -276,6 +285,8 @@ fn every_route_answers_as_it_is_described() {
             let response = client.ask(method, &asked, "");
             if operation.is_null() {
                 assert_eq!(response.code(405), "INVALID_ARGUMENT", "{method} {path}");
+                let allow = if methods["get"].is_null() { "POST" } else { "GET, HEAD" };
+                assert_eq!(response.header("allow"), Some(allow), "{method} {path}");
                 continue;
             }
             let described = &operation["responses"][response.status.to_string()];
@@ -293,6 +304,18 @@ fn every_route_answers_as_it_is_described() {
             }
         }
     }
+    // A head alone, where there is something to read, and the connection goes on.
+    for (path, status) in [("/healthz", 200), ("/openapi.json", 200), ("/v1/inspect/A", 404)] {
+        let (head, whole) = (client.head(path), client.get(path));
+        assert_eq!((head.status, whole.status), (status, status), "{path}");
+        assert_eq!(head.header("content-length"), whole.header("content-length"), "{path}");
+        assert!(!whole.body.is_empty(), "{path}");
+    }
+    assert_eq!(client.head("/v1/ids").status, 405);
+    for path in ["/v1/leases?count=1", "/v1/leases/a/renew?a", "/v1/leases/a/release?now=1"] {
+        assert_eq!(client.post(path, "").code(400), "INVALID_ARGUMENT", "{path}");
+    }
+    assert_eq!(client.get("/healthz?probe=1").status, 200, "probes may add what they like");
     for path in ["/", "/v1", "/v1/id", "/v1/ids/", "/v1/leases/a", "/v1/inspect/", "/%00"] {
         assert_eq!(client.get(path).code(404), "INVALID_ARGUMENT", "{path}");
     }
@@ -373,6 +396,9 @@ fn bad_input_is_refused() {
         "{\"count\":0}",
         "{\"count\":65}",
         "{\"count\":1.5}",
+        "{\"count\":65.0}",
+        "{\"now\":9223372036854775808}",
+        "{\"now\":9007199254740992.0}",
         "{\"count\":\"1\"}",
         "{\"count\":true}",
         "{\"ttl_seconds\":0}",
@@ -387,6 +413,10 @@ fn bad_input_is_refused() {
         let response = client.post("/v1/leases", body);
         assert_eq!(response.code(400), "INVALID_ARGUMENT", "{body}");
     }
+    // Other ways to write what may be there.
+    let body = "{\"count\":2.0,\"ttl_seconds\":6e1,\"now\":null,\"note\":null}";
+    let leased = client.post("/v1/leases", body).done();
+    assert_eq!(leased["node_ids"].as_array().map(Vec::len), Some(2));
     let lease = text(&client.post("/v1/leases", "").done()["lease"]);
     for operation in ["renew", "release"] {
         for name in
@@ -454,10 +484,16 @@ fn only_those_with_the_token_may_ask() {
     let server = folder.serve(&[]);
     server.wait_until_ready();
     let mut client = server.client();
-    for headers in ["Host: shop.example\r\n", "Host: localhost\r\nOrigin: https://shop.example\r\n"]
-    {
+    for headers in [
+        "Host: shop.example\r\n",
+        "Host: localhost\r\nOrigin: https://shop.example\r\n",
+        "Host: localhost\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n",
+        "Host: localhost\r\nHost: localhost\r\n",
+    ] {
         client.headers = headers.to_owned();
         assert_eq!(client.post("/v1/ids", "").code(403), "UNAUTHORIZED");
+        assert_eq!(client.get("/metrics").code(403), "UNAUTHORIZED");
+        assert_eq!(client.get("/v1/inspect/0").code(403), "UNAUTHORIZED");
     }
     client.headers = "Host: localhost:8080\r\n".to_owned();
     client.ids(1);
@@ -477,7 +513,10 @@ fn only_those_with_the_token_may_ask() {
 
 #[test]
 fn a_signal_answers_what_is_open_and_gives_node_ids_back() {
-    for signal in ["-TERM", "-INT"] {
+    for signal in ["-TERM", "-INT", "-HUP"] {
+        if signal == "-HUP" && !ends_by_hangup() {
+            continue; // these tests run by nohup, or on a system that does not say so
+        }
         let folder = Folder::new(&format!("end{signal}"));
         let server = folder.serve(&[]);
         server.wait_until_ready();
@@ -515,6 +554,63 @@ fn a_signal_answers_what_is_open_and_gives_node_ids_back() {
         let listed: Value = serde_json::from_slice(&listed.expect("it runs").stdout).expect("JSON");
         assert_eq!(listed["counts"]["held"], 0, "{listed}");
     }
+}
+
+/// Whether SIGHUP ends what this process starts, as far as can be known.
+fn ends_by_hangup() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.is_some_and(|mask| !mask.trim().ends_with(['1', '3', '5', '7', '9', 'b', 'd', 'f']))
+}
+
+#[test]
+fn who_starts_it_by_nohup_keeps_it() {
+    let folder = Folder::new("nohup");
+    let script = "trap '' HUP; exec \"$0\" serve --store ids.db --listen 127.0.0.1:0";
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", script])
+        .arg(env!("CARGO_BIN_EXE_randflake"))
+        .current_dir(&folder.0)
+        .stdin(Stdio::null());
+    shell.env("RANDFLAKE_SECRET", SECRET);
+    let server = Server::start(shell);
+    server.wait_until_ready();
+    server.signal("-HUP");
+    for _ in 0..100 {
+        server.client().ids(1); // by a connection of its own
+    }
+    let (status, said) = server.end("-TERM");
+    assert!(status.success() && said.contains("stopped"), "{said}");
+}
+
+#[test]
+fn leases_are_granted_again_once_those_of_a_lost_file_are_over() {
+    let folder = Folder::new("lost");
+    let init = ["lease", "init", "--new", "--max-ttl", "6", "--max-skew", "1", "--store", "ids.db"];
+    let init = || assert!(folder.command(&init).output().expect("it runs").status.success());
+    init();
+    let server = folder.serve(&["--ttl", "6"]);
+    server.wait_until_ready();
+    let mut client = server.client();
+    let held = Held::of(&client.post("/v1/leases", "").done());
+    for file in fs::read_dir(&folder.0).expect("a folder") {
+        fs::remove_file(file.expect("a file").path()).expect("it is ours");
+    }
+    init();
+    let mut response = client.post("/v1/leases", "");
+    assert_eq!(response.code(503), "STORE_REPLACED");
+    while response.status == 503 {
+        thread::sleep(Duration::from_millis(5));
+        response = client.post("/v1/leases", "");
+    }
+    // Whoever still has the lease of before has a slow clock, and none of its seconds comes again.
+    let again = Held::of(&response.done());
+    assert!(again.start >= held.end_exclusive, "{} {}", again.start, held.end_exclusive);
+    let renewed = Held::of(&client.post(&again.path("renew"), "").done());
+    assert_eq!((renewed.start, renewed.node_ids), (again.start, again.node_ids));
+    server.wait_until_ready();
+    client.ids(100);
 }
 
 #[test]
@@ -844,6 +940,50 @@ fn tickets_are_in_a_row() {
     // A kill loses it.
     drop(server);
     assert!(folder.serve(&[]).client().tickets("orders", 1)[0] > 10_005);
+}
+
+/// Each has another name once it is decoded, but for those of one line.
+const WRITTEN: [&[&str]; 8] = [
+    &["gr%C3%B6n", "gr%c3%b6n", "%67r%C3%B6n"],
+    &["gr%25C3%25B6n", "gr%25%43%33%25B6n"],
+    &["a%2Fb", "a%2fb", "%61%2F%62"],
+    &["a%252Fb", "a%25%32Fb"],
+    &["%25", "%25"],
+    &["..%2F..", "%2E%2E%2f%2e."],
+    &["a+b", "a%2Bb"],
+    &["a%3Fcount=2", "a%3fcount%3D2"],
+];
+
+#[test]
+fn a_counter_has_one_name_however_it_is_written() {
+    let folder = Folder::new("names");
+    folder.run(&["tickets", "init", "--new"]);
+    let server = folder.serve(&[]);
+    let mut client = server.client();
+    assert_eq!(client.post("/v1/tickets/a/b", "").status, 404);
+    let mut last = [0; WRITTEN.len()];
+    for round in 0..3 {
+        for (written, last) in WRITTEN.iter().zip(&mut last) {
+            for (index, name) in written.iter().enumerate() {
+                let count = 1 + (round + index) % 2; // one alone goes another way
+                let tickets = client.tickets(name, count);
+                let expected: Vec<u64> = (*last + 1..).take(count).collect();
+                assert_eq!(tickets, expected, "{name}");
+                *last += count as u64;
+            }
+        }
+        // A counter that is open makes no route of what is none.
+        assert_eq!(client.post("/v1/tickets/a/b", "").status, 404);
+        assert_eq!(client.post("/v1/tickets/../..", "").status, 404);
+    }
+    let numbers = client.get("/metrics").body;
+    for (name, last) in ["gr\u{f6}n", "gr%C3%B6n", "a/b", "a%2Fb", "%", "../..", "a+b", "a?count=2"]
+        .iter()
+        .zip(last)
+    {
+        let line = format!("randflake_tickets_issued_total{{counter=\"{name}\"}} {last}");
+        assert!(numbers.lines().any(|it| it == line), "{line} is not in\n{numbers}");
+    }
 }
 
 #[test]

@@ -4,13 +4,13 @@ use std::{
     fs,
     hint::black_box,
     io::Read as _,
-    net::{IpAddr, SocketAddr},
+    net::{Ipv4Addr, Ipv6Addr},
     path::Path,
 };
 
-use axum::http::{
-    HeaderMap, StatusCode,
-    header::{AUTHORIZATION, HOST, ORIGIN},
+use hyper::{
+    HeaderMap, StatusCode, Uri,
+    header::{AUTHORIZATION, HOST, HeaderName, HeaderValue, ORIGIN},
 };
 use randflake::{Error, Result};
 use zeroize::Zeroizing;
@@ -24,9 +24,8 @@ const SHORTEST: usize = 16;
 /// More than any token has.
 const LONGEST: usize = 4096;
 
-/// What probes of orchestrators ask for, and the description of the routes: they tell nothing that
-/// a token protects.
-const PUBLIC: [&str; 3] = ["/healthz", "/readyz", "/openapi.json"];
+/// What browsers say of each request to this machine: who has caused it.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 pub(super) enum Access {
     /// Programs of this machine, but no web page that a browser on it shows.
@@ -64,16 +63,13 @@ impl Access {
     }
 
     /// Refuses a request of somebody else.
-    pub(super) fn check(&self, path: &str, headers: &HeaderMap) -> Result<(), Refusal> {
-        if PUBLIC.contains(&path) {
-            return Ok(());
-        }
+    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         match self {
-            Self::Local if headers.contains_key(ORIGIN) || !names_an_address(headers) => {
+            Self::Local if is_of_a_page(headers) || !names_this_machine(uri, headers) => {
                 Err(Refusal::unauthorized(
                     StatusCode::FORBIDDEN,
-                    "without a token only programs of this machine may ask, by its address or as \
-                     localhost, and no web page",
+                    "without a token only programs of this machine may ask, as localhost, 127.0.0.1 \
+                     or [::1], and no web page; with --token-file, whoever sends the token may",
                 ))
             }
             Self::Token(token) if !has_token(headers, token) => Err(Refusal::unauthorized(
@@ -85,20 +81,48 @@ impl Access {
     }
 }
 
-/// Whether the client has used an address or `localhost`: a name that a web page has is resolved by
-/// whoever owns it, also to this machine.
-fn names_an_address(headers: &HeaderMap) -> bool {
-    // HTTP/1.0 has none, and no browser speaks it.
-    let Some(host) = headers.get(HOST) else { return true };
-    let Ok(host) = host.to_str() else { return false };
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    [host, name].contains(&"localhost")
-        || host.parse::<SocketAddr>().is_ok()
-        || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
+/// Whether a web page has caused the request. `none` is a person, and `same-origin` this server.
+fn is_of_a_page(headers: &HeaderMap) -> bool {
+    let may_be = |site: &HeaderValue| site == "none" || site == "same-origin";
+    headers.contains_key(ORIGIN) || !headers.get_all(SEC_FETCH_SITE).iter().all(may_be)
+}
+
+/// Whether the client has used a name that means this machine everywhere: one that a web page has is
+/// resolved by whoever owns it, also to this machine.
+fn names_this_machine(uri: &Uri, headers: &HeaderMap) -> bool {
+    // What is meant for a proxy has a host there, too.
+    if uri.authority().is_some_and(|authority| !is_this_machine(authority.as_str())) {
+        return false;
+    }
+    let mut hosts = headers.get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        // HTTP/1.0 has none, and no browser speaks it.
+        (None, _) => true,
+        (Some(host), None) => host.to_str().is_ok_and(is_this_machine),
+        _ => false,
+    }
+}
+
+/// Reads the value of `Host` in its plain forms alone: a name or an address, and perhaps a port.
+fn is_this_machine(host: &str) -> bool {
+    let v6 = host.strip_prefix('[').and_then(|it| it.split_once(']'));
+    let (name, port) = v6.unwrap_or_else(|| host.split_at(host.find(':').unwrap_or(host.len())));
+    let is_number = |port: &str| {
+        port.bytes().all(|digit| digit.is_ascii_digit()) && port.parse::<u16>().is_ok()
+    };
+    let has_port = port.is_empty() || port.strip_prefix(':').is_some_and(is_number);
+    has_port
+        && if v6.is_some() {
+            name.parse() == Ok(Ipv6Addr::LOCALHOST)
+        } else {
+            name.eq_ignore_ascii_case("localhost")
+                || name.parse().is_ok_and(|it: Ipv4Addr| it.is_loopback())
+        }
 }
 
 fn has_token(headers: &HeaderMap, token: &[u8]) -> bool {
-    let Some(header) = headers.get(AUTHORIZATION) else { return false };
+    let mut given = headers.get_all(AUTHORIZATION).iter();
+    let (Some(header), None) = (given.next(), given.next()) else { return false };
     let Some((scheme, given)) = header.as_bytes().split_at_checked(7) else { return false };
     scheme.eq_ignore_ascii_case(b"bearer ") && are_equal(given.trim_ascii(), token)
 }
@@ -112,14 +136,16 @@ fn are_equal(one: &[u8], other: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
-
     use super::*;
 
     fn headers(of: &[(&'static str, &'static str)]) -> HeaderMap {
         of.iter()
             .map(|&(name, value)| (name.parse().expect("a name"), HeaderValue::from_static(value)))
             .collect()
+    }
+
+    fn path() -> Uri {
+        Uri::from_static("/metrics")
     }
 
     #[test]
@@ -136,29 +162,87 @@ mod tests {
             ("0123456789abcdef", false),
             ("", false),
         ] {
-            let given = access.check("/v1/ids", &headers(&[("authorization", value)]));
+            let given = access.check(&path(), &headers(&[("authorization", value)]));
             assert_eq!(given.is_ok(), is_right, "{value:?}");
         }
-        assert!(access.check("/v1/ids", &headers(&[])).is_err());
-        assert!(access.check("/healthz", &headers(&[])).is_ok());
-        assert!(access.check("/metrics", &headers(&[])).is_err());
+        assert!(access.check(&path(), &headers(&[])).is_err());
+        let mut twice = headers(&[("authorization", "Bearer 0123456789abcdef")]);
+        twice.append(AUTHORIZATION, HeaderValue::from_static("Bearer 1123456789abcdef"));
+        assert!(access.check(&path(), &twice).is_err());
     }
 
     #[test]
     fn without_a_token_no_web_page_may_ask() {
+        let hosts = [
+            ("127.0.0.1:8080", true),
+            ("127.8.9.10", true),
+            ("[::1]:8080", true),
+            ("[::1]", true),
+            ("[0:0::1]:1", true),
+            ("localhost:8080", true),
+            ("localhost", true),
+            ("LocalHost:65535", true),
+            ("", false),
+            ("shop.example:8080", false),
+            ("localhost.shop.example", false),
+            ("127.0.0.1.shop.example", false),
+            ("localhost.", false),
+            ("10.0.0.1:8080", false),
+            ("0.0.0.0:8080", false),
+            ("[::]:8080", false),
+            ("[::ffff:127.0.0.1]:8080", false),
+            ("::1", false),
+            ("[::1", false),
+            ("[::1]8080", false),
+            ("[127.0.0.1]", false),
+            ("[localhost]", false),
+            ("127.1", false),
+            ("2130706433", false),
+            ("0x7f.0.0.1", false),
+            ("127.0.0.01", false),
+            ("localhost:", false),
+            ("localhost:+80", false),
+            ("localhost:65536", false),
+            ("localhost:80:80", false),
+            ("localhost:80@shop.example", false),
+            ("shop.example@localhost", false),
+            ("user:1@127.0.0.1", false),
+            ("http://localhost", false),
+            ("localhost/", false),
+            ("localhost, shop.example", false),
+            (" localhost", false),
+            ("%6cocalhost", false),
+        ];
+        for (host, may) in hosts {
+            assert_eq!(
+                Access::Local.check(&path(), &headers(&[("host", host)])).is_ok(),
+                may,
+                "{host:?}"
+            );
+        }
+        let mut twice = headers(&[("host", "localhost")]);
+        twice.append(HOST, HeaderValue::from_static("localhost"));
+        assert!(Access::Local.check(&path(), &twice).is_err());
+        for (uri, may) in [
+            ("http://localhost:8080/metrics", true),
+            ("http://shop.example/metrics", false),
+            ("http://shop@localhost/metrics", false),
+        ] {
+            let given = headers(&[("host", "localhost")]);
+            assert_eq!(Access::Local.check(&Uri::from_static(uri), &given).is_ok(), may, "{uri}");
+        }
         for (given, may) in [
             (&[][..], true),
-            (&[("host", "127.0.0.1:8080")], true),
-            (&[("host", "[::1]:8080")], true),
-            (&[("host", "[::1]")], true),
-            (&[("host", "localhost:8080")], true),
-            (&[("host", "localhost")], true),
-            (&[("host", "shop.example:8080")], false),
-            (&[("host", "localhost.shop.example")], false),
-            (&[("host", "127.0.0.1.shop.example")], false),
+            (&[("host", "localhost"), ("sec-fetch-site", "none")], true),
+            (&[("host", "localhost"), ("sec-fetch-site", "same-origin")], true),
+            (&[("host", "localhost"), ("sec-fetch-site", "same-site")], false),
+            (&[("host", "localhost"), ("sec-fetch-site", "cross-site")], false),
+            (&[("host", "localhost"), ("sec-fetch-site", "None")], false),
+            (&[("host", "localhost"), ("sec-fetch-site", "")], false),
+            (&[("sec-fetch-site", "cross-site")], false),
             (&[("host", "127.0.0.1:8080"), ("origin", "https://shop.example")], false),
         ] {
-            assert_eq!(Access::Local.check("/v1/ids", &headers(given)).is_ok(), may, "{given:?}");
+            assert_eq!(Access::Local.check(&path(), &headers(given)).is_ok(), may, "{given:?}");
         }
     }
 }

@@ -4,50 +4,32 @@ use std::{
     convert::Infallible,
     io::{self, IoSlice},
     net::SocketAddr,
-    pin::Pin,
-    sync::{Arc, atomic::Ordering},
+    pin::{Pin, pin},
+    sync::Arc,
     task::{Context, Poll, ready},
     thread,
     time::Duration,
 };
 
-use axum::{
-    Router,
-    body::Body,
-    http::Request,
-    response::{IntoResponse as _, Response},
-};
 use hyper::{
+    Request,
     body::Incoming,
+    header::{CONNECTION, HeaderValue},
     server::conn::http1,
-    service::{Service as _, service_fn},
+    service::service_fn,
 };
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::graceful::{GracefulConnection, GracefulShutdown},
-    service::TowerToHyperService,
-};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use randflake::{Error, ErrorKind};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
     runtime, select,
-    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
-    time::{Sleep, sleep},
+    sync::{oneshot, watch},
+    time::{Instant, Sleep, sleep},
 };
 
-use super::{routes, service::Service};
+use super::{answer::Response, places::Taken, routes, service::Service};
 use crate::{Failure, output};
-
-/// Most connections at a time; others wait to be accepted.
-const MOST_CONNECTIONS: usize = 1024;
-
-/// How long a client may take for the head of a request, from the last answer on: an idle connection
-/// is closed after it, too.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// How long a client may take nothing of an answer.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Longest head of a request, in bytes: what a connection keeps in memory.
 const LONGEST_HEAD: usize = 16 << 10;
@@ -87,33 +69,28 @@ async fn serve_until_the_end(address: SocketAddr, service: &Arc<Service>) -> Res
 
     let mut failed = take_first_lease(service)?;
     let mut is_settled = false;
-    let (graceful, permits) = (GracefulShutdown::new(), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
-    let routes = routes::routes(Arc::clone(service));
-    let served = loop {
-        select! {
-            (stream, permit) = accept(&listener, &permits) => {
-                let connection = connection(stream, service, &routes);
-                let connection = graceful.watch(connection);
-                let service = Arc::clone(service);
-                tokio::spawn(async move {
-                    let _open = OpenConnection::new(service, permit);
-                    // A client that has gone away, or was too slow, is told nothing.
-                    let _ = connection.await;
-                });
-            }
-            failure = &mut failed, if !is_settled => {
-                is_settled = true;
-                if let Ok(error) = failure {
-                    break Err(error.into());
+    let (end, ending) = watch::channel(());
+    let served = {
+        // Not made again for each event, which would drop a connection that has no place yet.
+        let mut accepting = pin!(accept(&listener, service, &ending));
+        loop {
+            select! {
+                never = &mut accepting => match never {},
+                failure = &mut failed, if !is_settled => {
+                    is_settled = true;
+                    if let Ok(error) = failure {
+                        break Err(error.into());
+                    }
                 }
+                () = signals.next() => break Ok(()),
             }
-            () = signals.next() => break Ok(()),
         }
     };
     drop(listener);
     service.end();
+    drop(end);
     select! {
-        () = graceful.shutdown() => {}
+        () = service.places.all_free() => {}
         () = sleep(END_TIMEOUT) => {}
         () = signals.next() => {}
     }
@@ -135,85 +112,88 @@ fn take_first_lease(service: &Arc<Service>) -> Result<oneshot::Receiver<Error>, 
     Ok(receiver)
 }
 
+/// Gives each connection a place, and a task, until `ending` closes.
 async fn accept(
     listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> (TcpStream, OwnedSemaphorePermit) {
+    service: &Arc<Service>,
+    ending: &watch::Receiver<()>,
+) -> Infallible {
     loop {
-        let permit = Arc::clone(permits).acquire_owned().await.expect("it is never closed");
         match listener.accept().await {
-            Ok((stream, _)) => return (stream, permit),
-            // The client has gone away, or there are no more files.
-            Err(_) => sleep(Duration::from_millis(50)).await,
+            Ok((stream, _)) => {
+                let taken = service.places.take().await;
+                tokio::spawn(converse(stream, taken, Arc::clone(service), ending.clone()));
+            }
+            Err(error) => {
+                use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+
+                // Otherwise there are no more files.
+                if ![ConnectionAborted, ConnectionReset, Interrupted].contains(&error.kind()) {
+                    service.places.give_up_one();
+                }
+                sleep(Duration::from_millis(50)).await;
+            }
         }
     }
 }
 
-/// One connection, which is counted.
-struct OpenConnection {
-    service: Arc<Service>,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl OpenConnection {
-    fn new(service: Arc<Service>, permit: OwnedSemaphorePermit) -> Self {
-        service.counts.connections.fetch_add(1, Ordering::Relaxed);
-        Self { service, _permit: permit }
-    }
-}
-
-impl Drop for OpenConnection {
-    fn drop(&mut self) {
-        self.service.counts.connections.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Answers the requests of a connection, one after the other.
-fn connection(
+/// Answers the requests of a connection, one after the other: hyper reads the next one once the answer
+/// before it is written.
+async fn converse(
     stream: TcpStream,
-    service: &Arc<Service>,
-    routes: &Router,
-) -> impl GracefulConnection<Error = hyper::Error> + Send + 'static {
+    taken: Taken,
+    service: Arc<Service>,
+    mut ending: watch::Receiver<()>,
+) {
     // Without it a small answer may wait for the acknowledgement of the last one.
     let _ = stream.set_nodelay(true);
-    let (service, routes) = (Arc::clone(service), TowerToHyperService::new(routes.clone()));
-    let answering = service_fn(move |request: Request<Incoming>| {
-        let (service, routes) = (Arc::clone(&service), routes.clone());
+    let (taken, since) = (Arc::new(taken), Instant::now());
+    let limits = &service.limits;
+    let timed = TimedStream::new(stream, limits.flush, Some(Arc::clone(&taken)));
+    let answering = service_fn(|request: Request<Incoming>| {
+        let (service, taken) = (Arc::clone(&service), Arc::clone(&taken));
         async move {
-            let response = answer(&service, &routes, request).await;
+            taken.asked();
+            let answered = routes::answer(&service, request, || taken.is_known()).await;
+            let mut response = answered.unwrap_or_else(Response::from);
+            if since.elapsed() >= service.limits.keep {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             service.counts.answered(response.status().as_u16());
+            taken.answered();
             Ok::<_, Infallible>(response)
         }
     });
-    http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(LONGEST_HEAD)
-        .pipeline_flush(true)
-        .serve_connection(TokioIo::new(TimedStream::new(stream, WRITE_TIMEOUT)), answering)
+    let mut connection = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.head)
+            .max_buf_size(LONGEST_HEAD)
+            .serve_connection(TokioIo::new(timed), answering)
+    );
+    let mut is_last = false;
+    loop {
+        select! {
+            // A client that has gone away, or was too slow, is told nothing.
+            _ = &mut connection => return,
+            () = taken.place.is_given_up.notified() => return,
+            _ = ending.changed(), if !is_last => {
+                is_last = true;
+                connection.as_mut().graceful_shutdown();
+            }
+        }
+    }
 }
 
-async fn answer(
-    service: &Service,
-    routes: &TowerToHyperService<Router>,
-    request: Request<Incoming>,
-) -> Response {
-    if let Err(refusal) = service.access.check(request.uri().path(), request.headers()) {
-        return refusal.into_response();
-    }
-    if let Some(response) = routes::at_once(service, request.method(), request.uri()) {
-        return response;
-    }
-    let Ok(response) = routes.call(request.map(Body::new)).await;
-    response
-}
-
-/// SIGTERM and SIGINT, or Ctrl-C.
+/// SIGTERM, SIGINT and SIGHUP, or Ctrl-C.
 struct Signals {
     #[cfg(unix)]
     terminated: tokio::signal::unix::Signal,
     #[cfg(unix)]
     interrupted: tokio::signal::unix::Signal,
+    /// `None` if it means nothing here.
+    #[cfg(unix)]
+    hung_up: Option<tokio::signal::unix::Signal>,
 }
 
 impl Signals {
@@ -221,15 +201,23 @@ impl Signals {
     fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
 
+        let hung_up = ends_by_hangup().then(|| signal(SignalKind::hangup())).transpose()?;
         let terminated = signal(SignalKind::terminate())?;
-        Ok(Self { terminated, interrupted: signal(SignalKind::interrupt())? })
+        Ok(Self { terminated, interrupted: signal(SignalKind::interrupt())?, hung_up })
     }
 
     #[cfg(unix)]
     async fn next(&mut self) {
+        let hung_up = async {
+            match &mut self.hung_up {
+                Some(signal) => signal.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         select! {
             _ = self.terminated.recv() => {}
             _ = self.interrupted.recv() => {}
+            _ = hung_up => {}
         }
     }
 
@@ -244,17 +232,29 @@ impl Signals {
     }
 }
 
-/// A connection that fails where the client takes nothing of what is written for too long.
+/// Whether SIGHUP would end this process. `nohup` has it ignored, and a handler would undo that; only
+/// Linux says so to programs.
+#[cfg(unix)]
+fn ends_by_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & 1 == 0) // SIGHUP is 1
+}
+
+/// A connection that fails where the client does not take all that is written in time.
 struct TimedStream {
     stream: TcpStream,
     timeout: Duration,
-    /// Since when it takes nothing.
+    /// Runs since it first took nothing, until all was taken.
     stalled: Option<Pin<Box<Sleep>>>,
+    /// Is told when all was taken.
+    taken: Option<Arc<Taken>>,
 }
 
 impl TimedStream {
-    fn new(stream: TcpStream, timeout: Duration) -> Self {
-        Self { stream, timeout, stalled: None }
+    fn new(stream: TcpStream, timeout: Duration, taken: Option<Arc<Taken>>) -> Self {
+        Self { stream, timeout, stalled: None, taken }
     }
 
     fn written<T>(
@@ -262,14 +262,17 @@ impl TimedStream {
         context: &mut Context<'_>,
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.stalled = None;
-            return written;
-        }
         let timeout = self.timeout;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(timeout)));
-        ready!(stalled.as_mut().poll(context));
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+        if written.is_pending() {
+            self.stalled.get_or_insert_with(|| Box::pin(sleep(timeout)));
+        }
+        // Also where it took some: else one byte at a time would do for ever.
+        if let Some(stalled) = &mut self.stalled
+            && stalled.as_mut().poll(context).is_ready()
+        {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        written
     }
 }
 
@@ -307,7 +310,13 @@ impl AsyncWrite for TimedStream {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        // hyper flushes what it has written to the last byte.
+        ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+        self.stalled = None;
+        if let Some(taken) = &self.taken {
+            taken.flushed();
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -321,9 +330,20 @@ fn internal(what: &str, error: &io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::{future::poll_fn, net};
+    use std::{
+        future::poll_fn,
+        io::{Read as _, Write as _},
+        net,
+    };
 
-    use super::*;
+    use randflake::Secret;
+    use randflake_leases::{Leased, Location, MemoryStore, Namespace};
+    use zeroize::Zeroizing;
+
+    use super::{
+        super::{access::Access, leases::Leases, limits::Limits, tickets::Counters},
+        *,
+    };
 
     /// Returns both ends of a connection.
     async fn connected(timeout: Duration) -> (TimedStream, net::TcpStream) {
@@ -331,7 +351,7 @@ mod tests {
         let address = listener.local_addr().expect("an address");
         let client = net::TcpStream::connect(address).expect("it listens");
         let (stream, _) = listener.accept().await.expect("a connection");
-        (TimedStream::new(stream, timeout), client)
+        (TimedStream::new(stream, timeout, None), client)
     }
 
     async fn write(timed: &mut TimedStream) -> io::Result<usize> {
@@ -357,20 +377,252 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_takes_more_in_time_has_all_the_time_again() {
+    fn a_client_has_all_the_time_again_for_the_next_answer() {
         block_on(async {
             let (mut timed, mut client) = connected(Duration::from_secs(3600)).await;
+            let deadline = |timed: &TimedStream| timed.stalled.as_ref().map(|it| it.deadline());
             poll_fn(|context| {
                 while Pin::new(&mut timed).poll_write(context, &[0; 1 << 14]).is_ready() {}
                 Poll::Ready(())
             })
             .await;
-            assert!(timed.stalled.is_some());
+            let first = deadline(&timed);
+            assert!(first.is_some());
             let taking = thread::spawn(move || io::copy(&mut client, &mut io::sink()));
             write(&mut timed).await.expect("there is room again");
-            assert!(timed.stalled.is_none());
+            assert_eq!(deadline(&timed), first, "a part of an answer moves nothing");
+            poll_fn(|context| Pin::new(&mut timed).poll_flush(context)).await.expect("no error");
+            assert_eq!(deadline(&timed), None);
             drop(timed);
             assert!(taking.join().expect("no panic").is_ok());
+        });
+    }
+
+    /// Serves with a store in memory until the test ends, and runs it with the address.
+    fn served<T>(
+        limits: Limits,
+        access: Access,
+        test: impl FnOnce(SocketAddr, &Service) -> T,
+    ) -> T {
+        let secret = Secret::random();
+        let namespace = Namespace::new("default", &secret).expect("a namespace");
+        let store = MemoryStore::new(namespace.clone());
+        let location = Location::new(move |_| Ok(Box::new(store.clone())));
+        let flake = Leased::builder(location.clone(), &secret).max_wait(Duration::ZERO);
+        let flake = flake.open_lazily().expect("a generator");
+        let tickets = Counters::new(location.clone(), "tickets");
+        let leases = Leases::new(location, namespace);
+        let service = Service::new(flake, leases, tickets, access, limits, "default");
+        service.take_first_lease().expect("a lease");
+        let runtime = runtime::Builder::new_multi_thread().enable_all().build().expect("one");
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let serving = Arc::clone(&service);
+        let (_end, ending) = watch::channel(());
+        runtime.spawn(async move { accept(&listener, &serving, &ending).await });
+        test(address, &service)
+    }
+
+    /// Longer times than any test has, so that it waits for none of them.
+    fn limits() -> Limits {
+        let (head, flush) = (Duration::from_secs(3600), Duration::from_secs(3600));
+        Limits { head, flush, ..Limits::new(100_000, Duration::from_secs(60), 300) }
+    }
+
+    fn token() -> Access {
+        Access::Token(Zeroizing::new(b"0123456789abcdef".to_vec()))
+    }
+
+    fn connect(address: SocketAddr) -> net::TcpStream {
+        let stream = net::TcpStream::connect(address).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(120))).expect("a time");
+        stream
+    }
+
+    fn send(stream: &mut net::TcpStream, request: &str) {
+        stream.write_all(request.as_bytes()).expect("it reads");
+    }
+
+    fn request(method: &str, path: &str) -> String {
+        format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
+    }
+
+    fn authorized(method: &str, path: &str) -> String {
+        let header = "Authorization: Bearer 0123456789abcdef\r\n\r\n";
+        request(method, path).replace("\r\n\r\n", &format!("\r\n{header}"))
+    }
+
+    /// Reads a head, and returns its first line and the length of its body, which is next.
+    fn head(stream: &mut net::TcpStream) -> (String, usize) {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).expect("a head");
+            head.push(byte[0]);
+        }
+        let head = String::from_utf8(head).expect("text");
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let length = length.map_or(0, |it| it.parse().expect("a number"));
+        (head.lines().next().expect("a line").to_owned(), length)
+    }
+
+    /// Reads an answer, and returns its status.
+    fn status(stream: &mut net::TcpStream) -> String {
+        let (line, length) = head(stream);
+        stream.read_exact(&mut vec![0; length]).expect("a body");
+        line[9..12].to_owned()
+    }
+
+    fn is_closed(stream: &mut net::TcpStream) -> bool {
+        match stream.read_to_end(&mut Vec::new()) {
+            Ok(read) => read == 0,
+            Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
+        }
+    }
+
+    fn until(condition: impl Fn() -> bool) {
+        while !condition() {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn slow_heads_keep_nobody_out() {
+        let limits = Limits { connections: 8, ..limits() };
+        served(limits, token(), |address, service| {
+            let mut known = connect(address);
+            send(&mut known, &authorized("GET", "/v1/inspect/0"));
+            assert_eq!(status(&mut known), "200");
+            let slow = |_| {
+                let mut slow = connect(address);
+                send(&mut slow, "GET /healthz HTTP/1.1\r\nHost: loc");
+                slow
+            };
+            let mut slow: Vec<_> = (0..100).map(slow).collect();
+            let mut new = connect(address);
+            send(&mut new, &request("GET", "/healthz"));
+            assert_eq!(status(&mut new), "200");
+            assert!(service.places.count() <= 8);
+            // The oldest have gone, and who has the token stays, although it came before them.
+            assert!(slow[..50].iter_mut().all(is_closed));
+            let last = slow.last_mut().expect("one");
+            send(last, "alhost\r\n\r\n");
+            assert_eq!(status(last), "200");
+            send(&mut known, &authorized("GET", "/v1/inspect/0"));
+            assert_eq!(status(&mut known), "200");
+        });
+    }
+
+    #[test]
+    fn who_takes_no_answer_keeps_nobody_out() {
+        let limits = Limits { connections: 4, ..limits() };
+        served(limits, token(), |address, service| {
+            let deaf = |_| {
+                let mut deaf = connect(address);
+                deaf.set_nonblocking(true).expect("an option");
+                while deaf.write_all(request("GET", "/openapi.json").as_bytes()).is_ok() {}
+                deaf
+            };
+            let _deaf: Vec<_> = (0..4).map(deaf).collect();
+            let mut new = connect(address);
+            send(&mut new, &request("GET", "/healthz"));
+            assert_eq!(status(&mut new), "200");
+            assert!(service.places.count() <= 4);
+        });
+    }
+
+    #[test]
+    fn a_request_is_answered_once_the_answer_before_was_taken() {
+        for request in [
+            request("GET", "/openapi.json"),
+            // A body that nobody reads.
+            request("POST", "/openapi.json").replace("Length: 0\r\n\r\n", "Length: 1\r\n\r\nx"),
+        ] {
+            served(limits(), Access::local(), |address, service| {
+                let answers = || service.counts.answers().map(|(_, count)| count).sum::<u64>();
+                let mut deaf = connect(address);
+                let (sent, taken) = (200_000, deaf.try_clone().expect("one"));
+                let sending = thread::spawn(move || {
+                    // Many at once, so that there is always one to read.
+                    let _ = deaf.write_all(request.repeat(sent).as_bytes());
+                });
+                // No more is answered than the system keeps for the client.
+                let mut before = u64::MAX;
+                while answers() != before || before == 0 {
+                    before = answers();
+                    thread::sleep(Duration::from_millis(200));
+                }
+                assert!(before < sent as u64 / 2, "{before}");
+                let mut taken = taken;
+                assert_eq!(status(&mut taken).len(), 3);
+                drop(taken);
+                let _ = sending;
+            });
+        }
+    }
+
+    #[test]
+    fn large_answers_wait_for_room() {
+        let limits = Limits { untaken: 4 << 20, ..limits() };
+        served(limits, Access::local(), |address, service| {
+            let answered = || service.counts.answers().map(|(_, count)| count).sum::<u64>();
+            let all = block_on(service.room.reserve(4 << 20, Duration::ZERO)).expect("room");
+            let mut waiting = connect(address);
+            send(&mut waiting, &request("POST", "/v1/ids?count=100000"));
+            // Small ones need none.
+            let mut other = connect(address);
+            for _ in 0..100 {
+                send(&mut other, &request("POST", "/v1/ids?count=100"));
+                assert_eq!(status(&mut other), "200");
+            }
+            assert_eq!(answered(), 100);
+            drop(all);
+            assert_eq!(status(&mut waiting), "200");
+        });
+    }
+
+    #[test]
+    fn a_large_answer_without_room_is_refused() {
+        let limits = Limits { untaken: 1 << 20, max_wait: Duration::ZERO, ..limits() };
+        served(limits, Access::local(), |address, service| {
+            let mut client = connect(address);
+            send(&mut client, &request("POST", "/v1/ids?count=100000"));
+            assert_eq!(status(&mut client), "503");
+            // What a client that went away has not taken is free again.
+            let mut deaf = connect(address);
+            for _ in 0..100 {
+                send(&mut deaf, &request("POST", "/v1/ids?count=40000"));
+            }
+            assert!(head(&mut deaf).0.contains("200"));
+            drop(deaf);
+            until(|| service.places.count() == 1);
+            send(&mut client, &request("POST", "/v1/ids?count=40000"));
+            assert_eq!(status(&mut client), "200");
+        });
+    }
+
+    #[test]
+    fn a_connection_ends_after_its_time() {
+        let limits = Limits { keep: Duration::ZERO, ..limits() };
+        served(limits, token(), |address, _| {
+            let mut client = connect(address);
+            send(&mut client, &request("GET", "/healthz"));
+            assert_eq!(status(&mut client), "200");
+            assert!(is_closed(&mut client));
+        });
+        let limits = Limits { head: Duration::from_millis(1), ..self::limits() };
+        served(limits, token(), |address, _| {
+            let mut client = connect(address);
+            send(&mut client, "GET /healthz");
+            assert!(is_closed(&mut client));
+        });
+        let limits = Limits { flush: Duration::from_millis(1), ..self::limits() };
+        served(limits, Access::local(), |address, service| {
+            let mut client = connect(address);
+            for _ in 0..20 {
+                send(&mut client, &request("POST", "/v1/ids?count=100000"));
+            }
+            until(|| service.places.count() == 0);
         });
     }
 }

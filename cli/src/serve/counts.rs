@@ -20,8 +20,6 @@ const REASONS: [ErrorKind; 4] = [
 pub(super) struct Counts {
     answers: [AtomicU64; STATUSES.len()],
     waits: [AtomicU64; REASONS.len()],
-    /// Connections that are open.
-    pub(super) connections: AtomicU64,
 }
 
 impl Counts {

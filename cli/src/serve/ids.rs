@@ -1,16 +1,13 @@
 //! Ids, and what is in them.
 
-use axum::http::Uri;
 use jiff::Timestamp;
 use randflake::{Id, Result, bindings};
 
 use super::{
-    answer::{Refusal, written},
+    answer::{Refusal, Response, written},
     request::{Format, Query},
     service::Service,
 };
-
-use axum::response::Response;
 
 /// What a client may say of the ids it wants.
 const KNOWN: [&str; 2] = ["count", "format"];
@@ -18,36 +15,29 @@ const KNOWN: [&str; 2] = ["count", "format"];
 /// Longest decimal number of 64 bits.
 const LONGEST_NUMBER: usize = 20;
 
-/// Answers a request for ids that are there without waiting; `None` if one has to wait.
-pub(super) fn at_once(service: &Service, uri: &Uri) -> Option<Result<Response, Refusal>> {
-    let Query { count, format } = match query(service, uri) {
-        Ok(query) => query,
-        Err(refusal) => return Some(Err(refusal)),
-    };
-    if count == 1 {
-        let id = service.flake.generate_at_once()?;
-        return Some(Ok(listed(&[id.into()], format)));
+/// Answers a request for ids: at once with what is there, later where it has to wait.
+pub(super) async fn generate(service: &Service, query: Option<&str>) -> Result<Response, Refusal> {
+    let Query { count, format } = Query::read(query, &KNOWN, service.limits.max_count)?;
+    let longest = longest(count, format);
+    let room =
+        service.room.reserve(count * size_of::<i64>() + longest, service.limits.max_wait).await?;
+    if count == 1
+        && let Some(id) = service.flake.generate_at_once()
+    {
+        return Ok(written(listed(&[id.into()], format)));
     }
     let mut ids = vec![0; count];
-    service.flake.fill_i64_without_wait(&mut ids).ok()?;
-    Some(Ok(listed(&ids, format)))
-}
-
-/// Answers a request for ids that may have to wait.
-pub(super) async fn generate(service: &Service, uri: &Uri) -> Result<Response, Refusal> {
-    let Query { count, format } = query(service, uri)?;
-    let mut ids = vec![0; count];
     service.fill(&mut ids).await?;
-    Ok(listed(&ids, format))
-}
-
-fn query(service: &Service, uri: &Uri) -> Result<Query, Refusal> {
-    Query::read(uri.query(), &KNOWN, service.limits.max_count)
+    Ok(written(room.hold(listed(&ids, format))))
 }
 
 /// Answers what is in an id.
-pub(super) fn inspect(service: &Service, id: &str, uri: &Uri) -> Result<Response, Refusal> {
-    let id: Id = match Query::read(uri.query(), &["format"], 1)?.format {
+pub(super) fn inspect(
+    service: &Service,
+    id: &str,
+    query: Option<&str>,
+) -> Result<Response, Refusal> {
+    let id: Id = match Query::read(query, &["format"], 1)?.format {
         Format::Text => id.parse()?,
         Format::Number => bindings::parse_number(id)?,
     };
@@ -63,9 +53,8 @@ pub(super) fn inspect(service: &Service, id: &str, uri: &Uri) -> Result<Response
 }
 
 /// Writes ids. They are strings in both forms: many readers of JSON lose digits of such numbers.
-fn listed(ids: &[i64], format: Format) -> Response {
-    let each = if format == Format::Text { Id::MAX_TEXT_LENGTH } else { LONGEST_NUMBER };
-    let mut json = Vec::with_capacity(16 + ids.len() * (each + 3));
+fn listed(ids: &[i64], format: Format) -> Vec<u8> {
+    let mut json = Vec::with_capacity(longest(ids.len(), format));
     json.extend_from_slice(b"{\"ids\":[");
     for (index, &id) in ids.iter().enumerate() {
         if index > 0 {
@@ -81,5 +70,14 @@ fn listed(ids: &[i64], format: Format) -> Response {
         json.push(b'"');
     }
     json.extend_from_slice(b"]}\n");
-    written(json)
+    json
+}
+
+/// Returns how many bytes a list has at most.
+const fn longest(count: usize, format: Format) -> usize {
+    let each = match format {
+        Format::Text => Id::MAX_TEXT_LENGTH,
+        Format::Number => LONGEST_NUMBER,
+    };
+    16 + count * (each + 3)
 }

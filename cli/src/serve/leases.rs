@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use axum::{body::Body, http::StatusCode, response::Response};
+use hyper::{StatusCode, body::Incoming};
 use randflake::{Clock as _, Error, ErrorKind, Result, SystemClock, layout};
 use randflake_leases::{
     Acquire, Acquired, LeaseStore, Location, Namespace, NodeLease, Note, Release, Renew, Renewed,
@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use super::{
-    answer::{Refusal, written},
+    answer::{Refusal, Response, written},
     limits::Limits,
     request::Fields,
 };
@@ -38,9 +38,6 @@ const TRIES: u32 = 3;
 /// After how long without a request the store may close its connection.
 const REST_AFTER: Duration = Duration::from_secs(5);
 
-/// By how many seconds the clocks of holders may be behind: the largest skew that a namespace may have.
-const SLOWEST_CLOCK: i64 = LONGEST_TTL as i64 / 6;
-
 /// The store, which does one operation at a time.
 pub(super) struct Leases {
     store: Arc<Mutex<OpenStore>>,
@@ -53,6 +50,9 @@ struct OpenStore {
     store: Option<Box<dyn LeaseStore>>,
     /// No lease that was granted here ends later.
     latest_end: i64,
+    /// Leases begin here at the earliest: an earlier store granted none here that ends later, however
+    /// slow the clock of its holder is.
+    floor: i64,
     /// How many operations were done.
     operations: u64,
 }
@@ -67,12 +67,17 @@ struct LeaseName {
 
 impl Leases {
     pub(super) fn new(location: Location, namespace: Namespace) -> Self {
-        let open = OpenStore { location, namespace, store: None, latest_end: 0, operations: 0 };
+        let open =
+            OpenStore { location, namespace, store: None, latest_end: 0, floor: 0, operations: 0 };
         Self { store: Arc::new(Mutex::new(open)) }
     }
 
     /// `POST /v1/leases`.
-    pub(super) async fn acquire(&self, body: Body, limits: &Limits) -> Result<Response, Refusal> {
+    pub(super) async fn acquire(
+        &self,
+        body: Incoming,
+        limits: &Limits,
+    ) -> Result<Response, Refusal> {
         let since = Instant::now();
         let fields = Fields::read(body, &["count", "ttl_seconds", "now", "note"]).await?;
         let want = fields.bounded("count", 1, MOST_NODES)?.unwrap_or(1);
@@ -102,7 +107,7 @@ impl Leases {
     pub(super) async fn renew(
         &self,
         name: &str,
-        body: Body,
+        body: Incoming,
         limits: &Limits,
     ) -> Result<Response, Refusal> {
         let (since, name) = (Instant::now(), name.parse::<LeaseName>()?);
@@ -123,7 +128,7 @@ impl Leases {
     pub(super) async fn release(
         &self,
         name: &str,
-        body: Body,
+        body: Incoming,
         limits: &Limits,
     ) -> Result<Response, Refusal> {
         let name = name.parse::<LeaseName>()?;
@@ -190,16 +195,15 @@ impl OpenStore {
             };
             let token = request.token;
             let node_ids: Vec<u32> = leases.iter().map(|lease| lease.node_id).collect();
-            let Some(lease) = window(&leases).filter(|lease| lease.end_exclusive() > now) else {
+            let over = now.max(self.floor);
+            let Some(lease) = window(&leases).filter(|lease| lease.end_exclusive() > over) else {
                 let name = LeaseName { token, start: 0, node_ids };
                 let _ = self.release(&name, 0);
                 continue;
             };
             self.granted(&leases);
-            return Ok((
-                LeaseName { token, start: lease.start(), node_ids },
-                lease.end_exclusive(),
-            ));
+            let start = lease.start().max(self.floor);
+            return Ok((LeaseName { token, start, node_ids }, lease.end_exclusive()));
         }
         Err(exhausted(free_at))
     }
@@ -256,9 +260,10 @@ impl OpenStore {
         };
         let mut reply = send(&mut **store);
         let is_replaced = |error: &Error| error.kind() == ErrorKind::StoreReplaced;
-        if reply.as_ref().is_err_and(is_replaced)
-            && SystemClock.unix_seconds()? > self.latest_end + SLOWEST_CLOCK
+        if reply.as_ref().is_err_and(is_replaced) && SystemClock.unix_seconds()? >= self.latest_end
         {
+            // As a generator does, once its lease is over.
+            self.floor = self.latest_end;
             store.accept_another();
             reply = send(&mut **store);
         }

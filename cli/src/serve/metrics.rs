@@ -1,14 +1,15 @@
 //! The numbers for Prometheus, under the names that the packages for Python and Node.js have.
 
-use std::{
-    fmt::{self, Write as _},
-    sync::atomic::Ordering,
-};
+use std::fmt::{self, Write as _};
 
 use randflake::layout;
 use randflake_leases::{LeaseStatus, TicketsMetrics};
 
 use super::service::Service;
+
+/// More bytes than all numbers take: five families have a line for each of the counters, whose names
+/// have up to 200 bytes, each of them perhaps escaped.
+pub(super) const LONGEST: usize = 512 << 10;
 
 type NumberOf = fn(&TicketsMetrics) -> u64;
 
@@ -161,12 +162,11 @@ pub(super) fn text(service: &Service) -> String {
             text.sample(name, Some(("status", &status.to_string())), count);
         }
     }
-    let connections = service.counts.connections.load(Ordering::Relaxed);
     text.one(
         "randflake_http_connections",
         "gauge",
         "Connections that are open.",
-        Some(connections),
+        Some(service.places.count()),
     );
     let name = "randflake_build_info";
     text.family(name, "gauge", "The version of the command.");

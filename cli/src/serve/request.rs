@@ -1,11 +1,10 @@
 //! What clients send: queries and bodies, read strictly.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
-use axum::{
-    body::{Body, to_bytes},
-    http::StatusCode,
-};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::{StatusCode, body::Incoming};
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
@@ -41,14 +40,17 @@ impl Query {
     ) -> Result<Self, Refusal> {
         let mut read = Self { count: 1, format: Format::Text };
         let query = query.unwrap_or_default();
-        let mut seen: Vec<&str> = Vec::new();
+        let mut seen: Vec<Cow<'_, str>> = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            if !known.contains(&name) || seen.contains(&name) {
-                return Err(bad(format!("a query may have, once each: {}", known.join(", "))));
+            let (name, value) = (decoded(name)?, decoded(value)?);
+            if !known.contains(&&*name) || seen.contains(&name) {
+                return Err(bad(match known {
+                    [] => "no query may be here".to_owned(),
+                    _ => format!("a query may have, once each: {}", known.join(", ")),
+                }));
             }
-            seen.push(name);
-            match (name, value) {
+            match (&*name, &*value) {
                 ("count", value) => {
                     let is_number = value.bytes().all(|digit| digit.is_ascii_digit());
                     let count = value
@@ -64,9 +66,17 @@ impl Query {
                 (_, "number") => read.format = Format::Number,
                 _ => return Err(bad("format must be text or number")),
             }
+            seen.push(name);
         }
         Ok(read)
     }
+}
+
+/// Decodes a part of a path, or a name or value of a query, once: a `+` stays one. Nothing is looked
+/// up, compared or refused before this, and nothing is decoded after it.
+pub(super) fn decoded(part: &str) -> Result<Cow<'_, str>, Refusal> {
+    let decoded = percent_decode_str(part).decode_utf8();
+    decoded.map_err(|_| bad("a path and a query must be UTF-8 once they are decoded"))
 }
 
 /// The object in the body of a request, none counts as an empty one.
@@ -74,17 +84,19 @@ pub(super) struct Fields(Map<String, Value>);
 
 impl Fields {
     /// Reads the body of a request, in which only `known` may be.
-    pub(super) async fn read(body: Body, known: &[&str]) -> Result<Self, Refusal> {
-        let read = timeout(BODY_TIMEOUT, to_bytes(body, LONGEST_BODY)).await.map_err(|_| {
+    pub(super) async fn read(body: Incoming, known: &[&str]) -> Result<Self, Refusal> {
+        let read = Limited::new(body, LONGEST_BODY).collect();
+        let read = timeout(BODY_TIMEOUT, read).await.map_err(|_| {
             Refusal::invalid(StatusCode::REQUEST_TIMEOUT, "the body of the request took too long")
         })?;
         let content = read.map_err(|error| {
-            if error.to_string().contains("length limit") {
+            if error.is::<LengthLimitError>() {
                 let why = format!("a body has at most {LONGEST_BODY} bytes");
                 return Refusal::invalid(StatusCode::PAYLOAD_TOO_LARGE, why);
             }
             bad("the body of the request was cut off")
         })?;
+        let content = content.to_bytes();
         if content.trim_ascii().is_empty() {
             return Ok(Self(Map::new()));
         }
@@ -105,9 +117,9 @@ impl Fields {
     pub(super) fn integer(&self, name: &str) -> Result<Option<i64>, Refusal> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
-            Some(value) => match value.as_i64() {
+            Some(value) => match whole(value) {
                 Some(integer) => Ok(Some(integer)),
-                None => Err(bad(format!("{name} must be an integer"))),
+                None => Err(bad(format!("{name} must be an integer of 64 bits"))),
             },
         }
     }
@@ -134,6 +146,17 @@ impl Fields {
             Some(_) => Err(bad(format!("{name} must be a string"))),
         }
     }
+}
+
+/// Returns an integer, also of `60.0`: writers of JSON that know one kind of number write that.
+fn whole(value: &Value) -> Option<i64> {
+    /// Above it, such a number stands for several integers.
+    const LARGEST: f64 = 9_007_199_254_740_991.0;
+    value.as_i64().or_else(|| {
+        let number = value.as_f64()?;
+        #[allow(clippy::cast_possible_truncation, reason = "it is whole, and not too large")]
+        (number.fract() == 0.0 && number.abs() <= LARGEST).then_some(number as i64)
+    })
 }
 
 fn bad(message: impl Into<String>) -> Refusal {

@@ -13,7 +13,10 @@ use randflake::{Error, ErrorKind, Result};
 use randflake_leases::{Leased, keeper::State};
 use tokio::time::{Instant, sleep};
 
-use super::{access::Access, counts::Counts, leases::Leases, limits::Limits, tickets};
+use super::{
+    access::Access, counts::Counts, leases::Leases, limits::Limits, places::Places, room::Room,
+    tickets,
+};
 use crate::output;
 
 /// How often a request checks whether there is a lease again. That costs two loads.
@@ -28,6 +31,8 @@ pub(super) struct Service {
     pub(super) tickets: tickets::Counters,
     pub(super) access: Access,
     pub(super) limits: Limits,
+    pub(super) places: Arc<Places>,
+    pub(super) room: Room,
     pub(super) namespace: String,
     pub(super) counts: Counts,
     /// Why there is no first lease yet.
@@ -49,6 +54,8 @@ impl Service {
             leases,
             tickets,
             access,
+            places: Places::new(limits.connections),
+            room: Room::new(limits.untaken),
             limits,
             namespace: namespace.to_owned(),
             counts: Counts::default(),
@@ -70,7 +77,10 @@ impl Service {
                 *self.first_lease_error() = None;
                 return Ok(());
             };
-            let Some(retry_after) = error.retry_after() else { return Err(error) };
+            // A machine may get its time from the network after it has started this.
+            let has_no_clock = error.kind() == ErrorKind::ClockBeforeEpoch;
+            let again = error.retry_after().or(has_no_clock.then_some(FIRST_RETRY));
+            let Some(retry_after) = again else { return Err(error) };
             let code = error.cause().map_or(error.code(), Error::code);
             if told.replace(code) != Some(code) {
                 output::report(error.code(), &error);
@@ -133,20 +143,12 @@ impl Service {
         if self.is_ending() {
             return Err(Error::new(ErrorKind::Closed, "this server is ending"));
         }
-        let wait = self.flake.try_ready_in().map_err(|error| self.explained(error))?;
-        let Some(lease) = self.flake.lease() else {
-            return Err(Error::new(ErrorKind::LeaseUnavailable, "there is no lease yet"));
-        };
-        if lease.state == State::Expired {
-            let expired = Error::new(ErrorKind::LeaseExpired, "the lease is over");
-            return Err(self.flake.explain(expired));
+        let Err(error) = self.flake.check_fill_without_wait(1) else { return Ok(()) };
+        let is_over = self.flake.lease().is_none_or(|lease| lease.state == State::Expired);
+        if passes(&error, is_over, self.limits.max_wait) {
+            return Ok(());
         }
-        if wait > self.limits.max_wait.max(Duration::from_secs(1)) {
-            let busy =
-                Error::new(ErrorKind::SequenceExhausted, "more ids are asked for than there are");
-            return Err(busy.with_retry_after(wait));
-        }
-        Ok(())
+        Err(self.explained(error))
     }
 
     pub(super) fn is_ending(&self) -> bool {
@@ -155,5 +157,88 @@ impl Service {
 
     pub(super) fn end(&self) {
         self.ending.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether a request that met this error would soon get its ids.
+fn passes(error: &Error, is_over: bool, max_wait: Duration) -> bool {
+    match error.kind() {
+        // A burst has used all its seconds, and it is about to be renewed.
+        ErrorKind::LeaseExpired => !is_over,
+        ErrorKind::SequenceExhausted | ErrorKind::ClockMovedBack | ErrorKind::LeaseNotStarted => {
+            let patience = max_wait.max(Duration::from_secs(1));
+            error.retry_after().is_some_and(|wait| wait <= patience)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use randflake::Secret;
+    use randflake_leases::{Location, MemoryStore, Namespace};
+
+    use super::*;
+
+    #[test]
+    fn only_a_short_wait_is_ready() {
+        let error = |kind, wait| Error::new(kind, "").with_retry_after(Duration::from_secs(wait));
+        for (error, is_over, is_ready) in [
+            (error(ErrorKind::SequenceExhausted, 1), false, true),
+            (error(ErrorKind::SequenceExhausted, 2), false, false),
+            (error(ErrorKind::ClockMovedBack, 1), false, true),
+            (error(ErrorKind::ClockMovedBack, 3600), false, false),
+            (error(ErrorKind::LeaseNotStarted, 1), false, true),
+            (Error::new(ErrorKind::ClockMovedBack, ""), false, false),
+            (Error::new(ErrorKind::LeaseExpired, ""), false, true),
+            (Error::new(ErrorKind::LeaseExpired, ""), true, false),
+            (Error::new(ErrorKind::ClockBeforeEpoch, ""), false, false),
+            (Error::new(ErrorKind::LifetimeOver, ""), false, false),
+        ] {
+            assert_eq!(passes(&error, is_over, Duration::ZERO), is_ready, "{error:?}");
+        }
+        let patient = Duration::from_secs(60);
+        assert!(passes(&error(ErrorKind::ClockMovedBack, 60), false, patient));
+    }
+
+    #[test]
+    fn a_clock_that_is_not_set_yet_is_waited_for() {
+        let secret = Secret::random();
+        let namespace = Namespace::new("default", &secret).expect("a namespace");
+        let store = MemoryStore::new(namespace.clone());
+        let asked = Arc::<AtomicU32>::default();
+        let counted = Arc::clone(&asked);
+        let is_set = Arc::<AtomicBool>::default();
+        let clock = Arc::clone(&is_set);
+        let location = Location::new(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            if !clock.load(Ordering::Relaxed) {
+                return Err(Error::new(ErrorKind::ClockBeforeEpoch, "the clock is not set"));
+            }
+            Ok(Box::new(store.clone()))
+        });
+        let flake = Leased::builder(location.clone(), &secret).max_wait(Duration::ZERO);
+        let service = Service::new(
+            flake.open_lazily().expect("a generator"),
+            Leases::new(location.clone(), namespace),
+            tickets::Counters::new(location, "tickets"),
+            Access::local(),
+            Limits::new(1, Duration::ZERO, 300),
+            "default",
+        );
+        thread::scope(|scope| {
+            let first = scope.spawn(|| service.take_first_lease());
+            while asked.load(Ordering::Relaxed) < 2 {
+                thread::sleep(Duration::from_millis(1));
+            }
+            let why = service.check_ready().expect_err("there is no clock");
+            assert_eq!(why.kind(), ErrorKind::ClockBeforeEpoch, "{why}");
+            is_set.store(true, Ordering::Relaxed);
+            first.join().expect("no panic").expect("a lease");
+        });
+        service.flake.fill_i64_without_wait(&mut [0]).expect("an id");
+        service.check_ready().expect("it is ready");
     }
 }
