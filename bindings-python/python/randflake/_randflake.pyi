@@ -1,4 +1,5 @@
 from collections.abc import Callable, Iterable, Sequence
+from types import ModuleType
 from typing import (
     Any,
     Final,
@@ -476,6 +477,7 @@ def generate_secret() -> str:
     16
     """
 
+def first_package(package: ModuleType) -> ModuleType: ...
 def main(arguments: Sequence[str]) -> int:
     """Does what the arguments of the command ask for, and returns its exit code."""
 
