@@ -330,7 +330,10 @@ def lines_to_run(code: str) -> list[str]:
 
 
 # What several documents tell to do in one line, once in a clone.
-ONCE = {"pip install ./bindings-python", "(cd bindings-node && npm ci && npm run build)"}
+ONCE = {
+    "pip install ./bindings-python",
+    "(cd bindings-node && npm ci && npm run build && npm pack)",
+}
 _done: set[str] = set()
 
 
@@ -346,7 +349,7 @@ def not_done_yet(line: str) -> bool:
 
 def as_tests(line: str) -> str:
     """Returns a line that builds for users as the tests build, where DEBUG is set."""
-    return line.replace("npm run build)", "npm run build:debug)") if "DEBUG" in os.environ else line
+    return line.replace("npm run build ", "npm run build:debug ") if "DEBUG" in os.environ else line
 
 
 @pytest.fixture(scope="session")
