@@ -7,9 +7,10 @@ use randflake::{Result, Secret};
 use randflake_leases::{
     InitMode, LeaseStore, Location, Namespace,
     environment::{Environment, STORE},
+    operator,
 };
 
-use crate::{Failure, OpenServer, usage};
+use crate::{Failure, OpenServer, output::print, usage};
 
 /// Which store.
 #[derive(clap::Args)]
@@ -107,7 +108,7 @@ impl StoreArguments {
         Ok(location.create(false).open(&namespace)?)
     }
 
-    /// Creates a namespace.
+    /// Creates a namespace, and prints whether it was there already.
     pub(crate) fn init(
         &self,
         namespace: &Namespace,
@@ -115,7 +116,11 @@ impl StoreArguments {
         open_server: Arc<OpenServer>,
     ) -> Result<(), Failure> {
         let location = self.location(open_server).ok_or_else(missing)?;
-        Ok(location.init(namespace, mode)?)
+        let seen = location.open(&Namespace::for_operator(&self.namespace)?);
+        let was_there = seen.is_ok_and(|mut store| operator::inspect(&mut *store, 0).is_ok());
+        location.init(namespace, mode)?;
+        let outcome = if was_there { "exists, unchanged" } else { "is ready" };
+        print(&format_args!("namespace {:?} {outcome}", self.namespace))
     }
 
     /// Returns the argument.
