@@ -14,10 +14,11 @@ declare abstract class NumberGenerator {
    * uses all 64 bits.
    *
    * Takes the seconds that so many ids need, 131072 for each node id of a {@link Randflake}, or the
-   * ticks of the layout, and `maxWaitMs` besides. With a `maxWaitMs` of 0 it never waits, and more
-   * ids than are ever available at once are `INVALID_ARGUMENT`. So are more than an hour has, before
-   * there is memory for them. A lease is renewed meanwhile; but where its store is a server, this
-   * thread renews it: use {@link generateManyAsync} for more ids than a lease has seconds for.
+   * ticks of the layout, and `maxWaitMs` besides. Where that is too long, have more node ids:
+   * `nodeCount`. With a `maxWaitMs` of 0 it never waits, and more ids than are ever available at
+   * once are `INVALID_ARGUMENT`. So are more than an hour has, before there is memory for them. A
+   * lease is renewed meanwhile; but where its store is a server, this thread renews it: use
+   * {@link generateManyAsync} for more ids than a lease has seconds for.
    *
    * @throws {RandflakeError} as {@link Randflake.generate}; no id is returned then.
    */

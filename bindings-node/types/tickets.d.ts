@@ -110,9 +110,11 @@ export class Tickets extends NumberGenerator {
 
   /**
    * Resolves once a number is available, without blocking; keeps the process alive until then.
-   * Another caller may take that number first. While the store is away it waits, without end.
+   * Another caller may take that number first. While the store is away it waits, without end; for the
+   * first block up to `acquireTimeoutMs`.
    *
-   * @throws {RandflakeError} as {@link generate}, for what waiting does not help.
+   * @throws {RandflakeError} as {@link generate}, for what waiting does not help; `LEASE_UNAVAILABLE`
+   *   if there is no first block in time.
    */
   ready(): Promise<void>
 

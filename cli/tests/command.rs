@@ -483,7 +483,7 @@ fn operators_do_without_the_secret() {
 #[test]
 fn bad_ids_are_named_and_the_others_are_read() {
     let folder = Folder::new("bad");
-    let input = "xyz!\n\n4594531474933654033\n1234567890123\n9223372036854775808\n";
+    let input = "xyz!\n\n4594531474933654033\n1234567890123\n18446744073709551616\n";
     let read = run(&mut folder.command(&["inspect"]), input);
     assert_eq!(read.status.code(), Some(1));
     assert_eq!(read.stdout.lines().count(), 2, "{}", read.stdout);
@@ -492,7 +492,7 @@ fn bad_ids_are_named_and_the_others_are_read() {
     for (complaint, (id, hint)) in complaints.iter().zip([
         ("xyz!", "0-9 and a-v"),
         ("1234567890123", "--format int"),
-        ("9223372036854775808", "64-bit"),
+        ("18446744073709551616", "64-bit"),
     ]) {
         let start = format!("randflake: INVALID_ID: \"{id}\": ");
         assert!(complaint.starts_with(&start) && complaint.contains(hint), "{complaint}");

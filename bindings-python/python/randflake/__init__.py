@@ -14,13 +14,22 @@ import sys
 import types
 import typing
 
-from randflake._randflake import (
-    Lease,
-    Randflake,
-    __version__,
-    first_package as _first_package,
-    generate_secret,
-)
+try:
+    from randflake._randflake import (
+        Lease,
+        Randflake,
+        __version__,
+        first_package as _first_package,
+        generate_secret,
+    )
+except ModuleNotFoundError as missing:
+    if missing.name != "randflake._randflake":
+        raise
+    raise ImportError(
+        "randflake has native code, which no archive can hold, and which is made for one platform; "
+        f"there is none for this Python beside {__file__}: install it with pip where it runs",
+        name=missing.name,
+    ) from None
 from randflake.arrays import PartsArray
 from randflake.errors import (
     InvalidArgumentError,
