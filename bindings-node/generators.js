@@ -207,8 +207,9 @@ class NumberGenerator {
     if (made !== undefined) await native.released(made)
   }
 
-  [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
-    return this.closeAsync()
+  async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
+    madeOf(this) // which says what is wrong with another `this`
+    await this.closeAsync()
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](_depth, options, inspect) {
