@@ -87,6 +87,16 @@ function leaseOptions(options, ...also) {
   return optionsOf(options, ...also, ...LEASED)
 }
 
+/** Returns these arguments, of which the options, the one at `place`, may have come alone. */
+function withOptions(given, place, ...also) {
+  const [first] = given
+  const isAlone = given.length === 1 && typeof first === 'object' && first !== null
+  const names = isAlone ? Object.keys(first) : []
+  const isOption = (name) => also.includes(name) || LEASED.includes(name)
+  if (names.length === 0 || !names.every(isOption)) return given
+  return [...Array(place), first]
+}
+
 /**
  * Returns a clock as one function for the native half: without an argument it returns unix seconds,
  * with one it sleeps for so many and returns whether it can.
@@ -190,5 +200,6 @@ module.exports = {
   unixMsOf,
   warnIfWeak,
   withEnvironment,
+  withOptions,
   wrongThis,
 }

@@ -13,6 +13,7 @@ const {
   storeOf,
   warnIfWeak,
   withEnvironment,
+  withOptions,
   wrongThis,
 } = require('./arguments.js')
 const {
@@ -37,12 +38,14 @@ const LARGE_BATCH = 16_384
 /** Marks the arguments of a constructor as those of a generator that is leased already. */
 const leased = Symbol('leased')
 
-let endsLeases = false
+/** Which processes have the listener: all realms have one, but jest makes a `process` for each. */
+native.callBuffer.processes ??= new WeakSet()
 
 /** Has the leases end with the process; workers that are terminated end theirs by themselves. */
 function endLeasesAtExit() {
-  if (endsLeases) return
-  endsLeases = true
+  const { processes } = native.callBuffer
+  if (processes.has(process)) return
+  processes.add(process)
   process.once('exit', () => native.endLeases())
 }
 
@@ -84,18 +87,6 @@ function generateManyWith(generator, n) {
   const ids = newIds(n)
   mustBeDone(fill(generator, ids))
   return ids
-}
-
-/** Waits for the first lease of a lazy generator, as long as waiting may help. */
-async function firstLease(generator) {
-  for (;;) {
-    try {
-      return await native.firstLease(generator)
-    } catch (error) {
-      if (error.code !== 'LEASE_UNAVAILABLE') throw error
-      await delay(error.retryAfterMs)
-    }
-  }
 }
 
 /** Returns the index of a generator, which a lazy one has from its first id on. */
@@ -192,7 +183,7 @@ class NumberGenerator {
 
   async ready() {
     const generator = generatorOf(this)
-    await firstLease(generator)
+    await native.firstLease(generator)
     for (;;) {
       const ms = native.readyInMs(generator)
       if (ms === 0) return
@@ -209,10 +200,16 @@ class NumberGenerator {
     close(this)
   }
 
-  async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
+  /** Also where the symbol is missing, as in Node 20 under jest 29 and in the vm pools of vitest. */
+  async closeAsync() {
     const made = madeOf(this)
     close(this)
     if (made !== undefined) await native.released(made)
+  }
+
+  async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
+    madeOf(this) // which says what is wrong with another `this`
+    await this.closeAsync()
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](_depth, options, inspect) {
@@ -289,7 +286,8 @@ class Randflake extends IdGenerator {
     if (!isLeased) warnIfWeak(secret)
   }
 
-  static async leased(givenStore, givenSecret, givenOptions) {
+  static async leased(...given) {
+    const [givenStore, givenSecret, givenOptions] = withOptions(given, 2)
     const checked = leaseOptions(givenOptions)
     const { store, secret, options } = withEnvironment(givenStore, givenSecret, checked)
     const changes = new Changes(options.onLeaseChange)
@@ -300,7 +298,8 @@ class Randflake extends IdGenerator {
     return changes.of(new Randflake(leased, await generator, inspector))
   }
 
-  static lazy(givenStore, givenSecret, givenOptions) {
+  static lazy(...given) {
+    const [givenStore, givenSecret, givenOptions] = withOptions(given, 2)
     const checked = keptOptions(leaseOptions(givenOptions))
     const [ownStore, ownSecret] = [keptStore(givenStore), keptSecret(givenSecret)]
     const changes = new Changes(checked.onLeaseChange)
@@ -401,7 +400,8 @@ class Snowflake extends IdGenerator {
     if (!isLeased) warnIfEnding(layout)
   }
 
-  static async leased(givenStore, givenOptions) {
+  static async leased(...given) {
+    const [givenStore, givenOptions] = withOptions(given, 1, 'layout')
     const checked = leaseOptions(givenOptions, 'layout')
     const layout = layoutIn(checked, 'twitter')
     const format = layoutOf(layout)
@@ -414,11 +414,12 @@ class Snowflake extends IdGenerator {
     return flake
   }
 
-  static lazy(givenStore, givenOptions) {
-    const given = leaseOptions(givenOptions, 'layout')
-    const layout = layoutIn(given, 'twitter')
+  static lazy(...given) {
+    const [givenStore, givenOptions] = withOptions(given, 1, 'layout')
+    const options = leaseOptions(givenOptions, 'layout')
+    const layout = layoutIn(options, 'twitter')
     const format = layoutOf(layout)
-    const checked = keptOptions(given, format)
+    const checked = keptOptions(options, format)
     const ownStore = keptStore(givenStore)
     const changes = new Changes(checked.onLeaseChange)
     const make = () => {

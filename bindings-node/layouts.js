@@ -60,6 +60,10 @@ class Layout {
     return native.splitNode(layoutOf(this), nodeId)
   }
 
+  withEpochMs(epochMs) {
+    return new Layout(made, native.withEpochMs(layoutOf(this), epochMs))
+  }
+
   withSequence(sequence) {
     return new Layout(made, native.withSequence(layoutOf(this), sequence))
   }

@@ -29,8 +29,10 @@ function loadBinding() {
   } catch (error) {
     const causes = []
     for (let cause = error.cause; cause instanceof Error; cause = cause.cause) causes.push(cause)
-    const broken = causes.find(({ code }) => code !== 'MODULE_NOT_FOUND')
-    const [reason] = (broken ?? causes[0] ?? error).message.split('\n')
+    // There is no WebAssembly of this package, which the loader looks for after all others.
+    const own = causes.filter(({ message }) => !/\bwasi\b/.test(message))
+    const broken = own.find(({ code }) => code !== 'MODULE_NOT_FOUND')
+    const [reason] = (broken ?? own[0] ?? error).message.split('\n')
     throw new Error(
       `${reason}: the native half of randflake for ${process.platform} ${process.arch} cannot be ` +
         'loaded. It comes as an optional dependency, @randflake/native-*: install on the platform ' +

@@ -286,7 +286,7 @@ function fakeOf(Real, name) {
       this.close()
     }
 
-    async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
+    async closeAsync() {
       this.close()
     }
 
@@ -463,9 +463,9 @@ class FakeTickets extends Tickets {
     this.close()
   }
 
-  async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
+  async closeAsync() {
     this.close()
-    await super[Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]()
+    await super.closeAsync()
   }
 
   [inspect.custom](_depth, options) {

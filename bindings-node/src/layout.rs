@@ -15,17 +15,18 @@ const LAST_DATE_MS: i64 = 8_640_000_000_000_000;
 /// Makes a layout.
 #[napi]
 pub fn create_layout(described: Value<'_>) -> Outcome<Value<'_>> {
-    outcome(|| {
-        let layout = layout(described)?;
-        if layout.ends_at() > LAST_DATE_MS {
-            return Err(Error::invalid_argument(format!(
-                "a layout must end before the last date of JavaScript, {LAST_DATE_MS} unix \
-                 milliseconds, got {}; use fewer bits for the time, or shorter ticks",
-                layout.ends_at()
-            )));
-        }
-        described.js().own(layout)
-    })
+    outcome(|| checked(described.js(), layout(described)?))
+}
+
+fn checked(js: Js<'_>, layout: Layout) -> Result<Value<'_>> {
+    if layout.ends_at() > LAST_DATE_MS {
+        return Err(Error::invalid_argument(format!(
+            "a layout must end before the last date of JavaScript, {LAST_DATE_MS} unix \
+             milliseconds, got {}; use fewer bits for the time, or shorter ticks",
+            layout.ends_at()
+        )));
+    }
+    js.own(layout)
 }
 
 /// Returns the properties that users see.
@@ -184,6 +185,17 @@ pub fn with_sequence<'call>(layout: Value<'call>, starts: Value<'call>) -> Outco
     outcome(|| {
         let changed = layout.owned::<Layout>()?.with_sequence(sequence(starts)?)?;
         layout.js().own(changed)
+    })
+}
+
+#[napi]
+pub fn with_epoch_ms<'call>(layout: Value<'call>, epoch_ms: Value<'call>) -> Outcome<Value<'call>> {
+    outcome(|| {
+        let form = "whole unix milliseconds";
+        let whole = arguments::integer(epoch_ms)
+            .ok_or_else(|| arguments::invalid("epochMs", form, epoch_ms))?;
+        let changed = layout.owned::<Layout>()?.with_epoch_ms(whole)?;
+        checked(layout.js(), changed)
     })
 }
 

@@ -88,7 +88,8 @@ test('the declarations name exactly the methods of each class', () => {
     assert.deepEqual(declared, shown, name)
     const own = Object.getOwnPropertyNames(randflake[name])
     const statics = own.filter((key) => !['length', 'name', 'prototype'].includes(key))
-    assert.deepEqual(names(/^ {2}static (\w+)\(/gm, body), statics.sort(), name)
+    const overloads = names(/^ {2}static (\w+)\(/gm, body)
+    assert.deepEqual([...new Set(overloads)], statics.sort(), name)
   }
 })
 

@@ -344,6 +344,39 @@ suite('without a lease', () => {
   })
 })
 
+test('ready fails where there is no first lease in time, and says why', async (t) => {
+  for (const acquireTimeoutMs of [0, 50]) {
+    const run = () => Promise.reject(new Error('it is down'))
+    const flake = lazy(t, { run, server: 'postgresql' }, SECRET, { acquireTimeoutMs })
+    await assert.rejects(flake.ready(), (error) => {
+      assert.deepEqual([error.code, error.cause?.code], ['LEASE_UNAVAILABLE', 'STORE_UNAVAILABLE'])
+      return /it is down/.test(error.message)
+    })
+  }
+})
+
+test('options may come alone', async (t) => {
+  const store = newStore(t)
+  Object.assign(process.env, { RANDFLAKE_STORE: store, RANDFLAKE_SECRET: SECRET })
+  const never = { create: false }
+  assert.throws(() => Randflake.lazy(never).generate(), { code: 'STORE_NOT_INITIALIZED' })
+  await assert.rejects(Randflake.leased(never), { code: 'STORE_NOT_INITIALIZED' })
+  const flake = Randflake.lazy({ nodeCount: 2, maxWaitMs: 60_000 })
+  t.after(() => flake.closeAsync())
+  flake.generate()
+  assert.equal(flake.nodeIds.length, 2)
+  const layout = new Layout('sonyflake')
+  const snowflake = await Snowflake.leased({ layout, namespace: 'other' })
+  assert.deepEqual([snowflake.layout, snowflake.nodeIds.length], [layout, 1])
+  await snowflake.closeAsync()
+  assert.equal(Snowflake.lazy({ layout }).layout, layout)
+  assert.throws(() => Randflake.lazy({ nodeCount: 0 }), { code: 'INVALID_ARGUMENT' })
+  // What has other names is a store, or none.
+  assert.throws(() => Randflake.lazy({ nodeCont: 2 }).generate(), {
+    message: /this object is none/,
+  })
+})
+
 suite('a process', () => {
   const endings = {
     'ends by itself': ['', 0],

@@ -8,13 +8,14 @@ const { createRequire } = require('node:module')
 const { dirname, join } = require('node:path')
 const { test } = require('node:test')
 const vm = require('node:vm')
-const { newStore, SECRET } = require('./store.js')
+const { heldIn, newStore, SECRET } = require('./store.js')
 
 const ROOT = join(__dirname, '..')
 
 /** Makes a realm, and returns its `Error`, its `Array` and what the package exports there. */
-function newRealm() {
+function newRealm(before = '') {
   const context = vm.createContext({ process, Buffer, URL, setTimeout, clearTimeout })
+  vm.runInContext(before, context)
   const modules = {}
   const load = (path) => {
     if (path in modules) return modules[path].exports
@@ -97,4 +98,26 @@ test('why there is no lease is of its own realm', async () => {
   const error = await seen
   assert(error instanceof RandflakeError && error instanceof REALMS[2].Error, `${error}`)
   assert.match(error.message, /mine/)
+})
+
+test('all realms have one listener for the end of the process', async (t) => {
+  const before = process.listenerCount('exit')
+  const flakes = []
+  for (const realm of [...REALMS, newRealm(), newRealm()]) {
+    flakes.push(await realm.package.Randflake.leased(newStore(t), SECRET))
+  }
+  assert(process.listenerCount('exit') <= before + 1)
+  // The first file of this process may have made one.
+  assert(process.listenerCount('exit') >= 1)
+  for (const flake of flakes) flake.close()
+})
+
+test('an end can be awaited where the symbol for it is missing', async (t) => {
+  const realm = newRealm('delete Symbol.dispose; delete Symbol.asyncDispose')
+  const store = newStore(t)
+  const flake = await realm.package.Randflake.leased(store, SECRET)
+  assert.equal(flake[Symbol.asyncDispose], undefined)
+  assert.equal(heldIn(store).length, 1)
+  assert.equal(await flake.closeAsync(), undefined)
+  assert.deepEqual(heldIn(store), [])
 })

@@ -641,6 +641,19 @@ suite('a lazy object', () => {
     })
   }
 
+  test('is not ready where there is no first block in time, and says why', async () => {
+    const store = { run: () => Promise.reject(new Error('it is down')), server: 'postgresql' }
+    for (const acquireTimeoutMs of [0, 50]) {
+      const tickets = Tickets.lazy(store, 'invoices', { acquireTimeoutMs })
+      await assert.rejects(tickets.ready(), (error) => {
+        isOurs(error, 'LEASE_UNAVAILABLE')
+        isOurs(error.cause, 'STORE_UNAVAILABLE')
+        return /it is down/.test(error.message)
+      })
+      tickets.close()
+    }
+  })
+
   test('does not wait for its first block longer than a call may', async (t) => {
     const store = await newCounters(t)
     const unblock = await block(t, store)

@@ -1,3 +1,5 @@
+/// <reference lib="esnext.disposable" />
+
 import type { RandflakeError } from './errors.js'
 import type { Cloak, Parts } from './ids.js'
 import type { Layout, LayoutFields, LayoutName, RawParts } from './layouts.js'
@@ -12,10 +14,11 @@ declare abstract class NumberGenerator {
    * uses all 64 bits.
    *
    * Takes the seconds that so many ids need, 131072 for each node id of a {@link Randflake}, or the
-   * ticks of the layout, and `maxWaitMs` besides. With a `maxWaitMs` of 0 it never waits, and more
-   * ids than are ever available at once are `INVALID_ARGUMENT`. So are more than an hour has, before
-   * there is memory for them. A lease is renewed meanwhile; but where its store is a server, this
-   * thread renews it: use {@link generateManyAsync} for more ids than a lease has seconds for.
+   * ticks of the layout, and `maxWaitMs` besides. Where that is too long, have more node ids:
+   * `nodeCount`. With a `maxWaitMs` of 0 it never waits, and more ids than are ever available at
+   * once are `INVALID_ARGUMENT`. So are more than an hour has, before there is memory for them. A
+   * lease is renewed meanwhile; but where its store is a server, this thread renews it: use
+   * {@link generateManyAsync} for more ids than a lease has seconds for.
    *
    * @throws {RandflakeError} as {@link Randflake.generate}; no id is returned then.
    */
@@ -39,9 +42,11 @@ declare abstract class NumberGenerator {
   /**
    * Resolves once an id is available, without blocking; keeps the process alive until then. Another
    * caller may take that id first. With a leased generator whose lease is over, it waits, without
-   * end, for the store to grant another one.
+   * end, for the store to grant another one. For the first lease of one from {@link Randflake.lazy} it
+   * waits up to `acquireTimeoutMs`.
    *
-   * @throws {RandflakeError} as {@link Randflake.generate}, for what waiting does not help.
+   * @throws {RandflakeError} as {@link Randflake.generate}, for what waiting does not help;
+   *   `LEASE_UNAVAILABLE` if there is no first lease in time.
    */
   ready(): Promise<void>
 
@@ -54,8 +59,10 @@ declare abstract class NumberGenerator {
   [Symbol.dispose](): void
   /**
    * Closes, and resolves once the store has what was leased, or after 5 seconds without an answer;
-   * then its node ids are free at the end of the lease. `await using` calls it.
+   * then its node ids are free at the end of the lease. `await using` does this.
    */
+  closeAsync(): Promise<void>
+  /** See {@link closeAsync}. Some test runners hide this symbol of Node 20. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
@@ -124,7 +131,7 @@ export class Randflake extends IdGenerator {
    *
    * A lease from a store with a server goes through its client, on the JavaScript thread: one that
    * is blocked for long cannot renew it, and at the exit of the process, or the end of a worker,
-   * nothing is given back. `await using`, or `await flake[Symbol.asyncDispose]()`, does that before.
+   * nothing is given back. `await using`, or `await flake.closeAsync()`, does that before.
    *
    * @param store the path of a SQLite file on a local disk, or its `file:` URL. The file is made
    *   if it is missing, its directory is not. All processes of the machine that make ids for one
@@ -154,6 +161,8 @@ export class Randflake extends IdGenerator {
     secret?: Uint8Array | string,
     options?: LeaseOptions,
   ): Promise<LeasedRandflake>
+  /** With settings from the environment. */
+  static leased(options: LeaseOptions): Promise<LeasedRandflake>
 
   /**
    * Makes a generator that leases with its first id. Until then it has no node ids and no lease, and
@@ -178,6 +187,8 @@ export class Randflake extends IdGenerator {
     secret?: Uint8Array | string,
     options?: LeaseOptions,
   ): LeasedRandflake
+  /** With settings from the environment. */
+  static lazy(options: LeaseOptions): LeasedRandflake
 
   /**
    * @param nodeId 0 to 131071, or up to 16384 of them, each once: k node ids give k times 131072
@@ -327,6 +338,8 @@ export class Snowflake extends IdGenerator {
     store?: string | URL | StoreClient,
     options?: SnowflakeLeaseOptions,
   ): Promise<LeasedSnowflake>
+  /** With a store from the environment. */
+  static leased(options: SnowflakeLeaseOptions): Promise<LeasedSnowflake>
 
   /**
    * Makes a generator that leases with its first id, as {@link Randflake.lazy} does.
@@ -337,6 +350,8 @@ export class Snowflake extends IdGenerator {
    * const flake = Snowflake.lazy(undefined, { layout: 'discord' }) // settings: RANDFLAKE_STORE
    */
   static lazy(store?: string | URL | StoreClient, options?: SnowflakeLeaseOptions): LeasedSnowflake
+  /** With a store from the environment. */
+  static lazy(options: SnowflakeLeaseOptions): LeasedSnowflake
 
   /**
    * @param nodeId 0 to {@link Layout.maxNodeId}, or several of them, each once; may be `undefined`

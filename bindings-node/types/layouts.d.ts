@@ -51,8 +51,8 @@ export interface LayoutFields {
 export class Layout {
   /**
    * @param layout a name, or what describes another layout.
-   * @throws {RandflakeError} `INVALID_ARGUMENT`, also for a time that goes on after the last `Date`,
-   *   and a time and a sequence too wide to be counted together in 64 bits.
+   * @throws {RandflakeError} `INVALID_ARGUMENT`, also for a time that goes on after the last `Date`. A
+   *   time and a sequence too wide to be counted together in 64 bits make a layout for reading.
    * @example
    * // The example of UidGenerator's README, whose epoch is 2016-09-20 in China.
    * new Layout({
@@ -141,6 +141,14 @@ export class Layout {
    * @throws {RandflakeError} `INVALID_NODE`
    */
   splitNode(nodeId: number): [datacenter: number, worker: number] | null
+
+  /**
+   * Returns the same layout with time counted from other unix milliseconds, as a site that copies a
+   * published layout mostly does.
+   *
+   * @throws {RandflakeError} `INVALID_ARGUMENT`
+   */
+  withEpochMs(epochMs: number): Layout
 
   /**
    * Returns the same layout with ticks that begin otherwise. Ids of both read the same.

@@ -1,3 +1,5 @@
+/// <reference lib="esnext.disposable" />
+
 import type { RandflakeError, RandflakeErrorCode } from './errors.js'
 import type { NumberGenerator } from './generators.js'
 import type { InitMode, StoreClient } from './stores.js'
@@ -29,7 +31,7 @@ export class Tickets extends NumberGenerator {
    * The numbers that are left are given back when the process, or the worker, ends as
    * {@link Randflake.leased} says, on a thread. Where the store is a server, whose client runs on
    * this thread, nothing is given back at an exit: `await using`, or
-   * `await tickets[Symbol.asyncDispose]()`, does that before.
+   * `await tickets.closeAsync()`, does that before.
    *
    * @param store the path of a SQLite file, its `file:` URL, or a server, as for
    *   {@link Randflake.leased}. If it is undefined, `RANDFLAKE_STORE` of `process.env`.
@@ -108,9 +110,11 @@ export class Tickets extends NumberGenerator {
 
   /**
    * Resolves once a number is available, without blocking; keeps the process alive until then.
-   * Another caller may take that number first. While the store is away it waits, without end.
+   * Another caller may take that number first. While the store is away it waits, without end; for the
+   * first block up to `acquireTimeoutMs`.
    *
-   * @throws {RandflakeError} as {@link generate}, for what waiting does not help.
+   * @throws {RandflakeError} as {@link generate}, for what waiting does not help; `LEASE_UNAVAILABLE`
+   *   if there is no first block in time.
    */
   ready(): Promise<void>
 
@@ -123,8 +127,10 @@ export class Tickets extends NumberGenerator {
   [Symbol.dispose](): void
   /**
    * Closes, and resolves once the store has what was left, or after 5 seconds without an answer; then
-   * those numbers are lost. `await using` calls it.
+   * those numbers are lost. `await using` does this.
    */
+  closeAsync(): Promise<void>
+  /** See {@link closeAsync}. Some test runners hide this symbol of Node 20. */
   [Symbol.asyncDispose](): Promise<void>
 
   /** The name of the counter. */

@@ -47,13 +47,20 @@ impl Layout {
         unsigned: Unsigned,
         node_split: Option<NodeSplit>,
     ) -> PyResult<Self> {
-        let described =
-            tick_ms.is_some() || epoch_ms.is_some() || unsigned.0 || node_split.is_some();
+        let described = tick_ms.is_some() || unsigned.0 || node_split.is_some();
         let layout = match (name, fields) {
-            (Some(preset), None) if !described => match sequence {
-                Some(sequence) => preset.0.with_sequence(sequence.0),
-                None => Ok(preset.0),
-            },
+            (Some(preset), None) if !described => {
+                let from_epoch = match epoch_ms {
+                    Some(epoch_ms) => preset.0.with_epoch_ms(epoch_ms.0),
+                    None => Ok(preset.0),
+                };
+                match sequence {
+                    Some(sequence) => {
+                        from_epoch.and_then(|layout| layout.with_sequence(sequence.0))
+                    }
+                    None => from_epoch,
+                }
+            }
             (None, Some(fields)) => {
                 let mut custom = randflake::Layout::custom(fields.0).unsigned(unsigned.0);
                 custom = set(custom, tick_ms.map(|it| it.0), CustomLayout::tick_ms);
@@ -65,8 +72,8 @@ impl Layout {
                 custom.build()
             }
             _ => Err(Error::invalid_argument(
-                "a layout is the name of a preset, for which only the sequence can be chosen, or \
-                 is described by its fields",
+                "a layout is the name of a preset, for which only the epoch and the sequence can be \
+                 chosen, or is described by its fields",
             )),
         };
         layout.map(Self::from).map_err(raise)
@@ -218,7 +225,10 @@ impl Layout {
     ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let options = PyDict::new(py);
         if let Ok(preset) = self.name().parse::<randflake::Layout>() {
-            if self.layout != preset {
+            if self.epoch_ms() != preset.epoch_ms() {
+                options.set_item("epoch_ms", self.epoch_ms())?;
+            }
+            if self.layout.sequence() != preset.sequence() {
                 options.set_item("sequence", self.sequence(py)?)?;
             }
             return Ok((PyTuple::new(py, [self.name()])?, options));

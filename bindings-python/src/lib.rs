@@ -57,7 +57,16 @@ mod tickets;
 
 #[pyo3::pymodule(gil_used = false)]
 mod _randflake {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use pyo3::{prelude::*, types::PyModule};
+
+    /// Returns the package that this library was first imported for, which is this one the first time.
+    #[pyfunction]
+    fn first_package(package: Bound<'_, PyModule>) -> PyResult<Bound<'_, PyAny>> {
+        let py = package.py();
+        Ok(once!().get_or_try_init(py, || Ok(package.into_any().unbind()))?.clone())
+    }
 
     #[pymodule_export]
     use crate::{
@@ -83,12 +92,21 @@ mod _randflake {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        static REGISTERED: AtomicBool = AtomicBool::new(false);
+
         crate::fast_calls::check_interpreter(module.py())?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        // A package that is imported again, as by a reloader, is one more module of the same library.
+        // Relaxed: imports of one module come one by one.
+        if REGISTERED.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         // Where only handlers see a fork, its own comes before those of libraries loaded later.
         let _ = ::randflake::bindings::ForkId::current();
         crate::errors::register(module.py())?;
         crate::exit::register(module.py())?;
         crate::fast_calls::register(module.py())?;
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+        REGISTERED.store(true, Ordering::Relaxed);
+        Ok(())
     }
 }

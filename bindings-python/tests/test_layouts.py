@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from conftest import VECTORS, cases, named
 from hypothesis import given, strategies as st
-from randflake import InvalidArgumentError, InvalidTypeError, Layout, RawParts
+from randflake import InvalidArgumentError, InvalidTypeError, Layout, RawParts, Snowflake
 
 LAYOUTS = json.loads((VECTORS / "layouts.json").read_text(encoding="utf-8"))["layouts"]
 PRESETS = [name for name, layout in LAYOUTS.items() if "custom" not in layout]
@@ -133,6 +133,8 @@ VALUES = [
     *map(Layout, PRESETS),
     Layout("twitter", sequence="continuing"),
     Layout("leaf", sequence=("random", 7)),
+    Layout("twitter", epoch_ms=0),
+    Layout("leaf", epoch_ms=1, sequence="zero"),
     *map(described, LAYOUTS),
 ]
 
@@ -145,6 +147,21 @@ def test_layouts_survive_pickle_and_copy(layout: Layout) -> None:
     assert eval(repr(layout), {"Layout": Layout}) == layout
     assert hash(eval(repr(layout), {"Layout": Layout})) == hash(layout)
     assert [other for other in VALUES if other == layout] == [layout]
+
+
+def test_a_preset_may_have_another_epoch() -> None:
+    ours = Layout("twitter", epoch_ms=1735689600000)
+    assert ours.inspect(1 << 22).unix_ms == 1735689600001
+    assert Layout("twitter,epoch_ms=1735689600000") == ours != Layout("twitter")
+    assert Layout("twitter", epoch_ms=Layout("twitter").epoch_ms) == Layout("twitter")
+
+
+def test_a_layout_may_be_for_reading_alone() -> None:
+    # Mastodon's, which has more than can be counted together.
+    layout = Layout(fields=[("time", 48), ("sequence", 16)], unsigned=True)
+    assert layout.inspect(116_000_000_000_000_000).unix_ms == 1_770_019_531_250
+    with pytest.raises(InvalidArgumentError, match="can be read, not made"):
+        Snowflake(0, layout)
 
 
 def test_raw_parts_compare_and_pickle() -> None:
@@ -179,7 +196,9 @@ REFUSED: list[Any] = [
     {"name": "\ud800"},
     {"name": "twitter", "fields": FIELDS},
     {"name": "twitter", "tick_ms": 1},
-    {"name": "twitter", "epoch_ms": 0},
+    {"name": "twitter", "epoch_ms": -1},
+    {"name": "twitter,epoch_ms=-1"},
+    {"name": "twitter,tick_ms=1"},
     {"name": "twitter", "unsigned": True},
     {"name": "twitter", "node_split": (5, 5)},
     {"name": "twitter", "sequence": "one"},

@@ -1,5 +1,6 @@
 """Lazy generators, and settings from the environment."""
 
+import asyncio
 import os
 import threading
 import warnings
@@ -27,9 +28,11 @@ from randflake import (
     RetryLaterError,
     Snowflake,
     StoreError,
+    Tickets,
     WeakSecretWarning,
     list_leases,
 )
+from randflake.stores import Unavailable
 
 VARIABLES = [
     "RANDFLAKE_STORE",
@@ -362,3 +365,25 @@ with warnings.catch_warnings(record=True) as caught:
 print(*(w.category.__name__ for w in caught))
 """
     assert run_python(code, str(store)).strip() == WeakSecretWarning.__name__
+
+
+class Away:
+    """A store with a server that never answers well."""
+
+    server = "postgresql"
+
+    def run(self, _text: str, _parameters: list[str]) -> list[list[str | None]]:
+        raise Unavailable("it is down")
+
+
+@pytest.mark.parametrize("timeout", [0, 0.05])
+def test_ready_fails_where_nothing_comes_in_time_and_says_why(timeout: float) -> None:
+    lazy = [
+        Randflake.lazy(Away(), SECRET, acquire_timeout=timeout),
+        Tickets.lazy(Away(), "invoices", acquire_timeout=timeout),
+    ]
+    for each in lazy:
+        with pytest.raises(RetryLaterError, match="it is down") as raised:
+            asyncio.run(each.ready())
+        assert raised.value.code == "LEASE_UNAVAILABLE"
+        assert isinstance(raised.value.__cause__, StoreError)

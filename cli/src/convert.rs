@@ -2,7 +2,7 @@
 
 use crate::{
     Failure,
-    ids::{self, IdFormat},
+    ids::{self, IdFormat, InputArguments},
 };
 
 /// Converts ids from numbers to the text form
@@ -18,9 +18,16 @@ Examples:
   randflake text < ids"
 )]
 pub(crate) struct Text {
-    /// Ids, as signed numbers [default: one per line of the input]
+    /// Ids, as numbers [default: one per line of the input]
     #[arg(value_name = "NUMBER")]
     ids: Vec<String>,
+
+    /// Puts this before each text
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    prefix: String,
+
+    #[command(flatten)]
+    input: InputArguments,
 }
 
 /// Converts ids from the text form to numbers
@@ -35,19 +42,26 @@ pub(crate) struct Number {
     /// Ids, in the text form [default: one per line of the input]
     #[arg(value_name = "TEXT")]
     ids: Vec<String>,
+
+    /// Takes this off the beginning of each text
+    #[arg(long, value_name = "TEXT")]
+    prefix: Option<String>,
+
+    #[command(flatten)]
+    input: InputArguments,
 }
 
 impl Text {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        ids::each(&self.ids, |id, out| {
-            Ok(writeln!(out, "{}", ids::parse(id, Some(IdFormat::Int))?)?)
+        ids::each(&self.ids, &self.input, None, |id, out| {
+            Ok(writeln!(out, "{}{}", self.prefix, ids::parse(id, Some(IdFormat::Int))?)?)
         })
     }
 }
 
 impl Number {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        ids::each(&self.ids, |id, out| {
+        ids::each(&self.ids, &self.input, self.prefix.as_deref(), |id, out| {
             let id = ids::parse(id, Some(IdFormat::String))?;
             Ok(writeln!(out, "{}", i64::from(id))?)
         })

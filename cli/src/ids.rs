@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use clap::{ValueEnum, error::ErrorKind as Wrong};
-use randflake::{Id, Result, bindings};
+use randflake::{Error, ErrorKind, Id, Result, bindings};
 
 use crate::{Failure, output, usage};
 
@@ -14,15 +14,32 @@ pub(crate) enum IdFormat {
     String,
 }
 
+/// The longest word that is taken for a header: one in 16 000 ids is as short, and few of them have no
+/// digit.
+const LONGEST_HEADER: usize = 10;
+
+/// What the input has besides ids.
+#[derive(clap::Args)]
+pub(crate) struct InputArguments {
+    /// Leaves out the first line of the input, as that of a CSV file
+    #[arg(long)]
+    skip_header: bool,
+}
+
 /// Does something for each of these ids, or for each line of standard input if there are none.
 /// Reports those for which it fails, and goes on with the others.
 pub(crate) fn each(
     ids: &[String],
+    input: &InputArguments,
+    prefix: Option<&str>,
     mut write: impl FnMut(&str, &mut dyn Write) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut out = output::stdout();
     let mut failed = false;
-    let mut one = |id: &str| match write(id, &mut out) {
+    let mut one = |id: &str, is_header: bool| match without_prefix(id, prefix, is_header)
+        .map_err(Failure::from)
+        .and_then(|id| write(id, &mut out))
+    {
         Err(Failure::Error(error)) => {
             // Keeps the order of the lines where both streams are shown together.
             out.flush()?;
@@ -38,24 +55,59 @@ pub(crate) fn each(
         if stdin.is_terminal() {
             output::notify(&"reading ids from the keyboard, one per line, until Ctrl-D");
         }
+        let mut is_first = true;
         for line in stdin.lock().split(b'\n') {
             let line = line.map_err(|error| {
                 usage(Wrong::Io, format_args!("cannot read the ids from standard input: {error}"))
             })?;
+            // A mark of the order of bytes, which some programs write before the first line.
+            let line = line.strip_prefix(b"\xef\xbb\xbf").filter(|_| is_first).unwrap_or(&line);
             let id = String::from_utf8_lossy(line.trim_ascii());
-            if !id.is_empty() {
-                one(&id)?;
+            if id.is_empty() {
+                continue;
             }
+            if !is_first {
+                one(&id, false)?;
+            } else if !input.skip_header {
+                one(&id, is_header(&id))?;
+            }
+            is_first = false;
         }
     }
-    ids.iter().try_for_each(|id| one(id))?;
+    ids.iter().try_for_each(|id| one(id, false))?;
     out.flush()?;
     if failed { Err(Failure::Reported) } else { Ok(()) }
+}
+
+/// Returns whether a line names a column: many names, such as `id` and `code`, are ids in the text form.
+fn is_header(line: &str) -> bool {
+    line.len() <= LONGEST_HEADER
+        && line.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+}
+
+fn without_prefix<'a>(id: &'a str, prefix: Option<&str>, is_header: bool) -> Result<&'a str> {
+    let refused = |why: String| Err(Error::new(ErrorKind::InvalidId, why));
+    if is_header {
+        return refused(
+            "this first line looks like the name of a column; pass --skip-header, or, if it is an id, \
+             as an argument"
+                .to_owned(),
+        );
+    }
+    let Some(prefix) = prefix else { return Ok(id) };
+    match id.strip_prefix(prefix) {
+        Some(rest) => Ok(rest),
+        None => refused(format!("it does not begin with the prefix {prefix:?}")),
+    }
 }
 
 /// Reads an id as a number or in the text form. Digits that could be either need a format.
 pub(crate) fn parse(id: &str, format: Option<IdFormat>) -> Result<Id> {
     match format {
+        // As an unsigned column, and many a language, shows those that are negative here.
+        Some(IdFormat::Int) | None if id.parse::<i64>().is_err() && id.parse::<u64>().is_ok() => {
+            bindings::parse_raw(id).map(|number| Id::from(number.cast_signed()))
+        }
         Some(IdFormat::Int) => bindings::parse_number(id),
         Some(IdFormat::String) => id.parse(),
         None => bindings::parse_id(id, "pass --format int or --format string"),
@@ -81,7 +133,10 @@ mod tests {
             ("10", None, None),
             // No text form has a leading zero.
             ("007", None, number(7)),
-            ("9223372036854775808", None, None),
+            ("9223372036854775808", None, number(i64::MIN)),
+            ("18446744073709551615", Some(IdFormat::Int), number(-1)),
+            ("18446744073709551615", Some(IdFormat::String), None),
+            ("18446744073709551616", None, None),
             ("", None, None),
             ("-", None, None),
             ("abc", Some(IdFormat::Int), None),

@@ -7,7 +7,7 @@ use randflake::{Clock as _, Inspector, Layout, Lease, Result, SystemClock, bindi
 
 use crate::{
     Failure,
-    ids::{self, IdFormat},
+    ids::{self, IdFormat, InputArguments},
     output::Style,
     secret::SecretArguments,
 };
@@ -43,9 +43,17 @@ pub(crate) struct Inspect {
     #[arg(long)]
     json: bool,
 
-    /// Reads sortable ids of the Snowflake family, without a secret
+    /// Reads sortable ids of the Snowflake family, without a secret: a name, and
+    /// perhaps another epoch, as in twitter,epoch_ms=1735689600000
     #[arg(long, value_name = "NAME", conflicts_with_all = ["secret_file", "format"])]
     layout: Option<String>,
+
+    /// Takes this off the beginning of each id
+    #[arg(long, value_name = "TEXT")]
+    prefix: Option<String>,
+
+    #[command(flatten)]
+    input: InputArguments,
 
     #[command(flatten)]
     secret: SecretArguments,
@@ -80,7 +88,9 @@ impl Inspect {
         };
         let mut printer =
             Printer { json: self.json, zone: TimeZone::system(), has_head: self.json };
-        ids::each(&self.ids, |id, out| printer.print(&reader.read(id)?, out))
+        ids::each(&self.ids, &self.input, self.prefix.as_deref(), |id, out| {
+            printer.print(&reader.read(id)?, out)
+        })
     }
 }
 

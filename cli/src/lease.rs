@@ -217,8 +217,7 @@ impl Init {
         let secret = self.secret.read()?;
         let namespace = Namespace::new(&self.store.namespace, &secret)?
             .max_ttl_and_skew(self.max_ttl, self.max_skew)?;
-        self.store.init(&namespace, mode, open_server)?;
-        print(&format_args!("namespace {:?} is ready{}", self.store.namespace, self.store.place()))
+        self.store.init(&namespace, mode, open_server)
     }
 }
 

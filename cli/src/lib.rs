@@ -67,6 +67,17 @@ pub fn run(
     }
 }
 
+/// Reports that the standard output is closed, so that results would be lost, and returns the exit code.
+///
+/// ```
+/// assert_eq!(randflake_cli::refuse_closed_output(), 1);
+/// ```
+#[must_use]
+pub fn refuse_closed_output() -> i32 {
+    output::report("OUTPUT", &"standard output is closed; open it, if only to /dev/null");
+    1
+}
+
 fn execute(arguments: &[OsString], open_server: Arc<OpenServer>) -> Result<(), Failure> {
     secret::refuse_argument(arguments)?;
     match Arguments::try_parse_from(arguments)?.command {

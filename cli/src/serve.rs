@@ -98,7 +98,8 @@ impl Serve {
     pub(crate) fn run(&self, _open_server: Arc<OpenServer>) -> Result<(), Failure> {
         Err(crate::usage(
             clap::error::ErrorKind::InvalidSubcommand,
-            "only the command that cargo installs can serve: `cargo install randflake-cli`",
+            "only the command that cargo installs can serve: `cargo install --path cli` in a clone \
+             of the repository",
         ))
     }
 

@@ -7,10 +7,11 @@ use randflake::{Result, Secret};
 use randflake_leases::{
     InitMode, LeaseStore, Location, Namespace,
     environment::{Environment, STORE},
+    operator,
     remote::Address,
 };
 
-use crate::{Failure, OpenServer, usage};
+use crate::{Failure, OpenServer, output::print, usage};
 
 /// Which store.
 #[derive(clap::Args)]
@@ -108,7 +109,7 @@ impl StoreArguments {
         Ok(location.create(false).open(&namespace)?)
     }
 
-    /// Creates a namespace.
+    /// Creates a namespace, and prints whether it was there already.
     pub(crate) fn init(
         &self,
         namespace: &Namespace,
@@ -116,11 +117,15 @@ impl StoreArguments {
         open_server: Arc<OpenServer>,
     ) -> Result<(), Failure> {
         let location = self.location(open_server).ok_or_else(missing)?;
-        Ok(location.init(namespace, mode)?)
+        let seen = location.open(&Namespace::for_operator(&self.namespace)?);
+        let was_there = seen.is_ok_and(|mut store| operator::inspect(&mut *store, 0).is_ok());
+        location.init(namespace, mode)?;
+        let outcome = if was_there { "exists, unchanged" } else { "is ready" };
+        print(&format_args!("namespace {:?}{} {outcome}", self.namespace, self.place()))
     }
 
     /// Says where a server is, without its password; nothing for a file, whose path was given.
-    pub(crate) fn place(&self) -> String {
+    fn place(&self) -> String {
         match self.name().and_then(|name| Address::read(&name)) {
             Some(Ok(address)) => format!(" in {address}"),
             _ => String::new(),

@@ -166,8 +166,7 @@ impl Init {
     fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         let mode = self.mode.read()?;
         let namespace = Namespace::for_tickets(&self.store.namespace)?;
-        self.store.init(&namespace, mode, open_server)?;
-        print(&format_args!("namespace {:?} is ready{}", self.store.namespace, self.store.place()))
+        self.store.init(&namespace, mode, open_server)
     }
 }
 

@@ -235,6 +235,37 @@ fn json_has_one_line_for_each_id() {
 }
 
 #[test]
+fn a_layout_may_have_another_epoch() {
+    let folder = Folder::new("epoch");
+    let inspect = |layout| folder.run(&["inspect", "--json", "--layout", layout, "4194304"]);
+    let seen = inspect("twitter,epoch_ms=1735689600000");
+    assert!(seen.stdout.contains(r#""unix_ms":1735689600001,"#), "{}{}", seen.stdout, seen.stderr);
+    for bad in ["twitter,", "twitter,epoch_ms=", "twitter,epoch=1", "titter,epoch_ms=1"] {
+        let refused = inspect(bad);
+        assert_eq!(refused.status.code(), Some(1), "{bad}");
+        assert!(refused.stderr.starts_with("randflake: INVALID_ARGUMENT: "), "{}", refused.stderr);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn results_are_not_lost_in_a_closed_output() {
+    let folder = Folder::new("closed");
+    let shell = |line: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).env("RANDFLAKE", env!("CARGO_BIN_EXE_randflake"));
+        run(shell.env("RANDFLAKE_SECRET", SECRET).current_dir(&folder.0), "")
+    };
+    for verb in ["generate --store ids.db", "secret", "lease list --store ids.db"] {
+        let lost = shell(&format!("\"$RANDFLAKE\" {verb} >&-"));
+        let why = "randflake: OUTPUT: standard output is closed; open it, if only to /dev/null\n";
+        expect(&lost, 1, "", why);
+    }
+    assert!(!folder.0.join("ids.db").exists(), "nothing was leased");
+    expect(&shell("\"$RANDFLAKE\" generate --store ids.db > /dev/null"), 0, "", "");
+}
+
+#[test]
 fn what_is_generated_is_read_from_the_input() {
     let folder = Folder::new("input");
     let ids: Vec<String> = ["int", "string"]
@@ -452,7 +483,7 @@ fn operators_do_without_the_secret() {
 #[test]
 fn bad_ids_are_named_and_the_others_are_read() {
     let folder = Folder::new("bad");
-    let input = "xyz!\n\n4594531474933654033\n1234567890123\n9223372036854775808\n";
+    let input = "xyz!\n\n4594531474933654033\n1234567890123\n18446744073709551616\n";
     let read = run(&mut folder.command(&["inspect"]), input);
     assert_eq!(read.status.code(), Some(1));
     assert_eq!(read.stdout.lines().count(), 2, "{}", read.stdout);
@@ -461,7 +492,7 @@ fn bad_ids_are_named_and_the_others_are_read() {
     for (complaint, (id, hint)) in complaints.iter().zip([
         ("xyz!", "0-9 and a-v"),
         ("1234567890123", "--format int"),
-        ("9223372036854775808", "64-bit"),
+        ("18446744073709551616", "64-bit"),
     ]) {
         let start = format!("randflake: INVALID_ID: \"{id}\": ");
         assert!(complaint.starts_with(&start) && complaint.contains(hint), "{complaint}");
@@ -528,9 +559,10 @@ fn init_makes_a_file_and_its_namespaces() {
     let both = folder.run(&["lease", "init", "--store", "ids.db", "--new", "--quarantine"]);
     assert_eq!(both.status.code(), Some(2));
     assert!(!folder.0.join("ids.db").exists());
-    for word in ["--new", "--quarantine"] {
-        let ready = folder.run(&["lease", "init", "--store", "ids.db", word]);
-        assert_eq!(ready.stdout, "namespace \"default\" is ready\n", "{}", ready.stderr);
+    for (word, outcome) in [("--new", "is ready"), ("--quarantine", "exists, unchanged")] {
+        let done = folder.run(&["lease", "init", "--store", "ids.db", word]);
+        let said = format!("namespace \"default\" {outcome}\n");
+        assert_eq!(done.stdout, said, "{}", done.stderr);
     }
     let fenced = ["lease", "init", "--store", "ids.db", "--namespace", "new", "--quarantine"];
     assert_eq!(folder.run(&fenced).status.code(), Some(0));

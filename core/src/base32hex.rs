@@ -81,6 +81,16 @@ fn fault_of(text: &str) -> Error {
              1 to 13 of the characters 0-9 and a-v",
         );
     }
+    let prefix = text.rfind(['_', '-', ':', '.']).map(|end| text.split_at(end + 1));
+    if let Some((prefix, rest)) = prefix
+        && decode(rest).is_ok()
+    {
+        return invalid(format!(
+            "an id's text has only the characters 0-9 and a-v, and this one seems to have a prefix \
+             of {} characters: take it off, as the text form of a column does",
+            prefix.chars().count()
+        ));
+    }
     let count = text.chars().count();
     if count > MAX_DIGITS {
         return invalid(format!("an id's text has at most 13 characters, got {count}"));

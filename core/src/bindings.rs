@@ -7,7 +7,7 @@ use crate::{Error, ErrorKind, Field, Id, Result, Sequence};
 
 pub use crate::{
     boundary::invalid_boundary_flake,
-    clock::{unix_nanos, utc},
+    clock::{unix_nanos, utc, utc_second},
     fork::ForkId,
     generator::{check_max_wait, invalid_max_drift, invalid_max_wait},
     layout::{

@@ -253,6 +253,12 @@ pub fn utc(unix_ms: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
 }
 
+/// Writes a unix second as `2026-11-21T13:44:50Z (unix second 1795614887)`. For messages.
+#[must_use]
+pub fn utc_second(unix_second: i64) -> String {
+    format!("{} (unix second {unix_second})", utc(unix_second.saturating_mul(1000)))
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::SystemTime;

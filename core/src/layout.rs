@@ -158,8 +158,8 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument): the number of random starts is 0, larger than
-    /// the number of sequences, or so small that the ids of a tick do not fit into the 64-bit state.
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument): the number of random starts is 0, or larger than
+    /// the number of sequences.
     ///
     /// ```
     /// # use randflake::{Layout, Sequence};
@@ -169,6 +169,25 @@ impl Layout {
     /// ```
     pub fn with_sequence(self, sequence: Sequence) -> Result<Self> {
         Self { starts: sequence, ..self }.checked()
+    }
+
+    /// Returns the same layout with time counted from another unix millisecond, as a site that copies
+    /// a published layout mostly does.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument): the epoch is before 1970, or so late that no
+    /// clock runs to the end.
+    ///
+    /// ```
+    /// # use randflake::Layout;
+    /// let ours = Layout::twitter().with_epoch_ms(1_735_689_600_000)?;
+    /// assert_eq!(ours.inspect(0)?.unix_ms, 1_735_689_600_000);
+    /// assert_eq!("twitter,epoch_ms=1735689600000".parse::<Layout>()?, ours);
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    pub fn with_epoch_ms(self, epoch_ms: i64) -> Result<Self> {
+        Self { epoch_ms, ..self }.checked()
     }
 
     /// Returns the parts of a raw id. Every number without bits outside the fields has parts, even if
@@ -430,15 +449,6 @@ impl Layout {
                 "{} bits of ticks of {} ms are longer than any clock runs; use fewer bits for the \
                  time",
                 self.time.bits, self.tick_ms
-            )));
-        }
-        if self.max_nodes() == 0 {
-            return Err(Error::invalid_argument(format!(
-                "a time of {} bits and {} ids in a tick are too much for the 64 bits of the state \
-                 that counts them; use fewer bits for the time or the sequence, or \
-                 Sequence::Random with more starts, which leaves fewer ids",
-                self.time.bits,
-                self.ids_per_node()
             )));
         }
         Ok(self)

@@ -1,6 +1,6 @@
 //! A lease as the generator sees it: the seconds, without the store that granted them.
 
-use crate::{Error, ErrorKind, layout};
+use crate::{Error, ErrorKind, clock::utc_second, layout};
 
 /// The seconds that a generator may stamp: `start` up to, but not including, `end_exclusive`.
 ///
@@ -38,8 +38,9 @@ impl Lease {
             return Err(Error::new(
                 ErrorKind::InvalidLease,
                 format!(
-                    "a lease lies between the unix seconds {first} and {last}, \
-                     got {start}..{end_exclusive}"
+                    "a lease lies between {} and {}, got {start}..{end_exclusive}",
+                    utc_second(first),
+                    utc_second(last)
                 ),
             ));
         }

@@ -174,7 +174,6 @@ fn invalid_arguments_are_refused_with_their_bound() {
         (build(&[(Time, 10), (Count, u32::MAX)]), "32"),
         (build(&[(Time, 42), (Node, 10), (Count, 12)]), "unsigned"),
         (build(&[(Time, 43), (Node, 10), (Count, 12)]).unsigned(true), "64"),
-        (build(&[(Time, 41), (Count, 23)]).unsigned(true), "Random"),
         (plain().tick_ms(0), "86400000"),
         (plain().tick_ms(86_400_001), "86400000"),
         (plain().epoch_ms(-1), "9223372036854"),
@@ -190,6 +189,11 @@ fn invalid_arguments_are_refused_with_their_bound() {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{described}");
         assert!(error.to_string().contains(bound), "{described}: {error}");
     }
+    let reading = build(&[(Time, 41), (Count, 23)]).unsigned(true).build().expect("it can be read");
+    let error = Snowflake::new(0, reading).expect_err("it can't be counted");
+    assert_eq!((error.kind(), reading.max_nodes()), (ErrorKind::InvalidArgument, 0));
+    assert!(error.to_string().contains("random initial sequence"), "{error}");
+    assert_eq!(reading.check_generates().expect_err("the same").to_string(), error.to_string());
     let error = "snowflake".parse::<Layout>().expect_err("no preset");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.to_string().contains("twitter, discord"), "{error}");

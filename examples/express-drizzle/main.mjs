@@ -7,7 +7,8 @@
  *
  *     npm install drizzle-orm express pg randflake zod
  *     npx randflake lease init --new
- *     npx randflake lease init --new --namespace orders --layout twitter
+ *     node -e "require('randflake').initStore(process.env.RANDFLAKE_STORE, undefined, 'new',
+ *       { namespace: 'orders', layout: 'twitter' })"
  *     psql "$DATABASE_URL" -f schema.sql
  *
  * Then: node main.mjs
@@ -27,8 +28,8 @@ const { DATABASE_URL = '', PORT = '3000', RANDFLAKE_SECRET = '' } = process.env
 
 const layout = new Layout('twitter')
 // They lease with their first ids. No call waits: until there is a lease, the answer is 503.
-const itemIds = Randflake.lazy(undefined, undefined, { maxWaitMs: 0 })
-const orderIds = Snowflake.lazy(undefined, { layout, namespace: 'orders', maxWaitMs: 0 })
+const itemIds = Randflake.lazy({ maxWaitMs: 0 })
+const orderIds = Snowflake.lazy({ layout, namespace: 'orders', maxWaitMs: 0 })
 
 // Inside: bigints, in rows and in the database.
 const orders = pgTable('shop_order', {
@@ -112,7 +113,7 @@ const answerError = (error, _request, response, next) => {
 const server = app.use(answerError).listen(Number(PORT))
 
 async function exit() {
-  await Promise.all([itemIds[Symbol.asyncDispose](), orderIds[Symbol.asyncDispose]()])
+  await Promise.all([itemIds.closeAsync(), orderIds.closeAsync()])
   process.exit() // with its node ids given back
 }
 for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => server.close(exit))

@@ -377,23 +377,25 @@ impl FromStr for InitMode {
 impl Namespace {
     /// Makes the error of a store without this namespace.
     pub(crate) fn not_initialized(&self, store: impl fmt::Display) -> Error {
-        let (how, if_running) = if matches!(self.owner, Owner::Tickets) {
+        let (verb, others, if_running) = if matches!(self.owner, Owner::Tickets) {
             (
-                "init_tickets in Python, initTickets in Node.js or `randflake tickets init`",
+                "tickets",
+                "init_tickets in Python, initTickets in Node.js",
                 "numbers of it were handed out",
             )
         } else {
             (
-                "init_store in Python, initStore in Node.js, init in Rust or `randflake lease init`",
+                "lease",
+                "init_store in Python, initStore in Node.js, init in Rust",
                 "leases of it may be running",
             )
         };
         Error::new(
             ErrorKind::StoreNotInitialized,
             format!(
-                "{store} has no namespace {:?}; create it once, by {how}: as `new` if it has never \
-                 existed, and as `quarantine` if {if_running}, as after a restart without its data, or \
-                 if you cannot tell",
+                "{store} has no namespace {0:?}; create it once: `randflake {verb} init --namespace {0} \
+                 --new` if it has never existed, with --quarantine for --new if {if_running}, as after \
+                 a restart without its data, or if you cannot tell; or by {others}",
                 self.name
             ),
         )

@@ -19,7 +19,7 @@
 
 use std::collections::BTreeSet;
 
-use randflake::{ErrorKind, layout};
+use randflake::{ErrorKind, bindings::utc_second, layout};
 
 use crate::{
     Acquire, Acquired, Error, Fenced, Limits, ListedCounters, NamespaceMetadata, NodeLease, Note,
@@ -457,8 +457,10 @@ pub(crate) fn skewed(client_now: i64, store_now: i64, max_skew: u32) -> Error {
     Error::new(
         ErrorKind::ClockSkew,
         format!(
-            "this machine's clock shows the unix second {client_now} and the store's {store_now}; they \
-             may differ by {max_skew} seconds at most: correct the wrong one"
+            "this machine's clock shows {} and the store's {}; they may differ by {max_skew} seconds \
+             at most: correct the wrong one",
+            utc_second(client_now),
+            utc_second(store_now)
         ),
     )
 }
@@ -505,10 +507,10 @@ pub(crate) fn check_lifetime(now: i64) -> Result<()> {
     Err(Error::new(
         kind,
         format!(
-            "the store's clock shows the unix second {now}, {why}: ids have seconds in {}..{}; correct \
-             that clock",
-            layout::EPOCH,
-            layout::LIFETIME_END
+            "the store's clock shows {}, {why}: ids have times from {} to {}; correct that clock",
+            utc_second(now),
+            utc_second(layout::EPOCH),
+            utc_second(layout::LIFETIME_END - 1)
         ),
     ))
 }

@@ -246,7 +246,8 @@ impl Tickets {
     ///
     /// # Errors
     ///
-    /// As [`Tickets::generate`], but not `LEASE_UNAVAILABLE`.
+    /// As [`Tickets::generate`]; `LEASE_UNAVAILABLE` only where this process has had no block yet and the
+    /// store has failed for [`acquire_timeout`](TicketsBuilder::acquire_timeout).
     pub fn ready_in(&self) -> Result<Duration> {
         let supply = self.supply.of_this_process_or_new();
         let mut state = supply.shared.lock();
@@ -254,8 +255,12 @@ impl Tickets {
             return Ok(Duration::ZERO);
         }
         self.ask_for(supply, &mut state, 1)?;
-        let next = state.failure.as_ref().map_or(Duration::ZERO, |_| LONGEST_POLL);
-        Ok(next.max(POLL_INTERVAL))
+        let Some(failure) = &state.failure else { return Ok(POLL_INTERVAL) };
+        let lasts = failure.next_attempt.saturating_sub(failure.since);
+        if state.blocks_drawn == 0 && lasts >= self.options.acquire_timeout {
+            return Err(self.too_few_left(&state, 1));
+        }
+        Ok(LONGEST_POLL)
     }
 
     /// Waits until the first block of this process is drawn.

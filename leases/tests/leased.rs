@@ -657,7 +657,12 @@ fn what_must_not_make_a_file_says_that_it_is_missing() {
     };
     let error = leased(false).map(drop).expect_err("there is no file");
     assert_eq!(error.kind(), ErrorKind::StoreNotInitialized);
-    for says in ["init_store", "initStore", "`randflake lease init`", "quarantine"] {
+    for says in [
+        "init_store",
+        "initStore",
+        "`randflake lease init --namespace default --new`",
+        "quarantine",
+    ] {
         assert!(error.to_string().contains(says), "{error}");
     }
     assert!(!path.exists());

@@ -1178,8 +1178,8 @@ fn a_storm_on_few_node_ids_passes() {
             assert_eq!(error.kind(), ErrorKind::NodesExhausted, "{error}");
             let from = error.to_string();
             let from = from
-                .split_once("from the unix second ")
-                .and_then(|(_, rest)| rest.split(' ').next()?.parse::<i64>().ok());
+                .split_once("(unix second ")
+                .and_then(|(_, rest)| rest.split(')').next()?.parse::<i64>().ok());
             let from = from.unwrap_or_else(|| panic!("no second: {error}"));
             assert!((before..=now() + i64::from(TTL)).contains(&from), "{error}");
             assert!(error.retry_after().is_some(), "{error}");

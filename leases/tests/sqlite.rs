@@ -7,7 +7,10 @@ mod common;
 
 use std::{
     fs,
-    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt, symlink},
+        net::UnixListener,
+    },
     path::{Path, PathBuf},
     process::Command,
     sync::{
@@ -419,6 +422,21 @@ fn paths_that_cannot_be_shared_are_refused() {
     let directory = acquire(&mut store(scratch.directory()), Token::random(), 1, START);
     refused(directory, ErrorKind::InvalidArgument, "is a directory");
     assert!(!scratch.path("no").exists());
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_at_once() {
+    let scratch = Scratch::new();
+    let (socket, fifo, link) = (scratch.path("socket"), scratch.path("fifo"), scratch.path("link"));
+    let _listener = UnixListener::bind(&socket).expect("a socket can be made");
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs").success());
+    symlink("/dev/null", &link).expect("a link can be made");
+    for path in [socket, fifo, link] {
+        let outcome = acquire(&mut store(path), Token::random(), 1, START);
+        refused(outcome, ErrorKind::InvalidArgument, "no regular file");
+    }
+    let left = fs::read_dir(scratch.directory()).expect("it can be read").count();
+    assert_eq!((left, Path::new("/dev/null-lock").exists()), (3, false));
 }
 
 #[test]

@@ -49,6 +49,7 @@ PYTHON = {"python"}
 NODE = {"js", "javascript", "mjs", "cjs", "ts", "typescript"}
 SHELL = {"sh", "bash"}
 RUST = {"rust"}
+METRICS_OF_WORKERS = "PROMETHEUS_MULTIPROC_DIR"
 NOT_CODE = {"text", "json", "prisma", "toml", "yaml", "sql", "diff"}
 
 # Lines of `sh` blocks that are not run again, and what runs them or stands for them.
@@ -246,10 +247,16 @@ def command_of_server(block: Block, folder: Path, port: int) -> list[str]:
     """Writes a web service to a folder and returns the command that the document names."""
     if block.language in PYTHON:
         (folder / "main.py").write_text(block.code, encoding="utf-8")
-        return [sys.executable, "-m", "uvicorn", "main:app", "--port", str(port)]
+        workers = ["--workers", str(workers_of(block))]
+        return [sys.executable, "-m", "uvicorn", "main:app", "--port", str(port), *workers]
     node_modules(folder)
     (folder / "main.mjs").write_text(block.code, encoding="utf-8")
     return ["node", "main.mjs"]
+
+
+def workers_of(block: Block) -> int:
+    """Returns how many processes a web service is shown with."""
+    return 2 if METRICS_OF_WORKERS in block.code else 1
 
 
 def ask(port: int, server: subprocess.Popen[str]) -> str:
@@ -265,6 +272,18 @@ def ask(port: int, server: subprocess.Popen[str]) -> str:
             time.sleep(0.1)
 
 
+def wait_for_metrics(url: str) -> None:
+    """Waits until all workers have written their numbers, which each scrape then has."""
+    counted = 0.0
+    while counted < 100:
+        time.sleep(0.1)
+        with urlopen(url, timeout=60) as response:
+            total = re.search(
+                r"^randflake_ids_generated_total{.*} (.*)$", response.read().decode(), re.M
+            )
+        counted = float(total[1]) if total else 0.0
+
+
 @pytest.mark.parametrize("block", of(PYTHON | NODE, servers=True), ids=str)
 def test_server_block_serves_and_gives_its_lease_back(block: Block, tmp_path: Path) -> None:
     store = tmp_path / "ids.db"
@@ -277,6 +296,10 @@ def test_server_block_serves_and_gives_its_lease_back(block: Block, tmp_path: Pa
         names["RANDFLAKE_SECRET_FILE"] = str(secret)
     else:
         names["RANDFLAKE_SECRET"] = SECRET
+    workers = workers_of(block)
+    if workers > 1:
+        (tmp_path / "metrics").mkdir()
+        names[METRICS_OF_WORKERS] = str(tmp_path / "metrics")
     server = subprocess.Popen(
         command_of_server(block, tmp_path, port),
         cwd=tmp_path,
@@ -290,10 +313,14 @@ def test_server_block_serves_and_gives_its_lease_back(block: Block, tmp_path: Pa
         try:
             ids = [decode_string(ask(port, server)) for _ in range(100)]
             assert len(set(ids)) == 100
-            assert list_leases(store).held == 1
+            while list_leases(store).held < workers:
+                ask(port, server)  # until the slowest has started
+            assert list_leases(store).held == workers
             for path in re.findall(r'@app.get\("(/\w+)"\)', block.code):
                 with urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as response:
                     assert response.status == 200, path
+            if workers > 1:
+                wait_for_metrics(f"http://127.0.0.1:{port}/metrics")
             server.terminate()
             errors = server.communicate(timeout=60)[1]
         finally:
@@ -330,7 +357,10 @@ def lines_to_run(code: str) -> list[str]:
 
 
 # What several documents tell to do in one line, once in a clone.
-ONCE = {"pip install ./bindings-python", "(cd bindings-node && npm ci && npm run build)"}
+ONCE = {
+    "pip install ./bindings-python",
+    "(cd bindings-node && npm ci && npm run build && npm pack)",
+}
 _done: set[str] = set()
 
 
@@ -346,7 +376,7 @@ def not_done_yet(line: str) -> bool:
 
 def as_tests(line: str) -> str:
     """Returns a line that builds for users as the tests build, where DEBUG is set."""
-    return line.replace("npm run build)", "npm run build:debug)") if "DEBUG" in os.environ else line
+    return line.replace("npm run build ", "npm run build:debug ") if "DEBUG" in os.environ else line
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,26 @@ at the same time. See the README.
 """
 
 import importlib
+import sys
+import types
 import typing
 
-from randflake._randflake import Lease, Randflake, __version__, generate_secret
+try:
+    from randflake._randflake import (
+        Lease,
+        Randflake,
+        __version__,
+        first_package as _first_package,
+        generate_secret,
+    )
+except ModuleNotFoundError as missing:
+    if missing.name != "randflake._randflake":
+        raise
+    raise ImportError(
+        "randflake has native code, which no archive can hold, and which is made for one platform; "
+        f"there is none for this Python beside {__file__}: install it with pip where it runs",
+        name=missing.name,
+    ) from None
 from randflake.arrays import PartsArray
 from randflake.errors import (
     InvalidArgumentError,
@@ -152,3 +169,36 @@ def __getattr__(name: str) -> typing.Any:
     if module is None:
         raise AttributeError(f"module 'randflake' has no attribute {name!r}")
     return getattr(importlib.import_module(module), name)
+
+
+def _imported_by_name() -> object:
+    """Imports what the native half and `__getattr__` import by name.
+
+    Nobody calls it: tools that follow imports, as PyInstaller and Nuitka do, read it.
+    """
+    import atexit
+    import datetime
+    import multiprocessing.process
+    import os
+
+    from randflake import _async, _async_clients, _changes, _clients, _times, randflake, sparx64
+
+    modules = _async, _async_clients, _changes, _clients, _times, randflake, sparx64
+    return atexit, datetime, multiprocessing.process, os, modules
+
+
+def _load_once() -> None:
+    """Has every import give the first package.
+
+    A program may import it again, as reloaders and Sphinx's autodoc do. The native half is loaded
+    once, and what it raises and makes is of the classes of the first package.
+    """
+    first = _first_package(sys.modules[__name__])
+    if first is not sys.modules[__name__]:
+        sys.modules[__name__] = first
+        for module in list(vars(first).values()):
+            if isinstance(module, types.ModuleType) and module.__name__.startswith("randflake."):
+                sys.modules[module.__name__] = module
+
+
+_load_once()

@@ -58,10 +58,12 @@ class Generator:
     async def ready(self) -> None:
         """Returns as soon as an id is available, without blocking the event loop.
 
-        In a forked child it takes the first lease, on a thread. While the store does not renew
-        the lease of a leased generator, this goes on until it does: use asyncio.timeout().
+        In a forked child, and of a lazy generator, it takes the first lease, on a thread. While the
+        store does not renew the lease of a leased generator, this goes on until it does: use
+        asyncio.timeout().
 
-        Raises what generate raises where waiting does not help.
+        Raises what generate raises where waiting does not help, and LEASE_UNAVAILABLE if there is
+        no first lease within acquire_timeout.
         """
 
     async def generate_many_async(self, n: SupportsIndex) -> list[int]:

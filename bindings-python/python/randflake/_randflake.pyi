@@ -1,4 +1,5 @@
 from collections.abc import Callable, Iterable, Sequence
+from types import ModuleType
 from typing import (
     Any,
     Final,
@@ -306,6 +307,9 @@ class Randflake(Generator):
     def generate_many(self, n: SupportsIndex) -> list[int]:
         """Generates n ids, in the order in which they are claimed.
 
+        It takes a second for each 131072 ids of a node id. Where that is too long, have more node
+        ids, as by node_count.
+
         Raises what generate raises, and INVALID_ARGUMENT for an n that is negative, that takes more
         than an hour, that does not fit in memory, or that no second can hold if max_wait is 0. A
         batch that would need longer than the seconds for its size and max_wait is refused before
@@ -476,6 +480,7 @@ def generate_secret() -> str:
     16
     """
 
+def first_package(package: ModuleType) -> ModuleType: ...
 def main(arguments: Sequence[str]) -> int:
     """Does what the arguments of the command ask for, and returns its exit code."""
 

@@ -231,7 +231,8 @@ class Tickets:
         In a process that has no block yet it draws the first one, on a thread. While the store is
         away, this goes on until it answers: use asyncio.timeout().
 
-        Raises what generate raises where waiting does not help.
+        Raises what generate raises where waiting does not help, and LEASE_UNAVAILABLE if there is
+        no first block within acquire_timeout.
         """
     async def generate_many_async(self, n: SupportsIndex) -> list[int]:
         """Hands out n numbers as generate_many does, on a thread: only the task waits.

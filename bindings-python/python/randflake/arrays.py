@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from randflake._first import keep_first
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -37,3 +39,6 @@ def empty_of(dtype: str) -> tuple[Callable[..., NDArray[Any]], np.dtype[Any]]:
             name="numpy",  # as of the import statement, so that callers can tell what is missing
         ) from cause
     return np.empty, np.dtype(dtype)
+
+
+keep_first(globals())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from randflake._first import keep_first
+
 __all__ = [
     "InvalidArgumentError",
     "InvalidTypeError",
@@ -138,3 +140,6 @@ class WeakSecretWarning(UserWarning):
 
 class LifetimeWarning(UserWarning):
     """The layout of a generator ends within two years."""
+
+
+keep_first(globals())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from randflake._first import keep_first
+
 if TYPE_CHECKING:
     from randflake.errors import RandflakeError
 
@@ -153,3 +155,6 @@ class StoreStatus(NamedTuple):
     """
     limits: StoreLimits
     """What the namespace was made with."""
+
+
+keep_first(globals())

@@ -242,7 +242,7 @@ class Layout:
     fields: pairs of "time", "node" or "sequence" and a width in bits, from high to low; the node
     and the sequence have at most 32 bits each and may be missing.
     tick_ms: the length of a tick, 1 to 86400000 milliseconds; 1 unless given.
-    epoch_ms: the unix millisecond, in UTC, at which tick 0 begins; 0 unless given.
+    epoch_ms: the unix millisecond, in UTC, at which tick 0 begins, also of a preset. Otherwise 0.
     unsigned: whether the fields may take all 64 bits. Otherwise the top bit stays zero.
     node_split: widths of the datacenter and of the worker, which fill the node.
     sequence: the initial sequence of each tick, also of a preset: "zero"; "continuing", with the
@@ -262,11 +262,18 @@ class Layout:
     >>> layout = Layout(fields=fields, tick_ms=1000, epoch_ms=1474300800000)
     >>> layout.inspect(180363646902239241)
     RawParts(unix_ms=1484799346000, node_id=4, sequence=9)
+    >>> Layout("twitter", epoch_ms=1735689600000).inspect(0).unix_ms
+    1735689600000
     """
 
     @overload
     def __new__(
-        cls, name: str, *, fields: None = None, sequence: _Sequence | None = None
+        cls,
+        name: str,
+        *,
+        fields: None = None,
+        epoch_ms: SupportsIndex | None = None,
+        sequence: _Sequence | None = None,
     ) -> Self: ...
     @overload
     def __new__(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, SupportsIndex
 
 from randflake import _randflake
+from randflake._first import keep_first
 from randflake._randflake import Tickets
 
 if TYPE_CHECKING:
@@ -202,3 +203,6 @@ def show_tickets(
     42
     """
     return _randflake.show_tickets(store, name, namespace, allow_weak_store)
+
+
+keep_first(globals())

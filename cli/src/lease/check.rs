@@ -122,6 +122,7 @@ impl Check {
             faults.push(Finding::wrong("lease", text));
         }
         faults.extend(faults::of(listed));
+        faults.extend(faults::history(listed).map(|text| Finding::wrong("history", text)));
         faults
     }
 
@@ -157,4 +158,31 @@ fn summary(listed: &Listed, faults: &[Finding], left: Option<i64>) -> String {
         counts.held,
         faults.join(",")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use randflake::Secret;
+    use randflake_leases::{MemoryStore, Namespace};
+
+    use super::*;
+    use crate::{
+        arguments::{Arguments, Command},
+        lease::Lease,
+    };
+
+    #[test]
+    fn a_server_that_the_next_lease_fences_is_a_fault() {
+        let arguments = Arguments::try_parse_from(["lease", "check"]).expect("right usage");
+        let Command::Lease(Lease::Check(check)) = arguments.command else {
+            panic!("another command");
+        };
+        let namespace = Namespace::new("default", &Secret::random()).expect("a namespace");
+        let mut listed = operator::list(&mut MemoryStore::new(namespace)).expect("a listing");
+        assert_eq!(check.faults(&listed).len(), 0);
+        listed.incarnation_changed = true;
+        let faults = check.faults(&listed);
+        assert_eq!(faults.iter().map(|fault| fault.subject).collect::<Vec<_>>(), ["history"]);
+    }
 }

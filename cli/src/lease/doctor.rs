@@ -146,15 +146,7 @@ fn examine(store: &mut dyn LeaseStore, findings: &mut Vec<Finding>) -> Result<Op
                 findings.push(Finding::fine("ends", "no end is implausible, and no quarantine"));
             }
             findings.extend(faults);
-            if listed.incarnation_changed {
-                let next = if listed.has_counters() {
-                    "each counter has to be fenced: `randflake tickets fence`"
-                } else {
-                    "the next lease puts the namespace into quarantine"
-                };
-                let text = "the server is another one than before, or was set back in time";
-                findings.push(Finding::note("history", format!("{text}: {next}")));
-            }
+            findings.extend(faults::history(&listed).map(|text| Finding::note("history", text)));
             Ok(Some(listed))
         }
     }

@@ -7,6 +7,17 @@ use crate::output::utc;
 /// Ends that are named one by one.
 const MOST_NAMED: usize = 10;
 
+/// Says what the next lease does after a change of the server's history.
+pub(super) fn history(listed: &Listed) -> Option<String> {
+    let next = if listed.has_counters() {
+        "each counter has to be fenced: `randflake tickets fence`"
+    } else {
+        "the next lease puts the namespace into quarantine"
+    };
+    let text = "the server is another one than before, or was set back in time";
+    listed.incarnation_changed.then(|| format!("{text}: {next}"))
+}
+
 /// Finds implausible ends and a quarantine.
 pub(super) fn of(listed: &Listed) -> Vec<Finding> {
     let mut found = vec![];

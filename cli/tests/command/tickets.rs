@@ -154,7 +154,10 @@ fn nothing_is_created_by_what_reads_or_raises() {
         assert_eq!((refused.status.code(), refused.stdout.as_str()), (Some(1), ""));
         let complaint = refused.stderr.lines().last().unwrap_or_default();
         assert!(complaint.starts_with("randflake: STORE_NOT_INITIALIZED: "), "{complaint}");
-        assert!(complaint.contains("`randflake tickets init`"), "{complaint}");
+        assert!(
+            complaint.contains("`randflake tickets init --namespace tickets --new`"),
+            "{complaint}"
+        );
         assert!(!folder.0.join("ids.db").exists());
     }
 }

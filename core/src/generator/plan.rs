@@ -137,13 +137,16 @@ fn past_the_end(layout: &Layout, end: u64, stamp: u64) -> Error {
     if stamp >= layout.lifetime() {
         return lifetime_over(layout);
     }
-    let (end, stamp) =
-        (clock::seconds(layout.unix_ms_of(end)), clock::seconds(layout.unix_ms_of(stamp)));
+    let (end, stamp) = (layout.unix_ms_of(end), layout.unix_ms_of(stamp));
     Error::new(
         ErrorKind::LeaseExpired,
         format!(
-            "the lease ends at the unix second {end} and this needs second {stamp}; \
-             extend the lease or take a new one"
+            "the lease ends at {} (unix second {}) and this needs {} (unix second {}); extend the \
+             lease or take a new one",
+            clock::utc(end),
+            clock::seconds(end),
+            clock::utc(stamp),
+            clock::seconds(stamp)
         ),
     )
 }

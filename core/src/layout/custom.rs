@@ -88,8 +88,8 @@ impl CustomLayout {
     ///
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument): no time, a field listed twice, one that is
     /// too wide, 64 bits without [`unsigned`](Self::unsigned), a split that does not fill the node
-    /// id, a tick, an epoch or random starts out of range, or a time and a sequence too wide to be
-    /// counted together in 64 bits.
+    /// id, or a tick, an epoch or random starts out of range. A time and a sequence that are too wide
+    /// to be counted together make a layout [for reading](Layout::check_generates).
     ///
     /// ```
     /// use randflake::{Field, Layout};

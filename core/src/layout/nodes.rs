@@ -7,7 +7,7 @@ use crate::{Error, ErrorKind, Result};
 
 impl Layout {
     /// Returns how many node ids one generator may have: as many as fit into its 64-bit state, at most
-    /// 16 384.
+    /// 16 384. It is 0 for a layout that is only for reading, as that of Mastodon's ids.
     ///
     /// ```
     /// # use randflake::Layout;
@@ -95,8 +95,37 @@ impl Layout {
         Some(((node_id >> self.worker_bits) as u32, worker as u32))
     }
 
+    /// Checks that ids of this layout can be made, and not only read.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument): time and sequence are too wide to be counted
+    /// together in 64 bits.
+    ///
+    /// ```
+    /// use randflake::{Field, Layout, Snowflake};
+    ///
+    /// let mastodon = Layout::custom([(Field::Time, 48), (Field::Sequence, 16)]).unsigned(true).build()?;
+    /// assert_eq!(mastodon.inspect(116_000_000_000_000_000)?.unix_ms, 1_770_019_531_250);
+    /// assert!(mastodon.check_generates().is_err());
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    pub fn check_generates(&self) -> Result<()> {
+        if self.max_nodes() > 0 {
+            return Ok(());
+        }
+        Err(Error::invalid_argument(format!(
+            "ids of this layout can be read, not made: a time of {} bits and {} ids in a tick are \
+             too much for the 64 bits of the state that counts them; use fewer bits for the time or \
+             the sequence, or a random initial sequence of more starts, which leaves fewer ids",
+            self.time.bits,
+            self.ids_per_node()
+        )))
+    }
+
     /// Checks a list of node ids and sorts it.
     pub(crate) fn checked_nodes(&self, node_ids: &[u32]) -> Result<Box<[u32]>> {
+        self.check_generates()?;
         let max = self.max_node_id();
         if node_ids.is_empty() {
             return Err(Error::new(

@@ -173,12 +173,24 @@ impl Layout {
 impl FromStr for Layout {
     type Err = Error;
 
-    /// Finds a preset by its name.
+    /// Finds a preset by its name, behind which may be another epoch:
+    /// `twitter,epoch_ms=1735689600000`.
     ///
     /// # Errors
     ///
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument): no preset has this name.
-    fn from_str(name: &str) -> Result<Self> {
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument): no preset has this name, or there is
+    /// something else behind it.
+    fn from_str(spec: &str) -> Result<Self> {
+        if let Some((name, option)) = spec.split_once(',') {
+            let epoch_ms = option.strip_prefix("epoch_ms=").and_then(|ms| ms.parse().ok());
+            return name.parse::<Self>()?.with_epoch_ms(epoch_ms.ok_or_else(|| {
+                Error::invalid_argument(format!(
+                    "behind the name of a layout there can be epoch_ms and whole unix milliseconds, \
+                     as in twitter,epoch_ms=1735689600000, got {option:?}"
+                ))
+            })?);
+        }
+        let name = spec;
         Self::PRESETS.iter().find(|preset| preset.name == name).copied().ok_or_else(|| {
             let names: Vec<_> = Self::PRESETS.iter().map(|preset| preset.name).collect();
             let names = names.join(", ");

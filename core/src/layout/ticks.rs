@@ -99,10 +99,10 @@ impl Layout {
             ErrorKind::InvalidLease,
             format!(
                 "a lease of node ids of the layout {} must hold a whole tick and lie between \
-                 the unix seconds {} and {}, got {}..{}",
+                 {} and {}, got {}..{}",
                 self.name,
-                self.second_from(0),
-                self.second_of(self.lifetime()),
+                clock::utc_second(self.second_from(0)),
+                clock::utc_second(self.second_of(self.lifetime())),
                 lease.start(),
                 lease.end_exclusive()
             ),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use randflake::ErrorKind;
+use randflake::{ErrorKind, bindings::utc_second};
 
 use super::HeldNode;
 use crate::Error;
@@ -56,8 +56,9 @@ pub(super) fn exhausted(now: i64, free_at: Option<i64>) -> Error {
     let error = Error::new(
         ErrorKind::NodesExhausted,
         format!(
-            "every node id is leased; the next one is free from the unix second {free_at} on, \
-             unless its holder renews it: try again then, or run fewer generators"
+            "every node id is leased; the next one is free from {} on, unless its holder renews it: \
+             try again then, or run fewer generators",
+            utc_second(free_at)
         ),
     );
     error.with_retry_after(seconds(free_at.saturating_sub(now)))
@@ -68,8 +69,9 @@ pub(super) fn quarantined(now: i64, until: i64) -> Error {
     let error = Error::new(
         ErrorKind::StoreQuarantined,
         format!(
-            "the store may have lost leases, and grants new ones from the unix second {until} on; \
-             existing leases can be renewed"
+            "the store may have lost leases, and grants new ones from {} on; existing leases can be \
+             renewed",
+            utc_second(until)
         ),
     );
     error.with_retry_after(seconds(until.saturating_sub(now)))

@@ -326,6 +326,7 @@ fn check_layout(layout: &Layout, node_count: u32, ttl: u32) -> Result<()> {
     if layout.remaining().is_zero() {
         return Err(bindings::lifetime_over(layout));
     }
+    layout.check_generates()?;
     if node_count as usize > layout.max_nodes() {
         return Err(Error::invalid_argument(format!(
             "a generator of the layout {} has 1 to {} node ids, got {node_count}",

@@ -3,7 +3,10 @@
 
 use std::{error::Error as _, time::Duration};
 
-use randflake::{Clock, Error, ErrorKind, Format, Result, bindings::ForkId};
+use randflake::{
+    Clock, Error, ErrorKind, Format, Result,
+    bindings::{ForkId, utc_second},
+};
 
 use super::{
     LONGEST_RETRY, Leased, POLL_INTERVAL, SHORTEST_RETRY,
@@ -47,9 +50,9 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         };
         let end = self.generator.lease().map_or(0, |lease| lease.end_exclusive());
         let why = if end > now.second() {
-            format!("this needs seconds after the lease, which ends at the unix second {end}")
+            format!("this needs seconds after the lease, which ends at {}", utc_second(end))
         } else {
-            format!("the lease of this generator ended at the unix second {end}")
+            format!("the lease of this generator ended at {}", utc_second(end))
         };
         let state = process_lease.shared.lock();
         let cause = state.keeper.as_ref().and_then(Keeper::last_error).cloned();

@@ -95,8 +95,8 @@ fn driver_missing(feature: &str) -> Error {
     Error::new(
         ErrorKind::DriverMissing,
         format!(
-            "this program has no client for that server; cargo add randflake-leases --features \
-             {feature}"
+            "this program has no client for that server: its dependency randflake-leases needs the \
+             feature {feature}"
         ),
     )
 }

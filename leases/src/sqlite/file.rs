@@ -45,6 +45,10 @@ impl SqliteStore {
             Ok(metadata) if metadata.is_dir() => {
                 Err(self.wrong_path(format_args!("it is a directory; use a file in it")))
             }
+            // A FIFO, a device or a socket, which SQLite would try to open again and again.
+            Ok(metadata) if !metadata.is_file() => {
+                Err(self.wrong_path(format_args!("it is no regular file; use a file of its own")))
+            }
             Ok(metadata) => Ok(Some(metadata)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {

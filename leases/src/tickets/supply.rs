@@ -78,7 +78,8 @@ pub(super) struct Failure {
     pub(super) error: Error,
     /// How many failures in a row there were.
     pub(super) count: u32,
-    /// On the clock of the source.
+    /// When the first of them was asked for, on the clock of the source, as is the next field.
+    pub(super) since: Duration,
     pub(super) next_attempt: Duration,
 }
 

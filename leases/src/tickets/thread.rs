@@ -38,7 +38,8 @@ pub(super) fn run(shared: &Shared, mut source: Box<dyn Source>, sizes: &Sizes) {
              error output",
         );
         state.last_error = Some(error.clone());
-        state.failure = Some(Failure { error, count: 1, next_attempt: Duration::MAX });
+        state.failure =
+            Some(Failure { error, count: 1, since: Duration::ZERO, next_attempt: Duration::MAX });
     }
     state.ended = true;
     state.wake_waiting();
@@ -94,9 +95,11 @@ fn ask(shared: &Shared, source: &mut dyn Source, request: &Draw, now: Duration) 
     if let Err(error) = added {
         state.requests.count_error(error.kind());
         state.last_error = Some(error.clone());
-        let count = state.failure.as_ref().map_or(0, |failure| failure.count).saturating_add(1);
+        let last = state.failure.as_ref();
+        let count = last.map_or(0, |failure| failure.count).saturating_add(1);
+        let since = last.map_or(now, |failure| failure.since);
         let pause = source.pause(count);
-        state.failure = Some(Failure { error, count, next_attempt: answered + pause });
+        state.failure = Some(Failure { error, count, since, next_attempt: answered + pause });
     }
     state.wake_waiting();
     is_done

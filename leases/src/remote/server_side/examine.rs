@@ -5,7 +5,7 @@ use super::{
     ServerSideRequest,
     responses::cells,
     run,
-    settings::{self, RedisSettings},
+    settings::{self, ALLOW, RedisSettings},
     statements::{StatementKind, statement},
 };
 use crate::{Finding, Result, Token, Verdict, namespace::TICKETS, operator::List};
@@ -193,9 +193,9 @@ fn weakness(context: &Context, why: &str) -> Finding {
     let is_allowed = context.allows_weak_store();
     let verdict = if is_allowed { Verdict::Note } else { Verdict::Wrong };
     let advice = if is_allowed {
-        "leases may be lost, which was allowed"
+        "leases may be lost, which was allowed".to_owned()
     } else {
-        "change that setting, or allow a weak store"
+        format!("change that setting, or {ALLOW}")
     };
     let text = format!("this {} {why}; {advice}", context.engine().name());
     Finding { subject: "persistence", verdict, text }

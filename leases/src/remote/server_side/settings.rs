@@ -159,12 +159,16 @@ pub(super) async fn no_master(context: &Context) -> Error {
     )
 }
 
+/// What else to do about a weak store.
+pub(super) const ALLOW: &str = "allow a weak store: allow_weak_store in Python and Rust, \
+                                allowWeakStore in Node.js, --allow-weak-store of the command";
+
 fn weak(context: &Context, why: &str) -> Error {
     Error::new(
         ErrorKind::WeakStore,
         format!(
             "this {} may lose leases that it has acknowledged; it {why}. Change its settings, or \
-             allow a weak store",
+             {ALLOW}",
             context.engine().name()
         ),
     )
@@ -209,6 +213,6 @@ fn unable_to_confirm() -> Error {
         ErrorKind::WeakStore,
         "replicas of this Redis must confirm a lease (min-replicas-to-write), and its client cannot \
          wait for them: have it run WAIT after a statement, as the documentation of custom clients \
-         says, or allow a weak store",
+         says, or ".to_owned() + ALLOW,
     )
 }

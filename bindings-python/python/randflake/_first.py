@@ -1,0 +1,18 @@
+"""Has a module that is executed again, as by importlib.reload, keep its classes.
+
+The native half is loaded once: what it raises and makes is of the classes that it has met first.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def keep_first(module: dict[str, Any]) -> None:
+    """Gives the names in __all__ of a module's globals what they stood for the first time."""
+    _, _, name = module["__name__"].rpartition(".")
+    first = getattr(sys.modules["randflake"], name, None)
+    kept = getattr(first, "_kept", {})
+    module["_kept"] = {name: kept.get(name, module[name]) for name in module["__all__"]}
+    module.update(module["_kept"])
