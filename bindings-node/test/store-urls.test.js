@@ -6,7 +6,7 @@ const assert = require('node:assert/strict')
 const { readFileSync } = require('node:fs')
 const { join } = require('node:path')
 const { test } = require('node:test')
-const { Randflake } = require('..')
+const { Layout, Randflake, Snowflake } = require('..')
 const { native } = require('../native.js')
 const { SECRET } = require('./store.js')
 
@@ -49,3 +49,30 @@ test('what is no store is refused', async () => {
   for (const path of noUrls) assert(!native.addressOf(path))
   for (const store of noStores) await refused(store)
 })
+
+for (const secret of [SECRET, SECRET.toUpperCase(), 'a 16-byte secret', `id=${SECRET};`]) {
+  test(`a secret in the wrong place is not shown: ${secret.length} characters`, async () => {
+    const wrong = [
+      () => new Layout(secret),
+      () => new Layout(`twitter,${secret}`),
+      () => new Snowflake(1, { layout: secret }),
+      () => Randflake.leased('ids.db', SECRET, { namespace: ` ${secret}` }),
+      ...(secret.length !== 32
+        ? []
+        : [
+            () => Randflake.leased('ids.db', SECRET, { namespace: secret }),
+            () => Randflake.leased(secret, SECRET),
+          ]),
+    ]
+    for (const call of wrong) {
+      await assert.rejects(
+        async () => call(),
+        ({ code, message }) => {
+          assert.equal(code, 'INVALID_ARGUMENT')
+          assert(!message.toLowerCase().includes(secret.slice(0, 12).toLowerCase()), message)
+          return true
+        },
+      )
+    }
+  })
+}

@@ -291,7 +291,7 @@ argument!(
         for item in items(object, error)? {
             let [name, bits] = pair(&item?, error)?;
             let name = word(&name, error)?;
-            let field = bindings::field_of(&name).ok_or_else(|| raise(error(&format!("{name:?}"))))?;
+            let field = bindings::field_of(&name).ok_or_else(|| raise(error(&bindings::quoted(&name))))?;
             fields.push((field, integer(&bits, error)?));
             if fields.len() > 3 {
                 return Err(raise(error(&"more than three")));
@@ -313,7 +313,7 @@ argument!(
             let [name, starts] = pair(object, error)?;
             (word(&name, error)?, Some(integer(&starts, error)?))
         };
-        bindings::sequence_of(&name, starts).ok_or_else(|| raise(error(&format!("{name:?}"))))
+        bindings::sequence_of(&name, starts).ok_or_else(|| raise(error(&bindings::quoted(&name))))
     }
 );
 

@@ -2,14 +2,17 @@
 
 import itertools
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import SECRET, VECTORS
-from randflake import Randflake
+from randflake import Layout, Randflake, Snowflake, Tickets
 from randflake._randflake import address_of
 from randflake._urls import Address
 from randflake.errors import InvalidArgumentError
+from randflake.text import TextForm
 
 STORES = json.loads((VECTORS / "stores.json").read_text(encoding="utf-8"))
 ENGINES = [pytest.param(name, engine, id=name) for name, engine in STORES["engines"].items()]
@@ -49,3 +52,29 @@ def test_what_is_no_store_is_refused() -> None:
         assert address_of(path) is None
     for store in STORES["no_stores"]:
         refused(store)
+
+
+@pytest.mark.parametrize("secret", [SECRET, SECRET.upper(), "a 16-byte secret", f"id={SECRET};"])
+def test_a_secret_in_the_wrong_place_is_not_shown(secret: str, tmp_path: Path) -> None:
+    """It would be in a log."""
+    wrong: list[Callable[[], object]] = [
+        lambda: Layout(secret),
+        lambda: Layout(f"twitter,{secret}"),
+        lambda: Layout(fields=[(secret, 41)]),  # type: ignore[list-item]
+        lambda: Layout(fields=[("time", 41), ("node", 10), ("sequence", 12)], sequence=secret),
+        lambda: Snowflake(1, secret),
+        lambda: TextForm(prefix=secret),
+        lambda: Tickets.leased(tmp_path / "ids.db", f"{secret} {secret}"),
+        lambda: Randflake.leased(tmp_path / "ids.db", SECRET, namespace=f" {secret}"),
+    ]
+    if len(secret) == 32:
+        wrong += [
+            lambda: Randflake.leased(tmp_path / "ids.db", SECRET, namespace=secret),
+            lambda: Randflake.leased(secret, SECRET),
+        ]
+    for call in wrong:
+        with pytest.raises(InvalidArgumentError) as caught:
+            call()
+        said = str(caught.value).lower()
+        assert secret.lower() not in said
+        assert secret[:12].lower() not in said

@@ -19,6 +19,17 @@ pub use crate::{
     secret::invalid_secret,
 };
 
+/// Quotes text that a caller has given, for an error: not all of it, and nothing of what could be a
+/// secret in the wrong place, 16 bytes or 32 hex digits.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let mut others = text.split(|each: char| !each.is_ascii_hexdigit());
+    if text.trim().len() == 16 || others.any(|digits| digits.len() >= 32) {
+        return "text that could be a secret, which is not shown".to_owned();
+    }
+    format!("{:?}", text.chars().take(40).collect::<String>())
+}
+
 /// Makes the error of a number that is no signed 64-bit id.
 #[cold]
 #[must_use]

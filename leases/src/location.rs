@@ -174,6 +174,15 @@ impl From<&str> for Location {
             )
             .into();
         }
+        // As a file it would be named wherever the store is.
+        if location.len() == 32 && location.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return LocationKind::Invalid(
+                "a store of 32 hex digits could be a secret in the wrong place; for a file of that \
+                 name, put ./ in front"
+                    .to_owned(),
+            )
+            .into();
+        }
         match Address::read(location) {
             Some(Ok(address)) => {
                 return Self::server(move |namespace| RemoteStore::at(&address, namespace));

@@ -2,7 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
-use randflake::{Layout, Secret};
+use randflake::{Layout, Secret, bindings::quoted};
+use zeroize::Zeroizing;
 
 use crate::{Error, ErrorKind, Result, token::random_bytes};
 
@@ -70,7 +71,14 @@ impl Namespace {
     ///
     /// `INVALID_ARGUMENT`: another name.
     pub fn new(name: impl Into<String>, secret: &Secret) -> Result<Self> {
-        Self::named(name.into(), Owner::Secret(secret.clone()))
+        let name = name.into();
+        if name.eq_ignore_ascii_case(&Zeroizing::new(secret.to_hex())) {
+            return Err(Error::invalid_argument(
+                "the name of this namespace is its secret, which is not for everybody to read; use \
+                 another name",
+            ));
+        }
+        Self::named(name, Owner::Secret(secret.clone()))
     }
 
     /// Names a namespace for unencrypted ids of a layout, with the defaults of [`Namespace::new`].
@@ -157,9 +165,9 @@ impl Namespace {
         if !fits || !is_bare || name.chars().any(char::is_control) {
             return Err(Error::invalid_argument(format!(
                 "a namespace's name must have 1 to {} bytes, no control characters, and no spaces or \
-                 quotes around it, got {:?}",
+                 quotes around it, got {}",
                 Self::MAX_NAME,
-                name.chars().take(20).collect::<String>()
+                quoted(&name)
             )));
         }
         let max_node_id = largest_node_id(&owner.layout());

@@ -1,7 +1,7 @@
 //! What a holder of leases asks of a store, and what the store answers. All times are whole unix
 //! seconds, all intervals half-open.
 
-use randflake::Lease;
+use randflake::{Lease, bindings::quoted};
 
 use crate::{
     Error, ErrorKind, Finding, Note, Result, Token,
@@ -306,9 +306,9 @@ pub(crate) fn check_counter(name: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid_argument(format!(
-        "a counter's name must have 1 to {} bytes, no spaces and no control characters, got {:?}",
+        "a counter's name must have 1 to {} bytes, no spaces and no control characters, got {}",
         Swap::MAX_NAME,
-        name.chars().take(20).collect::<String>()
+        quoted(name)
     )))
 }
 

@@ -63,7 +63,7 @@ class TextForm:
         if prefix is not None and not _PREFIX.fullmatch(prefix):
             raise InvalidArgumentError(
                 "a prefix has 1 to 63 of the characters a-z and _, not first and not last an "
-                f"underscore, got {prefix[:64]!r}",
+                f"underscore, got {len(prefix)} characters",
                 "INVALID_ARGUMENT",
             )
         if not isinstance(cloak, Cloak | None):

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::{EPOCH, Field, Layout, NODE_BITS, SEQUENCE_BITS, Sequence, TIMESTAMP_BITS};
-use crate::{Error, Result};
+use crate::{Error, Result, bindings::quoted};
 
 /// Randflake's own.
 pub(crate) const RANDFLAKE: Layout = Layout::placed(
@@ -186,7 +186,8 @@ impl FromStr for Layout {
             return name.parse::<Self>()?.with_epoch_ms(epoch_ms.ok_or_else(|| {
                 Error::invalid_argument(format!(
                     "behind the name of a layout there can be epoch_ms and whole unix milliseconds, \
-                     as in twitter,epoch_ms=1735689600000, got {option:?}"
+                     as in twitter,epoch_ms=1735689600000, got {}",
+                    quoted(option)
                 ))
             })?);
         }
@@ -195,7 +196,8 @@ impl FromStr for Layout {
             let names: Vec<_> = Self::PRESETS.iter().map(|preset| preset.name).collect();
             let names = names.join(", ");
             Error::invalid_argument(format!(
-                "there is no layout {name:?}; there are {names}, and custom ones"
+                "there is no layout {}; there are {names}, and custom ones",
+                quoted(name)
             ))
         })
     }

@@ -28,6 +28,8 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use randflake::bindings::quoted;
+
 #[doc(hidden)]
 pub use self::address::Address;
 #[cfg(feature = "etcd")]
@@ -248,7 +250,7 @@ impl Engine {
     pub fn named(name: &str) -> Result<Self> {
         let mut all = [Self::Postgres, Self::Redis, Self::Etcd].into_iter();
         all.find(|engine| engine.scheme() == name).ok_or_else(|| {
-            Error::invalid_argument(format!("no store speaks with the server {name:?}"))
+            Error::invalid_argument(format!("no store speaks with the server {}", quoted(name)))
         })
     }
 
