@@ -64,7 +64,7 @@ def test_a_secret_in_the_wrong_place_is_not_shown(secret: str, tmp_path: Path) -
         lambda: Layout(fields=[("time", 41), ("node", 10), ("sequence", 12)], sequence=secret),
         lambda: Snowflake(1, secret),
         lambda: TextForm(prefix=secret),
-        lambda: Tickets.leased(tmp_path / "ids.db", f"{secret} {secret}"),
+        lambda: Tickets.leased(tmp_path / "ids.db", f"{secret}\n"),
         lambda: Randflake.leased(tmp_path / "ids.db", SECRET, namespace=f" {secret}"),
     ]
     if len(secret) == 32:
