@@ -14,9 +14,9 @@ const root = join(__dirname, '..')
 const GRANTS = 100
 
 /** Returns another copy of the package, with a native half of its own. */
-function copyOf(folder) {
+function copyOf(folder, what = /\.(js|node)$/) {
   for (const name of readdirSync(root)) {
-    if (/\.(js|node)$/.test(name)) cpSync(join(root, name), join(folder, name))
+    if (what.test(name)) cpSync(join(root, name), join(folder, name))
   }
   return require(join(folder, 'index.js'))
 }
@@ -48,4 +48,17 @@ test('two copies never hold one node id', async (t) => {
     }
   }
   await Promise.all([...copies, ...copies].map(hold))
+})
+
+test('a copy without its native half says which one is missing', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'randflake-copies-'))
+  t.after(() => rmSync(folder, { recursive: true, maxRetries: 20 }))
+  assert.throws(
+    () => copyOf(join(folder, 'one'), /\.js$/),
+    (error) => {
+      assert.doesNotMatch(error.message, /wasi/)
+      assert.match(error.message, new RegExp(`native-${process.platform}-.*cannot be loaded`))
+      return error.cause instanceof Error
+    },
+  )
 })

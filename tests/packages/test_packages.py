@@ -196,6 +196,13 @@ def test_npm_packages_hold_what_is_listed(node_tarballs: tuple[Path, Path]) -> N
             assert_listed(package, archive.getnames())
 
 
+def test_a_package_that_is_packed_in_a_clone_has_its_native_half(tmp_path: Path) -> None:
+    run("npm", "pack", "--ignore-scripts", "--pack-destination", tmp_path, cwd=NODE_PACKAGE)
+    (tarball,) = tmp_path.iterdir()
+    with tarfile.open(tarball) as archive:
+        assert any(name.endswith(".node") for name in archive.getnames())
+
+
 def test_npm_package_resolves_for_every_kind_of_import(node_tarballs: tuple[Path, Path]) -> None:
     run(NODE_PROGRAMS / "publint", "run", node_tarballs[0], "--strict", cwd=ROOT)
     run(NODE_PROGRAMS / "attw", node_tarballs[0], "--profile", "node16", cwd=ROOT)
