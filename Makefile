@@ -77,12 +77,12 @@ SOAK_TICKETS = PYTHONPATH=bindings-python/tests $(PYTHON_ENV)/python tests/soak/
 
 # What `make test` runs, and in about this order, since as many run at a time as JOBS says.
 TEST = test-rust test-node test-python test-cross test-soak test-demo
-# What a change has to pass. What compiles comes first, then what waits longest.
-GATE = lint-rust lint-bindings lint-platforms test-rust test-python test-readme test-servers-rust \
-	test-servers-python test-packages test-cross test-servers-node test-soak test-soak-stores \
-	test-site test-node test-examples test-shutdown test-bundlers test-recipes test-instructions \
-	test-model test-loom test-fuzz test-demo test-docs test-simulation test-wasm test-rules \
-	lint-python lint-node lint-scripts
+# What a change has to pass. What takes longest comes first, and what compiles beside what waits.
+GATE = lint-platforms test-python test-readme test-servers-rust lint-rust test-servers-python \
+	test-rust test-cross test-packages lint-bindings test-servers-node test-soak test-model \
+	test-soak-stores test-loom test-site test-fuzz test-node test-examples test-instructions \
+	test-shutdown test-simulation test-bundlers test-recipes test-demo test-docs test-wasm \
+	test-rules lint-python lint-node lint-scripts
 # Besides, where the change can affect it: `scripts/affected` knows.
 BY_PATH = test-databases lint-bench
 # What takes too long for every change. `make test-nightly` runs it, and all of the above in full.
