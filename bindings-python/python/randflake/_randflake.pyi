@@ -52,6 +52,7 @@ __all__ = [
     "encode_strings",
     "fence_store",
     "fence_tickets",
+    "first_package",
     "generate_secret",
     "init_store",
     "init_tickets",
