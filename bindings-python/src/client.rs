@@ -92,10 +92,10 @@ impl Store {
 /// What the URL of a store says; `None` for what is none. `randflake/_urls.py` names the parts.
 #[pyfunction]
 pub(crate) fn address_of<'py>(
-    py: Python<'py>,
-    store: &str,
+    store: &Bound<'py, PyString>,
 ) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    let Some(address) = Address::read(store) else { return Ok(None) };
+    // A path may have what is no text.
+    let Some(address) = Address::read(&store.to_string_lossy()) else { return Ok(None) };
     let address = address.map_err(raise)?;
     let options: BTreeMap<_, _> = address.options.iter().cloned().collect();
     let key = address.key();
@@ -110,7 +110,7 @@ pub(crate) fn address_of<'py>(
         address.to_string(),
         key.as_str(),
     );
-    parts.into_pyobject(py).map(Some)
+    parts.into_pyobject(store.py()).map(Some)
 }
 
 impl Source {

@@ -46,6 +46,7 @@ __all__ = [
     "Tickets",
     "_ChangeableClock",
     "__version__",
+    "address_of",
     "decode_string",
     "decode_strings",
     "encode_string",

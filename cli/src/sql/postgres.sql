@@ -50,6 +50,12 @@ begin
         when digits ~ '^([+-][0-9]*|[0-9]{14,})$' then
             'an id''s text looks like a decimal number; pass the text form, '
             '1 to 13 of the characters 0-9 and a-v'
+        when digits ~ '[_:.-](0|[1-9a-v][0-9a-v]{0,11}|[1-9a-f][0-9a-v]{12})$' then
+            format(
+                'an id''s text has only the characters 0-9 and a-v, and this one seems to have a '
+                'prefix of %s characters: take it off, as the text form of a column does',
+                length(substring(digits from '^.*[_:.-]'))
+            )
         when octet_length(digits) > 13 then
             format('an id''s text has at most 13 characters, got %s', octet_length(digits))
         when digits ~ '^0.' then
