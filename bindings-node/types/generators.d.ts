@@ -419,7 +419,10 @@ export interface LeaseStatus extends Readonly<Lease> {
   readonly lastError: RandflakeError | null
   /** The unix second of that, on the machine's clock. */
   readonly lastErrorAt: number | null
-  /** Which store: the absolute path of a file, `postgresql`, `redis` or `etcd`; never a URL. */
+  /**
+   * Which store: the absolute path of a file; the URL of a server without its password, as
+   * `postgresql://app@db.example.com:5432/app`; of a client, `postgresql`, `redis` or `etcd`.
+   */
   readonly store: string
   /** The namespace of the store. */
   readonly namespace: string

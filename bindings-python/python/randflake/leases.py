@@ -52,7 +52,9 @@ class LeaseStatus(NamedTuple):
     last_error_at: int | None
     """The unix second of that, on the machine's clock."""
     store: str
-    """Which store: the absolute path of a file, "postgresql", "redis" or "etcd"; never a URL."""
+    """Which store: the absolute path of a file; the URL of a server without its password, as
+    postgresql://app@db.example.com:5432/app; of a client, "postgresql", "redis" or "etcd".
+    """
     namespace: str
     """The namespace of the store."""
     replacements: int

@@ -36,8 +36,9 @@ pub struct LeaseStatus {
     pub last_error: Option<Error>,
     /// The unix second of that error, on the machine's clock.
     pub last_error_at: Option<i64>,
-    /// Which store it is: the absolute path of a file, `postgresql`, `redis`, `etcd`, or what another
-    /// store [says](crate::LeaseStore::name). Never a URL.
+    /// Which store it is: the absolute path of a file, the URL of a server without its password, as
+    /// `postgresql://app@db.example.com:5432/app`, or what another store
+    /// [says](crate::LeaseStore::name).
     pub store: String,
     /// The namespace of the store.
     pub namespace: String,
