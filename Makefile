@@ -78,15 +78,19 @@ SOAK_TICKETS = PYTHONPATH=bindings-python/tests $(PYTHON_ENV)/python tests/soak/
 # What `make test` runs, and in about this order, since as many run at a time as JOBS says.
 TEST = test-rust test-node test-python test-cross test-soak test-demo
 # What a change has to pass. What takes longest comes first, and what compiles beside what waits.
-GATE = lint-platforms test-python test-readme test-servers-rust lint-rust test-servers-python \
-	test-rust test-cross test-packages lint-bindings test-servers-node test-soak test-model \
-	test-soak-stores test-loom test-site test-fuzz test-node test-examples test-instructions \
-	test-shutdown test-simulation test-bundlers test-recipes test-demo test-docs test-wasm \
-	test-rules lint-python lint-node lint-scripts
+GATE = lint-platforms test-python test-readme test-loom test-servers-rust test-servers-python test-fuzz \
+	test-cross test-packages test-servers-node lint-rust test-rust test-soak lint-bindings \
+	test-soak-stores test-model test-site test-node test-examples test-instructions test-shutdown \
+	test-simulation test-bundlers test-recipes test-demo test-docs test-wasm test-rules lint-python \
+	lint-node lint-scripts
 # Besides, where the change can affect it: `scripts/affected` knows.
 BY_PATH = test-databases lint-bench
 # What takes too long for every change. `make test-nightly` runs it, and all of the above in full.
 NIGHTLY = test-seeds test-platforms
+
+# Cargo does one build at a time. Those that come after the packages, for which most tests wait.
+FIRST ?=
+lint-rust lint-bindings test-rust test-model test-docs: | $(FIRST)
 
 JOBS ?= 3
 # As many targets at a time, since half of them wait more than they compute. What each prints stays

@@ -17,7 +17,8 @@ READER = Inspector(SECRET)
 
 def leased() -> Randflake:
     now = int(time.time())
-    return Randflake(100, SECRET, lease=Lease(now, now + 600))
+    # On a busy machine others may take the ids of several seconds.
+    return Randflake(100, SECRET, lease=Lease(now, now + 600), max_wait=60)
 
 
 @pytest.fixture(params=["manual", "lease", "injected clock"])
@@ -102,7 +103,7 @@ def test_a_child_with_a_node_id_of_its_own_repeats_nothing() -> None:
 
 
 def test_a_fork_while_threads_generate() -> None:
-    flake, other = leased(), Randflake(106, SECRET, restart_safe=False)
+    flake, other = leased(), Randflake(106, SECRET, restart_safe=False, max_wait=60)
     done = threading.Event()
     made: list[int] = []
 

@@ -120,7 +120,8 @@ def test_readiness_follows_the_lease_and_liveness_does_not(state: str, ready: in
     (block,) = (block for block in blocks_of(CONTAINERS) if "FastAPI(" in block.code)
     service: dict[str, Any] = {}
     exec(block.code, service)
-    service["app"].state.flake = SimpleNamespace(lease=SimpleNamespace(state=state))
+    lease = SimpleNamespace(state=state, seconds_left=60.0 if ready == 200 else 0.0)
+    service["app"].state.flake = SimpleNamespace(lease=lease)
     assert asyncio.run(service["ready"]()).status_code == ready
     assert asyncio.run(service["live"]()) == {}
     (container,) = pod_of("Deployment")["containers"]
