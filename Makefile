@@ -88,10 +88,6 @@ BY_PATH = test-databases lint-bench
 # What takes too long for every change. `make test-nightly` runs it, and all of the above in full.
 NIGHTLY = test-seeds test-platforms
 
-# Cargo does one build at a time. Those that come after the packages, for which most tests wait.
-FIRST ?=
-lint-rust lint-bindings test-rust test-model test-docs: | $(FIRST)
-
 JOBS ?= 3
 # As many targets at a time, since half of them wait more than they compute. What each prints stays
 # together, where make can do that.
