@@ -401,12 +401,14 @@ export interface LeasedSnowflake extends Snowflake {
 /** How a lease from a store is doing. Unix seconds, from `start` up to `endExclusive`. */
 export interface LeaseStatus extends Readonly<Lease> {
   /**
-   * `holding`: all is well. `retrying`: the store did not grant what it was last asked, or the
+   * `holding`: all is well. `waiting`: the lease is held and no id comes within a second, as while
+   * the clock is behind the last id of a {@link Snowflake}; `lastError` says why, and its
+   * `retryAfter` when there is one. `retrying`: the store did not grant what it was last asked, or the
    * lease was lost; the generator goes on to the end of what it has, and the store is asked again.
    * `expired`: the lease is over, there are no ids, and the store is asked again. `acquiring`: there
    * is no lease yet. `stopped`: there will be none.
    */
-  readonly state: 'acquiring' | 'holding' | 'retrying' | 'expired' | 'stopped'
+  readonly state: 'acquiring' | 'holding' | 'waiting' | 'retrying' | 'expired' | 'stopped'
   /** The node ids, sorted. */
   readonly nodeIds: readonly number[]
   /** The time to the end by the machine's clock, with a fraction; 0 if it is over. */
@@ -415,9 +417,12 @@ export interface LeaseStatus extends Readonly<Lease> {
   readonly renewals: number
   /** How many node ids another holder got before they were given back. */
   readonly losses: number
-  /** Why the store did not grant what it was last asked; `null` while all is well. */
+  /**
+   * Why no id comes while `waiting`; otherwise why the store did not grant what it was last asked;
+   * `null` while all is well.
+   */
   readonly lastError: RandflakeError | null
-  /** The unix second of that, on the machine's clock. */
+  /** The unix second of that, on the machine's clock; while `waiting`, of this status. */
   readonly lastErrorAt: number | null
   /**
    * Which store: the absolute path of a file; the URL of a server without its password, as

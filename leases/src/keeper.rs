@@ -154,6 +154,10 @@ pub enum State {
     Acquiring,
     /// The lease is held and renewed in time.
     Holding,
+    /// The lease is held, but no id comes within a second: the clock is behind the last id, as it was
+    /// set back, or before the epoch, or after the lifetime. The keeper, which makes no ids, does not
+    /// call itself this.
+    Waiting,
     /// The store did not grant the last request, or a lease was lost. The generator works until its
     /// lease ends, and the keeper tries again.
     Retrying,
@@ -171,6 +175,7 @@ impl State {
         match self {
             Self::Acquiring => "acquiring",
             Self::Holding => "holding",
+            Self::Waiting => "waiting",
             Self::Retrying => "retrying",
             Self::Expired => "expired",
             Self::Stopped => "stopped",

@@ -36,9 +36,15 @@ pub(crate) use self::{
 use self::{
     shared::ProcessLease,
     source::{FirstLease, LeaseSource, no_thread},
+    status::PATIENCE,
     thread::run,
 };
-use crate::{LeasedMetrics, Location, clocks::reading, environment::Environment, keeper::Answer};
+use crate::{
+    LeasedMetrics, Location,
+    clocks::reading,
+    environment::Environment,
+    keeper::{Answer, State},
+};
 
 /// How long [`Leased::close`] waits for the store.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -453,6 +459,22 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
             }
             Err(error)
         })
+    }
+
+    /// Checks whether a call would get an id now, or within `patience`: a second at least, and a tick.
+    /// The [state](LeaseStatus::state) of the lease follows from the same. Takes no first lease.
+    ///
+    /// # Errors
+    ///
+    /// What the call would fail with.
+    pub fn check_ready(&self, patience: Duration) -> Result<()> {
+        let Err(error) = self.generator.check_soon(patience.max(PATIENCE)) else { return Ok(()) };
+        // A burst has used all its seconds, and it is about to be renewed.
+        let is_held = |lease: LeaseStatus| matches!(lease.state, State::Holding | State::Retrying);
+        if error.kind() == ErrorKind::LeaseExpired && self.lease().is_some_and(is_held) {
+            return Ok(());
+        }
+        Err(self.explain(error))
     }
 
     /// Returns how long a call waits at most; see [`LeasedBuilder::max_wait`]. For the bindings to other

@@ -114,13 +114,20 @@ def test_a_pod_has_more_time_to_end_than_its_parts_take() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "ready"), [("holding", 200), ("retrying", 200), ("expired", 503), ("stopped", 503)]
+    ("state", "ready"),
+    [
+        ("holding", 200),
+        ("waiting", 503),
+        ("retrying", 200),
+        ("expired", 503),
+        ("stopped", 503),
+    ],
 )
 def test_readiness_follows_the_lease_and_liveness_does_not(state: str, ready: int) -> None:
     (block,) = (block for block in blocks_of(CONTAINERS) if "FastAPI(" in block.code)
     service: dict[str, Any] = {}
     exec(block.code, service)
-    lease = SimpleNamespace(state=state, seconds_left=60.0 if ready == 200 else 0.0)
+    lease = SimpleNamespace(state=state, seconds_left=60.0)
     service["app"].state.flake = SimpleNamespace(lease=lease)
     assert asyncio.run(service["ready"]()).status_code == ready
     assert asyncio.run(service["live"]()) == {}

@@ -28,10 +28,11 @@ class LeaseStatus(NamedTuple):
     (True, 'default', 0)
     """
 
-    state: Literal["holding", "retrying", "expired", "stopped"]
+    state: Literal["holding", "waiting", "retrying", "expired", "stopped"]
     """"holding" while all is well.
 
-    "retrying" if the store did not grant what it was last asked, or a lease was lost: the generator
+    "waiting" if the lease is held and no id comes within a second, as while the clock is behind the
+    last id of a Snowflake: last_error says why, and its retry_after when there is one. "retrying" if the store did not grant what it was last asked, or a lease was lost: the generator
     works until the end of what it has. "expired" if the lease is over: there are no ids, and the
     store is asked again. "stopped" if it will not be.
     """
@@ -48,9 +49,11 @@ class LeaseStatus(NamedTuple):
     losses: int
     """How many node ids another process leased before they were given back."""
     last_error: RandflakeError | None
-    """Why the store did not grant what it was last asked; None while all is well."""
+    """Why no id comes while "waiting"; otherwise why the store did not grant what it was last asked;
+    None while all is well.
+    """
     last_error_at: int | None
-    """The unix second of that, on the machine's clock."""
+    """The unix second of that, on the machine's clock; while "waiting", of this status."""
     store: str
     """Which store: the absolute path of a file; the URL of a server without its password, as
     postgresql://app@db.example.com:5432/app; of a client, "postgresql", "redis" or "etcd".

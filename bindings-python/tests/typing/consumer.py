@@ -136,7 +136,7 @@ with Randflake.leased(Path("ids.db"), secret, node_count=2, ttl=None, max_wait=0
     assert_type(leased, LeasedRandflake)
     assert_type(leased.lease, LeaseStatus | None)
     if leased.lease is not None and leased.lease.state != "holding":
-        assert_type(leased.lease.state, Literal["retrying", "expired", "stopped"])
+        assert_type(leased.lease.state, Literal["waiting", "retrying", "expired", "stopped"])
         assert_type(leased.lease.node_ids, tuple[int, ...])
         unknown: bool = leased.lease.state == "halding"  # type: ignore[comparison-overlap]
         assert_type(leased.lease.seconds_left, float)

@@ -10,7 +10,7 @@ use std::{
 };
 
 use randflake::{Error, ErrorKind, Result};
-use randflake_leases::{Leased, keeper::State};
+use randflake_leases::Leased;
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -143,12 +143,7 @@ impl Service {
         if self.is_ending() {
             return Err(Error::new(ErrorKind::Closed, "this server is ending"));
         }
-        let Err(error) = self.flake.check_fill_without_wait(1) else { return Ok(()) };
-        let is_over = self.flake.lease().is_none_or(|lease| lease.state == State::Expired);
-        if passes(&error, is_over, self.limits.max_wait) {
-            return Ok(());
-        }
-        Err(self.explained(error))
+        self.flake.check_ready(self.limits.max_wait).map_err(|error| self.explained(error))
     }
 
     pub(super) fn is_ending(&self) -> bool {
@@ -160,19 +155,6 @@ impl Service {
     }
 }
 
-/// Whether a request that met this error would soon get its ids.
-fn passes(error: &Error, is_over: bool, max_wait: Duration) -> bool {
-    match error.kind() {
-        // A burst has used all its seconds, and it is about to be renewed.
-        ErrorKind::LeaseExpired => !is_over,
-        ErrorKind::SequenceExhausted | ErrorKind::ClockMovedBack | ErrorKind::LeaseNotStarted => {
-            let patience = max_wait.max(Duration::from_secs(1));
-            error.retry_after().is_some_and(|wait| wait <= patience)
-        }
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicU32;
@@ -181,27 +163,6 @@ mod tests {
     use randflake_leases::{Location, MemoryStore, Namespace};
 
     use super::*;
-
-    #[test]
-    fn only_a_short_wait_is_ready() {
-        let error = |kind, wait| Error::new(kind, "").with_retry_after(Duration::from_secs(wait));
-        for (error, is_over, is_ready) in [
-            (error(ErrorKind::SequenceExhausted, 1), false, true),
-            (error(ErrorKind::SequenceExhausted, 2), false, false),
-            (error(ErrorKind::ClockMovedBack, 1), false, true),
-            (error(ErrorKind::ClockMovedBack, 3600), false, false),
-            (error(ErrorKind::LeaseNotStarted, 1), false, true),
-            (Error::new(ErrorKind::ClockMovedBack, ""), false, false),
-            (Error::new(ErrorKind::LeaseExpired, ""), false, true),
-            (Error::new(ErrorKind::LeaseExpired, ""), true, false),
-            (Error::new(ErrorKind::ClockBeforeEpoch, ""), false, false),
-            (Error::new(ErrorKind::LifetimeOver, ""), false, false),
-        ] {
-            assert_eq!(passes(&error, is_over, Duration::ZERO), is_ready, "{error:?}");
-        }
-        let patient = Duration::from_secs(60);
-        assert!(passes(&error(ErrorKind::ClockMovedBack, 60), false, patient));
-    }
 
     #[test]
     fn a_clock_that_is_not_set_yet_is_waited_for() {

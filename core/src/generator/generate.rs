@@ -186,16 +186,35 @@ impl<F: Format, C: Clock> Generator<F, C> {
         self.check(count, Reach::Lease, Duration::ZERO)
     }
 
+    /// Checks whether a call would get an id now, or within `patience` or one tick, whatever is longer,
+    /// if the lease is renewed meanwhile. Claims nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`generate`](Self::generate). `LEASE_EXPIRED` where all of the lease is used or over.
+    #[doc(hidden)]
+    pub fn check_soon(&self, patience: Duration) -> Result<()> {
+        let patience = patience.max(self.format.layout().ticks(1));
+        self.check_plan(1, &WaitBudget::new(patience, 1, None, Reach::Renewals))
+    }
+
     fn check(&self, count: usize, reach: Reach, max_wait: Duration) -> Result<()> {
         let want = count as u64;
         let budget = self.wait_budget_for(want, reach, max_wait)?;
+        if want == 0 || !self.clock.is_system() {
+            return Ok(());
+        }
+        self.check_plan(want, &budget)
+    }
+
+    fn check_plan(&self, want: u64, budget: &WaitBudget) -> Result<()> {
         let mut read_again = false;
-        while want > 0 && self.clock.is_system() {
+        loop {
             let term = self.current_term.get()?;
             let Some(seen) = claimed_of(term) else { continue };
             let now = self.format.read_clock(&self.clock)?;
             let (kind, all_in, helps) =
-                match plan(self.format.layout(), term, seen, now, want, reach)? {
+                match plan(self.format.layout(), term, seen, now, want, budget.reach)? {
                     Plan::Claim { rest_in, .. } => (ErrorKind::SequenceExhausted, rest_in, true),
                     Plan::Wait { kind: ErrorKind::ClockMovedBack, .. } if !read_again => {
                         read_again = true;
@@ -206,9 +225,8 @@ impl<F: Format, C: Clock> Generator<F, C> {
             if !helps || all_in > budget.left {
                 return Err(refused(kind, budget.retry_after(all_in, want)));
             }
-            break;
+            return Ok(());
         }
-        Ok(())
     }
 
     /// Returns how many whole ticks so many ids take, as a duration. The rest of the current tick does

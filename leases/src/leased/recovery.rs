@@ -32,15 +32,25 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         match error.kind() {
             ErrorKind::LeaseUnavailable | ErrorKind::Forked => self.begin(),
             ErrorKind::LeaseExpired => self.outlast(error),
-            _ => Err(error),
+            _ => Err(self.explain(error)),
         }
     }
 
     /// Returns the error of a call after [`recover`](Leased::recover), or without it: the error itself, or
-    /// `LEASE_UNAVAILABLE` if the lease is over. Wakes the keeper.
+    /// `LEASE_UNAVAILABLE` if the lease is over. Wakes the keeper, or the thread that reports the state.
     #[cold]
     #[must_use]
     pub fn explain(&self, error: Error) -> Error {
+        if matches!(
+            error.kind(),
+            ErrorKind::ClockMovedBack
+                | ErrorKind::LeaseNotStarted
+                | ErrorKind::ClockBeforeEpoch
+                | ErrorKind::LifetimeOver
+        ) && let Some(process_lease) = self.process_lease.of(ForkId::current())
+        {
+            process_lease.shared.wake(process_lease.shared.lock());
+        }
         if error.kind() != ErrorKind::LeaseExpired {
             return error;
         }

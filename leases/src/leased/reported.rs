@@ -21,10 +21,11 @@ impl LastReported {
     ) -> Option<&LeaseStatus> {
         let keeper = state.keeper.as_ref().filter(|keeper| keeper.is_settled())?;
         let reported = self.0.as_mut()?;
-        if reported.state == keeper.state_at(now) && reported.node_ids == generator.node_ids() {
+        let status = source.status(keeper, generator, now)?;
+        if (reported.state, &reported.node_ids) == (status.state, &status.node_ids) {
             return None;
         }
-        *reported = source.status(keeper, generator, now)?.after(reported);
+        *reported = status.after(reported);
         Some(reported)
     }
 
@@ -42,6 +43,6 @@ impl LastReported {
         }
         // It was closed, so it has no node ids any more.
         let lease = Lease::new(reported.start, reported.end_exclusive).ok()?;
-        Some(source.status_of(keeper, reported.node_ids, lease, now))
+        Some(source.status_of(keeper, reported.node_ids, lease, now, None))
     }
 }

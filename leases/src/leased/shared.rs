@@ -8,6 +8,7 @@ use std::{
 use once_cell::race::OnceBox;
 use randflake::{Clock, Error, Format, Generator, Lease, bindings::ForkId};
 
+use super::status::{PATIENCE, obstacle};
 use crate::{
     keeper::{Answer, Keeper, Reading, Step},
     metrics::Requests,
@@ -75,7 +76,10 @@ impl SharedState {
             Step::Sleep(pause) => {
                 // The end of the lease is reported when it comes.
                 let left = keeper.time_left(now);
-                return Next::Sleep(if left.is_zero() { pause } else { pause.min(left) });
+                let pause = if left.is_zero() { pause } else { pause.min(left) };
+                // So is the time from which there are ids again, which a step of the clock may bring.
+                let waits = obstacle(generator, PATIENCE).is_some();
+                return Next::Sleep(if waits { pause.min(PATIENCE) } else { pause });
             }
             Step::Close => Answer::Closed(self.used_until.take().or_else(|| generator.close())),
             Step::Extend { end_exclusive } => {

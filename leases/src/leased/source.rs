@@ -16,7 +16,11 @@ use randflake::{
     Clock, Error, ErrorKind, Format, Generator, Lease, NodeIds, Result, bindings::ForkId,
 };
 
-use super::{LeaseStatus, shared::Shared};
+use super::{
+    LeaseStatus,
+    shared::Shared,
+    status::{PATIENCE, obstacle},
+};
 use crate::{
     Acquire, Acquired, LeaseStore, Location, Namespace, NodeLease, Note, Release, Reply,
     clocks::reading,
@@ -79,8 +83,8 @@ impl LeaseSource {
         generator: &Generator<F, C>,
         now: Reading,
     ) -> Option<LeaseStatus> {
-        let lease = generator.lease()?;
-        Some(self.status_of(keeper, generator.node_ids().to_vec(), lease, now))
+        let (lease, node_ids) = (generator.lease()?, generator.node_ids().to_vec());
+        Some(self.status_of(keeper, node_ids, lease, now, obstacle(generator, PATIENCE)))
     }
 
     pub(super) fn status_of(
@@ -89,9 +93,10 @@ impl LeaseSource {
         node_ids: Vec<u32>,
         lease: Lease,
         now: Reading,
+        obstacle: Option<Error>,
     ) -> LeaseStatus {
         let names = (self.store_name(), self.namespace.name());
-        LeaseStatus::new(keeper, node_ids, lease, names, now)
+        LeaseStatus::new(keeper, node_ids, lease, names, now, obstacle)
     }
 
     fn open(&self) -> Result<Box<dyn LeaseStore>> {

@@ -5,17 +5,20 @@ use std::{
     time::Duration,
 };
 
-use randflake::{Error, Lease, bindings::utc};
+use randflake::{Clock, Error, ErrorKind, Format, Generator, Lease, bindings::utc};
 
 use crate::keeper::{Keeper, Reading, State};
 
 /// How many node ids a message names.
 const NAMED: usize = 8;
 
+/// What waits no longer for an id is ready: ids of a second may be used up.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+
 /// The state of a generator's lease.
 #[derive(Clone, Debug)]
 pub struct LeaseStatus {
-    /// What the keeper does; see [`State`].
+    /// Whether ids come, and what the keeper does; see [`State`].
     pub state: State,
     /// The node ids, sorted.
     pub node_ids: Vec<u32>,
@@ -32,9 +35,10 @@ pub struct LeaseStatus {
     /// How often other node ids took the place of lost ones, or of those that could not be used any
     /// more because a clock had stepped.
     pub replacements: u64,
-    /// Why the store did not grant the last request; `None` once it does again.
+    /// Why no id comes while the lease is held ([`State::Waiting`]), with the time until one does;
+    /// otherwise why the store did not grant the last request. `None` while all is well.
     pub last_error: Option<Error>,
-    /// The unix second of that error, on the machine's clock.
+    /// The unix second of that error, on the machine's clock; while waiting, of this status.
     pub last_error_at: Option<i64>,
     /// Which store it is: the absolute path of a file, the URL of a server without its password, as
     /// `postgresql://app@db.example.com:5432/app`, or what another store
@@ -74,6 +78,7 @@ enum Change {
     /// The first lease, or none is known.
     Leased,
     HoldingAgain,
+    Waiting,
     Retrying,
     /// These node ids were replaced by others.
     Replaced(Vec<u32>),
@@ -91,7 +96,7 @@ impl LeaseStatus {
         match self.change {
             Change::Leased | Change::HoldingAgain | Change::Stopped => Level::Info,
             Change::Retrying | Change::Replaced(_) => Level::Warning,
-            Change::Expired | Change::GaveUp => Level::Error,
+            Change::Waiting | Change::Expired | Change::GaveUp => Level::Error,
         }
     }
 
@@ -110,6 +115,9 @@ impl LeaseStatus {
                 format!(
                     "holding the lease of {nodes} again; ids until {until}, unless it is renewed"
                 )
+            }
+            Change::Waiting => {
+                format!("no ids of {nodes} now, though their lease is held until {until}")
             }
             Change::Retrying => format!(
                 "the lease of {nodes} could not be renewed, trying again; ids go on until {until}"
@@ -163,8 +171,16 @@ impl LeaseStatus {
         lease: Lease,
         (store, namespace): (&str, &str),
         now: Reading,
+        obstacle: Option<Error>,
     ) -> Self {
-        let state = keeper.state_at(now);
+        let state = match keeper.state_at(now) {
+            State::Holding | State::Retrying if obstacle.is_some() => State::Waiting,
+            state => state,
+        };
+        let (last_error, last_error_at) = match obstacle {
+            Some(obstacle) if state == State::Waiting => (Some(obstacle), Some(now.second())),
+            _ => (keeper.last_error().cloned(), keeper.last_error_at()),
+        };
         Self {
             state,
             node_ids,
@@ -174,12 +190,13 @@ impl LeaseStatus {
             renewals: keeper.renewals(),
             losses: keeper.losses(),
             replacements: keeper.replacements(),
-            last_error: keeper.last_error().cloned(),
-            last_error_at: keeper.last_error_at(),
+            last_error,
+            last_error_at,
             store: store.to_owned(),
             namespace: namespace.to_owned(),
             change: match state {
                 State::Acquiring | State::Holding => Change::Leased,
+                State::Waiting => Change::Waiting,
                 State::Retrying => Change::Retrying,
                 State::Expired => Change::Expired,
                 State::Stopped => Change::Stopped,
@@ -208,6 +225,23 @@ impl LeaseStatus {
         };
         self
     }
+}
+
+/// Returns why a generator with a lease has no id, and gets none soon; `None` if it has, and where its
+/// lease is all used, over or of another process, which the keeper knows.
+pub(super) fn obstacle<F: Format, C: Clock>(
+    generator: &Generator<F, C>,
+    patience: Duration,
+) -> Option<Error> {
+    generator.check_soon(patience).err().filter(|error| {
+        !matches!(
+            error.kind(),
+            ErrorKind::LeaseExpired
+                | ErrorKind::LeaseUnavailable
+                | ErrorKind::Forked
+                | ErrorKind::Closed
+        )
+    })
 }
 
 /// Node ids in a message.

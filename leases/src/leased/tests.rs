@@ -6,7 +6,9 @@ use std::sync::{
 };
 
 use once_cell::race::OnceBox;
-use randflake::{Encrypted, Error, ErrorKind, Generator, Id, NodeIds, Secret};
+use randflake::{
+    Encrypted, Error, ErrorKind, Generator, Id, Layout, Lease, NodeIds, Plain, Secret,
+};
 
 use super::{
     reported::LastReported,
@@ -327,4 +329,41 @@ fn a_sleep_that_outlasts_the_lease_is_told_as_its_end() {
     driven.nanos.fetch_add(3600 * 1_000_000_000, Ordering::Relaxed);
     driven.pass(30);
     assert_eq!(driven.states(), [State::Holding, State::Expired, State::Holding]);
+}
+
+/// A generator of sortable ids keeps their order, whatever the clock does: then it says what it waits for.
+#[test]
+fn a_held_lease_without_ids_is_no_held_one() {
+    let nanos = Arc::new(AtomicI64::new(NOON * 1_000_000_000));
+    let clock: InjectedClock = {
+        let nanos = Arc::clone(&nanos);
+        Box::new(move || nanos.load(Ordering::Relaxed))
+    };
+    let flake: Generator<Plain, _> =
+        without_lease(Layout::twitter(), 1, Duration::ZERO, 0, clock).expect("a generator");
+    let lease = Lease::new(NOON - 7200, NOON + 7200).expect("a lease");
+    flake.begin(&[3], lease, 0).expect("a lease");
+    let obstacle = || status::obstacle(&flake, PATIENCE);
+    let kind = || obstacle().map(|error| error.kind());
+    flake.generate().expect("an id");
+    assert_eq!(kind(), None);
+
+    let set = |second: i64| nanos.store(second * 1_000_000_000, Ordering::Relaxed);
+    set(NOON - 3600);
+    let why = obstacle().expect("no ids for an hour");
+    assert_eq!(why.kind(), ErrorKind::ClockMovedBack, "{why}");
+    let wait = why.retry_after().expect("there will be ids").as_secs();
+    assert!((3598..=3600).contains(&wait), "{wait}");
+    for (second, expected) in [
+        (NOON - 2, Some(ErrorKind::ClockMovedBack)),
+        (NOON - 1, None),
+        (NOON, None),
+        (NOON + 7199, None),
+        (NOON + 7200, None), // the keeper says so
+        (0, Some(ErrorKind::ClockBeforeEpoch)),
+        (NOON, None),
+    ] {
+        set(second);
+        assert_eq!(kind(), expected, "at {}", second - NOON);
+    }
 }
