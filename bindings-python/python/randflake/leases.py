@@ -32,7 +32,8 @@ class LeaseStatus(NamedTuple):
     """"holding" while all is well.
 
     "waiting" if the lease is held and no id comes within a second, as while the clock is behind the
-    last id of a Snowflake: last_error says why, and its retry_after when there is one. "retrying" if the store did not grant what it was last asked, or a lease was lost: the generator
+    last id of a Snowflake: last_error says why, and its retry_after when there is one.
+    "retrying" if the store did not grant what it was last asked, or a lease was lost: the generator
     works until the end of what it has. "expired" if the lease is over: there are no ids, and the
     store is asked again. "stopped" if it will not be.
     """
@@ -49,7 +50,8 @@ class LeaseStatus(NamedTuple):
     losses: int
     """How many node ids another process leased before they were given back."""
     last_error: RandflakeError | None
-    """Why no id comes while "waiting"; otherwise why the store did not grant what it was last asked;
+    """Why no id comes while "waiting"; otherwise why the store granted nothing when it was last asked.
+
     None while all is well.
     """
     last_error_at: int | None

@@ -212,6 +212,7 @@ impl LeaseStatus {
     /// Returns this as what has changed since `before`.
     pub(super) fn after(mut self, before: &Self) -> Self {
         self.change = match self.change {
+            Change::Waiting => Change::Waiting,
             _ if self.node_ids != before.node_ids => {
                 // What was wrong is over by now, and belongs to this change.
                 if self.last_error.is_none() {
@@ -255,5 +256,37 @@ impl fmt::Display for Nodes<'_> {
             0 => Ok(()),
             more => write!(f, " and {more} more"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After a step of the clock, a lease of other node ids may have none for as long.
+    #[test]
+    fn other_node_ids_without_ids_are_told_as_waiting() {
+        let status = |state, node_id, change| LeaseStatus {
+            state,
+            node_ids: vec![node_id],
+            start: 1_763_640_000,
+            end_exclusive: 1_763_640_300,
+            time_left: Duration::from_secs(300),
+            renewals: 0,
+            losses: 0,
+            replacements: 0,
+            last_error: None,
+            last_error_at: None,
+            store: "memory".to_owned(),
+            namespace: "orders".to_owned(),
+            change,
+        };
+        let before = status(State::Holding, 1, Change::Leased);
+        let waiting = status(State::Waiting, 2, Change::Waiting).after(&before);
+        let message = waiting.message();
+        assert_eq!(waiting.level(), Level::Error, "{message}");
+        assert!(message.starts_with("no ids of node ids [2] now, though"), "{message}");
+        let holding = status(State::Holding, 2, Change::Leased).after(&waiting);
+        assert!(holding.message().starts_with("holding the lease of node ids [2] again"));
     }
 }
