@@ -50,7 +50,7 @@ class LeaseStatus(NamedTuple):
     losses: int
     """How many node ids another process leased before they were given back."""
     last_error: RandflakeError | None
-    """Why no id comes while "waiting"; otherwise why the store granted nothing when it was last asked.
+    """Why no id comes while "waiting"; otherwise why the store did not grant the last request.
 
     None while all is well.
     """
