@@ -853,7 +853,7 @@ fn a_layout_that_ends_takes_its_lease_along() {
     until("a renewal", || flake.lease().expect("open").renewals > 0);
     let status = flake.lease().expect("open");
     assert_eq!(status.state, State::Waiting, "{status:?}");
-    let why = status.last_error.as_ref().map(randflake::Error::kind);
+    let why = status.last_error.as_ref().map(Error::kind);
     assert_eq!(why, Some(ErrorKind::LifetimeOver), "{status:?}");
     assert_eq!(status.end_exclusive, -(-layout.ends_at()).div_euclid(1000), "not after its end");
     assert_eq!(kind(flake.generate()), Err(ErrorKind::LifetimeOver));
