@@ -6,10 +6,7 @@
 //! lost, and what others did between two requests of a call is a change that the second one finds: so
 //! the order of requests is free, too. A request that is late stays so until another one is.
 
-use std::{
-    collections::{HashMap, HashSet},
-    hash::{DefaultHasher, Hash, Hasher},
-};
+use std::collections::HashMap;
 
 use randflake_leases::{
     Acquire, Acquired, Change, Error, ErrorKind, Fence, Fenced, LeaseStore, Limits, Release,
@@ -17,6 +14,8 @@ use randflake_leases::{
     conformance::drawer::{Drawer, Known},
     operator::{self, List, Listed, ReleaseDead, Repair, Shortened},
 };
+
+use crate::keys::{Keys, key_of};
 
 const COUNTER: &str = "invoices";
 const PROCESSES: usize = 3;
@@ -263,7 +262,8 @@ pub(crate) fn search(world: Counters) -> Found {
         fences: world.fences,
         ..State::default()
     };
-    let mut seen = HashSet::from([first.key()]);
+    let mut seen = Keys::default();
+    seen.insert(key_of(&first));
     let mut came_from: Vec<(u32, Act)> = vec![(0, Act::Tick)];
     let (mut frontier, mut broken) = (vec![(0, first)], [const { None }; 3]);
     while !frontier.is_empty() && broken[Promise::Unique as usize].is_none() {
@@ -278,7 +278,7 @@ pub(crate) fn search(world: Counters) -> Found {
                     });
                 }
                 to.forget(world);
-                if seen.insert(to.key()) {
+                if seen.insert(key_of(&to)) {
                     let number = u32::try_from(came_from.len()).expect("few enough");
                     came_from.push((index, act));
                     next_frontier.push((number, to));
@@ -639,15 +639,6 @@ impl Step<'_> {
 }
 
 impl State {
-    fn key(&self) -> u128 {
-        let half = |salt: u8| {
-            let mut hasher = DefaultHasher::new();
-            (salt, self).hash(&mut hasher);
-            u128::from(hasher.finish())
-        };
-        half(0) << 64 | half(1)
-    }
-
     /// Forgets what makes no difference any more, and which process is which.
     fn forget(&mut self, world: Counters) {
         if world.loss == Forgets::SplitForAWhile && self.time >= self.promoted + LAST_GRANT {

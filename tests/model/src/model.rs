@@ -14,11 +14,9 @@
 //! their memory (as a virtual machine is), and more than one node id: each is leased by itself, and
 //! a generator over several stamps only the seconds that all of them cover.
 
-#[path = "model/counters.rs"]
 mod counters;
-#[path = "model/protocol.rs"]
+mod keys;
 mod protocol;
-#[path = "model/search.rs"]
 mod search;
 
 use std::io::{self, Write};

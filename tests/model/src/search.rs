@@ -2,11 +2,14 @@
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    hash::{BuildHasherDefault, Hasher},
+    hash::BuildHasherDefault,
     iter,
 };
 
-use crate::protocol::{CHILD, Loss, MAX_HOLDERS, Mutant, Phase, Process, State, Step, World};
+use crate::{
+    keys::KeyHasher,
+    protocol::{CHILD, Loss, MAX_HOLDERS, Mutant, Phase, Process, State, Step, World},
+};
 
 /// The invariants of ARCHITECTURE.md.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -209,26 +212,3 @@ impl Key {
 
 /// States seen, and the one each was first come to from.
 type Seen = HashMap<u128, u128, BuildHasherDefault<KeyHasher>>;
-
-/// Multiplies and folds: no key comes from an attacker.
-#[derive(Default)]
-struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("keys are u128");
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "both halves go in")]
-    fn write_u128(&mut self, key: u128) {
-        let low = u128::from(key as u64 ^ 0x9E37_79B9_7F4A_7C15);
-        let high = u128::from((key >> 64) as u64 ^ 0xD1B5_4A32_D192_ED03);
-        // As in a multiply-and-fold hash: every bit of one half meets every bit of the other.
-        let product = low * high;
-        self.0 = (product >> 64) as u64 ^ product as u64;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
