@@ -386,40 +386,50 @@ function nodeRedisOf(address, { createClient }) {
   )
 }
 
-/** Reads an answer, which whatever listens there may never end. */
-async function textOf(answer) {
+/** Posts to a member of an etcd, and reads its answer, which whatever listens there may never end. */
+async function post(request, options, body) {
+  const signal = AbortSignal.timeout(timeout.ms)
+  const answer = await new Promise((resolve, reject) => {
+    request({ ...options, method: 'POST', signal }, resolve)
+      .on('error', reject)
+      .end(body)
+  })
   const chunks = []
   let left = LONGEST_ANSWER
-  for await (const chunk of answer.body ?? []) {
+  for await (const chunk of answer) {
     left -= chunk.length
     if (left < 0) throw new Error(`the answer is longer than ${LONGEST_ANSWER} bytes`)
     chunks.push(chunk)
   }
-  return Buffer.concat(chunks).toString()
+  return {
+    status: answer.statusCode,
+    text: Buffer.concat(chunks).toString(),
+    date: answer.headers.date,
+  }
 }
 
-function etcdOf({ hosts, tls, user: name, password }) {
-  const scheme = tls ? 'https' : 'http'
-  let members = hosts.map(
-    ({ host, port }) => `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`,
-  )
+function etcdOf(address) {
+  const { user: name, password, tls, options } = address
+  const { request, Agent } = require(tls ? 'node:https' : 'node:http')
+  const shown = options.sslcert && {
+    cert: readFileSync(options.sslcert),
+    key: readFileSync(options.sslkey),
+  }
+  const agent = new Agent({ keepAlive: true, ...(tls && { ...trusted(address), ...shown }) })
+  let members = address.hosts
   let token
 
   /** Asks the first member that answers: each operation may be repeated. */
-  const post = async (path, body) => {
+  const ask = async (path, body) => {
     const headers = { 'Content-Type': 'application/json', ...(token && { Authorization: token }) }
     let failure
-    for (const [turn, member] of members.entries()) {
+    for (const [turn, { host, port }] of members.entries()) {
       try {
-        const signal = AbortSignal.timeout(timeout.ms)
-        const request = { method: 'POST', body, headers, redirect: 'error', signal }
-        const answer = await fetch(member + path, request)
-        const text = await textOf(answer)
-        const date = answer.headers.get('date')
+        const answer = await post(request, { host, port, path, headers, agent }, body)
         members = [...members.slice(turn), ...members.slice(0, turn)]
-        return { status: answer.status, text, date }
+        return answer
       } catch (error) {
-        failure = error.cause ?? error
+        failure = error
       }
     }
     throw failure
@@ -427,7 +437,7 @@ function etcdOf({ hosts, tls, user: name, password }) {
 
   const logIn = async () => {
     token = undefined
-    const { text } = await post('/v3/auth/authenticate', JSON.stringify({ name, password }))
+    const { text } = await ask('/v3/auth/authenticate', JSON.stringify({ name, password }))
     token = JSON.parse(text).token
     if (token === undefined) throw new Error('it does not accept the user and the password')
   }
@@ -436,11 +446,11 @@ function etcdOf({ hosts, tls, user: name, password }) {
     engine: 'etcd',
     async run(path, [body]) {
       if (name && token === undefined) await logIn()
-      let answer = await post(path, body)
+      let answer = await ask(path, body)
       // A token ends after a while.
       if (name && answer.status === 401) {
         await logIn()
-        answer = await post(path, body)
+        answer = await ask(path, body)
       }
       return [[answer.text, answer.date]]
     },

@@ -136,6 +136,7 @@ pub fn address_of(store: Value<'_>) -> Outcome<Option<StoreAddress>> {
             return Ok(None);
         };
         let address = address?;
+        address.check_files()?;
         let host = |(host, port): &(String, u16)| Host { host: host.clone(), port: *port };
         let options = address.options.iter();
         Ok(Some(StoreAddress {

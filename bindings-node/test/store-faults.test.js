@@ -381,7 +381,9 @@ suite('a store that fails', { concurrency: 16 }, () => {
 
   for (const engine of Object.keys(silence)) {
     const body = async (server) => {
-      const { code, message } = await refusal(server.url)
+      const shown = `sslcert=${server.file('cert.pem')}&sslkey=${server.file('key.pem')}`
+      const wary = engine === 'etcd' ? `${server.url}?${shown}` : server.url
+      const { code, message } = await refusal(wary)
       assert.equal(code, 'STORE_UNAVAILABLE')
       assert.match(message, /certificate/)
       const trusting = { NODE_EXTRA_CA_CERTS: server.file('ca.pem') }
@@ -389,8 +391,12 @@ suite('a store that fails', { concurrency: 16 }, () => {
         const flake = await Randflake.leased(STORE, SECRET)
         say(typeof flake.generate())
         await flake[Symbol.asyncDispose]()`
-      const { stdout, stderr, code: status } = await runWith(trusting, server.url, script)
+      const { stdout, stderr, code: status } = await runWith(trusting, wary, script)
       assert.deepEqual([stdout, status], ['bigint\n', 0], stderr)
+      const named = `${wary}${wary.includes('?') ? '&' : '?'}sslrootcert=${server.file('ca.pem')}`
+      const flake = await Randflake.leased(named, SECRET)
+      assert(flake.generate())
+      await flake[Symbol.asyncDispose]()
     }
     live(`${engine}: TLS, with a certificate that is trusted`, engine, body, { tls: true })
   }

@@ -30,6 +30,7 @@ for (const [name, engine] of Object.entries(engines)) {
       const pairs = Object.entries(engine[part])
       all = all.flatMap(([url, place]) => pairs.map(([a, b]) => [url + a, place + b]))
     }
+    all.push(...Object.entries(engine.whole))
     assert(all.length >= 200)
     for (const [url, place] of all) {
       const address = native.addressOf(url)

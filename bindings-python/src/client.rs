@@ -96,7 +96,7 @@ pub(crate) fn address_of<'py>(
 ) -> PyResult<Option<Bound<'py, PyTuple>>> {
     // A path may have what is no text.
     let Some(address) = Address::read(&store.to_string_lossy()) else { return Ok(None) };
-    let address = address.map_err(raise)?;
+    let address = address.and_then(|it| it.check_files().map(|()| it)).map_err(raise)?;
     let options: BTreeMap<_, _> = address.options.iter().cloned().collect();
     let key = address.key();
     let parts = (

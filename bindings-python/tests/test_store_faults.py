@@ -182,22 +182,25 @@ def test_a_pool_without_a_connection_to_spare(running: dict[str, Future[None]]) 
 @pytest.mark.parametrize("engine", STARTERS)
 def test_tls(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with STARTERS[engine](tmp_path, tls=True) as server:
-        url, authority = server.url(), str(server.folder / "ca.pem")
-        if engine == "postgres":
-            url += "?sslmode=verify-full"
-            trusting = f"{url}&sslrootcert={authority}"
-        elif engine == "redis":
-            trusting = f"{url}?sslrootcert={authority}"
-        else:
-            trusting = url
-        error = refusal(url)
+        certificates = {name: str(server.folder / f"{name}.pem") for name in ("ca", "cert", "key")}
+        shown = {
+            "postgres": "?sslmode=verify-full&",
+            "redis": "?",
+            "etcd": f"?sslcert={certificates['cert']}&sslkey={certificates['key']}&",
+        }
+        wary = (server.url() + shown[engine])[:-1]
+        trusting = f"{server.url()}{shown[engine]}sslrootcert={certificates['ca']}"
+        error = refusal(wary)
         assert error.code == "STORE_UNAVAILABLE"
         assert "certificate" in str(error)
-        if engine == "etcd":
-            monkeypatch.setenv("SSL_CERT_FILE", authority)
         init_store(trusting, SECRET, "new", **SHORT)
         with leased(trusting) as flake:
             assert flake.generate()
+        if engine == "etcd":
+            assert refusal(f"{server.url()}?sslrootcert={certificates['ca']}").code == error.code
+            monkeypatch.setenv("SSL_CERT_FILE", certificates["ca"])
+            with leased(wary) as flake:
+                assert flake.generate()
 
 
 def test_etcd_with_users(tmp_path: Path) -> None:

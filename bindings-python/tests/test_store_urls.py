@@ -28,8 +28,9 @@ def refused(store: str) -> None:
 @pytest.mark.parametrize(("name", "engine"), ENGINES)
 def test_a_url_has_one_place(name: str, engine: dict[str, Any]) -> None:
     parts = (engine[part].items() for part in ("schemes", "logins", "hosts", "paths", "queries"))
-    for combination in itertools.product(*parts):
-        url, place = ("".join(texts) for texts in zip(*combination, strict=True))
+    combined = (zip(*combination, strict=True) for combination in itertools.product(*parts))
+    joined = (("".join(texts) for texts in pair) for pair in combined)
+    for url, place in itertools.chain(joined, engine["whole"].items()):
         read = address_of(url)
         assert read is not None, url
         address = Address(*read)

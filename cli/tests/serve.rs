@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeSet, HashSet},
     env, fs,
     io::{self, BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpStream},
+    net::{Shutdown, SocketAddr, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::atomic::{AtomicBool, Ordering},
@@ -442,6 +442,152 @@ fn bad_input_is_refused() {
         assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 4"), "{wrong:.20}");
     }
     server.client().ids(1);
+}
+
+/// Pieces that readers of requests have stumbled over.
+const PIECES: [&str; 22] = [
+    "%",
+    "%25",
+    "%2f",
+    "%00",
+    "%ff",
+    "..",
+    "//",
+    "?",
+    "&",
+    "count=2",
+    "\r\n",
+    "\n",
+    "\0",
+    " ",
+    "é",
+    "Content-Length: 3\r\n",
+    "Content-Length: 99999999999999999999\r\n",
+    "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+    "Expect: 100-continue\r\n",
+    "Upgrade: h2c\r\nConnection: Upgrade\r\n",
+    "HTTP/1.0",
+    "{\"count\":1e999}",
+];
+
+/// Requests with something wrong in them, the same in each run.
+struct Fuzzer {
+    seeds: Vec<String>,
+    state: u64,
+}
+
+impl Fuzzer {
+    fn below(&mut self, bound: usize) -> usize {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        usize::try_from(self.state >> 16).expect("64 bits") % bound.max(1)
+    }
+
+    fn request(&mut self) -> Vec<u8> {
+        let seed = self.below(self.seeds.len());
+        let mut request = self.seeds[seed].clone().into_bytes();
+        for _ in 0..=self.below(4) {
+            let at = self.below(request.len());
+            let to = (at + self.below(12)).min(request.len());
+            match self.below(5) {
+                0 => request[at] ^= 1 << self.below(8),
+                1 => drop(request.drain(at..to)),
+                2 => drop(request.splice(at..at, request[at..to].to_vec())),
+                3 => {
+                    let piece = PIECES[self.below(PIECES.len())];
+                    drop(request.splice(at..at, piece.bytes()));
+                }
+                _ => {
+                    let other = self.below(self.seeds.len());
+                    let from = self.below(self.seeds[other].len());
+                    drop(request.splice(at.., self.seeds[other].bytes().skip(from)));
+                }
+            }
+            if request.is_empty() {
+                request.push(b'G');
+            }
+        }
+        request
+    }
+}
+
+#[test]
+fn no_request_whatever_is_in_it_is_an_error_of_the_server() {
+    const CLIENTS: u64 = 8;
+    const REQUESTS: usize = 150;
+    let folder = Folder::new("fuzz");
+    folder.run(&["tickets", "init", "--new"]);
+    let server = folder.serve(&[]);
+    server.wait_until_ready();
+    let lease = text(&server.client().post("/v1/leases", "").done()["lease"]);
+    let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
+    let post = |path: &str, body: &str| {
+        let (host, length) = (server.address, body.len());
+        format!("POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n{body}")
+    };
+    let seeds = vec![
+        post("/v1/ids?count=3&format=number", ""),
+        post("/v1/leases", "{\"count\":2,\"ttl_seconds\":60,\"note\":\"a\"}"),
+        post(&format!("/v1/leases/{lease}/renew"), "{\"now\":1795615000}"),
+        post(&format!("/v1/leases/{lease}/release"), "{\"used_until\":null}"),
+        post("/v1/tickets/gr%C3%B6n?count=2", ""),
+        get("/v1/inspect/3vgoe12ccb8gh"),
+        get("/metrics"),
+        get("/readyz?probe=1"),
+    ];
+    let (answered, ids) = thread::scope(|scope| {
+        let clients: Vec<_> = (1..=CLIENTS)
+            .map(|number| {
+                let mut fuzzer = Fuzzer { seeds: seeds.clone(), state: number << 32 | 1 };
+                let address = server.address;
+                scope.spawn(move || {
+                    let (mut answered, mut ids) = (0, vec![]);
+                    for _ in 0..REQUESTS {
+                        let request = fuzzer.request();
+                        let said = answer_to(address, &request);
+                        let shown = String::from_utf8_lossy(&request);
+                        let text = String::from_utf8_lossy(&said);
+                        for status in text.lines().filter(|line| line.starts_with("HTTP/1.")) {
+                            assert!(!status.contains(" 500"), "{shown:?}");
+                            answered += 1;
+                        }
+                        let (_, list) = text.split_once("{\"ids\":[").unwrap_or_default();
+                        let (list, _) = list.split_once(']').unwrap_or_default();
+                        let made = list.split(',').filter(|id| !id.is_empty());
+                        ids.extend(made.map(ToOwned::to_owned));
+                    }
+                    (answered, ids)
+                })
+            })
+            .collect();
+        let joined = clients.into_iter().map(|client| client.join().expect("it holds"));
+        joined.fold((0, vec![]), |(sum, mut all), (answered, ids)| {
+            all.extend(ids);
+            (sum + answered, all)
+        })
+    });
+    assert!(answered > 100, "{answered} were answered");
+    assert!(!ids.is_empty());
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len());
+    server.client().ids(1);
+    let (status, said) = server.end("-TERM");
+    assert!(status.success() && !said.contains("panicked"), "{said}");
+}
+
+/// Sends bytes, ends when nothing comes back for a while, and returns what did.
+fn answer_to(address: SocketAddr, request: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.set_read_timeout(Some(Duration::from_millis(100))).expect("a time");
+    let _ = stream.write_all(request); // it may be closed before
+    let (mut said, mut buffer) = (vec![], [0; 4096]);
+    while let Ok(length @ 1..) = stream.read(&mut buffer) {
+        said.extend_from_slice(&buffer[..length]);
+    }
+    let _ = stream.shutdown(Shutdown::Write);
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+    let _ = stream.read_to_end(&mut said); // it may be reset
+    said
 }
 
 #[test]

@@ -2004,10 +2004,19 @@ fn tls_is_spoken_and_checked() {
                 [Box::new(store), Box::new(redis(&url))]
             }
             _ => {
-                let client = EtcdClient::new(&url).expect("a URL").timeout(PATIENCE);
-                let client = client.root_certificates(roots);
+                let [authority, certificate, key] = ["ca.pem", "cert.pem", "key.pem"]
+                    .map(|name| server.path(name).display().to_string());
+                let shown = format!("{url}?sslcert={certificate}&sslkey={key}");
+                // One does not trust the server, and the server does not trust the other.
+                let trusting = format!("{url}?sslrootcert={authority}");
+                fails(
+                    acquire(&mut *etcd(&trusting), Token::random(), 1, now()),
+                    ErrorKind::StoreUnavailable,
+                );
+                let client = EtcdClient::new(&format!("{shown}&sslrootcert={authority}"));
+                let client = client.expect("a URL").timeout(PATIENCE);
                 let protocol = Protocol::etcd(namespace(9)).create(true).expect("may be made");
-                [Box::new(RemoteStore::new(client, protocol)), Box::new(etcd(&url))]
+                [Box::new(RemoteStore::new(client, protocol)), Box::new(etcd(&shown))]
             }
         };
         let [mut trusting, mut wary] = stores;

@@ -20,7 +20,8 @@ A request is one of these:
 Besides, `start` and `prepare` may have
 
     "arguments": []         of the server's command; lines of the settings of a pgbouncer
-    "tls": true             it speaks nothing else, and `ca.pem` in its folder is to be trusted
+    "tls": true             it speaks nothing else, and `ca.pem` in its folder is to be trusted;
+                            etcd asks for a certificate: `cert.pem` and `key.pem`
     "target": 12345         the port of the PostgreSQL behind a pgbouncer, or of a sentinel's master
     "copy_of": url          a PostgreSQL becomes the standby of this one
     "snapshot": path        an etcd begins with what `etcdctl snapshot save` wrote
@@ -370,6 +371,7 @@ class Server:
                 command += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
                 if self.tls:
                     command += ["--cert-file", file["cert.pem"], "--key-file", file["key.pem"]]
+                    command += ["--client-cert-auth", "--trusted-ca-file", file["ca.pem"]]
                 if "--initial-cluster" in self._arguments:
                     # Members may wait for each other on a busy machine.
                     command += ["--heartbeat-interval", "100", "--election-timeout", "1000"]

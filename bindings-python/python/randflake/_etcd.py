@@ -14,13 +14,25 @@ _LONGEST = 1 << 20
 """Longest answer, in bytes: a thousand node ids, twice over."""
 
 
+def _context(options: dict[str, str]) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=options.get("sslrootcert"))
+    if "sslcert" in options:
+        context.load_cert_chain(options["sslcert"], options["sslkey"], password=_no_password)
+    return context
+
+
+def _no_password() -> str:
+    # Without this, OpenSSL asks at the terminal.
+    raise ValueError("the key of sslkey has a password")
+
+
 class Etcd:
     """The JSON gateway of an etcd, by a connection for each request."""
 
     server = "etcd"
 
     def __init__(self, address: _urls.Address) -> None:
-        self._context = ssl.create_default_context() if address.tls else None
+        self._context = _context(address.options) if address.tls else None
         self._login = {"name": address.user, "password": address.password}
         self._has_login = address.user is not None
         self._token: str | None = None

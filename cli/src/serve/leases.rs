@@ -9,7 +9,7 @@ use std::{
 };
 
 use hyper::{StatusCode, body::Incoming};
-use randflake::{Clock as _, Error, ErrorKind, Result, SystemClock, layout};
+use randflake::{Clock as _, Error, ErrorKind, Result, SystemClock, bindings::utc_second, layout};
 use randflake_leases::{
     Acquire, Acquired, LeaseStore, Location, Namespace, NodeLease, Note, Release, Renew, Renewed,
     Reply, Request, Token, window,
@@ -357,8 +357,9 @@ fn quarantined(now: i64, until: i64) -> Error {
     Error::new(
         ErrorKind::StoreQuarantined,
         format!(
-            "the store may have lost leases, and grants new ones from the unix second {until} on; \
-             existing leases can be renewed"
+            "the store may have lost leases, and grants new ones from {} on; existing leases can be \
+             renewed",
+            utc_second(until)
         ),
     )
     .with_retry_after(seconds(until - now))
@@ -369,8 +370,8 @@ fn exhausted(free_at: Option<(i64, i64)>) -> Error {
     match free_at {
         None => error("every node id that was tried is leased; try again".into()),
         Some((now, next)) => error(format!(
-            "every node id is leased; the next one is free from the unix second {next} on, unless \
-             its holder renews it"
+            "every node id is leased; the next one is free from {} on, unless its holder renews it",
+            utc_second(next)
         ))
         .with_retry_after(seconds(next - now)),
     }
@@ -380,8 +381,10 @@ fn skewed(client_now: i64, store_now: i64, max_skew: u32) -> Error {
     Error::new(
         ErrorKind::ClockSkew,
         format!(
-            "the clock that ids are stamped with shows the unix second {client_now} and the store's \
-             {store_now}; they may differ by {max_skew} seconds at most: correct the wrong one"
+            "the clock that ids are stamped with shows {} and the store's {}; they may differ by \
+             {max_skew} seconds at most: correct the wrong one",
+            utc_second(client_now),
+            utc_second(store_now)
         ),
     )
 }

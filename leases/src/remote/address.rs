@@ -1,7 +1,7 @@
 //! What the URL of a store says. It is read here alone, for every client in every language: five
 //! drivers would make five places of one URL.
 
-use std::{fmt, net::Ipv6Addr};
+use std::{fmt, fs, net::Ipv6Addr};
 
 use randflake::{Error, Result};
 use zeroize::Zeroizing;
@@ -27,13 +27,18 @@ pub struct Address {
 
 /// What a URL may say after `?`. Everything else could move the store with one client, and not with
 /// another.
-const OPTIONS: [(&str, &[&str]); 4] = [
+const OPTIONS: [(&str, &[&str]); 6] = [
     // Whether the certificate is checked is up to the client.
     ("sslmode", &["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]),
-    ("sslrootcert", &[]),
     ("application_name", &[]),
     ("channel_binding", &["disable", "prefer", "require"]),
+    (FILES[0], &[]),
+    (FILES[1], &[]),
+    (FILES[2], &[]),
 ];
+
+/// The options that are paths of files.
+const FILES: [&str; 3] = ["sslrootcert", "sslcert", "sslkey"];
 
 /// What is wrong, and never a part of the URL, which may be one of a password.
 type Wrong = &'static str;
@@ -125,9 +130,9 @@ impl Address {
                 continue;
             }
             let allowed = match self.engine {
-                Engine::Postgres => &OPTIONS[..],
-                Engine::Redis => &OPTIONS[1..2],
-                Engine::Etcd => &[],
+                Engine::Postgres => &OPTIONS[..4],
+                Engine::Redis => &OPTIONS[3..4],
+                Engine::Etcd => &OPTIONS[3..],
             };
             let Some(&(name, values)) = allowed.iter().find(|(known, _)| *known == name) else {
                 return Err(match (self.engine, name) {
@@ -143,7 +148,7 @@ impl Address {
                     }
                     (Engine::Redis, "db") => "the number of the database stands after the host: /0",
                     (Engine::Redis, _) => "after ? there may be sslrootcert",
-                    (Engine::Etcd, _) => "there is no ? in it",
+                    (Engine::Etcd, _) => "after ? there may be sslrootcert, sslcert and sslkey",
                 });
             };
             if self.options.iter().any(|&(seen, _)| seen == name) {
@@ -252,6 +257,12 @@ impl Address {
                 if self.user.is_some() != self.password.is_some() {
                     return Err("it has a user or a password, and not both");
                 }
+                if self.option("sslcert").is_some() != self.option("sslkey").is_some() {
+                    return Err("it has sslcert or sslkey, and not both");
+                }
+                if !self.tls && !self.options.is_empty() {
+                    return Err("certificates are for etcds://");
+                }
             }
         }
         Ok(())
@@ -261,6 +272,32 @@ impl Address {
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&str> {
         self.options.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Checks that the files can be read that the URL names: a client would say so in its own words, as
+    /// if the server were away.
+    ///
+    /// # Errors
+    ///
+    /// `INVALID_ARGUMENT`.
+    pub fn check_files(&self) -> Result<()> {
+        FILES.iter().try_for_each(|option| self.file(option).map(drop))
+    }
+
+    /// Reads the file that an option names.
+    pub(super) fn file(&self, option: &str) -> Result<Option<Vec<u8>>> {
+        let read = |path: &str| {
+            // A pipe would have no end.
+            let is_file = fs::metadata(path).map(|found| found.is_file());
+            let wrong = |why: &dyn fmt::Display| {
+                Error::invalid_argument(format!("cannot read the {option} {path}: {why}"))
+            };
+            if is_file.is_ok_and(|is_file| !is_file) {
+                return Err(wrong(&"it is no file"));
+            }
+            fs::read(path).map_err(|error| wrong(&error))
+        };
+        self.option(option).map(read).transpose()
     }
 
     /// Returns the URL for a client of Redis that takes no parts.

@@ -79,7 +79,7 @@ impl RemoteStore<Box<dyn Client>> {
                 #[cfg(not(feature = "redis"))]
                 Engine::Redis => Err(driver_missing("redis")),
                 #[cfg(feature = "etcd")]
-                Engine::Etcd => Ok(Box::new(EtcdClient::at(address))),
+                Engine::Etcd => Ok(Box::new(EtcdClient::at(address)?)),
                 #[cfg(not(feature = "etcd"))]
                 Engine::Etcd => Err(driver_missing("etcd")),
             }

@@ -15,7 +15,7 @@ use randflake_leases::{
     operator::{self, List, Listed, ReleaseDead, Repair, Shortened},
 };
 
-use crate::keys::{Keys, key_of};
+use crate::explore::{Found, explore};
 
 const COUNTER: &str = "invoices";
 const PROCESSES: usize = 3;
@@ -212,13 +212,6 @@ pub(crate) enum Fate {
     Unconfirmed,
 }
 
-/// The result of a search.
-#[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) states: usize,
-    pub(crate) broken: [Option<Vec<Act>>; 3],
-}
-
 /// Values that a store had, and what processes know, each with a number.
 #[derive(Debug, Default)]
 struct Values {
@@ -252,7 +245,7 @@ struct Called<T> {
 }
 
 /// Searches all states, or until a number is handed out twice.
-pub(crate) fn search(world: Counters) -> Found {
+pub(crate) fn search(world: Counters) -> Found<Act, 3> {
     let mut values = Values::default();
     assert_eq!((values.number(None), values.number_of_known(None)), (0, 0));
     let first = State {
@@ -262,44 +255,13 @@ pub(crate) fn search(world: Counters) -> Found {
         fences: world.fences,
         ..State::default()
     };
-    let mut seen = Keys::default();
-    seen.insert(key_of(&first));
-    let mut came_from: Vec<(u32, Act)> = vec![(0, Act::Tick)];
-    let (mut frontier, mut broken) = (vec![(0, first)], [const { None }; 3]);
-    while !frontier.is_empty() && broken[Promise::Unique as usize].is_none() {
-        let mut next_frontier = vec![];
-        for (index, at) in frontier {
-            let mut next = |act, promise: Option<Promise>, mut to: State| {
-                if let Some(promise) = promise {
-                    broken[promise as usize].get_or_insert_with(|| {
-                        let mut way = way_to(&came_from, index);
-                        way.push(act);
-                        way
-                    });
-                }
-                to.forget(world);
-                if seen.insert(key_of(&to)) {
-                    let number = u32::try_from(came_from.len()).expect("few enough");
-                    came_from.push((index, act));
-                    next_frontier.push((number, to));
-                }
-            };
-            Step { world, values: &mut values, at, next: &mut next }.all();
-        }
-        frontier = next_frontier;
-    }
-    Found { states: came_from.len(), broken }
-}
-
-fn way_to(came_from: &[(u32, Act)], mut index: u32) -> Vec<Act> {
-    let mut way = vec![];
-    while index > 0 {
-        let (before, act) = came_from[index as usize];
-        way.push(act);
-        index = before;
-    }
-    way.reverse();
-    way
+    explore(first, Promise::Unique as usize, |at, next| {
+        let mut next = |act, promise: Option<Promise>, mut to: State| {
+            to.forget(world);
+            next(act, promise.map(|promise| promise as usize), to);
+        };
+        Step { world, values: &mut values, at, next: &mut next }.all();
+    })
 }
 
 type Next<'a> = &'a mut dyn FnMut(Act, Option<Promise>, State);

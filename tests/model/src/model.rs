@@ -15,6 +15,7 @@
 //! a generator over several stamps only the seconds that all of them cover.
 
 mod counters;
+mod explore;
 mod keys;
 mod protocol;
 mod search;

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use ureq::{
     Agent,
     http::StatusCode,
-    tls::{Certificate, RootCerts, TlsConfig},
+    tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig},
 };
 use zeroize::Zeroizing;
 
 use super::{TIMEOUT, address_of, certificates, unavailable};
 use crate::{
-    Result,
+    Error, Result,
     remote::{Address, Client, Engine, Response, Statement, address::authority},
 };
 
@@ -36,6 +36,8 @@ pub struct EtcdClient {
     endpoints: Vec<String>,
     login: Option<Login>,
     roots: Option<Vec<u8>>,
+    /// Whom it shows itself as, where the members ask for certificates.
+    certificate: Option<ClientCert>,
     timeout: Duration,
     agent: Option<Agent>,
 }
@@ -55,24 +57,28 @@ struct Login {
 impl EtcdClient {
     /// Takes `etcd://host:port` or, for TLS, where the certificate is checked,
     /// `etcds://host:port`; several members are separated by commas, and `user:password@` may
-    /// come first. Connects to nothing yet.
+    /// come first. `?sslrootcert=` is the path of the certificates to trust, `sslcert=` and `sslkey=`
+    /// those of a certificate to show and of its key, all as PEM. Connects to nothing yet.
     ///
     /// # Errors
     ///
-    /// `INVALID_ARGUMENT`: no such URL. The message does not repeat it.
+    /// `INVALID_ARGUMENT`: no such URL, or no such file. The message does not repeat the URL.
     pub fn new(url: &str) -> Result<Self> {
-        let address = address_of(Engine::Etcd, url)?;
-        Ok(Self::at(&address))
+        Self::at(&address_of(Engine::Etcd, url)?)
     }
 
-    pub(in super::super) fn at(address: &Address) -> Self {
+    pub(in super::super) fn at(address: &Address) -> Result<Self> {
         let scheme = if address.tls { "https" } else { "http" };
         let endpoint =
             |(host, port): &(String, u16)| format!("{scheme}://{}", authority(host, *port));
         let login = address.user.clone().zip(address.password.clone());
         let login = login.map(|(name, password)| Login { name, password, token: None });
         let endpoints = address.hosts.iter().map(endpoint).collect();
-        Self { endpoints, login, roots: None, timeout: TIMEOUT, agent: None }
+        let roots = address.file("sslrootcert")?;
+        let certificate = address.file("sslcert")?.zip(address.file("sslkey")?);
+        let certificate = certificate.map(|(chain, key)| client_certificate(&chain, &key));
+        let certificate = certificate.transpose()?;
+        Ok(Self { endpoints, login, roots, certificate, timeout: TIMEOUT, agent: None })
     }
 
     /// Trusts these certificates, as PEM, instead of the machine's.
@@ -91,13 +97,16 @@ impl EtcdClient {
 
     fn agent(&mut self) -> Agent {
         let (timeout, roots) = (self.timeout, self.roots.as_deref());
+        let certificate = &self.certificate;
         let agent = self.agent.get_or_insert_with(|| {
             let roots = certificates(roots);
             let roots: Vec<_> =
                 roots.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
-            let roots = RootCerts::new_with_certs(&roots);
+            let tls = TlsConfig::builder()
+                .root_certs(RootCerts::new_with_certs(&roots))
+                .client_cert(certificate.clone());
             Agent::config_builder()
-                .tls_config(TlsConfig::builder().root_certs(roots).build())
+                .tls_config(tls.build())
                 .timeout_global(Some(timeout))
                 .http_status_as_error(false)
                 .max_redirects(0)
@@ -155,6 +164,20 @@ impl EtcdClient {
         }
         Ok(())
     }
+}
+
+/// Reads a chain of certificates and the key of the first.
+fn client_certificate(chain: &[u8], key: &[u8]) -> Result<ClientCert> {
+    let chain = certificates(Some(chain));
+    let chain: Vec<_> = chain.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
+    let wrong = |what| Error::invalid_argument(format!("{what}, as PEM"));
+    if chain.is_empty() {
+        return Err(wrong("sslcert is not the path of certificates"));
+    }
+    let key = PrivateKey::from_pem(key);
+    let key =
+        key.map_err(|_| wrong("sslkey is not the path of a private key without a password"))?;
+    Ok(ClientCert::new_with_certs(&chain, key))
 }
 
 impl Client for EtcdClient {

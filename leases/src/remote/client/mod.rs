@@ -40,17 +40,6 @@ fn address_of(engine: Engine, url: &str) -> Result<Address> {
     }
 }
 
-/// Reads the certificates that a URL wants trusted instead of the machine's.
-#[cfg(any(feature = "postgres", feature = "redis"))]
-fn root_certificates(address: &Address) -> Result<Option<Vec<u8>>> {
-    let read = |path: &str| {
-        std::fs::read(path).map_err(|error| {
-            Error::invalid_argument(format!("cannot read the sslrootcert {path}: {error}"))
-        })
-    };
-    address.option("sslrootcert").map(read).transpose()
-}
-
 #[cfg(any(feature = "postgres", feature = "etcd"))]
 fn certificates(pem: Option<&[u8]>) -> Vec<rustls::pki_types::CertificateDer<'static>> {
     use rustls::pki_types::{CertificateDer, pem::PemObject};

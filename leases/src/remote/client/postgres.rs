@@ -18,7 +18,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::{
     TIMEOUT, address_of, certificates,
     reconnect::{NoResponse, Reconnect},
-    root_certificates, unavailable,
+    unavailable,
 };
 use crate::{
     Result,
@@ -96,7 +96,7 @@ impl PostgresClient {
         config.ssl_mode(if address.tls { SslMode::Require } else { SslMode::Disable });
         Ok(Self {
             config,
-            roots: root_certificates(address)?,
+            roots: address.file("sslrootcert")?,
             timeout: TIMEOUT,
             takes_no_options: false,
             connection: None,

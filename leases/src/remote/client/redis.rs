@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 use super::{
     TIMEOUT, address_of,
     reconnect::{NoResponse, Reconnect},
-    root_certificates, unavailable,
+    unavailable,
 };
 use crate::{
     Error, Result,
@@ -49,7 +49,7 @@ impl RedisClient {
     }
 
     pub(in super::super) fn at(address: &Address) -> Result<Self> {
-        Self::with(address.to_client(), root_certificates(address)?)
+        Self::with(address.to_client(), address.file("sslrootcert")?)
     }
 
     fn with(url: Zeroizing<String>, root_cert: Option<Vec<u8>>) -> Result<Self> {
