@@ -2010,7 +2010,7 @@ fn tls_is_spoken_and_checked() {
                 // One does not trust the server, and the server does not trust the other.
                 let trusting = format!("{url}?sslrootcert={authority}");
                 fails(
-                    acquire(&mut *etcd(&trusting), Token::random(), 1, now()),
+                    acquire(&mut etcd(&trusting), Token::random(), 1, now()),
                     ErrorKind::StoreUnavailable,
                 );
                 let client = EtcdClient::new(&format!("{shown}&sslrootcert={authority}"));
