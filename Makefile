@@ -19,7 +19,8 @@ FUZZ_SECONDS ?= 5
 SOAK_MINUTES ?= 0.5
 # How many rows clients make while `make test-examples` kills the applications.
 ROWS ?= 2500
-# What `make test-loom` and `make test-simulation` are told: --all runs each mutant.
+# What `make test-loom` and `make test-simulation` are told: --all runs each mutant, and of `make
+# test-model` what takes minutes.
 MUTANTS ?=
 # What `make test-changed` compares with: where this branch left the one that it follows.
 SINCE ?= $(shell git merge-base HEAD @{upstream} 2>/dev/null || echo HEAD)
@@ -342,7 +343,7 @@ test-docs: check-tools ## the examples in the documentation of the Rust crates
 	cargo test --locked $(FEATURES) --doc
 
 test-model: check-tools ## the protocol of leases and counters, in a model that tries every order of events
-	cargo test --locked $(FEATURES) --test model
+	cargo test --locked $(FEATURES) --test model $(if $(MUTANTS),-- --include-ignored)
 
 test-loom: check-tools ## the core under every interleaving of its threads, and mutants that it must catch
 	tests/mutants/run.py loom $(MUTANTS)

@@ -9,16 +9,20 @@
 //! Counters, from which tickets are drawn, are in it with the product's own rules: what a process sends
 //! is decided by the code that decides it in a program, and what a store answers by a few lines here.
 //!
+//! `table` has the protocol that is to come: the same promises over a table of texts with a
+//! compare-and-set, for processes that are copied with their memory (as a virtual machine is), too.
+//!
 //! Small worlds are no proof. Not in them: more than two masters at once, a master of before whose
-//! successor follows it again and forgets what it granted, processes that are cloned with
-//! their memory (as a virtual machine is), and more than one node id: each is leased by itself, and
-//! a generator over several stamps only the seconds that all of them cover.
+//! successor follows it again and forgets what it granted, and, but for `table`, copies and more than
+//! one node id: each is leased by itself, and a generator over several stamps only the seconds that all
+//! of them cover.
 
 mod counters;
 mod explore;
 mod keys;
 mod protocol;
 mod search;
+mod table;
 
 use std::io::{self, Write};
 
