@@ -135,6 +135,7 @@ test-nightly: FUZZ_SECONDS = 300
 test-nightly: PLATFORMS = all
 test-nightly: SOAK_MINUTES = 10
 test-nightly: export PROPTEST_CASES = 2000
+test-nightly: export SCHEDULES = 100000
 test-nightly: export HYPOTHESIS_CASES = 2000
 test-nightly: $(GATE) $(BY_PATH) $(NIGHTLY) ## runs everything there is, in full: what a release needs, in hours
 	@git diff --quiet HEAD && git rev-parse HEAD >target/nightly || echo 'not recorded: commit first'

@@ -3,19 +3,27 @@
 // URLs of stores: all languages read them alike, or refuse them.
 
 const assert = require('node:assert/strict')
-const { readFileSync } = require('node:fs')
+const { mkdtempSync, readFileSync, rmSync, writeFileSync } = require('node:fs')
+const { tmpdir } = require('node:os')
 const { join } = require('node:path')
-const { test } = require('node:test')
+const { after, test } = require('node:test')
 const { Layout, Randflake, Snowflake } = require('..')
 const { native } = require('../native.js')
 const { SECRET } = require('./store.js')
 
 const vectors = join(__dirname, '../../tests/vectors/stores.json')
 const { engines, no_urls: noUrls, no_stores: noStores } = JSON.parse(readFileSync(vectors))
+// A file that looks like what a URL may name: `{pem}` in the vectors.
+const folder = mkdtempSync(join(tmpdir(), 'randflake-urls-'))
+const pem = join(folder, 'pem')
+writeFileSync(pem, '-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n')
+after(() => rmSync(folder, { recursive: true }))
+const named = (url) => url.replaceAll('{pem}', encodeURIComponent(pem))
+
 const PARTS = ['schemes', 'logins', 'hosts', 'paths', 'queries']
 
 async function refused(store) {
-  const leased = Randflake.leased(store, SECRET, { acquireTimeoutMs: 0 })
+  const leased = Randflake.leased(named(store), SECRET, { acquireTimeoutMs: 0 })
   await assert.rejects(leased, ({ code, message }) => {
     assert.equal(code, 'INVALID_ARGUMENT', store)
     assert(!message.includes('hunter2'), store)
@@ -33,7 +41,7 @@ for (const [name, engine] of Object.entries(engines)) {
     all.push(...Object.entries(engine.whole))
     assert(all.length >= 200)
     for (const [url, place] of all) {
-      const address = native.addressOf(url)
+      const address = native.addressOf(named(url))
       assert.deepEqual([address.engine, address.place], [name, place], url)
     }
   })

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import urllib.parse
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,17 @@ STORES = json.loads((VECTORS / "stores.json").read_text(encoding="utf-8"))
 ENGINES = [pytest.param(name, engine, id=name) for name, engine in STORES["engines"].items()]
 
 
+PEM = "-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n"
+
+
+@pytest.fixture
+def pem(tmp_path: Path) -> str:
+    """The path of a file that looks like what a URL may name: `{pem}` in the vectors."""
+    path = tmp_path / "pem"
+    path.write_text(PEM)
+    return urllib.parse.quote(str(path), safe="")
+
+
 def refused(store: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         Randflake.leased(store, SECRET, acquire_timeout=0)
@@ -26,12 +38,12 @@ def refused(store: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "engine"), ENGINES)
-def test_a_url_has_one_place(name: str, engine: dict[str, Any]) -> None:
+def test_a_url_has_one_place(name: str, engine: dict[str, Any], pem: str) -> None:
     parts = (engine[part].items() for part in ("schemes", "logins", "hosts", "paths", "queries"))
     combined = (zip(*combination, strict=True) for combination in itertools.product(*parts))
     joined = (("".join(texts) for texts in pair) for pair in combined)
     for url, place in itertools.chain(joined, engine["whole"].items()):
-        read = address_of(url)
+        read = address_of(url.replace("{pem}", pem))
         assert read is not None, url
         address = Address(*read)
         assert (address.server, address.place) == (name, place), url
@@ -40,19 +52,19 @@ def test_a_url_has_one_place(name: str, engine: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("engine", STORES["engines"].values(), ids=STORES["engines"])
-def test_a_wrong_url_is_refused_before_anything_is_opened(engine: dict[str, Any]) -> None:
+def test_a_wrong_url_is_refused_before_anything_is_opened(engine: dict[str, Any], pem: str) -> None:
     for index, parts in enumerate(engine["wrong"]):
         for part in parts:
             example = list(engine["example"])
             example[index] = part
-            refused("".join(example))
+            refused("".join(example).replace("{pem}", pem))
 
 
-def test_what_is_no_store_is_refused() -> None:
+def test_what_is_no_store_is_refused(pem: str) -> None:
     for path in STORES["no_urls"]:
         assert address_of(path) is None
     for store in STORES["no_stores"]:
-        refused(store)
+        refused(store.replace("{pem}", pem))
 
 
 @pytest.mark.parametrize("secret", [SECRET, SECRET.upper(), "a 16-byte secret", f"id={SECRET};"])

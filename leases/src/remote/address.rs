@@ -274,8 +274,8 @@ impl Address {
         self.options.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Checks that the files can be read that the URL names: a client would say so in its own words, as
-    /// if the server were away.
+    /// Checks that the files that the URL names can be read, and are what they should be: a client would
+    /// say so in its own words, as if the server were away.
     ///
     /// # Errors
     ///
@@ -295,7 +295,14 @@ impl Address {
             if is_file.is_ok_and(|is_file| !is_file) {
                 return Err(wrong(&"it is no file"));
             }
-            fs::read(path).map_err(|error| wrong(&error))
+            let content = fs::read(path).map_err(|error| wrong(&error))?;
+            let wanted = if option == "sslkey" { "PRIVATE KEY-----" } else { "CERTIFICATE-----" };
+            let has_it = content.windows(wanted.len()).any(|part| part == wanted.as_bytes());
+            if has_it {
+                Ok(content)
+            } else {
+                Err(wrong(&format_args!("it has no {wanted}, as PEM has")))
+            }
         };
         self.option(option).map(read).transpose()
     }
