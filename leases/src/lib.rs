@@ -25,6 +25,7 @@ mod metrics;
 mod namespace;
 mod note;
 pub mod operator;
+mod processor;
 mod protocol;
 pub mod remote;
 mod rules;

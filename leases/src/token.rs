@@ -1,8 +1,11 @@
 //! The number that stands for a holder, and the node ids that it asks for first.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
+use randflake::{Clock as _, SystemClock};
 use sha2::{Digest, Sha256};
+
+use crate::{clocks::boot, processor};
 
 /// The holder of a lease, to a store: 128 random bits, made in memory for one lease of one process,
 /// and never saved by it. A forked child uses tokens of its own.
@@ -18,14 +21,29 @@ use sha2::{Digest, Sha256};
 pub struct Token([u8; 16]);
 
 impl Token {
-    /// Makes a fresh token from the operating system's random source.
+    /// Makes a fresh token, from the random source of the operating system, from the processor's, if it
+    /// has one, and from two clocks: a virtual machine that was copied may get from the first what its
+    /// copies get.
     ///
     /// # Panics
     ///
     /// If the operating system's random source fails.
     #[must_use]
     pub fn random() -> Self {
-        Self(random_bytes())
+        let wall = SystemClock.now().unwrap_or_default();
+        Self::mixed(random_bytes(), processor::random(), wall, boot())
+    }
+
+    fn mixed(system: [u8; 32], processor: u64, wall: i64, boot: Duration) -> Self {
+        let digest: [u8; 32] = Sha256::new()
+            .chain_update(b"randflake token v1")
+            .chain_update(system)
+            .chain_update(processor.to_le_bytes())
+            .chain_update(wall.to_le_bytes())
+            .chain_update(boot.as_nanos().to_le_bytes())
+            .finalize()
+            .into();
+        Self(*digest.first_chunk().expect("16 of 32 bytes"))
     }
 
     /// Takes a token as a store has kept it.
@@ -82,4 +100,27 @@ pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the operating system has a random source");
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_of_a_machine_make_different_tokens_if_anything_differs() {
+        let nanosecond = Duration::from_nanos(1);
+        let token =
+            |system, processor, wall, boot| Token::mixed([system; 32], processor, wall, boot);
+        let tokens = [
+            token(0, 0, 0, Duration::ZERO),
+            token(1, 0, 0, Duration::ZERO),
+            token(0, 1, 0, Duration::ZERO),
+            token(0, 0, 1, Duration::ZERO),
+            token(0, 0, 0, nanosecond),
+        ];
+        for (index, token) in tokens.iter().enumerate() {
+            assert!(!tokens[..index].contains(token), "{index}");
+        }
+        assert_eq!(tokens[4], token(0, 0, 0, nanosecond), "and only then");
+    }
 }

@@ -1,0 +1,67 @@
+//! The random numbers of the processor. A machine that was copied while it ran has them for itself, where
+//! the operating system may give all copies the same for a moment.
+#![allow(unsafe_code, reason = "instructions that not every processor has")]
+
+/// How often it is asked: it may be busy with others.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const TRIES: usize = 10;
+
+/// Returns one, or 0 on a processor that has none.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn random() -> u64 {
+    use std::arch::x86_64::_rdrand64_step;
+
+    #[target_feature(enable = "rdrand")]
+    fn ask() -> Option<u64> {
+        let mut number = 0;
+        (_rdrand64_step(&mut number) == 1).then_some(number)
+    }
+
+    if !std::arch::is_x86_feature_detected!("rdrand") {
+        return 0;
+    }
+    // SAFETY: this processor has the instruction.
+    (0..TRIES).find_map(|_| unsafe { ask() }).unwrap_or(0)
+}
+
+/// Returns one, or 0 on a processor that has none.
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn random() -> u64 {
+    fn ask() -> Option<u64> {
+        let (number, failed): (u64, u64);
+        // SAFETY: reads RNDR, by its number, and the flag that says whether there was none. The caller
+        // has looked whether this processor has it.
+        unsafe {
+            std::arch::asm!(
+                "mrs {number}, s3_3_c2_c4_0",
+                "cset {failed}, eq",
+                number = out(reg) number,
+                failed = out(reg) failed,
+                options(nomem, nostack),
+            );
+        }
+        (failed == 0).then_some(number)
+    }
+
+    if !std::arch::is_aarch64_feature_detected!("rand") {
+        return 0;
+    }
+    (0..TRIES).find_map(|_| ask()).unwrap_or(0)
+}
+
+/// Returns 0: on this processor none is known.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(crate) fn random() -> u64 {
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::random;
+
+    #[test]
+    fn a_number_is_not_repeated_where_there_are_any() {
+        let numbers = [random(), random(), random()];
+        assert!(numbers == [0; 3] || numbers[0] != numbers[1] && numbers[1] != numbers[2]);
+    }
+}
