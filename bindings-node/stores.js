@@ -56,8 +56,19 @@ async function inTime(promise, why, giveUp) {
 /** Runs a statement of PostgreSQL; every cell is text, whatever types the program has set. */
 function runPostgres(client, text, values) {
   const types = { getTypeParser: () => String }
+  // Whoever cancels the wait of a commit for its standbys: the statement succeeds all the same, with a
+  // warning. Its text is in the language of the server, the name of PostgreSQL's source file is not.
+  let isConfirmed = true
+  const notice = ({ file }) => {
+    if (file?.endsWith('syncrep.c')) isConfirmed = false
+  }
+  client.on('notice', notice)
   return new Promise((resolve, reject) => {
     client.query({ text, values, rowMode: 'array', types }, (error, result) => {
+      client.off('notice', notice)
+      if (!error && !isConfirmed) {
+        return reject(new Error('its wait for standbys was cancelled, and it may not be on them'))
+      }
       // Asked afterwards: a BEGIN may have been waiting before the statement. Asked in here: after a
       // promise another statement may have been answered, such as a ROLLBACK. A client that
       // does not report it is one of a pool of our own, in which nothing begins a transaction.
@@ -77,6 +88,8 @@ function runPostgresClient(client, text, values) {
   let isGivenUp = false
   const watched = {
     getTransactionStatus: () => client.getTransactionStatus(),
+    on: (...listener) => client.on(...listener),
+    off: (...listener) => client.off(...listener),
     query(config, callback) {
       const query = new client.constructor.Query(config, undefined, callback)
       const submit = query.submit.bind(query)

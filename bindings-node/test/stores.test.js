@@ -6,7 +6,7 @@
 const assert = require('node:assert/strict')
 const { once } = require('node:events')
 const { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } = require('node:fs')
-const { createServer } = require('node:http')
+const http = require('node:http')
 const { createServer: createNetServer } = require('node:net')
 const { tmpdir } = require('node:os')
 const { dirname, join } = require('node:path')
@@ -210,7 +210,9 @@ suite('a store that cannot be used', { concurrency: 4 }, () => {
       }
       // No client gets the URL as it is written.
       const forms = [meant, encodeURIComponent(meant)]
-      t.mock.method(globalThis, 'fetch', () => Promise.reject(new Error(forms.join(' '))))
+      t.mock.method(http, 'request', () => {
+        throw new Error(forms.join(' '))
+      })
       const { run } = serverOf(`etcd://user:${written}@host:2379,other:2379`, native)
       const statement = { text: '/v3/kv/range', parameters: ['{}'] }
       assert.deepEqual(await run(statement), { failed: '*** ***' })
@@ -218,7 +220,7 @@ suite('a store that cannot be used', { concurrency: 4 }, () => {
   }
 
   test('an etcd whose answer does not end', async (t) => {
-    const endless = createServer((_, response) => {
+    const endless = http.createServer((_, response) => {
       const write = () => {
         while (response.write('x'.repeat(1 << 16)));
         response.once('drain', write)

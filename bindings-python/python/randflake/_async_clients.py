@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from randflake import _redis, _urls
 from randflake._postgres import (
     CANCELLING,
+    UNCONFIRMED,
     Silent,
     can_cancel,
     check_idle,
     in_transaction,
+    is_unconfirmed,
     result_of,
     rows_of,
 )
@@ -171,6 +173,12 @@ async def _ask_asyncpg(connection: Any, text: str, parameters: list[str]) -> Row
         raise Unavailable("the connection is closed")
     if connection.is_in_transaction():
         raise in_transaction()
+    warned: list[str | None] = []
+
+    def notice(_: object, message: Any) -> None:
+        warned.append(getattr(message, "server_source_filename", None))
+
+    connection.add_log_listener(notice)
     try:
         rows = await connection.fetch(text, *parameters, timeout=_urls.TIMEOUT - CANCELLING)
     except asyncpg.InterfaceError as error:  # another task uses it
@@ -186,6 +194,10 @@ async def _ask_asyncpg(connection: Any, text: str, parameters: list[str]) -> Row
         with contextlib.suppress(Exception):
             await connection.close(timeout=CANCELLING)
         raise
+    finally:
+        connection.remove_log_listener(notice)
+    if any(map(is_unconfirmed, warned)):
+        raise Unavailable(UNCONFIRMED)
     # Another task may have begun one before the statement was sent: it is not committed.
     if connection.is_in_transaction():
         raise in_transaction()
@@ -247,7 +259,7 @@ async def _result(connection: Any) -> Any:
             loop.remove_reader(pgconn.socket)
             loop.remove_writer(pgconn.socket)
 
-    steps = result_of(pgconn, is_cancelled=lambda: cancel_at == deadline)
+    steps = result_of(pgconn)
     try:
         while True:
             await wait(write=next(steps))

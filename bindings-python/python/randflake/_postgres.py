@@ -183,7 +183,7 @@ def _result(connection: psycopg.Connection[Any]) -> psycopg.pq.abc.PGresult:
             if not selector.select(max(0, deadline - time.monotonic())):
                 raise Silent("it does not answer")
 
-        steps = result_of(pgconn, is_cancelled=lambda: cancel_at == deadline)
+        steps = result_of(pgconn)
         try:
             while True:
                 wait(read | write if next(steps) else read)
@@ -222,15 +222,45 @@ def can_cancel() -> bool:
     return psycopg.capabilities.has_cancel_safe()
 
 
-def result_of(
-    pgconn: Any, *, is_cancelled: Callable[[], bool]
-) -> Generator[bool, None, psycopg.pq.abc.PGresult]:
+def is_unconfirmed(file: str | None) -> bool:
+    """Returns whether a warning says that a commit no longer waits for its standbys.
+
+    Whoever cancels that wait: the statement succeeds all the same. The text is in the language of
+    the server, the name of PostgreSQL's source file is not.
+    """
+    return file is not None and file.endswith("syncrep.c")
+
+
+UNCONFIRMED = "its wait for standbys was cancelled, and it may not be on them"
+"""Also where this module has cancelled the statement, which took too long."""
+
+
+def result_of(pgconn: Any) -> Generator[bool, None, psycopg.pq.abc.PGresult]:
     """Returns the result of the statement that was sent.
 
     Yields before each wait for the socket, and whether to wait until it can be written as well.
     """
-    from psycopg.pq import ExecStatus
+    from psycopg.pq import DiagnosticField
 
+    warned: list[str] = []
+    handler = pgconn.notice_handler
+
+    def notice(notice: psycopg.pq.abc.PGresult) -> None:
+        warned.append((notice.error_field(DiagnosticField.SOURCE_FILE) or b"").decode())
+        if handler is not None:
+            handler(notice)
+
+    pgconn.notice_handler = notice
+    try:
+        result = yield from _last_result(pgconn)
+    finally:
+        pgconn.notice_handler = handler
+    if any(map(is_unconfirmed, warned)):
+        raise Silent(UNCONFIRMED)
+    return result
+
+
+def _last_result(pgconn: Any) -> Generator[bool, None, psycopg.pq.abc.PGresult]:
     while pgconn.flush():
         yield True
         if pgconn.is_busy():
@@ -242,9 +272,6 @@ def result_of(
             pgconn.consume_input()
         result = pgconn.get_result()
         if result is None:
-            # Cancelled while it waits for a standby, a commit is reported as one all the same.
-            if is_cancelled() and results[-1].status == ExecStatus.TUPLES_OK:
-                raise Silent("it was cancelled, and may not be on its standbys")
             return results[-1]
         results.append(result)
 

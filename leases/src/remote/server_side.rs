@@ -11,6 +11,8 @@ use std::{collections::BTreeMap, future::Future};
 
 use randflake::layout;
 
+#[cfg(test)]
+pub(super) use self::check::is_before;
 pub(super) use self::{check::check, examine::examine, settings::LAST_GRANT};
 use self::{
     check::metadata_of,

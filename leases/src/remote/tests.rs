@@ -102,6 +102,58 @@ fn an_answer_is_read() {
 }
 
 #[test]
+fn a_primary_from_before_a_promotion_is_fenced_when_it_is_back() {
+    let protocol = Protocol::postgres(namespace());
+    let metadata = NamespaceMetadata::new(&namespace());
+    // The timeline of the server, and how often it was fenced.
+    let ask = |timeline: &str| {
+        let mut fences = 0;
+        let renew = Renew { token: Token::random(), node_ids: vec![77], ttl: 300, client_now: NOW };
+        let reply = converse(protocol.begin(&renew, NOW), |turn, statement| {
+            let token = &statement.parameters[1];
+            if statement.text.contains("'fence' as operation") {
+                fences += 1;
+                return rows([
+                    "fence",
+                    token,
+                    "OK",
+                    "1763640000",
+                    "",
+                    "",
+                    "1763640005",
+                    "1763640305",
+                ]);
+            }
+            if !statement.text.contains("'renew' as operation") {
+                let Response::Rows(mut rows) = checked(&metadata, token) else { unreachable!() };
+                rows[0][4] = Some(format!("7301/{timeline}"));
+                return Response::Rows(rows);
+            }
+            // What is known of the server is not what it is, once.
+            let status = if turn == 0 { "INCARNATION" } else { "LOST" };
+            rows(["renew", token, status, "1763640000", "", "", "", ""])
+        });
+        assert!(reply.is_ok(), "{timeline}: {reply:?}");
+        fences
+    };
+    let seen = ["00000002", "00000003", "00000003", "00000001", "00000003", "0000000A", "00000009"];
+    assert_eq!(seen.map(ask), [0, 0, 0, 1, 0, 0, 1]);
+    // Redis has no order of its lines.
+    let known = |incarnation: &str| context::KnownNamespace {
+        metadata: metadata.clone(),
+        incarnation: incarnation.into(),
+        replicas: 0,
+        meta_revision: 0,
+        quarantine: crate::rules::Quarantine::default(),
+        revision: 0,
+        ahead: None,
+    };
+    let is_before = server_side::is_before;
+    assert!(!is_before(&known("a1/b1 master"), &known("a1/b2 master")));
+    assert!(!is_before(&known("7302/00000001"), &known("7301/00000002")), "another server");
+}
+
+#[test]
 fn answers_that_make_no_sense_are_failures() {
     let good = ["OK", "1763640000", "", "77", "1763639995", "1763640300"];
     let changed = |place: usize, cell: &'static str| {

@@ -1,6 +1,15 @@
 //! The native client of PostgreSQL.
 
-use std::{fmt, sync::Arc, thread, time::Duration};
+use std::{
+    fmt,
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
 
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use tokio::{
@@ -8,9 +17,9 @@ use tokio::{
     time::timeout,
 };
 use tokio_postgres::{
-    Client as Session, Config, Error as PostgresError,
+    AsyncMessage, Client as Session, Config, Error as PostgresError,
     config::{ChannelBinding, SslMode},
-    error::{Severity, SqlState},
+    error::{DbError, Severity, SqlState},
     types::{ToSql, Type},
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -61,6 +70,8 @@ struct Connection {
     runtime: Runtime,
     session: Session,
     tls: MakeRustlsConnect,
+    /// The server has warned that a statement may not be on its standbys.
+    unconfirmed: Arc<AtomicBool>,
 }
 
 impl PostgresClient {
@@ -150,10 +161,21 @@ impl PostgresClient {
             connected = connect(&self.config)?;
             self.takes_no_options = connected.is_ok();
         }
-        let (session, connection) =
+        let (session, mut connection) =
             connected.map_err(|error| unavailable(SERVER, explain(&error)))?;
-        runtime.spawn(connection);
-        Ok(Connection { runtime, session, tls })
+        let unconfirmed = Arc::new(AtomicBool::new(false));
+        let warned = Arc::clone(&unconfirmed);
+        runtime.spawn(async move {
+            // Ends with the connection, or its first error.
+            while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await
+            {
+                if matches!(&message, AsyncMessage::Notice(notice) if is_unconfirmed(notice)) {
+                    // Relaxed: one thread runs this and what waits for the statement.
+                    warned.store(true, Ordering::Relaxed);
+                }
+            }
+        });
+        Ok(Connection { runtime, session, tls, unconfirmed })
     }
 
     /// Has the server end a statement that this client no longer waits for. It is an option of the
@@ -170,7 +192,8 @@ impl PostgresClient {
         if self.connection.is_none() {
             self.connection = Some(self.connect().map_err(NoResponse::Closed)?);
         }
-        let Connection { runtime, session, tls } = self.connection.as_ref().expect("just made");
+        let connection = self.connection.as_ref().expect("just made");
+        let Connection { runtime, session, tls, unconfirmed } = connection;
         let parameters: Vec<(&(dyn ToSql + Sync), Type)> =
             statement.parameters.iter().map(|value| (value as _, Type::TEXT)).collect();
         let query = session.query_typed(statement.text, &parameters);
@@ -182,7 +205,12 @@ impl PostgresClient {
             });
             return Err(NoResponse::Silent(unavailable(SERVER, "it does not answer")));
         };
+        let is_unconfirmed = unconfirmed.swap(false, Ordering::Relaxed);
         let rows = match answer {
+            Ok(_) if is_unconfirmed => {
+                let why = "its wait for standbys was cancelled, and it may not be on them";
+                return Err(NoResponse::Silent(unavailable(SERVER, why)));
+            }
             Ok(rows) => rows,
             Err(error) => match error.as_db_error() {
                 // After any other the connection is closed.
@@ -202,6 +230,13 @@ impl PostgresClient {
         rows.map(Response::Rows)
             .map_err(|error| NoResponse::Closed(unavailable(SERVER, explain(&error))))
     }
+}
+
+/// Returns whether a warning says that a commit no longer waits for its standbys: whoever cancels that
+/// wait, the statement succeeds all the same. The text is in the language of the server, the name of
+/// PostgreSQL's source file is not.
+fn is_unconfirmed(notice: &DbError) -> bool {
+    notice.file().is_some_and(|file| file.ends_with("syncrep.c"))
 }
 
 /// Returns whether the error is that of a pooler that refuses all options of a connection.

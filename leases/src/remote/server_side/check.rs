@@ -63,6 +63,14 @@ pub(in super::super) async fn check(
                     revision: 0,
                     ahead: None,
                 };
+                if context.known().is_some_and(|before| is_before(&known, &before)) {
+                    rules::check_clocks(known.metadata.limits, now, client_now)?;
+                    let salt = vec![hex(&known.metadata.salt)];
+                    let fence = statement(context, StatementKind::Fence, token, salt);
+                    let response = run(context, fence).await?;
+                    let fenced = decision(context, response, StatementKind::Fence, token)?;
+                    status_is_ok(context, &fenced)?;
+                }
                 context.remember(&known)?;
                 return Ok(known);
             }
@@ -93,6 +101,20 @@ pub(in super::super) async fn check(
         }
     }
     Err(context.contended())
+}
+
+/// Returns whether a PostgreSQL is in an earlier line of the history in which it was known: a primary from
+/// before a promotion is back in the place of its successor. It lacks what that one granted, and says so
+/// nowhere: its own line is the one that its namespace knows.
+pub(in super::super) fn is_before(known: &KnownNamespace, before: &KnownNamespace) -> bool {
+    let line = |known: &KnownNamespace| {
+        let (system, timeline) = known.incarnation.split_once('/')?;
+        Some((system.to_owned(), u32::from_str_radix(timeline, 16).ok()?))
+    };
+    known.metadata.salt == before.metadata.salt
+        && line(known)
+            .zip(line(before))
+            .is_some_and(|((system, timeline), (before, last))| system == before && timeline < last)
 }
 
 async fn create_tables(context: &Context, token: Token) -> Result<()> {
