@@ -5,6 +5,8 @@ use std::{
     fmt::Display,
     io::{self, BufWriter, IsTerminal, StdoutLock, Write},
 };
+#[cfg(feature = "serve")]
+use std::{sync::mpsc, thread, time::Duration};
 
 use jiff::Timestamp;
 
@@ -46,6 +48,52 @@ pub(crate) fn one_line(message: &str) -> String {
 /// Writes a message to standard error.
 pub(crate) fn notify(message: &dyn Display) {
     let _ = writeln!(io::stderr(), "randflake: {message}");
+}
+
+/// Writes messages to standard error on a thread of its own, for what must not wait for those who read
+/// it: a pipe that nobody reads is full at last.
+#[cfg(feature = "serve")]
+#[derive(Clone)]
+pub(crate) struct Teller(mpsc::SyncSender<Told>);
+
+#[cfg(feature = "serve")]
+enum Told {
+    Message(String),
+    /// Nothing follows.
+    End(mpsc::Sender<()>),
+}
+
+#[cfg(feature = "serve")]
+impl Teller {
+    /// So many messages wait; further ones are lost.
+    const WAITING: usize = 100;
+    /// How long the last ones may take.
+    const PATIENCE: Duration = Duration::from_secs(1);
+
+    pub(crate) fn start() -> Self {
+        let (sender, receiver) = mpsc::sync_channel(Self::WAITING);
+        thread::spawn(move || {
+            for told in receiver {
+                match told {
+                    Told::Message(message) => notify(&message),
+                    Told::End(done) => return drop(done),
+                }
+            }
+        });
+        Self(sender)
+    }
+
+    pub(crate) fn tell(&self, message: &dyn Display) {
+        let _ = self.0.try_send(Told::Message(message.to_string()));
+    }
+
+    /// Waits until all is written, but not for long.
+    pub(crate) fn end(&self) {
+        let (done, ended) = mpsc::channel();
+        if self.0.try_send(Told::End(done)).is_ok() {
+            let _ = ended.recv_timeout(Self::PATIENCE);
+        }
+    }
 }
 
 /// The style of a word on a terminal; elsewhere the word is plain.

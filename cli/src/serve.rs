@@ -128,13 +128,15 @@ impl Serve {
         let secret = self.secret.read()?;
         // A sixth of the shortest lease is the most that a namespace allows.
         let max_skew = 5.min(self.ttl / 6);
+        let teller = output::Teller::start();
+        let told = teller.clone();
         let flake = Leased::builder(location.clone(), &secret)
             .namespace(&self.store.namespace)
             .node_count(self.node_count)
             .ttl(self.ttl)
             .max_skew(max_skew)
             .max_wait(Duration::ZERO) // requests wait without a thread
-            .on_lease_change(|status| output::notify(&status.message()))
+            .on_lease_change(move |status| told.tell(&status.message()))
             .open_lazily()?;
         let namespace = Namespace::new(&self.store.namespace, &secret)?
             .max_ttl_and_skew(self.ttl.max(Namespace::MAX_TTL), max_skew)?;
@@ -143,6 +145,8 @@ impl Serve {
         let max_wait = Duration::from_secs(self.max_wait.into());
         let limits = limits::Limits::new(self.max_count, max_wait, self.ttl);
         let service = Service::new(flake, store, tickets, access, limits, &self.store.namespace);
-        connections::serve(self.listen, &service)
+        let served = connections::serve(self.listen, &service, &teller);
+        teller.end();
+        served
     }
 }

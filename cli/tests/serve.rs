@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeSet, HashSet},
     env, fs,
     io::{self, BufRead, BufReader, Read, Write},
-    net::{Shutdown, SocketAddr, TcpStream},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::atomic::{AtomicBool, Ordering},
@@ -806,6 +806,40 @@ fn an_outage_longer_than_the_lease_passes() {
     client.ids(1000);
     let (status, said) = server.end("-TERM");
     assert!(status.success(), "{said}");
+}
+
+#[test]
+fn it_serves_whether_or_not_anybody_reads_what_it_says() {
+    let folder = Folder::new("unread");
+    let init = ["lease", "init", "--new", "--max-ttl", "6", "--max-skew", "1", "--store", "ids.db"];
+    assert!(folder.command(&init).output().expect("it runs").status.success());
+    // A pipe that is full, and stays so.
+    let (unread, mut full) = io::pipe().expect("a pipe");
+    let errors = full.try_clone().expect("a descriptor");
+    thread::spawn(move || while full.write(&[b'.'; 4096]).is_ok() {});
+    let address = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port");
+    let listen = address.to_string();
+    let options = ["serve", "--store", "ids.db", "--ttl", "6", "--max-wait", "0"];
+    let mut command = folder.command(&options);
+    command.args(["--listen", &listen]).stderr(errors);
+    let mut server = Server { process: command.spawn().expect("it starts"), address, errors: None };
+    drop(command);
+    while TcpStream::connect(address).is_err() {
+        assert_eq!(server.process.try_wait().expect("a child"), None, "the port was taken");
+        thread::sleep(Duration::from_millis(20));
+    }
+    server.wait_until_ready();
+    let mut client = server.client();
+    let locked = lock(&folder.path("ids.db"));
+    while client.post("/v1/ids", "").status == 200 {
+        thread::sleep(Duration::from_millis(20));
+    }
+    drop(locked);
+    server.wait_until_ready();
+    client.ids(1000);
+    server.signal("-TERM");
+    assert!(server.process.wait().expect("it ends").success());
+    drop(unread);
 }
 
 #[test]

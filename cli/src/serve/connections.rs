@@ -29,7 +29,7 @@ use tokio::{
 };
 
 use super::{answer::Response, places::Taken, routes, service::Service};
-use crate::{Failure, output};
+use crate::{Failure, output::Teller};
 
 /// Longest head of a request, in bytes: what a connection keeps in memory.
 const LONGEST_HEAD: usize = 16 << 10;
@@ -44,14 +44,18 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 const BLOCKING_THREADS: usize = 4;
 
 /// Serves until a signal, and gives the node ids back.
-pub(super) fn serve(address: SocketAddr, service: &Arc<Service>) -> Result<(), Failure> {
+pub(super) fn serve(
+    address: SocketAddr,
+    service: &Arc<Service>,
+    teller: &Teller,
+) -> Result<(), Failure> {
     let runtime = runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
         .thread_name("randflake-serve")
         .build()
         .map_err(|error| internal("cannot start threads", &error))?;
-    let served = runtime.block_on(serve_until_the_end(address, service));
+    let served = runtime.block_on(serve_until_the_end(address, service, teller));
     runtime.shutdown_timeout(STORE_TIMEOUT);
     service.tickets.stop(); // both go on at once
     service.flake.close();
@@ -59,13 +63,17 @@ pub(super) fn serve(address: SocketAddr, service: &Arc<Service>) -> Result<(), F
     served
 }
 
-async fn serve_until_the_end(address: SocketAddr, service: &Arc<Service>) -> Result<(), Failure> {
+async fn serve_until_the_end(
+    address: SocketAddr,
+    service: &Arc<Service>,
+    teller: &Teller,
+) -> Result<(), Failure> {
     let listener = TcpListener::bind(address)
         .await
         .map_err(|error| Error::invalid_argument(format!("cannot listen on {address}: {error}")))?;
     let mut signals = Signals::new().map_err(|error| internal("cannot take signals", &error))?;
     let address = listener.local_addr().unwrap_or(address);
-    output::notify(&format_args!("listening on http://{address}"));
+    teller.tell(&format_args!("listening on http://{address}"));
 
     let mut failed = take_first_lease(service)?;
     let mut is_settled = false;
