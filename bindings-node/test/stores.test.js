@@ -220,13 +220,15 @@ suite('a store that cannot be used', { concurrency: 4 }, () => {
   }
 
   test('an etcd whose answer does not end', async (t) => {
-    const endless = http.createServer((_, response) => {
-      const write = () => {
-        while (response.write('x'.repeat(1 << 16)));
-        response.once('drain', write)
-      }
-      write()
-    }).listen(0, '127.0.0.1')
+    const endless = http
+      .createServer((_, response) => {
+        const write = () => {
+          while (response.write('x'.repeat(1 << 16)));
+          response.once('drain', write)
+        }
+        write()
+      })
+      .listen(0, '127.0.0.1')
     t.after(() => endless.close().closeAllConnections())
     await once(endless, 'listening')
     const { run } = serverOf(`etcd://127.0.0.1:${endless.address().port}`, native)

@@ -195,7 +195,9 @@ async def _ask_asyncpg(connection: Any, text: str, parameters: list[str]) -> Row
             await connection.close(timeout=CANCELLING)
         raise
     finally:
-        connection.remove_log_listener(notice)
+        # Closed, it is not its pool's any more, and has no listeners.
+        with contextlib.suppress(asyncpg.InterfaceError):
+            connection.remove_log_listener(notice)
     if any(map(is_unconfirmed, warned)):
         raise Unavailable(UNCONFIRMED)
     # Another task may have begun one before the statement was sent: it is not committed.
