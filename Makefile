@@ -312,7 +312,7 @@ programs-for-tests: check-tools
 # --- tests, those that `make test` runs first -------------------------------
 
 test-rust: check-tools ## the Rust crates: units, properties, vectors, processes
-	cargo test --locked $(FEATURES) --lib --bins --examples $(RUST_TESTS:%=--test %) -- $(ONLY)
+	cargo test --locked --no-fail-fast $(FEATURES) --lib --bins --examples $(RUST_TESTS:%=--test %) -- $(ONLY)
 
 test-python: python-for-tests ## the Python package
 	$(PYTEST) bindings-python/tests $(SLOW_PYTHON_TESTS:%=--ignore=bindings-python/tests/%.py)

@@ -35,6 +35,7 @@ module.exports.decodeString = native.decodeString
 module.exports.encodeStrings = encodeStrings
 module.exports.decodeStrings = decodeStrings
 module.exports.generateSecret = native.generateSecret
+module.exports.afterRestore = native.afterRestore
 // Names of the published 2.1.
 module.exports.RANDFLAKE_EPOCH_OFFSET = published.RANDFLAKE_EPOCH_OFFSET
 module.exports.RANDFLAKE_MAX_NODE = published.RANDFLAKE_MAX_NODE

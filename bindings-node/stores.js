@@ -457,6 +457,7 @@ function etcdOf(address) {
 
   return {
     engine: 'etcd',
+    discard: () => agent.destroy(),
     async run(path, [body]) {
       if (name && token === undefined) await logIn()
       let answer = await ask(path, body)

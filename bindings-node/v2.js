@@ -134,6 +134,8 @@ class Generator {
   #last
   /** The last id from before it was set back to the machine's clock, until a later one is made. */
   #lastAlone
+  /** The process that it is of. */
+  #process = native.forkId()
   /** What the clock shows while this generator is told what an earlier one has issued. */
   #fixed
 
@@ -197,6 +199,10 @@ class Generator {
 
   /** On the machine's clock it shares what it has issued with others of its node id. */
   #made() {
+    if (this.#process !== native.forkId()) {
+      const why = 'this generator was made before this process was restored'
+      throw new RandflakeError('FORKED', `${why}; make one with another node id`)
+    }
     const { nodeID, start, endExclusive } = this.#lease
     const clock = this.#isOnMachineClock ? undefined : () => this.#fixed ?? this.#now()
     const options = { lease: { start, endExclusive }, maxWaitMs: 0, clock }

@@ -34,7 +34,7 @@ impl<F: Format> Collected<F> {
     #[cold]
     fn generate_again(&self, error: Error) -> Result<i64> {
         // Waits for a first lease alone, on a thread that has others to answer.
-        if error.kind() != ErrorKind::LeaseUnavailable {
+        if !lacks_first_lease(&error) {
             return Err(self.leased.explain(error));
         }
         self.recover(error, true)?;
@@ -48,14 +48,13 @@ impl<F: Format> Collected<F> {
     #[cold]
     fn recover(&self, error: Error, here: bool) -> Result<()> {
         let waits_not = here && self.leases_here;
-        match error.kind() {
-            ErrorKind::LeaseUnavailable if waits_not => self.first.take_elsewhere(Duration::ZERO),
-            ErrorKind::LeaseUnavailable if here => {
-                self.first.take_elsewhere(self.leased.max_wait())
-            }
-            ErrorKind::LeaseUnavailable => self.first.take(),
-            _ if waits_not => Err(error),
-            _ => self.leased.recover(error),
+        if !lacks_first_lease(&error) {
+            return if waits_not { Err(error) } else { self.leased.recover(error) };
+        }
+        match here {
+            true if self.leases_here => self.first.take_elsewhere(Duration::ZERO),
+            true => self.first.take_elsewhere(self.leased.max_wait()),
+            false => self.first.take(),
         }
     }
 
@@ -68,6 +67,11 @@ impl<F: Format> Collected<F> {
         });
         called.map_err(|error| self.leased.explain(error))
     }
+}
+
+/// Returns whether a call failed in a process that has no lease yet, or not since a restore.
+fn lacks_first_lease(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::LeaseUnavailable | ErrorKind::Forked)
 }
 
 impl<F: Format> Drop for Collected<F> {
@@ -88,7 +92,7 @@ impl<F: Format<Id: Number>> DynGenerator for Collected<F> {
 
     fn first_lease<'call>(&self, js: Js<'call>) -> Result<Value<'call>> {
         let ready_in = self.leased.try_ready_in();
-        if !ready_in.is_err_and(|error| error.kind() == ErrorKind::LeaseUnavailable) {
+        if !ready_in.is_err_and(|error| lacks_first_lease(&error)) {
             return js.convert(());
         }
         let first = Arc::clone(&self.first);

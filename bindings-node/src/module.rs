@@ -74,6 +74,18 @@ pub fn describe(value: Value<'_>) -> String {
     value.description()
 }
 
+/// Returns a number that is another one after a restore.
+#[allow(clippy::cast_precision_loss, reason = "a count of forks and restores")]
+#[napi]
+pub fn fork_id() -> f64 {
+    ForkId::current().number() as f64
+}
+
+#[napi]
+pub fn after_restore() {
+    randflake::after_restore();
+}
+
 #[napi]
 pub fn generate_secret() -> String {
     Secret::random().to_hex()

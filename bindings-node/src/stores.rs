@@ -95,7 +95,11 @@ impl Server {
     /// Makes the store of a namespace.
     pub(crate) fn open(&self, namespace: Namespace) -> Result<RemoteStore<Box<dyn Client>>> {
         let protocol = Protocol::new(namespace, self.engine).allow_weak_store(self.allow_weak);
-        let own = || Box::new(HostClient(self.clone())) as Box<dyn Client>;
+        let own = || {
+            let mut client = HostClient(self.clone());
+            client.discard(); // a connection of before a restore
+            Box::new(client) as Box<dyn Client>
+        };
         let client = match &self.url {
             Some(url) => Box::new(SharedClient::open(url, || Ok(own()))?),
             None => own(),

@@ -69,7 +69,7 @@ function operations(storeOf, live) {
       maxSkewSeconds: 5,
       maxNodeId: 131_071,
       layout: '1730000000:30:17:17',
-      format: 1,
+      format: 2,
     })
     const { nodeId, state, start, endExclusive, secondsLeft, isFar, note } = leases[0]
     assert.deepEqual([state, isFar, endExclusive - now], ['held', false, secondsLeft])

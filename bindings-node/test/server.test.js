@@ -13,9 +13,11 @@ const {
   symlinkSync,
   writeFileSync,
 } = require('node:fs')
+const { get } = require('node:http')
 const { tmpdir } = require('node:os')
 const { join } = require('node:path')
 const { suite, test } = require('node:test')
+const { text } = require('node:stream/consumers')
 const { setTimeout: delay } = require('node:timers/promises')
 const { initStore } = require('../index.js')
 const { timeout } = require('../stores.js')
@@ -39,8 +41,8 @@ const LISTEN = "0, '127.0.0.1', () => process.send(server.address().port)"
 
 /** Returns the one block of a document that listens. */
 function blockOf(document) {
-  const text = readFileSync(join(__dirname, '../..', document), 'utf8')
-  const blocks = [...text.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code)
+  const written = readFileSync(join(__dirname, '../..', document), 'utf8')
+  const blocks = [...written.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code)
   const [code, ...others] = blocks.filter((code) => code.includes('Retry-After'))
   assert.deepEqual(others, [])
   return code
@@ -120,13 +122,23 @@ async function startServer(t, service, store) {
   })
   t.after(() => child.kill('SIGKILL'))
   let log = ''
-  child.stderr.on('data', (text) => {
-    log = (log + text).slice(-5000)
+  child.stderr.on('data', (data) => {
+    log = (log + data).slice(-5000)
   })
   const ended = once(child, 'exit').then(() => assert.fail(`the server has ended: ${log}`))
   ended.catch(() => {})
   const [port] = await Promise.race([once(child, 'message'), ended])
   return { address: `http://127.0.0.1:${port}`, child }
+}
+
+/**
+ * Asks a web service by a connection of its own: one that was kept may be closed by the server in the
+ * moment in which this process, after a pause, uses it again.
+ */
+async function ask(address) {
+  const [response] = await once(get(address, { agent: false }), 'response')
+  const { statusCode: status, headers } = response
+  return { status, headers, body: await text(response) }
 }
 
 suite('a documented web service', { concurrency: 4 }, () => {
@@ -144,18 +156,17 @@ suite('a documented web service', { concurrency: 4 }, () => {
       const ids = []
       const statuses = { 200: 0, 503: 0 }
       let isOver = false
-      const ask = async () => {
+      const client = async () => {
         while (!isOver) {
-          const response = await fetch(address)
-          const body = await response.text()
-          assert(response.status in statuses, `${response.status}`)
-          statuses[response.status] += 1
-          if (response.status === 200) ids.push(JSON.parse(body).id)
-          else assert.match(response.headers.get('Retry-After'), /^[1-9]\d*$/)
+          const { status, headers, body } = await ask(address)
+          assert(status in statuses, `${status}`)
+          statuses[status] += 1
+          if (status === 200) ids.push(JSON.parse(body).id)
+          else assert.match(headers['retry-after'], /^[1-9]\d*$/)
           await delay(200)
         }
       }
-      const clients = Promise.all(Array.from({ length: CLIENTS }, ask))
+      const clients = Promise.all(Array.from({ length: CLIENTS }, client))
       clients.catch(() => {})
       const served = (more) => {
         const before = statuses[200]

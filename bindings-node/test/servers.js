@@ -151,18 +151,23 @@ class Server {
 
   /** Returns the end of each node id that was ever leased, and whether it is held. */
   async leases(namespace) {
-    const rows = await leasesIn[new URL(this.url).protocol](this.url, namespace)
-    return Object.fromEntries(rows.map(([nodeId, end, held]) => [nodeId, [Number(end), held]]))
+    const texts = await textsIn[new URL(this.url).protocol](this.url, namespace)
+    const nodes = texts.filter(([key]) => key.startsWith('node/'))
+    // What a store keeps: leases/src/remote/text.rs.
+    return Object.fromEntries(
+      nodes.map(([key, text]) => {
+        const [end, , , token] = text.split(' ')
+        return [Number(key.slice('node/'.length)), [Number(end), token !== '-']]
+      }),
+    )
   }
 }
 
-const leasesIn = {
+const textsIn = {
   async 'postgresql:'(url, namespace) {
     const sql = postgres(url)
     const rows = await sql`
-      select node_id, end_exclusive, token is not null from randflake_node
-      join randflake_namespace as namespace on namespace.id = namespace
-      where name = ${namespace}`.values()
+      select key, value from randflake_entry where namespace = ${namespace}`.values()
     await sql.end()
     return rows
   },
@@ -172,21 +177,15 @@ const leasesIn = {
     const fields = Object.entries(await client.hgetall(`randflake:{${namespace}}`))
     client.disconnect()
     return fields
-      .filter(([field]) => /^\d+$/.test(field))
-      .map(([field, value]) => [Number(field), ...value.split(' ').slice(1)])
-      .map(([nodeId, end, token]) => [nodeId, end, token !== '-'])
   },
 
   async 'etcd:'(url, namespace) {
     const encoded = (text) => Buffer.from(text).toString('base64')
     const decoded = (text) => Buffer.from(text, 'base64').toString()
-    const folder = `randflake/${namespace}/node`
+    const folder = `randflake/${namespace}`
     const range = { key: encoded(`${folder}/`), range_end: encoded(`${folder}0`) }
     const { kvs = [] } = await askEtcd(url, 'kv/range', range)
-    return kvs.map(({ key, value }) => {
-      const [, end, token] = decoded(value).split(' ')
-      return [Number(decoded(key).split('/').at(-1)), end, token !== '-']
-    })
+    return kvs.map(({ key, value }) => [decoded(key).slice(folder.length + 1), decoded(value)])
   },
 }
 

@@ -543,9 +543,9 @@ suite('a server that refuses', { concurrency: 4 }, () => {
     await initStore(url, SECRET, 'new', { namespace: 'given' })
     const sql = postgres(url)
     const held = async () => {
-      const of = sql`(select id from randflake_namespace where name = 'given')`
-      const rows = await sql`select * from randflake_node where namespace = ${of}`
-      return rows.filter(({ token }) => token !== null).length
+      const rows = await sql`
+        select value from randflake_entry where namespace = 'given' and key like 'node/%'`
+      return rows.filter(({ value }) => value.split(' ')[3] !== '-').length
     }
     const script = (ending) => `
       const flake = await Randflake.leased(STORE, SECRET, { namespace: 'given' })

@@ -43,7 +43,7 @@ export type RandflakeErrorCode =
   | 'CLOCK_BEFORE_EPOCH'
   /** The format's last second, 2058-11-05T17:10:23Z, is over, or the last tick of the layout. */
   | 'LIFETIME_OVER'
-  /** The generator, or its node id, belongs to a process this one was forked from. */
+  /** The generator, or its node id, belongs to a process this one was forked or restored from. */
   | 'FORKED'
   /** The generator was closed. */
   | 'CLOSED'

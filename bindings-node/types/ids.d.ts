@@ -223,3 +223,19 @@ export function decodeStrings(texts: readonly string[]): BigInt64Array
 
 /** Returns a new secret from the system's random source: 32 hex digits. Keep it secret. */
 export function generateSecret(): string
+
+/**
+ * Says that this process may be one of several copies: call it after it was restored from a snapshot or
+ * a checkpoint, or its machine was cloned, and before it makes the next id.
+ *
+ * Leased generators, and `Tickets`, give up what they had and begin anew: `await ready()` first. They
+ * release nothing, since it may be in use in another copy. Generators with a manually assigned node id
+ * throw `FORKED`, and so does making one with that node id: give each copy node ids of its own. Call it
+ * in every copy, the original included, and in each copy of this package.
+ *
+ * @example
+ * const flake = new Randflake(9, generateSecret())
+ * afterRestore()
+ * flake.generate() // throws FORKED
+ */
+export function afterRestore(): void

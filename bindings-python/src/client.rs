@@ -122,9 +122,9 @@ impl Source {
         if !self.survives_fork && self.process != ForkId::current() {
             return Err(Error::new(
                 ErrorKind::Forked,
-                "the connection of this store belongs to the parent of this process, which still \
-                 uses it; make a generator with another one in the child, or give the URL, with \
-                 which a child connects again",
+                "the connection of this store belongs to the process that this one was forked or \
+                 restored from; make a generator with another one, or give the URL, with which this \
+                 process connects again",
             ));
         }
         let server = self.server;

@@ -186,8 +186,8 @@ impl<F: Format> Opened<'_, F> {
         match self {
             Self::Manual(_) => exit::raise_unless_finalizing(py, raise(error)),
             Self::NeverWaiting(_) if error.kind() == ErrorKind::Forked => {
-                let why = "this process was forked and has no lease of its own yet; await ready(), \
-                           which takes one";
+                let why = "this process was forked or restored and has no lease of its own yet; await \
+                           ready(), which takes one";
                 exit::raise_unless_finalizing(py, raise(Error::new(ErrorKind::Forked, why)))
             }
             Self::Leased(leased) | Self::NeverWaiting(leased) => {

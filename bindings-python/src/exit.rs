@@ -98,7 +98,7 @@ pub(crate) fn register_in_child(py: Python<'_>) -> PyResult<()> {
         let modules = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
         let Some(util) = modules.get_item("multiprocessing.util")? else { return Ok(()) };
         let parent = py.import("multiprocessing.process")?.call_method0("parent_process")?;
-        let process = ForkId::current().number();
+        let process = ForkId::of_threads().number();
         if parent.is_none() || REGISTERED.swap(process, Ordering::Relaxed) == process {
             return Ok(());
         }
@@ -175,7 +175,7 @@ impl Deliveries {
 
     /// Returns the count, which this has changed.
     fn change(&self, change: impl Fn(u64) -> u64) -> u64 {
-        let process = ForkId::current().number() << Self::COUNT.count_ones();
+        let process = ForkId::of_threads().number() << Self::COUNT.count_ones();
         let next = |packed: u64| {
             let count = packed & Self::COUNT;
             change(if packed & !Self::COUNT == process { count } else { 0 })
@@ -269,7 +269,7 @@ fn is_finalized_here(_: Python<'_>) -> bool {
 
 fn interpreter() -> MutexGuard<'static, Interpreter> {
     let mut interpreter = lock(&INTERPRETER);
-    let process = ForkId::current().number();
+    let process = ForkId::of_threads().number();
     if interpreter.process != process {
         *interpreter = Interpreter { finalized_by: None, calls: 0, process };
     }

@@ -68,6 +68,18 @@ mod _randflake {
         Ok(once!().get_or_try_init(py, || Ok(package.into_any().unbind()))?.clone())
     }
 
+    /// Returns a number that is another one in a forked child, and after a restore.
+    #[pyfunction]
+    fn fork_id() -> u64 {
+        ::randflake::bindings::ForkId::current().number()
+    }
+
+    #[doc = doc!(after_restore)]
+    #[pyfunction]
+    fn after_restore() {
+        ::randflake::after_restore();
+    }
+
     #[pymodule_export]
     use crate::{
         boundary::BoundaryFlake,

@@ -32,13 +32,13 @@ pub(crate) fn operate<T: Send + 'static>(
         let why = format!("cannot start a thread for an operation on the store: {error}");
         raise_unless_finalizing(py, raise(Error::new(ErrorKind::StoreUnavailable, why)))
     })?;
-    let mut waiting = Waiting { process: ForkId::current(), receiver: Some(receiver) };
+    let mut waiting = Waiting { process: ForkId::of_threads(), receiver: Some(receiver) };
     loop {
         if let Some(done) = py.detach(|| waiting.receive()) {
             return done.map_err(|error| raise_unless_finalizing(py, raise(error)));
         }
         py.check_signals()?;
-        if waiting.process != ForkId::current() {
+        if waiting.process != ForkId::of_threads() {
             return Err(raise(Error::new(
                 ErrorKind::Forked,
                 "this process was forked while its parent waited for a store, which answers the \
@@ -71,7 +71,7 @@ impl<T> Waiting<T> {
 impl<T> Drop for Waiting<T> {
     fn drop(&mut self) {
         let receiver = self.receiver.take();
-        if self.process != ForkId::current() {
+        if self.process != ForkId::of_threads() {
             mem::forget(receiver);
         }
     }

@@ -33,27 +33,23 @@ class Server(starter.Server):
         """Returns the end of each node id that was ever leased, and whether it is held."""
         if self.scheme == "postgresql":
             with psycopg.connect(self.url()) as connection:
-                rows = connection.execute(
-                    "select node_id, end_exclusive, token is not null from randflake_node"
-                    " join randflake_namespace as namespace on namespace.id = namespace"
-                    " where name = %s",
-                    (namespace,),
+                entries = connection.execute(
+                    "select key, value from randflake_entry where namespace = %s", (namespace,)
                 ).fetchall()
-            return {node_id: (end, held) for node_id, end, held in rows}
+            return leases_in(dict(entries))
         if self.scheme == "redis":
             with redis_client.Redis.from_url(self.url(), decode_responses=True) as client:
-                fields = client.hgetall(f"randflake:{{{namespace}}}")
-            rows = [(field, *value.split()) for field, value in fields.items() if field.isdigit()]
-            return {int(row[0]): (int(row[2]), row[3] != "-") for row in rows}
+                return leases_in(client.hgetall(f"randflake:{{{namespace}}}"))
         first = f"randflake/{namespace}/node/".encode()
         asked = {"key": first, "range_end": first[:-1] + b"0"}
         found = self.etcd("kv/range", {k: b64encode(v).decode() for k, v in asked.items()})
-        leases = {}
-        for pair in found.get("kvs", []):
-            key, value = b64decode(pair["key"]).decode(), b64decode(pair["value"]).decode()
-            _, end, token, *_ = value.split()
-            leases[int(key.rpartition("/")[2])] = (int(end), token != "-")
-        return leases
+        texts = {
+            b64decode(pair["key"]).decode().removeprefix(f"randflake/{namespace}/"): b64decode(
+                pair["value"]
+            ).decode()
+            for pair in found.get("kvs", [])
+        }
+        return leases_in(texts)
 
     def etcd(self, path: str, body: dict[str, Any]) -> Any:
         """Asks the gateway of an etcd."""
@@ -62,6 +58,16 @@ class Server(starter.Server):
         )
         with urllib.request.urlopen(request, timeout=10) as answer:
             return json.load(answer)
+
+
+def leases_in(texts: dict[str, str]) -> dict[int, tuple[int, bool]]:
+    """Reads what a store keeps: leases/src/remote/text.rs."""
+    leases = {}
+    for key, text in texts.items():
+        if key.startswith("node/"):
+            end, _, _, token, *_ = text.split()
+            leases[int(key.removeprefix("node/"))] = (int(end), token != "-")
+    return leases
 
 
 def program(name: str, package: str) -> str:

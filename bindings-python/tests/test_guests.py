@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import signal
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -168,7 +169,7 @@ def test_locked_tables_hold_up_one_connection(postgres: Server) -> None:
         counted(postgres) as connections,
         contextlib.closing(psycopg.connect(postgres.url())) as owner,
     ):
-        owner.execute("lock table randflake_node in access exclusive mode")
+        owner.execute("lock table randflake_entry in access exclusive mode")
         most = 0
         with psycopg.connect(postgres.url(), autocommit=True) as watcher:
 
@@ -294,7 +295,9 @@ def outcome_of(call: Callable[[], Any]) -> Any:
 def leased_once_it_can(store: object, **options: Any) -> Randflake:
     """Leases once the quarantine is over, which must have been."""
     codes = set()
+    begun = time.monotonic()
     while True:
+        assert time.monotonic() - begun < 600, f"never: {codes}"
         try:
             flake = Randflake.leased(store, SECRET, acquire_timeout=0, **options)
         except StoreError as error:
@@ -352,7 +355,7 @@ def test_a_slot_that_moves(tmp_path: Path) -> None:
     options: dict[str, Any] = {"namespace": "moves", "max_wait": 60, **init}
     with servers.redis_cluster(tmp_path) as nodes:
         cluster = redis_client.RedisCluster(
-            host="127.0.0.1", port=nodes[0].port, password=servers.PASSWORD
+            host="127.0.0.1", port=nodes[0].port, password=servers.PASSWORD, socket_timeout=10
         )
         init_store(cluster, SECRET, "new", namespace="moves", **init)
         key = "randflake:{moves}"

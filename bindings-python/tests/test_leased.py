@@ -447,8 +447,9 @@ connection = sqlite3.connect(sys.argv[1])
 connection.execute("delete from node")
 connection.execute(
     "with recursive taken (node_id) as (select 3 union all select node_id + 1 from taken "
-    "where node_id < 131071) insert into node (namespace, node_id, start, end_exclusive, note) "
-    "select id, node_id, :now, :now + 300, '' from taken, namespace", {"now": int(time.time())}
+    "where node_id < 131071) insert into node (namespace, node_id, start, end_exclusive, note, "
+    "version) select id, node_id, :now, :now + 300, '', 1 from taken, namespace",
+    {"now": int(time.time())},
 )
 connection.commit()
 """

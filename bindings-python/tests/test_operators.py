@@ -87,7 +87,7 @@ def test_leases_are_listed_without_the_secret(store: Any) -> None:
         assert 0 < lease.seconds_left <= 300
         assert lease.start < status.now < lease.end_exclusive
         assert inspect_lease(store, lease.node_id) is not None
-        assert tuple(status.limits) == (300, 5, 131_071, "1730000000:30:17:17", 1)
+        assert tuple(status.limits) == (300, 5, 131_071, "1730000000:30:17:17", 2)
         assert (status.floor, status.floor_is_far, status.incarnation_changed) == (0, False, False)
         assert SECRET not in repr(status)
     after = inspect_lease(store, lease.node_id)

@@ -348,7 +348,7 @@ fn a_listing_counts_and_names_the_holders() {
         lines[..4],
         [
             "131072 node ids: 1 held, 0 released and not yet over; headroom 131071",
-            "leases of at most 300 s, clocks within 5 s, layout 1730000000:30:17:17, format 1",
+            "leases of at most 300 s, clocks within 5 s, layout 1730000000:30:17:17, format 2",
             "",
             "  node  state    seconds left  end                      holder",
         ]

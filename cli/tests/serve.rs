@@ -1021,7 +1021,7 @@ fn a_node_id_is_leased_again_after_its_release() {
     // All others are leased, for a while.
     let store = Connection::open(folder.path("ids.db")).expect("a store");
     let fill = "with recursive every(id) as (select 0 union all select id + 1 from every where id < 131071)
-        insert into node select namespace.id, every.id, 0, ?1, null, '' from every, namespace
+        insert into node select namespace.id, every.id, 0, ?1, null, '', 1 from every, namespace
         where true on conflict do nothing";
     store.execute(fill, [held.end_exclusive + 100]).expect("rows");
     let none = client.post("/v1/leases", "");

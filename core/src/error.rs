@@ -71,7 +71,7 @@ error_kinds! {
         ClockBeforeEpoch = "CLOCK_BEFORE_EPOCH",
         /// The layout's last tick is over; Randflake's is 2058-11-05T17:10:23Z.
         LifetimeOver = "LIFETIME_OVER",
-        /// The generator, or its node id, belongs to a process this one was forked from.
+        /// The generator, or its node id, belongs to a process this one was forked or restored from.
         Forked = "FORKED",
         /// The generator was closed.
         Closed = "CLOSED",

@@ -1,4 +1,5 @@
-//! Detects forks, by a number that differs in every forked child: the fork id.
+//! Detects forks, by a number that differs in every forked child: the fork id. [`after_restore`] gives
+//! a process another one.
 //!
 //! It is in a page that the kernel wipes in every child (`MADV_WIPEONFORK`), is never zero and never
 //! that of an ancestor. What carries another fork id was made before a fork. The page also notices a
@@ -9,7 +10,8 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// A number of this process that differs in every forked child.
+/// A number of this process that differs in every forked child, and after each
+/// [`after_restore`](crate::after_restore).
 ///
 /// For what must not be used in a child: keep the fork id it was made with, and compare.
 ///
@@ -32,6 +34,13 @@ impl ForkId {
         page().fork_id()
     }
 
+    /// Returns that of the threads of this process: it differs in a forked child, and stays the same
+    /// after [`after_restore`](crate::after_restore). For locks, which no thread of a child may hold.
+    #[must_use]
+    pub fn of_threads() -> Self {
+        page().fork_id_of(|page| &page.of_threads)
+    }
+
     /// Returns the number itself: small, never zero, never that of an ancestor.
     #[must_use]
     pub fn number(self) -> u64 {
@@ -44,6 +53,8 @@ impl ForkId {
 pub(crate) struct ForkPage {
     /// Zero in a child that has not read it yet.
     fork_id: AtomicU64,
+    /// As above; what `after_restore` leaves as it is.
+    of_threads: AtomicU64,
     /// Drawn at random on first use, so that two children of one parent differ; zero: not yet.
     seed: AtomicU64,
     /// The process that the fork id is of, as the system calls it.
@@ -53,11 +64,42 @@ pub(crate) struct ForkPage {
 static PAGE: AtomicPtr<ForkPage> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Used where the kernel wipes no pages.
-static ORDINARY: ForkPage =
-    ForkPage { fork_id: AtomicU64::new(0), seed: AtomicU64::new(0), process: AtomicU32::new(0) };
+static ORDINARY: ForkPage = ForkPage {
+    fork_id: AtomicU64::new(0),
+    of_threads: AtomicU64::new(0),
+    seed: AtomicU64::new(0),
+    process: AtomicU32::new(0),
+};
 
 /// The newest fork id of this process and its ancestors; ordinary memory, so a child inherits it.
 static NEWEST_FORK_ID: AtomicU64 = AtomicU64::new(0);
+
+/// Says that this process may be one of several copies: call it after it was restored from a snapshot
+/// or a checkpoint, or its machine was cloned, and before it makes the next id.
+///
+/// It does to the process what a fork does to a child. Leased generators, and `Tickets`, give up what
+/// they had and begin anew with their next call. They release nothing, since it may be in use in
+/// another copy. Manually assigned node ids raise [`FORKED`](crate::ErrorKind::Forked), and so does
+/// making a generator with one of them: give each copy node ids of its own.
+///
+/// Call it in every copy, the original included, while no other thread makes ids: what a call has
+/// begun before may still come out of it.
+///
+/// ```
+/// use randflake::{ErrorKind, Randflake, Secret};
+///
+/// let flake = Randflake::new(9, &Secret::random())?;
+/// randflake::after_restore();
+/// assert_eq!(flake.generate().unwrap_err().kind(), ErrorKind::Forked);
+/// # Ok::<(), randflake::Error>(())
+/// ```
+pub fn after_restore() {
+    let page = page();
+    page.seed.store(0, Ordering::Relaxed);
+    let next = NEWEST_FORK_ID.fetch_add(1, Ordering::Relaxed) + 1;
+    // The largest, should two threads come here at once.
+    page.fork_id.fetch_max(next, Ordering::Release); // who sees it draws another seed
+}
 
 /// Returns the page of this process.
 pub(crate) fn page() -> &'static ForkPage {
@@ -73,9 +115,15 @@ pub(crate) fn page() -> &'static ForkPage {
 impl ForkPage {
     /// Returns the fork id of this process.
     fn fork_id(&self) -> ForkId {
+        self.fork_id_of(|page| &page.fork_id)
+    }
+
+    /// Returns one of the two numbers of this process.
+    fn fork_id_of(&self, which: fn(&Self) -> &AtomicU64) -> ForkId {
+        let fork_id = which(self);
         // Relaxed, here and below: fork happens between two instructions of one thread, which
         // needs no ordering, and the fork id publishes no other memory.
-        let known = self.fork_id.load(Ordering::Relaxed);
+        let known = fork_id.load(Ordering::Acquire); // pairs with the release of `after_restore`
         if known != 0 {
             return ForkId(known);
         }
@@ -85,7 +133,7 @@ impl ForkPage {
         }
         // Raised before it is used: a child forked between the two lines raises it further.
         let next = NEWEST_FORK_ID.fetch_add(1, Ordering::Relaxed) + 1;
-        match self.fork_id.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed) {
+        match fork_id.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => ForkId(next),
             Err(other_thread) => ForkId(other_thread),
         }
@@ -98,7 +146,7 @@ impl ForkPage {
     }
 
     /// Returns the random number of this process: never zero, and different from that of any other
-    /// process, of a forked child as well.
+    /// process, of a forked child as well, and from the one before `after_restore`.
     ///
     /// # Panics
     ///
@@ -196,6 +244,7 @@ fn watch_forks() {
         // A page that was wiped may be in use again, by another library's handler.
         if page.process.load(Ordering::Relaxed) != std::process::id() {
             page.fork_id.store(0, Ordering::Relaxed);
+            page.of_threads.store(0, Ordering::Relaxed);
             page.seed.store(0, Ordering::Relaxed);
         }
     }

@@ -121,7 +121,17 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// [`InvalidLease`](crate::ErrorKind::InvalidLease): there is no lease, or the end lies outside
     /// the lifetime. [`Forked`](crate::ErrorKind::Forked), [`Closed`](crate::ErrorKind::Closed).
     pub fn extend_lease(&self, end_exclusive: i64) -> Result<()> {
-        let term = self.current_term.get()?;
+        self.extend_lease_of(ForkId::current(), end_exclusive)
+    }
+
+    /// As [`extend_lease`](Self::extend_lease), for a thread that keeps the lease of this process, and
+    /// may come here after a restore: then it is another process's.
+    ///
+    /// # Errors
+    ///
+    /// As [`extend_lease`](Self::extend_lease); [`Forked`](crate::ErrorKind::Forked) after a restore.
+    pub fn extend_lease_of(&self, process: ForkId, end_exclusive: i64) -> Result<()> {
+        let term = self.current_term.get_of(process)?;
         if self.ownership == Ownership::Manual {
             return Err(Error::new(
                 ErrorKind::InvalidLease,
@@ -154,14 +164,30 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// [`InvalidNode`](crate::ErrorKind::InvalidNode): as for [`Builder::build`].
     /// [`Forked`](crate::ErrorKind::Forked), [`Closed`](crate::ErrorKind::Closed).
     pub fn replace_lease(&self, node_ids: &[u32], lease: Lease, most_drift: u32) -> Result<i64> {
-        self.current_term.get()?;
+        self.replace_lease_of(ForkId::current(), node_ids, lease, most_drift)
+    }
+
+    /// As [`replace_lease`](Self::replace_lease), for a thread, as
+    /// [`extend_lease_of`](Self::extend_lease_of).
+    ///
+    /// # Errors
+    ///
+    /// As [`replace_lease`](Self::replace_lease); [`Forked`](crate::ErrorKind::Forked) after a restore.
+    pub fn replace_lease_of(
+        &self,
+        process: ForkId,
+        node_ids: &[u32],
+        lease: Lease,
+        most_drift: u32,
+    ) -> Result<i64> {
+        self.current_term.get_of(process)?;
         let (nodes, slots) = self.granted(node_ids)?;
         let (window, max_drift) = (self.window_of(lease)?, self.drift_within(most_drift));
         // About what could be stamped when the lease was granted. Later stamps nobody could wait for.
         let soon = max_drift.saturating_add(self.format.layout().ticks_in(1));
         let goes_on_to = if F::ORDERED { u64::MAX } else { window.start.saturating_add(soon) };
         let unused_from =
-            self.current_term.replace(&nodes, slots, &window, max_drift, goes_on_to)?;
+            self.current_term.replace(process, &nodes, slots, &window, max_drift, goes_on_to)?;
         Ok(self.format.layout().second_from(unused_from))
     }
 
@@ -198,18 +224,35 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn begin(&self, node_ids: &[u32], lease: Lease, most_drift: u32) -> Result<()> {
-        let fork_id = ForkId::current();
+        self.begin_of(ForkId::current(), node_ids, lease, most_drift)
+    }
+
+    /// As [`begin`](Self::begin), with a lease that the process with this fork id has asked for.
+    ///
+    /// # Errors
+    ///
+    /// As [`begin`](Self::begin); [`Forked`](crate::ErrorKind::Forked) after a fork or a restore.
+    pub fn begin_of(
+        &self,
+        process: ForkId,
+        node_ids: &[u32],
+        lease: Lease,
+        most_drift: u32,
+    ) -> Result<()> {
         let (nodes, slots) = self.granted(node_ids)?;
+        let nodes: Arc<[u32]> = nodes.into();
         let window = self.window_of(lease)?;
         let max_drift = self.drift_within(most_drift);
-        let state = Arc::new(PackedState::new(slots, window.start));
-        self.current_term.begin(Term::new(fork_id, nodes.into(), window, max_drift, state))
+        self.current_term.begin(|| {
+            let state = Arc::new(PackedState::new(slots, window.start));
+            Term::new(process, Arc::clone(&nodes), window.clone(), max_drift, state)
+        })
     }
 
     /// Ends the generator for good: every later call that needs it open fails with
     /// [`Closed`](crate::ErrorKind::Closed). For a granted lease, returns the first unix second in
     /// which nothing was issued: release the lease from that second on. Does nothing, and returns
-    /// `None`, in a forked child and the second time.
+    /// `None`, in a forked child, after a restore, and the second time.
     ///
     /// ```
     /// use randflake::{ErrorKind, Layout, Snowflake};
@@ -226,7 +269,13 @@ impl<F: Format, C: Clock> Generator<F, C> {
         if let Some(open) = &self.open_guard {
             open.close();
         }
-        let term = self.current_term.close()?;
+        self.close_of(ForkId::current())
+    }
+
+    /// As [`close`](Self::close), for a thread, as [`extend_lease_of`](Self::extend_lease_of): after a
+    /// restore it closes nothing.
+    pub fn close_of(&self, process: ForkId) -> Option<i64> {
+        let term = self.current_term.close(process)?;
         // A state shared with other generators stays open.
         (self.ownership == Ownership::Granted)
             .then(|| self.format.layout().second_from(term.state.seal()))

@@ -81,6 +81,7 @@ pub use crate::{
     cloak::Cloak,
     clock::{Clock, SystemClock},
     error::{Error, ErrorKind, Result},
+    fork::after_restore,
     format::Format,
     generator::{Builder, Generator, Reach},
     id::Id,

@@ -348,13 +348,13 @@ impl Entry {
         if self.fork_id != fork_id {
             let message = match scope {
                 Scope::Layout(layout) if layout.node_bits() == 0 => format!(
-                    "the process this one was forked from makes ids of the layout {}, which has \
-                     no node ids to distinguish two processes; use a layout that has them",
+                    "the layout {} has no node ids to distinguish this process from the one that it \
+                     was forked or restored from; use a layout that has them",
                     layout.name()
                 ),
                 _ => format!(
-                    "node id {node} belongs to the process this one was forked from; \
-                     give the child a node id of its own"
+                    "node id {node} belongs to the process that this one was forked or restored from; \
+                     use a node id that no other process has"
                 ),
             };
             return Err(Error::new(ErrorKind::Forked, message));

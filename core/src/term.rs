@@ -127,6 +127,10 @@ impl Term {
         self.fork_page.is_current(self.fork_id)
     }
 
+    pub(crate) fn is_of(&self, process: ForkId) -> bool {
+        self.fork_id == process
+    }
+
     #[cold]
     fn of_another_process(&self) -> Error {
         if self.is_vacant() {
@@ -134,8 +138,8 @@ impl Term {
         }
         Error::new(
             ErrorKind::Forked,
-            "this generator was made before this process was forked, and the parent uses it; make a \
-             generator with other node ids in the child",
+            "this generator was made before this process was forked or restored, and another process \
+             may use its node ids; make a generator with other ones",
         )
     }
 }
@@ -165,7 +169,8 @@ pub(crate) struct CurrentTerm {
     pointer: AtomicPtr<Term>,
     /// The Term that was current when the generator was closed.
     closed: AtomicPtr<Term>,
-    fork_id: ForkId,
+    /// Those of the process that made it.
+    threads: ForkId,
 }
 
 // SAFETY: the pointers stand for boxes that this value owns; a Term itself is Send and Sync but
@@ -176,10 +181,10 @@ unsafe impl Send for CurrentTerm {}
 unsafe impl Sync for CurrentTerm {}
 
 impl CurrentTerm {
-    /// Begins with this Term, in the process that has this fork id.
-    pub(crate) fn new(fork_id: ForkId, first: Term) -> Self {
+    /// Begins with this Term, in the process that has these threads.
+    pub(crate) fn new(threads: ForkId, first: Term) -> Self {
         let first = Box::into_raw(Box::new(first));
-        Self { pointer: AtomicPtr::new(first), closed: AtomicPtr::new(ptr::null_mut()), fork_id }
+        Self { pointer: AtomicPtr::new(first), closed: AtomicPtr::new(ptr::null_mut()), threads }
     }
 
     /// Returns the current Term of an open generator in the process that made it.
@@ -188,6 +193,12 @@ impl CurrentTerm {
         let term = self.peek().ok_or_else(closed)?;
         term.check_process()?;
         Ok(term)
+    }
+
+    /// As [`get`](Self::get), for a thread of this process, which may be of before a restore.
+    pub(crate) fn get_of(&self, process: ForkId) -> Result<&Term> {
+        let term = self.get()?;
+        if term.is_of(process) { Ok(term) } else { Err(term.of_another_process()) }
     }
 
     /// Returns the current Term, in a forked child as well; `None` once closed.
@@ -223,6 +234,7 @@ impl CurrentTerm {
     /// `goes_on_to`; in any case after the last stamps of all Terms of this process with a node of its.
     pub(crate) fn replace(
         &self,
+        process: ForkId,
         nodes: &[u32],
         slots: u64,
         window: &Range<u64>,
@@ -230,7 +242,7 @@ impl CurrentTerm {
         goes_on_to: u64,
     ) -> Result<u64> {
         loop {
-            let old = self.get()?;
+            let old = self.get_of(process)?;
             // Only an opened state can be sealed.
             old.open();
             let state = Arc::new(PackedState::pending(slots));
@@ -255,16 +267,19 @@ impl CurrentTerm {
     }
 
     /// Publishes the first Term of this process.
-    pub(crate) fn begin(&self, first: Term) -> Result<()> {
-        let before = self.peek().ok_or_else(closed)?;
-        if before.is_of_this_process() {
-            return Err(has_begun());
+    pub(crate) fn begin(&self, make_first: impl Fn() -> Term) -> Result<()> {
+        loop {
+            let before = self.peek().ok_or_else(closed)?;
+            if before.is_of_this_process() {
+                return Err(has_begun());
+            }
+            let first = make_first();
+            first.check_process()?;
+            // Where another one was faster, that may be one of before a restore.
+            if self.publish(before, first).is_some() {
+                return Ok(());
+            }
         }
-        if self.publish(before, first).is_none() {
-            self.peek().ok_or_else(closed)?;
-            return Err(has_begun());
-        }
-        Ok(())
     }
 
     /// Makes `new` the current Term, unless `seen` no longer is.
@@ -290,34 +305,41 @@ impl CurrentTerm {
     }
 
     /// Publishes that there is no Term any more, and returns the last one, unless it was vacant. Does
-    /// nothing in a forked child, where the Term is the parent's.
-    pub(crate) fn close(&self) -> Option<&Term> {
-        let term = self.peek()?;
-        if !term.is_vacant() && !term.is_of_this_process() {
-            return None;
+    /// nothing where the Term is of another process than this one.
+    pub(crate) fn close(&self, process: ForkId) -> Option<&Term> {
+        loop {
+            let term = self.peek()?;
+            let is_own = term.is_of(process) && term.is_of_this_process();
+            if !is_own && !term.is_vacant() {
+                return None;
+            }
+            // Before the exchange, so that `metrics` always finds a Term. The one that counts is
+            // stored after it.
+            let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+            let current = self.pointer.load(Ordering::Relaxed);
+            if !ptr::eq(current, term) {
+                continue;
+            }
+            let _ = self.closed.compare_exchange(ptr::null_mut(), current, success, failure);
+            // Release, as a Term is published. A thread of before a restore ends no later Term.
+            let null = ptr::null_mut();
+            if self.pointer.compare_exchange(current, null, success, failure).is_err() {
+                continue;
+            }
+            self.closed.store(current, Ordering::Release);
+            if term.is_vacant() {
+                return None;
+            }
+            // Only an opened state can be sealed.
+            term.open();
+            return Some(term);
         }
-        // Before the exchange, so that `metrics` always finds a Term. The one that counts is stored
-        // after it.
-        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
-        let current = ptr::from_ref(term).cast_mut();
-        let _ = self.closed.compare_exchange(ptr::null_mut(), current, success, failure);
-        // AcqRel: the Term that comes back is read.
-        let old = self.pointer.swap(ptr::null_mut(), Ordering::AcqRel);
-        // SAFETY: null, or a box that is freed only when `self` is dropped.
-        let term = unsafe { old.as_ref() }?;
-        self.closed.store(old, Ordering::Release);
-        if term.is_vacant() {
-            return None;
-        }
-        // Only an opened state can be sealed.
-        term.open();
-        Some(term)
     }
 }
 
 impl Drop for CurrentTerm {
     fn drop(&mut self) {
-        if !fork::page().is_current(self.fork_id) {
+        if self.threads != ForkId::of_threads() {
             return; // the fork may have caught another thread in the middle of publishing
         }
         let current = self.pointer.load(Ordering::Relaxed);

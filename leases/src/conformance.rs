@@ -364,7 +364,8 @@ pub fn renewal_raises_the_end_for_the_token_alone(subject: &dyn Subject) {
     subject.pass(2);
     let longer = client.extended(token, &leases);
     assert_eq!(longer[0].start, leases[0].start);
-    assert!(longer[0].end_exclusive >= leases[0].end_exclusive + 2, "{leases:?} to {longer:?}");
+    // A server's clock may be known as it was in the last answer, and the time since but for a second.
+    assert!(longer[0].end_exclusive > leases[0].end_exclusive, "{leases:?} to {longer:?}");
 
     let mut long = client.renewal(token, &leases);
     long.ttl = 3 * TTL;

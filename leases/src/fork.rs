@@ -5,15 +5,25 @@ use randflake::{ErrorKind, bindings::ForkId};
 
 use crate::{Error, Result};
 
-/// Fails in a forked child of the process that opened a store.
+/// Fails in a forked child of the process that opened a store, and after a restore.
 pub(crate) fn check_opened_in(process: ForkId) -> Result<()> {
-    if process == ForkId::current() {
+    check(process == ForkId::current())
+}
+
+/// Fails in a forked child of the process that has these threads: one that does not exist there may hold
+/// the lock of what is in memory.
+pub(crate) fn check_threads(threads: ForkId) -> Result<()> {
+    check(threads == ForkId::of_threads())
+}
+
+fn check(is_usable: bool) -> Result<()> {
+    if is_usable {
         return Ok(());
     }
     Err(Error::new(
         ErrorKind::Forked,
-        "this store was opened before this process was forked, and belongs to the parent; open it \
-         again in the child",
+        "this store was opened before this process was forked or restored, and another process may \
+         use its connection; open it again",
     ))
 }
 
@@ -51,7 +61,7 @@ mod process_lock {
     impl ProcessLock {
         /// Waits for the lock.
         pub(crate) fn take() -> Result<Self> {
-            let process = ForkId::current().number();
+            let process = ForkId::of_threads().number();
             let mut pause = PAUSE;
             while let Err(holder) = try_take(process) {
                 if holder & !FORKING != process {
@@ -88,7 +98,7 @@ mod process_lock {
     #[cfg(unix)]
     fn watch_forks() -> Result<()> {
         extern "C" fn before() {
-            let process = ForkId::current().number();
+            let process = ForkId::of_threads().number();
             while let Err(holder) = try_take(process | FORKING) {
                 if holder & !FORKING != process {
                     return; // no operation of this process can be in progress

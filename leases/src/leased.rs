@@ -13,7 +13,14 @@ mod status;
 mod tests;
 mod thread;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use randflake::{
     Clock, Encrypted, Error, ErrorKind, Format, Generator, Id, Layout, Parts, Plain, RawParts,
@@ -123,7 +130,8 @@ pub fn leased_snowflake(store: impl Into<Location>, layout: Layout) -> Result<Le
 /// Generating an id never contacts the store. A thread renews the lease after a third of its length.
 /// A lost lease is replaced by another one, with other node ids. When the store cannot be reached,
 /// the generator works until the lease ends, then fails with `LEASE_UNAVAILABLE`, and recovers by
-/// itself once the store is back. A forked child takes a lease of its own with its first call.
+/// itself once the store is back. A forked child takes a lease of its own with its first call, and so
+/// does a process after [`after_restore`](randflake::after_restore).
 ///
 /// Ids may be stamped up to `max_drift` seconds ahead of the clock; see
 /// [`LeasedBuilder::max_drift`].
@@ -133,6 +141,8 @@ pub struct Leased<F: Format = Encrypted, C: Clock + Send + Sync + 'static = Syst
     max_wait: Duration,
     /// That of the process that made it, followed by those of its children.
     process_lease: ProcessLease,
+    /// For this process, its children, and what is restored from it.
+    closed: AtomicBool,
 }
 
 impl Leased {
@@ -241,38 +251,53 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     /// waits up to 5 seconds for it. If the store cannot be reached in time, the lease expires. In a
     /// forked child this does not affect the parent's lease.
     pub fn close(&self) {
-        self.stop();
-        let shared = &self.process_lease.of_or_new(ForkId::current()).shared;
+        self.closed.store(true, Ordering::Relaxed);
+        let process_lease = self.own_process_lease();
+        self.stop_in(process_lease);
+        let shared = &process_lease.shared;
         let state = shared.lock();
         drop(shared.changed.wait_timeout_while(state, CLOSE_TIMEOUT, |state| !state.ended));
     }
 
     /// As [`close`](Leased::close), but does not wait: the thread releases the node ids.
     pub fn stop(&self) {
-        let shared = &self.process_lease.of_or_new(ForkId::current()).shared;
+        self.closed.store(true, Ordering::Relaxed);
+        self.stop_in(self.own_process_lease());
+    }
+
+    /// Stops it in one process.
+    fn stop_in(&self, process_lease: &ProcessLease) {
+        let ProcessLease { process, shared, .. } = process_lease;
         let mut state = shared.lock();
         if state.closed {
             return;
         }
-        state.stop(&*self.generator);
+        state.stop(&*self.generator, *process);
         shared.wake(state);
     }
 
     /// Returns whether it was closed or stopped, and the node ids are released as far as possible.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.process_lease.of(ForkId::current()).is_some_and(|process_lease| {
-            let state = process_lease.shared.lock();
-            state.closed && state.ended
-        })
+        self.is_closed() && self.is_ended()
+    }
+
+    /// Returns whether it was closed or stopped, here or before a fork or a restore.
+    fn is_closed(&self) -> bool {
+        // Relaxed: what follows is under the lock.
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// Returns whether no thread keeps the lease any more: it was closed or [stopped](Leased::stop), and
     /// no further request to the store follows.
     #[must_use]
     pub fn is_ended(&self) -> bool {
-        let process_lease = self.process_lease.of(ForkId::current());
-        process_lease.is_none_or(|process_lease| process_lease.shared.lock().ended)
+        self.process_lease.of(ForkId::current()).is_none_or(|process_lease| {
+            let state = process_lease.shared.lock();
+            // It was closed before a fork or a restore, and never had one here.
+            let has_none = self.is_closed() && state.keeper.is_none() && !state.acquiring;
+            state.ended || has_none
+        })
     }
 
     /// Generates an id; see [`Randflake::generate`].
@@ -293,10 +318,10 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     /// one place.
     #[cold]
     fn generate_again(&self, error: Error) -> Result<F::Id> {
-        self.recover(error)?;
-        let mut id = [F::Id::default()];
-        self.generator.fill_to(&mut id, Reach::Lease).map_err(|error| self.explain(error))?;
-        Ok(id[0])
+        self.again(error, || {
+            let mut id = [F::Id::default()];
+            self.generator.fill_to(&mut id, Reach::Lease).map(|()| id[0])
+        })
     }
 
     /// Fills a slice with ids; see [`Randflake::fill`]. A batch may take longer than the lease, because
@@ -315,10 +340,9 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     ///
     /// As [`Leased::fill`].
     pub fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
-        self.generator.fill_i64_to(ids, Reach::Renewals).or_else(|error| {
-            self.recover(error)?;
-            self.generator.fill_i64_to(ids, Reach::Renewals).map_err(|error| self.explain(error))
-        })
+        self.generator
+            .fill_i64_to(ids, Reach::Renewals)
+            .or_else(|error| self.again(error, || self.generator.fill_i64_to(ids, Reach::Renewals)))
     }
 
     /// Checks whether a batch of `count` ids would be refused, before memory is allocated for it; see
@@ -328,11 +352,8 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     ///
     /// As [`Leased::fill`].
     pub fn check_fill(&self, count: usize) -> Result<()> {
-        self.try_check_fill(count, Reach::Renewals).or_else(|error| {
-            self.recover(error)?;
-            let checked = self.try_check_fill(count, Reach::Renewals);
-            checked.map_err(|error| self.explain(error))
-        })
+        let check = || self.try_check_fill(count, Reach::Renewals);
+        check().or_else(|error| self.again(error, check))
     }
 
     /// As [`Leased::generate`], but leaves [`Leased::recover`] to the caller, which may hold something
@@ -533,7 +554,8 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         if state.closed {
             // While this was acquired.
             keeper.stop();
-            state.used_until = state.used_until.or_else(|| self.generator.close());
+            let close = || self.generator.close_of(process_lease.process);
+            state.used_until = state.used_until.or_else(close);
             state.ended = false;
         }
         let first = self.source.status(&keeper, &self.generator, now);
@@ -542,11 +564,12 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
         let body = |store| {
             let (generator, source) = (Arc::clone(&self.generator), Arc::clone(&self.source));
             let (shared, first) = (Arc::clone(&process_lease.shared), first.clone());
-            move || run(&shared, &generator, &source, store, first)
+            let process = process_lease.process;
+            move || run(&shared, &generator, &source, process, store, first)
         };
         let thread = std::thread::Builder::new().name("randflake-lease".to_owned());
         thread.spawn(body(store)).map(drop).map_err(|error| {
-            self.stop();
+            self.stop_in(process_lease);
             body(None)();
             no_thread(&error)
         })
@@ -594,8 +617,7 @@ impl<C: Clock + Send + Sync + 'static> Leased<Plain, C> {
 /// As [`Leased::close`]; does not wait again after [`Leased::stop`].
 impl<F: Format, C: Clock + Send + Sync + 'static> Drop for Leased<F, C> {
     fn drop(&mut self) {
-        let process_lease = self.process_lease.of(ForkId::current());
-        if process_lease.is_some_and(|process_lease| !process_lease.shared.lock().closed) {
+        if !self.is_closed() && self.process_lease.of(ForkId::current()).is_some() {
             self.close();
         }
     }

@@ -20,30 +20,28 @@ pub mod keeper;
 mod leased;
 mod local;
 mod location;
-mod memory;
 mod metrics;
 mod namespace;
 mod note;
 pub mod operator;
+mod own;
 mod processor;
 mod protocol;
 pub mod remote;
 mod rules;
 #[cfg(test)]
 mod simulation;
-#[cfg(feature = "sqlite")]
-mod sqlite;
+mod stores;
 pub mod tickets;
 mod token;
 
 #[cfg(feature = "sqlite")]
-pub use crate::sqlite::SqliteStore;
+pub use crate::stores::sqlite::SqliteStore;
 pub use crate::{
     findings::{Finding, Verdict},
     format::LeasedFormat,
     leased::{LeaseStatus, Leased, LeasedBuilder, LeasedCell, Level, leased, leased_snowflake},
     location::Location,
-    memory::MemoryStore,
     metrics::{LeasedMetrics, TicketsMetrics},
     namespace::{InitMode, Limits, Namespace, NamespaceMetadata},
     note::Note,
@@ -52,6 +50,7 @@ pub use crate::{
         NodeLease, Operation, Release, Released, Renew, Renewed, Reply, Request, Swap, Swapped,
         window,
     },
+    stores::memory::MemoryStore,
     tickets::{Tickets, TicketsBuilder},
     token::Token,
 };

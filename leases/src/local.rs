@@ -2,9 +2,10 @@
 
 use crate::{
     Acquire, Acquired, Error, Fence, Fenced, Finding, LeaseStore, ListCounters, ListedCounters,
-    Namespace, Release, Released, Renew, Renewed, Reply, Result, Swap, Swapped,
+    Namespace, Release, Released, Renew, Renewed, Reply, Result, Swap, Swapped, Token,
     operator::{List, Listed, ReleaseDead, Repair, Shortened},
-    rules::{self, Transaction},
+    own::Own,
+    rules::{self, LocalTransaction},
 };
 
 /// A store whose rows this process reads and writes in transactions.
@@ -21,13 +22,16 @@ pub(crate) trait LocalStore: Send {
     /// may be created. Repeats it if the transaction can be repeated. Writes nothing if it fails.
     fn transact<T>(
         &mut self,
-        operation: impl Fn(&mut dyn Transaction<Error = Self::Failure>) -> Result<T, Self::Failure>,
+        operation: impl Fn(&mut dyn LocalTransaction<Error = Self::Failure>) -> Result<T, Self::Failure>,
     ) -> Result<T>;
 
     /// See [`LeaseStore::examine`].
     fn examine(&mut self) -> Result<Vec<Finding>> {
         Ok(vec![])
     }
+
+    /// Returns what this client has written.
+    fn own(&self) -> &Own;
 
     /// See [`LeaseStore::accept_another`].
     fn accept_another(&mut self) {}
@@ -89,6 +93,10 @@ impl<S: LocalStore> LeaseStore for S {
 
     fn name(&self) -> String {
         LocalStore::name(self)
+    }
+
+    fn forget(&mut self, token: Token) {
+        self.own().forget(token);
     }
 
     fn accept_another(&mut self) {

@@ -65,8 +65,8 @@ type Connect = dyn Fn(Namespace) -> Result<RemoteStore<Box<dyn Client>>> + Send 
 type Open = dyn Fn(Namespace) -> Result<Box<dyn LeaseStore>> + Send + Sync;
 
 impl Location {
-    /// Opens the store with this function. In a forked child the function is called again, and must not
-    /// return a store with a connection of the parent.
+    /// Opens the store with this function. In a forked child, and after a restore, the function is called
+    /// again, and must not return a store with a connection of before.
     pub fn new(
         open: impl Fn(Namespace) -> Result<Box<dyn LeaseStore>> + Send + Sync + 'static,
     ) -> Self {

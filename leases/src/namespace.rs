@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 use crate::{Error, ErrorKind, Result, token::random_bytes};
 
 /// Version of what a store keeps of a namespace.
-pub(crate) const STORED_FORMAT: u32 = 1;
+pub(crate) const STORED_FORMAT: u32 = 2;
 
 /// What a namespace of tickets has in the place of a layout.
 pub(crate) const TICKETS: &str = "tickets";
@@ -296,7 +296,7 @@ impl Namespace {
         if metadata.format != STORED_FORMAT {
             return Err(Error::invalid_argument(format!(
                 "namespace {name:?} of this store has the format {}, and this version supports \
-                 {STORED_FORMAT}; use the version that created it",
+                 {STORED_FORMAT}: use the version that created it, or make a new one in a store of its own",
                 metadata.format
             )));
         }

@@ -132,6 +132,14 @@ pub trait LeaseStore: Send {
         self.rest();
     }
 
+    /// Forgets what this store remembers of a token: it was asked on behalf of a holder that is elsewhere, who
+    /// may go on with another store. A store remembers what it has written for a token, and takes nothing
+    /// else for that token's, so that of two copies of one process only one goes on with a lease. Of a
+    /// token that was forgotten, the token alone counts. The default does nothing.
+    fn forget(&mut self, token: Token) {
+        let _ = token;
+    }
+
     /// Forgets which store this was, so that the next operation accepts any store at its location.
     /// Called after [`StoreReplaced`](ErrorKind::StoreReplaced), once every second that the old store
     /// granted is over.

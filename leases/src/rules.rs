@@ -1,21 +1,8 @@
-//! The rules of the protocol: what a store answers, and what it writes, in one atomic step. The stores
-//! in memory and in SQLite bring rows, a clock and atomicity, and call these functions. A server
-//! decides in its own atomic step, so `remote/` repeats some of the conditions:
+//! The rules of the protocol: what a store answers, and what it writes. They know no store. One in
+//! memory or in a file brings rows, a clock and a transaction; [`remote`](crate::remote) brings what it
+//! has read of a table on a server, and writes only if nothing of that has changed.
 //!
-//! | rule here | PostgreSQL, `remote/postgres/` | Redis, `remote/redis/` | `remote/etcd/` |
-//! |---|---|---|---|
-//! | `acquire` | `request.sql`, `acquire.sql` | `request.lua`, `acquire.lua` | `acquire.rs` |
-//! | `renew` | `request.sql`, `renew.sql` | `request.lua`, `renew.lua` | `Renew::run` in `etcd.rs` |
-//! | `release` | `release.sql` | `release.lua` | `Release::run` in `etcd.rs` |
-//! | `fence`, which is also the quarantine of a new namespace | `fence.sql`, `check.sql`, `create_namespace.sql` | `session.lua`, `create.lua`; 12 s more after a promotion | calls it |
-//! | `swap`, `list_counters` | `swap.sql`, `list_counters.sql` | `swap.lua`, `list_counters.lua` | `counters.rs` |
-//! | `Repair::decide`, `ReleaseDead::decide` | calls them; `shorten.sql` and `lower_floor.sql` write only if nothing has changed | calls them; `shorten.lua` and `lower_floor.lua` do the same | calls them |
-//!
-//! The conformance tests, [`conformance`](crate::conformance), compare them. Every store has to pass them: in
-//! `tests/memory.rs`, `tests/sqlite.rs`, `tests/remote.rs`, and through the clients of other languages
-//! in `tests/languages`. To change a condition, change it in its whole row, and write a conformance
-//! test that fails where one was missed.
-#![allow(clippy::doc_markdown, reason = "PostgreSQL is a name")]
+//! The conformance tests, [`conformance`](crate::conformance), run on every store.
 
 use std::collections::BTreeSet;
 
@@ -26,6 +13,7 @@ use crate::{
     Release, Released, Renew, Renewed, Request, Result, Swap, Swapped, Token,
     namespace::TICKETS,
     operator::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
+    own::Own,
 };
 
 /// How many candidates are tried one by one before all rows are read. With nine in ten of 131 072 node
@@ -41,6 +29,8 @@ pub(crate) struct Row {
     pub(crate) token: Option<Token>,
     /// The note of the last holder.
     pub(crate) note: Note,
+    /// Another one each time that it is written; 0 before that.
+    pub(crate) version: u64,
 }
 
 impl Row {
@@ -59,30 +49,71 @@ pub(crate) struct Quarantine {
     pub(crate) renew_above: i64,
 }
 
-/// A namespace inside one transaction.
+/// Node ids that are free.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Free {
+    /// As many as were asked for, if there are so many.
+    pub(crate) node_ids: Vec<u32>,
+    /// When the next one becomes free, if all node ids were looked at.
+    pub(crate) next: Option<i64>,
+}
+
+/// What an operation reads and writes of a namespace, all of it at one moment.
 pub(crate) trait Transaction {
     type Error: From<Error>;
 
     /// Returns the unix second on the store's clock.
     fn now(&self) -> i64;
-    /// Returns for how many seconds the operation waited until its transaction began.
+    /// Returns for how many seconds the operation has waited since it was begun.
     fn waited(&self) -> i64;
     fn metadata(&self) -> &NamespaceMetadata;
     fn quarantine(&self) -> Quarantine;
     fn put_quarantine(&mut self, quarantine: Quarantine) -> Result<(), Self::Error>;
     fn row(&mut self, node_id: u32) -> Result<Option<Row>, Self::Error>;
-    /// Returns all rows, sorted by node id.
-    fn rows(&mut self) -> Result<Vec<(u32, Row)>, Self::Error>;
+    /// Puts a row, with a version of its own in the place of the one that it has.
     fn put(&mut self, node_id: u32, row: Row) -> Result<(), Self::Error>;
-    /// Returns the rows of a token, sorted by node id.
+    /// Returns what earlier requests of a token may have got, sorted by node id.
     fn held_by(&mut self, token: Token) -> Result<Vec<(u32, Row)>, Self::Error>;
-    /// Returns the node ids whose end is after `now`, with their end.
-    fn taken(&mut self, now: i64) -> Result<Vec<(u32, i64)>, Self::Error>;
+    /// Returns up to `most` node ids whose end has come, in their order from `first` on.
+    fn free(&mut self, first: u32, most: usize) -> Result<Free, Self::Error>;
     /// Returns the value of a counter.
     fn counter(&mut self, name: &str) -> Result<Option<String>, Self::Error>;
+    fn put_counter(&mut self, name: &str, value: &str) -> Result<(), Self::Error>;
+
+    /// Returns what this operation has been granted so far, where it is more than one step.
+    fn granted(&self) -> Vec<(u32, Row)> {
+        vec![]
+    }
+
+    /// Returns what this client has written.
+    fn own(&self) -> &Own;
+
+    /// Returns the end of a row as far as it is known to count: what was written without an answer may have
+    /// been written over a fence.
+    fn known_end(&self, node_id: u32, row: &Row) -> i64 {
+        self.own().end_of(node_id, row).map_or(row.end_exclusive, |end| end.min(row.end_exclusive))
+    }
+
+    /// Returns for how many seconds after a failover the server before it may still grant.
+    fn last_grant(&self) -> u32 {
+        0
+    }
+}
+
+/// One that has all of the namespace at hand.
+pub(crate) trait LocalTransaction: Transaction {
+    /// Returns all rows, sorted by node id.
+    fn rows(&mut self) -> Result<Vec<(u32, Row)>, Self::Error>;
     /// Returns the names and values of all counters, sorted by the bytes of the name.
     fn counters(&mut self) -> Result<Vec<(String, String)>, Self::Error>;
-    fn put_counter(&mut self, name: &str, value: &str) -> Result<(), Self::Error>;
+}
+
+/// Finds the free node ids beside those that are taken, which come with their end.
+pub(crate) fn free_beside(taken: &[(u32, i64)], max_node_id: u32, first: u32, most: usize) -> Free {
+    let next = taken.iter().map(|(_, end)| *end).min();
+    let taken: BTreeSet<u32> = taken.iter().map(|(node_id, _)| *node_id).collect();
+    let all = (first..=max_node_id).chain(0..first);
+    Free { node_ids: all.filter(|node_id| !taken.contains(node_id)).take(most).collect(), next }
 }
 
 pub(crate) fn acquire<R: Transaction + ?Sized>(
@@ -92,56 +123,72 @@ pub(crate) fn acquire<R: Transaction + ?Sized>(
     let (limits, quarantine, now) = (rows.metadata().limits, rows.quarantine(), rows.now());
     let end_exclusive = end_of(limits, now, request.ttl)?;
     check_want(request.want)?;
-    let mine = rows.held_by(request.token)?;
-    if !mine.is_empty() {
-        let leases = mine.into_iter().map(lease).collect();
-        return Ok(Acquired::Granted { now, leases });
+    let granted = |mut leases: Vec<NodeLease>| {
+        leases.sort_unstable();
+        Ok(Acquired::Granted { now, leases })
+    };
+    let mut leases: Vec<NodeLease> = rows.granted().into_iter().map(lease).collect();
+    if leases.is_empty() {
+        let mut mine = rows.held_by(request.token)?;
+        mine.retain(|(node_id, row)| rows.own().has_asked_for(*node_id, row));
+        if !mine.is_empty() {
+            // Written again: what counts is what this very request has written.
+            for &(node_id, row) in &mine {
+                rows.put(node_id, row)?;
+            }
+            return granted(mine.into_iter().map(lease).collect());
+        }
     }
     let Limits { max_skew, max_node_id, .. } = limits;
-    if now.abs_diff(client_clock(rows, request.client_now)) > max_skew.into() {
-        return Ok(Acquired::ClockSkew { store_now: now, max_skew });
-    }
-    if quarantine.floor > now {
-        return Ok(Acquired::Quarantined { now, until: quarantine.floor });
+    let refusal = if now.abs_diff(client_clock(rows, request.client_now)) > max_skew.into() {
+        Some(Acquired::ClockSkew { store_now: now, max_skew })
+    } else if quarantine.floor > now {
+        Some(Acquired::Quarantined { now, until: quarantine.floor })
+    } else {
+        None
+    };
+    if let Some(refusal) = refusal {
+        return if leases.is_empty() { Ok(refusal) } else { granted(leases) };
     }
 
     let want = request.want as usize;
-    let mut leases = Vec::new();
-    let mut grant = |rows: &mut R, node_id, last_end: i64| {
-        let start = last_end.max(quarantine.floor).max(earliest(limits, now));
-        let row = Row { start, end_exclusive, token: Some(request.token), note: request.note };
+    let earliest = quarantine.floor.max(earliest(limits, now));
+    let grant = |rows: &mut R, leases: &mut Vec<NodeLease>, node_id, last_end: i64| {
+        let start = last_end.max(earliest);
+        let token = Some(request.token);
+        let row = Row { start, end_exclusive, token, note: request.note, version: 0 };
         leases.push(lease((node_id, row)));
-        rows.put(node_id, row).map(|()| leases.len() == want)
+        rows.put(node_id, row)
     };
-    let mut full = false;
+    let mut tried: BTreeSet<u32> = leases.iter().map(|lease| lease.node_id).collect();
     for node_id in request.token.candidates(max_node_id).take(CANDIDATES) {
-        let last_end = rows.row(node_id)?.map_or(0, |row| row.end_exclusive);
-        if !full && last_end <= now {
-            full = grant(rows, node_id, last_end)?;
+        if leases.len() < want && tried.insert(node_id) {
+            let last_end = rows.row(node_id)?.map_or(0, |row| row.end_exclusive);
+            if last_end <= now {
+                grant(rows, &mut leases, node_id, last_end)?;
+            }
         }
     }
     let mut free_at = None;
-    if !full {
+    if leases.len() < want {
         // All others, from a random one on, so that concurrent requests rarely collide.
-        let taken = rows.taken(now)?;
-        free_at = taken.iter().map(|(_, end)| *end).min();
-        let taken: BTreeSet<u32> = taken.into_iter().map(|(node_id, _)| node_id).collect();
         let first = request.token.candidates(max_node_id).next().unwrap_or(0);
-        for node_id in (first..=max_node_id).chain(0..first) {
-            if full {
-                break;
-            }
-            if !taken.contains(&node_id) {
+        let free = rows.free(first, want + tried.len())?;
+        free_at = free.next;
+        for node_id in free.node_ids {
+            if leases.len() < want && tried.insert(node_id) {
                 let last_end = rows.row(node_id)?.map_or(0, |row| row.end_exclusive);
-                full = grant(rows, node_id, last_end)?;
+                // It was free by the clock of that moment, which may have gone back since.
+                if last_end <= now {
+                    grant(rows, &mut leases, node_id, last_end)?;
+                }
             }
         }
     }
     if leases.is_empty() {
         return Ok(Acquired::Busy { now, free_at });
     }
-    leases.sort_unstable();
-    Ok(Acquired::Granted { now, leases })
+    granted(leases)
 }
 
 pub(crate) fn renew<R: Transaction + ?Sized>(
@@ -155,16 +202,31 @@ pub(crate) fn renew<R: Transaction + ?Sized>(
         return Ok(Renewed::ClockSkew { store_now: now, max_skew });
     }
     let mut leases = Vec::new();
-    for (node_id, row) in rows.held_by(request.token)? {
-        if request.node_ids.contains(&node_id) && row.end_exclusive > quarantine.renew_above {
+    for (node_id, row) in rows_of(rows, request.token, &request.node_ids)? {
+        if rows.known_end(node_id, &row) > quarantine.renew_above {
             let renewed = Row { end_exclusive: row.end_exclusive.max(end_exclusive), ..row };
-            if renewed != row {
-                rows.put(node_id, renewed)?;
-            }
+            rows.put(node_id, renewed)?;
             leases.push(lease((node_id, renewed)));
         }
     }
     Ok(if leases.is_empty() { Renewed::Lost { now } } else { Renewed::Extended { now, leases } })
+}
+
+/// Returns those of some node ids that a token holds and that this client may have written, sorted, each
+/// once.
+fn rows_of<R: Transaction + ?Sized>(
+    rows: &mut R,
+    token: Token,
+    node_ids: &[u32],
+) -> Result<Vec<(u32, Row)>, R::Error> {
+    let mut held = Vec::new();
+    for node_id in node_ids.iter().copied().collect::<BTreeSet<u32>>() {
+        let row = if node_id <= layout::MAX_NODE_ID { rows.row(node_id)? } else { None };
+        let is_own =
+            |row: &Row| row.token == Some(token) && rows.own().may_have_written(node_id, row);
+        held.extend(row.filter(is_own).map(|row| (node_id, row)));
+    }
+    Ok(held)
 }
 
 /// Returns what the client's clock shows by now, after the wait for the transaction.
@@ -176,37 +238,36 @@ pub(crate) fn release<R: Transaction + ?Sized>(
     rows: &mut R,
     request: &Release,
 ) -> Result<Released, R::Error> {
-    let mut count = 0;
-    for (node_id, row) in rows.held_by(request.token)? {
-        if request.node_ids.contains(&node_id) {
-            let end_exclusive = request.used_until.clamp(row.start, row.end_exclusive);
-            let free = Row { end_exclusive, token: None, ..row };
-            rows.put(node_id, free)?;
-            count += 1;
-        }
+    let held = rows_of(rows, request.token, &request.node_ids)?;
+    for &(node_id, row) in &held {
+        let end_exclusive = request.used_until.clamp(row.start, row.end_exclusive);
+        rows.put(node_id, Row { end_exclusive, token: None, ..row })?;
     }
-    Ok(Released { count })
+    Ok(Released { count: u32::try_from(held.len()).unwrap_or(u32::MAX) })
 }
 
 /// Fences the namespace of a transaction.
 pub(crate) fn fence_namespace<R: Transaction + ?Sized>(rows: &mut R) -> Result<Fenced, R::Error> {
-    let (quarantine, fenced) = fence(rows.metadata().limits, rows.quarantine(), rows.now())?;
+    let (limits, last_grant) = (rows.metadata().limits, rows.last_grant());
+    let (quarantine, fenced) = fence(limits, last_grant, rows.quarantine(), rows.now())?;
     rows.put_quarantine(quarantine)?;
     Ok(fenced)
 }
 
-/// Returns the quarantine from now on.
+/// Returns the quarantine from now on, in a store where a replaced server may still grant for
+/// `last_grant` seconds.
 pub(crate) fn fence(
     limits: Limits,
+    last_grant: u32,
     quarantine: Quarantine,
     now: i64,
 ) -> Result<(Quarantine, Fenced)> {
     check_lifetime(now)?;
-    let skew = i64::from(limits.max_skew);
+    let last = now + i64::from(limits.max_skew) + i64::from(last_grant);
     // Neither ever falls: the clock may have been set back since the last fence. And no two fences leave
     // the same floor, by which counters recognise that the namespace was fenced.
-    let floor = quarantine.floor.saturating_add(1).max(now + i64::from(limits.max_ttl) + skew);
-    let renew_above = quarantine.renew_above.max(now + skew);
+    let floor = quarantine.floor.saturating_add(1).max(last + i64::from(limits.max_ttl));
+    let renew_above = quarantine.renew_above.max(last);
     let fenced = Fenced { now, floor, renew_above };
     Ok((Quarantine { floor, renew_above }, fenced))
 }
@@ -228,7 +289,7 @@ pub(crate) fn swap<R: Transaction + ?Sized>(
 }
 
 /// Lists the counters.
-pub(crate) fn list_counters<R: Transaction + ?Sized>(
+pub(crate) fn list_counters<R: LocalTransaction + ?Sized>(
     rows: &mut R,
 ) -> Result<ListedCounters, R::Error> {
     let counters = rows.counters()?;
@@ -236,7 +297,7 @@ pub(crate) fn list_counters<R: Transaction + ?Sized>(
 }
 
 /// Lists the namespace of a transaction.
-pub(crate) fn list<R: Transaction + ?Sized>(
+pub(crate) fn list<R: LocalTransaction + ?Sized>(
     rows: &mut R,
     request: &List,
 ) -> Result<Listed, R::Error> {
@@ -355,11 +416,11 @@ pub(crate) fn lower<R: Transaction + ?Sized>(
         }
         Target::Floor => TargetState::Floor(rows.quarantine()),
     };
-    let (after, shortened) = request.decide(limits, now, 0, before)?;
+    let (after, shortened) = request.decide(limits, now, rows.last_grant(), before)?;
     match after {
         TargetState::Node(Node { lease, note, .. }) => {
             let NodeLease { node_id, start, end_exclusive } = lease;
-            rows.put(node_id, Row { start, end_exclusive, token: None, note })?;
+            rows.put(node_id, Row { start, end_exclusive, token: None, note, version: 0 })?;
         }
         TargetState::Floor(quarantine) => rows.put_quarantine(quarantine)?,
     }
@@ -458,7 +519,7 @@ pub(crate) fn skewed(client_now: i64, store_now: i64, max_skew: u32) -> Error {
         ErrorKind::ClockSkew,
         format!(
             "this machine's clock shows {} and the store's {}; they may differ by {max_skew} seconds \
-             at most: correct the wrong one",
+             at most: correct the wrong one; if neither is, the store has answered too late",
             utc_second(client_now),
             utc_second(store_now)
         ),

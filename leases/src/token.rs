@@ -96,6 +96,11 @@ impl fmt::Debug for Token {
     }
 }
 
+/// Makes a number that no copy of this process makes, and never 0.
+pub(crate) fn version() -> u64 {
+    u64::from_le_bytes(*Token::random().0.first_chunk().expect("8 of 16 bytes")).max(1)
+}
+
 pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the operating system has a random source");

@@ -924,7 +924,9 @@ mod linux {
             let store = SqliteStore::new(variable("STORE"), namespace.max_node_id(1)?)?;
             Ok(Box::new(FirstInVain(store)))
         });
-        let mut flake = configured(Leased::builder(location, &secret())).clock(ForksAsleep);
+        // So long that a slow machine gets an id before its end.
+        let builder = configured(Leased::builder(location, &secret())).ttl(60);
+        let mut flake = builder.clock(ForksAsleep);
         if number::<u32>("INTERRUPTIBLE") == 1 {
             flake = flake.interruptible();
         }

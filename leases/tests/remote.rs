@@ -447,21 +447,33 @@ fn poison(subject: &Subject<'_>, store: &mut dyn LeaseStore) -> u32 {
         dial.set(now());
         return lease.node_id;
     }
-    let NodeLease { node_id, start, end_exclusive } = granted(store, Token::random(), now());
-    let (floor, renew_above) = ((now() + YEARS).to_string(), (now() + YEARS - 300).to_string());
+    let node_id = granted(store, Token::random(), now()).node_id;
+    let [floor, renew_above] = [YEARS, YEARS - 300].map(|ahead| (now() + ahead).to_string());
     if let Subject::Postgres(_) = subject {
-        let shift = "with ours as (
-                update randflake_namespace set floor = $2::text::bigint,
-                renew_above = $3::text::bigint where name = $1::text returning id
-            )
-            update randflake_node set start = start + 315360000,
-            end_exclusive = end_exclusive + 315360000
-            where namespace in (select id from ours)";
+        let shift = r"update randflake_entry set value = case
+                when key = 'meta' then regexp_replace(
+                    value, '^(\S+ \S+ \S+) \S+ \S+', '\1 ' || $2::text || ' ' || $3::text
+                ) else concat(
+                    split_part(value, ' ', 1)::bigint + 315360000, ' ',
+                    split_part(value, ' ', 2)::bigint + 315360000, ' ',
+                    regexp_replace(value, '^\S+ \S+ ', '')
+                ) end
+            where namespace = $1::text";
         run_directly(subject, shift, &["orders", &floor, &renew_above]);
     } else {
-        let row = format!("{} {} ab12 a test", start + YEARS, end_exclusive + YEARS);
-        let parameters = ["floor", &floor, "renew_above", &renew_above, &node_id.to_string(), &row];
-        run_directly(subject, "HSET", &[&["randflake:{orders}"][..], &parameters].concat());
+        let shift = "for _, key in ipairs(redis.call('HKEYS', KEYS[1])) do
+              local text = redis.call('HGET', KEYS[1], key)
+              if key == 'meta' then
+                text = string.gsub(text, '^(%S+ %S+ %S+) %S+ %S+', '%1 ' .. ARGV[1] .. ' ' .. ARGV[2])
+              else
+                text = string.gsub(text, '^(%d+) (%d+)', function(stop, start)
+                  return string.format('%d %d', stop + 315360000, start + 315360000)
+                end)
+              end
+              redis.call('HSET', KEYS[1], key, text)
+            end
+            return 'OK'";
+        run_directly(subject, "EVAL", &[shift, "1", "randflake:{orders}", &floor, &renew_above]);
     }
     node_id
 }
@@ -573,14 +585,16 @@ fn all_node_ids_are_listed() {
         match subject {
             Subject::Postgres(_) => run_directly(
                 subject,
-                "insert into randflake_node (namespace, node_id, start, end_exclusive, note)
-                select id, node_id, 1763640000, 1763640300, 'host-' || node_id || ':4711'
-                from randflake_namespace, generate_series(0, 131071) as node_id where name = $1",
+                "insert into randflake_entry (namespace, key, value)
+                select $1::text, 'node/' || lpad(node_id::text, 6, '0'),
+                    '1763640300 1763640000 ' || repeat('0', 32) || ' - host-' || node_id || ':4711'
+                from generate_series(0, 131071) as node_id",
                 &["orders"],
             ),
             Subject::Redis(_) => {
-                let fill = "for id = 0, 131071 do redis.call('HSET', KEYS[1], id, \
-                            '1763640000 1763640300 - host-' .. id .. ':4711') end return 'OK'";
+                let fill = "for id = 0, 131071 do redis.call('HSET', KEYS[1], \
+                            string.format('node/%06d', id), '1763640300 1763640000 ' .. \
+                            string.rep('0', 32) .. ' - host-' .. id .. ':4711') end return 'OK'";
                 run_directly(subject, "EVAL", &[fill, "1", "randflake:{orders}"]);
             }
             Subject::Etcd(..) => {

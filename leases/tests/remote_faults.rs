@@ -276,7 +276,7 @@ fn tables_that_are_dropped_are_missed() {
     let mut holder = postgres(&server.url());
     let token = Token::random();
     let lease = granted(&mut holder, token, now());
-    server.psql("drop table randflake_namespace, randflake_node");
+    server.psql("drop table randflake_entry");
     for _ in 0..2 {
         let gone = renew(&mut holder, token, lease.node_id, now());
         fails(gone, ErrorKind::StoreReplaced);
@@ -291,7 +291,7 @@ fn tables_that_are_dropped_are_missed() {
     holder.accept_another();
     is_quarantined(&mut holder, lease);
     // A namespace that it creates itself is in quarantine, too.
-    server.psql("drop table randflake_namespace, randflake_node");
+    server.psql("drop table randflake_entry");
     fails(renew(&mut holder, token, lease.node_id, now()), ErrorKind::StoreReplaced);
     holder.accept_another();
     is_quarantined(&mut holder, lease);
@@ -416,22 +416,22 @@ fn a_repeated_grant_of_redis_is_confirmed_again() {
     let replica = master.replica(master.port);
     let store = one_node_id(&master, &replica);
     // The look at the server comes before.
-    let (mut one, mut other) = (store(master.port), store(master.port));
-    for store in [&mut one, &mut other] {
-        let lost = renew(store, Token::random(), 0, now());
-        assert!(matches!(lost, Ok(Renewed::Lost { .. })), "{lost:?}");
-    }
+    let mut store = store(master.port);
+    let lost = renew(&mut store, Token::random(), 0, now());
+    assert!(matches!(lost, Ok(Renewed::Lost { .. })), "{lost:?}");
     replica.signal("STOP");
     let token = Token::random();
-    for store in [&mut one, &mut other] {
-        let error = fails(acquire(store, token, 1, now()), ErrorKind::StoreUnavailable);
+    for _ in 0..2 {
+        let error = fails(acquire(&mut store, token, 1, now()), ErrorKind::StoreUnavailable);
         assert!(error.to_string().contains("0 of its replicas have confirmed"), "{error}");
-        let error = fails(renew(store, token, 0, now()), ErrorKind::StoreUnavailable);
-        assert!(error.to_string().contains("0 of its replicas have confirmed"), "{error}");
+        store.discard();
+        let lost = renew(&mut store, token, 0, now());
+        assert!(matches!(lost, Ok(Renewed::Lost { .. })), "it was never granted: {lost:?}");
     }
     replica.signal("CONT");
-    let lease = granted(&mut other, token, now());
-    extended(renew(&mut one, token, lease.node_id, now()), lease);
+    let lease = granted(&mut store, token, now());
+    assert_eq!(granted(&mut store, token, now()), lease, "the same for the same token");
+    extended(renew(&mut store, token, lease.node_id, now()), lease);
 }
 
 /// With more replicas than must confirm, another one goes on confirming what the master grants.
@@ -563,7 +563,7 @@ fn a_client_that_cannot_confirm_is_refused_before_anything_is_granted() {
     let error = fails(acquire(&mut store, Token::random(), 1, now()), ErrorKind::WeakStore);
     assert!(error.to_string().contains("WAIT"), "{error}");
     let fields = master.redis_cli(&["hkeys", "randflake:{orders}"]);
-    let leased = fields.lines().filter(|it| it.bytes().all(|byte| byte.is_ascii_digit()));
+    let leased = fields.lines().filter(|it| it.starts_with("node/"));
     assert_eq!(leased.count(), 0, "{fields}");
 }
 
@@ -666,17 +666,17 @@ fn what_no_synchronous_standby_has_is_not_granted() {
     primary.psql("alter system set synchronous_standby_names = 'cut_off'");
     primary.psql("select pg_reload_conf()");
     eventually("it waits", || primary.psql("show synchronous_standby_names").trim() == "cut_off");
-    let token = Token::random();
+    let (token, mut store) = (Token::random(), store(SOON));
     for _ in 0..2 {
-        fails(acquire(&mut store(SOON), token, 1, now()), ErrorKind::StoreUnavailable);
+        fails(acquire(&mut store, token, 1, now()), ErrorKind::StoreUnavailable);
     }
     primary.psql("alter system reset synchronous_standby_names");
     primary.psql("select pg_reload_conf()");
     eventually("it no longer waits", || {
         primary.psql("show synchronous_standby_names").trim().is_empty()
     });
-    let lease = granted(&mut store(PATIENCE), token, now());
-    let again = granted(&mut store(PATIENCE), token, now());
+    let lease = granted(&mut store, token, now());
+    let again = granted(&mut store, token, now());
     assert_eq!(lease, again, "the same lease for the same request");
 }
 
@@ -777,6 +777,22 @@ fn a_first_client_of_a_restored_etcd_with_a_slow_clock_fences_nothing() {
     is_quarantined(&mut etcd(&restored.url()), lost);
 }
 
+/// Has a namespace say that it was last seen on another server.
+fn becomes_another(server: &Server, namespace: &str) {
+    if server.url().starts_with("redis") {
+        let script = "local meta = redis.call('HGET', KEYS[1], 'meta') \
+                      meta = string.gsub(meta, '^(%S+ %S+) %S+', '%1 before') \
+                      redis.call('HSET', KEYS[1], 'meta', meta)";
+        let key = format!("randflake:{{{namespace}}}");
+        server.redis_cli(&["eval", script, "1", &key]);
+    } else {
+        server.psql(&format!(
+            "update randflake_entry set value = regexp_replace(value, '^(\\S+ \\S+) \\S+', '\\1 before') \
+             where namespace = '{namespace}' and key = 'meta'"
+        ));
+    }
+}
+
 /// The same of servers that have a clock: a fence by one that is wrong could be over at once.
 #[test]
 fn a_server_with_a_wrong_clock_is_not_fenced_by_it() {
@@ -785,11 +801,7 @@ fn a_server_with_a_wrong_clock_is_not_fenced_by_it() {
         let mut store = remote(&url, namespace(9), PATIENCE);
         store.init(InitMode::New).expect("it is empty");
         let lease = granted(&mut store, Token::random(), now());
-        if url.starts_with("redis") {
-            server.redis_cli(&["hset", "randflake:{orders}", "incarnation", "before"]);
-        } else {
-            server.psql("update randflake_namespace set incarnation = 'before'");
-        }
+        becomes_another(&server, "orders");
         for off in [-FAR_OFF, FAR_OFF] {
             let seen_from_there =
                 |namespace| remote(&url, namespace, PATIENCE).clock(move || (now() + off) * SECOND);
@@ -811,7 +823,10 @@ fn a_server_with_a_wrong_clock_is_not_fenced_by_it() {
 fn a_clock_that_steps_beside_etcd_is_noticed() {
     let Some(server) = Server::etcd() else { return };
     let off = Arc::new(AtomicI64::new(0));
-    let mut store = etcd(&server.url()).clock({
+    // With one node id, so that the second acquire looks at that of the first.
+    let client = EtcdClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
+    let protocol = Protocol::etcd(namespace(0)).create(true).expect("may be made");
+    let mut store = RemoteStore::new(client, protocol).clock({
         let off = Arc::clone(&off);
         move || (now() + off.load(Ordering::Relaxed)) * SECOND
     });
@@ -1248,7 +1263,9 @@ fn an_etcd_that_loses_its_leader_has_forgotten_nothing() {
         stamped.into_iter().flatten().collect::<Vec<_>>()
     });
     assert_disjoint(stamped);
-    extended(renew(&mut holder, token, lease.node_id, now()), lease);
+    extended(renew(&mut store(), token, lease.node_id, now()), lease);
+    let lost = renew(&mut holder, token, lease.node_id, now());
+    assert!(matches!(lost, Ok(Renewed::Lost { .. })), "others have renewed it: {lost:?}");
     // No quarantine: it is the same etcd.
     let other = Leased::builder(url, &secret()).namespace("other").ttl(60);
     let other = other.acquire_timeout(PATIENCE).open();
@@ -1262,11 +1279,10 @@ fn a_plain_role_suffices() {
     if let Some(server) = Server::postgres(&[]) {
         postgres(&server.url()).init(InitMode::New).expect("may be made");
         server.psql(&format!("create role app login password '{PASSWORD}'"));
-        server.psql("grant select, insert, update on randflake_namespace, randflake_node to app");
+        server.psql("grant select, insert, update on randflake_entry to app");
         let url = server.url().replace("//randflake:", "//app:");
         granted(&mut postgres(&url), Token::random(), now());
         tickets(&server);
-        server.psql("grant select, insert, update on randflake_counter to app");
         let mut store = remote(&url, of_tickets(), PATIENCE);
         assert!(swap(&mut store, None, NEW).expect("it has the privileges").done);
         assert_eq!(operator::list_tickets(&mut store).expect("it has the privileges").len(), 1);
@@ -1329,11 +1345,7 @@ fn counters_of_a_server_that_has_become_another_one_must_be_fenced() {
         let is_redis = server.url().starts_with("redis");
         let mut holder = tickets(&server);
         assert!(swap(&mut holder, None, USED).expect("the server answers").done);
-        if is_redis {
-            server.redis_cli(&["hset", "randflake:{tickets}", "incarnation", "before"]);
-        } else {
-            server.psql("update randflake_namespace set incarnation = 'before'");
-        }
+        becomes_another(&server, "tickets");
         must_be_fenced(&mut holder, USED);
         must_be_fenced(&mut remote(&server.url(), of_tickets(), PATIENCE), USED);
         let fenced = operator::fence_tickets(&mut holder, "invoices", 100);
@@ -1361,11 +1373,11 @@ fn counters_of_a_restored_etcd_must_be_fenced() {
         }
         assert!(swap(&mut holder, Some(NEW), USED).expect("the server answers").done);
         let Some(restored) = server.restored(&snapshot, same_cluster) else { return };
-        // It writes what it would have written, and only the answer tells that this was too late.
+        // The value is one that it has seen, but not the text.
         let swapped = swap(&mut holder, Some(NEW), USED).expect("the server answers");
         assert!(!swapped.done && swapped.floor > 0, "{swapped:?}");
-        must_be_fenced(&mut holder, USED);
-        must_be_fenced(&mut other, USED);
+        must_be_fenced(&mut holder, NEW);
+        must_be_fenced(&mut other, NEW);
         let mut fresh = remote(&restored.url(), of_tickets(), PATIENCE);
         let fenced = operator::fence_tickets(&mut fresh, "invoices", 10).expect("it answers");
         assert_eq!(fenced.next, Some(11));
@@ -1616,40 +1628,55 @@ fn a_counter_of_redis_is_confirmed_by_its_replica() {
 }
 
 #[test]
-fn a_missing_table_of_counters_is_missed_and_leases_alone_have_none() {
+fn counters_whose_table_is_dropped_are_missed() {
     let Some(server) = Server::postgres(&[]) else { return };
-    granted(&mut postgres(&server.url()), Token::random(), now());
-    // As a database that an earlier version has made.
-    server.psql("drop table randflake_counter");
-    granted(&mut postgres(&server.url()), Token::random(), now());
-    let mut missing = RemoteStore::new(
-        PostgresClient::new(&server.url()).expect("a URL").timeout(PATIENCE),
-        Protocol::postgres(of_tickets()),
-    );
-    fails(swap(&mut missing, None, NEW), ErrorKind::StoreNotInitialized);
     let mut store = tickets(&server);
-    assert!(swap(&mut store, None, NEW).expect("the table was made").done);
-    server.psql("drop table randflake_counter");
-    for store in [&mut store, &mut tickets(&server)] {
-        let error = fails(swap(store, None, NEW), ErrorKind::StoreUnavailable);
-        assert!(error.to_string().contains("randflake_counter"), "{error}");
-    }
-    // The table that another namespace makes is not the one that is missing.
-    let others = Namespace::for_tickets("others").expect("a name");
-    let mut others = remote(&server.url(), others, PATIENCE);
-    others.init(InitMode::New).expect("it is new");
-    for store in [&mut store, &mut tickets(&server)] {
-        let swapped = swap(store, None, NEW).expect("the server answers");
-        assert!(!swapped.done && swapped.floor > 0, "{swapped:?}");
-        assert_eq!(swapped.value, None);
-    }
+    assert!(swap(&mut store, None, NEW).expect("the server answers").done);
+    server.psql("drop table randflake_entry");
+    fails(swap(&mut store, Some(NEW), USED), ErrorKind::StoreReplaced);
+    let client = PostgresClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
+    let mut missing = RemoteStore::new(client, Protocol::postgres(of_tickets()));
+    fails(swap(&mut missing, None, NEW), ErrorKind::StoreNotInitialized);
+    missing.init(InitMode::Quarantine).expect("may be made");
     let fenced = Tickets::builder(server.url(), "invoices").acquire_timeout(PATIENCE).open();
     fails(fenced, ErrorKind::StoreQuarantined);
-    assert!(swap(&mut others, None, NEW).expect("nothing is missing there").done);
-    // Where no table is missing, nothing is fenced.
-    let more = Namespace::for_tickets("more").expect("a name");
-    remote(&server.url(), more, PATIENCE).init(InitMode::New).expect("it is new");
-    assert!(swap(&mut others, Some(NEW), USED).expect("the server answers").done);
+}
+
+/// A database that is copied on its own server has all leases of the first, and is another store.
+#[test]
+fn a_copied_database_keeps_everybody_out() {
+    let Some(server) = Server::postgres(&[]) else { return };
+    let lease = granted(&mut postgres(&server.url()), Token::random(), now());
+    let url = server.url();
+    let (address, name) = url.rsplit_once('/').expect("a URL");
+    server.psql(&format!("create database copied template {name}"));
+    let mut copied = postgres(&format!("{address}/copied"));
+    is_quarantined(&mut copied, lease);
+    granted(&mut postgres(&server.url()), Token::random(), now());
+}
+
+/// Tables of an earlier version are left alone, and a new store is not made beside them.
+#[test]
+fn an_earlier_format_is_refused() {
+    if let Some(server) = Server::postgres(&[]) {
+        server.psql("create table randflake_namespace (id int)");
+        let error = acquire(&mut postgres(&server.url()), Token::random(), 1, now());
+        let error = fails(error, ErrorKind::StoreUnavailable);
+        assert!(error.to_string().contains("make a new store"), "{error}");
+    }
+    if let Some(server) = Server::redis(&DURABLE) {
+        let salt = "00".repeat(16);
+        server.redis_cli(&["hset", "randflake:{orders}", "salt", &salt, "format", "1"]);
+        let error = redis(&server.url()).init(InitMode::New).expect_err("of another format");
+        assert_eq!(error.code(), "INVALID_ARGUMENT", "{error}");
+        assert!(error.to_string().contains("has the format 1"), "{error}");
+    }
+    if let Some(server) = Server::etcd() {
+        server.etcdctl(&["put", "randflake/orders/meta", r#"{"format":1,"floor":0}"#]);
+        let error = etcd(&server.url()).init(InitMode::New).expect_err("of another format");
+        assert_eq!(error.code(), "INVALID_ARGUMENT", "{error}");
+        assert!(error.to_string().contains("has the format 1"), "{error}");
+    }
 }
 
 #[test]
@@ -1749,7 +1776,7 @@ impl Client for Busy {
 fn a_connection_inside_a_transaction_is_refused() {
     let Some(server) = Server::postgres(&[]) else { return };
     granted(&mut postgres(&server.url()), Token::random(), now());
-    let count = || server.psql("select count(*) from randflake_node");
+    let count = || server.psql("select count(*) from randflake_entry");
     for own in [&["begin"][..], &["begin", "create temporary table mine ()"]] {
         for known in [false, true] {
             if known && own.len() == 1 {
@@ -1821,7 +1848,7 @@ fn a_locked_table_takes_one_connection_of_each_holder() {
         let holders = [(); HOLDERS].map(|()| scope.spawn(holder));
         ready.wait();
         let mut owner = PostgresClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
-        for text in ["begin", "lock table randflake_node in access exclusive mode"] {
+        for text in ["begin", "lock table randflake_entry in access exclusive mode"] {
             owner
                 .run(&Statement { text, parameters: vec![], wait: None })
                 .expect("the tables are its own");

@@ -185,10 +185,10 @@ impl Place {
         match server.url().split(':').next() {
             Some("postgresql") => {
                 thread::sleep(Duration::from_secs(2)); // until sessions have reported their numbers
-                let sizes = "select pg_relation_size('randflake_node'), \
-                             pg_indexes_size('randflake_node')";
+                let sizes = "select pg_relation_size('randflake_entry'), \
+                             pg_indexes_size('randflake_entry')";
                 let updates = "select n_dead_tup, n_tup_upd - n_tup_hot_upd \
-                               from pg_stat_user_tables where relname = 'randflake_node'";
+                               from pg_stat_user_tables where relname = 'randflake_entry'";
                 let numbers = [sizes, updates].map(|sql| server.psql(sql)).join("|");
                 let numbers: Vec<u64> =
                     numbers.split('|').map(|it| it.trim().parse().expect("a number")).collect();

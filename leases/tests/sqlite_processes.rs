@@ -61,7 +61,7 @@ mod linux {
 
     use randflake::{Clock, ErrorKind, SystemClock};
     use randflake_leases::{
-        Acquired, InitMode, LeaseStore, MemoryStore, NodeLease, SqliteStore, Token,
+        Acquired, InitMode, LeaseStore, MemoryStore, NodeLease, Renewed, SqliteStore, Token,
     };
 
     use crate::{
@@ -444,8 +444,8 @@ mod linux {
                 let own = granted(&mut open(), Token::random(), real_second());
                 assert_ne!(own.node_id, lease.node_id);
             });
-            let mut inherited = open();
-            assert_eq!(granted(&mut inherited, token, real_second()), lease, "still there");
+            let renewed = renew(&mut open(), token, lease.node_id, real_second());
+            assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "still there: {renewed:?}");
         }
     }
 
@@ -528,8 +528,11 @@ mod linux {
                 panic!("{line}");
             };
             let lease = lease(node_id, start, end);
-            let kept = granted(&mut store, Token::from_bytes(token), real_second());
-            assert_eq!(kept, lease, "what a child was granted is still there");
+            let kept = renew(&mut store, Token::from_bytes(token), lease.node_id, real_second());
+            let Ok(Renewed::Extended { leases, .. }) = kept else {
+                panic!("what a child was granted is still there: {kept:?}");
+            };
+            assert_eq!((leases[0].node_id, leases[0].start), (lease.node_id, start));
             stamped.push(lease);
         }
         assert_disjoint(stamped);

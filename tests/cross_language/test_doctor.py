@@ -81,9 +81,8 @@ def written(server: Server) -> Any:
     """What tells whether anything was written."""
     if server.scheme == "postgresql":
         with psycopg.connect(server.url()) as connection:
-            tables = "randflake_namespace", "randflake_node"
-            select = "select xmin::text, {}::text from {}"
-            return [connection.execute(select.format(it, it)).fetchall() for it in tables]
+            select = "select xmin::text, randflake_entry::text from randflake_entry"
+            return connection.execute(select).fetchall()
     if server.scheme == "redis":
         with redis_client.Redis.from_url(server.url()) as client:
             return client.info("persistence")["rdb_changes_since_last_save"]
@@ -116,14 +115,13 @@ def test_each_client_finds_the_same_and_writes_nothing(server: Server, tmp_path:
 def test_a_role_that_may_not_write_is_told_which_right_it_lacks(postgres: Server) -> None:
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute("create role reader login password 'hunter2'")
-        connection.execute("grant select on randflake_node, randflake_namespace to reader")
-        connection.execute("grant insert on randflake_node to reader")
+        connection.execute("grant select on randflake_entry to reader")
         url = postgres.url("hunter2").replace("//randflake:", "//reader:")
         found = doctor("cargo", url)
         assert subjects(found["wrong"]) == ["permissions"]
-        lacks = "lacks update on randflake_node, update on randflake_namespace; grant it"
+        lacks = "lacks insert on randflake_entry, update on randflake_entry; grant it"
         assert lacks in found["wrong"][0]["text"]
-        connection.execute("grant update on randflake_node, randflake_namespace to reader")
+        connection.execute("grant insert, update on randflake_entry to reader")
         assert not doctor("cargo", url)["wrong"]
         connection.execute("alter role reader set default_transaction_read_only = on")
         (wrong,) = doctor("cargo", url)["wrong"]
@@ -135,16 +133,15 @@ def test_a_role_that_may_not_count_is_told_which_right_it_lacks(postgres: Server
     fence_tickets(postgres.url(), "orders", 7)
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute("create role counter login password 'hunter2'")
-        connection.execute("grant select, update on randflake_namespace to counter")
-        connection.execute("grant select on randflake_node, randflake_counter to counter")
+        connection.execute("grant select on randflake_entry to counter")
         url = postgres.url("hunter2").replace("//randflake:", "//counter:")
         found = doctor("cargo", url, "--namespace tickets")
         assert subjects(found["wrong"]) == ["permissions"]
-        lacks = "lacks insert on randflake_counter, update on randflake_counter; grant it"
+        lacks = "lacks insert on randflake_entry, update on randflake_entry; grant it"
         assert lacks in found["wrong"][0]["text"]
         (counters,) = (it for it in found["ok"] if it["subject"] == "counters")
         assert counters["text"] == "1 in all, and none has to be fenced"
-        connection.execute("grant insert, update on randflake_counter to counter")
+        connection.execute("grant insert, update on randflake_entry to counter")
         assert not doctor("cargo", url, "--namespace tickets")["wrong"]
 
 

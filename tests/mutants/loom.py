@@ -34,7 +34,7 @@ MUTANTS = [
      "            // Only an opened state can be sealed.\n            old.open();\n", "",
      "claims_and_two_replacements"),
     ("a close of a Term that is not open yet", "core/src/term.rs",
-     "        // Only an opened state can be sealed.\n        term.open();\n", "",
+     "            // Only an opened state can be sealed.\n            term.open();\n", "",
      "claims_and_a_replacement_and_close"),
     ("a replacement that overlooks another one", "core/src/term.rs",
      "compare_exchange(old, new, Ordering::Release, Ordering::Relaxed).is_ok()",

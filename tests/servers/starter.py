@@ -76,6 +76,12 @@ PORTS = range(12_000, 22_000)
 OWNER = "nobody" if os.geteuid() == 0 else None
 """The user of servers that refuse to run as root; None for ours."""
 
+MEMORY = Path("/dev/shm")
+"""Where the folders of servers are if there is room: a shared disk may stall for seconds."""
+
+ROOM = 4 << 30
+"""How many bytes have to be free there; a server needs less than 100 MB."""
+
 TAIL = 8_000
 """How many characters of a log a report of a failure has."""
 
@@ -206,7 +212,7 @@ class Server:
         self._owner = OWNER if self._kind.has_owner else None
         # That user could not enter a folder of pytest's, which closes the one above to others.
         self._is_left = parent is not None and self._owner is None
-        within = parent if self._is_left else None
+        within = parent if self._is_left else folder_for_servers()
         self.folder = Path(tempfile.mkdtemp(prefix=f"randflake-{kind}-", dir=within)).resolve()
         _open.append(self)
         try:
@@ -457,6 +463,12 @@ def add_logs(report: Any) -> None:
         report.sections += [(f"what {kind} said", said) for kind, said in [*_ended, *running]]
     if report.when == "teardown":
         _ended.clear()
+
+
+def folder_for_servers() -> Path | None:
+    """Returns where the folder of a server is made; None for the folder for temporary files."""
+    has_room = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= ROOM
+    return MEMORY if has_room else None
 
 
 _held: dict[int, int] = {}

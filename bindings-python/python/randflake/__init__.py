@@ -19,6 +19,7 @@ try:
         Lease,
         Randflake,
         __version__,
+        after_restore,
         first_package as _first_package,
         generate_secret,
     )
@@ -122,6 +123,7 @@ __all__ = [
     "TicketsMetrics",
     "WeakSecretWarning",
     "__version__",
+    "after_restore",
     "decode_string",
     "decode_strings",
     "encode_string",

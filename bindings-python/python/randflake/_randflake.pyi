@@ -47,6 +47,7 @@ __all__ = [
     "_ChangeableClock",
     "__version__",
     "address_of",
+    "after_restore",
     "decode_string",
     "decode_strings",
     "encode_string",
@@ -54,6 +55,7 @@ __all__ = [
     "fence_store",
     "fence_tickets",
     "first_package",
+    "fork_id",
     "generate_secret",
     "init_store",
     "init_tickets",
@@ -472,6 +474,30 @@ class Lease:
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[type[Lease], tuple[int, int]]: ...
 
+def after_restore() -> None:
+    """Says that this process may be one of several copies.
+
+    Call it after the process was restored from a snapshot or a checkpoint, or its machine was
+    cloned, and before it makes the next id.
+
+    It does to the process what a fork does to a child. Leased generators, and Tickets, give up what
+    they had and begin anew with their next call (those of leased_async with ready). They release
+    nothing, since it may be in use in another copy. Manually assigned node ids raise FORKED, and so
+    does making a generator with one of them: give each copy node ids of its own. So does a store
+    that was passed as a client: make generators with a new client.
+
+    Call it in every copy, the original included, while no other thread makes ids.
+
+    >>> from randflake import Randflake, RandflakeError, after_restore, generate_secret
+    >>> flake = Randflake(6, generate_secret())
+    >>> after_restore()
+    >>> try:
+    ...     flake.generate()
+    ... except RandflakeError as error:
+    ...     print(error.code)
+    FORKED
+    """
+
 def generate_secret() -> str:
     """Returns a fresh secret, 32 hex digits, from the operating system's random source.
 
@@ -482,6 +508,7 @@ def generate_secret() -> str:
     16
     """
 
+def fork_id() -> int: ...
 def first_package(package: ModuleType) -> ModuleType: ...
 def main(arguments: Sequence[str]) -> int:
     """Does what the arguments of the command ask for, and returns its exit code."""

@@ -29,7 +29,8 @@ class TicketsMetrics(NamedTuple):
     >>> import tempfile
     >>> from randflake import Tickets
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with Tickets.leased(folder + "/ids.db", "invoices", create=True) as invoices:
+    ...     store = folder + "/ids.db"
+    ...     with Tickets.leased(store, "invoices", create=True, min_block=1000) as invoices:
     ...         numbers = invoices.generate_many(1000)
     ...         metrics = invoices.metrics()
     >>> metrics.numbers_generated, metrics.store_errors, metrics.last_error

@@ -14,7 +14,6 @@ Ids, errors and leases are as there; the machinery is that of `Randflake`. New p
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -257,7 +256,7 @@ class Generator:
         self._last_alone = (0, 0)
         self._flake: _randflake.Randflake | None = None
         self._next: Callable[[], int] = self._first
-        self._process = os.getpid()
+        self._process = _randflake.fork_id()
 
     def generate(self) -> int:
         """Returns an id.
@@ -330,10 +329,10 @@ class Generator:
 
     def _unforked_lock(self) -> threading.RLock:
         """Returns the lock, unless a thread of the parent may have it."""
-        if self._process != os.getpid():
+        if self._process != _randflake.fork_id():
             raise RandflakeError(
-                "the process of this generator was forked; make one in the child, of a node id "
-                "of its own",
+                "the process of this generator was forked or restored; make one with a node id "
+                "that no other process has",
                 "FORKED",
             )
         return self._lock

@@ -267,6 +267,8 @@ impl OpenStore {
             store.accept_another();
             reply = send(&mut **store);
         }
+        // The next request for this lease may come to another instance.
+        store.forget(request.token());
         reply?.answer_to(request.token(), R::OPERATION).inspect_err(|_| store.discard())
     }
 }
@@ -382,7 +384,8 @@ fn skewed(client_now: i64, store_now: i64, max_skew: u32) -> Error {
         ErrorKind::ClockSkew,
         format!(
             "the clock that ids are stamped with shows {} and the store's {}; they may differ by \
-             {max_skew} seconds at most: correct the wrong one",
+             {max_skew} seconds at most: correct the wrong one; if neither is, the store has answered \
+             too late",
             utc_second(client_now),
             utc_second(store_now)
         ),

@@ -169,7 +169,7 @@ impl<F: Format, C: Clock> Builder<F, C> {
     /// [`Forked`](crate::ErrorKind::Forked): see [`Snowflake::new`](crate::Snowflake::new).
     pub fn build(mut self) -> Result<Generator<F, C>> {
         // After a fork from here on, by a signal handler, the generator belongs to the parent.
-        let fork_id = ForkId::current();
+        let (fork_id, threads) = (ForkId::current(), ForkId::of_threads());
         // First: where there is no clock, there may be no random numbers either.
         if cfg!(all(target_family = "wasm", target_os = "unknown")) && self.clock.is_system() {
             self.clock.now()?;
@@ -186,7 +186,7 @@ impl<F: Format, C: Clock> Builder<F, C> {
             let slots = u64::from(node_count.max(1)) * layout.ids_per_node();
             return Ok(Generator {
                 format,
-                current_term: CurrentTerm::new(fork_id, Term::vacant(slots)),
+                current_term: CurrentTerm::new(threads, Term::vacant(slots)),
                 ownership: Ownership::Granted,
                 registered,
                 open_guard: None,
@@ -252,7 +252,7 @@ impl<F: Format, C: Clock> Builder<F, C> {
         first.check_process()?;
         Ok(Generator {
             format,
-            current_term: CurrentTerm::new(fork_id, first),
+            current_term: CurrentTerm::new(threads, first),
             ownership,
             registered,
             open_guard,

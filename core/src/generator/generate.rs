@@ -10,6 +10,7 @@ use super::{
 use crate::{
     Clock, Error, ErrorKind, Format, Result, ahead,
     buffer::{self, GROUP, PlaceGuard},
+    fork::ForkId,
     packed_state::{Position, Snapshot},
     term::Term,
 };
@@ -324,10 +325,18 @@ impl<F: Format, C: Clock> Generator<F, C> {
     }
 
     fn try_fill(&self, ids: &mut [i64], reach: Reach, max_wait: Duration) -> Result<()> {
+        let process = ForkId::current();
         let mut budget = self.wait_budget_for(ids.len() as u64, reach, max_wait)?;
         let mut filled = 0;
         while filled < ids.len() {
             filled += self.fill_some(&mut ids[filled..], false, &mut budget)?;
+            // The first of them may be another process's, while this one has begun anew.
+            if process != ForkId::current() {
+                return Err(Error::new(
+                    ErrorKind::Forked,
+                    "this process was forked or restored in the middle of a batch; ask for it again",
+                ));
+            }
         }
         Ok(())
     }

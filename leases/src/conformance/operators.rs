@@ -2,6 +2,7 @@
 #![allow(clippy::wildcard_imports, reason = "the helpers of all conformance tests")]
 
 use super::*;
+use crate::namespace::STORED_FORMAT;
 
 /// An operator needs no secret to see each node id that was ever leased, who had it last and how
 /// it is doing; makes and leases nothing; and takes nothing from a holder by looking.
@@ -24,7 +25,10 @@ pub fn an_operator_sees_every_node_id(subject: &dyn Subject) {
     assert_eq!(known, [(released, false), (leases[1], true), (leases[2], true)]);
     assert!(listed.nodes.iter().all(|node| node.note.as_str() == NOTE), "{listed:?}");
     assert_eq!((listed.limits, listed.layout.as_str()), (namespace.limits(), &*namespace.layout()));
-    assert_eq!((listed.format, listed.floor, listed.incarnation_changed), (1, 0, false));
+    assert_eq!(
+        (listed.format, listed.floor, listed.incarnation_changed),
+        (STORED_FORMAT, 0, false)
+    );
     assert!((before - 1..=subject.now() + 1).contains(&listed.now), "{listed:?}");
     // As of this moment: on a busy machine the others may be over by now.
     let listed = Listed { now: leases[1].start + i64::from(SKEW), ..listed };

@@ -270,13 +270,12 @@ impl Keeper {
     }
 
     pub(super) fn failed(&mut self, error: Error, now: Reading) {
-        if error.kind() == ErrorKind::Forked {
+        let (kind, passes) = (error.kind(), passes(error.kind()));
+        self.last_error = Some((error, now.second()));
+        if kind == ErrorKind::Forked {
             self.forget();
             return;
         }
-        let passes = passes(error.kind());
-        let is_replaced = error.kind() == ErrorKind::StoreReplaced;
-        self.last_error = Some((error, now.second()));
         if !self.opened && !self.needs_new_lease {
             self.pool_exhausted = true; // starts with what it has
             return;
@@ -284,7 +283,7 @@ impl Keeper {
         self.failures += 1;
         let ttl = Duration::from_secs(self.ttl.into());
         let left = self.left(now);
-        if is_replaced && self.opened && left.is_zero() {
+        if kind == ErrorKind::StoreReplaced && self.opened && left.is_zero() {
             // Every lease of the old store is over.
             (self.store_replaced, self.needs_new_lease) = (true, true);
             self.to_renew.clear();

@@ -1,6 +1,10 @@
 //! The options of a generator with leased node ids.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use once_cell::race::OnceBox;
 use randflake::{
@@ -301,7 +305,8 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
         let generator =
             without_lease(self.config, options.node_count, self.max_wait, max_drift, self.clock)?;
         let generator = Arc::new(generator);
-        Ok(Leased { generator, source, max_wait: self.max_wait, process_lease })
+        let closed = AtomicBool::new(false);
+        Ok(Leased { generator, source, max_wait: self.max_wait, process_lease, closed })
     }
 }
 

@@ -52,12 +52,14 @@ impl LeaseSource {
         let work = move || {
             let taken = source.acquire(&InterruptibleClock(present), process, &shared);
             if let Err(SendError(Ok(unwanted))) = sender.send(taken) {
-                source.give_back(unwanted, nobody_waits());
+                // What was asked for before a restore, another copy may use: it is not given back.
+                let is_ours = process == ForkId::current();
+                source.give_back(unwanted, if is_ours { nobody_waits() } else { forked() });
             }
         };
         let thread = thread::Builder::new().name(THREAD.to_owned());
         thread.spawn(work).map_err(|error| no_thread(&error))?;
-        let waiting = Waiting { process, ends: Some((granted, caller)) };
+        let waiting = Waiting { threads: ForkId::of_threads(), ends: Some((granted, caller)) };
         loop {
             let received = waiting.receive();
             if received.is_none()
@@ -65,7 +67,7 @@ impl LeaseSource {
             {
                 return Err(interrupted);
             }
-            if !process_lease.is_of_this_process() {
+            if waiting.is_inherited() {
                 mem::forget(received);
                 return Err(forked());
             }
@@ -87,12 +89,17 @@ impl LeaseSource {
 
 /// The caller's end of the channel.
 struct Waiting {
-    process: ForkId,
+    threads: ForkId,
     /// What the thread sends, and what tells it that somebody waits. `None` only while it is dropped.
     ends: Option<(Receiver<Result<FirstLease>>, Sender<Infallible>)>,
 }
 
 impl Waiting {
+    /// Returns whether the thread is the parent's.
+    fn is_inherited(&self) -> bool {
+        self.threads != ForkId::of_threads()
+    }
+
     /// Returns what the thread has sent, if that comes soon.
     fn receive(&self) -> Option<Result<FirstLease>> {
         let (granted, _) = self.ends.as_ref().expect("until it is dropped");
@@ -111,7 +118,7 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         let ends = self.ends.take();
-        if self.process != ForkId::current() {
+        if self.is_inherited() {
             mem::forget(ends);
         }
     }

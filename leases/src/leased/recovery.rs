@@ -1,5 +1,5 @@
-//! What a call does when its lease is over, or in a process that has none yet: at the first id, or in a
-//! forked child.
+//! What a call does when its lease is over, or in a process that has none yet: at the first id, in a
+//! forked child, or after a restore.
 
 use std::{error::Error as _, time::Duration};
 
@@ -33,6 +33,19 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
             ErrorKind::LeaseUnavailable | ErrorKind::Forked => self.begin(),
             ErrorKind::LeaseExpired => self.outlast(error),
             _ => Err(self.explain(error)),
+        }
+    }
+
+    /// Recovers from the error of a call, and repeats it; once more if the process was restored in
+    /// between.
+    pub(super) fn again<T>(&self, error: Error, mut call: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut error = error;
+        loop {
+            self.recover(error)?;
+            match call() {
+                Err(forked) if forked.kind() == ErrorKind::Forked => error = forked,
+                called => return called.map_err(|error| self.explain(error)),
+            }
         }
     }
 
@@ -89,7 +102,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
             // Again after each wait: a handler of a signal may have forked in it.
             let process_lease = self.own_process_lease();
             let mut state = process_lease.shared.lock();
-            if state.closed {
+            if state.closed || self.is_closed() {
                 return Err(closed());
             }
             if state.keeper.is_some() {
@@ -105,16 +118,15 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
                 let acquiring = AcquiringGuard(process_lease);
                 let Err(error) = self.take_first_lease(process_lease) else { return Ok(()) };
                 if !process_lease.is_of_this_process() {
-                    if error.kind() != ErrorKind::Forked {
-                        return Err(error); // the handler's
+                    if is_of_a_handler(&error) {
+                        return Err(error);
                     }
                     waited = Duration::ZERO;
-                    continue; // the child takes a lease of its own
+                    continue; // the child, or what was restored, takes a lease of its own
                 }
                 let error = no_first_lease(error);
-                // What a handler of a signal has raised is for this thread alone, and no clone of it
-                // can be raised.
-                if error.cause().is_some() || error.source().is_none() {
+                // It is for this thread alone, and no clone of it can be raised.
+                if !is_of_a_handler(&error) {
                     process_lease.shared.lock().no_first_lease = Some(error.clone());
                 }
                 drop(acquiring);
@@ -142,7 +154,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
             source.acquire(clock, process_lease.process, &process_lease.shared)?
         };
         let FirstLease { node_ids, lease, .. } = &granted;
-        match self.generator.begin(node_ids, *lease, most_drift(*lease)) {
+        match self.generator.begin_of(process_lease.process, node_ids, *lease, most_drift(*lease)) {
             Err(error) if source.is_interruptible => {
                 Err(source.give_back_on_thread(granted, error))
             }
@@ -174,6 +186,10 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
                 .sleep(POLL_INTERVAL)?
                 .unwrap_or(self.max_wait)
                 .max(POLL_INTERVAL);
+            // By a handler of a signal. The lock may be held by a thread that the child does not have.
+            if !process_lease.is_of_this_process() {
+                return self.begin();
+            }
         }
         Ok(())
     }
@@ -188,6 +204,11 @@ impl Drop for AcquiringGuard<'_> {
             self.0.shared.lock().acquiring = false;
         }
     }
+}
+
+/// Returns whether a handler of a signal has raised it.
+fn is_of_a_handler(error: &Error) -> bool {
+    error.cause().is_none() && error.source().is_some()
 }
 
 /// Makes the error of a call that got no first lease, unless waiting does not help.

@@ -14,7 +14,8 @@ use crate::{
     metrics::Requests,
 };
 
-/// A generator's lease in one process. Each forked child appends one of its own.
+/// A generator's lease in one process. Each forked child appends one of its own, and so does a process
+/// that was restored.
 pub(super) struct ProcessLease {
     pub(super) process: ForkId,
     pub(super) shared: Arc<Shared>,
@@ -64,10 +65,12 @@ pub(crate) enum Next {
 }
 
 impl SharedState {
-    /// Does on the generator what the keeper wants next, or returns what else it wants.
+    /// Does on the generator what the keeper wants next, or returns what else it wants. A thread of before
+    /// a restore does nothing to a lease of after it: `process` is the one that the lease is of.
     pub(crate) fn advance<F: Format, C: Clock>(
         &mut self,
         generator: &Generator<F, C>,
+        process: ForkId,
         now: Reading,
     ) -> Next {
         let Some(keeper) = &mut self.keeper else { return Next::End };
@@ -81,12 +84,15 @@ impl SharedState {
                 let waits = obstacle(generator, PATIENCE).is_some();
                 return Next::Sleep(if waits { pause.min(PATIENCE) } else { pause });
             }
-            Step::Close => Answer::Closed(self.used_until.take().or_else(|| generator.close())),
+            Step::Close => {
+                Answer::Closed(self.used_until.take().or_else(|| generator.close_of(process)))
+            }
             Step::Extend { end_exclusive } => {
-                Answer::Extended(generator.extend_lease(end_exclusive))
+                Answer::Extended(generator.extend_lease_of(process, end_exclusive))
             }
             Step::Replace { node_ids, lease } => {
-                Answer::Replaced(generator.replace_lease(&node_ids, lease, most_drift(lease)))
+                let drift = most_drift(lease);
+                Answer::Replaced(generator.replace_lease_of(process, &node_ids, lease, drift))
             }
             step => return Next::Ask(step),
         };
@@ -109,9 +115,13 @@ impl SharedState {
     }
 
     /// Closes the generator, and has the keeper stop.
-    pub(crate) fn stop<F: Format, C: Clock>(&mut self, generator: &Generator<F, C>) {
+    pub(crate) fn stop<F: Format, C: Clock>(
+        &mut self,
+        generator: &Generator<F, C>,
+        process: ForkId,
+    ) {
         self.closed = true;
-        self.used_until = generator.close();
+        self.used_until = generator.close_of(process);
         if let Some(keeper) = &mut self.keeper {
             keeper.stop();
         } else {

@@ -160,7 +160,7 @@ impl LeaseSource {
                 // The first attempt has no time limit here: its error says more than a timeout.
                 Step::Acquire(request) if keeper.last_error().is_some() => {
                     let left = deadline.saturating_sub(now.boot).max(LAST_ATTEMPT);
-                    let answer = self.acquire_within(left, &request, &mut store);
+                    let answer = self.acquire_within(left, &request, process, &mut store);
                     let answer = answer.unwrap_or_else(|| {
                         Err(keeper.last_error().expect("matched above").clone())
                     });
@@ -178,6 +178,7 @@ impl LeaseSource {
         &self,
         limit: Duration,
         request: &Acquire,
+        process: ForkId,
         store: &mut OpenStore,
     ) -> Option<Result<Reply<Acquired>>> {
         let opened = store.take().map_or_else(|| self.open(), Ok);
@@ -193,6 +194,7 @@ impl LeaseSource {
             let unwanted = sender.send((store_of_thread, reply)).err();
             if let Some(SendError((mut store, Ok(reply)))) = unwanted
                 && let Acquired::Granted { leases, .. } = reply.outcome
+                && process == ForkId::current()
             {
                 for NodeLease { node_id, start, .. } in leases {
                     let (token, node_ids) = (request.token, vec![node_id]);
@@ -256,7 +258,7 @@ fn give_up(store: &mut OpenStore) {
 
 #[cold]
 pub(super) fn forked() -> Error {
-    Error::new(ErrorKind::Forked, "this process was forked while its parent took a lease")
+    Error::new(ErrorKind::Forked, "this process was forked, or restored, while a lease was taken")
 }
 
 #[cold]

@@ -143,7 +143,7 @@ impl Driven {
             if let Some(changed) = self.last_reported.changed(state, generator, &self.source, now) {
                 self.reported.push(changed.clone());
             }
-            match self.state.advance(&self.generator, now) {
+            match self.state.advance(&self.generator, ForkId::current(), now) {
                 Next::End => break,
                 Next::Continue => {}
                 Next::Ask(step) => {
@@ -278,7 +278,7 @@ fn each_sentence_has_node_ids_and_an_end_and_the_error() {
     driven.pass(120);
     driven.down.store(false, Ordering::Relaxed);
     driven.pass(30);
-    driven.state.stop(&driven.generator);
+    driven.state.stop(&driven.generator, ForkId::current());
     driven.pass(1);
     let now = reading_of(&driven.nanos);
     let last_reported = LastReported(Some(driven.last().clone()));

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use randflake::{Clock, Error, ErrorKind, Format, Generator, Result};
+use randflake::{Clock, Error, ErrorKind, Format, Generator, Result, bindings::ForkId};
 
 use super::{
     LeaseStatus,
@@ -24,6 +24,7 @@ pub(super) fn run<F: Format, C: Clock>(
     shared: &Shared,
     generator: &Generator<F, C>,
     source: &LeaseSource,
+    process: ForkId,
     store: OpenStore,
     first: Option<LeaseStatus>,
 ) {
@@ -34,7 +35,7 @@ pub(super) fn run<F: Format, C: Clock>(
     // The keeper is consistent after a panic, since it repeats what was not answered. But it would
     // panic again.
     let kept = panic::catch_unwind(AssertUnwindSafe(|| {
-        keep(shared, generator, source, store, &mut last_reported)
+        keep(shared, generator, source, process, store, &mut last_reported)
     }));
     let kept = kept.unwrap_or_else(|_| {
         Err(Error::new(
@@ -47,7 +48,8 @@ pub(super) fn run<F: Format, C: Clock>(
     if let (Err(error), Some(keeper)) = (kept, &mut state.keeper) {
         keeper.give_up(error, reading().map_or(0, Reading::second));
     }
-    if let Ok(now) = reading()
+    if process == ForkId::current()
+        && let Ok(now) = reading()
         && let Some(ended) = last_reported.ended(&state, generator, source, now)
     {
         drop(state);
@@ -58,16 +60,18 @@ pub(super) fn run<F: Format, C: Clock>(
     shared.wake(state);
 }
 
-/// Drives the keeper to its end.
+/// Drives the keeper to its end, or until the process is restored: what it has leased before, another
+/// copy may have, so nothing is asked or given back any more.
 fn keep<F: Format, C: Clock>(
     shared: &Shared,
     generator: &Generator<F, C>,
     source: &LeaseSource,
+    process: ForkId,
     mut store: OpenStore,
     last_reported: &mut LastReported,
 ) -> Result<()> {
     let mut rests = false;
-    loop {
+    while process == ForkId::current() {
         let now = reading()?;
         let mut state = shared.lock();
         if let Some(changed) = last_reported.changed(&state, generator, source, now) {
@@ -75,7 +79,7 @@ fn keep<F: Format, C: Clock>(
             source.tell(changed);
             continue;
         }
-        match state.advance(generator, now) {
+        match state.advance(generator, process, now) {
             Next::End => return Ok(()),
             Next::Continue => {}
             Next::Sleep(_) if !rests && state.rests_for(now) > LONG_REST => {
@@ -112,4 +116,5 @@ fn keep<F: Format, C: Clock>(
             }
         }
     }
+    Ok(())
 }

@@ -248,7 +248,8 @@ mod tests {
         let mut quarantine = rules::Quarantine::default();
         let listed = |quarantine| rules::listed(&metadata, quarantine, NOW, vec![]);
         for fence in 1..=10 {
-            (quarantine, _) = rules::fence(metadata.limits, quarantine, NOW).expect("in its life");
+            (quarantine, _) =
+                rules::fence(metadata.limits, 0, quarantine, NOW).expect("in its life");
             assert!(!listed(quarantine).is_floor_implausible(), "fence {fence}");
         }
         quarantine.floor += 3600;

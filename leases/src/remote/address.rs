@@ -285,7 +285,7 @@ impl Address {
     }
 
     /// Reads the file that an option names.
-    pub(super) fn file(&self, option: &str) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn file(&self, option: &str) -> Result<Option<Vec<u8>>> {
         let read = |path: &str| {
             // A pipe would have no end.
             let is_file = fs::metadata(path).map(|found| found.is_file());
@@ -309,7 +309,7 @@ impl Address {
 
     /// Returns the URL for a client of Redis that takes no parts.
     #[cfg(feature = "redis")]
-    pub(super) fn to_client(&self) -> Zeroizing<String> {
+    pub(crate) fn to_client(&self) -> Zeroizing<String> {
         let url = self.to_string();
         let Some(password) = &self.password else { return Zeroizing::new(url) };
         let login = Zeroizing::new(format!(":{}@", Encoded(password)));
@@ -350,7 +350,7 @@ impl fmt::Debug for Address {
 }
 
 /// Writes a host and a port, as they are in URLs.
-pub(super) fn authority(host: &str, port: u16) -> String {
+pub(crate) fn authority(host: &str, port: u16) -> String {
     let is_address = host.parse::<Ipv6Addr>().is_ok();
     if is_address { format!("[{host}]:{port}") } else { format!("{}:{port}", Encoded(host)) }
 }

@@ -2,12 +2,18 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
 };
 
-use super::{Engine, Protocol, Response, Statement, etcd::row::EtcdRow, exchange::Channel};
+use super::{
+    Engine, Protocol, Response, Statement,
+    exchange::Channel,
+    text::{Key, Meta},
+};
 use crate::{
-    Error, ErrorKind, InitMode, Limits, Namespace, NamespaceMetadata, Result, rules::Quarantine,
+    Error, ErrorKind, Finding, InitMode, Limits, Namespace, NamespaceMetadata, Result, Token,
+    Verdict, clocks::boot, own::Own,
 };
 
 /// One operation's view of the server.
@@ -16,65 +22,80 @@ pub struct Context {
     protocol: Protocol,
     channel: Channel,
     /// The unix second on the machine's clock.
-    pub(super) now: i64,
+    pub(crate) now: i64,
+    /// When that was read, on the clock that never steps.
+    since: Duration,
+    /// What the server's clock showed in the first answer.
+    begun: Arc<OnceLock<i64>>,
 }
 
 /// What the clones of a protocol remember of the server.
 #[derive(Default)]
-pub(super) struct ProtocolState {
-    known: Option<KnownNamespace>,
+pub(crate) struct ProtocolState {
+    known: Option<Known>,
     /// The limits of a replaced namespace, whose leases may still run.
     replaced: Option<Limits>,
-    /// etcd: the rows that this client has written.
-    pub(super) etcd_rows: BTreeMap<u32, EtcdRow>,
+    pub(crate) own: Own,
+    /// The texts of that and of counters, when they were last seen.
+    pub(crate) texts: BTreeMap<Key, String>,
 }
 
 /// The namespace, as of the last check.
 #[derive(Clone, Debug)]
-pub(super) struct KnownNamespace {
-    pub(super) metadata: NamespaceMetadata,
-    /// Which server, in which line of its history.
-    pub(super) incarnation: String,
+pub(crate) struct Known {
+    pub(crate) meta: Meta,
+    /// The text of it.
+    pub(crate) text: String,
+    /// Which server, as it says itself.
+    pub(crate) server: String,
     /// Redis: how many replicas must confirm a grant.
-    pub(super) replicas: u32,
-    /// etcd: the revision of the namespace's key, and its quarantine.
-    pub(super) meta_revision: i64,
-    pub(super) quarantine: Quarantine,
+    pub(crate) replicas: u32,
     /// etcd: the newest revision of any answer.
-    pub(super) revision: i64,
-    /// etcd: by how many seconds its clock was ahead of this machine's in its last answer, if that
-    /// had a date.
-    pub(super) ahead: Option<i64>,
+    pub(crate) revision: i64,
+    /// The clocks of the server and of this machine at the last answer, if the server has one.
+    pub(crate) clocks: Option<(i64, i64)>,
 }
 
+/// What else to do about a weak store.
+pub(crate) const ALLOW: &str = "allow a weak store: allow_weak_store in Python and Rust, \
+                                allowWeakStore in Node.js, --allow-weak-store of the command";
+
 impl Context {
-    pub(super) fn new(protocol: Protocol, channel: Channel, now: i64) -> Self {
-        Self { protocol, channel, now }
+    pub(crate) fn new(protocol: Protocol, channel: Channel, now: i64) -> Self {
+        Self { protocol, channel, now, since: boot(), begun: Arc::default() }
     }
 
-    /// Returns the same context, some seconds later.
-    pub(super) fn later(&self, seconds: i64) -> Self {
-        Self { now: self.now.saturating_add(seconds), ..self.clone() }
-    }
-
-    pub(super) async fn run(&self, statement: Statement) -> Response {
+    pub(crate) async fn run(&self, statement: Statement) -> Response {
         self.channel.run(statement).await
     }
 
-    pub(super) fn namespace(&self) -> &Namespace {
+    /// Returns about what the machine's clock shows by now.
+    pub(crate) fn later(&self) -> i64 {
+        let passed = boot().saturating_sub(self.since).as_secs();
+        self.now.saturating_add(i64::try_from(passed).unwrap_or(0))
+    }
+
+    /// Takes the server's clock in an answer, and returns for how many seconds this operation has gone on
+    /// since its first one.
+    pub(crate) fn waited(&self, clock: Option<i64>) -> i64 {
+        let Some(clock) = clock else { return 0 };
+        clock.saturating_sub(*self.begun.get_or_init(|| clock)).max(0)
+    }
+
+    pub(crate) fn namespace(&self) -> &Namespace {
         &self.protocol.namespace
     }
 
-    pub(super) fn engine(&self) -> Engine {
+    pub(crate) fn engine(&self) -> Engine {
         self.protocol.engine
     }
 
-    pub(super) fn allows_weak_store(&self) -> bool {
+    pub(crate) fn allows_weak_store(&self) -> bool {
         self.protocol.allow_weak
     }
 
     /// Returns the metadata of the namespace, to create it now.
-    pub(super) fn new_metadata(&self) -> NamespaceMetadata {
+    pub(crate) fn new_metadata(&self) -> NamespaceMetadata {
         let mut namespace = self.namespace().clone();
         if let Some(limits) = self.state().replaced {
             namespace.replace(limits);
@@ -82,19 +103,19 @@ impl Context {
         NamespaceMetadata::new(&namespace)
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, ProtocolState> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, ProtocolState> {
         lock(&self.protocol.state)
     }
 
-    pub(super) fn known(&self) -> Option<KnownNamespace> {
+    pub(crate) fn known(&self) -> Option<Known> {
         self.state().known.clone()
     }
 
     /// Returns what is known of the namespace, after a first check.
-    pub(super) async fn known_or(
+    pub(crate) async fn known_or(
         &self,
-        check: impl Future<Output = Result<KnownNamespace>>,
-    ) -> Result<KnownNamespace> {
+        check: impl Future<Output = Result<Known>>,
+    ) -> Result<Known> {
         match self.known() {
             Some(known) => Ok(known),
             None => check.await,
@@ -102,27 +123,29 @@ impl Context {
     }
 
     /// Changes what is remembered of the namespace, if anything is.
-    pub(super) fn update_known(&self, change: impl FnOnce(&mut KnownNamespace)) {
+    pub(crate) fn update_known(&self, change: impl FnOnce(&mut Known)) {
         if let Some(known) = &mut self.state().known {
             change(known);
         }
     }
 
     /// Remembers the namespace if it is ours, and still the one that was remembered.
-    pub(super) fn remember(&self, known: &KnownNamespace) -> Result<()> {
-        self.namespace().check(&known.metadata)?;
+    pub(crate) fn remember(&self, known: &Known) -> Result<()> {
+        self.namespace().check(&known.meta.metadata)?;
         let mut state = self.state();
         let before = state.known.as_ref();
-        if before.is_some_and(|before| before.metadata.salt != known.metadata.salt) {
+        if before.is_some_and(|before| before.meta.metadata.salt != known.meta.metadata.salt) {
             drop(state);
             return Err(self.replaced());
         }
-        state.known = Some(known.clone());
+        let revision = before.filter(|before| before.server == known.server).map(|it| it.revision);
+        let revision = known.revision.max(revision.unwrap_or(0));
+        state.known = Some(Known { revision, ..known.clone() });
         Ok(())
     }
 
     /// Returns how to create the missing namespace, if that is allowed.
-    pub(super) fn may_create(&self, init: Option<InitMode>) -> Result<InitMode> {
+    pub(crate) fn may_create(&self, init: Option<InitMode>) -> Result<InitMode> {
         let state = self.state();
         if state.known.is_some() {
             drop(state);
@@ -136,7 +159,7 @@ impl Context {
             .ok_or_else(|| self.not_initialized())
     }
 
-    pub(super) fn not_initialized(&self) -> Error {
+    pub(crate) fn not_initialized(&self) -> Error {
         self.namespace().not_initialized(self.engine().name())
     }
 
@@ -145,35 +168,74 @@ impl Context {
         self.namespace().replaced(format_args!("namespace {name:?} of {engine}"), "namespace")
     }
 
-    pub(super) fn unavailable(&self, why: &str) -> Error {
+    pub(crate) fn unavailable(&self, why: &str) -> Error {
         let name = self.engine().name();
         Error::new(ErrorKind::StoreUnavailable, format!("cannot use {name}: {why}"))
     }
 
+    /// Makes the error of a server that may lose what it has acknowledged.
+    pub(crate) fn weak(&self, why: &str) -> Error {
+        Error::new(
+            ErrorKind::WeakStore,
+            format!(
+                "this {} may lose leases that it has acknowledged; it {why}. Change its settings, or \
+                 {ALLOW}",
+                self.engine().name()
+            ),
+        )
+    }
+
+    /// Says for an operator that it may: that is as it should be where it is allowed.
+    pub(crate) fn weakness(&self, why: &str) -> Finding {
+        let is_allowed = self.allows_weak_store();
+        let verdict = if is_allowed { Verdict::Note } else { Verdict::Wrong };
+        let advice = if is_allowed {
+            "leases may be lost, which was allowed".to_owned()
+        } else {
+            format!("change that setting, or {ALLOW}")
+        };
+        let text = format!("this {} {why}; {advice}", self.engine().name());
+        Finding { subject: "persistence", verdict, text }
+    }
+
     /// Makes the error of an answer that no working server gives.
-    pub(super) fn malformed(&self, what: &str) -> Error {
+    pub(crate) fn malformed(&self, what: &str) -> Error {
         self.unavailable(&format!("its answer is malformed ({what})"))
     }
 
     /// Makes the error of an answer to another request.
-    pub(super) fn foreign(&self) -> Error {
+    pub(crate) fn foreign(&self) -> Error {
         self.unavailable(
             "it answered another request; the connection is shared and must be discarded",
         )
     }
 
     /// Makes the error of an operation that concurrent changes prevented every time.
-    pub(super) fn contended(&self) -> Error {
+    pub(crate) fn contended(&self) -> Error {
         self.unavailable("it changed during each attempt; try again")
     }
 }
 
 impl ProtocolState {
+    pub(crate) fn forget(state: &Mutex<Self>, token: Token) {
+        let Self { own, texts, .. } = &mut *lock(state);
+        for node_id in own.asked_for(token) {
+            texts.remove(&Key::Node(node_id));
+        }
+        own.forget(token);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn copy(state: &Mutex<Self>) -> Self {
+        let Self { known, replaced, own, texts } = &*lock(state);
+        Self { known: known.clone(), replaced: *replaced, own: own.copy(), texts: texts.clone() }
+    }
+
     /// Forgets the namespace; see [`LeaseStore::accept_another`](crate::LeaseStore::accept_another).
-    pub(super) fn accept_another(state: &Mutex<Self>) {
+    pub(crate) fn accept_another(state: &Mutex<Self>) {
         let mut state = lock(state);
-        if let Some(KnownNamespace { metadata, .. }) = state.known.take() {
-            *state = Self { replaced: Some(metadata.limits), ..Self::default() };
+        if let Some(Known { meta, .. }) = state.known.take() {
+            *state = Self { replaced: Some(meta.metadata.limits), ..Self::default() };
         }
     }
 }

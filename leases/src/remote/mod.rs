@@ -10,17 +10,20 @@
 //! operation is one atomic statement, script or transaction, and usually one round trip.
 #![allow(clippy::doc_markdown, reason = "PostgreSQL is a name")]
 
-mod address;
+pub(crate) mod address;
 mod candidates;
-#[cfg(any(feature = "postgres", feature = "redis", feature = "etcd"))]
-mod client;
-mod context;
-mod etcd;
+mod check;
+pub(crate) mod context;
+mod driver;
 mod exchange;
 mod hex;
-mod server_side;
+mod requests;
 mod shared;
+pub(crate) mod step;
 mod store;
+#[cfg(test)]
+pub(crate) mod table;
+pub(crate) mod text;
 
 use std::{
     fmt,
@@ -32,24 +35,28 @@ use randflake::bindings::quoted;
 
 #[doc(hidden)]
 pub use self::address::Address;
-#[cfg(feature = "etcd")]
-pub use self::client::EtcdClient;
-#[cfg(feature = "postgres")]
-pub use self::client::PostgresClient;
-#[cfg(feature = "redis")]
-pub use self::client::RedisClient;
 use self::context::{Context, ProtocolState};
 pub use self::{
     exchange::{Exchange, Progress, Response, Statement, Wait},
+    requests::RemoteRequest,
     shared::SharedClient,
     store::RemoteStore,
 };
 #[cfg(doc)]
 use crate::ErrorKind;
-use crate::{Error, Finding, InitMode, Namespace, Reply, Request, Result};
+#[cfg(feature = "etcd")]
+pub use crate::stores::etcd::EtcdClient;
+#[cfg(feature = "postgres")]
+pub use crate::stores::postgres::PostgresClient;
+#[cfg(feature = "redis")]
+pub use crate::stores::redis::RedisClient;
+use crate::{
+    Error, Finding, InitMode, Namespace, Reply, Result, Token,
+    stores::{etcd, postgres, redis},
+};
 
 /// How often a statement is tried that the server asks to repeat.
-const TRIES: usize = 10;
+pub(crate) const TRIES: usize = 10;
 
 /// A blocking connection to a server, which it may open when needed.
 ///
@@ -190,10 +197,7 @@ impl Protocol {
     #[must_use]
     pub fn init(&self, mode: InitMode, now: i64) -> Exchange<()> {
         self.exchange(now, async move |context| {
-            let known = match context.engine() {
-                Engine::Etcd => etcd::check(&context, Some(mode)).await,
-                Engine::Postgres | Engine::Redis => server_side::check(&context, Some(mode)).await,
-            };
+            let known = check::check(&context, Some(mode)).await;
             known.map(drop)
         })
     }
@@ -203,12 +207,7 @@ impl Protocol {
     pub fn begin<R: RemoteRequest>(&self, request: &R, now: i64) -> Exchange<Reply<R::Outcome>> {
         let request = request.clone();
         self.exchange(now, async move |context| {
-            let outcome = match context.engine() {
-                Engine::Etcd => etcd::EtcdRequest::run(&request, &context).await,
-                Engine::Postgres | Engine::Redis => {
-                    server_side::ServerSideRequest::run(&request, &context).await
-                }
-            };
+            let outcome = request.run(&context).await;
             outcome.map(|outcome| Reply::new(request.token(), R::OPERATION, outcome))
         })
     }
@@ -217,9 +216,27 @@ impl Protocol {
     #[must_use]
     pub fn examine(&self, now: i64) -> Exchange<Vec<Finding>> {
         self.exchange(now, async move |context| match context.engine() {
+            Engine::Postgres => postgres::examine(&context).await,
+            Engine::Redis => redis::examine(&context).await,
             Engine::Etcd => etcd::examine(&context).await,
-            Engine::Postgres | Engine::Redis => server_side::examine(&context).await,
         })
+    }
+
+    /// See [`LeaseStore::forget`](crate::LeaseStore::forget).
+    fn forget(&self, token: Token) {
+        ProtocolState::forget(&self.state, token);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn engine(&self) -> Engine {
+        self.engine
+    }
+
+    /// Returns what a copy of this process would have.
+    #[cfg(test)]
+    pub(crate) fn copied(&self) -> Self {
+        let state = Arc::new(Mutex::new(ProtocolState::copy(&self.state)));
+        Self { state, ..self.clone() }
     }
 
     /// Forgets the namespace; see [`LeaseStore::accept_another`](crate::LeaseStore::accept_another).
@@ -235,11 +252,6 @@ impl Protocol {
         Exchange::new(|channel| operation(Context::new(protocol, channel, now)))
     }
 }
-
-/// A request that this module can send to every kind of server: each of the nine.
-pub trait RemoteRequest: Request + server_side::ServerSideRequest + etcd::EtcdRequest {}
-
-impl<R: Request + server_side::ServerSideRequest + etcd::EtcdRequest> RemoteRequest for R {}
 
 impl Engine {
     /// Takes the name that the server has in the bindings.

@@ -31,7 +31,7 @@ const SLOW: Duration = Duration::from_secs(1);
 ///   second comes after the others: so whoever gets answers waits for at most one who does not.
 /// - **Closed when idle.** The client [rests](Client::rest) when nobody needs it for a minute, and is
 ///   dropped with the last store.
-/// - **Forks.** A child makes its own. Nothing of the parent's is looked at, no lock either: what it
+/// - **Forks and restores.** A child makes its own. Nothing of the parent's is looked at, no lock either: what it
 ///   inherited fails with [`Forked`](ErrorKind::Forked).
 ///
 /// ```
@@ -139,17 +139,12 @@ impl SharedClient {
 
 impl Client for SharedClient {
     fn run(&mut self, statement: &Statement) -> Result<Response> {
-        if !self.shared.is_of_this_process() {
-            return Err(Error::new(
-                ErrorKind::Forked,
-                "this connection is that of the process which this one was forked from; open the \
-                 store again",
-            ));
-        }
+        self.shared.check_process()?;
         if !mem::replace(&mut self.is_user, true) {
             self.shared.lock().users += 1;
         }
         let mut turn = self.shared.wait(self.is_slow)?;
+        self.shared.check_process()?; // again, after the wait
         self.connection = Some(turn.connection);
         let begun = boot();
         turn.has_failed = true; // should it panic
@@ -234,9 +229,21 @@ impl Shared {
         Self { process, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// In a forked child the connection is the parent's, and its lock may never be free.
+    /// In a forked child the connection is the parent's, and its lock may never be free. After a restore
+    /// another copy may use the connection.
     fn is_of_this_process(&self) -> bool {
         self.process == ForkId::current()
+    }
+
+    fn check_process(&self) -> Result<()> {
+        if self.is_of_this_process() {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Forked,
+            "this connection is that of the process which this one was forked or restored from; open \
+             the store again",
+        ))
     }
 
     /// The state is consistent after a panic: no client runs under this lock.

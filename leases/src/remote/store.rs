@@ -14,7 +14,7 @@ use super::{Address, Client, Engine, Exchange, Progress, Protocol, RemoteRequest
 use crate::{
     Acquire, Acquired, Error, ErrorKind, Fence, Fenced, Finding, InitMode, LeaseStore,
     ListCounters, ListedCounters, Namespace, Release, Released, Renew, Renewed, Reply, Result,
-    Swap, Swapped,
+    Swap, Swapped, Token,
     fork::check_opened_in,
     operator::{List, Listed, ReleaseDead, Repair, Shortened},
 };
@@ -233,6 +233,10 @@ impl<C: Client> LeaseStore for RemoteStore<C> {
 
     fn discard(&mut self) {
         self.client().map(Client::discard);
+    }
+
+    fn forget(&mut self, token: Token) {
+        self.protocol.forget(token);
     }
 
     fn accept_another(&mut self) {

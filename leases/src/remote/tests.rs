@@ -4,10 +4,19 @@ use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use randflake::{Secret, layout};
 use serde_json::json;
 
-use super::{candidates::ranges, hex::hex, *};
+use super::{
+    candidates::ranges,
+    table::Table,
+    text::{Key, Meta, node_text},
+    *,
+};
 use crate::{
-    Acquire, Acquired, ErrorKind, Fence, Limits, NamespaceMetadata, Note, Release, Renew, Token,
-    operator::ReleaseDead, token::random_bytes,
+    Acquire, Acquired, ErrorKind, Fence, NamespaceMetadata, NodeLease, Note, Release, Released,
+    Renew, Renewed, Token,
+    operator::{List, ReleaseDead},
+    protocol::outcome_of,
+    rules::{Quarantine, Row},
+    token::random_bytes,
 };
 
 const NOW: i64 = 1_763_640_000;
@@ -38,186 +47,187 @@ fn converse<T>(
     panic!("an exchange without end");
 }
 
-fn rows<const N: usize>(row: [&str; N]) -> Response {
-    Response::Rows(vec![row.iter().map(|cell| Some((*cell).into())).collect()])
-}
-
-/// Answers a check with what a namespace of ours looks like.
-fn checked(metadata: &NamespaceMetadata, token: &str) -> Response {
-    let (salt, key_check) = (hex(&metadata.salt), hex(&metadata.key_check));
-    let now = NOW.to_string();
-    let max_node_id = layout::MAX_NODE_ID.to_string();
-    rows([
-        "check",
-        token,
-        "OK",
-        &now,
-        "server/1",
-        "1",
-        "300",
-        "5",
-        &max_node_id,
-        &metadata.layout,
-        &salt,
-        &key_check,
-        "0",
-    ])
-}
-
-/// Returns operation and token of a statement.
-fn echo(statement: &Statement) -> (String, String) {
-    let Statement { text, parameters, .. } = statement;
-    match *text {
-        "EVAL" => (parameters[3].clone(), parameters[4].clone()),
-        _ if text.contains("'acquire' as operation") => ("acquire".into(), parameters[1].clone()),
-        _ => ("check".into(), parameters[1].clone()),
-    }
-}
-
 fn protocols() -> [Protocol; 2] {
     [Protocol::postgres(namespace()), Protocol::redis(namespace()).allow_weak_store(true)]
 }
 
-/// Lets a store acquire whose server answers well but for the acquire.
-fn acquire(protocol: &Protocol, answer: impl Fn(&str) -> Response) -> Result<Acquired> {
-    let metadata = NamespaceMetadata::new(&namespace());
-    let request = request();
-    let reply = converse(protocol.begin(&request, NOW), |_, statement| {
-        let (operation, token) = echo(statement);
-        if operation == "check" { checked(&metadata, &token) } else { answer(&token) }
-    });
-    reply?.answer_to(request.token, crate::Operation::Acquire)
+/// A table with a namespace of ours.
+fn table() -> Table {
+    Table::new(NOW, &NamespaceMetadata::new(&namespace()))
+}
+
+/// Runs a request to its end, with a table.
+fn ask<R: RemoteRequest>(
+    protocol: &Protocol,
+    request: &R,
+    table: &mut Table,
+) -> Result<R::Outcome> {
+    let reply = converse(protocol.begin(request, NOW), |_, statement| table.answer(statement));
+    outcome_of(request, reply)
 }
 
 #[test]
-fn an_answer_is_read() {
+fn a_lease_is_granted_renewed_and_given_back() {
     for protocol in protocols() {
-        let outcome = acquire(&protocol, |token| {
-            rows(["acquire", token, "OK", "1763640000", "", "77", "1763639995", "1763640300"])
-        });
-        let lease =
-            crate::NodeLease { node_id: 77, start: 1_763_639_995, end_exclusive: 1_763_640_300 };
-        assert_eq!(outcome, Ok(Acquired::Granted { now: NOW, leases: vec![lease] }));
+        let (mut table, request) = (table(), request());
+        let Ok(Acquired::Granted { now, leases }) = ask(&protocol, &request, &mut table) else {
+            panic!("everything is free")
+        };
+        let node_id = leases[0].node_id;
+        assert_eq!(request.token.candidates(layout::MAX_NODE_ID).next(), Some(node_id));
+        let lease = NodeLease { node_id, start: NOW - 5, end_exclusive: NOW + 300 };
+        assert_eq!((now, &leases[..]), (NOW, &[lease][..]));
+        let token = request.token;
+        let renew = Renew { token, node_ids: vec![node_id], ttl: 300, client_now: NOW };
+        table.clock += 1;
+        let before = table.statements;
+        let renewed = ask(&protocol, &renew, &mut table);
+        assert_eq!(
+            renewed,
+            Ok(Renewed::Extended { now: NOW + 1, leases }),
+            "by the clock as it was"
+        );
+        assert_eq!(table.statements, before + 1);
+        let release = Release { token, node_ids: vec![node_id], used_until: NOW };
+        assert_eq!(ask(&protocol, &release, &mut table), Ok(Released { count: 1 }));
+        assert_eq!(ask(&protocol, &release, &mut table), Ok(Released { count: 0 }));
+        let lost = ask(&protocol, &renew, &mut table);
+        assert_eq!(lost, Ok(Renewed::Lost { now: NOW + 1 }));
+    }
+}
+
+/// A step that waits in a server longer than clocks may differ writes nothing, and neither does one in a
+/// server whose clock went back.
+#[test]
+fn what_comes_too_late_is_not_written() {
+    for protocol in protocols() {
+        for (late, is_granted) in [(0, true), (7, true), (8, false), (-1, false)] {
+            let (mut table, request) = (table(), request());
+            let protocol = Protocol { state: Arc::default(), ..protocol.clone() };
+            let outcome = converse(protocol.begin(&request, NOW), |_, statement| {
+                if Table::writes(statement) {
+                    table.clock += late;
+                }
+                table.answer(statement)
+            });
+            let outcome = outcome_of(&request, outcome);
+            assert_eq!(table.texts.len(), if is_granted { 2 } else { 1 }, "{late}");
+            match outcome {
+                Ok(Acquired::Granted { .. }) => assert!(is_granted, "{late}"),
+                Err(error) => {
+                    assert!(!is_granted, "{late}");
+                    assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
+                }
+                Ok(other) => assert!(!is_granted, "{late}: {other:?}"),
+            }
+        }
+    }
+}
+
+/// What a server's clock shows is not guessed to be earlier than it was, whatever this machine's shows.
+#[test]
+fn a_clock_that_goes_back_takes_no_other_with_it() {
+    for protocol in protocols() {
+        for (passed, shown) in [(-3, NOW), (0, NOW), (1, NOW), (4, NOW + 3)] {
+            let mut table = table();
+            let protocol = Protocol { state: Arc::default(), ..protocol.clone() };
+            ask(&protocol, &request(), &mut table).expect("everything is free");
+            let acquire = Acquire { client_now: NOW + passed, ..request() };
+            let statement = protocol.begin(&acquire, NOW + passed).start();
+            let Ok(Progress::Run(statement)) = statement else { panic!("{statement:?}") };
+            assert!(Table::writes(&statement));
+            let from = if statement.text == "EVAL" { 6 } else { 4 };
+            assert_eq!(statement.parameters[from], shown.to_string(), "{passed}");
+        }
     }
 }
 
 #[test]
 fn a_primary_from_before_a_promotion_is_fenced_when_it_is_back() {
     let protocol = Protocol::postgres(namespace());
-    let metadata = NamespaceMetadata::new(&namespace());
-    // The timeline of the server, and how often it was fenced.
-    let ask = |timeline: &str| {
-        let mut fences = 0;
+    let mut table = table();
+    // Says whether a server of another timeline is fenced, whose namespace knows it.
+    let mut is_fenced_on = |timeline: &str| {
+        let incarnation = format!("7301/{timeline}/5");
+        table.becomes(&format!("{incarnation} on"), &incarnation);
+        let before = table.meta().quarantine.floor;
         let renew = Renew { token: Token::random(), node_ids: vec![77], ttl: 300, client_now: NOW };
-        let reply = converse(protocol.begin(&renew, NOW), |turn, statement| {
-            let token = &statement.parameters[1];
-            if statement.text.contains("'fence' as operation") {
-                fences += 1;
-                return rows([
-                    "fence",
-                    token,
-                    "OK",
-                    "1763640000",
-                    "",
-                    "",
-                    "1763640005",
-                    "1763640305",
-                ]);
-            }
-            if !statement.text.contains("'renew' as operation") {
-                let Response::Rows(mut rows) = checked(&metadata, token) else { unreachable!() };
-                rows[0][4] = Some(format!("7301/{timeline}"));
-                return Response::Rows(rows);
-            }
-            // What is known of the server is not what it is, once.
-            let status = if turn == 0 { "INCARNATION" } else { "LOST" };
-            rows(["renew", token, status, "1763640000", "", "", "", ""])
-        });
-        assert!(reply.is_ok(), "{timeline}: {reply:?}");
-        fences
+        let reply = ask(&protocol, &renew, &mut table);
+        assert_eq!(reply, Ok(Renewed::Lost { now: NOW }), "{timeline}");
+        table.meta().quarantine.floor > before
     };
     let seen = ["00000002", "00000003", "00000003", "00000001", "00000003", "0000000A", "00000009"];
-    assert_eq!(seen.map(ask), [0, 0, 0, 1, 0, 0, 1]);
-    // Redis has no order of its lines.
-    let known = |incarnation: &str| context::KnownNamespace {
-        metadata: metadata.clone(),
-        incarnation: incarnation.into(),
-        replicas: 0,
-        meta_revision: 0,
-        quarantine: crate::rules::Quarantine::default(),
-        revision: 0,
-        ahead: None,
-    };
-    let is_before = server_side::is_before;
-    assert!(!is_before(&known("a1/b1 master"), &known("a1/b2 master")));
-    assert!(!is_before(&known("7302/00000001"), &known("7301/00000002")), "another server");
+    let fenced = seen.map(&mut is_fenced_on);
+    assert_eq!(fenced, [false, false, false, true, false, false, true]);
+    let is_before = postgres::is_before;
+    assert!(!is_before("a1/b1", "a1/b2"), "Redis has no order of its lines");
+    assert!(!is_before("7302/00000001/5", "7301/00000002/5"), "another server");
+    assert!(!is_before("7301/00000001/6", "7301/00000002/5"), "another database");
+}
+
+/// Changes the cells of every answer from the `from`th on.
+fn acquire_with(
+    protocol: &Protocol,
+    from: usize,
+    change: impl Fn(&mut Vec<Option<String>>),
+) -> Result<Acquired> {
+    let (mut table, request) = (table(), request());
+    let protocol = Protocol { state: Arc::default(), ..protocol.clone() };
+    let outcome = converse(protocol.begin(&request, NOW), |turn, statement| {
+        let mut response = table.answer(statement);
+        if let (true, Response::Rows(rows)) = (turn >= from, &mut response) {
+            change(&mut rows[0]);
+        }
+        response
+    });
+    outcome_of(&request, outcome)
 }
 
 #[test]
 fn answers_that_make_no_sense_are_failures() {
-    let good = ["OK", "1763640000", "", "77", "1763639995", "1763640300"];
-    let changed = |place: usize, cell: &'static str| {
-        let mut row = good;
-        row[place] = cell;
-        row
+    type Change = Box<dyn Fn(&mut Vec<Option<String>>)>;
+    let set = |at: usize, cell: &'static str| -> Change {
+        Box::new(move |row| {
+            if let Some(place) = row.get_mut(at) {
+                *place = Some(cell.to_owned());
+            }
+        })
     };
-    let mut cases: Vec<(String, Vec<Vec<Option<String>>>)> = vec![
-        ("no rows".into(), vec![]),
-        ("no cells".into(), vec![vec![]]),
-        ("one cell".into(), vec![vec![Some("acquire".into())]]),
-        ("null".into(), vec![vec![None; 8]]),
+    let mut changes: Vec<Change> = vec![
+        Box::new(Vec::clear),
+        Box::new(|row| row.truncate(1)),
+        Box::new(|row| row.truncate(3)),
+        Box::new(|row| row.insert(4, Some("more".to_owned()))),
+        Box::new(|row| row.fill(None)),
     ];
-    for (place, cell) in [
-        (0, "WHAT"),
-        (0, "LIFETIME"), // at a time that is within
-        (0, "LOST"),
-        (1, ""),
-        (1, "soon"),
-        (3, "131072"),
-        (3, "-1"),
-        (3, "4294967373"),
-        (4, ""),
-        (5, "9223372036854775808"),
-    ] {
-        cases.push((format!("{cell:?} at {place}"), vec![text(&changed(place, cell), None)]));
-    }
-    cases.push(("two minds".into(), vec![text(&good, None), text(&changed(0, "BUSY"), None)]));
-    cases.push(("another operation".into(), vec![text(&good, Some("renew"))]));
-    cases.push(("too long".into(), vec![[text(&good, None), vec![Some("1".into())]].concat()]));
+    changes.extend([(0, "other"), (1, ""), (1, "soon")].map(|(at, to)| set(at, to)));
     for protocol in protocols() {
-        for (case, rows) in &cases {
-            let outcome = acquire(&protocol, |token| Response::Rows(with_token(rows, token)));
-            let kind = outcome.map_err(|error| error.kind());
-            assert_eq!(kind, Err(ErrorKind::StoreUnavailable), "{case}");
+        for from in 0..2 {
+            for (number, change) in changes.iter().enumerate() {
+                let kind = acquire_with(&protocol, from, change).map_err(|error| error.kind());
+                assert_eq!(kind, Err(ErrorKind::StoreUnavailable), "{number} from {from}");
+            }
         }
-        let theirs = acquire(&protocol, |_| Response::Rows(with_token(&cases[0].1, "00")));
-        assert!(theirs.is_err());
-        let other = hex(Token::random().as_bytes());
-        let outcome = acquire(&protocol, |_| {
-            rows(["acquire", &other, "OK", "1763640000", "", "77", "1763639995", "1763640300"])
-        });
-        let error = outcome.expect_err("another request's");
+        let other = acquire_with(&protocol, 1, set(0, "another's"));
+        let error = other.expect_err("another request's");
         assert!(error.to_string().contains("another request"), "{error}");
-        let refused = acquire(&protocol, |_| Response::Refused {
+        let (mut broken, request) = (table(), request());
+        for node_id in request.token.candidates(layout::MAX_NODE_ID).take(32) {
+            broken.texts.insert(Key::Node(node_id).to_string(), "soon".to_owned());
+        }
+        let kind = ask(&protocol, &request, &mut broken).map_err(|error| error.kind());
+        assert_eq!(kind, Err(ErrorKind::StoreUnavailable), "a text that is none");
+        broken.texts.insert("meta".to_owned(), "2 soon".to_owned());
+        let kind = ask(&protocol, &request, &mut broken).map_err(|error| error.kind());
+        assert_eq!(kind, Err(ErrorKind::StoreUnavailable), "meta that is none");
+
+        let refused = converse(protocol.begin(&request, NOW), |_, _| Response::Refused {
             code: "42501".into(),
             message: "permission denied".into(),
         });
         let error = refused.expect_err("the server says so");
         assert!(error.to_string().ends_with("42501: permission denied"), "{error}");
     }
-}
-
-/// A row of an acquire; its token comes later.
-fn text(cells: &[&str; 6], operation: Option<&str>) -> Vec<Option<String>> {
-    let head = [operation.unwrap_or("acquire"), "?"];
-    head.iter().chain(cells).map(|cell| Some((*cell).into())).collect()
-}
-
-fn with_token(rows: &[Vec<Option<String>>], token: &str) -> Vec<Vec<Option<String>>> {
-    let cell = |cell: &Option<String>| {
-        cell.as_ref().map(|cell| if cell == "?" { token.into() } else { cell.clone() })
-    };
-    rows.iter().map(|row| row.iter().map(cell).collect()).collect()
 }
 
 #[test]
@@ -240,14 +250,11 @@ fn answers_of_etcd_that_make_no_sense_are_failures() {
         json!({"header": header, "responses": [{"response_range": {"kvs": pairs}}]}).to_string()
     };
     let metadata = NamespaceMetadata::new(&namespace());
-    let meta = json!({
-        "format": 1, "incarnation": "1", "floor": 0, "renew_above": 0, "max_ttl": 300, "max_skew": 5,
-        "max_node_id": layout::MAX_NODE_ID, "layout": metadata.layout, "salt": hex(&metadata.salt),
-        "key_check": hex(&metadata.key_check),
-    })
-    .to_string();
+    let meta = Meta::new("1", Quarantine::default(), metadata).text();
     let good = answer(json!([pair("meta", &meta)]));
-    let node = "node/000077";
+    let token = Token::from_bytes([7; 16]);
+    let first = token.candidates(layout::MAX_NODE_ID).next().expect("endless");
+    let node = &Key::Node(first).to_string();
     let first_cases = [
         String::new(),
         "no JSON".into(),
@@ -259,25 +266,22 @@ fn answers_of_etcd_that_make_no_sense_are_failures() {
         answer(json!([{"key": "?", "value": "", "mod_revision": "3"}])),
         answer(json!([{"key": key("meta"), "value": BASE64.encode([255, 254])}])),
         answer(json!([pair("meta", "no JSON")])),
-        answer(json!([pair("meta", "{}")])),
+        answer(json!([pair("meta", "2 soon")])),
     ];
     let later_cases = [
         String::new(),
         answer(json!([pair("meta", &meta), pair(node, "")])),
         answer(json!([pair("meta", &meta), pair(node, "1 2")])),
-        answer(json!([pair("meta", &meta), pair(node, "1 2 - x note")])),
-        answer(json!([pair("meta", &meta), pair(node, "1 2 abc 3")])),
-        // A success that reads back what another client wrote.
-        json!({
-            "header": {"cluster_id": "1", "revision": "7"}, "succeeded": true,
-            "responses": [{"response_put": {}}, {"response_range": {"kvs": [pair(node, "1 2 - 3")]}}],
-        })
-        .to_string(),
-        json!({"header": {"cluster_id": "1", "revision": "7"}, "succeeded": true}).to_string(),
+        answer(json!([
+            pair("meta", &meta),
+            pair(node, &format!("1763640300 2 {} abc", "0".repeat(32)))
+        ])),
+        answer(json!([pair("meta", &meta), pair("node/999999", "")])),
     ];
     let ask = |first: &str, later: &str| {
         let protocol = Protocol::etcd(namespace());
-        converse(protocol.begin(&request(), NOW), |turn, _| {
+        let request = Acquire { token, ..request() };
+        converse(protocol.begin(&request, NOW), |turn, _| {
             let body = if turn == 0 { first } else { later };
             Response::Rows(vec![vec![Some(body.into())]])
         })
@@ -323,50 +327,30 @@ fn the_date_of_an_answer_is_read() {
 /// What is renewed while an operator decides is not what was looked at: nothing is written.
 #[test]
 fn an_operator_changes_only_what_was_looked_at() {
-    let metadata = NamespaceMetadata::new(&namespace());
-    let lease = crate::NodeLease { node_id: 77, start: NOW - 5, end_exclusive: NOW + 298 };
-    let request = ReleaseDead { token: Token::random(), lease, client_now: NOW };
     for protocol in protocols() {
-        let mut written = Vec::new();
-        let outcome = converse(protocol.begin(&request, NOW), |turn, statement| {
-            let token = hex(request.token.as_bytes());
-            let parameters = match statement.text {
-                "EVAL" => &statement.parameters[3..],
-                _ => &[&[String::new()], &statement.parameters[1..]].concat(),
-            };
-            let turn_now = NOW + i64::try_from(turn).expect("a few");
-            let (now, end) = (turn_now.to_string(), (turn_now + 298).to_string());
-            if parameters.len() > 3 {
-                written.push(parameters[2..].join(" "));
-                let status = if turn == 1 { "CHANGED" } else { "OK" };
-                return rows(["shorten", &token, status, &now, "", "", "", ""]);
+        let mut table = table();
+        let lease = NodeLease { node_id: 77, start: NOW - 5, end_exclusive: NOW + 298 };
+        let renewed_until = |table: &mut Table, end_exclusive| {
+            let token = Some(Token::from_bytes([7; 16]));
+            let (start, note) = (NOW - 5, Note::new("web-3:4711"));
+            let row = Row { start, end_exclusive, token, note, version: 77 };
+            let text = node_text(&row, &table.meta());
+            table.texts.insert("node/000077".to_owned(), text);
+        };
+        renewed_until(&mut table, NOW + 298);
+        let request = ReleaseDead { token: Token::random(), lease, client_now: NOW };
+        let mut writes = 0;
+        let outcome = converse(protocol.begin(&request, NOW), |_, statement| {
+            if Table::writes(statement) {
+                writes += 1;
+                renewed_until(&mut table, NOW + 299);
             }
-            let (salt, key_check) = (hex(&metadata.salt), hex(&metadata.key_check));
-            let nodes = format!("77 {} {end} true web-3:4711", NOW - 5);
-            rows([
-                "list",
-                &token,
-                "OK",
-                &now,
-                "false",
-                "1",
-                "300",
-                "5",
-                "131071",
-                &metadata.layout,
-                &salt,
-                &key_check,
-                "0",
-                "0",
-                &nodes,
-            ])
+            table.answer(statement)
         });
-        let shortened =
-            outcome.and_then(|reply| reply.answer_to(request.token, crate::Operation::ReleaseDead));
-        let error = shortened.expect_err("the holder lives");
+        let error = outcome_of(&request, outcome).expect_err("the holder lives");
         assert!(error.to_string().contains("another lease by now"), "{error}");
-        let (start, end) = (NOW - 5, NOW + 298);
-        assert_eq!(written, [format!("77 {start} {end} {start} {}", NOW + 107)], "and refused");
+        assert_eq!(writes, 1, "and refused");
+        assert!(table.texts["node/000077"].contains(&hex::hex(&[7; 16])));
     }
 }
 
@@ -380,25 +364,24 @@ fn no_answer_is_a_panic() {
         "131071",
         "1763640000",
         "9223372036854775807",
-        "acquire",
-        "check",
-        "OK",
-        "HELD",
-        "BUSY",
-        "QUARANTINE",
-        "INCARNATION",
-        "REPLACED",
-        "TRANSACTION",
-        "LIFETIME",
-        "CLOCK_SKEW",
-        "NOT_INITIALIZED",
-        "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff",
+        "=",
+        "=1",
+        "=2 soon",
+        "written",
+        "true",
+        "node/000077",
+        "[]",
+        "[[]]",
+        "[[77]]",
+        r#"[["node/000077","",true]]"#,
+        r#"[["meta","2",true]]"#,
+        "7301/00000002/5 on",
+        "a1/b2 master",
         "noeviction",
         "{}",
     ];
-    let metadata = NamespaceMetadata::new(&namespace());
+    let create = |protocol: Protocol| protocol.create(true).expect("may be made");
     let protocols = || {
-        let create = |protocol: Protocol| protocol.create(true).expect("may be metadata");
         [
             create(Protocol::postgres(namespace())),
             Protocol::redis(namespace()),
@@ -406,19 +389,19 @@ fn no_answer_is_a_panic() {
         ]
     };
     for protocol in (0..300).flat_map(|_| protocols()) {
+        let mut table = table();
         let mut server = |_, statement: &Statement| {
             let [well, count, columns, ref cells @ ..] = random_bytes::<256>();
-            if well < 96 && !statement.text.starts_with('/') && statement.text != "CONFIG" {
-                let (operation, token) = echo(statement);
-                if operation == "check" {
-                    return checked(&metadata, &token);
+            let is_step = Table::knows(statement);
+            if well < 192 && is_step {
+                let mut response = table.answer(statement);
+                if let (true, Response::Rows(rows)) = (well < 64, &mut response) {
+                    let at = 1 + usize::from(columns) % 11;
+                    if let Some(cell) = rows[0].get_mut(at) {
+                        *cell = Some(words[usize::from(cells[0]) % words.len()].to_owned());
+                    }
                 }
-                let words: Vec<&str> =
-                    cells.iter().map(|cell| words[usize::from(*cell) % words.len()]).collect();
-                let tail = &words[..6];
-                return rows([
-                    &operation, &token, tail[0], tail[1], tail[2], tail[3], tail[4], tail[5],
-                ]);
+                return response;
             }
             let columns = usize::from(columns % 13);
             let mut cells = cells.iter().map(|cell| words.get(usize::from(*cell) % 23));
@@ -433,6 +416,8 @@ fn no_answer_is_a_panic() {
         let release = Release { token, node_ids: vec![77], used_until: NOW };
         let _any = converse(protocol.begin(&release, NOW), &mut server);
         let _any = converse(protocol.begin(&Fence { token }, NOW), &mut server);
+        let list = List { token, node_id: None };
+        let _any = converse(protocol.begin(&list, NOW), &mut server);
         let _any = converse(protocol.init(InitMode::Quarantine, NOW), &mut server);
     }
 }
@@ -477,9 +462,9 @@ fn redis_makes_nothing_by_itself() {
 #[test]
 fn every_node_id_is_in_one_range() {
     for (max_node_id, size) in [(0, 10), (9, 10), (10, 10), (131_071, 4096), (131_071, 1000)] {
-        let limits = Limits { max_ttl: 300, max_skew: 5, max_node_id };
-        let mut all: Vec<u32> =
-            ranges(Token::random(), limits, size).flat_map(|(first, last)| first..=last).collect();
+        let first = Token::random().candidates(max_node_id).next().expect("endless");
+        let ranges = ranges(first, max_node_id, size);
+        let mut all: Vec<u32> = ranges.flat_map(|(first, last)| first..=last).collect();
         all.sort_unstable();
         assert!(all.iter().copied().eq(0..=max_node_id), "{max_node_id} in ranges of {size}");
     }
@@ -504,45 +489,40 @@ fn a_url_of_no_store_is_refused() {
     }
 }
 
-#[test]
-fn the_script_knows_how_long_another_master_may_grant() {
-    let session = include_str!("redis/session.lua");
-    assert!(
-        session.contains(&format!("local last_grant = {}\n", server_side::LAST_GRANT)),
-        "{session}"
-    );
+/// What the settings of a Redis are, in these tests.
+fn setting(name: &str, min_replicas: &str) -> Response {
+    let value = match name {
+        "maxmemory-policy" => "noeviction",
+        "appendonly" => "yes",
+        "min-replicas-to-write" => min_replicas,
+        _ => "10",
+    };
+    Response::Rows(vec![vec![Some(name.to_owned()), Some(value.to_owned())]])
 }
 
 /// Of an answer that was not confirmed, only a grant is lost.
 #[test]
 fn a_grant_counts_when_it_is_confirmed() {
-    let metadata = NamespaceMetadata::new(&namespace());
-    let granted = ["OK", "1763640000", "", "77", "1763639995", "1763640300"];
-    let busy = ["BUSY", "1763640000", "", "", "", ""];
-    for (confirmed, row, counts) in [
-        (Some(2), granted, Ok(())),
-        (Some(3), granted, Ok(())),
-        (Some(1), granted, Err(ErrorKind::StoreUnavailable)),
-        (Some(0), granted, Err(ErrorKind::StoreUnavailable)),
-        (None, granted, Err(ErrorKind::WeakStore)),
-        (Some(0), busy, Ok(())),
+    for (confirmed, is_busy, counts) in [
+        (Some(2), false, Ok(())),
+        (Some(3), false, Ok(())),
+        (Some(1), false, Err(ErrorKind::StoreUnavailable)),
+        (Some(0), false, Err(ErrorKind::StoreUnavailable)),
+        (None, false, Err(ErrorKind::WeakStore)),
+        (Some(0), true, Ok(())),
     ] {
-        let protocol = Protocol::redis(namespace());
-        let request = request();
-        let outcome = converse(protocol.begin(&request, NOW), |_, statement| {
+        let namespace = namespace().max_node_id(0).expect("a layout of more");
+        let mut table = Table::new(NOW, &NamespaceMetadata::new(&namespace));
+        if is_busy {
+            let weak = Protocol::redis(namespace.clone()).allow_weak_store(true);
+            assert!(ask(&weak, &request(), &mut table).is_ok());
+        }
+        let protocol = Protocol::redis(namespace);
+        let outcome = converse(protocol.begin(&request(), NOW), |_, statement| {
             let rows = match statement.text {
-                "CONFIG" => {
-                    let value = match statement.parameters[1].as_str() {
-                        "maxmemory-policy" => "noeviction",
-                        "appendonly" => "yes",
-                        "min-replicas-to-write" => "2",
-                        _ => "10",
-                    };
-                    rows([&statement.parameters[1], value])
-                }
-                "TIME" => rows(["1763640000", "0"]),
-                _ if echo(statement).0 == "check" => checked(&metadata, &echo(statement).1),
-                _ => Response::Rows(with_token(&[text(&row, None)], &echo(statement).1)),
+                "CONFIG" => setting(&statement.parameters[1], "2"),
+                "TIME" => Response::Rows(vec![vec![Some(NOW.to_string()), Some("0".to_owned())]]),
+                _ => table.answer(statement),
             };
             match (statement.wait, rows, confirmed) {
                 (Some(wait), Response::Rows(rows), Some(mut replicas)) => {
@@ -556,44 +536,27 @@ fn a_grant_counts_when_it_is_confirmed() {
             }
         });
         let kind = outcome.map(drop).map_err(|error| error.kind());
-        assert_eq!(kind, counts, "{confirmed:?} of {row:?}");
+        assert_eq!(kind, counts, "{confirmed:?}, busy: {is_busy}");
     }
 }
 
 /// In a failover one server says that it has replicas, and the next one that it waits for none.
 #[test]
 fn settings_of_another_server_make_none_weak() {
-    let metadata = NamespaceMetadata::new(&namespace());
     for (changes, expected) in [(true, Ok(())), (false, Err(ErrorKind::WeakStore))] {
-        let mut checks = 0;
-        let request = request();
-        let outcome =
-            converse(Protocol::redis(namespace()).begin(&request, NOW), |_, statement| {
-                let settings = [("maxmemory-policy", "noeviction"), ("appendonly", "yes")];
-                match statement.text {
-                    "CONFIG" => {
-                        let name = statement.parameters[1].as_str();
-                        let known = settings.iter().find(|(known, _)| *known == name);
-                        rows([name, known.map_or("0", |(_, value)| value)])
-                    }
-                    _ if echo(statement).0 == "check" => {
-                        checks += 1;
-                        let Response::Rows(mut row) = checked(&metadata, &echo(statement).1) else {
-                            unreachable!("it has rows")
-                        };
-                        if checks == 1 || !changes {
-                            row[0][4] = Some("server/0".into());
-                            row[0][12] = Some("1".into());
-                        }
-                        Response::Rows(row)
-                    }
-                    _ => Response::Rows(with_token(
-                        &[text(&["OK", "1763640000", "", "77", "1763639995", "1763640300"], None)],
-                        &echo(statement).1,
-                    )),
-                }
-            });
+        let (mut table, mut checks) = (table(), 0);
+        let protocol = Protocol::redis(namespace());
+        let outcome = converse(protocol.begin(&request(), NOW), |_, statement| {
+            if statement.text == "CONFIG" {
+                return setting(&statement.parameters[1], "0");
+            }
+            checks += 1;
+            let has_replicas = checks == 1 || !changes;
+            let server = if has_replicas { "a1/b1 master with replicas" } else { "a1/b2 master" };
+            table.becomes(server, "a1/b2");
+            table.answer(statement)
+        });
         assert_eq!(outcome.map(drop).map_err(|error| error.kind()), expected);
-        assert_eq!(checks, 2, "it is asked once more");
+        assert!(checks >= 2, "it is asked once more");
     }
 }

@@ -17,7 +17,7 @@ use std::{
 
 use randflake::{
     Encrypted, ErrorKind, Field, Format, Generator, Id, Layout, Plain, Randflake, Reach, Result,
-    Secret, Snowflake,
+    Secret, Snowflake, bindings::ForkId,
 };
 
 use self::scenario::Scenario;

@@ -13,7 +13,7 @@ use std::{
 use once_cell::race::OnceBox;
 use randflake::{
     Error, ErrorKind,
-    bindings::{Blocks, Positions},
+    bindings::{Blocks, ForkId, Positions},
 };
 
 use super::{
@@ -22,10 +22,13 @@ use super::{
 };
 use crate::{Token, metrics::Requests};
 
-/// The numbers of one process. Each forked child appends one of its own.
+/// The numbers of one process. Each forked child appends one of its own, and so does a process that was
+/// restored.
 #[derive(Debug)]
 pub(super) struct Supply {
     pub(super) shared: Arc<Shared>,
+    /// Those of its process.
+    threads: ForkId,
     child: OnceBox<Self>,
     sizes: Sizes,
 }
@@ -92,7 +95,12 @@ impl Supply {
             state: Mutex::new(State::new(sizes)),
             work: Condvar::new(),
         };
-        Self { shared: Arc::new(shared), child: OnceBox::new(), sizes }
+        Self {
+            shared: Arc::new(shared),
+            threads: ForkId::of_threads(),
+            child: OnceBox::new(),
+            sizes,
+        }
     }
 
     /// Returns that of this process, if it has one. Touches no lock: a thread that does not exist in a
@@ -110,9 +118,20 @@ impl Supply {
         while !supply.shared.positions.is_of_this_process() {
             // What was inherited is the parent's, and is neither handed out nor given back here.
             supply.shared.positions.forget();
+            if supply.child.get().is_none() {
+                supply.end_thread();
+            }
             supply = supply.child.get_or_init(|| Box::new(Self::new(self.sizes)));
         }
         supply
+    }
+
+    /// After a restore, ends the thread of before, which has nothing to do any more.
+    fn end_thread(&self) {
+        // The lock may be held by a thread that a forked child does not have.
+        if self.threads == ForkId::of_threads() {
+            self.shared.lock().wake(&self.shared);
+        }
     }
 }
 

@@ -27,7 +27,10 @@ const LAST_ATTEMPTS: u32 = 4;
 pub(super) fn run(shared: &Shared, mut source: Box<dyn Source>, sizes: &Sizes) {
     let drawn = panic::catch_unwind(AssertUnwindSafe(|| {
         let unanswered = draw(shared, &mut *source, sizes);
-        give_back(shared, &mut *source, unanswered);
+        // What was drawn before a restore, another copy may have given back.
+        if shared.positions.is_of_this_process() {
+            give_back(shared, &mut *source, unanswered);
+        }
     }));
     let mut state = shared.lock();
     if drawn.is_err() {
@@ -45,7 +48,7 @@ pub(super) fn run(shared: &Shared, mut source: Box<dyn Source>, sizes: &Sizes) {
     state.wake_waiting();
 }
 
-/// Draws until it is closed. Returns the token of a request whose answer is not known.
+/// Draws until it is closed, or the process is restored. Returns the token of a request whose answer is not known.
 fn draw(shared: &Shared, source: &mut dyn Source, sizes: &Sizes) -> Option<Token> {
     // After a failure it is repeated as it was: the store may have done it.
     let mut request: Option<Draw> = None;
@@ -53,7 +56,7 @@ fn draw(shared: &Shared, source: &mut dyn Source, sizes: &Sizes) -> Option<Token
     loop {
         let now = source.now();
         let mut state = shared.lock();
-        if state.closed {
+        if state.closed || !shared.positions.is_of_this_process() {
             return request.map(|request| request.token);
         }
         let next_attempt = state.failure.as_ref().map_or(now, |failure| failure.next_attempt);

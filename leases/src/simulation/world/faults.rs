@@ -174,7 +174,7 @@ impl<F: Ids> World<F> {
         process.clock.begin(reading.wall, 0);
         let mut state = process.state.borrow_mut();
         match &process.flake {
-            Some(flake) => state.stop(&**flake),
+            Some(flake) => state.stop(&**flake, ForkId::current()),
             None => state.keeper.as_mut().expect("made with it").stop(),
         }
         drop(state);

@@ -50,7 +50,9 @@ impl<F: Ids> World<F> {
             && let Some(shared) = process.flake.clone()
         {
             let state = Rc::clone(&process.state);
-            meanwhile(move || drop(state.borrow_mut().advance(&shared, reading)));
+            meanwhile(move || {
+                drop(state.borrow_mut().advance(&shared, ForkId::current(), reading));
+            });
             self.summary.faults[Fault::TurnInCall as usize] += 1;
         }
         let process = &self.processes[index];

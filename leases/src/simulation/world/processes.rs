@@ -78,7 +78,7 @@ impl<F: Ids> World<F> {
             process.clock.begin(reading.wall, 0);
             let mut state = process.state.borrow_mut();
             let turn = match &process.flake {
-                Some(flake) => state.advance(flake, reading),
+                Some(flake) => state.advance(flake, ForkId::current(), reading),
                 None => match state.keeper.as_mut().expect("made with it").step(reading) {
                     Step::Stopped => Next::End,
                     Step::Sleep(pause) => Next::Sleep(pause),

@@ -1,0 +1,135 @@
+//! The check of a namespace before the first operation, and after the server has changed.
+
+use super::{
+    Engine, TRIES,
+    context::{Context, Known},
+    postgres, redis,
+    step::{Seen, Step, Write},
+    text::{Key, Meta},
+};
+use crate::{
+    ErrorKind, InitMode, Result,
+    rules::{self, Quarantine},
+};
+
+/// Checks that the namespace is ours and that the server keeps what it acknowledges. Creates a missing
+/// namespace as `init` says, or if the protocol may; fences one on another server, or on one that has gone
+/// back in its history.
+pub(super) async fn check(context: &Context, init: Option<InitMode>) -> Result<Known> {
+    let mut weak_as = None;
+    for _ in 0..TRIES {
+        // Before it is asked: another operation may hear of a later revision meanwhile.
+        let known = context.known();
+        let seen = context.step(&Step::default()).await?;
+        if !seen.has_table {
+            context.may_create(init)?;
+            postgres::create(context).await?;
+            continue;
+        }
+        let settings = check_settings(context, seen.durability()).await;
+        if settings.as_ref().is_err_and(|error| error.kind() == ErrorKind::WeakStore) {
+            // In a failover, one server has said what it is and another one its settings. Only one
+            // that says the same again is weak.
+            if weak_as.as_ref() != Some(&seen.server) {
+                weak_as = Some(seen.server);
+                continue;
+            }
+        }
+        let Some(text) = seen.meta.clone() else {
+            let mode = context.may_create(init)?;
+            settings?;
+            create(context, mode, &seen).await?;
+            continue;
+        };
+        let meta = Meta::parse(&text).ok_or_else(|| context.malformed("meta"))?;
+        let replicas = settings?;
+        context.namespace().check(&meta.metadata)?;
+        if meta.incarnation != seen.incarnation()
+            || went_back(context, known.as_ref(), &seen, &meta)
+        {
+            let limits = meta.metadata.limits;
+            let clock = context.confirmed(limits, seen.clock)?;
+            rules::check_clocks(limits, clock, context.now)?;
+            let (quarantine, _) =
+                rules::fence(limits, context.last_grant(), meta.quarantine, clock)?;
+            let fenced = meta.fenced(seen.incarnation(), quarantine);
+            if write(context, &seen, Some(text), &fenced).await? {
+                // From now on this server's history counts.
+                context.update_known(|known| {
+                    known.revision = 0;
+                    known.server.clone_from(&seen.server);
+                });
+            }
+            continue;
+        }
+        let clocks = seen.clock.map(|clock| (clock, context.later()));
+        let Seen { server, revision, .. } = seen;
+        let known = Known { meta, text, server, replicas, revision, clocks };
+        context.remember(&known)?;
+        return Ok(known);
+    }
+    Err(context.contended())
+}
+
+/// Makes the namespace, unless it is there by now.
+async fn create(context: &Context, mode: InitMode, seen: &Seen) -> Result<()> {
+    let metadata = context.new_metadata();
+    let quarantine = match mode {
+        InitMode::New => Quarantine::default(),
+        InitMode::Quarantine => {
+            let clock = context.confirmed(metadata.limits, seen.clock)?;
+            rules::check_clocks(metadata.limits, clock, context.now)?;
+            let last_grant = context.last_grant();
+            rules::fence(metadata.limits, last_grant, Quarantine::default(), clock)?.0
+        }
+    };
+    let meta = Meta::new(seen.incarnation(), quarantine, metadata);
+    write(context, seen, None, &meta).await.map(drop)
+}
+
+/// Writes meta on a server, and returns whether it has.
+async fn write(
+    context: &Context,
+    seen: &Seen,
+    before: Option<String>,
+    meta: &Meta,
+) -> Result<bool> {
+    let write = Write { key: Key::Meta, before, after: meta.text() };
+    let server = Some(seen.server.clone());
+    let step = Step { writes: vec![write], server, ..Step::default() };
+    Ok(context.step(&step).await?.written.contains(&Key::Meta))
+}
+
+/// Returns whether a server is one in an earlier line, or at an earlier point, of the history that is known.
+pub(super) fn went_back(
+    context: &Context,
+    known: Option<&Known>,
+    seen: &Seen,
+    meta: &Meta,
+) -> bool {
+    let is_same = |known: &&Known| known.meta.metadata.salt == meta.metadata.salt;
+    let Some(known) = known.filter(is_same) else { return false };
+    match context.engine() {
+        Engine::Postgres => {
+            let incarnation = known.server.split(' ').next().unwrap_or_default();
+            postgres::is_before(seen.incarnation(), incarnation)
+        }
+        Engine::Redis => false,
+        Engine::Etcd => seen.revision < known.revision,
+    }
+}
+
+/// Refuses a server that may lose acknowledged writes, unless that is allowed, and returns how many replicas
+/// must confirm a grant.
+async fn check_settings(context: &Context, durability: &str) -> Result<u32> {
+    if context.allows_weak_store() || context.namespace().is_for_operator() {
+        return Ok(0);
+    }
+    match context.engine() {
+        Engine::Postgres => {
+            postgres::weakness(durability).map_or(Ok(0), |why| Err(context.weak(&why)))
+        }
+        Engine::Redis => redis::check_settings(context, durability).await,
+        Engine::Etcd => Ok(0),
+    }
+}
