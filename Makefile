@@ -468,7 +468,7 @@ lint-bench: check-tools ## the benchmarks: clippy, with all peers
 	PYO3_BUILD_EXTENSION_MODULE=1 cargo clippy --locked --manifest-path bench/Cargo.toml \
 		--target-dir target -- -D warnings
 
-lint-platforms: check-tools ## the core on 32 bits and on a big-endian processor, Windows; PLATFORMS=all for the oldest Rust and more
+lint-platforms: check-tools ## the core on a big-endian processor, 32 bits, Windows; PLATFORMS=all for the oldest Rust and more
 	$(NO_TARGET) scripts/check-platforms $(PLATFORMS)
 
 lint-scripts: target/setup/python ## shellcheck, and the GitHub workflows against their schema and zizmor

@@ -6,7 +6,7 @@
 //! lost, and what others did between two requests of a call is a change that the second one finds: so
 //! the order of requests is free, too. A request that is late stays so until another one is.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range, rc::Rc};
 
 use randflake_leases::{
     Acquire, Acquired, Change, Error, ErrorKind, Fence, Fenced, LeaseStore, Limits, Release,
@@ -219,6 +219,27 @@ struct Values {
     number_of: HashMap<Option<String>, u16>,
     known: Vec<Known>,
     number_of_known: HashMap<Known, u16>,
+    /// What came of each call so far.
+    called: HashMap<Call, Rc<[Called]>>,
+}
+
+/// What a process or an operator asks of the product.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+enum Ask {
+    Draw { token: u8, after: u8, finished: u16 },
+    GiveBack { token: u8, from: u8 },
+    Fence { above: u8 },
+}
+
+/// A call, and all that decides what comes of it.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+struct Call {
+    ask: Ask,
+    knows: u16,
+    server: Server,
+    time: u8,
+    may_fail: bool,
+    may_be_unconfirmed: bool,
 }
 
 /// The way from a process to a server, for one call.
@@ -236,12 +257,16 @@ struct Wire {
 }
 
 /// What came of a call.
-struct Called<T> {
+#[derive(Clone, Debug)]
+struct Called {
     fate: Fate,
-    outcome: Option<T>,
+    /// What was drawn, which is nothing for other calls.
+    outcome: Option<Range<u8>>,
     knows: u16,
-    /// The state, but for the process that has called.
-    to: State,
+    server: Server,
+    wrote: bool,
+    /// The last write, if it arrives later: the floor and the values before and after.
+    late: Option<(u8, u16, u16)>,
 }
 
 /// Searches all states, or until a number is handed out twice.
@@ -369,15 +394,11 @@ impl Step<'_> {
         }
         let Process { pending: token, pending_finished, .. } = process;
         let after = if self.breaks(Broken::ForgetsWhereItsBlocksEnd) { 0 } else { process.after };
-        let finished = (1..16).filter(|token| pending_finished & 1 << token != 0).map(token_of);
-        let finished: Vec<Token> = finished.collect();
-        let called = self.call(process.at_old, process.knows, |drawer, wire| {
-            drawer.draw(wire, token_of(token), WANT, after.into(), finished.clone())
-        });
-        for Called { fate, outcome, knows, mut to } in called {
+        let ask = Ask::Draw { token, after, finished: pending_finished };
+        for (called, mut to) in self.call(process.at_old, process.knows, ask) {
+            let Called { fate, knows, .. } = called;
             let mut process = Process { knows, ..process };
-            if let Some(block) = outcome {
-                let (next, end) = (small(block.start), small(block.end));
+            if let Some(Range { start: next, end }) = called.outcome {
                 process.held[place] = Held { token, next, end };
                 process.after = end;
                 process.finished &= !pending_finished;
@@ -442,12 +463,11 @@ impl Step<'_> {
         if self.breaks(Broken::GivesBackWhatWasUsed) {
             from = 0;
         }
-        let called = self.call(process.at_old, process.knows, |drawer, wire| {
-            drawer.give_back(wire, token_of(token), from.into())
-        });
-        for Called { fate, outcome, knows, mut to } in called {
+        let ask = Ask::GiveBack { token, from };
+        for (called, mut to) in self.call(process.at_old, process.knows, ask) {
+            let Called { fate, knows, .. } = called;
             let mut process = Process { knows, ..process };
-            if outcome.is_some() && process.phase == Phase::Ends {
+            if called.outcome.is_some() && process.phase == Phase::Ends {
                 process.pending = if process.pending == token { 0 } else { process.pending };
                 for held in process.held.iter_mut().filter(|held| held.token == token) {
                     *held = Held::default();
@@ -468,98 +488,50 @@ impl Step<'_> {
         let highest = u8::try_from(u32::BITS - at.handed_out.leading_zeros()).expect("small");
         let lower = u8::from(self.breaks(Broken::FencesOneLower));
         let above = highest.saturating_sub(lower);
-        let called = self.call(false, 0, |_, wire| {
-            wire.is_fence = true;
-            operator::fence_tickets(wire, COUNTER, above.into())
-        });
-        for Called { fate, mut to, .. } in called {
+        for (Called { fate, .. }, mut to) in self.call(false, 0, Ask::Fence { above }) {
             (to.fences, to.is_lossy) = (to.fences - 1, true);
             self.to(Act::Fence { above, fate }, to);
         }
     }
 
-    /// Calls the product, with everything that may become of its requests.
-    fn call<T>(
-        &mut self,
-        at_old: bool,
-        knows: u16,
-        ask: impl Fn(&mut Drawer, &mut Wire) -> Result<T>,
-    ) -> Vec<Called<T>> {
+    /// Calls the product: what may come of that, and the state then, but for the process.
+    fn call(&mut self, at_old: bool, knows: u16, ask: Ask) -> Vec<(Called, State)> {
         let (at, world) = (self.at, self.world);
         let Some(server) = (if at_old { at.old } else { Some(at.master) }) else { return vec![] };
-        let mut called = vec![];
-        let mut fates = vec![Fate::Answered];
-        if world.loss == Forgets::Split && (at_old || at.losses > 0) {
-            fates.push(Fate::Unconfirmed);
-        }
-        while let Some(fate) = fates.pop() {
-            let mut wire = Wire {
-                world,
-                time: at.time,
-                floor: server.floor.into(),
-                value: self.values.texts[usize::from(server.value)].clone(),
-                is_another: server.is_another,
-                fate,
-                is_fence: false,
-                sent: vec![],
-                wrote: false,
-            };
-            let remembered = self.values.known[usize::from(knows)].clone();
-            let mut drawer = Drawer::new(COUNTER, remembered).expect("a name");
-            let outcome = ask(&mut drawer, &mut wire);
-            if let Err(error) = &outcome {
-                let kinds = [ErrorKind::StoreUnavailable, ErrorKind::StoreQuarantined];
-                assert!(kinds.contains(&error.kind()), "{error}");
-            }
-            if fate == Fate::Answered && at.faults > 0 {
-                for (request, sent) in (0..).zip(&wire.sent) {
-                    fates.push(Fate::Lost { request });
-                    if sent.is_some() {
-                        fates.push(Fate::Unheard { request });
-                        fates.push(Fate::UnheardAndRepeated { request });
-                    }
-                }
-                if wire.wrote {
-                    fates.push(Fate::AnsweredAndRepeated);
-                }
-            }
+        let splits = world.loss == Forgets::Split;
+        let call = Call {
+            ask,
+            knows,
+            server,
+            time: at.time,
+            may_fail: at.faults > 0,
+            may_be_unconfirmed: splits && (at_old || at.losses > 0),
+        };
+        let answers = if let Some(known) = self.values.called.get(&call) {
+            Rc::clone(known)
+        } else {
+            let answers = self.values.calls(world, call);
+            Rc::clone(self.values.called.entry(call).or_insert(answers.into()))
+        };
+        let counts = |called: &&Called| {
             // What has nobody's confirmation does not count, and there is no other way to write it.
-            if world.loss == Forgets::Split && at_old && fate != Fate::Unconfirmed && wire.wrote {
-                continue;
-            }
-            if fate == Fate::Unconfirmed && !wire.wrote {
-                continue;
-            }
+            !(splits && at_old && called.fate != Fate::Unconfirmed && called.wrote)
+        };
+        let outcomes = answers.iter().filter(counts).map(|called| {
+            let Called { fate, server, .. } = *called;
             let mut to = at;
-            let after = Server {
-                floor: u8::try_from(wire.floor).expect("few fences"),
-                value: self.values.number(wire.value),
-                is_another: wire.is_another,
-            };
-            *(if at_old { to.old.as_mut().expect("asked") } else { &mut to.master }) = after;
-            if world.loss == Forgets::Split && fate != Fate::Unconfirmed && wire.wrote && !at_old {
-                to.copy = after;
+            *(if at_old { to.old.as_mut().expect("asked") } else { &mut to.master }) = server;
+            if splits && fate != Fate::Unconfirmed && called.wrote && !at_old {
+                to.copy = server;
             }
             to.faults -= u8::from(!matches!(fate, Fate::Answered | Fate::Unconfirmed));
-            let is_late = match fate {
-                Fate::AnsweredAndRepeated | Fate::UnheardAndRepeated { .. } => true,
-                Fate::Lost { .. } => wire.sent.last().is_some_and(Option::is_some),
-                _ => false,
-            };
-            if is_late {
-                let change = wire.sent.pop().flatten().expect("a write");
-                to.late = Some(Late {
-                    to_old: at_old,
-                    floor: u8::try_from(change.floor).expect("few fences"),
-                    before: self.values.number(change.before),
-                    after: self.values.number(Some(change.after)),
-                });
+            if let Some((floor, before, after)) = called.late {
+                to.late = Some(Late { to_old: at_old, floor, before, after });
                 to.is_lossy = true;
             }
-            let knows = self.values.number_of_known(drawer.into_known());
-            called.push(Called { fate, outcome: outcome.ok(), knows, to });
-        }
-        called
+            (called.clone(), to)
+        });
+        outcomes.collect()
     }
 
     /// The request that is late arrives. Its answer is for nobody.
@@ -627,6 +599,69 @@ impl State {
 }
 
 impl Values {
+    /// Calls the product, with everything that may become of its requests.
+    fn calls(&mut self, world: Counters, call: Call) -> Vec<Called> {
+        let mut called = vec![];
+        let mut fates = vec![Fate::Answered];
+        if call.may_be_unconfirmed {
+            fates.push(Fate::Unconfirmed);
+        }
+        while let Some(fate) = fates.pop() {
+            let mut wire = Wire {
+                world,
+                time: call.time,
+                floor: call.server.floor.into(),
+                value: self.texts[usize::from(call.server.value)].clone(),
+                is_another: call.server.is_another,
+                fate,
+                is_fence: matches!(call.ask, Ask::Fence { .. }),
+                sent: vec![],
+                wrote: false,
+            };
+            let remembered = self.known[usize::from(call.knows)].clone();
+            let mut drawer = Drawer::new(COUNTER, remembered).expect("a name");
+            let outcome = call.ask.of(&mut drawer, &mut wire);
+            if let Err(error) = &outcome {
+                let kinds = [ErrorKind::StoreUnavailable, ErrorKind::StoreQuarantined];
+                assert!(kinds.contains(&error.kind()), "{error}");
+            }
+            if fate == Fate::Answered && call.may_fail {
+                for (request, sent) in (0..).zip(&wire.sent) {
+                    fates.push(Fate::Lost { request });
+                    if sent.is_some() {
+                        fates.push(Fate::Unheard { request });
+                        fates.push(Fate::UnheardAndRepeated { request });
+                    }
+                }
+                if wire.wrote {
+                    fates.push(Fate::AnsweredAndRepeated);
+                }
+            }
+            if fate == Fate::Unconfirmed && !wire.wrote {
+                continue;
+            }
+            let is_late = match fate {
+                Fate::AnsweredAndRepeated | Fate::UnheardAndRepeated { .. } => true,
+                Fate::Lost { .. } => wire.sent.last().is_some_and(Option::is_some),
+                _ => false,
+            };
+            let server = Server {
+                floor: u8::try_from(wire.floor).expect("few fences"),
+                value: self.number(wire.value),
+                is_another: wire.is_another,
+            };
+            let late = is_late.then(|| {
+                let change = wire.sent.pop().flatten().expect("a write");
+                let floor = u8::try_from(change.floor).expect("few fences");
+                (floor, self.number(change.before), self.number(Some(change.after)))
+            });
+            let knows = self.number_of_known(drawer.into_known());
+            let outcome = outcome.ok();
+            called.push(Called { fate, outcome, knows, server, wrote: wire.wrote, late });
+        }
+        called
+    }
+
     fn number(&mut self, value: Option<String>) -> u16 {
         let next = u16::try_from(self.texts.len()).expect("few values");
         let number = *self.number_of.entry(value.clone()).or_insert(next);
@@ -661,6 +696,25 @@ impl Values {
         }
         let next: u32 = field("next=").parse().expect("small");
         there == (1 << next) - 1
+    }
+}
+
+impl Ask {
+    fn of(self, drawer: &mut Drawer, wire: &mut Wire) -> Result<Range<u8>> {
+        match self {
+            Self::Draw { token, after, finished } => {
+                let finished = (1..16).filter(|token| finished & 1 << token != 0).map(token_of);
+                let block =
+                    drawer.draw(wire, token_of(token), WANT, after.into(), finished.collect())?;
+                Ok(small(block.start)..small(block.end))
+            }
+            Self::GiveBack { token, from } => {
+                drawer.give_back(wire, token_of(token), from.into()).map(|_| 0..0)
+            }
+            Self::Fence { above } => {
+                operator::fence_tickets(wire, COUNTER, above.into()).map(|_| 0..0)
+            }
+        }
     }
 }
 
