@@ -15,7 +15,7 @@ pub use crate::{
         nodes::{invalid_node, too_many_nodes},
         slots::invalid_sequence,
     },
-    positions::{Blocks, Positions},
+    positions::{Blocks, Positions, Unused},
     secret::invalid_secret,
 };
 

@@ -3,7 +3,8 @@
 //! **The invariant.** `next` only rises. A position is handed out only by the call that raised `next`
 //! past it, and only if it lies in a block of this process; the blocks of all owners are disjoint. So
 //! no position is handed out twice. Once `next` is sealed, no call raises it past a position of a
-//! block any more: what the seal found unused may be given back.
+//! block any more: what the seal found unused may be given back. Nor does any once the blocks are
+//! given up: `next` is beyond all of them then, and what comes later may lie before their end.
 //!
 //! A single call raises `next` by one, without looking whether another one was faster, so next to the
 //! end of a block it may come out with a position beyond it. It keeps that *in hand*: it is its own as
@@ -52,6 +53,15 @@ pub struct Blocks {
     /// After so many positions of a block, at most half of them, the one ahead has to be drawn.
     lead: u64,
     is_sealed: bool,
+}
+
+/// What is left of the blocks of a process at their end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Unused {
+    /// The first position that no call has claimed.
+    pub from: u64,
+    /// How many there are: from there to the end of the current block, and the blocks after it.
+    pub count: u64,
 }
 
 impl Positions {
@@ -229,15 +239,31 @@ impl Blocks {
         }
     }
 
-    /// Ends it for good, and returns the first position of the current block that was not claimed. The
-    /// blocks that begin there or later are unused.
-    pub fn seal(&mut self, positions: &Positions) -> u64 {
+    /// Ends it for good, and returns what no call has claimed.
+    pub fn seal(&mut self, positions: &Positions) -> Unused {
         self.is_sealed = true;
-        let next = positions.next.fetch_max(SEALED, Ordering::Relaxed);
+        self.take(positions, SEALED)
+    }
+
+    /// Forgets all blocks, which are another's now, and returns what no call has claimed of them. What
+    /// a call has in hand of them is lost. The next block may begin where the unused part did.
+    pub fn give_up(&mut self, positions: &Positions) -> Unused {
+        // A call may have seen a bound, and come after this: then it finds `next` beyond it.
+        let unused = self.take(positions, self.end());
+        self.used.clear();
+        self.current = unused.from..unused.from;
+        unused
+    }
+
+    /// Raises `next`, so that nothing of these blocks is claimed any more.
+    fn take(&mut self, positions: &Positions, next: u64) -> Unused {
+        let next = positions.next.fetch_max(next, Ordering::Relaxed);
         positions.bound.store(0, Ordering::Relaxed);
-        // Nothing of the blocks ahead is handed out: a call with a position of them in hand asks `claim`.
-        self.ahead.clear();
-        next.clamp(self.current.start, self.current.end)
+        let Range { start, end } = self.current;
+        let from = next.clamp(start, end);
+        // Nothing of the blocks ahead was handed out: a call with one of them in hand asks `claim`.
+        let ahead = self.ahead.drain(..).map(|block| block.end - block.start);
+        Unused { from, count: end - from + ahead.sum::<u64>() }
     }
 
     /// Returns whether a position lies in a block whose positions are, or were, handed out.
@@ -325,7 +351,7 @@ mod loom_tests {
         }
 
         fn close(&self) -> u64 {
-            self.blocks.lock().expect("no panic").seal(&self.positions)
+            self.blocks.lock().expect("no panic").seal(&self.positions).from
         }
     }
 
@@ -440,6 +466,35 @@ mod loom_tests {
             let mut claimed: Vec<u64> = batch.join().expect("no panic");
             claimed.extend(single.join().expect("no panic").into_iter().flatten());
             assert_once(claimed, (2..unused_from).filter(|position| !(3..6).contains(position)));
+        });
+    }
+
+    #[test]
+    fn of_blocks_that_are_given_up_nothing_is_claimed() {
+        model(|| {
+            let model = Model::new(1, [0..4, 6..8]);
+            let others = [(); 2].map(|()| spawn(&model, |model| [model.claim(), model.claim()]));
+            let mut blocks = model.blocks.lock().expect("no panic");
+            let Unused { from, count } = blocks.give_up(&model.positions);
+            blocks.add(8..10);
+            // Nor by a call that has one of them in hand.
+            let slow = blocks.claim(&model.positions, &mut Some(1), 1);
+            drop(blocks);
+            assert_eq!(count, if from < 4 { 4 - from + 2 } else { 8 - from.max(6) });
+            let claimed: Vec<u64> = others
+                .into_iter()
+                .flat_map(|other| other.join().expect("no panic"))
+                .flatten()
+                .collect();
+            let claimed: Vec<u64> = claimed.into_iter().chain(slow).collect();
+            let mut once = claimed.clone();
+            once.sort_unstable();
+            once.dedup();
+            assert_eq!(once.len(), claimed.len(), "{claimed:?} after {from}");
+            for position in claimed {
+                let before = (1..from).contains(&position) && !(4..6).contains(&position);
+                assert!(before || (8..10).contains(&position), "{position} after {from}");
+            }
         });
     }
 }

@@ -54,7 +54,7 @@ use crate::{
 
 pub use self::{
     counters::{
-        a_counter_is_replaced_only_if_nothing_has_changed,
+        a_copy_of_a_holder_of_blocks_has_none, a_counter_is_replaced_only_if_nothing_has_changed,
         a_fence_refuses_counters_until_each_is_fenced, a_repeated_draw_has_the_same_block,
         blocks_are_disjoint_under_contention, every_counter_is_listed,
         leases_and_counters_do_not_mix,
@@ -100,6 +100,7 @@ pub const COUNTERS: &[fn(&dyn Subject)] = &[
     a_counter_is_replaced_only_if_nothing_has_changed,
     blocks_are_disjoint_under_contention,
     a_repeated_draw_has_the_same_block,
+    a_copy_of_a_holder_of_blocks_has_none,
     a_fence_refuses_counters_until_each_is_fenced,
     every_counter_is_listed,
     leases_and_counters_do_not_mix,

@@ -3,10 +3,12 @@
 //! **Why no number repeats.** The blocks of all processes are disjoint: the rules of the counter, in
 //! `tickets/counter.rs`. A process hands out each position of its blocks at most once: `Positions` and
 //! `Blocks` of the core. What it gives back was sealed before. A forked child never uses what it
-//! inherited. Clocks decide only how much is drawn and when the store is asked again.
+//! inherited. Of copies of a process one goes on, a minute later: `tickets/confirmed.rs`. Besides,
+//! clocks decide only how much is drawn and when the store is asked again.
 #![allow(clippy::doc_markdown, reason = "SQLite is a name")]
 
 mod builder;
+mod confirmed;
 pub(crate) mod counter;
 pub(crate) mod operator;
 mod size;
@@ -57,7 +59,8 @@ const LONGEST_POLL: Duration = Duration::from_millis(50);
 /// block ahead. So the numbers of one process rise, those of several processes are mixed, and none is
 /// handed out twice. [`close`](Tickets::close), or a drop, gives the unused numbers back, and the next
 /// blocks bring them. A process that is killed loses the numbers that it holds, at most
-/// [`max_block`](TicketsBuilder::max_block). No clock takes part in uniqueness.
+/// [`max_block`](TicketsBuilder::max_block). No clock takes part in uniqueness, unless the process is
+/// copied while it runs: then both copies have the same numbers for a minute.
 ///
 /// When the store cannot be reached, the numbers that were drawn last for a while; see
 /// [`TicketsBuilder::reserve`]. Then calls fail with `LEASE_UNAVAILABLE`, until the store is back. A
@@ -141,7 +144,7 @@ impl Tickets {
     #[inline]
     pub fn generate(&self) -> Result<u64> {
         let shared = &*self.supply.shared;
-        match shared.positions.claim_one() {
+        match shared.claim_one() {
             Ok(position) => Ok(shared.number(position)),
             Err(hand) => self.generate_slowly(hand, MayWait::MaxWait),
         }
@@ -157,7 +160,7 @@ impl Tickets {
     #[inline]
     pub fn generate_without_wait(&self) -> Result<u64> {
         let shared = &*self.supply.shared;
-        match shared.positions.claim_one() {
+        match shared.claim_one() {
             Ok(position) => Ok(shared.number(position)),
             Err(hand) => self.generate_slowly(hand, MayWait::None),
         }
@@ -168,7 +171,7 @@ impl Tickets {
     #[inline]
     pub fn generate_at_once(&self) -> Option<u64> {
         let shared = &*self.supply.shared;
-        match shared.positions.claim_one() {
+        match shared.claim_one() {
             Ok(position) => Some(shared.number(position)),
             Err(None) => None,
             // What is in hand would be lost.
@@ -234,11 +237,11 @@ impl Tickets {
         }
         let supply = self.supply.of_this_process_or_new();
         let mut state = supply.shared.lock();
-        if state.blocks.reserve(&supply.shared.positions) >= count {
+        if state.reserve(&supply.shared) >= count {
             return self.check_open();
         }
         self.ask_for(supply, &mut state, count)?;
-        Err(self.too_few_left(&state, count))
+        Err(self.too_few_left(&supply.shared, &state, count))
     }
 
     /// Returns how long to wait until a number is available: zero if one is, and else a short time
@@ -251,14 +254,14 @@ impl Tickets {
     pub fn ready_in(&self) -> Result<Duration> {
         let supply = self.supply.of_this_process_or_new();
         let mut state = supply.shared.lock();
-        if state.blocks.reserve(&supply.shared.positions) > 0 {
+        if state.reserve(&supply.shared) > 0 {
             return Ok(Duration::ZERO);
         }
         self.ask_for(supply, &mut state, 1)?;
         let Some(failure) = &state.failure else { return Ok(POLL_INTERVAL) };
         let lasts = failure.next_attempt.saturating_sub(failure.since);
         if state.blocks_drawn == 0 && lasts >= self.options.acquire_timeout {
-            return Err(self.too_few_left(&state, 1));
+            return Err(self.too_few_left(&supply.shared, &state, 1));
         }
         Ok(LONGEST_POLL)
     }
@@ -344,13 +347,13 @@ impl Tickets {
             }
             let shared = &*supply.shared;
             if hand.is_none() {
-                let claimed = shared.positions.claim_many(want);
+                let claimed = shared.claim_many(want);
                 if !claimed.is_empty() {
                     return Ok((shared, claimed));
                 }
             }
             let mut state = shared.lock();
-            let claimed = state.blocks.claim(&shared.positions, &mut hand, want);
+            let claimed = state.claim(shared, &mut hand, want);
             if !claimed.is_empty() {
                 if state.blocks.needs_block(&shared.positions) {
                     state.wake(shared);
@@ -370,7 +373,7 @@ impl Tickets {
             };
             let so_far = waited.unwrap_or_default();
             if so_far >= limit {
-                return Err(self.too_few_left(&state, 1));
+                return Err(self.too_few_left(&supply.shared, &state, 1));
             }
             state.waits += u64::from(waited.is_none());
             state.wait();
@@ -392,7 +395,7 @@ impl Tickets {
             self.start(supply)?;
             state.started = true;
         }
-        state.starve(want, &self.sizes);
+        state.starve(want, &supply.shared, &self.sizes);
         state.wake(&supply.shared);
         Ok(())
     }
@@ -431,18 +434,25 @@ impl Tickets {
     }
 
     #[cold]
-    fn too_few_left(&self, state: &State, want: u64) -> Error {
+    fn too_few_left(&self, shared: &Shared, state: &State, want: u64) -> Error {
         let name = &self.options.name;
-        let few =
-            if want == 1 { "no number".to_owned() } else { format!("fewer than {want} numbers") };
-        let why = format!("this process has {few} of the counter {name:?} left");
+        let held = state.blocks.reserve(&shared.positions);
+        let why = if held >= want {
+            format!(
+                "the store has to confirm the numbers of the counter {name:?} that this process holds"
+            )
+        } else if want == 1 {
+            format!("this process has no number of the counter {name:?} left")
+        } else {
+            format!("this process has fewer than {want} numbers of the counter {name:?} left")
+        };
         let failure = state.failure.as_ref();
         let next = failure.map(|failure| failure.next_attempt.saturating_sub(boot()));
         unavailable(&why, next.unwrap_or_default(), failure.map(|failure| failure.error.clone()))
     }
 
-    /// Closes it for good and gives the unused numbers back, which takes one operation of the store for
-    /// each block; waits up to 5 seconds for it. If the store cannot be reached in time, they are lost.
+    /// Closes it for good and gives the unused numbers back, which takes one operation of the store;
+    /// waits up to 5 seconds for it. If the store cannot be reached in time, they are lost.
     /// In a forked child this does not affect the parent's numbers.
     pub fn close(&self) {
         self.stop();

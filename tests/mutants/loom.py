@@ -84,6 +84,12 @@ MUTANTS = [
      "match { self.next.store(end, order); Ok::<u64, u64>(next) } {",
      "batches_and_single_calls"),
     ("a close that does not seal", "core/src/positions.rs",
-     "positions.next.fetch_max(SEALED, Ordering::Relaxed)", "positions.next()",
+     "self.take(positions, SEALED)", "self.take(positions, 0)",
      "what_a_close_gives_back_is_claimed_by_nobody"),
+    ("what was given up, for a call that comes late", "core/src/positions.rs",
+     "self.take(positions, self.end())", "self.take(positions, 0)",
+     "of_blocks_that_are_given_up_nothing_is_claimed"),
+    ("what was given up, for a call that has it in hand", "core/src/positions.rs",
+     "self.current = unused.from..unused.from;", "self.current.end = unused.from;",
+     "of_blocks_that_are_given_up_nothing_is_claimed"),
 ]  # fmt: skip

@@ -23,7 +23,7 @@ class Tickets:
     It draws a block of numbers from the counter, hands them out without the store, and draws the
     next block on a thread before they are used up. Numbers of one process rise. Several processes
     draw blocks of their own, so their numbers interleave, and gaps stay where a process was killed:
-    at most max_block numbers. A clean end gives back what is left. No clock is involved.
+    at most max_block numbers. A clean end gives back what is left. No clock has to be right.
 
     Numbers in a row tell outsiders how many there are, and they can be guessed; Cloak hides them.
 
@@ -70,7 +70,8 @@ class Tickets:
         counter must have this one.
         step: by how much numbers rise, 1 to 2**53 - 1; 1 unless given; as start.
         reserve_seconds: for how many seconds at the present rate there should be numbers when the
-        store is away, 0 to 86400.
+        store is away, 0 to 86400. They last for half a minute at most, since the store has to
+        confirm each minute that they are still this process's.
         min_block: how many numbers a block has at least, 1 to max_block.
         max_block: how many a process has drawn and not handed out at most, 1 to 2**53 - 1: so many
         a kill may lose.

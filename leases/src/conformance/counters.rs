@@ -57,7 +57,8 @@ impl<'a> Drawer<'a> {
     }
 
     fn draw(&mut self, draw: &Draw) -> Result<Block> {
-        self.counter.draw(&mut *self.holder.store, draw)
+        let drawn = self.counter.draw(&mut *self.holder.store, draw)?;
+        Ok(drawn.expect("nobody else has the token"))
     }
 
     /// Draws so many positions under a token of its own, and insists.
@@ -67,12 +68,12 @@ impl<'a> Drawer<'a> {
     }
 
     fn give_back(&mut self, token: Token, unused_from: u64) -> Result<bool> {
-        self.counter.give_back(&mut *self.holder.store, token, unused_from)
+        self.counter.give_back(&mut *self.holder.store, &[token], unused_from)
     }
 }
 
 fn asked(want: u64, after: u64) -> Draw {
-    Draw { token: Token::random(), want, after, finished: Vec::new() }
+    Draw { before: None, token: Token::random(), unused_from: 0, want, after }
 }
 
 /// A counter is replaced only if it still has the value, and the namespace the floor, on which that was
@@ -216,6 +217,29 @@ pub fn a_repeated_draw_has_the_same_block(subject: &dyn Subject) {
     assert_eq!(client.drawn(2, 10).1.positions, 10..12, "what ends at the next one lowers it");
 }
 
+/// Of two copies of a process, the one that asks first goes on with the blocks that both know, and the
+/// other one has nothing of them, not to give back either.
+pub fn a_copy_of_a_holder_of_blocks_has_none(subject: &dyn Subject) {
+    let namespace = tickets();
+    let (mut original, mut copy) =
+        (Drawer::of(subject, &namespace), Drawer::of(subject, &namespace));
+    let first = asked(10, 0);
+    assert_eq!(original.draw(&first).expect("the store can draw").positions, 0..10);
+    assert_eq!(copy.draw(&first).expect("it was copied").positions, 0..10);
+    let again = |want| Draw { before: Some(first.token), ..asked(want, 10) };
+    let (confirms, asks) = (again(0), again(5));
+    for _ in 0..2 {
+        assert!(original.draw(&confirms).expect("confirmed").positions.is_empty());
+        let drawn = copy.counter.draw(&mut *copy.holder.store, &asks);
+        assert_eq!(drawn.expect("the store answers"), None);
+    }
+    assert!(!copy.give_back(first.token, 0).expect("nothing is held"));
+    let next = Draw { before: Some(confirms.token), unused_from: 4, ..asked(5, 10) };
+    assert_eq!(original.draw(&next).expect("the store can draw").positions, 10..15);
+    assert!(original.give_back(next.token, 4).expect("given back"));
+    assert_eq!(copy.drawn(9, 0).1.positions, 4..13);
+}
+
 /// Each fence leaves another floor, however soon it follows, and each counter is refused until it was
 /// fenced, too.
 pub fn a_fence_refuses_counters_until_each_is_fenced(subject: &dyn Subject) {
@@ -250,6 +274,7 @@ pub fn a_fence_refuses_counters_until_each_is_fenced(subject: &dyn Subject) {
     assert_eq!(error.kind(), ErrorKind::StoreQuarantined, "{error}");
     other.fence_at(&mut *client.holder.store, 0, floor).expect("fenced");
     let block = other.draw(&mut *client.holder.store, &asked(1, 0)).expect("the store can draw");
+    let block = block.expect("a new holder");
     assert_eq!(block.number(block.positions.start), 1);
     let error = client.holder.repair(Target::Floor, Some(floor - 1)).expect_err("never falls");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");

@@ -34,7 +34,8 @@ impl Drawer {
         self.counter.into_known()
     }
 
-    /// Draws the positions of a block.
+    /// Draws the positions of a block; none where none is wanted. `None`: what is held is not this
+    /// holder's any more.
     ///
     /// # Errors
     ///
@@ -42,16 +43,17 @@ impl Drawer {
     pub fn draw(
         &mut self,
         store: &mut dyn LeaseStore,
-        token: Token,
+        tokens: (Option<Token>, Token),
+        unused_from: u64,
         want: u64,
         after: u64,
-        finished: Vec<Token>,
-    ) -> Result<Range<u64>> {
-        let draw = Draw { token, want, after, finished };
-        self.counter.draw(store, &draw).map(|block| block.positions)
+    ) -> Result<Option<Range<u64>>> {
+        let (before, token) = tokens;
+        let draw = Draw { before, token, unused_from, want, after };
+        Ok(self.counter.draw(store, &draw)?.map(|block| block.positions))
     }
 
-    /// Gives back a block from a position on. Returns whether the token still held it.
+    /// Gives back the blocks under these tokens from a position on. Returns whether anything was held.
     ///
     /// # Errors
     ///
@@ -59,9 +61,9 @@ impl Drawer {
     pub fn give_back(
         &mut self,
         store: &mut dyn LeaseStore,
-        token: Token,
+        tokens: &[Token],
         unused_from: u64,
     ) -> Result<bool> {
-        self.counter.give_back(store, token, unused_from)
+        self.counter.give_back(store, tokens, unused_from)
     }
 }

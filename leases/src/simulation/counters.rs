@@ -69,10 +69,11 @@ struct Process {
     server: usize,
     counter: KnownCounter,
     after: u64,
+    /// The token under which the counter has its blocks.
+    token: Option<Token>,
     /// A draw without an answer, which is repeated.
     pending: Option<Draw>,
-    blocks: Vec<(Token, Block)>,
-    finished: Vec<Token>,
+    blocks: Vec<Block>,
     last: u64,
 }
 
@@ -284,24 +285,27 @@ impl World {
     }
 
     fn draw(&mut self, index: usize) {
-        let want = 1 + self.random.below(6).unsigned_abs();
+        let want = self.random.below(7).unsigned_abs();
         let token = self.random_token();
         let mut connection = self.connection(self.processes[index].server);
         let process = &mut self.processes[index];
-        if process.blocks.len() > 2 {
+        if process.blocks.len() > 2 || (want == 0 && process.blocks.is_empty()) {
             return;
         }
-        let finished = process.finished.clone();
-        let after = process.after;
-        let draw = process.pending.get_or_insert(Draw { token, want, after, finished }).clone();
+        let (before, unused_from, after) = (process.token, process.unused_from(), process.after);
+        let asked = Draw { before, token, unused_from, want, after };
+        let draw = process.pending.get_or_insert(asked).clone();
         match process.counter.draw(&mut connection, &draw) {
-            Ok(block) => {
-                assert!(block.positions.start >= process.after, "blocks of one process rise");
-                process.after = block.positions.end;
-                process.pending = None;
-                process.finished.retain(|token| !draw.finished.contains(token));
-                process.blocks.push((draw.token, block));
+            Ok(Some(block)) => {
+                (process.token, process.pending) = (Some(draw.token), None);
+                if draw.want > 0 {
+                    assert!(block.positions.start >= process.after, "blocks of one process rise");
+                    process.after = block.positions.end;
+                    process.blocks.push(block);
+                }
             }
+            // The store has forgotten it, and somebody has fenced the counter.
+            Ok(None) => process.give_up(),
             Err(error) => self.is_refused(&error),
         }
     }
@@ -316,11 +320,10 @@ impl World {
 
     fn hand_out(&mut self, index: usize) {
         let process = &mut self.processes[index];
-        let Some((token, block)) = process.blocks.first_mut() else { return };
+        let Some(block) = process.blocks.first_mut() else { return };
         let number = block.number(block.positions.start);
         block.positions.start += 1;
         if block.positions.is_empty() {
-            process.finished.push(*token);
             process.blocks.remove(0);
         }
         assert!(self.handed_out.insert(number), "{number} was handed out twice");
@@ -337,17 +340,16 @@ impl World {
 
     fn stop(&mut self, index: usize) {
         let mut connection = self.connection(self.processes[index].server);
-        let blocks = std::mem::take(&mut self.processes[index].blocks);
         if self.random.happens(300) {
             return; // killed
         }
-        for (token, block) in blocks {
-            for _ in 0..=self.random.below(2) {
-                let counter = &mut self.processes[index].counter;
-                if let Err(error) = counter.give_back(&mut connection, token, block.positions.start)
-                {
-                    self.is_refused(&error);
-                }
+        for _ in 0..=self.random.below(2) {
+            let process = &mut self.processes[index];
+            let pending = process.pending.as_ref().map(|draw| draw.token);
+            let tokens: Vec<Token> = process.token.into_iter().chain(pending).collect();
+            let unused_from = process.unused_from();
+            if let Err(error) = process.counter.give_back(&mut connection, &tokens, unused_from) {
+                self.is_refused(&error);
             }
         }
     }
@@ -430,7 +432,17 @@ impl Process {
     fn new(server: usize) -> Self {
         let settings = CounterSettings::new(COUNTER, None, None).expect("a name");
         let counter = KnownCounter::new(settings);
-        let (blocks, finished) = (Vec::new(), Vec::new());
-        Self { server, counter, after: 0, pending: None, blocks, finished, last: 0 }
+        Self { server, counter, after: 0, token: None, pending: None, blocks: Vec::new(), last: 0 }
+    }
+
+    /// The first position of its blocks that it has not handed out.
+    fn unused_from(&self) -> u64 {
+        self.blocks.first().map_or(self.after, |block| block.positions.start)
+    }
+
+    fn give_up(&mut self) {
+        self.after = self.unused_from();
+        (self.token, self.pending) = (None, None);
+        self.blocks.clear();
     }
 }

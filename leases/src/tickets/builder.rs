@@ -81,8 +81,9 @@ impl TicketsBuilder {
     }
 
     /// Sets for how long the numbers that a process holds should last at its present rate, up to a day;
-    /// 2 seconds by default. A store that is away for less than half of it is not noticed. A kill
-    /// loses the numbers of about that time.
+    /// 2 seconds by default. A store that is away for less than half of it is not noticed, but for
+    /// half a minute at most: it has to confirm each minute that what a process holds is still its
+    /// own. A kill loses the numbers of about that time.
     #[must_use]
     pub fn reserve(mut self, reserve: Duration) -> Self {
         self.sizes.reserve = reserve;

@@ -23,8 +23,8 @@ pub(crate) const LARGEST: u64 = (1 << 53) - 1;
 /// How many ranges that were given back a counter keeps. Of more, the shortest is lost.
 const MOST_FREE: usize = 256;
 
-/// How many blocks a counter knows the holder of. Of more, the oldest is forgotten: then its holder
-/// goes on with it, but can give nothing of it back.
+/// How many blocks a counter knows the holder of. Of more, that of the holder that was heard of longest
+/// ago is forgotten: with its next request it gives up what it holds.
 const MOST_HELD: usize = 256;
 
 /// How often a change is tried while others change the counter.
@@ -46,7 +46,8 @@ pub(crate) struct Counter {
     pub(crate) floor: i64,
     /// Positions that were given back: sorted, disjoint, not adjacent, all before `next`.
     pub(crate) free: Vec<Range<u64>>,
-    /// Who holds which block, the oldest first.
+    /// Who holds which block: the holder that was heard of longest ago first, and its blocks as they
+    /// rise. All of one holder have the same token.
     pub(crate) held: Vec<(Token, Range<u64>)>,
 }
 
@@ -59,23 +60,25 @@ pub(crate) struct CounterSettings {
     pub(crate) step: Option<u64>,
 }
 
-/// Asks for a block.
+/// Asks for a block, or only whether the blocks that a holder has are still its own.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Draw {
-    /// Stands for the holder of the block; new for each draw, the same when a draw is repeated.
+    /// The token under which the counter has the blocks of this holder; `None` if it has none.
+    pub(crate) before: Option<Token>,
+    /// The one from now on: new for each draw, the same when a draw is repeated.
     pub(crate) token: Token,
-    /// How many positions, at least 1. Fewer may be drawn.
+    /// No position before this one will be given back.
+    pub(crate) unused_from: u64,
+    /// How many positions. Fewer may be drawn. Zero draws none, and confirms what is held.
     pub(crate) want: u64,
     /// The end of this holder's last block, so that its blocks rise; 0 if it had none. No position
     /// before it is drawn. A counter whose `next` is less has lost blocks, and is refused. After a
     /// fork, the parent may have given back what the child did not see used: a child says 0, or where
     /// the parent's numbers ended at the fork.
     pub(crate) after: u64,
-    /// Blocks of which nothing will be given back.
-    pub(crate) finished: Vec<Token>,
 }
 
-/// A block that was drawn.
+/// A block that was drawn; empty where none was wanted.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Block {
     pub(crate) positions: Range<u64>,
@@ -170,7 +173,9 @@ pub(super) fn unreadable(name: &str) -> Error {
     ))
 }
 
-/// Draws a block. Repeated with the same token, it returns the block of that token.
+/// Draws a block, and confirms those that the holder has. Repeated with the same token, it returns the
+/// same block. `None`: they are not under the token of before. The process was copied, and a copy was
+/// faster; or the counter has forgotten them. What the holder has is not its own any more.
 ///
 /// # Errors
 ///
@@ -182,44 +187,41 @@ pub(crate) fn draw(
     found: Option<Counter>,
     floor: i64,
     draw: &Draw,
-) -> Result<(Counter, Block)> {
+) -> Result<Option<(Counter, Block)>> {
     let mut counter = settings.usable(found, floor)?;
-    counter.held.retain(|(token, _)| !draw.finished.contains(token));
-    let (start, step) = (counter.start, counter.step);
-    let held = counter.held.iter().find(|(token, _)| *token == draw.token);
-    if let Some((_, positions)) = held {
-        let positions = positions.clone();
-        return Ok((counter, Block { positions, start, step }));
+    let Draw { before, token, unused_from, want, after } = *draw;
+    let Counter { start, step, .. } = counter;
+    // As this very draw has left it: the block that it drew comes last.
+    if let Some((_, last)) = counter.held.iter().rfind(|(holder, _)| *holder == token) {
+        let positions = if want == 0 { 0..0 } else { last.clone() };
+        return Ok(Some((counter, Block { positions, start, step })));
     }
-    if draw.after > counter.next {
+    let mut held = before.map(|before| counter.take(&[before]));
+    if held.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(None);
+    }
+    if want > 0
+        && let Some(held) = &mut held
+    {
+        held.retain(|block| block.end > unused_from);
+    }
+    if after > counter.next {
         return Err(settings.may_have_lost());
     }
-    let want = draw.want.max(1);
-    let free = counter.free.iter().position(|free| free.start >= draw.after);
-    let positions = if let Some(index) = free {
-        let free = &mut counter.free[index];
-        let positions = free.start..free.end.min(free.start.saturating_add(want));
-        free.start = positions.end;
-        if free.is_empty() {
-            counter.free.remove(index);
-        }
-        positions
-    } else {
-        let next = counter.next;
-        counter.next = next.saturating_add(want).min(counter.end());
-        next..counter.next
-    };
-    if positions.is_empty() {
+    let positions = if want == 0 { 0..0 } else { counter.draw(want, after) };
+    if positions.is_empty() && want > 0 {
         return Err(settings.used_up());
     }
-    counter.held.push((draw.token, positions.clone()));
+    let drawn = Some(positions.clone()).filter(|positions| !positions.is_empty());
+    counter.held.extend(held.into_iter().flatten().chain(drawn).map(|block| (token, block)));
     let forgotten = counter.held.len().saturating_sub(MOST_HELD);
     counter.held.drain(..forgotten);
-    Ok((counter, Block { positions, start, step }))
+    Ok(Some((counter, Block { positions, start, step })))
 }
 
-/// Gives back the positions of a token's block from `unused_from` on, and the token with them. `None`:
-/// there is nothing to give back, since the token holds nothing, as when this is repeated.
+/// Gives back the positions of a holder's blocks from `unused_from` on, and forgets the holder. `tokens`
+/// are the one that it knows, and that of a request without an answer. `None`: there is nothing to give
+/// back, since nothing is held under them, as when this is repeated.
 ///
 /// # Errors
 ///
@@ -228,17 +230,19 @@ pub(crate) fn give_back(
     settings: &CounterSettings,
     found: Option<Counter>,
     floor: i64,
-    token: Token,
+    tokens: &[Token],
     unused_from: u64,
 ) -> Result<Option<Counter>> {
     let mut counter = settings.usable(found, floor)?;
-    let Some(index) = counter.held.iter().position(|(holder, _)| *holder == token) else {
+    let held = counter.take(tokens);
+    if held.is_empty() {
         return Ok(None);
-    };
-    let (_, block) = counter.held.remove(index);
-    let unused = block.start.max(unused_from)..block.end;
-    if !unused.is_empty() {
-        counter.free(unused);
+    }
+    for block in held {
+        let unused = block.start.max(unused_from)..block.end;
+        if !unused.is_empty() {
+            counter.free(unused);
+        }
     }
     Ok(Some(counter))
 }
@@ -273,6 +277,28 @@ impl Counter {
     /// Returns the first position whose number would be too large.
     pub(super) fn end(&self) -> u64 {
         LARGEST.checked_sub(self.start).map_or(0, |most| most / self.step + 1)
+    }
+
+    /// Draws positions that are not before `after`; none if no number is left.
+    fn draw(&mut self, want: u64, after: u64) -> Range<u64> {
+        let Some(index) = self.free.iter().position(|free| free.start >= after) else {
+            let next = self.next;
+            self.next = next.saturating_add(want).min(self.end());
+            return next..self.next;
+        };
+        let free = &mut self.free[index];
+        let positions = free.start..free.end.min(free.start.saturating_add(want));
+        free.start = positions.end;
+        if free.is_empty() {
+            self.free.remove(index);
+        }
+        positions
+    }
+
+    /// Removes what is held under these tokens, and returns it.
+    fn take(&mut self, tokens: &[Token]) -> Vec<Range<u64>> {
+        let taken = self.held.extract_if(.., |(holder, _)| tokens.contains(holder));
+        taken.map(|(_, block)| block).collect()
     }
 
     /// Adds a range that was drawn to those that are free.
@@ -414,20 +440,21 @@ impl KnownCounter {
         &self.settings
     }
 
-    /// Draws a block; see [`Draw`]. After an error, the same draw may be repeated.
+    /// Draws a block; see [`draw`]. After an error, the same draw may be repeated.
     ///
     /// # Errors
     ///
     /// As [`draw`] and [`LeaseStore::swap`].
-    pub(crate) fn draw(&mut self, store: &mut dyn LeaseStore, asked: &Draw) -> Result<Block> {
-        let drawn = self.change(store, |settings, found, floor| {
-            draw(settings, found, floor, asked).map(Some)
-        })?;
-        Ok(drawn.expect("a draw always changes the counter"))
+    pub(crate) fn draw(
+        &mut self,
+        store: &mut dyn LeaseStore,
+        asked: &Draw,
+    ) -> Result<Option<Block>> {
+        self.change(store, |settings, found, floor| draw(settings, found, floor, asked))
     }
 
-    /// Gives back the unused tail of a block; see [`give_back`]. May be repeated after an error.
-    /// Returns whether the token still held it.
+    /// Gives back what is unused; see [`give_back`]. May be repeated after an error. Returns whether
+    /// anything was held.
     ///
     /// # Errors
     ///
@@ -435,11 +462,11 @@ impl KnownCounter {
     pub(crate) fn give_back(
         &mut self,
         store: &mut dyn LeaseStore,
-        token: Token,
+        tokens: &[Token],
         unused_from: u64,
     ) -> Result<bool> {
         let given_back = self.change(store, |settings, found, floor| {
-            let counter = give_back(settings, found, floor, token, unused_from)?;
+            let counter = give_back(settings, found, floor, tokens, unused_from)?;
             Ok(counter.map(|counter| (counter, ())))
         })?;
         Ok(given_back.is_some())

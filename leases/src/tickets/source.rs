@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use randflake::Result;
 
-use super::counter::{Block, CounterSettings, Draw, KnownCounter};
+use super::{
+    confirmed::CONFIRM_AFTER,
+    counter::{Block, CounterSettings, Draw, KnownCounter},
+};
 use crate::{LeaseStore, Location, Namespace, Token, clocks::boot, token::random_bytes};
 
 /// The first pause after a failure; each further one is twice as long.
@@ -15,11 +18,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// What the thread draws from. Times are in it too, so that tests inject them.
 pub(super) trait Source: Send {
-    /// Draws a block.
-    fn draw(&mut self, request: &Draw) -> Result<Block>;
+    /// Draws a block, or only confirms what is held; `None` if that is not this holder's any more.
+    fn draw(&mut self, request: &Draw) -> Result<Option<Block>>;
 
-    /// Gives back what is unused of a block: everything from a position on. Zero means all of it.
-    fn give_back(&mut self, token: Token, unused_from: u64) -> Result<()>;
+    /// Gives back what is unused of the blocks under these tokens: everything from a position on.
+    fn give_back(&mut self, tokens: &[Token], unused_from: u64) -> Result<()>;
 
     /// Says that nothing is asked for a while.
     fn rest(&mut self);
@@ -29,13 +32,24 @@ pub(super) trait Source: Send {
         boot()
     }
 
+    /// Returns how long after a request the numbers that are used have to be confirmed: at random, so
+    /// that copies and processes that started together do not ask at once.
+    fn confirm_after(&self) -> Duration {
+        let [earliest, latest] = CONFIRM_AFTER;
+        earliest + latest.saturating_sub(earliest).mul_f64(share())
+    }
+
     /// Returns how long to wait after so many failures in a row, at least 1: with jitter, so that
     /// processes that lost a store do not come back to it all at once.
     fn pause(&self, failures: u32) -> Duration {
         let pause = FIRST_PAUSE.saturating_mul(1 << failures.clamp(1, 16).saturating_sub(1));
-        let share = f64::from(u16::from_le_bytes(random_bytes())) / f64::from(u16::MAX);
-        pause.min(LONGEST_PAUSE).mul_f64(0.5 + share / 2.0)
+        pause.min(LONGEST_PAUSE).mul_f64(0.5 + share() / 2.0)
     }
+}
+
+/// Returns a random number from 0 to 1.
+fn share() -> f64 {
+    f64::from(u16::from_le_bytes(random_bytes())) / f64::from(u16::MAX)
 }
 
 /// A counter, in a store that is opened when it is first used. It is never opened again in the same
@@ -66,12 +80,12 @@ impl CounterSource {
 }
 
 impl Source for CounterSource {
-    fn draw(&mut self, request: &Draw) -> Result<Block> {
+    fn draw(&mut self, request: &Draw) -> Result<Option<Block>> {
         self.ask(|counter, store| counter.draw(store, request))
     }
 
-    fn give_back(&mut self, token: Token, unused_from: u64) -> Result<()> {
-        self.ask(|counter, store| counter.give_back(store, token, unused_from)).map(drop)
+    fn give_back(&mut self, tokens: &[Token], unused_from: u64) -> Result<()> {
+        self.ask(|counter, store| counter.give_back(store, tokens, unused_from)).map(drop)
     }
 
     fn rest(&mut self) {

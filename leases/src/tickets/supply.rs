@@ -1,7 +1,7 @@
 //! What the calls of a process and its drawing thread share.
 
 use std::{
-    mem,
+    ops::Range,
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -17,6 +17,7 @@ use randflake::{
 };
 
 use super::{
+    confirmed::{Confirmed, Moment},
     counter::{Block, Draw, LARGEST},
     size::{History, Need, Sizes},
 };
@@ -40,6 +41,7 @@ pub(super) struct Shared {
     /// The number at position 0, and from a number to the next. Set with the first block.
     start: AtomicU64,
     step: AtomicU64,
+    pub(super) confirmed: Confirmed,
     state: Mutex<State>,
     /// Wakes the drawing thread. Callers wait without the lock: they are in `waiting`.
     pub(super) work: Condvar,
@@ -50,9 +52,12 @@ pub(super) struct Shared {
 #[allow(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub(super) struct State {
     pub(super) blocks: Blocks,
-    /// The blocks that the counter still knows as held: token, start (after the close, what is unused
-    /// from there on) and end.
-    held: Vec<(Token, u64, u64)>,
+    /// Under which token the counter has the blocks; `None` if it has none.
+    token: Option<Token>,
+    /// At the end: the first position that no call has claimed.
+    unused_from: u64,
+    /// Where the blocks ended that were given up: no position before it is handed out any more.
+    given_up: u64,
     history: History,
     /// How many numbers a call needs.
     pub(super) demand: u64,
@@ -71,6 +76,8 @@ pub(super) struct State {
     pub(super) blocks_drawn: u64,
     positions_drawn: u64,
     positions_given_back: u64,
+    /// How many numbers were handed out when the counter was last asked.
+    asked_at: u64,
     pub(super) waits: u64,
     pub(super) requests: Requests,
 }
@@ -92,6 +99,7 @@ impl Supply {
             positions: Positions::new(),
             start: AtomicU64::new(0),
             step: AtomicU64::new(0),
+            confirmed: Confirmed::new(),
             state: Mutex::new(State::new(sizes)),
             work: Condvar::new(),
         };
@@ -136,6 +144,22 @@ impl Supply {
 }
 
 impl Shared {
+    /// Claims the next position, if what is held counts.
+    ///
+    /// # Errors
+    ///
+    /// The position that the call has in hand, if any: ask [`State::claim`].
+    #[inline]
+    pub(super) fn claim_one(&self) -> Result<u64, Option<u64>> {
+        // Before the claim: once the blocks are given up, a claim finds nothing, whatever it saw here.
+        if self.confirmed.counts() { self.positions.claim_one() } else { Err(None) }
+    }
+
+    /// Claims up to `want` positions in a row; none where [`State::claim`] has to be asked.
+    pub(super) fn claim_many(&self, want: u64) -> Range<u64> {
+        if self.confirmed.counts() { self.positions.claim_many(want) } else { 0..0 }
+    }
+
     /// Returns the number at a position that was claimed.
     #[inline]
     pub(super) fn number(&self, position: u64) -> u64 {
@@ -149,42 +173,58 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what was drawn. Whatever does not lie after all that was drawn before would repeat numbers:
-    /// the counter was lost, and an older one is in its place.
+    /// Takes what was drawn, and has all blocks count from when that was first asked. Whatever does not
+    /// lie after all that was drawn before would repeat numbers: the counter was lost, and an older one
+    /// is in its place.
     pub(super) fn add(
         &self,
         state: &mut State,
         request: &Draw,
+        sent: Moment,
         drawn: &Block,
     ) -> Result<(), Error> {
         let Block { positions: block, start, step } = drawn;
         let known = (self.start.load(Ordering::Relaxed), self.step.load(Ordering::Relaxed));
-        if !state.blocks.accepts(block) || (state.blocks_drawn > 0 && known != (*start, *step)) {
+        let is_another = state.blocks_drawn > 0 && known != (*start, *step);
+        if is_another || (request.want > 0 && !state.blocks.accepts(block)) {
             return Err(went_back());
         }
-        let last = (block.end - 1).checked_mul(*step).and_then(|last| last.checked_add(*start));
-        if last.is_none_or(|last| last > LARGEST) {
-            return Err(Error::new(
-                ErrorKind::Internal,
-                "a defect: a block beyond the last number",
-            ));
+        if request.want > 0 {
+            let last = (block.end - 1).checked_mul(*step).and_then(|last| last.checked_add(*start));
+            if last.is_none_or(|last| last > LARGEST) {
+                return Err(Error::new(
+                    ErrorKind::Internal,
+                    "a defect: a block beyond the last number",
+                ));
+            }
+            self.start.store(*start, Ordering::Relaxed);
+            self.step.store(*step, Ordering::Relaxed);
+            state.blocks_drawn += 1;
+            let usable = block.end.saturating_sub(block.start.max(state.given_up));
+            state.positions_drawn += usable;
+            if state.closed {
+                state.positions_given_back += usable;
+            } else {
+                state.blocks.add(block.clone());
+            }
         }
-        self.start.store(*start, Ordering::Relaxed);
-        self.step.store(*step, Ordering::Relaxed);
-        state.held.retain(|(token, ..)| !request.finished.contains(token));
-        state.held.push((request.token, block.start, block.end));
-        state.blocks_drawn += 1;
-        state.positions_drawn += block.end - block.start;
+        state.token = Some(request.token);
+        self.confirmed.by(sent);
         (state.starved, state.failure) = (false, None);
-        if state.closed {
-            state.positions_given_back += block.end - block.start;
-        } else {
-            state.blocks.add(block.clone());
-        }
         if state.blocks.reserve(&self.positions) >= state.demand {
             state.demand = 0;
         }
         Ok(())
+    }
+
+    /// Forgets the blocks, which are another's by now, or nobody's.
+    pub(super) fn give_up(&self, state: &mut State) {
+        state.token = None;
+        if !state.closed {
+            state.given_up = state.blocks.end();
+            state.positions_given_back += state.blocks.give_up(&self.positions).count;
+        }
+        state.failure = None;
     }
 
     /// Closes for good. Nothing is handed out any more.
@@ -194,11 +234,9 @@ impl Shared {
         }
         state.closed = true;
         state.ended |= !state.started;
-        let unused_from = state.blocks.seal(&self.positions);
-        for (_, start, end) in &mut state.held {
-            *start = unused_from.clamp(*start, *end);
-            state.positions_given_back += *end - *start;
-        }
+        let unused = state.blocks.seal(&self.positions);
+        state.unused_from = unused.from;
+        state.positions_given_back += unused.count;
         state.wake(self);
         state.wake_waiting();
     }
@@ -214,7 +252,9 @@ impl State {
     fn new(sizes: Sizes) -> Self {
         Self {
             blocks: Blocks::new(sizes.lead()),
-            held: vec![],
+            token: None,
+            unused_from: 0,
+            given_up: 0,
             history: History::default(),
             demand: 0,
             starved: false,
@@ -228,35 +268,66 @@ impl State {
             blocks_drawn: 0,
             positions_drawn: 0,
             positions_given_back: 0,
+            asked_at: 0,
             waits: 0,
             requests: Requests::default(),
         }
     }
 
-    /// Returns the request for the next block, if it is time and there is room.
+    /// As [`Blocks::claim`], if what is held counts.
+    pub(super) fn claim(
+        &mut self,
+        shared: &Shared,
+        hand: &mut Option<u64>,
+        want: u64,
+    ) -> Range<u64> {
+        if shared.confirmed.counts() {
+            self.blocks.claim(&shared.positions, hand, want)
+        } else {
+            0..0
+        }
+    }
+
+    /// Returns how many numbers can be handed out now.
+    pub(super) fn reserve(&self, shared: &Shared) -> u64 {
+        if shared.confirmed.counts() { self.blocks.reserve(&shared.positions) } else { 0 }
+    }
+
+    /// Returns the next request: for a block, if it is time and there is room, or for a confirmation, if
+    /// a call waits for it, or if it is due and numbers were handed out since the last request.
     pub(super) fn next_draw(
         &mut self,
         shared: &Shared,
         sizes: &Sizes,
         now: Duration,
+        is_due: bool,
     ) -> Option<Draw> {
         let (handed_out, left) = shared.counts(self);
-        if !self.blocks.needs_block(&shared.positions) && left >= self.demand {
+        let needs_block = self.blocks.needs_block(&shared.positions) || left < self.demand;
+        let want = if needs_block {
+            let need = Need { now, handed_out, left, demand: self.demand, starved: self.starved };
+            sizes.want(need, &mut self.history)
+        } else {
+            None
+        };
+        let is_waited_for = self.demand > 0 && !shared.confirmed.counts();
+        let is_due = is_due && handed_out > self.asked_at;
+        if want.is_none() && (left == 0 || !(is_waited_for || is_due)) {
             return None;
         }
-        let need = Need { now, handed_out, left, demand: self.demand, starved: self.starved };
-        let want = sizes.want(need, &mut self.history)?;
-        let next = shared.positions.next();
-        let used_up = self.held.iter().filter(|(.., end)| *end <= next);
-        let finished = used_up.map(|(token, ..)| *token).collect();
-        Some(Draw { token: Token::random(), want, after: self.blocks.end(), finished })
+        self.asked_at = handed_out;
+        Some(Draw {
+            before: self.token,
+            token: Token::random(),
+            unused_from: shared.positions.next(),
+            want: want.unwrap_or(0),
+            after: self.blocks.end(),
+        })
     }
 
-    /// Takes what is unused of each block that is held: its token, and the first unused position.
-    pub(super) fn take_unused(&mut self) -> Vec<(Token, u64)> {
-        // The last one first: then all of it may lie at the end of the counter.
-        let held = mem::take(&mut self.held);
-        held.into_iter().rev().map(|(token, unused_from, _)| (token, unused_from)).collect()
+    /// Takes the token under which the counter has the blocks, and the first position that is unused.
+    pub(super) fn take_unused(&mut self) -> (Option<Token>, u64) {
+        (self.token.take(), self.unused_from)
     }
 
     /// Notes that the calling thread waits.
@@ -268,9 +339,10 @@ impl State {
     }
 
     /// Has the thread draw for a call that needs more numbers than there are, as far as it may.
-    pub(super) fn starve(&mut self, want: u64, sizes: &Sizes) {
+    pub(super) fn starve(&mut self, want: u64, shared: &Shared, sizes: &Sizes) {
         self.demand = self.demand.max(want.min(sizes.max_block));
-        self.starved = true;
+        // Where they only have to be confirmed, more of them would not help.
+        self.starved |= self.blocks.reserve(&shared.positions) < self.demand;
     }
 
     /// Wakes the thread from its sleep.

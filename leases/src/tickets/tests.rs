@@ -58,7 +58,7 @@ struct Scripted {
     answers: Mutex<VecDeque<Answer>>,
     answered: Condvar,
     draws: Mutex<Vec<Draw>>,
-    given_back: Mutex<Vec<(Token, u64)>>,
+    given_back: Mutex<Vec<(Vec<Token>, u64)>>,
     /// The clock, in nanoseconds.
     now: AtomicU64,
     rested: AtomicBool,
@@ -66,6 +66,8 @@ struct Scripted {
 
 enum Answer {
     Block(Range<u64>),
+    Confirmed,
+    Lost,
     Fails(ErrorKind),
     Panics,
 }
@@ -116,13 +118,18 @@ impl Script {
         until(|| tickets.is_over());
     }
 
-    fn given_back(&self) -> Vec<(Token, u64)> {
+    fn pass(&self, duration: Duration) {
+        let nanos = u64::try_from(duration.as_nanos()).expect("short");
+        self.0.now.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    fn given_back(&self) -> Vec<(Vec<Token>, u64)> {
         self.0.given_back.lock().expect("no panic").clone()
     }
 }
 
 impl Source for Script {
-    fn draw(&mut self, request: &Draw) -> Result<Block> {
+    fn draw(&mut self, request: &Draw) -> Result<Option<Block>> {
         self.0.draws.lock().expect("no panic").push(request.clone());
         let answers = self.0.answers.lock().expect("no panic");
         let mut answers =
@@ -130,14 +137,16 @@ impl Source for Script {
         let answer = answers.pop_front().expect("not empty");
         drop(answers);
         match answer {
-            Answer::Block(positions) => Ok(Block { positions, start: 1, step: 1 }),
+            Answer::Block(positions) => Ok(Some(Block { positions, start: 1, step: 1 })),
+            Answer::Confirmed => Ok(Some(Block { positions: 0..0, start: 1, step: 1 })),
+            Answer::Lost => Ok(None),
             Answer::Fails(kind) => Err(Error::new(kind, "the script says so")),
             Answer::Panics => panic::resume_unwind(Box::new("the script says so")),
         }
     }
 
-    fn give_back(&mut self, token: Token, unused_from: u64) -> Result<()> {
-        self.0.given_back.lock().expect("no panic").push((token, unused_from));
+    fn give_back(&mut self, tokens: &[Token], unused_from: u64) -> Result<()> {
+        self.0.given_back.lock().expect("no panic").push((tokens.to_vec(), unused_from));
         Ok(())
     }
 
@@ -309,7 +318,7 @@ fn ten_threads_that_fail_next_to_the_end_of_a_block_lose_one_number_each_at_most
 }
 
 #[test]
-fn it_draws_ahead_after_a_few_numbers_and_says_which_blocks_are_used_up() {
+fn it_draws_ahead_after_a_few_numbers_and_says_what_is_used_up() {
     let script = Script::of([Answer::Block(0..10)]);
     let tickets = script.tickets(LONG);
     for number in 1..=5 {
@@ -318,13 +327,15 @@ fn it_draws_ahead_after_a_few_numbers_and_says_which_blocks_are_used_up() {
     assert_eq!(script.wait_for_draws(1).len(), 1, "half of the block is left");
     assert_eq!(tickets.generate(), Ok(6));
     let draws = script.wait_for_draws(2);
-    assert_eq!((draws[1].after, &draws[1].finished[..]), (10, &[][..]));
+    assert_eq!((draws[1].after, draws[1].unused_from), (10, 6));
+    assert_eq!((draws[0].before, draws[1].before), (None, Some(draws[0].token)));
     script.answer([Answer::Block(10..20)]);
     for number in 7..=16 {
         assert_eq!(tickets.generate(), Ok(number));
     }
     let draws = script.wait_for_draws(3);
-    assert_eq!((draws[2].after, &draws[2].finished[..]), (20, &[draws[0].token][..]));
+    assert_eq!((draws[2].after, draws[2].unused_from), (20, 16));
+    assert_eq!(draws[2].before, Some(draws[1].token));
     assert_ne!(draws[2].token, draws[1].token);
     script.end(&tickets);
 }
@@ -353,8 +364,7 @@ fn a_close_gives_back_both_tails_and_a_second_one_nothing() {
     until(|| tickets.metrics().reserve == 14);
     tickets.close();
     let draws = script.wait_for_draws(2);
-    // The last one first: all of it may lie at the end of the counter.
-    assert_eq!(script.given_back(), [(draws[1].token, 30), (draws[0].token, 6)]);
+    assert_eq!(script.given_back(), [(vec![draws[1].token], 6)]);
     assert_eq!((tickets.metrics().numbers_generated, tickets.metrics().reserve), (6, 0));
     tickets.close();
     tickets.stop();
@@ -363,7 +373,7 @@ fn a_close_gives_back_both_tails_and_a_second_one_nothing() {
     }
     assert_eq!(tickets.ready_in().expect_err("closed").kind(), ErrorKind::Closed);
     drop(tickets);
-    assert_eq!(script.given_back().len(), 2);
+    assert_eq!(script.given_back().len(), 1);
 }
 
 #[test]
@@ -388,9 +398,10 @@ fn a_block_that_comes_after_the_close_goes_back() {
         let fails = matches!(answer, Answer::Fails(_));
         script.answer([answer]);
         tickets.close();
-        // Where the answer is not known, all that the store may have granted goes back.
-        let late = (draws[1].token, if fails { 0 } else { 10 });
-        assert_eq!(script.given_back(), [late, (draws[0].token, 6)]);
+        // Where the answer is not known, the counter has one of the two.
+        let tokens =
+            if fails { vec![draws[0].token, draws[1].token] } else { vec![draws[1].token] };
+        assert_eq!(script.given_back(), [(tokens, 6)]);
     }
 }
 
@@ -484,6 +495,124 @@ fn a_batch_that_does_not_wait_claims_nothing_unless_all_is_there() {
     assert!(numbers.into_iter().eq(1..=11));
     let refused = tickets.fill_without_wait(&mut vec![0; 1001]).expect_err("a process has 1000");
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    script.end(&tickets);
+}
+
+/// The longest time until what is used is confirmed.
+const LONGEST: Duration = confirmed::CONFIRM_AFTER[1];
+
+/// Returns tickets of a block of ten, of which so many are handed out, and none is drawn ahead.
+fn of_ten(script: &Script, handed_out: u64) -> Tickets {
+    script.answer([Answer::Block(0..10)]);
+    let tickets = script.tickets(LONG);
+    for number in 1..=handed_out {
+        assert_eq!(tickets.generate(), Ok(number));
+    }
+    tickets
+}
+
+/// Lets the longest time pass again and again: the thread may look at the clock late.
+fn pass_until(script: &Script, tickets: &Tickets, is_it: impl Fn() -> bool) {
+    let shared = &tickets.supply.shared;
+    until(|| {
+        script.pass(LONGEST);
+        shared.lock().wake(shared);
+        is_it()
+    });
+}
+
+#[test]
+fn what_is_used_is_confirmed_under_a_token_of_its_own() {
+    let script = Script::default();
+    let tickets = of_ten(&script, 2);
+    let asked = || script.0.draws.lock().expect("no panic").len();
+    pass_until(&script, &tickets, || asked() == 2);
+    let draws = script.wait_for_draws(2);
+    assert_eq!((draws[1].before, draws[1].want), (Some(draws[0].token), 0));
+    assert_ne!(draws[1].token, draws[0].token);
+    // Calls do not wait for it.
+    assert_eq!(tickets.generate(), Ok(3));
+    script.answer([Answer::Fails(ErrorKind::StoreUnavailable), Answer::Confirmed]);
+    let draws = script.wait_for_draws(3);
+    assert_eq!(draws[1], draws[2], "repeated as it was");
+    until(|| tickets.metrics().store_requests == 3);
+    pass_until(&script, &tickets, || asked() == 4);
+    let draws = script.wait_for_draws(4);
+    assert_eq!((draws[3].before, draws[3].want), (Some(draws[2].token), 0));
+    script.answer([Answer::Confirmed]);
+    until(|| tickets.metrics().store_requests == 4);
+    assert_eq!((tickets.metrics().blocks_drawn, tickets.metrics().reserve), (1, 7));
+    tickets.close();
+    assert_eq!(script.given_back(), [(vec![draws[3].token], 3)]);
+}
+
+#[test]
+fn nothing_is_sent_while_nothing_is_used() {
+    let script = Script::default();
+    let tickets = of_ten(&script, 1);
+    script.answer([Answer::Confirmed]);
+    pass_until(&script, &tickets, || tickets.metrics().store_requests == 2);
+    pass_until(&script, &tickets, || script.0.rested.load(Ordering::Relaxed));
+    (0..100).for_each(|_| pass_until(&script, &tickets, || true));
+    // Once, for the number that was handed out.
+    assert_eq!(tickets.metrics().store_requests, 2);
+    script.end(&tickets);
+}
+
+#[test]
+fn a_minute_later_a_call_waits_until_the_numbers_are_confirmed() {
+    let script = Script::default();
+    let tickets = of_ten(&script, 2);
+    tickets.supply.shared.confirmed.lapse();
+    assert_eq!(tickets.generate_at_once(), None);
+    let refused = tickets.generate_without_wait().expect_err("not confirmed");
+    assert_eq!(refused.kind(), ErrorKind::LeaseUnavailable);
+    assert!(refused.to_string().contains("confirm"), "{refused}");
+    assert_ne!(tickets.ready_in(), Ok(Duration::ZERO));
+    let refused = tickets.fill_without_wait(&mut [0; 2]).expect_err("not confirmed");
+    assert_eq!(refused.kind(), ErrorKind::LeaseUnavailable);
+    let draws = script.wait_for_draws(2);
+    assert_eq!((draws[1].before, draws[1].want), (Some(draws[0].token), 0));
+    script.answer([Answer::Confirmed]);
+    assert_eq!(tickets.generate(), Ok(3), "none is lost");
+    let mut numbers = [0; 2];
+    tickets.fill(&mut numbers).expect("they count");
+    assert_eq!(numbers, [4, 5]);
+    script.end(&tickets);
+}
+
+#[test]
+fn what_a_repeated_request_brings_after_a_minute_has_to_be_confirmed() {
+    let script = Script::default();
+    let tickets = of_ten(&script, 10);
+    let sent = script.wait_for_draws(2).len();
+    assert_eq!(sent, 2, "the next block");
+    script.answer([Answer::Block(10..20)]);
+    until(|| tickets.metrics().blocks_drawn == 2);
+    // As if the draw had been sent more than a minute ago: the answer came late.
+    tickets.supply.shared.confirmed.lapse();
+    tickets.generate_without_wait().expect_err("not confirmed");
+    assert_eq!(script.wait_for_draws(3)[2].want, 0);
+    script.answer([Answer::Confirmed]);
+    assert_eq!(tickets.generate(), Ok(11));
+    script.end(&tickets);
+}
+
+#[test]
+fn a_copy_that_was_slower_gives_up_what_it_holds_and_draws_anew() {
+    let script = Script::default();
+    let tickets = of_ten(&script, 4);
+    tickets.supply.shared.confirmed.lapse();
+    script.answer([Answer::Lost, Answer::Block(4..20)]);
+    // The other copy has given back what it did not use. A call that was slow may have claimed it here.
+    assert_eq!(tickets.generate(), Ok(11));
+    let draws = script.wait_for_draws(3);
+    assert_eq!((draws[1].before, draws[2].before), (Some(draws[0].token), None));
+    assert_eq!((draws[2].after, draws[2].want > 0), (4, true));
+    let metrics = tickets.metrics();
+    assert_eq!(metrics.last_error.map(|error| error.kind()), Some(ErrorKind::LeaseLost));
+    assert_eq!(metrics.store_errors, [(ErrorKind::LeaseLost, 1)]);
+    assert_eq!(metrics.numbers_generated, 5);
     script.end(&tickets);
 }
 

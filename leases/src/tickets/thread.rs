@@ -10,6 +10,7 @@ use std::{
 use randflake::{Error, ErrorKind};
 
 use super::{
+    confirmed::Moment,
     counter::Draw,
     size::Sizes,
     source::Source,
@@ -17,10 +18,7 @@ use super::{
 };
 use crate::Token;
 
-/// A connection that is not needed for so long is closed in the meantime.
-const LONG_REST: Duration = Duration::from_secs(60);
-
-/// How often the end tries to give a block back. What remains after that is never handed out.
+/// How often the end tries to give the blocks back. What remains after that is never handed out.
 const LAST_ATTEMPTS: u32 = 4;
 
 /// The body of the thread; sets `ended` even if it panics.
@@ -48,52 +46,73 @@ pub(super) fn run(shared: &Shared, mut source: Box<dyn Source>, sizes: &Sizes) {
     state.wake_waiting();
 }
 
-/// Draws until it is closed, or the process is restored. Returns the token of a request whose answer is not known.
+/// Draws until it is closed, or the process is restored. Returns the token of a request whose answer is
+/// not known.
 fn draw(shared: &Shared, source: &mut dyn Source, sizes: &Sizes) -> Option<Token> {
-    // After a failure it is repeated as it was: the store may have done it.
-    let mut request: Option<Draw> = None;
-    let mut rests = false;
+    // After a failure it is repeated as it was: the store may have done it. Blocks count from when it
+    // was first sent: what is repeated, a copy of the process may have sent, too.
+    let mut request: Option<(Draw, Moment)> = None;
+    // When what is used has to be confirmed. If nothing was used by then, nothing is sent.
+    let mut due = Duration::MAX;
     loop {
         let now = source.now();
         let mut state = shared.lock();
         if state.closed || !shared.positions.is_of_this_process() {
-            return request.map(|request| request.token);
+            return request.map(|(request, _)| request.token);
         }
         let next_attempt = state.failure.as_ref().map_or(now, |failure| failure.next_attempt);
         if next_attempt <= now {
-            request = request.or_else(|| state.next_draw(shared, sizes, now));
-            if let Some(asked) = &request {
+            let mut next = || state.next_draw(shared, sizes, now, due <= now);
+            request = request.or_else(|| next().map(|request| (request, Moment::now())));
+            if let Some((asked, sent)) = &request {
                 drop(state); // the store may take its time
-                rests = false;
-                if ask(shared, source, asked, now) {
+                if ask(shared, source, asked, *sent, now) {
                     request = None;
                 }
+                due = source.now() + source.confirm_after();
                 continue;
             }
         }
         let pause = match &request {
             Some(_) => next_attempt.saturating_sub(now),
-            None if rests => Duration::MAX,
-            None => LONG_REST,
+            None if due <= now => {
+                // Nothing is asked until a number is needed.
+                due = Duration::MAX;
+                drop(state);
+                source.rest();
+                continue;
+            }
+            None => due.saturating_sub(now),
         };
         let waited = shared.work.wait_timeout_while(state, pause, |state| !state.wake);
-        let (mut state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.wake = false;
-        drop(state);
-        if waited.timed_out() && request.is_none() && !rests {
-            source.rest();
-            rests = true;
-        }
     }
 }
 
 /// Sends a request to the store. Returns whether that is done with.
-fn ask(shared: &Shared, source: &mut dyn Source, request: &Draw, now: Duration) -> bool {
+fn ask(
+    shared: &Shared,
+    source: &mut dyn Source,
+    request: &Draw,
+    sent: Moment,
+    now: Duration,
+) -> bool {
     let answer = source.draw(request);
     let answered = source.now();
     let mut state = shared.lock();
     state.requests.count_time(answered.saturating_sub(now));
-    let added = answer.and_then(|drawn| shared.add(&mut state, request, &drawn));
+    let added = match answer {
+        Ok(Some(drawn)) => shared.add(&mut state, request, sent, &drawn),
+        Ok(None) => {
+            shared.give_up(&mut state);
+            let error = lost();
+            state.requests.count_error(error.kind());
+            state.last_error = Some(error);
+            return true;
+        }
+        Err(error) => Err(error),
+    };
     let is_done = added.is_ok();
     if let Err(error) = added {
         state.requests.count_error(error.kind());
@@ -110,19 +129,28 @@ fn ask(shared: &Shared, source: &mut dyn Source, request: &Draw, now: Duration) 
 
 /// Gives back what was drawn and not handed out.
 fn give_back(shared: &Shared, source: &mut dyn Source, unanswered: Option<Token>) {
-    let unused = shared.lock().take_unused();
-    let unanswered = unanswered.map(|token| (token, 0));
-    for (token, unused_from) in unanswered.into_iter().chain(unused) {
-        for attempt in 1..=LAST_ATTEMPTS {
-            let Err(error) = source.give_back(token, unused_from) else { break };
-            let mut state = shared.lock();
-            state.requests.count_error(error.kind());
-            state.last_error = Some(error);
-            drop(state);
-            if attempt == LAST_ATTEMPTS {
-                return; // neither does the store take the others
-            }
+    let (token, unused_from) = shared.lock().take_unused();
+    let tokens: Vec<Token> = token.into_iter().chain(unanswered).collect();
+    if tokens.is_empty() {
+        return;
+    }
+    for attempt in 1..=LAST_ATTEMPTS {
+        let Err(error) = source.give_back(&tokens, unused_from) else { return };
+        let mut state = shared.lock();
+        state.requests.count_error(error.kind());
+        state.last_error = Some(error);
+        drop(state);
+        if attempt < LAST_ATTEMPTS {
             thread::sleep(source.pause(attempt));
         }
     }
+}
+
+#[cold]
+fn lost() -> Error {
+    Error::new(
+        ErrorKind::LeaseLost,
+        "the counter has the numbers that this process held under another name: the process was copied \
+         while it ran, or more than 256 blocks are held at once; it has drawn others",
+    )
 }

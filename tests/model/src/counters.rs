@@ -1,6 +1,9 @@
 //! A counter of [`Tickets`](randflake_leases::Tickets), as a function from a state to every state that
 //! can come next. What draws, gives back and fences is the product itself, on a store that loses
 //! requests and answers, delivers a request late and as often as it likes, and forgets what it wrote.
+//! A process may be copied with all that it knows. A unit of time is the minute for which numbers count
+//! after the request that brought or confirmed them; what is handed out in the minute of the copy may
+//! be handed out by both.
 //!
 //! A call is one step. It ends with its last request, or with any request before that whose answer is
 //! lost, and what others did between two requests of a call is a change that the second one finds: so
@@ -20,7 +23,7 @@ use crate::explore::{Found, explore};
 const COUNTER: &str = "invoices";
 const PROCESSES: usize = 3;
 /// How many positions a process draws at once.
-const WANT: u64 = 2;
+const WANT: u8 = 2;
 /// How many blocks a process draws ahead.
 const AHEAD: usize = 2;
 /// For so long an old master may go on, where another replica confirms what it writes.
@@ -34,6 +37,10 @@ pub(crate) struct Counters {
     pub(crate) processes: u8,
     /// How many blocks are drawn in all.
     pub(crate) draws: u8,
+    /// How often a process has what it holds confirmed.
+    pub(crate) confirms: u8,
+    /// How often a process is copied. Without copies, numbers count for ever: clocks may stand still.
+    pub(crate) copies: u8,
     /// How many answers are lost, or requests late.
     pub(crate) faults: u8,
     pub(crate) loss: Forgets,
@@ -80,7 +87,12 @@ pub(crate) enum Broken {
     KeepsItsToken,
     ForgetsWhereItsBlocksEnd,
     RepeatsUnderANewToken,
+    ConfirmsUnderTheSameToken,
     FinishesWhatIsUnused,
+    CountsForEver,
+    RepeatedDrawCountsFromNow,
+    GoesOnWithWhatIsLost,
+    LosesWhereItsBlocksEnd,
     ChildUsesBlocks,
     ChildGivesBack,
     CountsUnconfirmed,
@@ -128,12 +140,21 @@ enum Phase {
     Ends,
 }
 
-/// A block that a process has; token 0 is none.
+/// What is left of a block that a process has; nothing if there is none.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 struct Held {
-    token: u8,
     next: u8,
     end: u8,
+}
+
+/// A draw without an answer, which is repeated as it was; token 0 is none.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+struct Pending {
+    token: u8,
+    unused_from: u8,
+    want: u8,
+    /// As in [`Process`].
+    sent: u8,
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -143,10 +164,11 @@ struct Process {
     at_old: bool,
     knows: u16,
     after: u8,
-    /// The token of a draw without an answer, and the finished ones that it names.
-    pending: u8,
-    pending_finished: u16,
-    finished: u16,
+    /// The token under which the counter has its blocks; 0 if it has none.
+    token: u8,
+    /// When the request of that token was first sent, and one; 0 if that was in another minute.
+    sent: u8,
+    pending: Pending,
     held: [Held; AHEAD],
     /// The last number, and one.
     last: u8,
@@ -165,9 +187,16 @@ struct State {
     processes: [Process; PROCESSES],
     draws: u8,
     faults: u8,
+    confirms: u8,
+    copies: u8,
     losses: u8,
     fences: u8,
     handed_out: u32,
+    /// When a process was copied last, and one, and what it held then or was about to draw.
+    copied: u8,
+    shared: u32,
+    /// What was handed out of that in the minute of the copy.
+    exposed: u32,
     /// A process was killed, a request was late, or the store forgot.
     is_lossy: bool,
 }
@@ -178,12 +207,13 @@ struct State {
 pub(crate) enum Act {
     Start { at_old: bool },
     Reconnect,
-    Draw { token: u8, fate: Fate },
+    Draw { token: u8, want: u8, fate: Fate },
     HandOut { number: u8 },
     End,
-    GiveBack { token: u8, from: u8, fate: Fate },
+    GiveBack { tokens: [u8; 2], from: u8, fate: Fate },
     Kill,
     Fork,
+    CopyOfAProcess,
     Arrive,
     Copy,
     Lose,
@@ -226,8 +256,8 @@ struct Values {
 /// What a process or an operator asks of the product.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Ask {
-    Draw { token: u8, after: u8, finished: u16 },
-    GiveBack { token: u8, from: u8 },
+    Draw { before: u8, token: u8, unused_from: u8, want: u8, after: u8 },
+    GiveBack { tokens: [u8; 2], from: u8 },
     Fence { above: u8 },
 }
 
@@ -256,12 +286,21 @@ struct Wire {
     wrote: bool,
 }
 
+/// What the product says at the end of a call.
+#[derive(Clone, Debug)]
+enum Outcome {
+    /// The block that was drawn, which is empty for other calls.
+    Done(Range<u8>),
+    /// What the process holds is not its own any more.
+    Lost,
+    Failed,
+}
+
 /// What came of a call.
 #[derive(Clone, Debug)]
 struct Called {
     fate: Fate,
-    /// What was drawn, which is nothing for other calls.
-    outcome: Option<Range<u8>>,
+    outcome: Outcome,
     knows: u16,
     server: Server,
     wrote: bool,
@@ -275,6 +314,8 @@ pub(crate) fn search(world: Counters) -> Found<Act, 3> {
     assert_eq!((values.number(None), values.number_of_known(None)), (0, 0));
     let first = State {
         draws: world.draws,
+        confirms: world.confirms,
+        copies: world.copies,
         faults: world.faults,
         losses: world.losses,
         fences: world.fences,
@@ -320,6 +361,7 @@ impl Step<'_> {
                     self.draw(index);
                     self.hand_out(index);
                     self.fork(index);
+                    self.copy(index);
                     if process.at_old {
                         self.with(Act::Reconnect, index, Process { at_old: false, ..process });
                     }
@@ -328,7 +370,10 @@ impl Step<'_> {
                         self.give_back(index);
                     }
                 }
-                Phase::Ends => self.give_back(index),
+                Phase::Ends => {
+                    self.give_back(index);
+                    self.copy(index);
+                }
             }
             if process.phase != Phase::Gone {
                 let mut to = at;
@@ -378,103 +423,155 @@ impl Step<'_> {
         }
     }
 
-    fn draw(&mut self, index: usize) {
-        let mut process = self.at.processes[index];
-        let Some(place) = process.held.iter().position(|held| held.token == 0) else { return };
-        let is_new = process.pending == 0 || self.breaks(Broken::RepeatsUnderANewToken);
-        if is_new {
-            if self.at.draws == 0 {
-                return;
-            }
-            process.pending = self.new_token(&process);
-            process.pending_finished = process.finished;
-            if self.breaks(Broken::FinishesWhatIsUnused) {
-                process.held.iter().for_each(|held| process.pending_finished |= 1 << held.token);
-            }
+    /// All memory of a process twice, the requests under way as well.
+    fn copy(&mut self, index: usize) {
+        let (at, process) = (self.at, self.at.processes[index]);
+        let mut to = State { copied: at.time + 1, is_lossy: true, ..at };
+        let free = to.processes.iter_mut().find(|it| it.phase == Phase::Gone);
+        let (Some(free), Some(copies)) = (free, at.copies.checked_sub(1)) else { return };
+        *free = process;
+        to.copies = copies;
+        to.shared |= process.held.iter().fold(0, |all, held| all | bits(held.next..held.end));
+        if process.pending.token > 0 {
+            to.shared |= bits(process.after..32);
         }
-        let Process { pending: token, pending_finished, .. } = process;
-        let after = if self.breaks(Broken::ForgetsWhereItsBlocksEnd) { 0 } else { process.after };
-        let ask = Ask::Draw { token, after, finished: pending_finished };
-        for (called, mut to) in self.call(process.at_old, process.knows, ask) {
-            let Called { fate, knows, .. } = called;
-            let mut process = Process { knows, ..process };
-            if let Some(Range { start: next, end }) = called.outcome {
-                process.held[place] = Held { token, next, end };
-                process.after = end;
-                process.finished &= !pending_finished;
-                (process.pending, process.pending_finished) = (0, 0);
+        self.to(Act::CopyOfAProcess, to);
+    }
+
+    fn draw(&mut self, index: usize) {
+        let process = self.at.processes[index];
+        let is_new = process.pending.token == 0 || self.breaks(Broken::RepeatsUnderANewToken);
+        if !is_new {
+            self.ask(index, process.pending);
+            return;
+        }
+        let (at, unused_from) = (self.at, process.unused_from());
+        let is_full = process.held.iter().all(|held| held.end > 0);
+        for (want, left) in [(WANT, at.draws), (0, at.confirms)] {
+            if left == 0 || (want > 0 && is_full) || (want == 0 && process.held[0].end == 0) {
+                continue;
             }
-            to.processes[index] = process;
-            to.draws -= u8::from(is_new);
-            self.to(Act::Draw { token, fate }, to);
+            let token = self.new_token(&process, want);
+            let unused_from =
+                if self.breaks(Broken::FinishesWhatIsUnused) { process.after } else { unused_from };
+            let sent = at.time + 1;
+            self.ask(index, Pending { token, unused_from, want, sent });
         }
     }
 
-    fn new_token(&self, process: &Process) -> u8 {
-        let tokens = |held: [Held; AHEAD]| held.map(|held| held.token).into_iter().max();
-        let of_others = self.at.processes.iter().filter_map(|process| tokens(process.held)).max();
-        let taken = match self.world.broken {
-            Some(Broken::SharesATokenWithAnother) => of_others,
-            Some(Broken::KeepsItsToken) => tokens(process.held),
+    /// Sends a draw, for the first time or again.
+    fn ask(&mut self, index: usize, pending: Pending) {
+        let process = self.at.processes[index];
+        let Pending { token, unused_from, want, .. } = pending;
+        let is_new = process.pending.token != token;
+        let after = if self.breaks(Broken::ForgetsWhereItsBlocksEnd) { 0 } else { process.after };
+        let ask = Ask::Draw { before: process.token, token, unused_from, want, after };
+        for (called, mut to) in self.call(process.at_old, process.knows, ask) {
+            let Called { fate, knows, .. } = called;
+            let mut process = Process { knows, pending, ..process };
+            let is_ignored = self.breaks(Broken::GoesOnWithWhatIsLost);
+            match called.outcome {
+                Outcome::Lost if !is_ignored => {
+                    process.after = process.unused_from();
+                    if self.breaks(Broken::LosesWhereItsBlocksEnd) {
+                        process.after = 0;
+                    }
+                    (process.token, process.sent) = (0, 0);
+                    (process.pending, process.held) = Default::default();
+                }
+                Outcome::Failed => {}
+                drawn => {
+                    process.token = token;
+                    process.sent = if self.breaks(Broken::RepeatedDrawCountsFromNow) {
+                        self.at.time + 1
+                    } else {
+                        pending.sent
+                    };
+                    process.pending = Pending::default();
+                    if let Outcome::Done(Range { start: next, end }) = drawn
+                        && next < end
+                    {
+                        let place = process.held.iter().position(|held| held.end == 0);
+                        process.held[place.expect("there is room")] = Held { next, end };
+                        process.after = end;
+                    }
+                }
+            }
+            to.processes[index] = process;
+            if is_new {
+                *(if want > 0 { &mut to.draws } else { &mut to.confirms }) -= 1;
+            }
+            self.to(Act::Draw { token, want, fate }, to);
+        }
+    }
+
+    fn new_token(&self, process: &Process, want: u8) -> u8 {
+        let (at, world) = (self.at, self.world);
+        let others = at.processes.iter().filter(|other| *other != process);
+        let taken = match world.broken {
+            Some(Broken::SharesATokenWithAnother) => others.map(|other| other.token).max(),
+            Some(Broken::KeepsItsToken) => Some(process.token),
+            Some(Broken::ConfirmsUnderTheSameToken) if want == 0 => Some(process.token),
             _ => None,
         };
-        taken.filter(|token| *token > 0).unwrap_or(self.world.draws - self.at.draws + 1)
+        let next = world.draws - at.draws + world.confirms - at.confirms + 1;
+        taken.filter(|token| *token > 0).unwrap_or(next)
     }
 
     fn hand_out(&mut self, index: usize) {
-        let mut to = self.at;
+        let (at, mut to) = (self.at, self.at);
         let process = &mut to.processes[index];
-        let Some(held) = process.held.iter_mut().filter(|it| it.token > 0).min_by_key(|it| it.next)
-        else {
+        let counts = self.world.copies == 0 || self.world.broken == Some(Broken::CountsForEver);
+        let held = &mut process.held[0];
+        if held.end == 0 || !(counts || process.sent == at.time + 1) {
             return;
-        };
+        }
         let position = held.next;
         held.next += 1;
         if held.next == held.end {
-            process.finished |= 1 << held.token;
-            *held = Held::default();
+            process.held.copy_within(1.., 0);
+            process.held[AHEAD - 1] = Held::default();
         }
-        process.held.sort_unstable_by_key(|held| (held.token == 0, held.next));
-        let number = position + 1;
-        let promise = if to.handed_out & 1 << position != 0 {
+        let (number, bit) = (position + 1, 1 << position);
+        let is_shared = at.copied == at.time + 1 && at.shared & bit != 0;
+        to.exposed |= if is_shared { bit } else { 0 };
+        let promise = if to.handed_out & bit & !to.exposed != 0 {
             Some(Promise::Unique)
         } else {
             (number <= process.last).then_some(Promise::Rises)
         };
         process.last = number;
-        to.handed_out |= 1 << position;
+        to.handed_out |= bit;
         (self.next)(Act::HandOut { number }, promise, to);
     }
 
-    /// Gives back the first thing that is left, or ends.
+    /// Gives back what is left, and ends.
     fn give_back(&mut self, index: usize) {
         let process = self.at.processes[index];
-        let mut unused = vec![(process.pending, 0)];
-        unused.extend(process.held.iter().rev().map(|held| (held.token, held.next)));
-        unused.retain(|(token, _)| *token > 0);
+        let mut tokens = [process.token, process.pending.token];
+        let mut from = process.unused_from();
         if self.breaks(Broken::GivesBackForAnother) {
-            let others = self.at.processes.iter().flat_map(|process| process.held);
-            unused.extend(others.filter(|held| held.token > 0).map(|held| (held.token, 0)));
+            let others = self.at.processes.iter().filter(|other| **other != process);
+            (tokens[1], from) = (others.map(|other| other.token).max().unwrap_or(0), 0);
         }
-        let Some((token, mut from)) = unused.pop().filter(|_| process.phase != Phase::Gone) else {
-            self.with(Act::End, index, Process::default());
-            return;
-        };
         if self.breaks(Broken::GivesBackWhatWasUsed) {
             from = 0;
         }
-        let ask = Ask::GiveBack { token, from };
-        for (called, mut to) in self.call(process.at_old, process.knows, ask) {
-            let Called { fate, knows, .. } = called;
-            let mut process = Process { knows, ..process };
-            if called.outcome.is_some() && process.phase == Phase::Ends {
-                process.pending = if process.pending == token { 0 } else { process.pending };
-                for held in process.held.iter_mut().filter(|held| held.token == token) {
-                    *held = Held::default();
-                }
+        if tokens == [0; 2] {
+            if process.phase == Phase::Ends {
+                self.with(Act::End, index, Process::default());
             }
-            to.processes[index] = process;
-            self.to(Act::GiveBack { token, from, fate }, to);
+            return;
+        }
+        for (called, mut to) in
+            self.call(process.at_old, process.knows, Ask::GiveBack { tokens, from })
+        {
+            let Called { fate, knows, .. } = called;
+            let is_over =
+                !matches!(called.outcome, Outcome::Failed) && process.phase == Phase::Ends;
+            to.processes[index] =
+                if is_over { Process::default() } else { Process { knows, ..process } };
+            self.to(Act::GiveBack { tokens, from, fate }, to);
         }
     }
 
@@ -572,6 +669,17 @@ impl Step<'_> {
     }
 }
 
+impl Process {
+    /// The first position of its blocks that it has not handed out.
+    fn unused_from(&self) -> u8 {
+        if self.held[0].end > 0 { self.held[0].next } else { self.after }
+    }
+}
+
+fn bits(positions: Range<u8>) -> u32 {
+    positions.fold(0, |bits, position| bits | 1 << position)
+}
+
 impl State {
     /// Forgets what makes no difference any more, and which process is which.
     fn forget(&mut self, world: Counters) {
@@ -590,8 +698,15 @@ impl State {
             }
         }
         for process in &mut self.processes {
+            for sent in [&mut process.sent, &mut process.pending.sent] {
+                if world.copies == 0 || *sent != self.time + 1 {
+                    *sent = 0;
+                }
+            }
             if process.phase == Phase::Ends {
-                (process.last, process.after, process.finished) = (0, 0, 0);
+                let token = process.pending.token;
+                (process.last, process.after, process.sent) = (0, process.unused_from(), 0);
+                process.pending = Pending { token, ..Pending::default() };
             }
         }
         self.processes.sort_unstable_by(|one, other| other.cmp(one));
@@ -656,7 +771,7 @@ impl Values {
                 (floor, self.number(change.before), self.number(Some(change.after)))
             });
             let knows = self.number_of_known(drawer.into_known());
-            let outcome = outcome.ok();
+            let outcome = outcome.unwrap_or(Outcome::Failed);
             called.push(Called { fate, outcome, knows, server, wrote: wire.wrote, late });
         }
         called
@@ -700,19 +815,22 @@ impl Values {
 }
 
 impl Ask {
-    fn of(self, drawer: &mut Drawer, wire: &mut Wire) -> Result<Range<u8>> {
+    fn of(self, drawer: &mut Drawer, wire: &mut Wire) -> Result<Outcome> {
+        let tokens = |all: [u8; 2]| all.into_iter().filter(|token| *token > 0).map(token_of);
         match self {
-            Self::Draw { token, after, finished } => {
-                let finished = (1..16).filter(|token| finished & 1 << token != 0).map(token_of);
-                let block =
-                    drawer.draw(wire, token_of(token), WANT, after.into(), finished.collect())?;
-                Ok(small(block.start)..small(block.end))
+            Self::Draw { before, token, unused_from, want, after } => {
+                let named = (tokens([before, 0]).next(), token_of(token));
+                let drawn =
+                    drawer.draw(wire, named, unused_from.into(), want.into(), after.into())?;
+                let done = |block: Range<u64>| Outcome::Done(small(block.start)..small(block.end));
+                Ok(drawn.map_or(Outcome::Lost, done))
             }
-            Self::GiveBack { token, from } => {
-                drawer.give_back(wire, token_of(token), from.into()).map(|_| 0..0)
+            Self::GiveBack { tokens: all, from } => {
+                let all: Vec<Token> = tokens(all).collect();
+                drawer.give_back(wire, &all, from.into()).map(|_| Outcome::Done(0..0))
             }
             Self::Fence { above } => {
-                operator::fence_tickets(wire, COUNTER, above.into()).map(|_| 0..0)
+                operator::fence_tickets(wire, COUNTER, above.into()).map(|_| Outcome::Done(0..0))
             }
         }
     }

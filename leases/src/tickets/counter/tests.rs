@@ -17,8 +17,18 @@ fn counter() -> (MemoryStore, KnownCounter) {
     (MemoryStore::new(namespace), KnownCounter::new(settings()))
 }
 
+/// Asks for the first block of a holder.
 fn asked(want: u64, after: u64) -> Draw {
-    Draw { token: Token::random(), want, after, finished: Vec::new() }
+    Draw { before: None, token: Token::random(), unused_from: 0, want, after }
+}
+
+/// Asks for another block of a holder, which has handed out nothing yet.
+fn asked_again(last: &Draw, want: u64, after: u64) -> Draw {
+    Draw { before: Some(last.token), ..asked(want, after) }
+}
+
+fn drawn(known: &mut KnownCounter, store: &mut dyn LeaseStore, asked: &Draw) -> Block {
+    known.draw(store, asked).expect("it can be drawn from").expect("nobody else has the token")
 }
 
 /// Fences a counter, whatever the floor of its namespace is.
@@ -41,35 +51,35 @@ fn random(seed: u64) -> impl FnMut() -> u64 {
 fn blocks_follow_each_other_and_a_repeated_draw_has_the_same() {
     let (mut store, mut known) = counter();
     let first = asked(10, 0);
-    let block = known.draw(&mut store, &first).expect("a block");
+    let block = drawn(&mut known, &mut store, &first);
     assert_eq!((block.positions.clone(), block.number(0)), (0..10, 1));
-    assert_eq!(known.draw(&mut store, &first).expect("again"), block);
-    assert_eq!(known.draw(&mut store, &asked(5, 10)).expect("a block").positions, 10..15);
+    assert_eq!(drawn(&mut known, &mut store, &first), block);
+    assert_eq!(drawn(&mut known, &mut store, &asked(5, 10)).positions, 10..15);
     // Another client, whose answer to the first draw was lost.
     let mut other = KnownCounter::new(settings());
-    assert_eq!(other.draw(&mut store, &first).expect("again"), block);
-    assert_eq!(other.draw(&mut store, &asked(1, 0)).expect("a block").positions, 15..16);
+    assert_eq!(drawn(&mut other, &mut store, &first), block);
+    assert_eq!(drawn(&mut other, &mut store, &asked(1, 0)).positions, 15..16);
     // What the first client knows is outdated by now.
-    assert_eq!(known.draw(&mut store, &asked(1, 15)).expect("a block").positions, 16..17);
+    assert_eq!(drawn(&mut known, &mut store, &asked(1, 15)).positions, 16..17);
 }
 
 #[test]
 fn a_tail_that_is_given_back_is_drawn_again_once() {
     let (mut store, mut known) = counter();
     let (a, b, c) = (asked(10, 0), asked(10, 10), asked(10, 20));
-    for draw in [&a, &b, &c] {
-        known.draw(&mut store, draw).expect("a block");
+    for asked in [&a, &b, &c] {
+        drawn(&mut known, &mut store, asked);
     }
-    assert!(known.give_back(&mut store, a.token, 4).expect("given back"));
-    assert!(!known.give_back(&mut store, a.token, 0).expect("repeated"));
-    assert!(!known.give_back(&mut store, Token::random(), 0).expect("a stranger"));
+    assert!(known.give_back(&mut store, &[a.token], 4).expect("given back"));
+    assert!(!known.give_back(&mut store, &[a.token], 0).expect("repeated"));
+    assert!(!known.give_back(&mut store, &[Token::random()], 0).expect("a stranger"));
     // Not for a holder that is past it.
-    assert_eq!(known.draw(&mut store, &asked(3, 30)).expect("a block").positions, 30..33);
-    assert_eq!(known.draw(&mut store, &asked(3, 0)).expect("a block").positions, 4..7);
-    assert!(known.give_back(&mut store, b.token, 10).expect("given back"));
-    assert_eq!(known.draw(&mut store, &asked(99, 0)).expect("a block").positions, 7..20);
-    assert!(known.give_back(&mut store, c.token, 99).expect("given back"), "all was used");
-    assert_eq!(known.draw(&mut store, &asked(1, 0)).expect("a block").positions, 33..34);
+    assert_eq!(drawn(&mut known, &mut store, &asked(3, 30)).positions, 30..33);
+    assert_eq!(drawn(&mut known, &mut store, &asked(3, 0)).positions, 4..7);
+    assert!(known.give_back(&mut store, &[b.token], 10).expect("given back"));
+    assert_eq!(drawn(&mut known, &mut store, &asked(99, 0)).positions, 7..20);
+    assert!(known.give_back(&mut store, &[c.token], 99).expect("given back"), "all was used");
+    assert_eq!(drawn(&mut known, &mut store, &asked(1, 0)).positions, 33..34);
 }
 
 #[test]
@@ -78,22 +88,87 @@ fn what_ends_at_next_lowers_it() {
     let (a, b) = (asked(10, 0), asked(10, 10));
     known.draw(&mut store, &a).expect("a block");
     known.draw(&mut store, &b).expect("a block");
-    assert!(known.give_back(&mut store, a.token, 3).expect("given back"));
-    assert!(known.give_back(&mut store, b.token, 10).expect("given back"));
+    assert!(known.give_back(&mut store, &[a.token], 3).expect("given back"));
+    assert!(known.give_back(&mut store, &[b.token], 10).expect("given back"));
     let (counter, floor) = known.read(&mut store).expect("a counter");
     let counter = counter.expect("it was made");
     assert_eq!((counter.next, counter.free, counter.held, floor), (3, vec![], vec![], 0));
 }
 
 #[test]
+fn all_blocks_of_a_holder_are_under_its_newest_token() {
+    let (mut store, mut known) = counter();
+    let held = |known: &mut KnownCounter, store: &mut MemoryStore| {
+        known.read(store).expect("a counter").0.expect("it was made").held
+    };
+    let first = asked(10, 0);
+    drawn(&mut known, &mut store, &first);
+    let other = asked(5, 0);
+    drawn(&mut known, &mut store, &other);
+    let second = asked_again(&first, 10, 10);
+    assert_eq!(drawn(&mut known, &mut store, &second).positions, 15..25);
+    assert_eq!(drawn(&mut known, &mut store, &second).positions, 15..25, "repeated");
+    // Whoever was heard of last comes last, with its blocks as they rise.
+    let blocks = [(other.token, 10..15), (second.token, 0..10), (second.token, 15..25)];
+    assert_eq!(held(&mut known, &mut store), blocks);
+    let confirmed = asked_again(&second, 0, 25);
+    for _ in 0..2 {
+        assert!(drawn(&mut known, &mut store, &confirmed).positions.is_empty());
+    }
+    let blocks = [(other.token, 10..15), (confirmed.token, 0..10), (confirmed.token, 15..25)];
+    assert_eq!(held(&mut known, &mut store), blocks);
+    // What is used up is held no longer.
+    let third = Draw { unused_from: 10, ..asked_again(&confirmed, 1, 25) };
+    drawn(&mut known, &mut store, &third);
+    let blocks = [(other.token, 10..15), (third.token, 15..25), (third.token, 25..26)];
+    assert_eq!(held(&mut known, &mut store), blocks);
+    assert!(known.give_back(&mut store, &[third.token], 20).expect("given back"));
+    let (counter, _) = known.read(&mut store).expect("a counter");
+    assert_eq!(counter.expect("it was made").next, 20);
+}
+
+#[test]
+fn of_two_copies_of_a_holder_the_slower_one_has_nothing() {
+    let (mut store, mut known) = counter();
+    let first = asked(10, 0);
+    drawn(&mut known, &mut store, &first);
+    let (original, copy) = (asked_again(&first, 0, 10), asked_again(&first, 5, 10));
+    drawn(&mut known, &mut store, &original);
+    for _ in 0..2 {
+        assert_eq!(known.draw(&mut store, &copy), Ok(None));
+    }
+    // To one that knows the counter as it was, too.
+    assert_eq!(KnownCounter::new(settings()).draw(&mut store, &copy), Ok(None));
+    assert!(!known.give_back(&mut store, &[first.token, copy.token], 0).expect("nothing is held"));
+    assert_eq!(drawn(&mut known, &mut store, &asked_again(&original, 1, 10)).positions, 10..11);
+}
+
+#[test]
+fn a_draw_without_an_answer_is_given_back_as_well() {
+    for was_done in [false, true] {
+        let (mut store, mut known) = counter();
+        let first = asked(10, 0);
+        drawn(&mut known, &mut store, &first);
+        let pending = asked_again(&first, 10, 10);
+        if was_done {
+            drawn(&mut known, &mut store, &pending);
+        }
+        assert!(known.give_back(&mut store, &[first.token, pending.token], 3).expect("given back"));
+        let (counter, _) = known.read(&mut store).expect("a counter");
+        let counter = counter.expect("it was made");
+        assert_eq!((counter.next, counter.free, counter.held), (3, vec![], vec![]));
+    }
+}
+
+#[test]
 fn start_and_step_are_those_of_the_counter() {
     let (mut store, _) = counter();
     let mut odd = KnownCounter::new(CounterSettings::new("odd", Some(7), Some(2)).expect("good"));
-    let block = odd.draw(&mut store, &asked(3, 0)).expect("a block");
+    let block = drawn(&mut odd, &mut store, &asked(3, 0));
     let numbers: Vec<u64> = block.positions.clone().map(|it| block.number(it)).collect();
     assert_eq!(numbers, [7, 9, 11]);
     let mut any = KnownCounter::new(CounterSettings::new("odd", None, None).expect("good"));
-    assert_eq!(any.draw(&mut store, &asked(1, 0)).expect("a block").number(3), 13);
+    assert_eq!(drawn(&mut any, &mut store, &asked(1, 0)).number(3), 13);
     for (start, step) in [(Some(8), None), (None, Some(1)), (Some(7), Some(3))] {
         let other = CounterSettings::new("odd", start, step).expect("good");
         let error = KnownCounter::new(other).draw(&mut store, &asked(1, 0)).expect_err("other");
@@ -112,13 +187,13 @@ fn start_and_step_are_those_of_the_counter() {
 fn a_fenced_namespace_is_refused_until_its_counters_are_fenced() {
     let (mut store, mut known) = counter();
     let first = asked(10, 0);
-    known.draw(&mut store, &first).expect("a block");
+    drawn(&mut known, &mut store, &first);
     let fence = Fence { token: Token::random() };
     let _ = store.fence(&fence).expect("fenced");
     for _ in 0..2 {
         let error = known.draw(&mut store, &asked(10, 10)).expect_err("fenced");
         assert_eq!((error.code(), error.retry_after()), ("STORE_QUARANTINED", None), "{error}");
-        let error = known.give_back(&mut store, first.token, 5).expect_err("fenced");
+        let error = known.give_back(&mut store, &[first.token], 5).expect_err("fenced");
         assert_eq!(error.code(), "STORE_QUARANTINED", "{error}");
     }
     let mut missing = KnownCounter::new(CounterSettings::new("other", None, None).expect("good"));
@@ -127,8 +202,8 @@ fn a_fenced_namespace_is_refused_until_its_counters_are_fenced() {
 
     let fenced = fence_now(&mut known, &mut store, 100).expect("fenced");
     assert_eq!((fenced.next, fenced.free, fenced.held), (100, vec![], vec![]));
-    assert!(!known.give_back(&mut store, first.token, 5).expect("nothing is held"));
-    let block = known.draw(&mut store, &asked(1, 10)).expect("a block");
+    assert!(!known.give_back(&mut store, &[first.token], 5).expect("nothing is held"));
+    let block = drawn(&mut known, &mut store, &asked(1, 10));
     assert_eq!(block.number(block.positions.start), 101);
     assert_eq!(fence_now(&mut known, &mut store, 3).expect("fenced").next, 101, "never falls");
     assert_eq!(fence_now(&mut missing, &mut store, 0).expect("made").next, 0);
@@ -141,14 +216,14 @@ fn a_counter_that_is_behind_a_holder_has_lost_blocks() {
     let error = known.draw(&mut store, &asked(10, 20)).expect_err("there were blocks up to 20");
     assert_eq!(error.code(), "STORE_QUARANTINED", "{error}");
     fence_now(&mut known, &mut store, 20).expect("fenced");
-    assert_eq!(known.draw(&mut store, &asked(10, 20)).expect("a block").positions, 20..30);
+    assert_eq!(drawn(&mut known, &mut store, &asked(10, 20)).positions, 20..30);
 }
 
 #[test]
 fn a_counter_ends_at_the_largest_number() {
     let (mut store, mut known) = counter();
     fence_now(&mut known, &mut store, LARGEST - 3).expect("fenced");
-    let block = known.draw(&mut store, &asked(10, 0)).expect("the last ones");
+    let block = drawn(&mut known, &mut store, &asked(10, 0));
     assert_eq!(block.number(block.positions.end - 1), LARGEST);
     assert_eq!(block.positions.end - block.positions.start, 3);
     let error = known.draw(&mut store, &asked(1, 0)).expect_err("no number is left");
@@ -157,21 +232,22 @@ fn a_counter_ends_at_the_largest_number() {
     assert!(fence_now(&mut known, &mut store, LARGEST + 1).is_err());
     let wide = CounterSettings::new("wide", Some(LARGEST), Some(LARGEST)).expect("good");
     let mut wide = KnownCounter::new(wide);
-    assert_eq!(wide.draw(&mut store, &asked(9, 0)).expect("one").positions, 0..1);
+    assert_eq!(drawn(&mut wide, &mut store, &asked(9, 0)).positions, 0..1);
     assert_eq!(wide.draw(&mut store, &asked(9, 0)).expect_err("none").code(), "LIFETIME_OVER");
 }
 
 #[test]
 fn the_lists_are_bounded() {
     let mut counter = settings().make(0);
-    let draws: Vec<Draw> = (0..600).map(|_| asked(3, 0)).collect();
-    for asked in &draws {
-        (counter, _) = draw(&settings(), Some(counter), 0, asked).expect("a block");
+    let all: Vec<Draw> = (0..600).map(|_| asked(3, 0)).collect();
+    for asked in &all {
+        let drawn = draw(&settings(), Some(counter), 0, asked).expect("a block");
+        (counter, _) = drawn.expect("a new holder");
     }
-    assert_eq!((counter.held.len(), counter.held[0].0), (256, draws[344].token));
-    for (index, draw) in draws.iter().enumerate().step_by(2) {
+    assert_eq!((counter.held.len(), counter.held[0].0), (256, all[344].token));
+    for (index, draw) in all.iter().enumerate().step_by(2) {
         let block = index as u64 * 3;
-        let given_back = give_back(&settings(), Some(counter.clone()), 0, draw.token, block + 1);
+        let given_back = give_back(&settings(), Some(counter.clone()), 0, &[draw.token], block + 1);
         counter = given_back.expect("usable").unwrap_or(counter);
     }
     assert_eq!(counter.free.len(), 128);
@@ -258,17 +334,18 @@ fn no_number_is_handed_out_twice() {
 
 struct Client {
     known: KnownCounter,
+    /// Its last draw.
+    last: Option<Draw>,
+    blocks: Vec<Range<u64>>,
     after: u64,
-    /// Draws whose block is in use, with the next position.
-    blocks: Vec<(Token, Range<u64>)>,
-    finished: Vec<Token>,
-    last: u64,
+    /// The first position that it has not handed out.
+    unused_from: u64,
 }
 
 impl Client {
     fn new() -> Self {
         let known = KnownCounter::new(settings());
-        Self { known, after: 0, blocks: Vec::new(), finished: Vec::new(), last: 0 }
+        Self { known, last: None, blocks: Vec::new(), after: 0, unused_from: 0 }
     }
 
     fn act(
@@ -279,43 +356,46 @@ impl Client {
     ) {
         match random() % 8 {
             0..4 if self.blocks.len() < 3 => {
-                let want = 1 + random() % 7;
-                let finished = std::mem::take(&mut self.finished);
-                let draw = Draw { finished, ..asked(want, self.after) };
-                let mut block = self.known.draw(store, &draw).expect("a block");
+                let draw = Draw {
+                    before: self.last.as_ref().map(|last| last.token),
+                    unused_from: self.unused_from,
+                    ..asked(random() % 7, self.after)
+                };
+                let block = drawn(&mut self.known, store, &draw);
                 for _ in 0..random() % 3 {
                     if random().is_multiple_of(2) {
                         self.known = KnownCounter::new(settings());
                     }
-                    let again = self.known.draw(store, &draw).expect("repeated");
-                    assert_eq!(again, block);
-                    block = again;
+                    assert_eq!(drawn(&mut self.known, store, &draw), block, "repeated");
                 }
-                assert!(block.positions.start >= self.after, "blocks rise");
-                self.after = block.positions.end;
-                self.blocks.push((draw.token, block.positions));
+                if draw.want > 0 {
+                    assert!(block.positions.start >= self.after, "blocks rise");
+                    self.after = block.positions.end;
+                    self.blocks.push(block.positions);
+                }
+                // One that holds nothing is nobody.
+                self.last = Some(draw).filter(|_| self.after > 0);
             }
             // A clean end, or a kill; a process that begins again has other tokens.
             4 => {
                 let killed = random().is_multiple_of(3);
-                for (token, rest) in self.blocks.drain(..) {
-                    if !killed {
-                        for _ in 0..=random() % 2 {
-                            self.known.give_back(store, token, rest.start).expect("given back");
-                        }
+                if let Some(last) = self.last.take().filter(|_| !killed) {
+                    for _ in 0..=random() % 2 {
+                        let given_back =
+                            self.known.give_back(store, &[last.token], self.unused_from);
+                        given_back.expect("given back");
                     }
                 }
                 *self = Self::new();
             }
             _ => {
-                let Some((token, rest)) = self.blocks.first_mut() else { return };
-                let number = 1 + rest.start;
+                let Some(rest) = self.blocks.first_mut() else { return };
+                let position = rest.start;
                 rest.start += 1;
-                assert!(handed_out.insert(number), "{number} was handed out");
-                assert!(number > self.last, "{number} after {}", self.last);
-                self.last = number;
+                assert!(handed_out.insert(1 + position), "{position} was handed out");
+                assert!(position >= self.unused_from, "{position} in {}", self.unused_from);
+                self.unused_from = position + 1;
                 if rest.is_empty() {
-                    self.finished.push(*token);
                     self.blocks.remove(0);
                 }
             }
@@ -370,7 +450,7 @@ impl LeaseStore for Contended {
         }
         self.times -= 1;
         let before = self.other.read(&mut self.store)?.0.map(|counter| counter.to_value());
-        self.other.draw(&mut self.store, &asked(1, 0))?;
+        drawn(&mut self.other, &mut self.store, &asked(1, 0));
         let mut reply = self.store.swap(request)?;
         assert!(!reply.outcome.done, "another one was faster");
         if self.is_stale {
@@ -392,6 +472,7 @@ fn contended(times: u32, is_stale: bool) -> (Result<Block>, Vec<bool>, Vec<Durat
     let sleep = |pause| SLEPT.with_borrow_mut(|slept| slept.push(pause));
     let mut known = KnownCounter { sleep, ..KnownCounter::new(settings()) };
     let drawn = known.draw(&mut store, &asked(5, 0));
+    let drawn = drawn.map(|drawn| drawn.expect("a new holder"));
     (drawn, store.sent, SLEPT.take())
 }
 
