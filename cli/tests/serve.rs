@@ -1012,6 +1012,34 @@ fn no_two_clients_hold_a_node_id_at_a_time() {
 }
 
 #[test]
+fn of_two_copies_of_a_holder_the_first_that_names_a_token_goes_on() {
+    let folder = Folder::new("copies");
+    let server = folder.serve(&[]);
+    server.wait_until_ready();
+    let mut client = server.client();
+    let held = Held::of(&client.post("/v1/leases", json!({ "count": 2 })).done());
+    let [first, second, other] = ["a1", "b2", "c3"].map(|byte| byte.repeat(16));
+    let mut renewed = held;
+    for token in [first, second] {
+        let (path, next) = (renewed.path("renew"), json!({ "next_token": token }));
+        let again = Held::of(&client.post(&path, &next).done());
+        assert!(again.name.starts_with(&format!("{token}.")), "{}", again.name);
+        assert_eq!((again.start, &again.node_ids), (renewed.start, &renewed.node_ids));
+        // As if the answer had been lost.
+        assert_eq!(Held::of(&client.post(&path, &next).done()).name, again.name);
+        let copy = client.post(&path, json!({ "next_token": other }));
+        assert_eq!(copy.code(410), "LEASE_LOST");
+        assert_eq!(client.post(&renewed.path("release"), "").done()["released"], 0);
+        renewed = again;
+    }
+    assert_eq!(client.post(&renewed.path("release"), "").done()["released"], 2);
+    for wrong in ["", "a1", &"a1".repeat(17), &"g1".repeat(16), &"é".repeat(16)] {
+        let refused = client.post(&renewed.path("renew"), json!({ "next_token": wrong }));
+        assert_eq!(refused.code(400), "INVALID_ARGUMENT", "{wrong}");
+    }
+}
+
+#[test]
 fn a_node_id_is_leased_again_after_its_release() {
     let folder = Folder::new("again");
     let server = folder.serve(&[]);
@@ -1285,7 +1313,9 @@ fn a_counter_that_went_back_hands_out_nothing_until_it_is_fenced() {
         thread::sleep(Duration::from_millis(50));
         response = client.post("/v1/tickets/orders", "");
     }
-    assert_eq!(response.done()["tickets"], json!([(last + 21).to_string()]));
+    // It gave up what the counter did not know of: those numbers are not handed out any more.
+    let next = text(&response.done()["tickets"][0]).parse::<u64>().expect("a number");
+    assert!(next > last + 20, "{next} after a fence above {above}");
 }
 
 #[test]

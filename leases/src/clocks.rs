@@ -26,9 +26,27 @@ pub(crate) fn reading() -> Result<Reading> {
     Ok(Reading { wall: SystemClock.now()?, boot: boot() })
 }
 
+/// Runs something on a machine that has been up for so long.
+#[cfg(test)]
+pub(crate) fn at_boot<T>(time: Duration, run: impl FnOnce() -> T) -> T {
+    SIMULATED.set(Some(time));
+    let outcome = run();
+    SIMULATED.set(None);
+    outcome
+}
+
+#[cfg(test)]
+thread_local! {
+    static SIMULATED: std::cell::Cell<Option<Duration>> = const { std::cell::Cell::new(None) };
+}
+
 /// Returns the time since boot, which includes the time that the machine was asleep.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn boot() -> Duration {
+    #[cfg(test)]
+    if let Some(time) = SIMULATED.get() {
+        return time;
+    }
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }

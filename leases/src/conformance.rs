@@ -114,6 +114,7 @@ pub const ALL: &[fn(&dyn Subject)] = &[
     renewal_raises_the_end_for_the_token_alone,
     a_late_renewal_counts_until_another_took_the_node,
     a_renewal_reports_lost_nodes,
+    of_two_copies_that_name_the_next_token_one_goes_on,
     a_release_keeps_every_stamped_second,
     a_fence_refuses_new_leases,
     exhaustion_reports_the_next_free_time,
@@ -215,7 +216,13 @@ impl<'a> Holder<'a> {
     }
 
     fn renewal(&self, token: Token, leases: &[NodeLease]) -> Renew {
-        Renew { token, node_ids: node_ids(leases), ttl: TTL, client_now: self.subject.now() }
+        Renew {
+            token,
+            node_ids: node_ids(leases),
+            ttl: TTL,
+            client_now: self.subject.now(),
+            next: None,
+        }
     }
 
     /// Renews, and insists.
@@ -411,6 +418,38 @@ pub fn a_renewal_reports_lost_nodes(subject: &dyn Subject) {
     assert_eq!(node_ids(&one), [leases[0].node_id]);
     let lost = client.renewal(token, &leases[1..2]);
     assert!(matches!(client.renew(&lost), Renewed::Lost { .. }));
+}
+
+/// A holder may be known by another token after each renewal. A renewal that is repeated finds it, and a
+/// copy of the holder, which knows the one of before, has nothing any more.
+pub fn of_two_copies_that_name_the_next_token_one_goes_on(subject: &dyn Subject) {
+    let mut client = Holder::new(subject, 2);
+    let (first, leases) = client.granted(2);
+    let [second, third, other] = [(); 3].map(|()| Token::random());
+    let renewal = |client: &mut Holder<'_>, token, next| {
+        let request = Renew { next: Some(next), ..client.renewal(token, &leases) };
+        let renewed = client.renew(&request);
+        // The next request may come by another client, which does not remember what this one wrote.
+        for token in [token, next] {
+            client.store.forget(token);
+        }
+        match renewed {
+            Renewed::Extended { leases, .. } => node_ids(&leases),
+            Renewed::Lost { .. } => vec![],
+            Renewed::ClockSkew { .. } => panic!("the clock is right"),
+        }
+    };
+    let all = node_ids(&leases);
+    for _ in 0..2 {
+        assert_eq!(renewal(&mut client, first, second), all);
+        assert_eq!(renewal(&mut client, first, other), [] as [u32; 0], "a copy");
+    }
+    assert_eq!(renewal(&mut client, second, third), all);
+    assert_eq!(renewal(&mut client, first, second), [] as [u32; 0], "late");
+    let used_until = leases[0].start;
+    for (token, count) in [(first, 0), (second, 0), (other, 0), (third, 2), (third, 0)] {
+        assert_eq!(client.give_back(token, &leases, used_until), count);
+    }
 }
 
 /// A release frees the node id at once, from the first second that was not stamped, which lies

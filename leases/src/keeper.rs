@@ -345,6 +345,30 @@ impl Keeper {
         self
     }
 
+    /// Returns that of a copy of this process, which wakes up with fresh randomness.
+    #[cfg(test)]
+    pub(crate) fn copied(
+        &self,
+        random: impl FnMut() -> u64 + Send + 'static,
+        find_manual: impl FnMut(&[u32]) -> Vec<u32> + Send + 'static,
+    ) -> Self {
+        Self {
+            options: self.options,
+            find_manual: Box::new(find_manual),
+            refused_manual: self.refused_manual.clone(),
+            random: Box::new(random),
+            pending: self.pending.clone(),
+            actions: self.actions.clone(),
+            held: self.held.clone(),
+            pending_release: self.pending_release.clone(),
+            releases: self.releases.clone(),
+            to_renew: self.to_renew.clone(),
+            requests: self.requests.clone(),
+            last_error: self.last_error.clone(),
+            ..*self
+        }
+    }
+
     /// Asks the keeper to end: the next steps close the generator and release its node ids. Answer a
     /// step in progress first, with an error if it was abandoned.
     pub fn stop(&mut self) {

@@ -216,6 +216,10 @@ pub struct Renew {
     pub ttl: u32,
     /// The unix second on the clock that ids are stamped with.
     pub client_now: i64,
+    /// What the lease is known by from now on, if that changes: for a holder whose store does not
+    /// remember what it wrote, as a client of `randflake serve`. It is chosen at random for each
+    /// renewal, and is the same where a renewal is repeated. Of two copies of such a holder one goes on.
+    pub next: Option<Token>,
 }
 
 /// Gives node ids back.

@@ -202,9 +202,12 @@ pub(crate) fn renew<R: Transaction + ?Sized>(
         return Ok(Renewed::ClockSkew { store_now: now, max_skew });
     }
     let mut leases = Vec::new();
-    for (node_id, row) in rows_of(rows, request.token, &request.node_ids)? {
+    // A renewal that is repeated finds the next token.
+    let tokens = [request.token, request.next.unwrap_or(request.token)];
+    for (node_id, row) in rows_of(rows, &tokens, &request.node_ids)? {
         if rows.known_end(node_id, &row) > quarantine.renew_above {
-            let renewed = Row { end_exclusive: row.end_exclusive.max(end_exclusive), ..row };
+            let end_exclusive = row.end_exclusive.max(end_exclusive);
+            let renewed = Row { end_exclusive, token: Some(tokens[1]), ..row };
             rows.put(node_id, renewed)?;
             leases.push(lease((node_id, renewed)));
         }
@@ -212,18 +215,20 @@ pub(crate) fn renew<R: Transaction + ?Sized>(
     Ok(if leases.is_empty() { Renewed::Lost { now } } else { Renewed::Extended { now, leases } })
 }
 
-/// Returns those of some node ids that a token holds and that this client may have written, sorted, each
-/// once.
+/// Returns those of some node ids that one of these tokens holds and that this client may have written,
+/// sorted, each once.
 fn rows_of<R: Transaction + ?Sized>(
     rows: &mut R,
-    token: Token,
+    tokens: &[Token],
     node_ids: &[u32],
 ) -> Result<Vec<(u32, Row)>, R::Error> {
     let mut held = Vec::new();
     for node_id in node_ids.iter().copied().collect::<BTreeSet<u32>>() {
         let row = if node_id <= layout::MAX_NODE_ID { rows.row(node_id)? } else { None };
-        let is_own =
-            |row: &Row| row.token == Some(token) && rows.own().may_have_written(node_id, row);
+        let is_own = |row: &Row| {
+            row.token.is_some_and(|token| tokens.contains(&token))
+                && rows.own().may_have_written(node_id, row)
+        };
         held.extend(row.filter(is_own).map(|row| (node_id, row)));
     }
     Ok(held)
@@ -238,7 +243,7 @@ pub(crate) fn release<R: Transaction + ?Sized>(
     rows: &mut R,
     request: &Release,
 ) -> Result<Released, R::Error> {
-    let held = rows_of(rows, request.token, &request.node_ids)?;
+    let held = rows_of(rows, &[request.token], &request.node_ids)?;
     for &(node_id, row) in &held {
         let end_exclusive = request.used_until.clamp(row.start, row.end_exclusive);
         rows.put(node_id, Row { end_exclusive, token: None, ..row })?;

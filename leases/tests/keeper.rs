@@ -176,7 +176,7 @@ fn renews_at_a_third_and_extends() {
         assert!((80.0..=100.2).contains(&slept.as_secs_f64()), "{slept:?}");
         let Step::Renew(request) = step else { panic!("expected a renewal: {step:?}") };
         let client_now = script.second();
-        assert_eq!(request, Renew { token, node_ids: vec![7], ttl: 300, client_now });
+        assert_eq!(request, Renew { token, node_ids: vec![7], ttl: 300, client_now, next: None });
         let end = client_now - START + 300;
         script.is_extended(&[lease(7, -5, end)]);
         assert_eq!(script.step(), Step::Extend { end_exclusive: START + end });

@@ -215,7 +215,8 @@ fn a_life(store: &mut dyn LeaseStore) -> Option<NodeLease> {
     };
     let mut lease = leases[0];
     if renews < 128 {
-        let ask = Renew { token, node_ids: vec![lease.node_id], ttl: 1, client_now: now() };
+        let ask =
+            Renew { token, node_ids: vec![lease.node_id], ttl: 1, client_now: now(), next: None };
         let reply = store.renew(&ask).expect("the server answers");
         if let Renewed::Extended { leases, .. } =
             reply.answer_to(token, Operation::Renew).expect("bound")
@@ -282,7 +283,7 @@ fn the_last_node_ids_are_found() {
         let first_end = many.iter().map(|lease| lease.end_exclusive).min();
         assert_eq!(free_at, first_end);
         let node_ids: Vec<u32> = many.iter().map(|lease| lease.node_id).collect();
-        let renewal = Renew { token, node_ids, ttl: 600, client_now: subject.now() };
+        let renewal = Renew { token, node_ids, ttl: 600, client_now: subject.now(), next: None };
         let renewed = store.renew(&renewal).expect("the server answers").outcome;
         let Renewed::Extended { leases, .. } = renewed else { panic!("{renewed:?}") };
         assert_eq!(leases.len(), many.len());

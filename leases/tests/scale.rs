@@ -277,7 +277,7 @@ fn node_ids(leases: &[NodeLease]) -> Vec<u32> {
 
 fn renew(store: &mut dyn LeaseStore, token: Token, node_ids: &[u32], dial: Option<&Dial>) {
     let node_ids = node_ids.to_vec();
-    let request = Renew { token, node_ids, ttl: TTL, client_now: now(dial) };
+    let request = Renew { token, node_ids, ttl: TTL, client_now: now(dial), next: None };
     let outcome = store.renew(&request).expect("the store answers").outcome;
     assert!(matches!(outcome, Renewed::Extended { .. }), "{outcome:?}");
 }

@@ -111,13 +111,15 @@ impl Leases {
         limits: &Limits,
     ) -> Result<Response, Refusal> {
         let (since, name) = (Instant::now(), name.parse::<LeaseName>()?);
-        let fields = Fields::read(body, &["ttl_seconds", "now"]).await?;
+        let fields = Fields::read(body, &["ttl_seconds", "now", "next_token"]).await?;
         let ttl = fields.bounded("ttl_seconds", 1, LONGEST_TTL)?.unwrap_or(limits.ttl);
         let clock = ClientClock::of(&fields, since)?;
+        let next = fields.text("next_token")?.map(next_token).transpose()?;
         let mut store = self.locked(limits).await?;
         let renewed = spawn_blocking(move || {
-            let renewed = store.renew(&name, ttl, &clock);
-            renewed.map(|(node_ids, end_exclusive)| lease_json(&name, &node_ids, end_exclusive))
+            let (node_ids, end_exclusive) = store.renew(&name, next, ttl, &clock)?;
+            let name = LeaseName { token: next.unwrap_or(name.token), ..name };
+            Ok(lease_json(&name, &node_ids, end_exclusive))
         });
         let json = renewed.await.map_err(|error| panicked(&error))?.map_err(|e| clock.judge(e))?;
         self.rest_soon();
@@ -212,13 +214,18 @@ impl OpenStore {
     fn renew(
         &mut self,
         name: &LeaseName,
+        next: Option<Token>,
         ttl: u32,
         clock: &ClientClock,
     ) -> Result<(Vec<u32>, i64)> {
         let client_now = clock.now()?;
         let LeaseName { token, ref node_ids, .. } = *name;
-        let request = Renew { token, node_ids: node_ids.clone(), ttl, client_now };
-        let leases = match self.run(&request, |store| store.renew(&request))? {
+        let request = Renew { token, node_ids: node_ids.clone(), ttl, client_now, next };
+        let renewed = self.run(&request, |store| store.renew(&request));
+        if let (Some(next), Some(store)) = (next, &mut self.store) {
+            store.forget(next);
+        }
+        let leases = match renewed? {
             Renewed::Extended { leases, .. } => leases,
             Renewed::Lost { .. } => vec![],
             Renewed::ClockSkew { store_now, max_skew } => {
@@ -333,14 +340,10 @@ impl FromStr for LeaseName {
         let read = || {
             let mut parts = text.split('.');
             let (token, start, node_ids) = (parts.next()?, parts.next()?, parts.next()?);
-            let mut bytes = [0; 16];
-            for (byte, digits) in bytes.iter_mut().zip(token.as_bytes().chunks(2)) {
-                *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-            }
+            let token = read_token(token)?;
             let node_ids: Vec<u32> =
                 node_ids.split('-').map(|id| id.parse().ok()).collect::<Option<_>>()?;
-            let name =
-                Self { token: Token::from_bytes(bytes), start: start.parse().ok()?, node_ids };
+            let name = Self { token, start: start.parse().ok()?, node_ids };
             let is_sorted = name.node_ids.is_sorted_by(|one, other| one < other);
             let is_known = name.node_ids.iter().all(|id| *id <= layout::MAX_NODE_ID);
             let fits = name.node_ids.len() <= MOST_NODES as usize;
@@ -353,6 +356,25 @@ impl FromStr for LeaseName {
             )
         })
     }
+}
+
+/// Reads 32 hexadecimal digits; what else is in them is for the caller to notice.
+fn read_token(text: &str) -> Option<Token> {
+    let mut bytes = [0; 16];
+    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(Token::from_bytes(bytes))
+}
+
+/// Reads what a lease is to be called by from now on.
+fn next_token(text: &str) -> Result<Token> {
+    let is_hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    read_token(text).filter(|_| is_hex).ok_or_else(|| {
+        Error::invalid_argument(
+            "next_token must be 16 bytes of a good random source as 32 hexadecimal digits",
+        )
+    })
 }
 
 fn quarantined(now: i64, until: i64) -> Error {

@@ -66,6 +66,7 @@ impl Keeper {
                     .collect(),
                 ttl: self.options.ttl,
                 client_now: now.second(),
+                next: None,
             });
         }
         let missing = (self.options.node_count as usize).saturating_sub(self.held.len());

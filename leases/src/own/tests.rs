@@ -152,7 +152,7 @@ impl Client {
     /// Renews, and returns the lease as it is now; `None` if it is lost.
     fn renew(&mut self, token: Token, lease: NodeLease, now: i64) -> Option<NodeLease> {
         let node_ids = vec![lease.node_id];
-        let request = Renew { token, node_ids, ttl: TTL, client_now: now };
+        let request = Renew { token, node_ids, ttl: TTL, client_now: now, next: None };
         match outcome_of(&request, self.store.renew(&request)).expect("the store answers") {
             Renewed::Extended { leases, .. } => Some(leases[0]),
             _ => None,

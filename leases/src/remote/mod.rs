@@ -240,7 +240,7 @@ impl Protocol {
     }
 
     /// Forgets the namespace; see [`LeaseStore::accept_another`](crate::LeaseStore::accept_another).
-    fn accept_another(&self) {
+    pub(crate) fn accept_another(&self) {
         ProtocolState::accept_another(&self.state);
     }
 

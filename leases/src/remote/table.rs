@@ -43,7 +43,7 @@ impl Table {
     }
 
     /// Becomes another server, whose namespace was last seen on one with that incarnation.
-    pub(super) fn becomes(&mut self, server: &str, incarnation: &str) {
+    pub(crate) fn becomes(&mut self, server: &str, incarnation: &str) {
         let meta = self.meta();
         if meta.incarnation != incarnation {
             let meta = meta.fenced(incarnation, meta.quarantine);

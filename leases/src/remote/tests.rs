@@ -78,7 +78,7 @@ fn a_lease_is_granted_renewed_and_given_back() {
         let lease = NodeLease { node_id, start: NOW - 5, end_exclusive: NOW + 300 };
         assert_eq!((now, &leases[..]), (NOW, &[lease][..]));
         let token = request.token;
-        let renew = Renew { token, node_ids: vec![node_id], ttl: 300, client_now: NOW };
+        let renew = Renew { token, node_ids: vec![node_id], ttl: 300, client_now: NOW, next: None };
         table.clock += 1;
         let before = table.statements;
         let renewed = ask(&protocol, &renew, &mut table);
@@ -151,7 +151,13 @@ fn a_primary_from_before_a_promotion_is_fenced_when_it_is_back() {
         let incarnation = format!("7301/{timeline}/5");
         table.becomes(&format!("{incarnation} on"), &incarnation);
         let before = table.meta().quarantine.floor;
-        let renew = Renew { token: Token::random(), node_ids: vec![77], ttl: 300, client_now: NOW };
+        let renew = Renew {
+            token: Token::random(),
+            node_ids: vec![77],
+            ttl: 300,
+            client_now: NOW,
+            next: None,
+        };
         let reply = ask(&protocol, &renew, &mut table);
         assert_eq!(reply, Ok(Renewed::Lost { now: NOW }), "{timeline}");
         table.meta().quarantine.floor > before
@@ -411,7 +417,7 @@ fn no_answer_is_a_panic() {
         };
         let _any = converse(protocol.begin(&request(), NOW), &mut server);
         let token = Token::random();
-        let renewal = Renew { token, node_ids: vec![77], ttl: 300, client_now: NOW };
+        let renewal = Renew { token, node_ids: vec![77], ttl: 300, client_now: NOW, next: None };
         let _any = converse(protocol.begin(&renewal, NOW), &mut server);
         let release = Release { token, node_ids: vec![77], used_until: NOW };
         let _any = converse(protocol.begin(&release, NOW), &mut server);

@@ -3,6 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     hash::{BuildHasherDefault, Hasher},
+    ops::Range,
 };
 
 use randflake::Layout;
@@ -61,7 +62,11 @@ pub(super) struct Oracle {
     stamped: HashMap<(u32, i64), u32, BuildNumberHasher>,
     /// Latest second of a node id in any id.
     latest: HashMap<u32, i64, BuildNumberHasher>,
-    /// The process that asked under a token.
+    /// Of each process that is a copy of another one, the first of these.
+    first_of: HashMap<u32, u32, BuildNumberHasher>,
+    /// Before which second a process and its copies may make the same ids of a node id.
+    shared_until: HashMap<u32, i64, BuildNumberHasher>,
+    /// The process that asked under a token, or the first one of its copies.
     askers: HashMap<[u8; 16], u32, BuildNumberHasher>,
     /// What the store said that a process may stamp.
     granted: HashMap<(u32, u32), Vec<Grant>, BuildNumberHasher>,
@@ -77,8 +82,23 @@ pub(super) struct Grant {
 }
 
 impl Oracle {
+    /// Learns that a process was copied, and until when both may make the same ids of these node ids.
+    pub(super) fn is_copied(&mut self, pid: u32, copy: u32, nodes: Range<u32>, until: i64) {
+        self.first_of.insert(copy, self.first_of(pid));
+        for node_id in nodes {
+            let shared = self.shared_until.entry(node_id).or_default();
+            *shared = until.max(*shared);
+        }
+    }
+
+    /// Returns the process that this one is a copy of, or the process itself.
+    pub(super) fn first_of(&self, pid: u32) -> u32 {
+        self.first_of.get(&pid).copied().unwrap_or(pid)
+    }
+
     /// Learns that a process asks for leases under a token.
     pub(super) fn asks(&mut self, token: Token, pid: u32) {
+        let pid = self.first_of(pid);
         let asker = *self.askers.entry(*token.as_bytes()).or_insert(pid);
         assert_eq!(asker, pid, "two processes use one token");
     }
@@ -97,11 +117,12 @@ impl Oracle {
 
     /// Returns the latest end that a process was ever granted of any node id.
     pub(super) fn furthest_of(&self, pid: u32, nodes: u32) -> i64 {
+        let pid = self.first_of(pid);
         let grants = (0..nodes).filter_map(|node_id| self.granted.get(&(pid, node_id)));
         grants.flatten().map(|grant| grant.end_exclusive).max().unwrap_or(0)
     }
 
-    /// Returns whose lease this is, if a process asked for it.
+    /// Returns whose lease this is, if a process asked for it: the first one of its copies.
     pub(super) fn holder(&self, token: Token) -> Option<u32> {
         self.askers.get(token.as_bytes()).copied()
     }
@@ -118,18 +139,21 @@ impl Oracle {
         let node_id = parts.node_id;
         let tick_end_ms = parts.unix_ms + i64::from(layout.tick_ms());
         self.ids += 1;
+        let shared_until = self.shared_until.get(&node_id).copied().unwrap_or(i64::MIN);
+        let is_shared = parts.unix_ms.div_euclid(1000) < shared_until;
         // I1, within a process and across all of them.
-        if !self.issued.insert(raw) {
+        if !self.issued.insert(raw) && !is_shared {
             return Err(format!("the same id twice: {parts:?}"));
         }
         let by = *self.stamped.entry((node_id, parts.unix_ms)).or_insert(pid);
-        if by != pid {
+        if by != pid && !is_shared {
             return Err(format!("processes {by} and {pid} stamped one tick: {parts:?}"));
         }
         let latest = self.latest.entry(node_id).or_default();
         *latest = (*latest).max(parts.unix_ms.div_euclid(1000));
         // I2, by what the store has said rather than by what the generator believes.
-        let grants = self.granted.get(&(pid, node_id)).map_or(&[][..], Vec::as_slice);
+        let asker = self.first_of(pid);
+        let grants = self.granted.get(&(asker, node_id)).map_or(&[][..], Vec::as_slice);
         let is_granted = grants.iter().any(|grant| {
             grant.start * 1000 <= parts.unix_ms && tick_end_ms <= grant.end_exclusive * 1000
         });

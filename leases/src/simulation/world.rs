@@ -5,6 +5,7 @@ mod clocks;
 mod ending;
 mod faults;
 mod ids;
+mod kept;
 mod network;
 mod operators;
 mod processes;
@@ -20,19 +21,23 @@ use randflake::{
     Secret, Snowflake, bindings::ForkId,
 };
 
-use self::scenario::Scenario;
 pub(super) use self::scenario::{FAULTS, Fault};
+use self::{
+    kept::{Kept, Said, Sent, Talk},
+    scenario::Scenario,
+};
 use super::{
     machine::{MS, Machine, Random, SECOND, START, SimulatedClock, meanwhile, never_mind},
     manual::ManualNode,
     oracle::{IssuedId, NumberHasher, Oracle},
 };
 use crate::{
-    Acquired, Error, Fence, LeaseStore, LeasedFormat, MemoryStore, Namespace, NodeLease, Renewed,
-    Reply, Token,
-    keeper::{Answer, Keeper, Options, Step},
+    Acquired, Error, Fence, LeaseStore, LeasedFormat, MemoryStore, Namespace, NamespaceMetadata,
+    NodeLease, Renewed, Reply, Token,
+    keeper::{Answer, Keeper, Options, Reading, Step},
     leased::{Next, SharedState, most_drift, without_lease},
     operator::{List, ReleaseDead, Repair, Target},
+    remote::{Engine, Protocol},
 };
 
 /// The longest that a master grants without hearing from its replica: `min-replicas-max-lag` bounds
@@ -112,12 +117,16 @@ struct Process<F: Format> {
     clock: SimulatedClock,
     state: Rc<RefCell<SharedState>>,
     flake: Option<Arc<Generator<F, SimulatedClock>>>,
+    /// The largest drift of its Term.
     max_drift: u32,
     paused_until: i64,
     /// The server that it takes for the master.
     server: usize,
     /// The request that it waits for, and the answers it would take for it.
     call: Option<(u64, Step)>,
+    /// How it asks a server that has a table, and the operation that goes on.
+    protocol: Option<Protocol>,
+    talk: Option<Talk>,
     connection: u64,
     /// The event that it waits for, unless that comes from the network.
     wake: u64,
@@ -130,10 +139,12 @@ struct Process<F: Format> {
 
 /// A server, and the store as it has it.
 struct Server {
-    store: MemoryStore,
+    store: Kept,
     /// The incarnation that the store believes to be on.
     known: u32,
     incarnation: u32,
+    /// How often it was started.
+    runs: u32,
     clock: SimulatedClock,
     machine: Machine,
     up: bool,
@@ -146,19 +157,19 @@ struct Message {
     pid: u32,
     connection: u64,
     server: usize,
-    step: Step,
+    sent: Sent,
 }
 
 enum Event {
     Keeper { process: usize, wake: u64 },
     Use { process: usize, pid: u32 },
     Arrive(Message),
-    Answer(Message, Answer),
+    Answer(Message, Said),
     TimeOut { process: usize, pid: u32, call: u64 },
     Born { process: usize },
     Strike,
     Up { server: usize, fenced: bool },
-    Replicate { line: u32, index: u64, state: Box<(MemoryStore, u32)> },
+    Replicate { line: u32, index: u64, state: Box<(Kept, u32)> },
     Demote { line: u32 },
     Mends,
     Loses,
@@ -186,7 +197,7 @@ struct World<F: Ids> {
     written: u64,
     replicated: u64,
     replicate_at: i64,
-    backups: Vec<MemoryStore>,
+    backups: Vec<Kept>,
     /// What an operator has looked at: leases, and who holds them.
     listed: Vec<(NodeLease, u32)>,
     manual_node: ManualNode,
@@ -253,19 +264,24 @@ impl<F: Ids> World<F> {
             let booted = -self.random.below(1_000_000) * MS;
             self.machines.push(Machine::new(offset, booted));
         }
-        for _ in 0..=usize::from(self.scenario.replicated) {
+        let clock = SimulatedClock::default();
+        let mut store = Kept::new(&self.namespace, self.scenario.engine, clock.clone());
+        store.begins_on(&self.name_of(0, 1, 1));
+        for server in 0..=usize::from(self.scenario.replicated) {
             let offset = self.tame_offset();
-            let clock = SimulatedClock::default();
-            let store = MemoryStore::with_clock(self.namespace.clone(), clock.clone());
+            let clock = if server == 0 { clock.clone() } else { SimulatedClock::default() };
+            let store = store.copy(clock.clone());
             let machine = Machine::new(offset, 0);
+            let (known, incarnation, runs, up, paused) = (1, 1, 1, true, (0, 0));
             self.servers.push(Server {
                 store,
-                known: 1,
-                incarnation: 1,
+                known,
+                incarnation,
+                runs,
                 clock,
                 machine,
-                up: true,
-                paused: (0, 0),
+                up,
+                paused,
             });
         }
         let slots = self.random.index(5) + 1;
@@ -311,7 +327,7 @@ impl<F: Ids> World<F> {
             }
             Event::Use { process, pid } => self.use_ids(process, pid),
             Event::Arrive(message) => self.arrives(message),
-            Event::Answer(message, answer) => self.answers(message, answer),
+            Event::Answer(message, said) => self.answers(message, said),
             Event::TimeOut { process, pid, call } => {
                 self.times_out(process, pid, call);
             }

@@ -178,7 +178,7 @@ pub(crate) fn renew(
     node_id: u32,
     now: i64,
 ) -> Result<Renewed> {
-    let request = Renew { token, node_ids: vec![node_id], ttl: 300, client_now: now };
+    let request = Renew { token, node_ids: vec![node_id], ttl: 300, client_now: now, next: None };
     store.renew(&request)?.answer_to(token, Operation::Renew)
 }
 

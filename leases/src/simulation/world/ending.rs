@@ -7,7 +7,7 @@ impl<F: Ids> World<F> {
     /// and every quarantine is over, and a process has asked the store.
     pub(super) fn end(&self) -> i64 {
         let limits = self.namespace.limits();
-        let over = i64::from(limits.max_ttl + limits.max_skew) + MAX_LAG;
+        let over = i64::from(limits.max_ttl + limits.max_skew) + MAX_LAG + 1;
         self.scenario.until + (over + i64::from(self.scenario.options.ttl) / 10 + 40) * SECOND
     }
 
@@ -40,12 +40,11 @@ impl<F: Ids> World<F> {
             self.demote(self.line);
         }
         self.summary.faults[Fault::Repair as usize] += self.repair_implausible();
-        self.set_clock_of(self.master);
-        let token = self.token();
-        let listed = self.servers[self.master].store.list(&List { token, node_id: None });
+        let (token, client_now) = (self.token(), self.operator_second());
+        let listed = self.ask(self.master, &List { token, node_id: None }, client_now);
         let (implausible, blocked) = listed.map_or((0, false), |reply| {
             let listed = reply.outcome;
-            (listed.counts().implausible, listed.is_implausible(listed.floor))
+            (listed.counts().implausible, listed.floor > listed.furthest_floor())
         });
         let none = implausible + u32::from(self.scenario.manual);
         let free = if blocked { 0 } else { self.scenario.nodes.saturating_sub(none) };

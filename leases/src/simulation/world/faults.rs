@@ -44,6 +44,7 @@ impl<F: Ids> World<F> {
                 return self.end_properly(process);
             }
             Fault::Pause => self.processes[process].paused_until = now + long,
+            Fault::Copy => return self.copies(process),
             Fault::Sleep => {
                 for process in self.processes.iter_mut().filter(|it| it.machine == machine) {
                     process.paused_until = process.paused_until.max(now + long);
@@ -150,7 +151,7 @@ impl<F: Ids> World<F> {
         let backup =
             if self.random.happens(500) { latest } else { self.random.index(self.backups.len()) };
         self.servers[server].store = if everything {
-            MemoryStore::with_clock(self.namespace.clone(), clock)
+            Kept::new(&self.namespace, self.scenario.engine, clock)
         } else {
             self.backups[backup].copy(clock)
         };

@@ -45,17 +45,20 @@ impl<F: Ids> World<F> {
         let reading = self.machines[process.machine].reading(self.now);
         let process = &self.processes[index];
         process.clock.begin(reading.wall, step);
+        // A replacement in the middle of the call may change it.
+        let before = process.max_drift;
         if self.random.happens(self.scenario.turn_in_call)
             && process.call.is_none()
             && let Some(shared) = process.flake.clone()
         {
+            self.note_replacement(index, reading);
+            let process = &self.processes[index];
             let state = Rc::clone(&process.state);
             meanwhile(move || {
                 drop(state.borrow_mut().advance(&shared, ForkId::current(), reading));
             });
             self.summary.faults[Fault::TurnInCall as usize] += 1;
         }
-        let process = &self.processes[index];
         let mut ids = vec![0; size];
         let outcome = if size == 1 {
             F::one(flake).map(|raw| ids[0] = raw.cast_signed())
@@ -67,7 +70,9 @@ impl<F: Ids> World<F> {
             })
         };
         never_mind();
-        let (pid, max_drift, readings) = (process.pid, process.max_drift, process.clock.readings());
+        let process = &self.processes[index];
+        let max_drift = before.max(process.max_drift);
+        let (pid, readings) = (process.pid, process.clock.readings());
         // The world's clock has not moved: only the call took long, or saw another time.
         let failure = match &outcome {
             Ok(()) => {

@@ -4,18 +4,28 @@ use super::*;
 
 impl<F: Ids> World<F> {
     pub(super) fn send(&mut self, index: usize, step: Step) {
-        let call = self.number();
         if let Step::Acquire(request) = &step {
             self.oracle.asks(request.token, self.processes[index].pid);
         }
+        self.processes[index].call = Some((0, step.clone()));
+        if self.processes[index].protocol.is_some() {
+            self.talk(index, &step);
+        } else {
+            self.dispatch(index, Sent::Step(step));
+        }
+    }
+
+    /// Sends what a process then waits for.
+    pub(super) fn dispatch(&mut self, index: usize, sent: Sent) {
+        let call = self.number();
         let process = &mut self.processes[index];
-        process.call = Some((call, step.clone()));
+        process.call.as_mut().expect("it asks for something").0 = call;
         let message = Message {
             process: index,
             pid: process.pid,
             connection: process.connection,
             server: process.server,
-            step,
+            sent,
         };
         self.trace(5, call);
         let patience =
@@ -61,14 +71,19 @@ impl<F: Ids> World<F> {
         }
         if !server.up {
             if self.random.happens(500) {
-                let answer = failure(&message.step, unavailable("the server is down"));
-                self.after(MS, Event::Answer(message, answer));
+                let said = Said::failure(&message.sent, unavailable("the server is down"));
+                self.after(MS, Event::Answer(message, said));
             }
             return;
         }
-        let answer = self.execute(message.server, &message.step);
-        let (step, answer) = (message.step.clone(), answer);
-        self.say(|| format!("server {}: {step:?} -> {answer:?}", message.server));
+        let said = match &message.sent {
+            Sent::Step(step) => Said::Answer(self.execute(message.server, step)),
+            Sent::Statement(statement) => match self.run_statement(message.server, statement) {
+                Some(response) => Said::Response(response),
+                None => return,
+            },
+        };
+        self.say(|| format!("server {}: {:?} -> {said:?}", message.server, message.sent));
         if self.random.happens(self.scenario.swapped) && !self.calm {
             // The connection of another process.
             let other = self.random.index(self.processes.len());
@@ -77,16 +92,15 @@ impl<F: Ids> World<F> {
                 let (pid, connection) = (to.pid, to.connection);
                 let message = Message { process: other, pid, connection, ..message };
                 self.count(Fault::Swapped);
-                return self.after(MS, Event::Answer(message, answer));
+                return self.after(MS, Event::Answer(message, said));
             }
         }
         self.carry(message.process, |after, world| {
-            let copy = copy(&answer);
-            world.after(after, Event::Answer(message.clone(), copy));
+            world.after(after, Event::Answer(message.clone(), said.copy()));
         });
     }
 
-    pub(super) fn answers(&mut self, message: Message, answer: Answer) {
+    pub(super) fn answers(&mut self, message: Message, said: Said) {
         let process = &self.processes[message.process];
         if !process.alive || process.pid != message.pid || process.connection != message.connection
         {
@@ -94,11 +108,16 @@ impl<F: Ids> World<F> {
         }
         if process.paused_until > self.now {
             let after = process.paused_until - self.now + self.random.below(MS);
-            return self.after(after, Event::Answer(message, answer));
+            return self.after(after, Event::Answer(message, said));
         }
-        if process.call.is_some() {
-            // The keeper gets it even if it answers an earlier call: it must detect that.
-            self.give(message.process, answer);
+        if process.call.is_none() {
+            return;
+        }
+        // Even if it answers an earlier call: the keeper, or the driver, must detect that.
+        match said {
+            Said::Answer(answer) => self.give(message.process, answer),
+            Said::Response(Ok(response)) => self.go_on(message.process, Some(response)),
+            Said::Response(Err(error)) => self.fails(message.process, error),
         }
     }
 
@@ -123,6 +142,7 @@ impl<F: Ids> World<F> {
         if self.random.happens(700) {
             self.processes[index].server = master;
         }
+        self.processes[index].talk = None;
         self.give(index, answer);
     }
 
@@ -142,6 +162,11 @@ impl<F: Ids> World<F> {
         let mut state = process.state.borrow_mut();
         let keeper = state.keeper.as_mut().expect("made with it");
         let foreign = keeper.answer(answer, reading).is_err();
+        if keeper.accepts_another_store()
+            && let Some(protocol) = &process.protocol
+        {
+            protocol.accept_another();
+        }
         drop(state);
         if foreign {
             process.connection = connection;

@@ -8,15 +8,16 @@ impl<F: Ids> World<F> {
         Machine::new(offset, 0).second(self.now)
     }
 
+    /// Returns whether a process is alive, or any of its copies.
     pub(super) fn is_alive(&self, pid: u32) -> bool {
-        self.processes.iter().any(|process| process.alive && process.pid == pid)
+        let is_it = |process: &Process<F>| self.oracle.first_of(process.pid) == pid;
+        self.processes.iter().any(|process| process.alive && is_it(process))
     }
 
     pub(super) fn look(&mut self) {
-        self.set_clock_of(self.master);
-        let token = self.token();
-        let store = &mut self.servers[self.master].store;
-        let Ok(reply) = store.list(&List { token, node_id: None }) else { return };
+        let (token, client_now) = (self.token(), self.operator_second());
+        let listed = self.ask(self.master, &List { token, node_id: None }, client_now);
+        let Ok(reply) = listed else { return };
         let held = reply.outcome.nodes.iter().filter(|node| node.held);
         let leases: Vec<NodeLease> = held.map(|node| node.lease).collect();
         self.listed = leases
@@ -58,8 +59,8 @@ impl<F: Ids> World<F> {
         if wrong {
             client_now += self.random.pick(&[-600, 600]);
         }
-        let store = &mut self.servers[self.master].store;
-        let done = store.release_dead(&ReleaseDead { token, lease, client_now });
+        let request = ReleaseDead { token, lease, client_now };
+        let done = self.ask(self.master, &request, client_now);
         assert!(!wrong || done.is_err(), "by a clock that is wrong: {done:?}");
         self.say(|| format!("releases {lease:?} of process {pid}: {done:?}"));
         if self.scenario.replicated {
@@ -75,7 +76,7 @@ impl<F: Ids> World<F> {
         if !process.alive || process.paused_until > self.now {
             return None;
         }
-        let pid = process.pid;
+        let pid = self.oracle.first_of(process.pid);
         let is_open = self.exhaust(index);
         self.ends(index);
         is_open.then_some(pid)
@@ -101,9 +102,8 @@ impl<F: Ids> World<F> {
     /// many.
     pub(super) fn repair_implausible(&mut self) -> u64 {
         let server = self.master;
-        self.set_clock_of(server);
-        let token = self.token();
-        let Ok(reply) = self.servers[server].store.list(&List { token, node_id: None }) else {
+        let (token, client_now) = (self.token(), self.operator_second());
+        let Ok(reply) = self.ask(server, &List { token, node_id: None }, client_now) else {
             return 0; // nothing was ever asked for
         };
         let listed = reply.outcome;
@@ -120,17 +120,21 @@ impl<F: Ids> World<F> {
         });
         let floor = (Target::Floor, listed.floor, (0..self.scenario.nodes).map(latest).max());
         let floor = (floor.0, floor.1, floor.2.unwrap_or(0));
+        let furthest_of = |target| match target {
+            Target::Node(_) => furthest,
+            Target::Floor => listed.furthest_floor(),
+        };
         let implausible: Vec<_> =
-            nodes.chain([floor]).filter(|(_, end, _)| listed.is_implausible(*end)).collect();
+            nodes.chain([floor]).filter(|(target, end, _)| *end > furthest_of(*target)).collect();
         let mut repaired = 0;
         for (target, end, unused) in implausible {
-            let bound = (unused > furthest).then_some(unused);
+            let bound = (unused > furthest_of(target)).then_some(unused);
             if unused >= end {
                 continue; // those seconds are used
             }
             let (token, client_now) = (self.token(), self.operator_second());
             let request = Repair { token, target, bound, client_now };
-            let reply = self.servers[server].store.repair(&request);
+            let reply = self.ask(server, &request, client_now);
             self.say(|| format!("repairs {target:?}: {reply:?}"));
             assert!(reply.is_ok(), "{request:?}: {reply:?}");
             repaired += 1;

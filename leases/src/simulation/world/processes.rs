@@ -9,11 +9,7 @@ impl<F: Ids> World<F> {
         let machine = self.random.index(self.machines.len());
         self.born_on.push((machine, self.now));
         let keeper = Keeper::with_random(self.scenario.options, move || random.next());
-        let manual = self.scenario.manual;
-        let is_manual = move |node: &u32| manual && *node == 0;
-        let keeper = keeper
-            .expect("within the limits")
-            .manual(move |granted| granted.iter().copied().filter(is_manual).collect());
+        let keeper = keeper.expect("within the limits").manual(self.is_manual());
         let mut state = SharedState::default();
         state.keeper = Some(keeper);
         let wake = self.number();
@@ -29,12 +25,78 @@ impl<F: Ids> World<F> {
             paused_until: self.machines[machine].asleep_until,
             server: self.master,
             call: None,
+            protocol: self.protocol(),
+            talk: None,
             connection,
             wake,
             cut_until: 0,
             made: i64::MIN,
             last: None,
         }
+    }
+
+    /// A process is copied with all that it knows, in the place of another one, which is killed: the machine
+    /// was cloned, or resumed from a snapshot. It wakes up with fresh randomness, and its connections are broken.
+    pub(super) fn copies(&mut self, index: usize) -> bool {
+        let other = self.random.index(self.processes.len());
+        let process = &self.processes[index];
+        let is_still = process.paused_until > self.now;
+        let (Some(flake), Some(protocol)) = (process.flake.clone(), process.protocol.clone())
+        else {
+            return false;
+        };
+        if other == index || !process.alive || is_still || other >= self.kept {
+            return false;
+        }
+        let (machine, max_drift, pid) = (process.machine, process.max_drift, process.pid);
+        let mut copy = self.born();
+        let mut random = Random::new(self.random.next());
+        let state = Rc::clone(&self.processes[index].state);
+        let keeper = state.borrow();
+        let keeper = keeper.keeper.as_ref().expect("made with it");
+        let keeper = keeper.copied(move || random.next(), self.is_manual());
+        let pending = self.processes[index].call.is_some();
+        let Some(lease) = flake.lease() else { return false };
+        let made = without_lease(
+            self.format.clone(),
+            1,
+            Duration::ZERO,
+            self.scenario.max_drift,
+            copy.clock.clone(),
+        );
+        let made = made.and_then(|made| {
+            made.begin(flake.node_ids(), lease, most_drift(lease))?;
+            Ok(made)
+        });
+        let Ok(made) = made else { return false };
+        copy.state.borrow_mut().keeper = Some(keeper);
+        (copy.machine, copy.max_drift, copy.alive) = (machine, max_drift, true);
+        (copy.flake, copy.protocol) = (Some(Arc::new(made)), Some(protocol.copied()));
+        copy.paused_until =
+            self.now + self.random.below(2 * i64::from(self.scenario.options.ttl)) * SECOND;
+        let copied = copy.pid;
+        self.born_on[copied as usize] = self.born_on[pid as usize];
+        // What it has asked for is written soon after the second of the request, or never.
+        let limits = self.namespace.limits();
+        let server = self.servers[self.master].machine.second(self.now);
+        let asked = server + i64::from(limits.max_ttl + limits.max_skew) + 3;
+        let until = self.oracle.furthest_of(pid, self.scenario.nodes);
+        let until = if pending { until.max(asked) } else { until };
+        self.oracle.is_copied(pid, copied, 0..self.scenario.nodes, until);
+        self.processes[other] = copy;
+        self.wake(other, 0);
+        self.after(0, Event::Use { process: other, pid: copied });
+        if pending {
+            let failure = self.processes[index]
+                .call
+                .as_ref()
+                .map(|(_, step)| failure(step, unavailable("the connection is broken")));
+            self.give(other, failure.expect("it asks for something"));
+        }
+        self.say(|| {
+            format!("process {other}, with the pid {copied}, is a copy of process {index}")
+        });
+        true
     }
 
     pub(super) fn begin(&mut self, process: usize) {
@@ -48,6 +110,12 @@ impl<F: Ids> World<F> {
         self.say(|| format!("process {process} begins, with the pid {pid}"));
         self.wake(process, 0);
         self.after(0, Event::Use { process, pid });
+    }
+
+    /// Says which node ids are manually assigned.
+    fn is_manual(&self) -> impl FnMut(&[u32]) -> Vec<u32> + Send + 'static {
+        let manual = self.scenario.manual;
+        move |granted| granted.iter().copied().filter(|node| manual && *node == 0).collect()
     }
 
     pub(super) fn ends(&mut self, process: usize) {
@@ -76,6 +144,8 @@ impl<F: Ids> World<F> {
             }
             let reading = self.machines[process.machine].reading(self.now);
             process.clock.begin(reading.wall, 0);
+            self.note_replacement(index, reading);
+            let process = &self.processes[index];
             let mut state = process.state.borrow_mut();
             let turn = match &process.flake {
                 Some(flake) => state.advance(flake, ForkId::current(), reading),
@@ -104,6 +174,16 @@ impl<F: Ids> World<F> {
             }
         }
         panic!("the keeper of process {index} does not come to rest");
+    }
+
+    /// Notes the largest drift of the Term that the keeper has begin now, if it does.
+    pub(super) fn note_replacement(&mut self, index: usize, reading: Reading) {
+        let process = &mut self.processes[index];
+        let mut state = process.state.borrow_mut();
+        let step = state.keeper.as_mut().expect("made with it").step(reading);
+        if let Step::Replace { lease, .. } = step {
+            process.max_drift = self.scenario.max_drift.min(most_drift(lease));
+        }
     }
 
     pub(super) fn open(&mut self, index: usize, node_ids: &[u32], lease: randflake::Lease) {

@@ -19,6 +19,7 @@ faults! {
     Kill,
     End,
     Pause,
+    Copy,
     Sleep,
     Reboot,
     ClockSteps,
@@ -79,6 +80,8 @@ pub(super) struct Scenario {
     pub(super) manual: bool,
     /// The store may lose what it has granted.
     pub(super) loses: bool,
+    /// Which server it is whose table each process changes by itself; none that has the rules itself.
+    pub(super) engine: Option<Engine>,
     /// When it ends.
     pub(super) until: i64,
 }
@@ -118,6 +121,7 @@ impl Scenario {
             dirty: random.happens(300),
             manual: nodes > 1 && random.happens(100),
             loses: !wild_store && !replicated && random.happens(600),
+            engine: random.pick(&[None, Some(Engine::Postgres), Some(Engine::Redis)]),
             until: (i64::from(ttl) * random.between(8, 40)).clamp(60, 600) * SECOND,
             options,
         };
@@ -130,6 +134,8 @@ impl Scenario {
     pub(super) fn allows(&self, fault: Fault) -> bool {
         match fault {
             Fault::ClockDrifts => self.wild_clients,
+            // Where a store may lose what it has granted, copies share more.
+            Fault::Copy => self.engine.is_some() && !self.loses && (!self.replicated || self.waits),
             Fault::Restore | Fault::Empty => self.loses,
             Fault::LinkFreezes | Fault::Failover => self.replicated,
             // A master that was paused grants before it counts its replicas.

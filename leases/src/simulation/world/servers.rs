@@ -3,9 +3,12 @@
 use super::*;
 
 impl<F: Ids> World<F> {
-    pub(super) fn set_clock_of(&self, server: usize) {
-        let Server { clock, machine, .. } = &self.servers[server];
+    pub(super) fn set_clock_of(&mut self, server: usize) {
+        let Server { store, clock, machine, .. } = &mut self.servers[server];
         clock.begin(machine.wall(self.now), 0);
+        if let Kept::Table(table) = store {
+            table.clock = machine.second(self.now);
+        }
     }
 
     pub(super) fn execute(&mut self, server: usize, step: &Step) -> Answer {
@@ -13,7 +16,9 @@ impl<F: Ids> World<F> {
         if let Err(error) = self.is_ready(server) {
             return failure(step, error);
         }
-        let store = &mut self.servers[server].store;
+        let Kept::Rules(store) = &mut self.servers[server].store else {
+            unreachable!("a table is asked by statements")
+        };
         let answer = match step {
             Step::Acquire(request) => {
                 let reply = store.acquire(request);
@@ -37,18 +42,26 @@ impl<F: Ids> World<F> {
             if !self.write(server) && self.scenario.waits {
                 return failure(step, unavailable("no replica has confirmed it"));
             }
-        } else if self.scenario.loses {
-            if self.backups.is_empty() || self.random.happens(300) {
-                let copy = self.servers[server].store.copy(self.servers[server].clock.clone());
-                self.backups.push(copy);
-            }
-            // Losing new data does the most harm.
-            if self.random.happens(10) && !self.calm {
-                let soon = self.random.below(30 * MS);
-                self.after(soon, Event::Loses);
-            }
+        } else {
+            self.backs_up(server);
         }
         answer
+    }
+
+    /// Backs up now and then what may be lost.
+    pub(super) fn backs_up(&mut self, server: usize) {
+        if !self.scenario.loses {
+            return;
+        }
+        if self.backups.is_empty() || self.random.happens(300) {
+            let copy = self.servers[server].store.copy(self.servers[server].clock.clone());
+            self.backups.push(copy);
+        }
+        // Losing new data does the most harm.
+        if self.random.happens(10) && !self.calm {
+            let soon = self.random.below(30 * MS);
+            self.after(soon, Event::Loses);
+        }
     }
 
     /// A server with a replica checks this before anything else.
@@ -58,19 +71,25 @@ impl<F: Ids> World<F> {
         }
         let is_master = server == self.master;
         let is_old_master = self.servers[server].incarnation + 1 == self.line && !is_master;
-        if !is_master && !is_old_master {
+        // An operator who promotes a standby of PostgreSQL stops the primary first.
+        let goes_on = is_old_master && self.scenario.engine != Some(Engine::Postgres);
+        if !is_master && !goes_on {
             return Err(unavailable("a replica writes nothing"));
         }
         // For a second after a pause, a master counts its replicas as before the pause.
         let (paused_at, resumed_at) = self.servers[server].paused;
         let counted_at = if self.now - resumed_at < SECOND { paused_at } else { self.now };
         if let Some(frozen_since) = self.frozen_since
+            && self.scenario.engine != Some(Engine::Postgres)
             && counted_at - frozen_since > MAX_LAG * SECOND
         {
             return Err(unavailable("no replica is near enough"));
         }
         let Server { store, known, incarnation, .. } = &mut self.servers[server];
-        if known != incarnation {
+        // With a table, clients notice it.
+        if let Kept::Rules(store) = store
+            && known != incarnation
+        {
             *known = *incarnation;
             let token = Token::from_bytes([0xff; 16]);
             drop(store.fence(&Fence { token })?);
@@ -99,7 +118,7 @@ impl<F: Ids> World<F> {
         false
     }
 
-    pub(super) fn replicates(&mut self, line: u32, index: u64, state: &(MemoryStore, u32)) {
+    pub(super) fn replicates(&mut self, line: u32, index: u64, state: &(Kept, u32)) {
         if line != self.line || self.frozen_since.is_some() || index <= self.replicated {
             return;
         }
@@ -117,6 +136,7 @@ impl<F: Ids> World<F> {
         self.servers[self.master].incarnation = self.line;
         self.servers[self.master].up = true;
         self.servers[self.master].paused = (0, 0);
+        self.names_itself(self.master);
         let (line, later) = (self.line, self.random.below(40 * SECOND));
         self.after(later, Event::Demote { line });
     }
@@ -139,6 +159,10 @@ impl<F: Ids> World<F> {
 
     pub(super) fn is_up(&mut self, server: usize, fenced: bool) {
         self.servers[server].up = true;
+        if self.scenario.engine == Some(Engine::Redis) {
+            self.servers[server].runs += 1;
+        }
+        self.names_itself(server);
         if fenced {
             self.fence(server);
         }
@@ -148,9 +172,10 @@ impl<F: Ids> World<F> {
     pub(super) fn fence(&mut self, server: usize) {
         self.set_clock_of(server);
         if self.is_ready(server).is_ok() {
-            let token = self.token();
-            let fenced = self.servers[server].store.fence(&Fence { token });
-            assert!(fenced.is_ok(), "{fenced:?}");
+            let (token, client_now) = (self.token(), self.operator_second());
+            let fenced = self.ask(server, &Fence { token }, client_now);
+            let is_refused = self.scenario.engine.is_some() && self.scenario.wild_store;
+            assert!(fenced.is_ok() || is_refused, "{fenced:?}");
             if self.scenario.replicated {
                 self.write(server);
             }
