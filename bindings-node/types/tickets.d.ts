@@ -13,7 +13,8 @@ import type { InitMode, StoreClient } from './stores.js'
  * It draws a block of numbers from the counter, hands them out without the store, and draws the next
  * block on a thread before they are used up. The numbers of one object rise. Several processes, and
  * several workers, draw blocks of their own, so their numbers interleave. A clean end gives back what
- * is left; a process that is killed loses at most `maxBlock` numbers. No clock is involved.
+ * is left; a process that is killed loses at most `maxBlock` numbers. Only where a
+ * process is copied while it runs, both have the same numbers for a minute.
  *
  * Numbers in a row tell outsiders how many there are, and can be guessed; {@link Cloak} hides them.
  */

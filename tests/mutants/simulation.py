@@ -53,7 +53,8 @@ MUTANTS = [
     ("a counter that is fenced while the old master goes on", "leases/src/tickets/operator.rs",
      "|| now >= over {", "|| now >= over - 12 {"),
     ("a table of another server", "leases/src/remote/driver.rs",
-     "let is_known = seen.server == known.server\n        && seen.meta.as_ref() == Some(&known.text)",
+     "let is_known = seen.server == known.server\n"
+     "        && seen.meta.as_ref() == Some(&known.text)",
      "let is_known = seen.meta.as_ref() == Some(&known.text)"),
     ("a table whose server is in another line", "leases/src/remote/check.rs",
      "if meta.incarnation != seen.incarnation()\n            || went_back(",

@@ -23,7 +23,8 @@ class Tickets:
     It draws a block of numbers from the counter, hands them out without the store, and draws the
     next block on a thread before they are used up. Numbers of one process rise. Several processes
     draw blocks of their own, so their numbers interleave, and gaps stay where a process was killed:
-    at most max_block numbers. A clean end gives back what is left. No clock has to be right.
+    at most max_block numbers. A clean end gives back what is left. Only where a
+    process is copied while it runs, both have the same numbers for a minute.
 
     Numbers in a row tell outsiders how many there are, and they can be guessed; Cloak hides them.
 

@@ -62,8 +62,10 @@ fn draw(shared: &Shared, source: &mut dyn Source, sizes: &Sizes) -> Option<Token
         }
         let next_attempt = state.failure.as_ref().map_or(now, |failure| failure.next_attempt);
         if next_attempt <= now {
+            // Before the token is made: a copy that is made in between knows both.
+            let sent = Moment::now();
             let mut next = || state.next_draw(shared, sizes, now, due <= now);
-            request = request.or_else(|| next().map(|request| (request, Moment::now())));
+            request = request.or_else(|| next().map(|request| (request, sent)));
             if let Some((asked, sent)) = &request {
                 drop(state); // the store may take its time
                 if ask(shared, source, asked, *sent, now) {
@@ -150,7 +152,8 @@ fn give_back(shared: &Shared, source: &mut dyn Source, unanswered: Option<Token>
 fn lost() -> Error {
     Error::new(
         ErrorKind::LeaseLost,
-        "the counter has the numbers that this process held under another name: the process was copied \
-         while it ran, or more than 256 blocks are held at once; it has drawn others",
+        "the counter does not have the numbers that this process held under its token any more: the \
+         process was copied while it ran, the counter was fenced or lost data, or more than 256 blocks \
+         are held at once; it draws others",
     )
 }
