@@ -25,7 +25,10 @@ const MOST_FREE: usize = 256;
 
 /// How many blocks a counter knows the holder of. Of more, that of the holder that was heard of longest
 /// ago is forgotten: with its next request it gives up what it holds.
-const MOST_HELD: usize = 256;
+const MOST_HELD: usize = 512;
+
+/// How many blocks of one holder a counter knows. Of more, the first cannot be given back.
+const MOST_OF_ONE: usize = 32;
 
 /// How often a change is tried while others change the counter.
 const TRIES: u32 = 40;
@@ -204,6 +207,7 @@ pub(crate) fn draw(
         && let Some(held) = &mut held
     {
         held.retain(|block| block.end > unused_from);
+        held.drain(..(held.len() + 1).saturating_sub(MOST_OF_ONE));
     }
     if after > counter.next {
         return Err(settings.may_have_lost());

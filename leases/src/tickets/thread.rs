@@ -153,7 +153,7 @@ fn lost() -> Error {
     Error::new(
         ErrorKind::LeaseLost,
         "the counter does not have the numbers that this process held under its token any more: the \
-         process was copied while it ran, the counter was fenced or lost data, or more than 256 blocks \
+         process was copied while it ran, the counter was fenced or lost data, or more than 512 blocks \
          are held at once; it draws others",
     )
 }

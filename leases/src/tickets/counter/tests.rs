@@ -239,18 +239,18 @@ fn a_counter_ends_at_the_largest_number() {
 #[test]
 fn the_lists_are_bounded() {
     let mut counter = settings().make(0);
-    let all: Vec<Draw> = (0..600).map(|_| asked(3, 0)).collect();
+    let all: Vec<Draw> = (0..856).map(|_| asked(3, 0)).collect();
     for asked in &all {
         let drawn = draw(&settings(), Some(counter), 0, asked).expect("a block");
         (counter, _) = drawn.expect("a new holder");
     }
-    assert_eq!((counter.held.len(), counter.held[0].0), (256, all[344].token));
+    assert_eq!((counter.held.len(), counter.held[0].0), (512, all[344].token));
     for (index, draw) in all.iter().enumerate().step_by(2) {
         let block = index as u64 * 3;
         let given_back = give_back(&settings(), Some(counter.clone()), 0, &[draw.token], block + 1);
         counter = given_back.expect("usable").unwrap_or(counter);
     }
-    assert_eq!(counter.free.len(), 128);
+    assert_eq!(counter.free.len(), 256);
     for index in 0..300 {
         let keep = 10_000 + index * 10;
         counter.next = keep + 2 + u64::from(index > 0);
@@ -259,6 +259,26 @@ fn the_lists_are_bounded() {
     assert_eq!(counter.free.len(), 256);
     assert!(counter.is_sound());
     assert!(counter.to_value().len() < Swap::MAX_VALUE / 2, "{}", counter.to_value().len());
+    // At the last numbers a range has the most digits.
+    const { assert!((MOST_HELD + MOST_FREE) * (32 + 2 * 16 + 3) < Swap::MAX_VALUE) };
+}
+
+#[test]
+fn one_holder_crowds_nobody_out() {
+    let (mut store, mut known) = counter();
+    let other = asked(1, 0);
+    drawn(&mut known, &mut store, &other);
+    let mut last = asked(1, 0);
+    drawn(&mut known, &mut store, &last);
+    for after in 2..600 {
+        last = asked_again(&last, 1, after);
+        drawn(&mut known, &mut store, &last);
+    }
+    let held = known.read(&mut store).expect("a counter").0.expect("it was made").held;
+    assert_eq!((held.len(), &held[0].0), (1 + 32, &other.token));
+    assert_eq!(held.last(), Some(&(last.token, 599..600)));
+    assert!(known.give_back(&mut store, &[last.token], 0).expect("what it knows of"));
+    assert_eq!(known.read(&mut store).expect("a counter").0.expect("it is there").next, 568);
 }
 
 #[test]
