@@ -42,12 +42,13 @@ pub(crate) struct Counter {
     /// The first number, and how much each is more than the one before.
     pub(crate) start: u64,
     pub(crate) step: u64,
-    /// The first position that was never drawn.
+    /// The first position that was never drawn. It never falls: a counter that is behind what a holder has
+    /// drawn has lost blocks.
     pub(crate) next: u64,
     /// The floor of the namespace when the counter was made or fenced. With another floor, blocks may
     /// have been lost since.
     pub(crate) floor: i64,
-    /// Positions that were given back: sorted, disjoint, not adjacent, all before `next`.
+    /// Positions that were given back: sorted, disjoint, not adjacent to each other, all before `next`.
     pub(crate) free: Vec<Range<u64>>,
     /// Who holds which block: the holder that was heard of longest ago first, and its blocks as they
     /// rise. All of one holder have the same token.
@@ -283,20 +284,25 @@ impl Counter {
         LARGEST.checked_sub(self.start).map_or(0, |most| most / self.step + 1)
     }
 
+    /// Returns the first position from which on nothing is in use: those before `next` were given back.
+    pub(super) fn first_unused(&self) -> u64 {
+        self.free.last().filter(|last| last.end == self.next).map_or(self.next, |last| last.start)
+    }
+
     /// Draws positions that are not before `after`; none if no number is left.
     fn draw(&mut self, want: u64, after: u64) -> Range<u64> {
-        let Some(index) = self.free.iter().position(|free| free.start >= after) else {
-            let next = self.next;
-            self.next = next.saturating_add(want).min(self.end());
-            return next..self.next;
-        };
-        let free = &mut self.free[index];
-        let positions = free.start..free.end.min(free.start.saturating_add(want));
-        free.start = positions.end;
-        if free.is_empty() {
-            self.free.remove(index);
+        let index = self.free.iter().position(|free| free.start >= after);
+        let free = index.map_or(self.next..self.next, |index| self.free.remove(index));
+        let most = free.start.saturating_add(want).min(self.end());
+        // What is given back up to `next` goes on there.
+        let end = if free.end == self.next { most } else { most.min(free.end) };
+        self.next = self.next.max(end);
+        if let Some(index) = index
+            && end < free.end
+        {
+            self.free.insert(index, end..free.end);
         }
-        positions
+        free.start..end
     }
 
     /// Removes what is held under these tokens, and returns it.
@@ -316,9 +322,6 @@ impl Counter {
             }
             adjacent
         });
-        if let Some(last) = self.free.pop_if(|last| last.end == self.next) {
-            self.next = last.start;
-        }
         if self.free.len() > MOST_FREE {
             let shortest = (0..self.free.len())
                 .min_by_key(|index| self.free[*index].end - self.free[*index].start);
@@ -371,7 +374,6 @@ impl Counter {
             && numbers.contains(step)
             && *next <= self.end()
             && free.is_sorted_by(|earlier, later| earlier.end < later.start)
-            && free.last().is_none_or(|last| last.end < *next)
             && drawn.is_sorted_by(|earlier, later| earlier.end <= later.start)
             && drawn.last().is_none_or(|last| last.end <= *next)
     }

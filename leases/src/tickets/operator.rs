@@ -18,7 +18,7 @@ pub struct CounterStatus {
     pub start: u64,
     /// The difference between two numbers, 1 to 2^53 - 1.
     pub step: u64,
-    /// The first number that was never drawn. `None`: all numbers up to 2^53 - 1 were.
+    /// The first number from which on none is in use. `None`: all numbers up to 2^53 - 1 were drawn.
     pub next: Option<u64>,
     /// How many smaller numbers were given back, and will be drawn again.
     pub given_back: u64,
@@ -31,13 +31,14 @@ pub struct CounterStatus {
 
 impl CounterStatus {
     fn new(name: &str, counter: &Counter, floor: i64) -> Self {
+        let next = counter.first_unused();
+        let before = counter.free.iter().filter(|range| range.start < next);
         Self {
             name: name.to_owned(),
             start: counter.start,
             step: counter.step,
-            next: (counter.next < counter.end())
-                .then(|| counter.start + counter.next * counter.step),
-            given_back: counter.free.iter().map(|range| range.end - range.start).sum(),
+            next: (next < counter.end()).then(|| counter.start + next * counter.step),
+            given_back: before.map(|range| range.end - range.start).sum(),
             blocks: counter.held.len(),
             must_be_fenced: counter.floor != floor,
         }

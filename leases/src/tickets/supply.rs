@@ -56,8 +56,6 @@ pub(super) struct State {
     token: Option<Token>,
     /// At the end: the first position that no call has claimed.
     unused_from: u64,
-    /// Where the blocks ended that were given up: no position before it is handed out any more.
-    given_up: u64,
     history: History,
     /// How many numbers a call needs.
     pub(super) demand: u64,
@@ -200,10 +198,9 @@ impl Shared {
             self.start.store(*start, Ordering::Relaxed);
             self.step.store(*step, Ordering::Relaxed);
             state.blocks_drawn += 1;
-            let usable = block.end.saturating_sub(block.start.max(state.given_up));
-            state.positions_drawn += usable;
+            state.positions_drawn += block.end - block.start;
             if state.closed {
-                state.positions_given_back += usable;
+                state.positions_given_back += block.end - block.start;
             } else {
                 state.blocks.add(block.clone());
             }
@@ -221,7 +218,6 @@ impl Shared {
     pub(super) fn give_up(&self, state: &mut State) {
         state.token = None;
         if !state.closed {
-            state.given_up = state.blocks.end();
             state.positions_given_back += state.blocks.give_up(&self.positions).count;
         }
         state.failure = None;
@@ -254,7 +250,6 @@ impl State {
             blocks: Blocks::new(sizes.lead()),
             token: None,
             unused_from: 0,
-            given_up: 0,
             history: History::default(),
             demand: 0,
             starved: false,
@@ -303,7 +298,9 @@ impl State {
         is_due: bool,
     ) -> Option<Draw> {
         let (handed_out, left) = shared.counts(self);
+        let is_used_up = left > 0 && left >= self.demand && self.is_used_up();
         let needs_block = self.blocks.needs_block(&shared.positions) || left < self.demand;
+        let needs_block = needs_block && !is_used_up;
         let want = if needs_block {
             let need = Need { now, handed_out, left, demand: self.demand, starved: self.starved };
             sizes.want(need, &mut self.history)
@@ -323,6 +320,12 @@ impl State {
             want: want.unwrap_or(0),
             after: self.blocks.end(),
         })
+    }
+
+    /// Returns whether the counter has no number left to draw.
+    pub(super) fn is_used_up(&self) -> bool {
+        let failure = self.failure.as_ref();
+        failure.is_some_and(|failure| failure.error.kind() == ErrorKind::LifetimeOver)
     }
 
     /// Takes the token under which the counter has the blocks, and the first position that is unused.

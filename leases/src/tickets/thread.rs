@@ -76,7 +76,7 @@ fn draw(shared: &Shared, source: &mut dyn Source, sizes: &Sizes) -> Option<Token
             }
         }
         let pause = match &request {
-            Some(_) => next_attempt.saturating_sub(now),
+            _ if next_attempt > now => next_attempt.saturating_sub(now),
             None if due <= now => {
                 // Nothing is asked until a number is needed.
                 due = Duration::MAX;
@@ -84,7 +84,7 @@ fn draw(shared: &Shared, source: &mut dyn Source, sizes: &Sizes) -> Option<Token
                 source.rest();
                 continue;
             }
-            None => due.saturating_sub(now),
+            _ => due.saturating_sub(now),
         };
         let waited = shared.work.wait_timeout_while(state, pause, |state| !state.wake);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +115,9 @@ fn ask(
         }
         Err(error) => Err(error),
     };
-    let is_done = added.is_ok();
+    // Where no number is left, nothing was drawn, and what is held can still be confirmed.
+    let is_used_up = |error: &Error| error.kind() == ErrorKind::LifetimeOver;
+    let is_done = added.as_ref().map_or_else(is_used_up, |()| true);
     if let Err(error) = added {
         state.requests.count_error(error.kind());
         state.last_error = Some(error.clone());

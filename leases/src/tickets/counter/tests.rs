@@ -83,7 +83,7 @@ fn a_tail_that_is_given_back_is_drawn_again_once() {
 }
 
 #[test]
-fn what_ends_at_next_lowers_it() {
+fn what_was_given_back_up_to_next_goes_on_there() {
     let (mut store, mut known) = counter();
     let (a, b) = (asked(10, 0), asked(10, 10));
     known.draw(&mut store, &a).expect("a block");
@@ -92,7 +92,16 @@ fn what_ends_at_next_lowers_it() {
     assert!(known.give_back(&mut store, &[b.token], 10).expect("given back"));
     let (counter, floor) = known.read(&mut store).expect("a counter");
     let counter = counter.expect("it was made");
-    assert_eq!((counter.next, counter.free, counter.held, floor), (3, vec![], vec![], 0));
+    assert_eq!(
+        (counter.next, &counter.free[..], &counter.held[..], floor),
+        (20, &[3..20][..], &[][..], 0)
+    );
+    assert_eq!(counter.first_unused(), 3);
+    // Who has drawn up to there sees that nothing was lost, and nobody's numbers fall.
+    assert_eq!(drawn(&mut known, &mut store, &asked(2, 20)).positions, 20..22);
+    assert_eq!(drawn(&mut known, &mut store, &asked(5, 0)).positions, 3..8);
+    assert_eq!(drawn(&mut known, &mut store, &asked(99, 0)).positions, 8..20);
+    assert_eq!(drawn(&mut known, &mut store, &asked(1, 0)).positions, 22..23);
 }
 
 #[test]
@@ -124,7 +133,8 @@ fn all_blocks_of_a_holder_are_under_its_newest_token() {
     assert_eq!(held(&mut known, &mut store), blocks);
     assert!(known.give_back(&mut store, &[third.token], 20).expect("given back"));
     let (counter, _) = known.read(&mut store).expect("a counter");
-    assert_eq!(counter.expect("it was made").next, 20);
+    assert_eq!(counter.expect("it was made").first_unused(), 20);
+    assert_eq!(drawn(&mut known, &mut store, &asked(99, 0)).positions, 20..119);
 }
 
 #[test]
@@ -156,7 +166,7 @@ fn a_draw_without_an_answer_is_given_back_as_well() {
         assert!(known.give_back(&mut store, &[first.token, pending.token], 3).expect("given back"));
         let (counter, _) = known.read(&mut store).expect("a counter");
         let counter = counter.expect("it was made");
-        assert_eq!((counter.next, counter.free, counter.held), (3, vec![], vec![]));
+        assert_eq!((counter.first_unused(), &counter.held[..]), (3, &[][..]));
     }
 }
 
@@ -278,7 +288,10 @@ fn one_holder_crowds_nobody_out() {
     assert_eq!((held.len(), &held[0].0), (1 + 32, &other.token));
     assert_eq!(held.last(), Some(&(last.token, 599..600)));
     assert!(known.give_back(&mut store, &[last.token], 0).expect("what it knows of"));
-    assert_eq!(known.read(&mut store).expect("a counter").0.expect("it is there").next, 568);
+    assert_eq!(
+        known.read(&mut store).expect("a counter").0.expect("it is there").first_unused(),
+        568
+    );
 }
 
 #[test]
