@@ -92,10 +92,8 @@ fn what_was_given_back_up_to_next_goes_on_there() {
     assert!(known.give_back(&mut store, &[b.token], 10).expect("given back"));
     let (counter, floor) = known.read(&mut store).expect("a counter");
     let counter = counter.expect("it was made");
-    assert_eq!(
-        (counter.next, &counter.free[..], &counter.held[..], floor),
-        (20, &[3..20][..], &[][..], 0)
-    );
+    assert_eq!((counter.next, counter.free.len(), counter.held.len(), floor), (20, 1, 0, 0));
+    assert_eq!(counter.free[0], 3..20);
     assert_eq!(counter.first_unused(), 3);
     // Who has drawn up to there sees that nothing was lost, and nobody's numbers fall.
     assert_eq!(drawn(&mut known, &mut store, &asked(2, 20)).positions, 20..22);
