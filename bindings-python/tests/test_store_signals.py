@@ -133,7 +133,7 @@ def asking() -> bool:
 
 @contextlib.contextmanager
 def signalled(when: Callable[[], bool], handler: Any) -> Iterator[None]:
-    """Sends this process SIGINT once something is so."""
+    """Sends this process SIGINT once something is so: also before what is inside has begun."""
 
     def send() -> None:
         eventually(when)
@@ -141,8 +141,8 @@ def signalled(when: Callable[[], bool], handler: Any) -> Iterator[None]:
 
     before = signal.signal(signal.SIGINT, handler)
     sender = threading.Thread(target=send)
-    sender.start()
     try:
+        sender.start()
         yield
     finally:
         sender.join()
@@ -241,7 +241,8 @@ def test_another_thread_is_not_interrupted(silent: Silent) -> None:
 
     ended = threading.Event()
     threading.Thread(target=lease).start()
-    with signalled(lambda: silent.connections > 0, raises_mine), pytest.raises(Mine):
+    # The other thread may have connected before this one waits.
+    with pytest.raises(Mine), signalled(lambda: silent.connections > 0, raises_mine):
         ended.wait()
     ended.wait()
     assert outcomes == ["StoreError"]
