@@ -4,7 +4,7 @@
 //! past it, and only if it lies in a block of this process; the blocks of all owners are disjoint. So
 //! no position is handed out twice. Once `next` is sealed, no call raises it past a position of a
 //! block any more: what the seal found unused may be given back. Nor does any once the blocks are
-//! given up: `next` is beyond all of them then.
+//! given up: `next` is beyond all of them then, and what comes later may lie before their end.
 //!
 //! A single call raises `next` by one, without looking whether another one was faster, so next to the
 //! end of a block it may come out with a position beyond it. It keeps that *in hand*: it is its own as
@@ -246,13 +246,12 @@ impl Blocks {
     }
 
     /// Forgets all blocks, which are another's now, and returns what no call has claimed of them. What
-    /// a call has in hand of them is lost.
+    /// a call has in hand of them is lost. The next block may begin where the unused part did.
     pub fn give_up(&mut self, positions: &Positions) -> Unused {
-        let end = self.end();
         // A call may have seen a bound, and come after this: then it finds `next` beyond it.
-        let unused = self.take(positions, end);
+        let unused = self.take(positions, self.end());
         self.used.clear();
-        self.current = end..end;
+        self.current = unused.from..unused.from;
         unused
     }
 

@@ -87,9 +87,9 @@ MUTANTS = [
      "self.take(positions, SEALED)", "self.take(positions, 0)",
      "what_a_close_gives_back_is_claimed_by_nobody"),
     ("what was given up, for a call that comes late", "core/src/positions.rs",
-     "self.take(positions, end)", "self.take(positions, 0)",
+     "self.take(positions, self.end())", "self.take(positions, 0)",
      "of_blocks_that_are_given_up_nothing_is_claimed"),
     ("what was given up, for a call that has it in hand", "core/src/positions.rs",
-     "self.current = end..end;", "",
+     "self.current = unused.from..unused.from;", "self.current.end = unused.from;",
      "of_blocks_that_are_given_up_nothing_is_claimed"),
 ]  # fmt: skip

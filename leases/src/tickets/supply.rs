@@ -56,6 +56,8 @@ pub(super) struct State {
     token: Option<Token>,
     /// At the end: the first position that no call has claimed.
     unused_from: u64,
+    /// Where the blocks ended that were given up: no position before it is handed out any more.
+    given_up: u64,
     history: History,
     /// How many numbers a call needs.
     pub(super) demand: u64,
@@ -198,9 +200,10 @@ impl Shared {
             self.start.store(*start, Ordering::Relaxed);
             self.step.store(*step, Ordering::Relaxed);
             state.blocks_drawn += 1;
-            state.positions_drawn += block.end - block.start;
+            let usable = block.end.saturating_sub(block.start.max(state.given_up));
+            state.positions_drawn += usable;
             if state.closed {
-                state.positions_given_back += block.end - block.start;
+                state.positions_given_back += usable;
             } else {
                 state.blocks.add(block.clone());
             }
@@ -218,6 +221,7 @@ impl Shared {
     pub(super) fn give_up(&self, state: &mut State) {
         state.token = None;
         if !state.closed {
+            state.given_up = state.blocks.end();
             state.positions_given_back += state.blocks.give_up(&self.positions).count;
         }
         state.failure = None;
@@ -250,6 +254,7 @@ impl State {
             blocks: Blocks::new(sizes.lead()),
             token: None,
             unused_from: 0,
+            given_up: 0,
             history: History::default(),
             demand: 0,
             starved: false,

@@ -624,11 +624,13 @@ fn a_copy_that_was_slower_gives_up_what_it_holds_and_draws_anew() {
     let script = Script::default();
     let tickets = of_ten(&script, 4);
     tickets.supply.shared.confirmed.lapse();
-    script.answer([Answer::Lost, Answer::Block(10..20)]);
+    // A fence may have raised the counter to any number above those that were handed out. A call that was
+    // slow may have claimed what is before the end of the blocks that were given up.
+    script.answer([Answer::Lost, Answer::Block(4..20)]);
     assert_eq!(tickets.generate(), Ok(11));
     let draws = script.wait_for_draws(3);
     assert_eq!((draws[1].before, draws[2].before), (Some(draws[0].token), None));
-    assert_eq!((draws[2].after, draws[2].want > 0), (10, true));
+    assert_eq!((draws[2].after, draws[2].want > 0), (4, true));
     let metrics = tickets.metrics();
     assert_eq!(metrics.last_error.map(|error| error.kind()), Some(ErrorKind::LeaseLost));
     assert_eq!(metrics.store_errors, [(ErrorKind::LeaseLost, 1)]);
