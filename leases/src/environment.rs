@@ -69,7 +69,7 @@ impl<'a> Environment<'a> {
         self.variable(STORE).ok_or_else(|| {
             Error::invalid_argument(format!(
                 "no store is given: pass one, or set {STORE} to the path of a SQLite file or to the \
-                 URL of PostgreSQL, Redis or etcd"
+                 URL of PostgreSQL, MySQL, Redis or etcd"
             ))
         })
     }

@@ -194,7 +194,7 @@ impl From<&str> for Location {
             // The rest may contain a password.
             Some((scheme, _)) => LocationKind::Invalid(format!(
                 "{scheme}:// is not a supported store; use the path of a SQLite file, or the URL \
-                 of PostgreSQL, Redis or etcd"
+                 of PostgreSQL, MySQL, Redis or etcd"
             ))
             .into(),
             // Such as postgres:5432: were it the name of a file, each machine would lease from its own.
@@ -202,7 +202,8 @@ impl From<&str> for Location {
                 Some((first, _)) if first.len() > 1 && !first.contains(['/', '\\']) => {
                     LocationKind::Invalid(format!(
                         "a store is the path of a SQLite file, or a URL such as \
-                         postgresql://host/database, redis://host or etcd://host; what begins with \
+                         postgresql://host/database, mysql://host/database, redis://host or \
+                         etcd://host; what begins with \
                          \"{first}:\" is neither (for a file of that name, put ./ in front)"
                     ))
                     .into()

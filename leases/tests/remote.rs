@@ -26,7 +26,8 @@ use randflake_leases::{
     Operation, Renew, Renewed, Result, Token, conformance,
     operator::{self, Target},
     remote::{
-        Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
+        Client, EtcdClient, MysqlClient, PostgresClient, Protocol, RedisClient, RemoteStore,
+        Response, Statement,
     },
 };
 use servers::Server;
@@ -41,6 +42,7 @@ fn now() -> i64 {
 /// A client of each kind, and where its time comes from.
 enum Subject<'a> {
     Postgres(&'a Server),
+    Mysql(&'a Server),
     Redis(&'a Server),
     Etcd(&'a Server, Dial),
 }
@@ -89,28 +91,43 @@ fn check_all<C: Client + 'static>(
 
 impl Subject<'_> {
     fn server(&self) -> &Server {
+        let (Self::Postgres(server)
+        | Self::Mysql(server)
+        | Self::Redis(server)
+        | Self::Etcd(server, _)) = self;
+        server
+    }
+
+    fn connect(&self) -> Box<dyn Client> {
+        let url = &self.server().url();
         match self {
-            Self::Postgres(server) | Self::Redis(server) | Self::Etcd(server, _) => server,
+            Self::Postgres(_) => {
+                Box::new(PostgresClient::new(url).expect("a URL").timeout(PATIENCE))
+            }
+            Self::Mysql(_) => Box::new(MysqlClient::new(url).expect("a URL").timeout(PATIENCE)),
+            Self::Redis(_) => Box::new(RedisClient::new(url).expect("a URL").timeout(PATIENCE)),
+            Self::Etcd(..) => Box::new(EtcdClient::new(url).expect("a URL").timeout(PATIENCE)),
+        }
+    }
+
+    fn protocol(&self) -> fn(Namespace) -> Protocol {
+        match self {
+            Self::Postgres(_) => Protocol::postgres,
+            Self::Mysql(_) => Protocol::mysql,
+            Self::Redis(_) => Protocol::redis,
+            Self::Etcd(..) => Protocol::etcd,
         }
     }
 
     fn client(&self, namespace: &Namespace) -> Box<dyn LeaseStore> {
-        let namespace = namespace.clone();
+        let protocol = self.protocol()(namespace.clone());
         match self {
-            Self::Postgres(server) => {
-                let client = PostgresClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
-                made(RemoteStore::new(client, Protocol::postgres(namespace)))
-            }
-            Self::Redis(server) => {
-                let client = RedisClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
-                made(RemoteStore::new(client, Protocol::redis(namespace)))
-            }
-            Self::Etcd(server, dial) => {
-                let client = EtcdClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
-                let protocol = Protocol::etcd(namespace).create(true).expect("may be made");
-                let client = Dated(client, dial.clone());
+            Self::Etcd(_, dial) => {
+                let client = Dated(self.connect(), dial.clone());
+                let protocol = protocol.create(true).expect("may be made");
                 Box::new(RemoteStore::new(client, protocol).clock(dial.clock()))
             }
+            _ => made(RemoteStore::new(self.connect(), protocol)),
         }
     }
 
@@ -125,21 +142,7 @@ impl Subject<'_> {
 #[test]
 fn every_store_passes_the_conformance_tests() {
     on_each(|subject| {
-        let url = subject.server().url();
-        match subject {
-            Subject::Postgres(_) => check_all(
-                &|| PostgresClient::new(&url).expect("a URL").timeout(PATIENCE),
-                Protocol::postgres,
-            ),
-            Subject::Redis(_) => check_all(
-                &|| RedisClient::new(&url).expect("a URL").timeout(PATIENCE),
-                Protocol::redis,
-            ),
-            Subject::Etcd(..) => check_all(
-                &|| EtcdClient::new(&url).expect("a URL").timeout(PATIENCE),
-                Protocol::etcd,
-            ),
-        }
+        check_all(&|| subject.connect(), subject.protocol());
     });
 }
 
@@ -149,6 +152,11 @@ fn on_each(test: impl Fn(&Subject<'_>) + Sync) {
         scope.spawn(|| {
             if let Some(server) = Server::postgres(&[]) {
                 test(&Subject::Postgres(&server));
+            }
+        });
+        scope.spawn(|| {
+            if let Some(server) = Server::mariadb(&[]) {
+                test(&Subject::Mysql(&server));
             }
         });
         scope.spawn(|| {
@@ -260,7 +268,11 @@ fn thousands_at_once_get_a_node_id_each() {
 fn the_last_node_ids_are_found() {
     on_each(|subject| {
         // More node ids than one statement tries.
-        let count: u32 = if matches!(subject, Subject::Etcd(..)) { 1500 } else { 5000 };
+        let count: u32 = match subject {
+            Subject::Mysql(_) => 200, // each by itself
+            Subject::Etcd(..) => 1500,
+            Subject::Postgres(_) | Subject::Redis(_) => 5000,
+        };
         let namespace = Namespace::new("full", &secret())
             .and_then(|namespace| namespace.max_ttl(600)?.max_node_id(count - 1))
             .expect("within the limits");
@@ -317,37 +329,29 @@ fn an_operation_is_one_round_trip() {
         let count = Arc::new(AtomicUsize::new(0));
         let namespace = namespace(layout::MAX_NODE_ID);
         drop(subject.client(&namespace)); // made, in Redis
-        let mut store: Box<dyn LeaseStore> = match subject {
-            Subject::Postgres(server) => {
-                let client = PostgresClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
-                let client = Counting(client, Arc::clone(&count));
-                let protocol = Protocol::postgres(namespace).create(true).expect("may be made");
-                Box::new(RemoteStore::new(client, protocol))
-            }
-            Subject::Redis(server) => {
-                let client = RedisClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
-                let client = Counting(client, Arc::clone(&count));
-                Box::new(RemoteStore::new(client, Protocol::redis(namespace)))
-            }
-            Subject::Etcd(server, _) => {
-                let client = EtcdClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
-                let client = Counting(client, Arc::clone(&count));
-                let protocol = Protocol::etcd(namespace).create(true).expect("may be made");
-                Box::new(RemoteStore::new(client, protocol))
-            }
-        };
-        granted(&mut *store, Token::random(), now());
+        let client = Counting(subject.connect(), Arc::clone(&count));
+        let mut store = RemoteStore::new(client, subject.protocol()(namespace));
+        if !matches!(subject, Subject::Redis(_)) {
+            store = store.create(true).expect("may be made");
+        }
+        let store: &mut dyn LeaseStore = &mut store;
+        granted(store, Token::random(), now());
         count.store(0, Ordering::Relaxed);
         let token = Token::random();
-        let Ok(Acquired::Granted { leases, .. }) = acquire(&mut *store, token, 3, now()) else {
+        let Ok(Acquired::Granted { leases, .. }) = acquire(store, token, 3, now()) else {
             panic!("everything is free");
         };
         // etcd shows its clock in an answer, and that is compared before anything is taken.
-        let trips = if matches!(subject, Subject::Etcd(..)) { 2 } else { 1 };
+        // MySQL writes each by itself.
+        let trips = match subject {
+            Subject::Postgres(_) | Subject::Redis(_) => 1,
+            Subject::Etcd(..) => 2,
+            Subject::Mysql(_) => 3,
+        };
         assert_eq!(count.swap(0, Ordering::Relaxed), trips, "acquire");
-        renew(&mut *store, token, leases[0].node_id, now()).expect("the server answers");
+        renew(store, token, leases[0].node_id, now()).expect("the server answers");
         assert_eq!(count.swap(0, Ordering::Relaxed), 1, "renew");
-        release(&mut *store, token, leases[0].node_id, 0).expect("the server answers");
+        release(store, token, leases[0].node_id, 0).expect("the server answers");
         assert_eq!(count.swap(0, Ordering::Relaxed), 1, "release");
     });
 }
@@ -427,14 +431,7 @@ fn run_directly(subject: &Subject<'_>, text: &'static str, parameters: &[&str]) 
         parameters: parameters.iter().map(ToString::to_string).collect(),
         wait: None,
     };
-    let response = match subject {
-        Subject::Postgres(server) => PostgresClient::new(&server.url())
-            .and_then(|client| client.timeout(PATIENCE).run(&statement)),
-        Subject::Redis(server) => RedisClient::new(&server.url())
-            .and_then(|client| client.timeout(PATIENCE).run(&statement)),
-        Subject::Etcd(server, _) => EtcdClient::new(&server.url())
-            .and_then(|client| client.timeout(PATIENCE).run(&statement)),
-    };
+    let response = subject.connect().run(&statement);
     assert!(matches!(response, Ok(Response::Rows(_))), "{response:?}");
 }
 
@@ -450,8 +447,9 @@ fn poison(subject: &Subject<'_>, store: &mut dyn LeaseStore) -> u32 {
     }
     let node_id = granted(store, Token::random(), now()).node_id;
     let [floor, renew_above] = [YEARS, YEARS - 300].map(|ahead| (now() + ahead).to_string());
-    if let Subject::Postgres(_) = subject {
-        let shift = r"update randflake_entry set value = case
+    match subject {
+        Subject::Postgres(_) => {
+            let shift = r"update randflake_entry set value = case
                 when key = 'meta' then regexp_replace(
                     value, '^(\S+ \S+ \S+) \S+ \S+', '\1 ' || $2::text || ' ' || $3::text
                 ) else concat(
@@ -460,9 +458,27 @@ fn poison(subject: &Subject<'_>, store: &mut dyn LeaseStore) -> u32 {
                     regexp_replace(value, '^\S+ \S+ ', '')
                 ) end
             where namespace = $1::text";
-        run_directly(subject, shift, &["orders", &floor, &renew_above]);
-    } else {
-        let shift = "for _, key in ipairs(redis.call('HKEYS', KEYS[1])) do
+            run_directly(subject, shift, &["orders", &floor, &renew_above]);
+        }
+        Subject::Mysql(_) => {
+            let shift = "update randflake_entry set writes = writes + 1, value = if(
+                    name = 'meta',
+                    concat_ws(
+                        ' ', substring_index(value, ' ', 3), ?, ?,
+                        substring(value, length(substring_index(value, ' ', 5)) + 2)
+                    ),
+                    concat_ws(
+                        ' ', cast(substring_index(value, ' ', 1) as unsigned) + 315360000,
+                        cast(substring_index(substring_index(value, ' ', 2), ' ', -1) as unsigned)
+                            + 315360000,
+                        substring(value, length(substring_index(value, ' ', 2)) + 2)
+                    )
+                )
+                where namespace = ?";
+            run_directly(subject, shift, &[&floor, &renew_above, "orders"]);
+        }
+        Subject::Redis(_) => {
+            let shift = "for _, key in ipairs(redis.call('HKEYS', KEYS[1])) do
               local text = redis.call('HGET', KEYS[1], key)
               if key == 'meta' then
                 text = string.gsub(text, '^(%S+ %S+ %S+) %S+ %S+', '%1 ' .. ARGV[1] .. ' ' .. ARGV[2])
@@ -474,7 +490,13 @@ fn poison(subject: &Subject<'_>, store: &mut dyn LeaseStore) -> u32 {
               redis.call('HSET', KEYS[1], key, text)
             end
             return 'OK'";
-        run_directly(subject, "EVAL", &[shift, "1", "randflake:{orders}", &floor, &renew_above]);
+            run_directly(
+                subject,
+                "EVAL",
+                &[shift, "1", "randflake:{orders}", &floor, &renew_above],
+            );
+        }
+        Subject::Etcd(..) => unreachable!("its clock is a dial"),
     }
     node_id
 }
@@ -541,22 +563,13 @@ fn an_operator_whose_client_repeats_itself_hears_what_was_done() {
         let mut holder = subject.client(&namespace(9));
         let lease = granted(&mut *holder, Token::random(), subject.now());
         let name = Namespace::for_operator("orders").expect("a name");
-        let url = subject.server().url();
+        let client = Twice(subject.connect());
         let mut store: Box<dyn LeaseStore> = match subject {
-            Subject::Postgres(_) => {
-                let client = PostgresClient::new(&url).expect("a URL").timeout(PATIENCE);
-                Box::new(RemoteStore::new(Twice(client), Protocol::postgres(name)))
-            }
-            Subject::Redis(_) => {
-                let client = RedisClient::new(&url).expect("a URL").timeout(PATIENCE);
-                Box::new(RemoteStore::new(Twice(client), Protocol::redis(name)))
-            }
             Subject::Etcd(_, dial) => {
-                let client = EtcdClient::new(&url).expect("a URL").timeout(PATIENCE);
-                let client = Dated(Twice(client), dial.clone());
-                let store = RemoteStore::new(client, Protocol::etcd(name));
-                Box::new(store.clock(dial.clock()))
+                let client = Dated(client, dial.clone());
+                Box::new(RemoteStore::new(client, Protocol::etcd(name)).clock(dial.clock()))
             }
+            _ => Box::new(RemoteStore::new(client, subject.protocol()(name))),
         };
         let shortened = operator::release_dead(&mut *store, lease).expect("it is held");
         assert_eq!((shortened.from, shortened.to), (lease.end_exclusive, shortened.now + 107));
@@ -590,6 +603,19 @@ fn all_node_ids_are_listed() {
                 select $1::text, 'node/' || lpad(node_id::text, 6, '0'),
                     '1763640300 1763640000 ' || repeat('0', 32) || ' - host-' || node_id || ':4711'
                 from generate_series(0, 131071) as node_id",
+                &["orders"],
+            ),
+            Subject::Mysql(_) => run_directly(
+                subject,
+                "insert into randflake_entry (namespace, name, value, writes)
+                with recursive number as (
+                    select 0 as n union all select n + 1 from number where n < 511
+                )
+                select ?, concat('node/', lpad(256 * high.n + low.n, 6, '0')), concat(
+                    '1763640300 1763640000 ', repeat('0', 32), ' - host-', 256 * high.n + low.n,
+                    ':4711'
+                ), 0
+                from number as high inner join number as low on low.n < 256",
                 &["orders"],
             ),
             Subject::Redis(_) => {

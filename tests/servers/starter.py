@@ -131,7 +131,6 @@ KINDS = {
         end=signal.SIGQUIT,
         has_owner=True,
     ),
-    # Holds ids, and no leases.
     "mariadb": Kind(
         "mariadbd",
         "mariadb-server",
@@ -357,7 +356,7 @@ class Server:
                 command += ["--no-defaults", f"--datadir={file['data']}", f"--port={port}"]
                 command += ["--bind-address=127.0.0.1", "--socket=socket"]
                 command += [f"--init-file={self.folder / 'init.sql'}", LOG_OF_MARIADB]
-                command += ["--innodb-flush-log-at-trx-commit=0"]
+                command += ["--innodb-flush-log-at-trx-commit=1"]
             case "redis" | "valkey":
                 if self.tls:
                     command += ["--port", "0", "--tls-port", port, "--tls-auth-clients", "no"]

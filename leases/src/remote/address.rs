@@ -13,11 +13,12 @@ use super::Engine;
 #[derive(Clone)]
 pub struct Address {
     pub engine: Engine,
-    /// One host, or the members of an etcd. That of PostgreSQL may be the folder of a socket.
+    /// One host, or the members of an etcd. That of PostgreSQL may be the folder of a
+    /// socket, that of MySQL its path.
     pub hosts: Vec<(String, u16)>,
     pub user: Option<String>,
     pub password: Option<Zeroizing<String>>,
-    /// PostgreSQL's database, or the number of Redis's.
+    /// PostgreSQL's or MySQL's database, or the number of Redis's.
     pub database: String,
     /// Whether the connection is encrypted.
     pub tls: bool,
@@ -27,7 +28,10 @@ pub struct Address {
 
 /// What a URL may say after `?`. Everything else could move the store with one client, and not with
 /// another.
-const OPTIONS: [(&str, &[&str]); 6] = [
+const OPTIONS: [(&str, &[&str]); 8] = [
+    ("ssl-mode", &["DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"]),
+    // All that is sent is ASCII.
+    ("charset", &[]),
     // Whether the certificate is checked is up to the client.
     ("sslmode", &["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]),
     ("application_name", &[]),
@@ -41,7 +45,7 @@ const OPTIONS: [(&str, &[&str]); 6] = [
 const FILES: [&str; 3] = ["sslrootcert", "sslcert", "sslkey"];
 
 /// What is wrong, and never a part of the URL, which may be one of a password.
-type Wrong = &'static str;
+pub(crate) type Wrong = &'static str;
 
 impl Address {
     /// Reads the URL of a store; `None` for what is not one.
@@ -55,6 +59,7 @@ impl Address {
         // SQLAlchemy has the driver behind the database: here it is up to us.
         let (engine, is_secure) = match scheme.split_once('+').map_or(scheme, |(name, _)| name) {
             "postgresql" | "postgres" => (Engine::Postgres, false),
+            "mysql" | "mariadb" => (Engine::Mysql, false),
             "redis" if scheme == "redis" => (Engine::Redis, false),
             "rediss" if scheme == "rediss" => (Engine::Redis, true),
             "etcd" if scheme == "etcd" => (Engine::Etcd, false),
@@ -64,6 +69,7 @@ impl Address {
         let wrong = |wrong| {
             let (name, example) = match engine {
                 Engine::Postgres => ("PostgreSQL", "postgresql://user:password@host:5432/database"),
+                Engine::Mysql => ("MySQL", "mysql://user:password@host:3306/database"),
                 Engine::Redis => {
                     ("Redis", "redis://user:password@host:6379/0, or rediss:// for TLS")
                 }
@@ -130,22 +136,28 @@ impl Address {
                 continue;
             }
             let allowed = match self.engine {
-                Engine::Postgres => &OPTIONS[..4],
-                Engine::Redis => &OPTIONS[3..4],
-                Engine::Etcd => &OPTIONS[3..],
+                Engine::Postgres => &OPTIONS[2..6],
+                Engine::Mysql => &[OPTIONS[0], OPTIONS[1], OPTIONS[5]],
+                Engine::Redis => &OPTIONS[5..6],
+                Engine::Etcd => &OPTIONS[5..],
             };
             let Some(&(name, values)) = allowed.iter().find(|(known, _)| *known == name) else {
                 return Err(match (self.engine, name) {
                     (Engine::Postgres, "options" | "search_path" | "schema" | "currentSchema") => {
                         "the schema is that of the role: ALTER ROLE … SET search_path"
                     }
-                    (Engine::Postgres, "dbname" | "user" | "password" | "port" | "hostaddr") => {
+                    (Engine::Postgres, "dbname" | "user" | "password" | "port" | "hostaddr")
+                    | (Engine::Mysql, "database" | "db" | "user" | "password" | "host" | "port") => {
                         "user, password, host, port and database stand before the ?"
                     }
                     (Engine::Postgres, _) => {
                         "after ? there may be sslmode, sslrootcert, application_name and \
                          channel_binding, and host for the folder of a socket"
                     }
+                    (Engine::Mysql, "unix_socket" | "socket" | "socketPath") => {
+                        "the path of a socket stands in the place of the host, in percent-encoding"
+                    }
+                    (Engine::Mysql, _) => "after ? there may be ssl-mode, sslrootcert and charset",
                     (Engine::Redis, "db") => "the number of the database stands after the host: /0",
                     (Engine::Redis, _) => "after ? there may be sslrootcert",
                     (Engine::Etcd, _) => "after ? there may be sslrootcert, sslcert and sslkey",
@@ -165,6 +177,7 @@ impl Address {
     fn take_hosts(&mut self, hosts: &str, socket: Option<String>) -> Result<(), Wrong> {
         let default = match self.engine {
             Engine::Postgres => Some(5432),
+            Engine::Mysql => Some(3306),
             Engine::Redis => Some(6379),
             Engine::Etcd => None,
         };
@@ -208,7 +221,7 @@ impl Address {
 
     fn host(&self, written: &str) -> Result<String, Wrong> {
         let host = decoded(written)?;
-        if self.engine == Engine::Postgres && host.starts_with('/') {
+        if matches!(self.engine, Engine::Postgres | Engine::Mysql) && host.starts_with('/') {
             return Ok(host);
         }
         let fits = |each: u8| each.is_ascii_alphanumeric() || b"-._".contains(&each);
@@ -238,6 +251,19 @@ impl Address {
                 }
                 let mode = self.option("sslmode").unwrap_or_default();
                 self.tls = matches!(mode, "require" | "verify-ca" | "verify-full");
+            }
+            Engine::Mysql => {
+                if self.user.is_none() {
+                    return Err("it names no user, and each client would take another one");
+                }
+                if self.database.is_empty() {
+                    return Err("it names no database");
+                }
+                if self.database.contains('/') {
+                    return Err("/ in the name of a database is not possible here");
+                }
+                let mode = self.option("ssl-mode").unwrap_or_default();
+                self.tls = matches!(mode, "REQUIRED" | "VERIFY_CA" | "VERIFY_IDENTITY");
             }
             Engine::Redis => {
                 if self.user.is_some() && self.password.is_none() {
@@ -329,7 +355,8 @@ impl Address {
 /// The place: a URL with everything that decides which store it is, and no password.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let secure = if self.tls && self.engine != Engine::Postgres { "s" } else { "" };
+        let has_scheme = matches!(self.engine, Engine::Redis | Engine::Etcd);
+        let secure = if self.tls && has_scheme { "s" } else { "" };
         write!(f, "{}{secure}://", self.engine.scheme())?;
         if let Some(user) = &self.user {
             write!(f, "{}@", Encoded(user))?;
@@ -356,7 +383,7 @@ pub(crate) fn authority(host: &str, port: u16) -> String {
 }
 
 /// Reads percent-encoding.
-fn decoded(text: &str) -> Result<String, Wrong> {
+pub(crate) fn decoded(text: &str) -> Result<String, Wrong> {
     const WRONG: Wrong =
         "a % is followed by two hex digits, and they are UTF-8 without a zero byte";
     let mut bytes = Vec::with_capacity(text.len());

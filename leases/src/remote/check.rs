@@ -3,7 +3,7 @@
 use super::{
     Engine, TRIES,
     context::{Context, Known},
-    postgres, redis,
+    mysql, postgres, redis,
     step::{Seen, Step, Write},
     text::{Key, Meta},
 };
@@ -23,7 +23,7 @@ pub(super) async fn check(context: &Context, init: Option<InitMode>) -> Result<K
         let seen = context.step(&Step::default()).await?;
         if !seen.has_table {
             context.may_create(init)?;
-            postgres::create(context).await?;
+            context.create_table().await?;
             continue;
         }
         let settings = check_settings(context, seen.durability()).await;
@@ -114,7 +114,7 @@ pub(super) fn went_back(
             let incarnation = known.server.split(' ').next().unwrap_or_default();
             postgres::is_before(seen.incarnation(), incarnation)
         }
-        Engine::Redis => false,
+        Engine::Mysql | Engine::Redis => false,
         Engine::Etcd => seen.revision < known.revision,
     }
 }
@@ -129,6 +129,7 @@ async fn check_settings(context: &Context, durability: &str) -> Result<u32> {
         Engine::Postgres => {
             postgres::weakness(durability).map_or(Ok(0), |why| Err(context.weak(&why)))
         }
+        Engine::Mysql => mysql::check_settings(context, durability).await.map(|()| 0),
         Engine::Redis => redis::check_settings(context, durability).await,
         Engine::Etcd => Ok(0),
     }

@@ -15,6 +15,7 @@ use crate::{Error, ErrorKind, Result};
 /// | store | `text` | `parameters` |
 /// |---|---|---|
 /// | PostgreSQL | one SQL statement with `$1`, `$2`… | their values, all of type text |
+/// | MySQL | one SQL statement with `?` | their values, all of type text |
 /// | Redis | the name of a command | its arguments; of `EVAL` the third is the key |
 /// | etcd | the path of a request, after host and port | one: the JSON body to `POST` |
 ///
@@ -59,6 +60,8 @@ pub enum Response {
     /// Rows of text; `None` for null.
     ///
     /// - PostgreSQL: the rows; all columns are text.
+    /// - MySQL: the rows, all columns as text; of a statement without rows, one row of one cell, the
+    ///   insert id of its answer, `0` if it has none.
     /// - Redis: a list of lists as it is, a flat list or a map as one row, anything else as one
     ///   row of one cell.
     /// - etcd: one row of two cells, the JSON body of the answer, with any HTTP status, and its
@@ -74,7 +77,7 @@ pub enum Response {
     },
     /// An error that the server reports, for the statement or for `WAIT`.
     Refused {
-        /// The SQLSTATE of PostgreSQL; the first word of Redis's message.
+        /// The SQLSTATE of PostgreSQL, the number of MySQL's error; the first word of Redis's message.
         code: String,
         /// The message, without a password.
         message: String,

@@ -1,9 +1,9 @@
-//! Stores with a server: PostgreSQL, Redis or Valkey, and etcd.
+//! Stores with a server: PostgreSQL, MySQL or MariaDB, Redis or Valkey, and etcd.
 //!
 //! A [`Protocol`] knows the statements for such a server and the meaning of its responses, and does no
 //! I/O: each operation is an [`Exchange`] that hands out one [`Statement`] after the other and takes
 //! the [`Response`]. The caller, who has a connection, runs them. With a blocking connection,
-//! implement [`Client`] and use [`RemoteStore`]; the features `postgres`, `redis` and `etcd` bring one
+//! implement [`Client`] and use [`RemoteStore`]; the features `postgres`, `mysql`, `redis` and `etcd` bring one
 //! for each server.
 //!
 //! The servers save the leases and make them durable; nothing here replicates anything. Each
@@ -46,13 +46,15 @@ pub use self::{
 use crate::ErrorKind;
 #[cfg(feature = "etcd")]
 pub use crate::stores::etcd::EtcdClient;
+#[cfg(feature = "mysql")]
+pub use crate::stores::mysql::MysqlClient;
 #[cfg(feature = "postgres")]
 pub use crate::stores::postgres::PostgresClient;
 #[cfg(feature = "redis")]
 pub use crate::stores::redis::RedisClient;
 use crate::{
     Error, Finding, InitMode, Namespace, Reply, Result, Token,
-    stores::{etcd, postgres, redis},
+    stores::{etcd, mysql, postgres, redis},
 };
 
 /// How often a statement is tried that the server asks to repeat.
@@ -128,6 +130,7 @@ pub struct Protocol {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Engine {
     Postgres,
+    Mysql,
     Redis,
     Etcd,
 }
@@ -137,6 +140,12 @@ impl Protocol {
     #[must_use]
     pub fn postgres(namespace: Namespace) -> Self {
         Self::new(namespace, Engine::Postgres)
+    }
+
+    /// For MySQL 8, MariaDB 10.6 or newer.
+    #[must_use]
+    pub fn mysql(namespace: Namespace) -> Self {
+        Self::new(namespace, Engine::Mysql)
     }
 
     /// For Redis 6, Valkey 7 or newer.
@@ -157,7 +166,7 @@ impl Protocol {
         Self { namespace, engine, create: false, allow_weak: false, state: Arc::default() }
     }
 
-    /// Sets whether the first lease creates a missing namespace, and in PostgreSQL its tables. By
+    /// Sets whether the first lease creates a missing namespace, and in PostgreSQL and MySQL its table. By
     /// default only [`Protocol::init`] does, because an empty store may be new or may have lost
     /// everything.
     ///
@@ -176,8 +185,8 @@ impl Protocol {
     }
 
     /// Allows a server that may lose acknowledged writes, and skips the checks for it: a Redis that
-    /// evicts keys, does not persist to disk, or has replicas and waits for none, and a PostgreSQL with
-    /// `fsync` off.
+    /// evicts keys, does not persist to disk, or has replicas and waits for none, a PostgreSQL with
+    /// `fsync` off, and a MySQL that does not wait for its disk.
     #[must_use]
     pub fn allow_weak_store(mut self, allow: bool) -> Self {
         self.allow_weak = allow;
@@ -217,6 +226,7 @@ impl Protocol {
     pub fn examine(&self, now: i64) -> Exchange<Vec<Finding>> {
         self.exchange(now, async move |context| match context.engine() {
             Engine::Postgres => postgres::examine(&context).await,
+            Engine::Mysql => mysql::examine(&context).await,
             Engine::Redis => redis::examine(&context).await,
             Engine::Etcd => etcd::examine(&context).await,
         })
@@ -260,7 +270,7 @@ impl Engine {
     ///
     /// `INVALID_ARGUMENT`: no such server.
     pub fn named(name: &str) -> Result<Self> {
-        let mut all = [Self::Postgres, Self::Redis, Self::Etcd].into_iter();
+        let mut all = [Self::Postgres, Self::Mysql, Self::Redis, Self::Etcd].into_iter();
         all.find(|engine| engine.scheme() == name).ok_or_else(|| {
             Error::invalid_argument(format!("no store speaks with the server {}", quoted(name)))
         })
@@ -271,6 +281,7 @@ impl Engine {
     pub const fn scheme(self) -> &'static str {
         match self {
             Self::Postgres => "postgresql",
+            Self::Mysql => "mysql",
             Self::Redis => "redis",
             Self::Etcd => "etcd",
         }
@@ -281,6 +292,7 @@ impl Engine {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Postgres => "PostgreSQL",
+            Self::Mysql => "MySQL",
             Self::Redis => "Redis",
             Self::Etcd => "etcd",
         }

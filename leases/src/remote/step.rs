@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Engine, Response, Wait, context::Context, etcd, postgres, redis, text::Key};
+use super::{Engine, Response, Wait, context::Context, etcd, mysql, postgres, redis, text::Key};
 use crate::{Error, Limits, Result, Token, rules};
 
 /// A text to be written if its key still has the one before; `None` if it is missing.
@@ -89,6 +89,7 @@ impl Context {
     pub(crate) async fn step(&self, step: &Step) -> Result<Seen> {
         let seen = match self.engine() {
             Engine::Postgres => postgres::step(self, step).await,
+            Engine::Mysql => mysql::step(self, step).await,
             Engine::Redis => redis::step(self, step).await,
             Engine::Etcd => etcd::step(self, step).await,
         }?;
@@ -96,10 +97,20 @@ impl Context {
         Ok(seen)
     }
 
+    /// Makes the table, where there is one and it is missing.
+    pub(crate) async fn create_table(&self) -> Result<()> {
+        match self.engine() {
+            Engine::Postgres => postgres::create(self).await,
+            Engine::Mysql => mysql::create(self).await,
+            Engine::Redis | Engine::Etcd => Ok(()),
+        }
+    }
+
     /// Reads the texts whose names begin with `prefix`, from a place on that an earlier page has named.
     pub(crate) async fn page(&self, prefix: &str, from: &str) -> Result<Page> {
         match self.engine() {
             Engine::Postgres => postgres::page(self, prefix, from).await,
+            Engine::Mysql => mysql::page(self, prefix, from).await,
             Engine::Redis => redis::page(self, prefix, from).await,
             Engine::Etcd => etcd::page(self, prefix, from).await,
         }
@@ -114,6 +125,7 @@ impl Context {
     ) -> Result<FreeRange> {
         match self.engine() {
             Engine::Postgres => postgres::free(self, (first, last), below, most).await,
+            Engine::Mysql => mysql::free(self, (first, last), below).await,
             Engine::Redis => redis::free(self, (first, last), below, most).await,
             Engine::Etcd => etcd::free(self, (first, last), below).await,
         }
@@ -123,6 +135,7 @@ impl Context {
     pub(crate) fn most_writes(&self) -> usize {
         match self.engine() {
             Engine::Postgres | Engine::Redis => usize::MAX,
+            Engine::Mysql => mysql::WRITES,
             Engine::Etcd => etcd::WRITES,
         }
     }
@@ -130,7 +143,7 @@ impl Context {
     /// Returns how many keys one step may read.
     pub(crate) fn most_reads(&self) -> usize {
         match self.engine() {
-            Engine::Postgres | Engine::Redis => usize::MAX,
+            Engine::Postgres | Engine::Mysql | Engine::Redis => usize::MAX,
             Engine::Etcd => etcd::READS,
         }
     }
@@ -139,7 +152,7 @@ impl Context {
     /// written on another one does not count.
     pub(crate) fn is_guarded(&self) -> bool {
         match self.engine() {
-            Engine::Postgres | Engine::Redis => true,
+            Engine::Postgres | Engine::Mysql | Engine::Redis => true,
             Engine::Etcd => false,
         }
     }
@@ -148,7 +161,7 @@ impl Context {
     pub(crate) fn last_grant(&self) -> u32 {
         match self.engine() {
             Engine::Redis => redis::LAST_GRANT,
-            Engine::Postgres | Engine::Etcd => 0,
+            Engine::Postgres | Engine::Mysql | Engine::Etcd => 0,
         }
     }
 

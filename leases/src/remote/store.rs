@@ -6,6 +6,8 @@ use randflake::{Clock, SystemClock, bindings::ForkId};
 
 #[cfg(feature = "etcd")]
 use super::EtcdClient;
+#[cfg(feature = "mysql")]
+use super::MysqlClient;
 #[cfg(feature = "postgres")]
 use super::PostgresClient;
 #[cfg(feature = "redis")]
@@ -48,7 +50,7 @@ pub struct RemoteStore<C: Client> {
 }
 
 impl RemoteStore<Box<dyn Client>> {
-    /// Makes a store for a URL: `postgresql://`, `redis://` or `rediss://`, `etcd://` or `etcds://`,
+    /// Makes a store for a URL: `postgresql://`, `mysql://` or `mariadb://`, `redis://` or `rediss://`, `etcd://` or `etcds://`,
     /// with the client of the cargo feature of that name. All stores of a URL in a process have one
     /// [`SharedClient`]. Does not connect yet.
     ///
@@ -59,7 +61,7 @@ impl RemoteStore<Box<dyn Client>> {
     pub fn open(url: &str, namespace: Namespace) -> Result<Self> {
         let Some(address) = Address::read(url) else {
             return Err(Error::invalid_argument(
-                "the URL of a store begins with postgresql://, redis://, rediss://, \
+                "the URL of a store begins with postgresql://, mysql://, redis://, rediss://, \
                      etcd:// or etcds://",
             ));
         };
@@ -74,6 +76,10 @@ impl RemoteStore<Box<dyn Client>> {
                 Engine::Postgres => Ok(Box::new(PostgresClient::at(address)?)),
                 #[cfg(not(feature = "postgres"))]
                 Engine::Postgres => Err(driver_missing("postgres")),
+                #[cfg(feature = "mysql")]
+                Engine::Mysql => Ok(Box::new(MysqlClient::at(address)?)),
+                #[cfg(not(feature = "mysql"))]
+                Engine::Mysql => Err(driver_missing("mysql")),
                 #[cfg(feature = "redis")]
                 Engine::Redis => Ok(Box::new(RedisClient::at(address)?)),
                 #[cfg(not(feature = "redis"))]

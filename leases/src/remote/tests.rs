@@ -478,13 +478,14 @@ fn every_node_id_is_in_one_range() {
 
 #[test]
 fn a_url_of_no_store_is_refused() {
-    for url in ["", "postgresql", "mysql://host/", "sqlite:///ids.db", "://"] {
+    for url in ["", "postgresql", "mongodb://host/", "sqlite:///ids.db", "://"] {
         let error = RemoteStore::open(url, namespace()).expect_err(url);
         assert_eq!(error.code(), "INVALID_ARGUMENT", "{url}: {error}");
         assert!(error.to_string().contains("postgresql://"), "{url}: {error}");
     }
     for (url, is_there) in [
         ("postgresql://me@host/base", cfg!(feature = "postgres")),
+        ("mysql://me@host/base", cfg!(feature = "mysql")),
         ("redis://host", cfg!(feature = "redis")),
         ("etcd://host:2379", cfg!(feature = "etcd")),
     ] {

@@ -2,12 +2,13 @@
 //! server or a file to keep what it has granted. No rule of a lease is here.
 #![allow(clippy::doc_markdown, reason = "PostgreSQL is a name")]
 
-#[cfg(any(feature = "postgres", feature = "redis", feature = "etcd"))]
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "redis", feature = "etcd"))]
 mod client;
 pub(crate) mod etcd;
 pub(crate) mod memory;
+pub(crate) mod mysql;
 pub(crate) mod postgres;
-#[cfg(any(feature = "postgres", feature = "redis"))]
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "redis"))]
 mod reconnect;
 pub(crate) mod redis;
 #[cfg(feature = "sqlite")]

@@ -58,10 +58,14 @@ pub(crate) struct Dated<C>(pub(crate) C, pub(crate) Dial);
 impl<C: Client> Client for Dated<C> {
     fn run(&mut self, statement: &Statement) -> Result<Response> {
         let Self(client, dial) = self;
-        if statement.text.contains(SQL_CLOCK) {
-            let now = format!("to_timestamp({})", dial.now());
-            let text = kept(statement.text.replace(SQL_CLOCK, &now));
-            return client.run(&Statement { text, ..statement.clone() });
+        for (clock, now) in [
+            ("clock_timestamp()", format!("to_timestamp({})", dial.now())),
+            ("unix_timestamp()", dial.now().to_string()),
+        ] {
+            if statement.text.contains(clock) {
+                let text = kept(statement.text.replace(clock, &now));
+                return client.run(&Statement { text, ..statement.clone() });
+            }
         }
         if statement.text == "EVAL" {
             let mut statement = statement.clone();
@@ -85,7 +89,6 @@ impl<C: Client> Client for Dated<C> {
     }
 }
 
-const SQL_CLOCK: &str = "clock_timestamp()";
 const LUA_CLOCK: &str = "redis.call('TIME')[1]";
 
 /// Returns the same text, for as long as the process runs.

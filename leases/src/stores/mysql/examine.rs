@@ -1,0 +1,131 @@
+//! Whether a MySQL keeps what it has acknowledged, and what else an operator should know of it.
+
+use std::collections::BTreeMap;
+
+use super::{read, run};
+use crate::{Finding, Result, remote::context::Context};
+
+/// The oldest versions: of MySQL, of MariaDB.
+const OLDEST: [(u32, u32); 2] = [(8, 0), (10, 6)];
+
+/// The global variables that say how a server is replicated. Each of them may be missing.
+const VARIABLES: &str = "show global variables where variable_name in ('version', 'version_comment', \
+    'wsrep_on', 'group_replication_group_name', 'group_replication_single_primary_mode', \
+    'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled', 'read_only')";
+
+/// Refuses a server that may lose acknowledged writes. `durability` is as server.sql says it.
+pub(crate) async fn check_settings(context: &Context, durability: &str) -> Result<()> {
+    let variables = variables(context).await?;
+    match weaknesses(durability, &variables).first() {
+        Some(why) => Err(context.weak(why)),
+        None => Ok(()),
+    }
+}
+
+async fn variables(context: &Context) -> Result<BTreeMap<String, String>> {
+    let rows = run(context, VARIABLES, vec![]).await?.unwrap_or_default();
+    let pair = |row: Vec<Option<String>>| {
+        let [name, value] = <[_; 2]>::try_from(row).ok()?;
+        Some((name?.to_lowercase(), value?))
+    };
+    let variables: Option<_> = rows.into_iter().map(pair).collect();
+    variables.ok_or_else(|| context.malformed("the variables"))
+}
+
+fn is_on(value: &str) -> bool {
+    matches!(value, "1" | "ON" | "DETECT_AND_RECOVER")
+}
+
+/// Says why this server may lose what it has acknowledged: each reason.
+fn weaknesses(durability: &str, variables: &BTreeMap<String, String>) -> Vec<String> {
+    let cells: Vec<&str> = durability.split(',').collect();
+    let [flush, doublewrite, log_bin, sync_binlog, format] = cells[..] else {
+        return vec!["does not say how it writes".to_owned()];
+    };
+    let mut found = vec![];
+    if flush != "1" {
+        found.push(format!(
+            "does not wait for its disk: innodb_flush_log_at_trx_commit is {flush}, and must be 1"
+        ));
+    }
+    if !is_on(doublewrite) {
+        found.push("may damage pages when it crashes: innodb_doublewrite is off".to_owned());
+    }
+    if is_on(log_bin) && sync_binlog != "1" {
+        found.push(format!(
+            "does not wait for its binary log: sync_binlog is {sync_binlog}, and must be 1"
+        ));
+    }
+    if is_on(log_bin) && format == "STATEMENT" {
+        found.push(
+            "has replicas decide by themselves what is written: binlog_format is STATEMENT, and must be \
+             ROW or MIXED"
+                .to_owned(),
+        );
+    }
+    let is = |name: &str| variables.get(name).is_some_and(|value| is_on(value));
+    if is("wsrep_on") {
+        found.push("is a node of a Galera cluster, with which leases were never tested".to_owned());
+    }
+    let is_group =
+        variables.get("group_replication_group_name").is_some_and(|name| !name.is_empty());
+    if is_group && !is("group_replication_single_primary_mode") {
+        found.push(
+            "is in a group with several primaries: make it one with a single primary".to_owned(),
+        );
+    }
+    found
+}
+
+/// Looks at the server, and changes nothing.
+pub(crate) async fn examine(context: &Context) -> Result<Vec<Finding>> {
+    let (seen, _) = read(context, [].iter()).await?;
+    let variables = variables(context).await?;
+    let get = |name: &str| variables.get(name).map_or("", String::as_str);
+    let version = get("version");
+    let is_maria = version.contains("MariaDB") || get("version_comment").contains("MariaDB");
+    let name = if is_maria { "MariaDB" } else { "MySQL" };
+    let number = |part: Option<&str>| part.and_then(|part| part.parse::<u32>().ok()).unwrap_or(0);
+    let mut parts = version.split(['.', '-']);
+    let found = (number(parts.next()), number(parts.next()));
+    let oldest = OLDEST[usize::from(is_maria)];
+    let server = format!("{name} {version}");
+    let mut findings = vec![if found < oldest {
+        Finding::wrong(
+            "server",
+            format!("{server} is too old: use {}.{} or newer", oldest.0, oldest.1),
+        )
+    } else {
+        Finding::fine("server", server)
+    }];
+    if !seen.has_table {
+        findings.push(Finding::note(
+            "permissions",
+            "what may be read and written is unknown until the table is made: run init",
+        ));
+        return Ok(findings);
+    }
+    let weak = weaknesses(seen.durability(), &variables);
+    findings.extend(weak.iter().map(|why| context.weakness(why)));
+    if weak.is_empty() {
+        findings.push(Finding::fine(
+            "persistence",
+            "innodb_flush_log_at_trx_commit is 1, innodb_doublewrite is on",
+        ));
+    }
+    findings.push(if is_on(get("read_only")) {
+        Finding::wrong(
+            "replicas",
+            "it is read-only, which grants nothing; use the primary, unless a promotion is in progress",
+        )
+    } else if is_on(get("rpl_semi_sync_master_enabled")) || is_on(get("rpl_semi_sync_source_enabled")) {
+        Finding::fine("replicas", "it waits for a replica while one answers in time")
+    } else {
+        Finding::note(
+            "replicas",
+            "it waits for no replica; after a failover nothing is granted until the leases that the new \
+             primary may lack are over, and the old one must be off by then",
+        )
+    });
+    Ok(findings)
+}
