@@ -77,9 +77,9 @@ pub(super) fn meanwhile(happens: impl FnOnce() + 'static) {
     MEANWHILE.with_borrow_mut(|meanwhile| *meanwhile = Some(Box::new(happens)));
 }
 
-/// Cancels what has not happened.
-pub(super) fn never_mind() {
-    MEANWHILE.take();
+/// Cancels what has not happened, and returns whether there was anything.
+pub(super) fn never_mind() -> bool {
+    MEANWHILE.take().is_some()
 }
 
 /// What a clock shows, until the world sets it again.

@@ -69,7 +69,10 @@ impl<F: Ids> World<F> {
                 }
             })
         };
-        never_mind();
+        if never_mind() {
+            // It read no clock, so that nothing was replaced.
+            self.processes[index].max_drift = before;
+        }
         let process = &self.processes[index];
         let max_drift = before.max(process.max_drift);
         let (pid, readings) = (process.pid, process.clock.readings());

@@ -48,7 +48,7 @@ impl<F: Ids> World<F> {
         if other == index || !process.alive || is_still || other >= self.kept {
             return false;
         }
-        let (machine, max_drift, pid) = (process.machine, process.max_drift, process.pid);
+        let (machine, pid) = (process.machine, process.pid);
         let mut copy = self.born();
         let mut random = Random::new(self.random.next());
         let state = Rc::clone(&self.processes[index].state);
@@ -70,6 +70,7 @@ impl<F: Ids> World<F> {
         });
         let Ok(made) = made else { return false };
         copy.state.borrow_mut().keeper = Some(keeper);
+        let max_drift = self.scenario.max_drift.min(most_drift(lease));
         (copy.machine, copy.max_drift, copy.alive) = (machine, max_drift, true);
         (copy.flake, copy.protocol) = (Some(Arc::new(made)), Some(protocol.copied()));
         copy.paused_until =
