@@ -148,6 +148,67 @@ async function cancel(pool, { host, port, processID, secretKey }) {
   await closed
 }
 
+/** The error with which a client of MySQL is refused whose statements are not committed by themselves. */
+const NOT_COMMITTED = '25000'
+
+/** Errors of MySQL after which the server closes the connection: it shuts down, or somebody has ended it. */
+const CLOSING = [1053, 1079, 1927, 4031]
+
+/** Runs a statement of MySQL, every cell of whose answer is text. */
+function queryMysql(connection, sql, values) {
+  const typeCast = (field) => field.string()
+  const options = { sql, values, rowsAsArray: true, typeCast, namedPlaceholders: false }
+  return new Promise((resolve, reject) => {
+    connection.query(options, (error, answer) => {
+      if (!error) resolve(answer)
+      else if (error.sqlState === undefined || error.fatal || CLOSING.includes(error.errno)) {
+        reject(error)
+      } else reject(new Refusal(error.errno, error.sqlMessage))
+    })
+  })
+}
+
+/** Runs a statement of MySQL; one without rows answers with its insert id. */
+async function runMysql(connection, text, values) {
+  const answer = await queryMysql(connection, text, values)
+  if (Array.isArray(answer)) return answer
+  // A program may have begun a transaction before it.
+  if (answer.serverStatus & 1) throw new Refusal(NOT_COMMITTED, '')
+  return [[String(answer.insertId)]]
+}
+
+/** Runs a statement on a connection of the caller's, whatever its settings are. */
+async function runMysqlClient(connection, text, values) {
+  const { serverStatus } = await queryMysql(connection, 'do 0')
+  if (serverStatus & 1) throw new Refusal(NOT_COMMITTED, '')
+  if (serverStatus & 2) return runMysql(connection, text, values)
+  await queryMysql(connection, 'set autocommit = 1')
+  try {
+    return await runMysql(connection, text, values)
+  } finally {
+    await queryMysql(connection, 'set autocommit = 0')
+  }
+}
+
+/** Runs a statement on a connection of a pool, which gets it back, or loses it, after some seconds. */
+async function runMysqlPool(pool, text, values) {
+  const lending = new Promise((resolve, reject) => {
+    pool.getConnection((error, connection) => (error ? reject(error) : resolve(connection)))
+  })
+  const giveBack = async () => (await lending).release()
+  const connection = await inTime(lending, 'the pool lent no connection', giveBack)
+  try {
+    const running = runMysqlClient(connection, text, values)
+    const rows = await inTime(running, 'there is no answer', async () => connection.destroy())
+    connection.release()
+    return rows
+  } catch (error) {
+    if (error instanceof Refusal) connection.release()
+    else connection.destroy()
+    throw error
+  }
+}
+
 /** Makes rows of what Redis replied: lists of lists as they are, anything else is one row. */
 function rowsOfReply(reply) {
   const cells = (value) => {
@@ -333,6 +394,38 @@ function postgresOf(address, RandflakeError) {
   }
 }
 
+function mysqlOf(address, RandflakeError) {
+  const [, { createConnection }] = driver(RandflakeError, 'mysql2')
+  const [{ host, port }] = address.hosts
+  const { user, password, database, tls, options } = address
+  // The server gives up what this client no longer waits for.
+  const limit = Math.max(1, Math.trunc((timeout.ms * 5) / 6000))
+  const open = async () => {
+    const verifyIdentity = options['ssl-mode'] !== 'VERIFY_CA'
+    const connection = createConnection({
+      ...(host.startsWith('/') ? { socketPath: host } : { host, port }),
+      user,
+      password,
+      database,
+      ...(tls && { ssl: { ...trusted(address), verifyIdentity } }),
+      connectTimeout: timeout.ms,
+    }).on('error', ignore)
+    const settings = `set session autocommit = 1, innodb_lock_wait_timeout = ${limit}`
+    try {
+      await inTime(queryMysql(connection, settings), 'there is no answer', async () => {})
+    } catch (error) {
+      connection.destroy()
+      throw error instanceof Refusal ? new Error(error.message) : error
+    }
+    connection.stream.unref?.()
+    return connection
+  }
+  const run = (connection, text, values) =>
+    inTime(runMysql(connection, text, values), 'there is no answer', async () => {})
+  const close = (connection) => connection.destroy()
+  return { engine: 'mysql', ...reconnecting(open, run, close, ({ stream }) => !stream.destroyed) }
+}
+
 function redisOf(address, RandflakeError) {
   const [name, loaded] = driver(RandflakeError, 'ioredis', 'redis')
   return { engine: 'redis', ...(name === 'ioredis' ? ioredisOf : nodeRedisOf)(address, loaded) }
@@ -471,14 +564,37 @@ function etcdOf(address) {
   }
 }
 
-const OPENERS = { __proto__: null, postgresql: postgresOf, redis: redisOf, etcd: etcdOf }
+const OPENERS = {
+  __proto__: null,
+  postgresql: postgresOf,
+  mysql: mysqlOf,
+  redis: redisOf,
+  etcd: etcdOf,
+}
 
 /** Returns how to run statements on a client that the caller has. */
 function clientOf(store, RandflakeError) {
   const has = (name) => typeof store[name] === 'function'
   const bind = (engine, run) => ({ engine, run: (...statement) => run(store, ...statement) })
   if (has('run')) {
-    return { engine: 'postgresql', run: (text, parameters) => store.run(text, parameters) }
+    if (!['postgresql', 'mysql', undefined].includes(store.server)) {
+      throw new RandflakeError(
+        'INVALID_ARGUMENT',
+        "the server of an adapter is 'postgresql', which it is unless set, or 'mysql'",
+      )
+    }
+    return {
+      engine: store.server ?? 'postgresql',
+      run: (text, parameters) => store.run(text, parameters),
+    }
+  }
+  // Of mysql2; those with promises have one with callbacks inside.
+  if (has('query') && has('execute')) {
+    const inner = [store.pool, store.connection].find((it) => typeof it?.query === 'function')
+    const client = inner ?? store
+    const isPool = typeof client.getConnection === 'function'
+    const run = isPool ? runMysqlPool : runMysqlClient
+    return { engine: 'mysql', run: (...statement) => run(client, ...statement) }
   }
   if (has('query') && has('connect')) {
     const isPool = 'totalCount' in store
@@ -508,7 +624,7 @@ function clientOf(store, RandflakeError) {
   }
   throw new RandflakeError(
     'INVALID_ARGUMENT',
-    'a store is the path of a SQLite file, the URL or a client of PostgreSQL, Redis or etcd, or an ' +
+    'a store is the path of a SQLite file, the URL or a client of PostgreSQL, MySQL, Redis or etcd, or an ' +
       'adapter with run(text, parameters); this object is none of them',
   )
 }

@@ -4,8 +4,9 @@
 
 const { after, before, suite, test } = require('node:test')
 const Redis = require('ioredis')
+const mysql = require('mysql2')
+const promises = require('mysql2/promise')
 const { Client, Pool } = require('pg')
-const postgres = require('postgres')
 const { createClient } = require('redis')
 const { servers } = require('./servers.js')
 const { adapterOf } = require('./store.js')
@@ -25,8 +26,28 @@ const clients = {
       return [client, () => client.end()]
     },
     'an adapter of postgres': (url) => {
-      const sql = postgres(url)
-      return [adapterOf(sql), () => sql.end()]
+      const adapter = adapterOf(url)
+      return [adapter, adapter.end]
+    },
+  },
+  mysql: {
+    url: (url) => [url, () => {}],
+    'a Pool': (url) => {
+      const pool = mysql.createPool(url)
+      return [pool, () => pool.end()]
+    },
+    'a Pool of promises': (url) => {
+      const pool = promises.createPool(url)
+      return [pool, () => pool.end()]
+    },
+    'a connection without autocommit': (url) => {
+      const connection = mysql.createConnection(url)
+      connection.query('set autocommit = 0')
+      return [connection, () => connection.end()]
+    },
+    'a connection of promises': async (url) => {
+      const connection = await promises.createConnection(url)
+      return [connection, () => connection.end()]
     },
   },
   redis: {

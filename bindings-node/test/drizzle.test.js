@@ -11,7 +11,7 @@ const postgres = require('postgres')
 const { Cloak, decodeString, Layout, Randflake, Snowflake } = require('../index.js')
 const { TextForm } = require('../text.js')
 const columnsWith = require('../drizzle-id.js')
-const { mariadb, servers } = require('./servers.js')
+const { servers } = require('./servers.js')
 
 const SECRET = 'dffd6021bb2bd5b0af676290809ec3a5'
 const cloak = new Cloak(SECRET, 'posts.id')
@@ -49,7 +49,7 @@ const DIALECTS = {
     driver: 'mysql2',
     column: 'mysqlId',
     async start() {
-      const server = await mariadb()
+      const server = await servers.mysql()
       if (server === undefined) return undefined
       const exact = { supportBigNumbers: true, bigNumberStrings: true }
       const client = mysql.createPool({ uri: server.url, ...exact })

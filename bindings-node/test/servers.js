@@ -8,6 +8,7 @@ const { once } = require('node:events')
 const { readFileSync } = require('node:fs')
 const { join } = require('node:path')
 const Redis = require('ioredis')
+const mysql = require('mysql2/promise')
 const postgres = require('postgres')
 const { until } = require('./store.js')
 
@@ -172,6 +173,18 @@ const textsIn = {
     return rows
   },
 
+  async 'mysql:'(url, namespace) {
+    const connection = await mysql.createConnection(url)
+    const [rows] = await connection.query({
+      sql: 'select name, value from randflake_entry where namespace = ?',
+      values: [namespace],
+      rowsAsArray: true,
+      typeCast: (field) => field.string(),
+    })
+    await connection.end()
+    return rows
+  },
+
   async 'redis:'(url, namespace) {
     const client = new Redis(url)
     const fields = Object.entries(await client.hgetall(`randflake:{${namespace}}`))
@@ -217,12 +230,10 @@ async function start(kind, options = {}) {
 /** Each starts a server; undefined if there is none. With `tls` it speaks nothing else. */
 const servers = {
   postgresql: ({ tls = false } = {}) => start('postgres', { tls }),
+  mysql: () => start('mariadb'),
   redis: ({ settings = DURABLE, tls = false } = {}) => start('redis', { arguments: settings, tls }),
   etcd: ({ tls = false } = {}) => start('etcd', { tls }),
 }
-
-/** A MariaDB, which holds ids, and no leases. */
-const mariadb = () => start('mariadb')
 
 /** A Redis and the replica that must confirm what it grants. */
 async function redisWithReplica() {
@@ -278,7 +289,6 @@ function portOf(server) {
 module.exports = {
   askEtcd,
   freePort,
-  mariadb,
   PASSWORD,
   pgbouncer,
   redisCluster,

@@ -8,8 +8,8 @@
 const { createServer } = require('node:net')
 const { createInterface } = require('node:readline')
 const Redis = require('ioredis')
+const mysql = require('mysql2')
 const { Pool } = require('pg')
-const postgres = require('postgres')
 const { createClient } = require('redis')
 const { native } = require('../native.js')
 const { timeout, serverOf } = require('../stores.js')
@@ -21,7 +21,8 @@ timeout.ms = 20_000 // for a machine that has other things to do
 
 const stores = {
   pg: () => new Pool({ connectionString: url }),
-  postgres: () => adapterOf(postgres(url)),
+  postgres: () => adapterOf(url, 20),
+  mysql2: () => mysql.createPool({ uri: url, connectionLimit: 20 }),
   ioredis: () => new Redis(url),
   redis: () => createClient({ url }).connect(),
   etcd: () => url,

@@ -9,6 +9,7 @@ const { tmpdir } = require('node:os')
 const { join } = require('node:path')
 const { text } = require('node:stream/consumers')
 const { setTimeout: delay } = require('node:timers/promises')
+const postgres = require('postgres')
 
 const SECRET = 'dffd6021bb2bd5b0af676290809ec3a5'
 
@@ -83,10 +84,23 @@ async function runWith(variables, store, script, ...flags) {
   return { code, signal, stdout, stderr, secondsToEnd: Math.max(0, end - last) / 1000 }
 }
 
-/** The adapter of the README. */
-const adapterOf = (sql) => ({
-  run: async (text, parameters) => sql.unsafe(text, parameters).values(),
-})
+/** The adapter of the guide to servers, with so many connections. */
+function adapterOf(url, max = 1) {
+  let isConfirmed = true
+  const onnotice = ({ file }) => {
+    if (file?.endsWith('syncrep.c')) isConfirmed = false
+  }
+  const sql = postgres(url, { max, onnotice })
+  return {
+    async run(text, parameters) {
+      isConfirmed = true
+      const rows = await sql.unsafe(text, parameters).values()
+      if (!isConfirmed) throw new Error('no standby has confirmed it')
+      return rows
+    },
+    end: () => sql.end(),
+  }
+}
 
 /** Resolves once the condition holds, or fails with `what`. */
 async function until(what, isSo) {

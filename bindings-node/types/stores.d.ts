@@ -2,34 +2,40 @@ import type { Lease, LeaseOptions, Snowflake } from './generators.js'
 import type { Layout, LayoutFields, LayoutName } from './layouts.js'
 
 /**
- * A store with a server besides its URL, `postgresql://` (or `postgres://`), `redis://` (or
- * `rediss://`) and `etcd://host:port,host:port` (or `etcds://`): a `Pool` or a connected `Client`
- * of `pg`, a client or `Cluster` of `ioredis`, a connected client or cluster of `redis`, or a
- * {@link StoreAdapter}.
+ * A store with a server besides its URL, `postgresql://` (or `postgres://`), `mysql://` (or
+ * `mariadb://`), `redis://` (or `rediss://`) and `etcd://host:port,host:port` (or `etcds://`): a `Pool`
+ * or a connected `Client` of `pg`, a pool or a connection of `mysql2`, also those with promises, a client
+ * or `Cluster` of `ioredis`, a connected client or cluster of `redis`, or a {@link StoreAdapter}.
  *
  * For a Redis with replicas the client must have `pipeline`, as that of `ioredis`, or `multi`, as that
  * of `redis`: a WAIT follows each request for a lease on its connection.
  *
  * A client stays its owner's: nothing here closes it. It must not be inside a transaction, where a
  * grant could be rolled back. A client of `pg` must report that: version 8.18 and later do.
+ * A connection of `mysql2` without autocommit has it for the time of a statement.
  * A `Pool` has 3 seconds to lend a client, which goes back after 3 seconds at most, or is destroyed.
  */
 export type StoreClient =
   | StoreAdapter
   | { query(...query: never[]): unknown; connect(...how: never[]): unknown }
+  | { query(...query: never[]): unknown; execute(...query: never[]): unknown }
   | { call(...command: never[]): unknown; eval(...script: never[]): unknown }
   | { sendCommand(...command: never[]): unknown }
 
-/** Runs SQL with any other client of PostgreSQL. */
+/** Runs SQL with any other client of PostgreSQL or MySQL. */
 export interface StoreAdapter {
+  /** Which of them; PostgreSQL unless set. */
+  server?: 'postgresql' | 'mysql' | undefined
   /**
    * Runs one statement outside of any transaction, so that it is committed when the promise
    * resolves; never retries a part of it. With `postgres` that is `sql` itself, never what
-   * `sql.begin` or `sql.reserve` gives.
+   * `sql.begin` or `sql.reserve` gives. A warning of PostgreSQL from the source file `syncrep.c` says
+   * that somebody cancelled the wait for standbys: throw then.
    *
-   * @param text SQL with `$1`, `$2`…; all are of type text.
+   * @param text SQL with `$1`, `$2`…, or with `?` for MySQL; all are of type text.
    * @param parameters their values. They hold the token of a lease: do not log them.
-   * @returns the rows, each an array of its columns, which are all text.
+   * @returns the rows, each an array of its columns, which are all text. Of a statement of MySQL
+   *   without rows, one row of one cell: the insert id of its answer, `'0'` if it has none.
    * @throws what the client throws: PostgreSQL's own errors with `code`, the SQLSTATE, and
    *   `severity`. The message is shown, and must hold no password.
    * @example

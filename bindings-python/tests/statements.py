@@ -17,8 +17,10 @@ from urllib.parse import urlsplit
 
 import asyncpg
 import psycopg_pool
+import pymysql
 import redis
 import redis.asyncio
+import sqlalchemy
 import sqlalchemy.ext.asyncio
 from randflake import _urls, stores
 from randflake._async_clients import on_this_loop
@@ -45,6 +47,13 @@ def pg8000(url: str) -> Any:
     return of_the_guide("Pg8000")(**login, database=parts.path[1:], password=parts.password)
 
 
+def mysql(url: str) -> Any:
+    """A connection as the driver makes it: without autocommit."""
+    parts = urlsplit(url)
+    login = {"host": parts.hostname, "port": parts.port, "user": parts.username}
+    return pymysql.connect(**login, database=parts.path[1:], password=parts.password)
+
+
 def store_of(client: str, url: str) -> Callable[[], object]:
     """Returns what makes the store of a connection: of its own, or one for all."""
     if client == "pg8000":
@@ -52,6 +61,11 @@ def store_of(client: str, url: str) -> Callable[[], object]:
     if client == "psycopg_pool":
         pool = psycopg_pool.ConnectionPool(url, min_size=1, max_size=20, open=True)
         return lambda: pool
+    if client == "pymysql":
+        return lambda: mysql(url)
+    if client == "sqlalchemy_pymysql":
+        engine = sqlalchemy.create_engine(url.replace("mysql:", "mysql+pymysql:"), pool_size=20)
+        return lambda: engine
     if client == "redis":
         shared = redis.Redis.from_url(url)
         return lambda: shared

@@ -100,13 +100,13 @@ SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
 
 
 def settings_of(server: servers.Server) -> dict[str, Any]:
-    if server.scheme == "mariadb":
+    if server.kind == "mariadb":
         # What stands for mysqlclient, which has to be compiled.
         pymysql.version_info = (2, 2, 1, "final", 0)
         pymysql.install_as_MySQLdb()
     url = urlsplit(server.url())
     return {
-        "ENGINE": f"django.db.backends.{server.scheme}".replace("mariadb", "mysql"),
+        "ENGINE": f"django.db.backends.{server.scheme}",
         "NAME": url.path.strip("/"),
         "USER": url.username,
         "PASSWORD": servers.PASSWORD,

@@ -144,7 +144,8 @@ def test_ids(
     start: Callable[[str], servers.Server], driver: str, work: Callable[[Session], None]
 ) -> None:
     scheme = driver.partition("+")[0]
-    url = start(scheme).url().replace(scheme, driver, 1)
+    server = start(scheme)
+    url = server.url().replace(server.scheme, driver, 1)
     if driver != "postgresql+asyncpg":
         engine = create_engine(url)
         with Session(engine) as session:

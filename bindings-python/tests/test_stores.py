@@ -1,5 +1,4 @@
-"""Namespaces that are made, and leases from PostgreSQL, Redis and etcd, with servers that the tests
-start."""
+"""Namespaces that are made, and leases from servers that the tests start."""
 
 import contextlib
 import gc
@@ -45,7 +44,7 @@ from randflake.stores import Refused, Unavailable
 from servers import Server
 from statements import pg8000
 
-ENGINES = ["postgres", "redis", "etcd"]
+ENGINES = ["postgres", "mariadb", "redis", "etcd"]
 # Renewed after six seconds. On a busy machine, a request may take longer than a second of skew.
 SHORT: dict[str, Any] = {"ttl": 18, "max_skew": 3}
 
@@ -160,7 +159,8 @@ def test_a_wrong_password_is_not_shown(
         "etcd://me:hush-hush@host",
         "etcd://me-hush-hush@host:2379",
         "etcds://me:hush-hush@host:2379,host:many",
-        "mysql://me:hush-hush@host/app",
+        "mysql://me:hush-hush@host/app?no-such-option=1",
+        "mongodb://me:hush-hush@host/app",
     ],
 )
 def test_what_is_no_url_is_not_shown(url: str) -> None:
@@ -174,6 +174,7 @@ def test_what_is_no_url_is_not_shown(url: str) -> None:
     ("url", "module", "install"),
     [
         ("postgresql://app@localhost/app", "psycopg", "pip install 'randflake[postgres]'"),
+        ("mysql://app@localhost/app", "pymysql", "pip install 'randflake[mysql]'"),
         ("rediss://localhost", "redis", "pip install 'randflake[redis]'"),
     ],
 )

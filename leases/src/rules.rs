@@ -277,6 +277,19 @@ pub(crate) fn fence(
     Ok((Quarantine { floor, renew_above }, fenced))
 }
 
+/// Returns whether a fence at an earlier `last` would change nothing: all that was granted until then, by
+/// whichever server, is over before anything else is granted.
+pub(crate) fn is_fenced_since(
+    limits: Limits,
+    last_grant: u32,
+    quarantine: Quarantine,
+    last: i64,
+) -> bool {
+    let last = last.saturating_add(i64::from(limits.max_skew) + i64::from(last_grant));
+    let floor = last.saturating_add(i64::from(limits.max_ttl));
+    quarantine.floor >= floor && quarantine.renew_above >= last
+}
+
 /// Reads a counter, or replaces its value if neither that nor the floor has changed.
 pub(crate) fn swap<R: Transaction + ?Sized>(
     rows: &mut R,

@@ -4,7 +4,7 @@ const assert = require('node:assert/strict')
 const { readFileSync } = require('node:fs')
 const { after, before, suite, test } = require('node:test')
 const { Cloak, decodeString, encodeString, RandflakeError } = require('../../bindings-node')
-const { mariadb, servers } = require('../../bindings-node/test/servers.js')
+const { servers } = require('../../bindings-node/test/servers.js')
 const { TextForm } = require('../../bindings-node/text.js')
 const { id, loadByQueries } = require('../../bindings-node/typeorm.js')
 
@@ -371,7 +371,7 @@ function withDatabase(version, name, optionsOf) {
 
 const SERVERS = [
   ['PostgreSQL', 'postgres', servers.postgresql],
-  ['MariaDB', 'mariadb', mariadb],
+  ['MariaDB', 'mariadb', servers.mysql],
 ]
 
 for (const [name, type, start] of SERVERS) {

@@ -1,5 +1,6 @@
 // Compiled, never run: what an ES module may and may not do.
 import { Redis } from 'ioredis'
+import mysql from 'mysql2/promise'
 import postgres from 'postgres'
 import {
   BoundaryFlake,
@@ -86,6 +87,7 @@ const adapterOfReadme: StoreAdapter = {
 }
 const stores: (StoreClient | string | URL)[] = [adapter, adapterOfReadme, pool, new Redis()]
 stores.push(createClient(), 'redis://localhost', new URL('etcds://localhost:2379'))
+stores.push(mysql.createPool('mysql://app@localhost/app'), { ...adapter, server: 'mysql' })
 const initOptions: InitOptions = { namespace: 'orders', maxTtlSeconds: 60 }
 const mode: InitMode = 'quarantine'
 for (const store of stores) await initStore(store, secret, mode, initOptions)

@@ -23,7 +23,7 @@ class Adapter(Protocol):
     """
 
     server: str
-    """Which kind of server it talks to: "postgresql", "redis" or "etcd"."""
+    """Which kind of server it talks to: "postgresql", "mysql", "redis" or "etcd"."""
 
     def run(self, text: str, parameters: list[str]) -> Rows:
         """Runs one statement, committed when this returns, and returns its rows.
@@ -31,13 +31,15 @@ class Adapter(Protocol):
         Waits no longer than a few seconds, and what it gives up ends on the server as well: of a
         statement that waits for a lock, each further one would wait beside it. In PostgreSQL text
         is one SQL statement with $1, $2…, and it runs outside of any transaction; parameters and
-        columns are all of type text. In Redis text is a command and parameters are its arguments;
-        a list of lists is returned as it is, a flat list or a map as one row, anything else as one
-        row of one cell. In etcd text is the path of a request, the only parameter is the JSON to
-        POST, and the answer is one row of two cells: its body, and its Date header, or None if it
-        has none. Without that header leases are kept by this machine's clock, and a fence, a
-        quarantine, a repair and a release for the dead are refused: they need two clocks that
-        agree.
+        columns are all of type text. A warning from the source file syncrep.c says that somebody
+        cancelled the wait for standbys: raise Unavailable then. In MySQL its parameters are ?, and
+        the answer to one without rows is one row of one cell, its insert id, or "0". In Redis text
+        is a command and parameters are its arguments; a list of lists is returned as it is, a flat
+        list or a map as one row, anything else as one row of one cell. In etcd text is the path of
+        a request, the only parameter is the JSON to POST, and the answer is one row of two cells:
+        its body, and its Date header, or None if it has none. Without that header leases are kept
+        by this machine's clock, and a fence, a quarantine, a repair and a release for the dead are
+        refused: they need two clocks that agree.
 
         Raises Refused for what the server itself reports, and anything else if it is out of
         reach; of that only the name of its class is shown, or the message of an Unavailable.
@@ -49,7 +51,7 @@ class Refused(Exception):
     """The server answered with an error. It must have no password in it."""
 
     code: str
-    """The SQLSTATE of PostgreSQL; the first word of Redis's message."""
+    """SQLSTATE of PostgreSQL, the number of MySQL's error, the first word of Redis's message."""
     message: str
 
     def __init__(self, code: str, message: str) -> None:

@@ -11,7 +11,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from randflake import _redis, _urls
+from randflake import _mysql, _redis, _urls
 from randflake._postgres import (
     CANCELLING,
     UNCONFIRMED,
@@ -52,22 +52,57 @@ def on_this_loop(store: object) -> object:
             "INVALID_ARGUMENT",
         ) from None
     if lend is not None:
-        return _Postgres(loop, lend)
+        return _Database(loop, *lend)
     key = f"{key_of(store)} of the loop {id(loop)}"
     return Source("redis", lambda: _Redis(loop, store), survives_fork=False, key=key)
 
 
-def _lend_of(store: Any) -> _Lend | None:
-    """Returns what lends a connection of asyncpg or psycopg."""
+def _lend_of(store: Any) -> tuple[str, _Lend] | None:
+    """Returns a kind of server and what lends a connection to it, of a driver for asyncio."""
+    lend = _lend_of_mysql(store)
+    if lend is not None:
+        return "mysql", lend
+    if is_of(store, "sqlalchemy.ext.asyncio", "AsyncEngine"):
+        return check_engine(store, _DRIVERS), lambda: _lent_by_engine(store)
+    lend = _lend_of_postgres(store)
+    return None if lend is None else ("postgresql", lend)
+
+
+_DRIVERS: dict[str, tuple[str, ...]] = {
+    "postgresql": ("asyncpg", "psycopg"),
+    "mysql": ("aiomysql", "asyncmy"),
+}
+
+
+def _lend_of_mysql(store: Any) -> _Lend | None:
+    for module in ("aiomysql", "asyncmy"):
+        if is_of(store, f"{module}.pool", "Pool"):
+            return lambda: _lent_by_pool(store)
+        if is_of(store, f"{module}.connection", "Connection"):
+            return lambda: contextlib.nullcontext(store)
+    return None
+
+
+@contextlib.asynccontextmanager
+async def _lent_by_pool(pool: Any) -> AsyncIterator[Any]:
+    """A connection of aiomysql or asyncmy, closed if an answer may still come."""
+    async with pool.acquire() as connection:
+        try:
+            yield connection
+        except Refused:
+            raise
+        except BaseException:
+            connection.close()
+            raise
+
+
+def _lend_of_postgres(store: Any) -> _Lend | None:
     if is_of(store, "asyncpg", "Pool"):
         return lambda: store.acquire(timeout=_urls.TIMEOUT)
     if is_of(store, "psycopg_pool", "AsyncConnectionPool"):
         return lambda: store.connection(timeout=_urls.TIMEOUT)
     if is_of(store, "asyncpg", "Connection") or is_of(store, "psycopg", "AsyncConnection"):
         return lambda: contextlib.nullcontext(store)
-    if is_of(store, "sqlalchemy.ext.asyncio", "AsyncEngine"):
-        check_engine(store, ("asyncpg", "psycopg"))
-        return lambda: _lent_by_engine(store)
     return None
 
 
@@ -126,11 +161,12 @@ class _OnLoop:
             raise Unavailable("its task was cancelled") from None
 
 
-class _Postgres(_OnLoop):
-    server = "postgresql"
+class _Database(_OnLoop):
+    """PostgreSQL or MySQL."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, lend: _Lend) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, server: str, lend: _Lend) -> None:
         super().__init__(loop)
+        self.server = server
         self._lend = lend
 
     def run(self, text: str, parameters: list[str]) -> Rows:
@@ -142,6 +178,8 @@ class _Postgres(_OnLoop):
             drivers = (("psycopg", "Error"), ("asyncpg", "PostgresError"), ("builtins", "OSError"))
             if any(is_of(error, *driver) for driver in drivers):
                 raise Unavailable(str(error)) from None
+            if self.server == "mysql":
+                raise _mysql.failure(error) from None
             raise
 
     async def _ask(self, text: str, parameters: list[str]) -> Rows:
@@ -152,7 +190,9 @@ class _Postgres(_OnLoop):
         except TimeoutError:
             raise Unavailable("no connection is free, or none can be made") from None
         try:
-            if is_of(connection, "psycopg", "AsyncConnection"):
+            if self.server == "mysql":
+                rows = await _ask_mysql(connection, text, parameters)
+            elif is_of(connection, "psycopg", "AsyncConnection"):
                 rows = await _ask_psycopg(connection, text, parameters)
             else:
                 rows = await _ask_asyncpg(connection, text, parameters)
@@ -204,6 +244,23 @@ async def _ask_asyncpg(connection: Any, text: str, parameters: list[str]) -> Row
     if connection.is_in_transaction():
         raise in_transaction()
     return [list(row.values()) for row in rows]
+
+
+async def _ask_mysql(connection: Any, text: str, parameters: list[str]) -> Rows:
+    """As that of a connection that blocks."""
+    async with asyncio.timeout(_urls.TIMEOUT):
+        steps = _mysql.steps_of(connection, text, parameters)
+        step = next(steps)
+        while True:
+            async with connection.cursor() as cursor:
+                await cursor.execute(*step)
+                found = await cursor.fetchall() if cursor.description else None
+                answer = _mysql.rows_of(found, cursor.lastrowid)
+            try:
+                step = steps.send(answer)
+            except StopIteration as done:
+                rows: Rows = done.value
+                return rows
 
 
 async def _ask_psycopg(connection: Any, text: str, parameters: list[str]) -> Rows:

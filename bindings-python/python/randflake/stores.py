@@ -80,9 +80,9 @@ def source_of(store: object) -> Source | None:
     adapter: Adapter
     if callable(getattr(store, "run", None)) and hasattr(store, "server"):
         adapter = store  # type: ignore[assignment]  # a Protocol, checked below
-        if adapter.server not in ("postgresql", "redis", "etcd"):
+        if adapter.server not in ("postgresql", "mysql", "redis", "etcd"):
             raise InvalidArgumentError(
-                "the server of an adapter must be 'postgresql', 'redis' or 'etcd'",
+                "the server of an adapter must be 'postgresql', 'mysql', 'redis' or 'etcd'",
                 "INVALID_ARGUMENT",
             )
     elif is_of(store, "psycopg", "Connection"):
@@ -90,10 +90,16 @@ def source_of(store: object) -> Source | None:
 
         adapter = Postgres(lambda: contextlib.nullcontext(store))
     elif is_of(store, "sqlalchemy", "Engine"):
+        from randflake._mysql import Mysql
         from randflake._postgres import Postgres, lent_by_engine
 
-        check_engine(store, ("psycopg",))
-        adapter = Postgres(lambda: lent_by_engine(store))
+        server = check_engine(store, BLOCKING)
+        kind = Postgres if server == "postgresql" else Mysql
+        adapter = kind(lambda: lent_by_engine(store))
+    elif is_mysql(store):
+        from randflake._mysql import Mysql
+
+        adapter = Mysql(lambda: contextlib.nullcontext(store))
     elif callable(lend := getattr(store, "connection", None)):
         from randflake._postgres import Postgres
 
@@ -143,6 +149,10 @@ def _source_of_url(text: str) -> Source | None:
         from randflake import _postgres
 
         open_ = _postgres.opener(address)
+    elif address.server == "mysql":
+        from randflake import _mysql
+
+        open_ = _mysql.opener(address)
     elif address.server == "redis":
         from randflake import _redis
 
@@ -163,6 +173,22 @@ def is_of(store: object, module: str, name: str) -> bool:
     """Returns whether it is of a class, without importing its module."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(store, getattr(loaded, name))
+
+
+def is_mysql(store: object) -> bool:
+    """Returns whether it is a connection of a driver of MySQL that blocks."""
+    if is_of(store, "mariadb.connections", "Connection"):
+        raise InvalidTypeError(
+            "store must be a client whose insert ids have 64 bits, and those of the module mariadb "
+            "have 32; give the URL, or a connection of PyMySQL",
+            "INVALID_ARGUMENT",
+        )
+    drivers = (
+        ("pymysql.connections", "Connection"),
+        ("MySQLdb.connections", "Connection"),
+        ("mysql.connector.abstracts", "MySQLConnectionAbstract"),
+    )
+    return any(is_of(store, *driver) for driver in drivers)
 
 
 def _is_asynchronous(store: object) -> bool:
@@ -189,14 +215,20 @@ def _refuse_session(store: object) -> None:
                 )
 
 
-def check_engine(engine: Any, drivers: tuple[str, ...]) -> None:
-    """Refuses an engine of SQLAlchemy whose driver runs no statements here."""
+BLOCKING = {"postgresql": ("psycopg",), "mysql": ("pymysql", "mysqldb", "mysqlconnector")}
+"""The drivers of SQLAlchemy that run statements here, by server."""
+
+
+def check_engine(engine: Any, drivers: dict[str, tuple[str, ...]]) -> str:
+    """Refuses an engine of SQLAlchemy whose driver runs no statements here; returns the server."""
     dialect = engine.dialect
-    if dialect.name != "postgresql" or dialect.driver not in drivers:
+    # For MariaDB there is a dialect of another name.
+    server = "mysql" if dialect.name == "mariadb" else str(dialect.name)
+    if dialect.driver not in drivers.get(server, ()):
+        known = [f"{server}+{driver}://" for server in drivers for driver in drivers[server]]
         raise InvalidArgumentError(
-            f"an engine of SQLAlchemy is a store if it is for {' or '.join(drivers)}, as one of "
-            f"postgresql+{drivers[0]}://, got {dialect.name}+{dialect.driver}; give the URL of the "
-            "store",
+            f"an engine of SQLAlchemy is a store if it is one of {', '.join(known)}, got "
+            f"{dialect.name}+{dialect.driver}; give the URL of the store",
             "INVALID_ARGUMENT",
         )
     if is_of(engine.pool, "sqlalchemy.pool", "StaticPool"):
@@ -205,3 +237,4 @@ def check_engine(engine: Any, drivers: tuple[str, ...]) -> None:
             "whoever gives it back, also inside a transaction of yours; give the URL of the store",
             "INVALID_ARGUMENT",
         )
+    return server

@@ -44,9 +44,8 @@ pub(super) async fn check(context: &Context, init: Option<InitMode>) -> Result<K
         let meta = Meta::parse(&text).ok_or_else(|| context.malformed("meta"))?;
         let replicas = settings?;
         context.namespace().check(&meta.metadata)?;
-        if meta.incarnation != seen.incarnation()
-            || went_back(context, known.as_ref(), &seen, &meta)
-        {
+        let went_back = went_back(context, known.as_ref(), &seen, &meta);
+        if meta.incarnation != seen.incarnation() || went_back == WentBack::Unfenced {
             let limits = meta.metadata.limits;
             let clock = context.confirmed(limits, seen.clock)?;
             rules::check_clocks(limits, clock, context.now)?;
@@ -54,13 +53,12 @@ pub(super) async fn check(context: &Context, init: Option<InitMode>) -> Result<K
                 rules::fence(limits, context.last_grant(), meta.quarantine, clock)?;
             let fenced = meta.fenced(seen.incarnation(), quarantine);
             if write(context, &seen, Some(text), &fenced).await? {
-                // From now on this server's history counts.
-                context.update_known(|known| {
-                    known.revision = 0;
-                    known.server.clone_from(&seen.server);
-                });
+                context.go_on_from(&seen);
             }
             continue;
+        }
+        if went_back == WentBack::Fenced {
+            context.go_on_from(&seen);
         }
         let clocks = seen.clock.map(|clock| (clock, context.later()));
         let Seen { server, revision, .. } = seen;
@@ -100,22 +98,49 @@ async fn write(
     Ok(context.step(&step).await?.written.contains(&Key::Meta))
 }
 
-/// Returns whether a server is one in an earlier line, or at an earlier point, of the history that is known.
+/// Whether what a server has may lack something that was seen of the namespace.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum WentBack {
+    No,
+    /// It does, and was fenced after that was seen.
+    Fenced,
+    Unfenced,
+}
+
+/// Returns whether a server is at an earlier point of the history that is known, or in another branch of it.
 pub(super) fn went_back(
     context: &Context,
     known: Option<&Known>,
     seen: &Seen,
     meta: &Meta,
-) -> bool {
+) -> WentBack {
     let is_same = |known: &&Known| known.meta.metadata.salt == meta.metadata.salt;
-    let Some(known) = known.filter(is_same) else { return false };
-    match context.engine() {
+    let Some(known) = known.filter(is_same) else { return WentBack::No };
+    let is_before = match context.engine() {
         Engine::Postgres => {
             let incarnation = known.server.split(' ').next().unwrap_or_default();
             postgres::is_before(seen.incarnation(), incarnation)
         }
         Engine::Mysql | Engine::Redis => false,
         Engine::Etcd => seen.revision < known.revision,
+    };
+    if !is_before && !meta.is_before(&known.meta) {
+        return WentBack::No;
+    }
+    let is_fenced = known.clocks.is_some_and(|(last, _)| {
+        let limits = meta.metadata.limits;
+        rules::is_fenced_since(limits, context.last_grant(), meta.quarantine, last)
+    });
+    if is_fenced { WentBack::Fenced } else { WentBack::Unfenced }
+}
+
+impl Context {
+    /// From now on the history of this server counts.
+    fn go_on_from(&self, seen: &Seen) {
+        self.update_known(|known| {
+            known.revision = 0;
+            known.server.clone_from(&seen.server);
+        });
     }
 }
 

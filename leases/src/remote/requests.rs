@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, future::Future};
 
 use super::{
     TRIES,
-    check::{check, went_back},
+    check::{WentBack, check, went_back},
     context::{Context, Known},
     driver::{Begins, How, candidates, perform},
     step::{Seen, Step},
@@ -134,7 +134,7 @@ impl RemoteRequest for List {
         Ok(Listed {
             has_clock: seen.clock.is_some(),
             incarnation_changed: meta.incarnation != seen.incarnation()
-                || went_back(context, known.as_ref(), &seen, &meta),
+                || went_back(context, known.as_ref(), &seen, &meta) == WentBack::Unfenced,
             last_grant: context.last_grant(),
             ..rules::listed(&meta.metadata, meta.quarantine, now, nodes)
         })

@@ -158,8 +158,9 @@ fn a_primary_from_before_a_promotion_is_fenced_when_it_is_back() {
             client_now: NOW,
             next: None,
         };
+        table.clock += i64::from(table.clock < NOW + 5);
         let reply = ask(&protocol, &renew, &mut table);
-        assert_eq!(reply, Ok(Renewed::Lost { now: NOW }), "{timeline}");
+        assert_eq!(reply, Ok(Renewed::Lost { now: table.clock }), "{timeline}");
         table.meta().quarantine.floor > before
     };
     let seen = ["00000002", "00000003", "00000003", "00000001", "00000003", "0000000A", "00000009"];
@@ -169,6 +170,56 @@ fn a_primary_from_before_a_promotion_is_fenced_when_it_is_back() {
     assert!(!is_before("a1/b1", "a1/b2"), "Redis has no order of its lines");
     assert!(!is_before("7302/00000001/5", "7301/00000002/5"), "another server");
     assert!(!is_before("7301/00000001/6", "7301/00000002/5"), "another database");
+}
+
+/// A store that lacks a write of meta is fenced by whoever knows of that write: one that is back in the
+/// place of its successor, and one that went another way since. Not again after that, as by a process that
+/// slept meanwhile.
+#[test]
+fn a_store_that_lacks_what_was_seen_is_fenced_once() {
+    for (protocol, lines) in protocols()
+        .into_iter()
+        .zip([["7301/00000001/5 on", "7301/00000002/5 on"], ["a1/b1 master", "a1/b2 master"]])
+    {
+        let fork = |protocol: &Protocol| protocol.copied();
+        let incarnation = |line: &str| line.split(' ').next().expect("one word").to_owned();
+        let mut before = table();
+        before.becomes(lines[0], &incarnation(lines[0]));
+        let see = |protocol: &Protocol, table: &mut Table| {
+            let floor = table.meta().quarantine.floor;
+            let outcome = ask(protocol, &request(), table);
+            (table.meta().quarantine.floor > floor, outcome.is_ok())
+        };
+        assert_eq!(see(&protocol, &mut before), (false, true));
+        let [asleep, early] = [fork(&protocol), fork(&protocol)];
+
+        // A successor is fenced, since its line is another one.
+        let mut after = before.clone();
+        after.server = lines[1].to_owned();
+        after.clock += 1;
+        let mut branch = after.clone();
+        assert!(see(&protocol, &mut after).0);
+        let also = fork(&protocol);
+
+        // Back on the one before.
+        before.clock += 2;
+        assert!(see(&protocol, &mut before).0, "it lacks the fence");
+        let fenced = before.meta();
+        for other in [&also, &asleep, &protocol] {
+            assert!(!see(other, &mut before).0, "it was fenced since");
+        }
+        assert_eq!(before.meta().version, fenced.version);
+
+        // Or on another successor, of the same line, which somebody else has fenced before.
+        let protocol = fork(&early);
+        assert!(see(&early, &mut branch).0);
+        assert!(!see(&protocol, &mut after).0, "it was fenced");
+        after.clock += 2;
+        see(&protocol, &mut after);
+        branch.clock += 4;
+        assert!(see(&protocol, &mut branch).0, "another branch");
+        assert!(!see(&protocol, &mut branch).0);
+    }
 }
 
 /// Changes the cells of every answer from the `from`th on.

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! An end has ten digits, so that texts are in the order of their ends. `-` is a released token. The
-//! version of a node id begins with that of the meta that it was written under.
+//! version of meta begins with how often it was written, so that one history has one version of each
+//! number. The version of a node id begins with that of the meta that it was written under.
 
 use std::fmt;
 
@@ -68,12 +69,25 @@ impl Meta {
         quarantine: Quarantine,
         metadata: NamespaceMetadata,
     ) -> Self {
-        Self { version: version(), incarnation: incarnation.to_owned(), quarantine, metadata }
+        let version = version_of_meta(1);
+        Self { version, incarnation: incarnation.to_owned(), quarantine, metadata }
+    }
+
+    /// Returns how often meta was written.
+    fn writes(&self) -> u32 {
+        self.version.get(..8).and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(0)
+    }
+
+    /// Returns whether this is not what a store has that has had `known`: it lacks a write of it.
+    pub(crate) fn is_before(&self, known: &Self) -> bool {
+        self.version != known.version && self.writes() <= known.writes()
     }
 
     /// Returns the same with another quarantine, on a server.
     pub(crate) fn fenced(&self, incarnation: &str, quarantine: Quarantine) -> Self {
-        Self::new(incarnation, quarantine, self.metadata.clone())
+        let version = version_of_meta(self.writes().saturating_add(1));
+        let metadata = self.metadata.clone();
+        Self { version, incarnation: incarnation.to_owned(), quarantine, metadata }
     }
 
     pub(crate) fn text(&self) -> String {
@@ -119,6 +133,10 @@ impl Meta {
 /// Makes a version that no text has.
 fn version() -> String {
     format!("{:016x}", token::version())
+}
+
+fn version_of_meta(writes: u32) -> String {
+    format!("{writes:08x}{:08x}", token::version() >> 32)
 }
 
 fn is_version(text: &str) -> bool {

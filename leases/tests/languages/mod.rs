@@ -145,6 +145,15 @@ fn postgres_passes_the_conformance_tests() {
 
 #[test]
 #[ignore = "needs both packages: make test-servers"]
+fn mysql_passes_the_conformance_tests() {
+    let Some(server) = Server::mariadb(&["--max-connections=300"]) else { return };
+    let python = ["url", "pymysql", "sqlalchemy_pymysql"].map(|it| Host::python(it, &server));
+    let hosts: Vec<Host> = python.into_iter().chain([Host::node("mysql2", &server)]).collect();
+    check_all(&hosts, Protocol::mysql);
+}
+
+#[test]
+#[ignore = "needs both packages: make test-servers"]
 fn redis_passes_the_conformance_tests() {
     let Some(server) = Server::redis(&["--appendonly", "yes"]) else { return };
     let python = ["url", "redis", "redis_async"].map(|client| Host::python(client, &server));

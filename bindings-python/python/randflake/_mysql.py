@@ -1,0 +1,193 @@
+"""Runs statements of MySQL and MariaDB with PyMySQL, mysqlclient and MySQL's connector."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from randflake import _urls
+from randflake._adapter import Adapter, Refused, Rows, Unavailable
+from randflake._urls import driver, without
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+CLOSING = {1053, 1079, 1927, 4031}
+"""Errors after which the server closes the connection: it shuts down, or somebody has ended it."""
+
+IN_TRANSACTION = 1568
+"""The error of a change to a transaction that runs."""
+
+
+def opener(address: _urls.Address) -> Callable[[], Adapter]:
+    driver("pymysql", "mysql")
+    return lambda: OwnMysql(address)
+
+
+class Mysql:
+    """A connection of one of these drivers, for as long as a statement takes."""
+
+    server = "mysql"
+
+    def __init__(
+        self, lend: Callable[[], AbstractContextManager[Any]], hidden: tuple[str, ...] = ()
+    ) -> None:
+        self._lend = lend
+        self._hidden = hidden
+
+    def run(self, text: str, parameters: list[str]) -> Rows:
+        try:
+            with self._lend() as connection:
+                return _ask(connection, text, parameters)
+        except Exception as error:
+            raise failure(error, self._hidden) from None
+
+
+class OwnMysql(Mysql):
+    """A connection of a URL, opened when it is needed."""
+
+    def __init__(self, address: _urls.Address) -> None:
+        super().__init__(lambda: contextlib.nullcontext(self._connected()), address.hidden())
+        self._address = address
+        self._connection: Any = None
+
+    def run(self, text: str, parameters: list[str]) -> Rows:
+        is_old = self._connection is not None
+        try:
+            return super().run(text, parameters)
+        except Unavailable as error:
+            self.discard()
+            # Once more only if nothing runs any more: each operation may be repeated.
+            if not is_old or isinstance(error, Silent):
+                raise
+        return super().run(text, parameters)
+
+    def discard(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(Exception):
+                self._connection.close()
+            self._connection = None
+
+    rest = discard
+
+    def _connected(self) -> Any:
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
+
+    def _connect(self) -> Any:
+        import pymysql  # type: ignore[import-untyped]
+
+        address = self._address
+        ((host, port),) = address.hosts
+        place = {"unix_socket": host} if host.startswith("/") else {"host": host, "port": port}
+        mode = address.options.get("ssl-mode")
+        certificates = address.options.get("sslrootcert")
+        tls: dict[str, Any] = {"ssl_disabled": True}
+        if address.tls:
+            # Checked by the machine's certificates, or by those that are named.
+            tls = {"ssl_verify_cert": True, "ssl_verify_identity": mode != "VERIFY_CA"}
+            tls["ssl_ca"] = certificates or _of_the_machine()
+        # The server gives up what this client no longer waits for.
+        limit = max(1, int(_urls.TIMEOUT * 5 / 6))
+        return pymysql.connect(
+            **place,
+            user=address.user,
+            password=address.password or "",
+            database=address.database,
+            # What is left out, it would take from a file that a server may share.
+            read_default_file=None,
+            autocommit=True,
+            charset="utf8mb4",
+            connect_timeout=int(_urls.TIMEOUT),
+            read_timeout=_urls.TIMEOUT,
+            write_timeout=_urls.TIMEOUT,
+            init_command=f"set session innodb_lock_wait_timeout = {limit}",
+            **tls,
+        )
+
+
+class Silent(Unavailable):
+    """No answer came in time: for all that is known the server is still at it."""
+
+
+def _of_the_machine() -> str | None:
+    import ssl
+
+    paths = ssl.get_default_verify_paths()
+    return paths.cafile or paths.openssl_cafile
+
+
+def _ask(connection: Any, text: str, parameters: list[str]) -> Rows:
+    """Runs a statement of its own, committed by itself."""
+    steps = steps_of(connection, text, parameters)
+    step = next(steps)
+    while True:
+        with contextlib.closing(connection.cursor()) as cursor:
+            cursor.execute(*step)
+            found = cursor.fetchall() if cursor.description else None
+            answer = rows_of(found, cursor.lastrowid)
+        try:
+            step = steps.send(answer)
+        except StopIteration as done:
+            rows: Rows = done.value
+            return rows
+
+
+Steps: TypeAlias = Generator[tuple[str, tuple[str, ...] | None], Rows, Rows]
+
+
+def steps_of(connection: Any, text: str, parameters: list[str]) -> Steps:
+    """Yields what to run, and is sent the answer to each; returns the answer to the statement."""
+    status = getattr(connection, "server_status", None)
+    if status is None:
+        # Fails inside of one.
+        yield "set transaction read write", None
+    elif status & 1:
+        raise in_transaction()
+    get = getattr(connection, "get_autocommit", None)
+    # That of MySQL's connector is a property.
+    is_committed = get() if get is not None else connection.autocommit
+    if not is_committed:
+        yield "set autocommit = 1", None
+    # No ? and no % is in a statement but for its parameters.
+    rows = yield text.replace("?", "%s"), tuple(parameters) or None
+    if not is_committed:
+        yield "set autocommit = 0", None
+    return rows
+
+
+def rows_of(found: Any, insert_id: int | None) -> Rows:
+    """Returns rows as text; of a statement without rows, the insert id of its answer."""
+    if found is None:
+        return [[str(insert_id or 0)]]
+
+    def cell(value: Any) -> str | None:
+        if isinstance(value, bytes | bytearray):
+            return value.decode()
+        return None if value is None else str(value)
+
+    return [[cell(value) for value in row] for row in found]
+
+
+def in_transaction() -> Refused:
+    return Refused("25000", "the connection is inside a transaction")
+
+
+def failure(error: Exception, hidden: tuple[str, ...] = ()) -> Exception:
+    """Returns what an error of a driver is: what the server says, or why it says nothing."""
+    number = getattr(error, "errno", None) or (error.args[0] if error.args else None)
+    message = without(hidden, error)
+    if not isinstance(number, int):
+        if isinstance(error, OSError):
+            return Unavailable(message)
+        return error
+    if number == IN_TRANSACTION:
+        return in_transaction()
+    if "timed out" in message:
+        return Silent(message)
+    # Those from 2000 on are the client's own.
+    if number < 1000 or 2000 <= number < 3000 or number in CLOSING:
+        return Unavailable(message)
+    return Refused(str(number), message)
