@@ -26,7 +26,7 @@ MUTANTS ?=
 SINCE ?= $(shell git merge-base HEAD @{upstream} 2>/dev/null || echo HEAD)
 # How long `make soak` runs, and on which stores, all at the same time.
 MINUTES ?= 10
-STORES ?= sqlite postgres redis etcd
+STORES ?= sqlite postgres mariadb redis etcd
 # How many processes `make soak-tickets` has, and how many numbers they draw from each store.
 PROCESSES ?= 100
 NUMBERS ?= 10000000
@@ -332,7 +332,7 @@ test-soak: python-for-tests node-for-tests programs-for-tests ## half a minute o
 	$(PYTEST) tests/soak
 
 # Besides a file, which the target above has.
-test-soak-stores: STORES = postgres redis etcd
+test-soak-stores: STORES = postgres mariadb redis etcd
 test-soak-stores: python-for-tests node-for-tests programs-for-tests ## half a minute of the soak on servers
 	scripts/soak $(SOAK_MINUTES) $(STORES)
 	$(SOAK_TICKETS)

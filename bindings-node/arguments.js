@@ -133,7 +133,7 @@ function storeOf(store) {
   if (typeof store === 'string' && store.isWellFormed()) return store
   if (!(store instanceof URL)) {
     const form =
-      'the path of a SQLite file, the URL or a client of PostgreSQL, Redis or etcd, or an adapter ' +
+      'the path of a SQLite file, the URL or a client of PostgreSQL, MySQL, Redis or etcd, or an adapter ' +
       'with run(text, parameters)'
     throw mustBe('the store', form, store)
   }

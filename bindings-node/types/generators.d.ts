@@ -426,7 +426,8 @@ export interface LeaseStatus extends Readonly<Lease> {
   readonly lastErrorAt: number | null
   /**
    * Which store: the absolute path of a file; the URL of a server without its password, as
-   * `postgresql://app@db.example.com:5432/app`; of a client, `postgresql`, `redis` or `etcd`.
+   * `postgresql://app@db.example.com:5432/app`; of a client, `postgresql`, `mysql`, `redis`
+   * or `etcd`.
    */
   readonly store: string
   /** The namespace of the store. */

@@ -33,7 +33,7 @@ from randflake import (
 YEARS = 315_360_000
 
 
-@pytest.fixture(params=["sqlite", "postgres", "redis", "etcd"], scope="module")
+@pytest.fixture(params=["sqlite", "postgres", "mariadb", "redis", "etcd"], scope="module")
 def store(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Any]:

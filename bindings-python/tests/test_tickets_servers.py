@@ -1,4 +1,4 @@
-"""Numbers in a row from PostgreSQL, Redis and etcd, with servers that the tests start."""
+"""Numbers in a row from PostgreSQL, MariaDB, Redis and etcd, with servers that the tests start."""
 
 import asyncio
 import threading
@@ -25,7 +25,7 @@ from randflake import (
 from servers import Server
 
 
-@pytest.fixture(params=["postgres", "redis", "etcd"])
+@pytest.fixture(params=["postgres", "mariadb", "redis", "etcd"])
 def server(request: pytest.FixtureRequest, start: Callable[[str], Server]) -> Server:
     return start(request.param)
 

@@ -16,7 +16,7 @@ use crate::{Failure, OpenServer, output::print, usage};
 /// Which store.
 #[derive(clap::Args)]
 pub(crate) struct StoreArguments {
-    /// Path of a SQLite file, or URL of PostgreSQL, Redis or etcd; put a URL with a
+    /// Path of a SQLite file, or URL of PostgreSQL, MySQL, Redis or etcd; put a URL with a
     /// password into RANDFLAKE_STORE [default: that variable]
     #[arg(long, value_name = "URL")]
     store: Option<String>,

@@ -7,7 +7,7 @@
 //! lost. Clocks affect availability, not uniqueness.
 //!
 //! [`MemoryStore`] is for one process, [`SqliteStore`] for one machine, and [`remote`] for many:
-//! with `PostgreSQL`, Redis or etcd.
+//! with `PostgreSQL`, `MySQL`, Redis or etcd.
 
 mod clocks;
 #[cfg(feature = "conformance")]

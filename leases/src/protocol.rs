@@ -154,7 +154,7 @@ pub trait LeaseStore: Send {
 fn no_counters() -> Error {
     Error::invalid_argument(
         "this store keeps no counters; take tickets from a store in memory, in a SQLite file, or \
-         with PostgreSQL, Redis or etcd",
+         with PostgreSQL, MySQL, Redis or etcd",
     )
 }
 

@@ -24,7 +24,7 @@ use randflake::{Clock, SystemClock, layout};
 use randflake_leases::{
     Acquire, Acquired, InitMode, LeaseStore, Namespace, NodeLease, Note, Operation, Release, Renew,
     Renewed, SqliteStore, Token,
-    remote::{Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore},
+    remote::{Client, EtcdClient, MysqlClient, PostgresClient, Protocol, RedisClient, RemoteStore},
 };
 
 use crate::{
@@ -82,7 +82,7 @@ struct Kind {
     prototype: [&'static str; 3],
 }
 
-const KINDS: [Kind; 5] = [
+const KINDS: [Kind; 6] = [
     Kind {
         name: "SQLite",
         start: || Some(Place::File(Scratch::new())),
@@ -92,6 +92,11 @@ const KINDS: [Kind; 5] = [
         name: "PostgreSQL",
         start: || Server::postgres(&["-c", "fsync=on"]).map(Place::Server),
         prototype: ["1 429, 3 159, 3 104", "2 100, 7 628, 7 021", "10 000: 3.2 s; 38 s"],
+    },
+    Kind {
+        name: "MariaDB",
+        start: || Server::mariadb(&[]).map(Place::Server),
+        prototype: ["", "2 656 at 8", ""],
     },
     Kind {
         name: "Redis, fsync each second",
@@ -111,9 +116,10 @@ const KINDS: [Kind; 5] = [
 ];
 
 /// The same stores where they wait for no disk: how much they write does not depend on it.
-const WITHOUT_SYNC: [(&str, Start); 4] = [
+const WITHOUT_SYNC: [(&str, Start); 5] = [
     ("SQLite", || Some(Place::File(Scratch::in_memory()))),
     ("PostgreSQL", || Server::postgres(&[]).map(Place::Server)),
+    ("MariaDB", || Server::mariadb(&["--innodb-flush-log-at-trx-commit=0"]).map(Place::Server)),
     ("Redis", || redis("no")),
     ("etcd, one member", || etcd(&["--unsafe-no-fsync"])),
 ];
@@ -155,6 +161,11 @@ impl Place {
             Some("postgresql") => {
                 let client = PostgresClient::new(&url).expect("a URL").timeout(patience);
                 (Box::new(client), Protocol::postgres(namespace))
+            }
+            Some("mysql") => {
+                let client = MysqlClient::new(&url).expect("a URL").timeout(patience);
+                // One kind of it does not wait for its disk.
+                (Box::new(client), Protocol::mysql(namespace).allow_weak_store(true))
             }
             Some("redis") => {
                 let client = RedisClient::new(&url).expect("a URL").timeout(patience);
@@ -198,6 +209,10 @@ impl Place {
                     bytes(table),
                     bytes(index)
                 )
+            }
+            Some("mysql") => {
+                let table = length(&server.path("data/ids/randflake_entry.ibd"));
+                format!("table {}", bytes(table))
             }
             Some("redis") => {
                 let info = server.redis_cli(&["info", "memory"]);
@@ -511,7 +526,7 @@ fn machine(load: &str) -> String {
         run(Command::new(program).args(arguments)).lines().next().unwrap_or("?").to_owned()
     };
     format!(
-        "Processor: {}, family {} model {}, {} processors; system: Linux {}; {}; {}; {}; SQLite {}; \
+        "Processor: {}, family {} model {}, {} processors; system: Linux {}; {}; {}; {}; {}; SQLite {}; \
          {}; load average at the start: {load}. Clients and servers share the processors; the \
          files are in the system's temporary directory.",
         field("model name"),
@@ -520,6 +535,7 @@ fn machine(load: &str) -> String {
         thread::available_parallelism().map_or(0, usize::from),
         word("uname", &["-r"]),
         servers::version_of_postgres(),
+        word("mariadbd", &["--version"]),
         word("redis-server", &["--version"]).split(" sha").next().unwrap_or("?"),
         word("etcd", &["--version"]),
         rusqlite::version(),

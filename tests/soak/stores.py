@@ -214,6 +214,32 @@ class PostgreSQL(Remote):
         return True
 
 
+class MariaDB(Remote):
+    """One server."""
+
+    faults: ClassVar[list[str]] = ["lock", "freeze", "restart"]
+
+    def __init__(self, directory: Path, random: random.Random) -> None:
+        super().__init__(random)
+        self._server = self.running.enter_context(servers.mariadb(directory))
+        self.init(self._server.url())
+
+    def harm(self, fault: str) -> bool:
+        if self.later:
+            return False
+        match fault:
+            case "lock":
+                connection = self._server.connect()
+                with connection.cursor() as cursor:
+                    cursor.execute("lock tables randflake_entry write")
+                self.later.add(self.random.uniform(1, 6), connection.close)
+            case "freeze":
+                self.freeze(self._server, self.random.uniform(1, LONGEST_LEASE + 4))
+            case "restart":
+                self.restart(self._server)
+        return True
+
+
 class Etcd(Remote):
     """One server."""
 
@@ -416,6 +442,8 @@ def open_store(kind: str, directory: Path, secret: str, random: random.Random, r
             return File(folder, secret, random, rust)
         case "postgres":
             return PostgreSQL(folder, random)
+        case "mariadb":
+            return MariaDB(folder, random)
         case "redis":
             return RedisPair(folder, random)
         case "etcd":

@@ -5,7 +5,7 @@
     flake = Randflake.leased("ids.db", secret)
     id = flake.generate()
 
-The node id is leased from a SQLite file, or from PostgreSQL, Redis or etcd: no other process has it
+The node id is leased from a SQLite file, or from PostgreSQL, MySQL, Redis or etcd: no other process has it
 at the same time. See the README.
 """
 

@@ -58,7 +58,8 @@ class LeaseStatus(NamedTuple):
     """The unix second of that, on the machine's clock; while "waiting", of this status."""
     store: str
     """Which store: the absolute path of a file; the URL of a server without its password, as
-    postgresql://app@db.example.com:5432/app; of a client, "postgresql", "redis" or "etcd".
+    postgresql://app@db.example.com:5432/app; of a client, "postgresql", "mysql", "redis"
+    or "etcd".
     """
     namespace: str
     """The namespace of the store."""

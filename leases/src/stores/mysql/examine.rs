@@ -10,7 +10,7 @@ const OLDEST: [(u32, u32); 2] = [(8, 0), (10, 6)];
 
 /// The global variables that say how a server is replicated. Each of them may be missing.
 const VARIABLES: &str = "show global variables where variable_name in ('version', 'version_comment', \
-    'wsrep_on', 'group_replication_group_name', 'group_replication_single_primary_mode', \
+    'binlog_format', 'wsrep_on', 'group_replication_group_name', 'group_replication_single_primary_mode', \
     'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled', 'read_only')";
 
 /// Refuses a server that may lose acknowledged writes. `durability` is as server.sql says it.
@@ -39,7 +39,7 @@ fn is_on(value: &str) -> bool {
 /// Says why this server may lose what it has acknowledged: each reason.
 fn weaknesses(durability: &str, variables: &BTreeMap<String, String>) -> Vec<String> {
     let cells: Vec<&str> = durability.split(',').collect();
-    let [flush, doublewrite, log_bin, sync_binlog, format] = cells[..] else {
+    let [flush, doublewrite, log_bin, sync_binlog] = cells[..] else {
         return vec!["does not say how it writes".to_owned()];
     };
     let mut found = vec![];
@@ -56,7 +56,7 @@ fn weaknesses(durability: &str, variables: &BTreeMap<String, String>) -> Vec<Str
             "does not wait for its binary log: sync_binlog is {sync_binlog}, and must be 1"
         ));
     }
-    if is_on(log_bin) && format == "STATEMENT" {
+    if is_on(log_bin) && variables.get("binlog_format").is_some_and(|it| it == "STATEMENT") {
         found.push(
             "has replicas decide by themselves what is written: binlog_format is STATEMENT, and must be \
              ROW or MIXED"

@@ -4,5 +4,5 @@ concat(
     /*!80000 @@server_uuid, */ /*M! @@server_id, '/', lower(hex(@@hostname)), ':', @@port, */
     '/', lower(hex(database())), ' ',
     @@innodb_flush_log_at_trx_commit, ',', @@innodb_doublewrite, ',',
-    @@log_bin, ',', @@sync_binlog, ',', @@binlog_format
+    @@log_bin, ',', @@sync_binlog
 )
