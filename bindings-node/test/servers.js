@@ -168,7 +168,7 @@ const textsIn = {
   async 'postgresql:'(url, namespace) {
     const sql = postgres(url)
     const rows = await sql`
-      select key, value from randflake_entry where namespace = ${namespace}`.values()
+      select key, value from randflake_leases.entry where namespace = ${namespace}`.values()
     await sql.end()
     return rows
   },

@@ -183,7 +183,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
     postgresql: `const { Client } = require('pg')
       const other = new Client(STORE)
       await other.connect()
-      await other.query('begin; lock table randflake_entry')
+      await other.query('begin; lock table randflake_leases.entry')
       const thaw = () => other.end()`,
     redis: `const other = new (require('ioredis'))(STORE)
       await other.client('PAUSE', 12000, 'ALL') // longer than the leases
@@ -249,7 +249,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
     const flakes = await Promise.all([1, 2, 3, 4].map(() => leased(pool)))
     const ids = flakes.map((flake) => flake.generate())
     const locker = await other.connect()
-    await locker.query('begin; lock table randflake_entry')
+    await locker.query('begin; lock table randflake_leases.entry')
     await until('all have failed', () => flakes.every(({ lease }) => lease.lastError !== null))
     for (let turn = 0; turn < 5; turn++) {
       assert.deepEqual((await pool.query('select 1 as one')).rows, [{ one: 1 }])
@@ -277,7 +277,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
       await Promise.all([client.connect(), other.connect()])
       await initStore(client, SECRET, 'new', NAMESPACE)
       const flake = await leased(client)
-      await other.query('begin; lock table randflake_entry')
+      await other.query('begin; lock table randflake_leases.entry')
       await until('it has failed', () => flake.lease.lastError !== null)
       assert.deepEqual((await client.query('select 1 as one')).rows, [{ one: 1 }], 'it is free')
       await other.query('rollback')
@@ -303,7 +303,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
     const flakes = await Promise.all(Array.from({ length: 10 }, () => leased(server.url)))
     const ids = flakes.map((flake) => flake.generate())
     const locker = await pool.connect()
-    await locker.query('begin; lock table randflake_entry')
+    await locker.query('begin; lock table randflake_leases.entry')
     let most = 0
     const failures = flakes.map(() => new Set())
     await until('each has failed three times', async () => {
@@ -335,7 +335,7 @@ suite('a store that fails', { concurrency: 16 }, () => {
     const ids = flakes.map((flake) => flake.generate())
     const locker = await other.connect()
     locker.on('error', () => {})
-    await locker.query('begin; lock table randflake_entry')
+    await locker.query('begin; lock table randflake_leases.entry')
     await until('both wait', async () => {
       const { rows } = await other.query(
         "select count(*)::int as waiting from pg_stat_activity where wait_event_type = 'Lock'",

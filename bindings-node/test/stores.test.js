@@ -544,7 +544,7 @@ suite('a server that refuses', { concurrency: 4 }, () => {
     const sql = postgres(url)
     const held = async () => {
       const rows = await sql`
-        select value from randflake_entry where namespace = 'given' and key like 'node/%'`
+        select value from randflake_leases.entry where namespace = 'given' and key like 'node/%'`
       return rows.filter(({ value }) => value.split(' ')[3] !== '-').length
     }
     const script = (ending) => `

@@ -35,7 +35,8 @@ class Server(starter.Server):
         if self.scheme == "postgresql":
             with psycopg.connect(self.url()) as connection:
                 entries = connection.execute(
-                    "select key, value from randflake_entry where namespace = %s", (namespace,)
+                    "select key, value from randflake_leases.entry where namespace = %s",
+                    (namespace,),
                 ).fetchall()
             return leases_in(dict(entries))
         if self.scheme == "mysql":

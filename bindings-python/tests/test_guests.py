@@ -169,7 +169,7 @@ def test_locked_tables_hold_up_one_connection(postgres: Server) -> None:
         counted(postgres) as connections,
         contextlib.closing(psycopg.connect(postgres.url())) as owner,
     ):
-        owner.execute("lock table randflake_entry in access exclusive mode")
+        owner.execute("lock table randflake_leases.entry in access exclusive mode")
         most = 0
         with psycopg.connect(postgres.url(), autocommit=True) as watcher:
 

@@ -258,7 +258,7 @@ def refusals(adapter: stores.Adapter, times: int) -> list[str]:
     codes = []
     for _ in range(times):
         try:
-            adapter.run("select count(*)::text from randflake_entry", [])
+            adapter.run("select count(*)::text from randflake_leases.entry", [])
         except stores.Refused as error:
             codes.append(error.code)
         except stores.Unavailable:
@@ -295,7 +295,7 @@ def test_a_locked_table_takes_one_connection_of_each(
         # Each connects first, for which a busy machine may take longer than that.
         for adapter in adapters:
             eventually(partial(is_answered, adapter))  # nothing is locked
-        owner.execute("lock table randflake_entry in access exclusive mode")
+        owner.execute("lock table randflake_leases.entry in access exclusive mode")
         refused = [threads.submit(refusals, adapter, 3) for adapter in adapters]
         refused.append(threads.submit(refusals, own[-1], 1))
         most = 0

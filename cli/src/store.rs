@@ -120,16 +120,22 @@ impl StoreArguments {
         let seen = location.open(&Namespace::for_operator(&self.namespace)?);
         let was_there = seen.is_ok_and(|mut store| operator::inspect(&mut *store, 0).is_ok());
         location.init(namespace, mode)?;
-        let outcome = if was_there { "exists, unchanged" } else { "is ready" };
-        print(&format_args!("namespace {:?}{} {outcome}", self.namespace, self.place()))
-    }
-
-    /// Says where a server is, without its password; nothing for a file, whose path was given.
-    fn place(&self) -> String {
-        match self.name().and_then(|name| Address::read(&name)) {
-            Some(Ok(address)) => format!(" in {address}"),
-            _ => String::new(),
+        // A file's path was given.
+        let address = self.name().and_then(|name| Address::read(&name)?.ok());
+        let place = address.as_ref().map(|address| format!(" in {address}")).unwrap_or_default();
+        let name = &self.namespace;
+        if was_there {
+            return print(&format_args!("namespace {name:?}{place} exists, unchanged"));
         }
+        let grants = address.map(|address| address.grants()).unwrap_or_default();
+        let mut needs = String::new();
+        if !grants.is_empty() {
+            needs = format!(
+                "\na role of your program, as app, needs no more than\n  {}",
+                grants.join("\n  ")
+            );
+        }
+        print(&format_args!("namespace {name:?}{place} is ready{needs}"))
     }
 
     /// Returns the argument.

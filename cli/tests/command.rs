@@ -530,7 +530,7 @@ fn failures_have_their_code_on_standard_error() {
         (&["inspect", "--secret-file", "none", "1"][..], "INVALID_SECRET"),
         (&["inspect", "--secret-file", "short", "1"], "INVALID_SECRET"),
         (&["generate", "--store", "none/ids.db", "--acquire-timeout", "0"], "INVALID_ARGUMENT"),
-        (&["generate", "--store", "mysql://host/db"], "INVALID_ARGUMENT"),
+        (&["generate", "--store", "mongodb://host/db"], "INVALID_ARGUMENT"),
         (&["generate", "--store", "ids.db", "--namespace", &namespace], "INVALID_ARGUMENT"),
         (&["inspect", "--layout", "titter", "1"], "INVALID_ARGUMENT"),
         (&["lease", "list", "--store", "ids.db"], "STORE_NOT_INITIALIZED"),
@@ -579,7 +579,7 @@ fn a_password_in_a_url_is_never_said() {
         "postgresql://app:hunter2@localhost:1/app",
         "redis://app:hunter2@localhost:1/0",
         "etcd://app:hunter2@localhost:1",
-        "mysql://app:hunter2@localhost/app",
+        "mongodb://app:hunter2@localhost/app",
         "postgresql://app:hunter2@[/app",
     ] {
         let mut command = folder.command(&["generate", "--acquire-timeout", "0"]);

@@ -206,7 +206,11 @@ pub(crate) fn renew<R: Transaction + ?Sized>(
     let tokens = [request.token, request.next.unwrap_or(request.token)];
     for (node_id, row) in rows_of(rows, &tokens, &request.node_ids)? {
         if rows.known_end(node_id, &row) > quarantine.renew_above {
-            let end_exclusive = row.end_exclusive.max(end_exclusive);
+            // What was done before under the next token is written again as it was: of copies of the client
+            // the one that hears of it later may not go on for longer than was asked for before.
+            let is_repeated = request.next.is_some() && row.token != Some(request.token);
+            let new_end = if is_repeated { row.end_exclusive } else { end_exclusive };
+            let end_exclusive = row.end_exclusive.max(new_end);
             let renewed = Row { end_exclusive, token: Some(tokens[1]), ..row };
             rows.put(node_id, renewed)?;
             leases.push(lease((node_id, renewed)));

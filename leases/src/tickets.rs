@@ -306,6 +306,7 @@ impl Tickets {
         may_wait: MayWait,
     ) -> Result<()> {
         let (mut filled, mut process) = (0, ForkId::current());
+        let mut losses = self.supply.of_this_process_or_new().shared.losses();
         while filled < numbers.len() {
             let want = (numbers.len() - filled) as u64;
             let (shared, claimed) = match self.claim(None, want, may_wait) {
@@ -321,8 +322,10 @@ impl Tickets {
             }
             // A handler of a signal may have forked meanwhile: then they are the parent's.
             let now = ForkId::current();
-            if now != process {
-                (process, filled) = (now, 0);
+            // Or the call has waited, and of copies of this process another one goes on with them.
+            let seen = shared.losses();
+            if now != process || seen != losses {
+                (process, losses, filled) = (now, seen, 0);
             }
         }
         Ok(())

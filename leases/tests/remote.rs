@@ -449,7 +449,7 @@ fn poison(subject: &Subject<'_>, store: &mut dyn LeaseStore) -> u32 {
     let [floor, renew_above] = [YEARS, YEARS - 300].map(|ahead| (now() + ahead).to_string());
     match subject {
         Subject::Postgres(_) => {
-            let shift = r"update randflake_entry set value = case
+            let shift = r"update randflake_leases.entry set value = case
                 when key = 'meta' then regexp_replace(
                     value, '^(\S+ \S+ \S+) \S+ \S+', '\1 ' || $2::text || ' ' || $3::text
                 ) else concat(
@@ -599,7 +599,7 @@ fn all_node_ids_are_listed() {
         match subject {
             Subject::Postgres(_) => run_directly(
                 subject,
-                "insert into randflake_entry (namespace, key, value)
+                "insert into randflake_leases.entry (namespace, key, value)
                 select $1::text, 'node/' || lpad(node_id::text, 6, '0'),
                     '1763640300 1763640000 ' || repeat('0', 32) || ' - host-' || node_id || ':4711'
                 from generate_series(0, 131071) as node_id",

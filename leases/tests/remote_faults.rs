@@ -30,7 +30,8 @@ use randflake_leases::{
     NodeLease, Operation, Renewed, Result, Swap, Swapped, Tickets, Token,
     operator::{self, ReleaseDead, Repair, Target},
     remote::{
-        Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response, Statement,
+        Address, Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response,
+        Statement,
     },
 };
 use servers::{
@@ -276,7 +277,7 @@ fn tables_that_are_dropped_are_missed() {
     let mut holder = postgres(&server.url());
     let token = Token::random();
     let lease = granted(&mut holder, token, now());
-    server.psql("drop table randflake_entry");
+    server.psql("drop table randflake_leases.entry");
     for _ in 0..2 {
         let gone = renew(&mut holder, token, lease.node_id, now());
         fails(gone, ErrorKind::StoreReplaced);
@@ -291,7 +292,7 @@ fn tables_that_are_dropped_are_missed() {
     holder.accept_another();
     is_quarantined(&mut holder, lease);
     // A namespace that it creates itself is in quarantine, too.
-    server.psql("drop table randflake_entry");
+    server.psql("drop table randflake_leases.entry");
     fails(renew(&mut holder, token, lease.node_id, now()), ErrorKind::StoreReplaced);
     holder.accept_another();
     is_quarantined(&mut holder, lease);
@@ -787,7 +788,7 @@ fn becomes_another(server: &Server, namespace: &str) {
         server.redis_cli(&["eval", script, "1", &key]);
     } else {
         server.psql(&format!(
-            "update randflake_entry set value = regexp_replace(value, '^(\\S+ \\S+) \\S+', '\\1 before') \
+            "update randflake_leases.entry set value = regexp_replace(value, '^(\\S+ \\S+) \\S+', '\\1 before') \
              where namespace = '{namespace}' and key = 'meta'"
         ));
     }
@@ -1279,7 +1280,9 @@ fn a_plain_role_suffices() {
     if let Some(server) = Server::postgres(&[]) {
         postgres(&server.url()).init(InitMode::New).expect("may be made");
         server.psql(&format!("create role app login password '{PASSWORD}'"));
-        server.psql("grant select, insert, update on randflake_entry to app");
+        for grant in Address::read(&server.url()).expect("a URL").expect("one").grants() {
+            server.psql(&grant);
+        }
         let url = server.url().replace("//randflake:", "//app:");
         granted(&mut postgres(&url), Token::random(), now());
         tickets(&server);
@@ -1632,7 +1635,7 @@ fn counters_whose_table_is_dropped_are_missed() {
     let Some(server) = Server::postgres(&[]) else { return };
     let mut store = tickets(&server);
     assert!(swap(&mut store, None, NEW).expect("the server answers").done);
-    server.psql("drop table randflake_entry");
+    server.psql("drop table randflake_leases.entry");
     fails(swap(&mut store, Some(NEW), USED), ErrorKind::StoreReplaced);
     let client = PostgresClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
     let mut missing = RemoteStore::new(client, Protocol::postgres(of_tickets()));
@@ -1776,7 +1779,7 @@ impl Client for Busy {
 fn a_connection_inside_a_transaction_is_refused() {
     let Some(server) = Server::postgres(&[]) else { return };
     granted(&mut postgres(&server.url()), Token::random(), now());
-    let count = || server.psql("select count(*) from randflake_entry");
+    let count = || server.psql("select count(*) from randflake_leases.entry");
     for own in [&["begin"][..], &["begin", "create temporary table mine ()"]] {
         for known in [false, true] {
             if known && own.len() == 1 {
@@ -1848,7 +1851,7 @@ fn a_locked_table_takes_one_connection_of_each_holder() {
         let holders = [(); HOLDERS].map(|()| scope.spawn(holder));
         ready.wait();
         let mut owner = PostgresClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
-        for text in ["begin", "lock table randflake_entry in access exclusive mode"] {
+        for text in ["begin", "lock table randflake_leases.entry in access exclusive mode"] {
             owner
                 .run(&Statement { text, parameters: vec![], wait: None })
                 .expect("the tables are its own");

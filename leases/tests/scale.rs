@@ -13,7 +13,7 @@ use std::{
     path::Path,
     process::Command,
     sync::{
-        Barrier, Mutex,
+        Arc, Barrier, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -23,12 +23,15 @@ use std::{
 use randflake::{Clock, SystemClock, layout};
 use randflake_leases::{
     Acquire, Acquired, InitMode, LeaseStore, Namespace, NodeLease, Note, Operation, Release, Renew,
-    Renewed, SqliteStore, Token,
-    remote::{Client, EtcdClient, MysqlClient, PostgresClient, Protocol, RedisClient, RemoteStore},
+    Renewed, Result, SqliteStore, Token,
+    remote::{
+        Client, EtcdClient, MysqlClient, PostgresClient, Protocol, RedisClient, RemoteStore,
+        Response, Statement,
+    },
 };
 
 use crate::{
-    common::{Dated, Dial, SECOND, Scratch, secret},
+    common::{Dated, Dial, SECOND, Scratch, granted, secret},
     servers::{Server, run},
 };
 
@@ -140,6 +143,34 @@ enum Place {
     Server(Server),
 }
 
+/// Returns a client of a server, and what to ask it.
+fn connection(url: &str, namespace: Namespace, dial: Option<&Dial>) -> (Box<dyn Client>, Protocol) {
+    let patience = Duration::from_secs(60);
+    match url.split(':').next() {
+        Some("postgresql") => {
+            let client = PostgresClient::new(url).expect("a URL").timeout(patience);
+            (Box::new(client), Protocol::postgres(namespace))
+        }
+        Some("mysql") => {
+            let client = MysqlClient::new(url).expect("a URL").timeout(patience);
+            // One kind of it does not wait for its disk.
+            (Box::new(client), Protocol::mysql(namespace).allow_weak_store(true))
+        }
+        Some("redis") => {
+            let client = RedisClient::new(url).expect("a URL").timeout(patience);
+            (Box::new(client), Protocol::redis(namespace))
+        }
+        _ => {
+            let client = EtcdClient::new(url).expect("a URL").timeout(patience);
+            let client: Box<dyn Client> = match dial {
+                Some(dial) => Box::new(Dated(client, dial.clone())),
+                None => Box::new(client),
+            };
+            (client, Protocol::etcd(namespace))
+        }
+    }
+}
+
 impl Place {
     /// Returns a client that has its connection.
     fn client(&self, namespace: &Namespace, dial: Option<&Dial>) -> Box<dyn LeaseStore> {
@@ -157,31 +188,18 @@ impl Place {
             }
             Self::Server(server) => server.url(),
         };
-        let (client, protocol): (Box<dyn Client>, _) = match url.split(':').next() {
-            Some("postgresql") => {
-                let client = PostgresClient::new(&url).expect("a URL").timeout(patience);
-                (Box::new(client), Protocol::postgres(namespace))
-            }
-            Some("mysql") => {
-                let client = MysqlClient::new(&url).expect("a URL").timeout(patience);
-                // One kind of it does not wait for its disk.
-                (Box::new(client), Protocol::mysql(namespace).allow_weak_store(true))
-            }
-            Some("redis") => {
-                let client = RedisClient::new(&url).expect("a URL").timeout(patience);
-                (Box::new(client), Protocol::redis(namespace))
-            }
-            _ => {
-                let client = EtcdClient::new(&url).expect("a URL").timeout(patience);
-                let client: Box<dyn Client> = match dial {
-                    Some(dial) => Box::new(Dated(client, dial.clone())),
-                    None => Box::new(client),
-                };
-                (client, Protocol::etcd(namespace))
-            }
-        };
+        let (client, protocol) = connection(&url, namespace, dial);
         let mut store = RemoteStore::new(client, protocol).clock(clock);
         store.init(InitMode::New).expect("it is there, or may be made");
+        Box::new(store)
+    }
+
+    /// Returns a client that counts its statements, once it has its connection.
+    fn counting(&self, namespace: &Namespace, count: &Arc<AtomicUsize>) -> Box<dyn LeaseStore> {
+        let Self::Server(server) = self else { unreachable!("a file has none") };
+        let (client, protocol) = connection(&server.url(), namespace.clone(), None);
+        let mut store = RemoteStore::new(Counting(client, Arc::clone(count)), protocol);
+        store.init(InitMode::New).expect("it is there");
         Box::new(store)
     }
 
@@ -196,10 +214,10 @@ impl Place {
         match server.url().split(':').next() {
             Some("postgresql") => {
                 thread::sleep(Duration::from_secs(2)); // until sessions have reported their numbers
-                let sizes = "select pg_relation_size('randflake_entry'), \
-                             pg_indexes_size('randflake_entry')";
+                let sizes = "select pg_relation_size('randflake_leases.entry'), \
+                             pg_indexes_size('randflake_leases.entry')";
                 let updates = "select n_dead_tup, n_tup_upd - n_tup_hot_upd \
-                               from pg_stat_user_tables where relname = 'randflake_entry'";
+                               from pg_stat_user_tables where relid = 'randflake_leases.entry'::regclass";
                 let numbers = [sizes, updates].map(|sql| server.psql(sql)).join("|");
                 let numbers: Vec<u64> =
                     numbers.split('|').map(|it| it.trim().parse().expect("a number")).collect();
@@ -578,6 +596,68 @@ fn report(operations: &str, all: &str, months: &str, load: &str) -> String {
         machine(load),
         grouped(FULL.held.into()),
     )
+}
+
+/// Counts what it runs.
+struct Counting(Box<dyn Client>, Arc<AtomicUsize>);
+
+impl Client for Counting {
+    fn run(&mut self, statement: &Statement) -> Result<Response> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.run(statement)
+    }
+
+    fn discard(&mut self) {
+        self.0.discard();
+    }
+}
+
+/// A thousand processes start at once, for 1 024 node ids.
+#[test]
+#[ignore = "a measurement"]
+#[allow(clippy::print_stdout, reason = "what was measured")]
+fn a_thousand_at_once_for_the_last_node_ids() {
+    const PROCESSES: usize = 1000;
+    let starts: [(&str, Start); 4] = [
+        ("PostgreSQL", || Server::postgres(&["-c", "max_connections=1100"]).map(Place::Server)),
+        ("MariaDB", || Server::mariadb(&["--max-connections=1100"]).map(Place::Server)),
+        ("Redis", || redis("everysec")),
+        ("etcd", || etcd(&[])),
+    ];
+    for (name, start) in starts {
+        let Some(place) = start() else { continue };
+        let namespace = Namespace::new("rush", &secret())
+            .and_then(|namespace| namespace.max_node_id(1023))
+            .expect("within the limits");
+        drop(place.client(&namespace, None));
+        let together = Barrier::new(PROCESSES);
+        let outcomes: Vec<(u32, usize, Duration)> = thread::scope(|scope| {
+            let process = || {
+                let statements = Arc::new(AtomicUsize::new(0));
+                let mut store = place.counting(&namespace, &statements);
+                together.wait();
+                statements.store(0, Ordering::Relaxed);
+                let began = Instant::now();
+                let now = SystemClock.now().expect("a clock") / SECOND;
+                let lease = granted(&mut *store, Token::random(), now);
+                (lease.node_id, statements.load(Ordering::Relaxed), began.elapsed())
+            };
+            let processes: Vec<_> = (0..PROCESSES).map(|_| scope.spawn(process)).collect();
+            processes.into_iter().map(|it| it.join().expect("it goes well")).collect()
+        });
+        let distinct: BTreeSet<u32> = outcomes.iter().map(|(node_id, ..)| *node_id).collect();
+        assert_eq!(distinct.len(), PROCESSES);
+        let statements: Vec<usize> =
+            outcomes.iter().map(|(_, statements, _)| *statements).collect();
+        let longest = outcomes.iter().map(|(.., took)| *took).max().expect("a thousand");
+        println!(
+            "{name}: {PROCESSES} processes have a node id of 1024 each in {:.2} s, with {} statements \
+             at most and {:.2} on average",
+            longest.as_secs_f64(),
+            statements.iter().max().expect("a thousand"),
+            statements.iter().sum::<usize>() as f64 / PROCESSES as f64,
+        );
+    }
 }
 
 #[test]

@@ -13,9 +13,9 @@ import psycopg
 import pytest
 import redis as redis_client
 import servers
-from randflake import fence_tickets, init_tickets
+from randflake import Randflake, fence_tickets, init_tickets
 from servers import PASSWORD, Server
-from test_command import COMMANDS, built, environment, run, succeed
+from test_command import COMMANDS, SECRET, built, environment, run, succeed
 
 assert built  # a fixture, which pytest finds in this module
 
@@ -81,8 +81,10 @@ def written(server: Server) -> Any:
     """What tells whether anything was written."""
     if server.scheme == "postgresql":
         with psycopg.connect(server.url()) as connection:
-            select = "select xmin::text, randflake_entry::text from randflake_entry"
+            select = "select xmin::text, entry::text from randflake_leases.entry"
             return connection.execute(select).fetchall()
+    if server.scheme == "mysql":
+        return server.mysql("select sum(writes) from randflake_entry")
     if server.scheme == "redis":
         with redis_client.Redis.from_url(server.url()) as client:
             return client.info("persistence")["rdb_changes_since_last_save"]
@@ -115,17 +117,50 @@ def test_each_client_finds_the_same_and_writes_nothing(server: Server, tmp_path:
 def test_a_role_that_may_not_write_is_told_which_right_it_lacks(postgres: Server) -> None:
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute("create role reader login password 'hunter2'")
-        connection.execute("grant select on randflake_entry to reader")
         url = postgres.url("hunter2").replace("//randflake:", "//reader:")
         found = doctor("cargo", url)
+        lacks = "lacks usage on schema randflake_leases, select on randflake_leases.entry, insert"
+        assert any(lacks in wrong["text"] for wrong in found["wrong"])
+        connection.execute("grant usage on schema randflake_leases to reader")
+        connection.execute("grant select on randflake_leases.entry to reader")
+        found = doctor("cargo", url)
         assert subjects(found["wrong"]) == ["permissions"]
-        lacks = "lacks insert on randflake_entry, update on randflake_entry; grant it"
+        lacks = "lacks insert on randflake_leases.entry, update on randflake_leases.entry; grant it"
         assert lacks in found["wrong"][0]["text"]
-        connection.execute("grant insert, update on randflake_entry to reader")
+        connection.execute("grant insert, update on randflake_leases.entry to reader")
         assert not doctor("cargo", url)["wrong"]
         connection.execute("alter role reader set default_transaction_read_only = on")
         (wrong,) = doctor("cargo", url)["wrong"]
         assert (wrong["subject"], "read-only" in wrong["text"]) == ("permissions", True)
+
+
+@pytest.mark.parametrize("kind", ["postgres", "mariadb"])
+def test_init_says_what_a_role_needs(kind: str) -> None:
+    with started(kind) as server:
+        may_do_what_init_says(kind, server)
+
+
+def may_do_what_init_says(kind: str, server: Server) -> None:
+    command = [*COMMANDS["cargo"], "lease", "init", "--new", "--namespace", "granted"]
+    environ = environment(server.url())
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300)
+    grants = [line.strip() for line in done.stdout.splitlines() if line.startswith("  grant ")]
+    assert grants, done
+    if kind == "postgres":
+        with psycopg.connect(server.url(), autocommit=True) as connection:
+            connection.execute("create role app login password 'hunter2'")
+            for grant in grants:
+                connection.execute(grant)
+    else:
+        # Before it, on this machine, the server finds the user without a name.
+        server.mysql("drop user if exists ''@localhost")
+        server.mysql("create user app identified by 'hunter2'")
+        for grant in grants:
+            server.mysql(grant)
+    url = server.url("hunter2").replace("//randflake:", "//app:")
+    assert not doctor("cargo", url, "--namespace granted")["wrong"]
+    with Randflake.leased(url, SECRET, namespace="granted") as flake:
+        assert flake.generate()
 
 
 def test_a_role_that_may_not_count_is_told_which_right_it_lacks(postgres: Server) -> None:
@@ -133,15 +168,16 @@ def test_a_role_that_may_not_count_is_told_which_right_it_lacks(postgres: Server
     fence_tickets(postgres.url(), "orders", 7)
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute("create role counter login password 'hunter2'")
-        connection.execute("grant select on randflake_entry to counter")
+        connection.execute("grant usage on schema randflake_leases to counter")
+        connection.execute("grant select on randflake_leases.entry to counter")
         url = postgres.url("hunter2").replace("//randflake:", "//counter:")
         found = doctor("cargo", url, "--namespace tickets")
         assert subjects(found["wrong"]) == ["permissions"]
-        lacks = "lacks insert on randflake_entry, update on randflake_entry; grant it"
+        lacks = "lacks insert on randflake_leases.entry, update on randflake_leases.entry; grant it"
         assert lacks in found["wrong"][0]["text"]
         (counters,) = (it for it in found["ok"] if it["subject"] == "counters")
         assert counters["text"] == "1 in all, and none has to be fenced"
-        connection.execute("grant insert, update on randflake_entry to counter")
+        connection.execute("grant insert, update on randflake_leases.entry to counter")
         assert not doctor("cargo", url, "--namespace tickets")["wrong"]
 
 

@@ -205,7 +205,7 @@ class PostgreSQL(Remote):
         match fault:
             case "lock":
                 connection = psycopg.connect(self._server.url())
-                connection.execute("lock table randflake_entry in access exclusive mode")
+                connection.execute("lock table randflake_leases.entry in access exclusive mode")
                 self.later.add(self.random.uniform(1, 6), connection.close)
             case "freeze":
                 self.freeze(self._server, self.random.uniform(1, LONGEST_LEASE + 4))

@@ -5,8 +5,8 @@
     flake = Randflake.leased("ids.db", secret)
     id = flake.generate()
 
-The node id is leased from a SQLite file, or from PostgreSQL, MySQL, Redis or etcd: no other process has it
-at the same time. See the README.
+The node id is leased from a SQLite file, or from PostgreSQL, MySQL, Redis or etcd: no other process
+has it at the same time. See the README.
 """
 
 import importlib

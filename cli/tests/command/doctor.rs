@@ -165,7 +165,7 @@ fn a_server_that_is_away_is_found() {
         assert!(found.stdout.contains("STORE_UNAVAILABLE: "), "{}", found.stdout);
         assert!(!found.stdout.contains("hunter2"), "{}", found.stdout);
     }
-    let found = doctor(&folder, "mysql://app:hunter2@localhost/app");
+    let found = doctor(&folder, "mongodb://app:hunter2@localhost/app");
     assert_eq!(subjects(&found, "wrong"), ["store"], "{}", found.stdout);
     assert!(!found.stdout.contains("hunter2"), "{}", found.stdout);
 }

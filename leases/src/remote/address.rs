@@ -6,7 +6,7 @@ use std::{fmt, fs, net::Ipv6Addr};
 use randflake::{Error, Result};
 use zeroize::Zeroizing;
 
-use super::Engine;
+use super::{Engine, mysql, postgres};
 
 /// How a server is reached, in parts for a client. Nothing of it comes from the environment.
 #[doc(hidden)]
@@ -144,7 +144,7 @@ impl Address {
             let Some(&(name, values)) = allowed.iter().find(|(known, _)| *known == name) else {
                 return Err(match (self.engine, name) {
                     (Engine::Postgres, "options" | "search_path" | "schema" | "currentSchema") => {
-                        "the schema is that of the role: ALTER ROLE … SET search_path"
+                        "the table is in the schema randflake_leases, whatever the search_path is"
                     }
                     (Engine::Postgres, "dbname" | "user" | "password" | "port" | "hostaddr")
                     | (Engine::Mysql, "database" | "db" | "user" | "password" | "host" | "port") => {
@@ -342,6 +342,16 @@ impl Address {
         let (scheme, place) = url.split_once("://").expect("as it was written");
         let (user, hosts) = place.split_once('@').unwrap_or(("", place));
         Zeroizing::new(format!("{scheme}://{user}{}{hosts}", *login))
+    }
+
+    /// Returns the statements by which a role named `app` may lease, and do nothing else.
+    #[must_use]
+    pub fn grants(&self) -> Vec<String> {
+        match self.engine {
+            Engine::Postgres => postgres::GRANTS.map(ToOwned::to_owned).to_vec(),
+            Engine::Mysql => vec![mysql::grant(&self.database)],
+            Engine::Redis | Engine::Etcd => vec![],
+        }
     }
 
     /// Returns what two URLs have in common if one client does for both. It contains the password.

@@ -106,7 +106,7 @@ pub enum Progress<T> {
 /// let request = Acquire { token, want: 1, ttl: 300, client_now: 1763640000, note };
 /// let mut exchange = protocol.begin(&request, request.client_now);
 /// let Progress::Run(statement) = exchange.start()? else { panic!("nothing is known yet") };
-/// assert!(statement.text.contains("randflake_entry"));
+/// assert!(statement.text.contains("randflake_leases.entry"));
 /// // Run it, and resume with the rows.
 /// let error = exchange.resume(Response::Rows(vec![])).unwrap_err();
 /// assert_eq!(error.code(), "STORE_UNAVAILABLE");

@@ -42,6 +42,8 @@ pub(super) struct Shared {
     start: AtomicU64,
     step: AtomicU64,
     pub(super) confirmed: Confirmed,
+    /// How often the blocks were given up.
+    losses: AtomicU64,
     state: Mutex<State>,
     /// Wakes the drawing thread. Callers wait without the lock: they are in `waiting`.
     pub(super) work: Condvar,
@@ -100,6 +102,7 @@ impl Supply {
             start: AtomicU64::new(0),
             step: AtomicU64::new(0),
             confirmed: Confirmed::new(),
+            losses: AtomicU64::new(0),
             state: Mutex::new(State::new(sizes)),
             work: Condvar::new(),
         };
@@ -224,7 +227,13 @@ impl Shared {
             state.given_up = state.blocks.end();
             state.positions_given_back += state.blocks.give_up(&self.positions).count;
         }
+        self.losses.fetch_add(1, Ordering::Release);
         state.failure = None;
+    }
+
+    /// Returns how often the blocks were given up: what was claimed before the last time may be another's.
+    pub(super) fn losses(&self) -> u64 {
+        self.losses.load(Ordering::Acquire)
     }
 
     /// Closes for good. Nothing is handed out any more.

@@ -638,6 +638,29 @@ fn a_copy_that_was_slower_gives_up_what_it_holds_and_draws_anew() {
     script.end(&tickets);
 }
 
+/// What a call had before it waited is not handed out if it was given up meanwhile.
+#[test]
+fn a_batch_begins_anew_when_its_numbers_are_given_up_while_it_waits() {
+    let script = Script::default();
+    let tickets = of_ten(&script, 4);
+    let batch = thread::scope(|scope| {
+        let batch = scope.spawn(|| {
+            let mut numbers = [0; 12];
+            tickets.fill(&mut numbers).map(|()| numbers)
+        });
+        // Six are claimed, and six more are asked for.
+        let draws = script.wait_for_draws(2);
+        assert_eq!(draws[1].before, Some(draws[0].token));
+        until(|| tickets.metrics().numbers_generated == 10);
+        script.answer([Answer::Lost, Answer::Block(20..40)]);
+        batch.join().expect("it goes well")
+    });
+    let numbers = batch.expect("there is another block");
+    assert!(numbers.iter().all(|number| *number > 20), "{numbers:?}");
+    assert!(numbers.is_sorted_by(|one, next| one + 1 == *next), "{numbers:?}");
+    script.end(&tickets);
+}
+
 /// A clock that counts the waits, and does not wait.
 #[derive(Clone, Default)]
 struct Waits(Arc<AtomicU64>);

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{read, run};
-use crate::{Finding, Result, remote::context::Context};
+use crate::{
+    Finding, Result,
+    remote::{Response, Statement, context::Context},
+};
 
 /// The oldest versions: of MySQL, of MariaDB.
 const OLDEST: [(u32, u32); 2] = [(8, 0), (10, 6)];
@@ -77,6 +80,31 @@ fn weaknesses(durability: &str, variables: &BTreeMap<String, String>) -> Vec<Str
     found
 }
 
+/// What the server refuses to a user who lacks a right, and what they do: nothing, whatever is there.
+const RIGHTS: [(&str, &str); 2] = [
+    ("insert", "insert into randflake_entry select * from randflake_entry where false"),
+    ("update", "update randflake_entry set writes = writes where false"),
+];
+
+/// Says which rights this user lacks.
+async fn permissions(context: &Context) -> Finding {
+    let mut missing = vec![];
+    for (right, text) in RIGHTS {
+        let asked = Statement { text, parameters: vec![], wait: None };
+        if let Response::Refused { code, .. } = context.run(asked).await
+            && ["1142", "1143"].contains(&code.as_str())
+        {
+            missing.push(right);
+        }
+    }
+    if missing.is_empty() {
+        return Finding::fine("permissions", "this user may read and write the rows");
+    }
+    let missing = missing.join(", ");
+    let text = format!("this user lacks {missing} on randflake_entry; grant it");
+    Finding::wrong("permissions", text)
+}
+
 /// Looks at the server, and changes nothing.
 pub(crate) async fn examine(context: &Context) -> Result<Vec<Finding>> {
     let (seen, _) = read(context, [].iter()).await?;
@@ -105,6 +133,7 @@ pub(crate) async fn examine(context: &Context) -> Result<Vec<Finding>> {
         ));
         return Ok(findings);
     }
+    findings.push(permissions(context).await);
     let weak = weaknesses(seen.durability(), &variables);
     findings.extend(weak.iter().map(|why| context.weakness(why)));
     if weak.is_empty() {

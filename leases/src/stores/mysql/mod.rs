@@ -233,6 +233,12 @@ pub(crate) async fn free(
     if held.is_empty() { Ok(FreeRange { seen, free, next }) } else { Err(context.foreign()) }
 }
 
+/// Returns what lets a user lease, and do nothing else.
+pub(crate) fn grant(database: &str) -> String {
+    let database = database.replace('`', "``");
+    format!("grant select, insert, update on `{database}`.randflake_entry to app;")
+}
+
 /// Makes the table, unless it is there.
 pub(crate) async fn create(context: &Context) -> Result<()> {
     run(context, include_str!("create.sql"), vec![]).await.map(drop)

@@ -2,12 +2,12 @@
 -- new one.
 held as materialized ( -- waits for the lock of the row, and has its newest text
     select entry.value
-    from randflake_entry as entry
+    from randflake_leases.entry as entry
     where entry.namespace = $1::text and entry.key = $7::text and (select guard.is_open from guard)
     for no key update
 ),
 changed as (
-    update randflake_entry as entry
+    update randflake_leases.entry as entry
     set value = $9::text
     from held
     where
@@ -23,7 +23,7 @@ changed as (
 ),
 found as (
     select entry.value
-    from randflake_entry as entry
+    from randflake_leases.entry as entry
     where entry.namespace = $1::text and entry.key = $7::text
 )
 select

@@ -4,8 +4,7 @@ select
     $1::text as nonce,
     concat(
         current_setting('server_version'),
-        coalesce(', schema ' || current_schema(), ', no schema'),
-        ' of database ',
+        ', database ',
         current_database()
     ) as version,
     current_setting('server_version_num') as version_number,
@@ -20,12 +19,21 @@ select
     (found.entry is not null)::text as has_table,
     concat_ws(
         ', ',
-        case when not has_table_privilege(found.entry, 'select') then 'select on randflake_entry' end,
-        case when not has_table_privilege(found.entry, 'insert') then 'insert on randflake_entry' end,
-        case when not has_table_privilege(found.entry, 'update') then 'update on randflake_entry' end,
+        case
+            when not has_schema_privilege(to_regnamespace('randflake_leases'), 'usage') then 'usage on schema randflake_leases'
+        end,
+        case when not has_table_privilege(found.entry, 'select') then 'select on randflake_leases.entry' end,
+        case when not has_table_privilege(found.entry, 'insert') then 'insert on randflake_leases.entry' end,
+        case when not has_table_privilege(found.entry, 'update') then 'update on randflake_leases.entry' end,
         case
             when not has_function_privilege('pg_control_system()', 'execute')
             then 'execute on function pg_control_system'
         end
     ) as missing_privileges
-from (select to_regclass('randflake_entry')::oid as entry) as found
+from (
+    -- By the catalogue: who may not use the schema may ask for nothing in it.
+    select max(class.oid::bigint)::oid as entry
+    from pg_catalog.pg_class as class
+    inner join pg_catalog.pg_namespace as place on place.oid = class.relnamespace
+    where place.nspname = 'randflake_leases' and class.relname = 'entry'
+) as found

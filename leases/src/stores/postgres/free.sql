@@ -2,7 +2,7 @@
 -- others.
 held as materialized (
     select entry.key, entry.value
-    from randflake_entry as entry
+    from randflake_leases.entry as entry
     where
         entry.namespace = $1::text
         and entry.key between 'node/' || lpad($3::text, 6, '0') and 'node/' || lpad($4::text, 6, '0')

@@ -19,6 +19,11 @@ use crate::{
     },
 };
 
+/// What lets a role lease, and do nothing else.
+pub(crate) const GRANTS: [&str; 2] = [
+    "grant usage on schema randflake_leases to app;",
+    "grant select, insert, update on randflake_leases.entry to app;",
+];
 /// SQLSTATE: no such table.
 const UNDEFINED_TABLE: &str = "42P01";
 /// SQLSTATE: an earlier statement of this transaction has failed.

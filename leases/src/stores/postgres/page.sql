@@ -1,7 +1,7 @@
 -- A page of the keys that begin with $3, behind the key $4: $5 of them.
 found as (
     select entry.key, entry.value
-    from randflake_entry as entry
+    from randflake_leases.entry as entry
     where
         entry.namespace = $1::text
         and entry.key > $4::text

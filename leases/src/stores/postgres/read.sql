@@ -1,7 +1,7 @@
 -- A step that writes nothing, and needs no right to write. $3 is a list in JSON of keys to read.
 found as (
     select entry.key, entry.value
-    from randflake_entry as entry
+    from randflake_leases.entry as entry
     where
         entry.namespace = $1::text
         and entry.key = any(array(select json_array_elements_text($3::text::json)))

@@ -28,5 +28,5 @@ with session as materialized (
 ),
 state as materialized (
     select session.*, meta.value as meta
-    from session left join randflake_entry as meta on meta.namespace = $1::text and meta.key = 'meta'
+    from session left join randflake_leases.entry as meta on meta.namespace = $1::text and meta.key = 'meta'
 ),

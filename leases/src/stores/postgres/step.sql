@@ -7,7 +7,7 @@ asked as materialized (
 ),
 held as materialized ( -- locked in the order of keys, so that no two steps wait for each other
     select entry.key, entry.value
-    from randflake_entry as entry
+    from randflake_leases.entry as entry
     where
         entry.namespace = $1::text
         and entry.key = any(array(select asked.key from asked where asked.before is not null))
@@ -15,7 +15,7 @@ held as materialized ( -- locked in the order of keys, so that no two steps wait
     for no key update
 ),
 changed as (
-    update randflake_entry as entry
+    update randflake_leases.entry as entry
     set value = asked.after
     from held inner join asked on asked.key = held.key
     where
@@ -30,7 +30,7 @@ changed as (
     returning entry.key, entry.value
 ),
 made as (
-    insert into randflake_entry as entry (namespace, key, value)
+    insert into randflake_leases.entry as entry (namespace, key, value)
     select $1::text, asked.key, asked.after
     from asked
     where asked.before is null
@@ -47,7 +47,7 @@ found as (
     select written.key, written.value, true as is_written from written
     union all
     select entry.key, coalesce(held.value, entry.value), false
-    from randflake_entry as entry
+    from randflake_leases.entry as entry
     left join held on held.key = entry.key
     where
         entry.namespace = $1::text
