@@ -234,6 +234,15 @@ impl Server {
         run(psql.args(["--no-psqlrc", "-tAq", "-v", "ON_ERROR_STOP=1", "-c", sql]).arg(self.url()))
     }
 
+    /// Runs SQL on a MariaDB.
+    pub(crate) fn mysql(&self, sql: &str) -> String {
+        let program = self.program("mariadb", "mariadb-client").expect("comes with it");
+        let mut client = Command::new(program);
+        client.args(["--no-defaults", "-h", "127.0.0.1", "-P", &self.port.to_string()]);
+        client.args(["-u", "randflake", "-N", "-B", "-e", sql, "ids"]).env("MYSQL_PWD", PASSWORD);
+        run(&mut client).trim().to_owned()
+    }
+
     /// Runs a command of Redis.
     pub(crate) fn redis_cli(&self, arguments: &[&str]) -> String {
         let program = self.program("redis-cli", "redis-tools").expect("comes with it");

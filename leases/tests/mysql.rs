@@ -1,0 +1,166 @@
+//! What is particular to MySQL and MariaDB: replicas that are promoted, settings, locks, and how a
+//! session reads texts. Against real servers.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+mod servers;
+
+use std::{collections::BTreeSet, thread, time::Duration};
+
+use common::{SECOND, acquire, granted, namespace, release, renew, secret};
+use randflake::{Clock, ErrorKind, SystemClock};
+use randflake_leases::{
+    Acquired, InitMode, LeaseStore, Namespace, Renewed, Token,
+    remote::{MysqlClient, Protocol, RemoteStore},
+};
+use servers::Server;
+
+/// For a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn now() -> i64 {
+    SystemClock.now().expect("a clock") / SECOND
+}
+
+fn store_of(server: &Server, namespace: Namespace) -> RemoteStore<MysqlClient> {
+    let client = MysqlClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
+    RemoteStore::new(client, Protocol::mysql(namespace))
+}
+
+fn new_store(server: &Server) -> RemoteStore<MysqlClient> {
+    let mut store = store_of(server, namespace(0));
+    store.init(InitMode::New).expect("it is empty");
+    store
+}
+
+fn eventually(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..3000 {
+        if is_so() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("not within a minute: {what}");
+}
+
+/// A server with a binary log, which it waits for.
+fn primary(id: &str) -> Option<Server> {
+    Server::mariadb(&["--log-bin=log", &format!("--server-id={id}"), "--sync-binlog=1"])
+}
+
+/// A replica that lacks the last grants is promoted: it grants nothing until they are over, renews only
+/// what was clearly running, and knows its successor from its predecessor.
+#[test]
+fn a_promoted_replica_begins_with_a_quarantine() {
+    let Some(old) = primary("1") else { return };
+    let new = primary("2").expect("as the other");
+    let mut before = new_store(&old);
+    let position = "select concat(@@gtid_binlog_pos, '')";
+    new.mysql(&format!(
+        "change master to master_host = '127.0.0.1', master_port = {}, master_user = 'randflake', \
+         master_password = '{}', master_use_gtid = slave_pos; start slave",
+        old.port,
+        servers::PASSWORD
+    ));
+    eventually("the replica has it", || {
+        old.mysql(position) == new.mysql("select concat(@@gtid_slave_pos, '')")
+            && new.mysql("show tables like 'randflake_entry'") == "randflake_entry"
+    });
+    new.mysql("set global read_only = 1; stop slave sql_thread");
+    let (token, lost) = (Token::random(), granted(&mut before, Token::random(), now()));
+
+    // As a replica it grants nothing; `randflake`, who may do anything, is not held back by read_only.
+    new.mysql("stop slave; reset slave all; set global read_only = 0");
+    old.mysql("set global read_only = 1");
+    let mut after = store_of(&new, namespace(0));
+    let outcome = acquire(&mut after, token, 1, now());
+    let Ok(Acquired::Quarantined { until, .. }) = outcome else { panic!("{outcome:?}") };
+    assert!(until >= lost.end_exclusive, "{until} {lost:?}");
+    // Whoever comes from the old one sees the same.
+    let outcome = renew(&mut after, token, 0, now());
+    assert!(matches!(outcome, Ok(Renewed::Lost { .. })), "{outcome:?}");
+}
+
+#[test]
+fn a_server_that_may_lose_what_it_has_granted_is_refused() {
+    for (arguments, what) in [
+        (&["--innodb-flush-log-at-trx-commit=2"][..], "innodb_flush_log_at_trx_commit is 2"),
+        (&["--skip-innodb-doublewrite"], "innodb_doublewrite is off"),
+        (&["--log-bin=log"], "sync_binlog is 0"),
+        (
+            &["--log-bin=log", "--sync-binlog=1", "--binlog-format=STATEMENT"],
+            "binlog_format is STATEMENT",
+        ),
+    ] {
+        let Some(server) = Server::mariadb(arguments) else { return };
+        let error = store_of(&server, namespace(0)).init(InitMode::New).expect_err(what);
+        assert_eq!(error.kind(), ErrorKind::WeakStore, "{error}");
+        assert!(error.to_string().contains(what), "{error}");
+        let mut allowed = store_of(&server, namespace(0)).allow_weak_store(true);
+        allowed.init(InitMode::New).expect("it is allowed");
+        granted(&mut allowed, Token::random(), now());
+    }
+}
+
+/// What waits for a lock for longer than clocks may differ is not written when the lock is free again.
+#[test]
+fn what_waits_for_too_long_is_not_written() {
+    let Some(server) = Server::mariadb(&[]) else { return };
+    let (mut store, token) = (new_store(&server), Token::random());
+    let lease = granted(&mut store, token, now());
+    let text = || server.mysql("select value from randflake_entry where name like 'node/%'");
+    let before = text();
+    thread::scope(|scope| {
+        // Holds the row for longer than the skew of 5 seconds and what rounding adds.
+        scope.spawn(|| {
+            server.mysql(
+                "begin; select 1 from randflake_entry where name like 'node/%' for update; \
+                 select sleep(10); rollback",
+            )
+        });
+        eventually("the row is locked", || {
+            server.mysql("select count(*) from information_schema.innodb_trx") != "0"
+        });
+        let outcome = renew(&mut store, token, lease.node_id, now());
+        // By then it is decided anew, by a new reading of the clock.
+        let renewed = outcome.is_ok_and(|outcome| matches!(outcome, Renewed::Extended { .. }));
+        assert_eq!(text() != before, renewed);
+    });
+    let after = renew(&mut store, token, lease.node_id, now()).expect("the server answers");
+    assert!(matches!(after, Renewed::Extended { .. }), "{after:?}");
+    assert_eq!(release(&mut store, token, lease.node_id, lease.start), Ok(1));
+}
+
+/// Names that another collation takes for one, and those that another character set or mode reads in
+/// another way, are what they are.
+#[test]
+fn a_name_is_what_it_is_whatever_the_server_makes_of_texts() {
+    for arguments in [
+        &["--character-set-server=latin1", "--sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES"][..],
+        &["--character-set-server=utf8mb4", "--sql-mode=", "--transaction-isolation=SERIALIZABLE"],
+        &["--lower-case-table-names=1", "--transaction-isolation=READ-UNCOMMITTED"],
+    ] {
+        let Some(server) = Server::mariadb(arguments) else { return };
+        let secret = secret();
+        let names = ["orders", "Orders", "größe", "grösse", "o'clock", "a\\b", "100 %", "what?"];
+        let mut held = BTreeSet::new();
+        for _ in 0..2 {
+            for name in names {
+                let namespace = Namespace::new(name, &secret)
+                    .and_then(|namespace| namespace.max_node_id(1))
+                    .expect("a name");
+                let mut store = store_of(&server, namespace);
+                store.init(InitMode::New).expect("it can be made");
+                let lease = granted(&mut store, Token::random(), now());
+                assert!(held.insert((name, lease.node_id)), "{name}: {lease:?}");
+                let listed = store.list(&randflake_leases::operator::List {
+                    token: Token::random(),
+                    node_id: None,
+                });
+                assert!(listed.is_ok(), "{name}: {listed:?}");
+            }
+        }
+        assert_eq!(held.len(), 2 * names.len());
+    }
+}
