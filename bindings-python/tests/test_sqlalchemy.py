@@ -844,13 +844,15 @@ def test_what_holds_no_cloak_can_be_pickled(session: Session) -> None:
         pickle.dumps(IdType(FORM))
 
 
-def recipe() -> Any:
-    """Returns what the guide gives to Alembic."""
+def recipe(name: str = "render_item") -> Any:
+    """Returns a function that the guide gives to Alembic."""
     guide = (ROOT / "docs" / "guides" / "sqlalchemy.md").read_text(encoding="utf-8")
-    (code,) = [code for code in re.findall("```python\n(.*?)```", guide, re.S) if "item," in code]
+    (code,) = [
+        code for code in re.findall("```python\n(.*?)```", guide, re.S) if f"def {name}(" in code
+    ]
     names: dict[str, Any] = {}
     exec(code, names)
-    return names["render_item"]
+    return names[name]
 
 
 def test_alembic_renders_migrations_and_finds_no_difference(session: Session) -> None:

@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 import servers
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
 from conftest import SECRET
-from randflake import Cloak, Randflake
+from randflake import Cloak, Randflake, init_store
 from randflake.sqlalchemy import IdType
 from randflake.text import TextForm
-from sqlalchemy import String, create_engine, delete, insert, inspect, select, text, update
+from sqlalchemy import Engine, String, create_engine, delete, insert, inspect, select, text, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
-from test_sqlalchemy import DIGITS, IDS, NEGATIVE, OLDEST
+from test_sqlalchemy import DIGITS, IDS, NEGATIVE, OLDEST, recipe
 
 FORM = TextForm("post", cloak=Cloak(SECRET, "post.id"))
 ROWS = 2000
@@ -66,6 +68,30 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], 
 
 def test_the_oldest_version(older: Callable[..., None]) -> None:
     older(f"sqlalchemy=={OLDEST}")
+
+
+def dropped(engine: Engine, include_name: Callable[..., bool] | None = None) -> list[str]:
+    """Returns which tables a migration would drop that Alembic writes by itself."""
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"include_name": include_name})
+        changes = compare_metadata(context, Base.metadata)
+    return [change[1].name for change in changes if change[0] == "remove_table"]
+
+
+def test_alembic_leaves_the_lease_table_alone(start: Callable[[str], servers.Server]) -> None:
+    postgres, mariadb = start("postgresql"), start("mariadb")
+    for url in (postgres.url(), mariadb.url()):
+        init_store(url, SECRET, "new")
+    engine = create_engine(postgres.url().replace("postgresql:", "postgresql+psycopg:"))
+    assert dropped(engine) == []
+    # There are no schemas: the guide has what helps.
+    engine = create_engine(mariadb.url().replace("mysql:", "mysql+pymysql:"))
+    assert dropped(engine) == ["randflake_entry"]
+    assert dropped(engine, recipe("include_name")) == []
+    mariadb.mysql("drop table randflake_entry")
+    mariadb.mysql("create database randflake")
+    init_store(mariadb.url().replace("/ids", "/randflake"), SECRET, "new")
+    assert dropped(engine) == []
 
 
 def begin(session: Session) -> None:
