@@ -79,7 +79,7 @@ DATABASES = (Path("docs/guides/rust-databases.md"), Path("tests/databases/src"))
 # What examples of Node.js use: a database, since Node.js 20 has none of its own, a framework, and
 # what monitors them, and what ids go into.
 NODE_PACKAGES = ["node-sqlite3-wasm", "express", "prom-client", "@opentelemetry/api"]
-NODE_PACKAGES += ["zod", "drizzle-orm", "@libsql/client"]
+NODE_PACKAGES += ["zod", "postgres", "drizzle-orm", "@libsql/client"]
 
 # Larger libraries, and a Node.js that is new enough for them.
 RECIPES = ROOT / "tests" / "recipes"
