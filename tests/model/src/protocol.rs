@@ -1,6 +1,11 @@
 //! The protocol in ARCHITECTURE.md for one node id (node ids never interact), as a function from a
 //! state to every state that can come next.
 //!
+//! It is coarser than [`crate::table`]: whoever has the token may renew and release, whatever text is
+//! there. A table does some of these steps and no others, so what holds here holds there. Here are forks,
+//! emptied stores, two clocks, repairs of a floor, and replies that are taken for others; copies of
+//! processes, and several node ids, are there.
+//!
 //! A second is a number up to [`World::seconds`]. What a clock reads, how long a request or a reply
 //! is under way, and whether it arrives once, again or never, are all free. A request may arrive at
 //! any moment after it could first have been sent, so requests need no place in the state; a reply
