@@ -593,7 +593,9 @@ function clientOf(store, RandflakeError) {
     const inner = [store.pool, store.connection].find((it) => typeof it?.query === 'function')
     const client = inner ?? store
     const isPool = typeof client.getConnection === 'function'
-    const run = isPool ? runMysqlPool : runMysqlClient
+    const alone = (...statement) =>
+      inTime(runMysqlClient(...statement), 'there is no answer', async () => {})
+    const run = isPool ? runMysqlPool : alone
     return { engine: 'mysql', run: (...statement) => run(client, ...statement) }
   }
   if (has('query') && has('connect')) {

@@ -248,19 +248,31 @@ async def _ask_asyncpg(connection: Any, text: str, parameters: list[str]) -> Row
 
 async def _ask_mysql(connection: Any, text: str, parameters: list[str]) -> Rows:
     """As that of a connection that blocks."""
-    async with asyncio.timeout(_urls.TIMEOUT):
-        steps = _mysql.steps_of(connection, text, parameters)
-        step = next(steps)
-        while True:
-            async with connection.cursor() as cursor:
-                await cursor.execute(*step)
-                found = await cursor.fetchall() if cursor.description else None
-                answer = _mysql.rows_of(found, cursor.lastrowid)
-            try:
-                step = steps.send(answer)
-            except StopIteration as done:
-                rows: Rows = done.value
-                return rows
+    steps = _mysql.steps_of(text, parameters)
+    step = next(steps)
+    try:
+        async with asyncio.timeout(_urls.TIMEOUT):
+            while True:
+                try:
+                    answer = await _execute_mysql(connection, *step)
+                except Exception as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+    except StopIteration as done:
+        rows: Rows = done.value
+        return rows
+    except (TimeoutError, asyncio.CancelledError):
+        # The answer may still come, as one to the next statement.
+        connection.close()
+        raise
+
+
+async def _execute_mysql(connection: Any, text: str, parameters: tuple[str, ...] | None) -> Rows:
+    async with connection.cursor() as cursor:
+        await cursor.execute(text, parameters)
+        found = await cursor.fetchall() if cursor.description else None
+        return _mysql.rows_of(found, cursor.lastrowid)
 
 
 async def _ask_psycopg(connection: Any, text: str, parameters: list[str]) -> Rows:

@@ -39,9 +39,12 @@ class Mysql:
     def run(self, text: str, parameters: list[str]) -> Rows:
         try:
             with self._lend() as connection:
-                return _ask(connection, text, parameters)
+                return self._ask(connection, text, parameters)
         except Exception as error:
             raise failure(error, self._hidden) from None
+
+    def _ask(self, connection: Any, text: str, parameters: list[str]) -> Rows:
+        return _ask(connection, text, parameters)
 
 
 class OwnMysql(Mysql):
@@ -70,6 +73,10 @@ class OwnMysql(Mysql):
             self._connection = None
 
     rest = discard
+
+    def _ask(self, connection: Any, text: str, parameters: list[str]) -> Rows:
+        # Nobody else has it, and it has autocommit.
+        return _execute(connection, *statement(text, parameters))
 
     def _connected(self) -> Any:
         if self._connection is None:
@@ -121,41 +128,53 @@ def _of_the_machine() -> str | None:
 
 def _ask(connection: Any, text: str, parameters: list[str]) -> Rows:
     """Runs a statement of its own, committed by itself."""
-    steps = steps_of(connection, text, parameters)
+    steps = steps_of(text, parameters)
     step = next(steps)
-    while True:
-        with contextlib.closing(connection.cursor()) as cursor:
-            cursor.execute(*step)
-            found = cursor.fetchall() if cursor.description else None
-            answer = rows_of(found, cursor.lastrowid)
-        try:
-            step = steps.send(answer)
-        except StopIteration as done:
-            rows: Rows = done.value
-            return rows
+    try:
+        while True:
+            try:
+                answer = _execute(connection, *step)
+            except Exception as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(answer)
+    except StopIteration as done:
+        rows: Rows = done.value
+        return rows
+
+
+def _execute(connection: Any, text: str, parameters: tuple[str, ...] | None = None) -> Rows:
+    with contextlib.closing(connection.cursor()) as cursor:
+        cursor.execute(text, parameters)
+        found = cursor.fetchall() if cursor.description else None
+        return rows_of(found, cursor.lastrowid)
 
 
 Steps: TypeAlias = Generator[tuple[str, tuple[str, ...] | None], Rows, Rows]
 
 
-def steps_of(connection: Any, text: str, parameters: list[str]) -> Steps:
-    """Yields what to run, and is sent the answer to each; returns the answer to the statement."""
-    status = getattr(connection, "server_status", None)
-    if status is None:
-        # Fails inside of one.
-        yield "set transaction read write", None
-    elif status & 1:
-        raise in_transaction()
-    get = getattr(connection, "get_autocommit", None)
-    # That of MySQL's connector is a property.
-    is_committed = get() if get is not None else connection.autocommit
-    if not is_committed:
+def steps_of(text: str, parameters: list[str]) -> Steps:
+    """Yields what to run, and is sent the answer to each, or thrown the error.
+
+    Returns the answer to the statement, which is committed by itself whatever the settings of the
+    connection are. Asks the server about these: not every driver knows what it last said.
+    """
+    # Fails inside of one.
+    yield "set transaction read write", None
+    ((is_committed,),) = yield "select @@autocommit", None
+    if is_committed == "0":
         yield "set autocommit = 1", None
-    # No ? and no % is in a statement but for its parameters.
-    rows = yield text.replace("?", "%s"), tuple(parameters) or None
-    if not is_committed:
-        yield "set autocommit = 0", None
-    return rows
+    try:
+        return (yield statement(text, parameters))
+    finally:
+        if is_committed == "0":
+            yield "set autocommit = 0", None
+
+
+def statement(text: str, parameters: list[str]) -> tuple[str, tuple[str, ...] | None]:
+    """Returns a statement as these drivers take it."""
+    # No ? and no % is in one but for its parameters.
+    return text.replace("?", "%s"), tuple(parameters) or None
 
 
 def rows_of(found: Any, insert_id: int | None) -> Rows:
