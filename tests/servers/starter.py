@@ -305,7 +305,8 @@ class Server:
                 copy(data_of_mariadb(), data)
                 grant = f"grant all on *.* to randflake@'127.0.0.1' identified by '{PASSWORD}'"
                 grant += " with grant option"
-                (self.folder / "init.sql").write_text(f"create database if not exists ids;\n{grant};\n")
+                made = "create database if not exists ids"
+                (self.folder / "init.sql").write_text(f"{made};\n{grant};\n")
             case "etcd" if snapshot is not None:
                 command = [find("etcdctl", "etcd-client"), "snapshot", "restore", snapshot]
                 command += ["--data-dir", str(data)]
