@@ -330,10 +330,20 @@ def test_what_no_synchronous_standby_has_is_not_reported(
         with psycopg.connect(server.url(), autocommit=True) as mine:
             show = "show synchronous_standby_names"
             eventually(lambda: mine.execute(show).fetchone() == ("cut_off",))
+            insert = "insert into written values (1) returning 'returned'"
+            # The adapter of the guide, whose statement somebody else cancels.
+            cancel = (
+                "select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'"
+            )
+            with ThreadPoolExecutor(1) as threads:
+                asked = threads.submit(pg8000(server.url()).run, insert, [])
+                eventually(lambda: mine.execute(cancel).fetchone() is not None)
+                with pytest.raises(Unavailable, match="cancelled its wait"):
+                    asked.result(60)
             monkeypatch.setattr(_urls, "TIMEOUT", 1.5)
             for store in (server.url(), mine):
                 with pytest.raises(Unavailable):
-                    adapter_of(store).run("insert into written values (1) returning 'returned'", [])
+                    adapter_of(store).run(insert, [])
 
 
 def test_a_client_that_hangs_is_asked_once() -> None:
