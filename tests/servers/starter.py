@@ -268,6 +268,11 @@ class Server:
         """Ends it by a signal, and waits until all of its processes have gone."""
         if self.process is not None:
             self.send(how)
+            if how == self.end:
+                with suppress(subprocess.TimeoutExpired):
+                    self.process.wait(PATIENCE)
+                # One of PostgreSQL waits a minute for what a client that has connected wants.
+                signal_all(processes_in(self.folder), signal.SIGKILL)
             self._wait_for_the_end()
 
     def close(self) -> None:
