@@ -145,7 +145,7 @@ def test_an_engine_that_blocks(postgres: Server, namespace: str) -> None:
     asyncio.run(main())
     engine.dispose()
     other = sqlalchemy.create_engine("sqlite://")
-    with pytest.raises(InvalidArgumentError, match=r"postgresql\+psycopg://, got sqlite\+pysqlite"):
+    with pytest.raises(InvalidArgumentError, match=r"mysqlconnector://, got sqlite\+pysqlite"):
         Randflake.leased(other, SECRET)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from randflake import _urls
 from randflake._adapter import Adapter, Refused, Rows, Unavailable
+from randflake._threads import is_gevents
 from randflake._urls import driver, without
 
 if TYPE_CHECKING:
@@ -64,6 +65,9 @@ class OwnMysql(Mysql):
             # Once more only if nothing runs any more: each operation may be repeated.
             if not is_old or isinstance(error, Silent):
                 raise
+        finally:
+            if is_gevents("socket"):  # a socket is good for the thread alone that has opened it
+                self.discard()
         return super().run(text, parameters)
 
     def discard(self) -> None:

@@ -97,6 +97,12 @@ def source_of(store: object) -> Source | None:
         kind = Postgres if server == "postgresql" else Mysql
         adapter = kind(lambda: lent_by_engine(store))
     elif is_mysql(store):
+        if is_gevents("socket"):
+            raise InvalidArgumentError(
+                "the sockets of this connection are gevent's, each of which is good for one "
+                "thread, and leases are kept in threads of their own; give the URL",
+                "INVALID_ARGUMENT",
+            )
         from randflake._mysql import Mysql
 
         adapter = Mysql(lambda: contextlib.nullcontext(store))
