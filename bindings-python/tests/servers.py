@@ -124,8 +124,8 @@ def postgres(folder: Path, *, tls: bool = False) -> AbstractContextManager[Serve
     return running("postgres", folder, tls=tls)
 
 
-def mariadb(folder: Path) -> AbstractContextManager[Server]:
-    return running("mariadb", folder)
+def mariadb(folder: Path, *, tls: bool = False) -> AbstractContextManager[Server]:
+    return running("mariadb", folder, tls=tls)
 
 
 def redis(folder: Path, *arguments: str, tls: bool = False) -> AbstractContextManager[Server]:

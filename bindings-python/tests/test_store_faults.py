@@ -45,7 +45,12 @@ def last_error(flake: Randflake) -> RandflakeError:
 
 def silence(server: Server) -> None:
     """Takes a server away: in an orderly way, by a kill, or by not answering any more."""
-    how = {"postgresql": signal.SIGINT, "etcd": signal.SIGKILL, "redis": signal.SIGSTOP}
+    how = {
+        "postgresql": signal.SIGINT,
+        "mysql": signal.SIGTERM,
+        "etcd": signal.SIGKILL,
+        "redis": signal.SIGSTOP,
+    }
     if server.scheme == "redis":  # one that is restarted is in quarantine, see below
         server.send(how[server.scheme])
     else:
@@ -185,6 +190,7 @@ def test_tls(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         certificates = {name: str(server.folder / f"{name}.pem") for name in ("ca", "cert", "key")}
         shown = {
             "postgres": "?sslmode=verify-full&",
+            "mariadb": "?ssl-mode=VERIFY_IDENTITY&",
             "redis": "?",
             "etcd": f"?sslcert={certificates['cert']}&sslkey={certificates['key']}&",
         }

@@ -200,7 +200,8 @@ class Server:
         self.tls = tls
         self._kind = KINDS[kind]
         self._program = program_of(kind)
-        self.scheme = self._kind.scheme + ("s" if tls and kind != "postgres" else "")
+        has_scheme = tls and kind not in ("postgres", "mariadb")
+        self.scheme = self._kind.scheme + ("s" if has_scheme else "")
         self.process: subprocess.Popen[bytes] | None = None
         self._arguments = list(arguments)
         self._target = target
@@ -364,6 +365,9 @@ class Server:
                 command += ["--bind-address=127.0.0.1", "--socket=socket"]
                 command += [f"--init-file={self.folder / 'init.sql'}", LOG_OF_MARIADB]
                 command += ["--innodb-flush-log-at-trx-commit=1"]
+                if self.tls:
+                    command += ["--require-secure-transport=ON", f"--ssl-cert={file['cert.pem']}"]
+                    command += [f"--ssl-key={file['key.pem']}", f"--ssl-ca={file['ca.pem']}"]
             case "redis" | "valkey":
                 if self.tls:
                     command += ["--port", "0", "--tls-port", port, "--tls-auth-clients", "no"]
