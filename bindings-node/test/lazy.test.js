@@ -120,7 +120,7 @@ suite('before the first id', () => {
       code: 'INVALID_ARGUMENT',
     })
     assert.throws(() => Randflake.lazy('a', 'hush').generate(), { code: 'INVALID_SECRET' })
-    for (const store of ['postgres:5432', 'localhost:6379', 'mysql://host/']) {
+    for (const store of ['postgres:5432', 'localhost:6379', 'mongodb://host/']) {
       assert.throws(
         () => Randflake.lazy(store, SECRET).generate(),
         { code: 'INVALID_ARGUMENT' },

@@ -95,7 +95,7 @@ suite('bad arguments', () => {
     'in memory': ':memory:',
     'a zero': 'ids\0.db',
     'half a surrogate pair': 'a\ud800.db',
-    'a server': 'mysql://me:hush@host/db',
+    'a server': 'mongodb://me:hush@host/db',
     'the URL of a server': new URL('http://me:hush@host/ids.db'),
     'the file: URL of a server': new URL('file://host/ids.db'),
   }

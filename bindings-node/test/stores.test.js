@@ -288,7 +288,7 @@ suite('a store that cannot be used', { concurrency: 4 }, () => {
     'no password of etcd': `etcd://${PASSWORD}@host:2379`,
     'one slash': `postgresql:/user:${PASSWORD}@host`,
     'a bad escape': `postgresql://user:${PASSWORD}%zz@host`,
-    'another server': `mysql://user:${PASSWORD}@host`,
+    'another server': `mongodb://user:${PASSWORD}@host`,
     'another client': { execute() {} },
     'a Client that cannot tell of a transaction': { query() {}, connect() {} },
     'a client with a keyPrefix': { call() {}, eval() {}, options: { keyPrefix: 'my:' } },

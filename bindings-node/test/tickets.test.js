@@ -239,7 +239,7 @@ suite('bad input', () => {
   })
 
   test('stores', async (t) => {
-    const stores = [null, 7, '', ':memory:', Buffer.from('ids.db'), 'mysql://me:hush@host/db', {}]
+    const stores = [null, 7, '', ':memory:', Buffer.from('ids.db'), 'mongodb://me:hush@host/db', {}]
     for (const store of stores) {
       const refuses = (error) =>
         isOurs(error, 'INVALID_ARGUMENT') && !error.message.includes('hush')

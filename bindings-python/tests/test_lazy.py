@@ -168,7 +168,7 @@ def test_arguments_come_before_the_environment(
     assert namespace_of(lambda: Randflake.lazy(store, SECRET)) == "default"
     assert namespace_of(lambda: Randflake.leased(store, SECRET, namespace=None)) == "default"
     monkeypatch.setenv("RANDFLAKE_SECRET", "x")
-    monkeypatch.setenv("RANDFLAKE_STORE", "mysql://x")
+    monkeypatch.setenv("RANDFLAKE_STORE", "mongodb://x")
     assert namespace_of(lambda: Randflake.lazy(store, SECRET)) == "default"
 
 

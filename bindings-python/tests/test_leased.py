@@ -206,7 +206,7 @@ def test_what_a_path_raises_goes_on_as_it_is() -> None:
         leased(PathOf(ZeroDivisionError("mine")))
 
 
-@pytest.mark.parametrize("scheme", ["mysql", "http", "file", "sqlite"])
+@pytest.mark.parametrize("scheme", ["mongodb", "http", "file", "sqlite"])
 def test_a_url_is_refused_without_its_password(scheme: str) -> None:
     message = refused(lambda: leased(f"{scheme}://me:hush@host/db"))
     assert f"{scheme}://" in message

@@ -50,7 +50,7 @@ for Error in (First, randflake.RandflakeError, randflake.errors.RandflakeError):
         lambda: flake.inspect("?"),
         lambda: randflake.Randflake.leased("redis://nobody:1", "0" * 32, acquire_timeout="?"),
         lambda: randflake.Randflake.leased(b"", "?"),
-        lambda: randflake.Randflake.leased("mysql://nobody", randflake.generate_secret()),
+        lambda: randflake.Randflake.leased("mongodb://nobody", randflake.generate_secret()),
         lambda: randflake.init_store(7, "?", mode="new"),
     ):
         try:

@@ -336,10 +336,12 @@ def test_what_no_synchronous_standby_has_is_not_reported(
                 "select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'"
             )
             with ThreadPoolExecutor(1) as threads:
-                asked = threads.submit(pg8000(server.url()).run, insert, [])
+                guest = pg8000(server.url())
+                asked = threads.submit(guest.run, insert, [])
                 eventually(lambda: mine.execute(cancel).fetchone() is not None)
                 with pytest.raises(Unavailable, match="cancelled its wait"):
                     asked.result(60)
+                guest.discard()
             monkeypatch.setattr(_urls, "TIMEOUT", 1.5)
             for store in (server.url(), mine):
                 with pytest.raises(Unavailable):
@@ -597,7 +599,7 @@ def test_a_file_that_was_lost_is_not_made(tmp_path: Path) -> None:
 def test_what_is_no_store_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="is missing; create it first"):
         init_store(tmp_path / "missing" / "ids.db", SECRET, "new")
-    for wrong in ("mysql://app:hidden-word@localhost/app", "", "ids\0.db", ":memory:"):
+    for wrong in ("mongodb://app:hidden-word@localhost/app", "", "ids\0.db", ":memory:"):
         with pytest.raises(InvalidArgumentError) as caught:
             init_store(wrong, SECRET, "new")
         assert "hidden-word" not in str(caught.value)

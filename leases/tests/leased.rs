@@ -592,8 +592,8 @@ fn invalid_options_are_refused_at_once() {
     assert_eq!(kind(at("".into()).open()), invalid);
     assert_eq!(kind(at(":memory:".into()).open()), invalid);
     assert_eq!(kind(at("ids\0.db".into()).open()), invalid);
-    let url = at("mysql://me:hush@host/db".into()).open().expect_err("no such store");
-    assert!(url.to_string().contains("mysql://") && !url.to_string().contains("hush"), "{url}");
+    let url = at("mongodb://me:hush@host/db".into()).open().expect_err("no such store");
+    assert!(url.to_string().contains("mongodb://") && !url.to_string().contains("hush"), "{url}");
 
     build().open().expect("a lease");
     let other = Leased::builder(path.as_path(), &Secret::random()).acquire_timeout(2 * PATIENCE);
@@ -628,7 +628,7 @@ fn a_place_makes_its_namespaces_itself() {
     assert_eq!(kind(refused), Err(ErrorKind::SecretMismatch));
 
     let invalid = Err(ErrorKind::InvalidArgument);
-    let not_stores = ["", ":memory:", "ids\0.db", "mysql://me:hush@host/db"];
+    let not_stores = ["", ":memory:", "ids\0.db", "mongodb://me:hush@host/db"];
     let not_urls =
         ["postgres:5432", "redis:/host:6379", "localhost:6379", "sqlite:ids.db", "me:hush@host"];
     for location in not_stores.into_iter().chain(not_urls) {

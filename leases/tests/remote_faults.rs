@@ -1060,7 +1060,7 @@ fn a_password_is_never_shown() {
         granted(&mut etcd(&url(PASSWORD)), Token::random(), now());
     }
     for url in [
-        format!("mysql://me:{wrong}@host"),
+        format!("mongodb://me:{wrong}@host"),
         format!("postgresql://me:{wrong}@host:port/?sslmode=maybe"),
         format!("redis://me:{wrong}@:not a port"),
         format!("etcd://me:{wrong}@host"),

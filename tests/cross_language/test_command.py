@@ -42,7 +42,7 @@ SAME = {
     "completions for an unknown shell": ("completions cmd", ""),
     "no file": ("inspect --secret-file none 1", ""),
     "no store": ("generate", ""),
-    "an unknown store": ("generate --store mysql://app:password@host/app", ""),
+    "an unknown store": ("generate --store mongodb://app:password@host/app", ""),
     "no such directory": ("generate --store none/ids.db --acquire-timeout 0", ""),
     "a secret": ("inspect --secret 00112233445566778899aabbccddeeff 1", ""),
     "a typing error": ("generat", ""),
