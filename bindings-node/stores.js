@@ -177,6 +177,17 @@ async function runMysql(connection, text, values) {
   return [[String(answer.insertId)]]
 }
 
+/** What a connection of the caller's does last for stores: several may have the same one. */
+const turns = new WeakMap()
+
+/** Runs a statement on a connection of the caller's once those of other stores are answered. */
+function runMysqlInTurn(connection, text, values) {
+  const run = () => runMysqlClient(connection, text, values)
+  const answer = (turns.get(connection) ?? Promise.resolve()).then(run)
+  turns.set(connection, answer.catch(ignore))
+  return inTime(answer, 'there is no answer', async () => {})
+}
+
 /** Runs a statement on a connection of the caller's, whatever its settings are. */
 async function runMysqlClient(connection, text, values) {
   const { serverStatus } = await queryMysql(connection, 'do 0')
@@ -593,9 +604,7 @@ function clientOf(store, RandflakeError) {
     const inner = [store.pool, store.connection].find((it) => typeof it?.query === 'function')
     const client = inner ?? store
     const isPool = typeof client.getConnection === 'function'
-    const alone = (...statement) =>
-      inTime(runMysqlClient(...statement), 'there is no answer', async () => {})
-    const run = isPool ? runMysqlPool : alone
+    const run = isPool ? runMysqlPool : runMysqlInTurn
     return { engine: 'mysql', run: (...statement) => run(client, ...statement) }
   }
   if (has('query') && has('connect')) {

@@ -318,6 +318,31 @@ def test_a_locked_table_takes_one_connection_of_each(
             adapter.discard()
 
 
+def test_many_generators_have_one_connection_of_mysql(
+    start: Callable[[str], Server], namespace: str
+) -> None:
+    """One without autocommit, which it has for as long as a statement takes, and no longer."""
+    server = start("mariadb")
+    init_store(server.url(), SECRET, "new", namespace=namespace)
+    with contextlib.closing(server.connect()) as mine, ThreadPoolExecutor(8) as threads:
+        lease = partial(Randflake.leased, mine, SECRET, namespace=namespace)
+        flakes = list(threads.map(lambda _: lease(), range(16)))
+        assert len({node_id for flake in flakes for node_id in flake.node_ids}) == 16
+        for flake in flakes:
+            flake.close()
+        assert not mine.get_autocommit()
+        mine.begin()
+        refused = raised_argument(partial(lease, acquire_timeout=0))
+        assert "inside a transaction" in refused
+    assert not any(is_held for _, is_held in server.leases(namespace).values())
+
+
+def raised_argument(call: Callable[[], Any]) -> str:
+    with pytest.raises(InvalidArgumentError) as caught:
+        call()
+    return str(caught.value)
+
+
 def test_what_no_synchronous_standby_has_is_not_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,7 +105,10 @@ def source_of(store: object) -> Source | None:
             )
         from randflake._mysql import Mysql
 
-        adapter = Mysql(lambda: contextlib.nullcontext(store))
+        # For all generators that are given it: nobody else may ask while one does.
+        guest = Mysql(lambda: contextlib.nullcontext(store))
+        key = f"the connection {id(store)}"
+        return Source("mysql", lambda: guest, survives_fork=False, key=key)
     elif callable(lend := getattr(store, "connection", None)):
         from randflake._postgres import Postgres
 

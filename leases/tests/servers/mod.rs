@@ -234,7 +234,7 @@ impl Server {
         run(psql.args(["--no-psqlrc", "-tAq", "-v", "ON_ERROR_STOP=1", "-c", sql]).arg(self.url()))
     }
 
-    /// Runs SQL on a MariaDB.
+    /// Runs SQL on a `MariaDB`.
     pub(crate) fn mysql(&self, sql: &str) -> String {
         let program = self.program("mariadb", "mariadb-client").expect("comes with it");
         let mut client = Command::new(program);
