@@ -2,6 +2,7 @@
 //! session reads texts. Against real servers.
 
 #![cfg(target_os = "linux")]
+#![allow(clippy::doc_markdown, reason = "MySQL is a name")]
 
 mod common;
 mod servers;
