@@ -182,10 +182,16 @@ const turns = new WeakMap()
 
 /** Runs a statement on a connection of the caller's once those of other stores are answered. */
 function runMysqlInTurn(connection, text, values) {
-  const run = () => runMysqlClient(connection, text, values)
+  let isGivenUp = false
+  const run = () => {
+    if (isGivenUp) throw new Error('it was given up')
+    return runMysqlClient(connection, text, values)
+  }
   const answer = (turns.get(connection) ?? Promise.resolve()).then(run)
   turns.set(connection, answer.catch(ignore))
-  return inTime(answer, 'there is no answer', async () => {})
+  return inTime(answer, 'there is no answer', async () => {
+    isGivenUp = true
+  })
 }
 
 /** Runs a statement on a connection of the caller's, whatever its settings are. */
@@ -603,6 +609,12 @@ function clientOf(store, RandflakeError) {
   if (has('query') && has('execute')) {
     const inner = [store.pool, store.connection].find((it) => typeof it?.query === 'function')
     const client = inner ?? store
+    if (typeof client.promise !== 'function') {
+      throw new RandflakeError(
+        'INVALID_ARGUMENT',
+        'of the clients of MySQL a store is one of mysql2, which this is not; pass the URL',
+      )
+    }
     const isPool = typeof client.getConnection === 'function'
     const run = isPool ? runMysqlPool : runMysqlInTurn
     return { engine: 'mysql', run: (...statement) => run(client, ...statement) }

@@ -52,7 +52,11 @@ def on_this_loop(store: object) -> object:
             "INVALID_ARGUMENT",
         ) from None
     if lend is not None:
-        return _Database(loop, *lend)
+        database = _Database(loop, *lend)
+        # One connection of MySQL is for all generators that are given it: they take turns.
+        is_one = lend[0] == "mysql" and type(store).__name__ == "Connection"
+        key = f"the connection {id(store)} of the loop {id(loop)}" if is_one else None
+        return Source(lend[0], lambda: database, survives_fork=False, key=key)
     key = f"{key_of(store)} of the loop {id(loop)}"
     return Source("redis", lambda: _Redis(loop, store), survives_fork=False, key=key)
 
@@ -262,9 +266,11 @@ async def _ask_mysql(connection: Any, text: str, parameters: list[str]) -> Rows:
     except StopIteration as done:
         rows: Rows = done.value
         return rows
-    except (TimeoutError, asyncio.CancelledError):
+    except BaseException as error:
         # The answer may still come, as one to the next statement.
-        connection.close()
+        is_said = isinstance(error, Exception) and isinstance(_mysql.failure(error), Refused)
+        if not is_said:
+            connection.close()
         raise
 
 

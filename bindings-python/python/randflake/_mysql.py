@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ssl
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -93,13 +94,11 @@ class OwnMysql(Mysql):
         address = self._address
         ((host, port),) = address.hosts
         place = {"unix_socket": host} if host.startswith("/") else {"host": host, "port": port}
-        mode = address.options.get("ssl-mode")
-        certificates = address.options.get("sslrootcert")
-        tls: dict[str, Any] = {"ssl_disabled": True}
+        context = None
         if address.tls:
-            # Checked by the machine's certificates, or by those that are named.
-            tls = {"ssl_verify_cert": True, "ssl_verify_identity": mode != "VERIFY_CA"}
-            tls["ssl_ca"] = certificates or _of_the_machine()
+            # Checked by the machine's certificates, or by those that the URL names.
+            context = ssl.create_default_context(cafile=address.options.get("sslrootcert"))
+            context.check_hostname = address.options["ssl-mode"] != "VERIFY_CA"
         # The server gives up what this client no longer waits for.
         limit = max(1, int(_urls.TIMEOUT * 5 / 6))
         return pymysql.connect(
@@ -115,19 +114,13 @@ class OwnMysql(Mysql):
             read_timeout=_urls.TIMEOUT,
             write_timeout=_urls.TIMEOUT,
             init_command=f"set session innodb_lock_wait_timeout = {limit}",
-            **tls,
+            ssl=context,
+            ssl_disabled=context is None,
         )
 
 
 class Silent(Unavailable):
     """No answer came in time: for all that is known the server is still at it."""
-
-
-def _of_the_machine() -> str | None:
-    import ssl
-
-    paths = ssl.get_default_verify_paths()
-    return paths.cafile or paths.openssl_cafile
 
 
 def _ask(connection: Any, text: str, parameters: list[str]) -> Rows:
@@ -169,10 +162,14 @@ def steps_of(text: str, parameters: list[str]) -> Steps:
     if is_committed == "0":
         yield "set autocommit = 1", None
     try:
-        return (yield statement(text, parameters))
-    finally:
+        rows = yield statement(text, parameters)
+    except Exception:
         if is_committed == "0":
             yield "set autocommit = 0", None
+        raise
+    if is_committed == "0":
+        yield "set autocommit = 0", None
+    return rows
 
 
 def statement(text: str, parameters: list[str]) -> tuple[str, tuple[str, ...] | None]:
@@ -191,7 +188,9 @@ def rows_of(found: Any, insert_id: int | None) -> Rows:
             return value.decode()
         return None if value is None else str(value)
 
-    return [[cell(value) for value in row] for row in found]
+    # A connection may make rows of its own.
+    cells = (row.values() if isinstance(row, dict) else row for row in found)
+    return [[cell(value) for value in row] for row in cells]
 
 
 def in_transaction() -> Refused:
@@ -200,6 +199,7 @@ def in_transaction() -> Refused:
 
 def failure(error: Exception, hidden: tuple[str, ...] = ()) -> Exception:
     """Returns what an error of a driver is: what the server says, or why it says nothing."""
+    error = getattr(error, "orig", None) or error  # of SQLAlchemy
     number = getattr(error, "errno", None) or (error.args[0] if error.args else None)
     message = without(hidden, error)
     if not isinstance(number, int):

@@ -122,9 +122,12 @@ pub(super) fn went_back(
             postgres::is_before(seen.incarnation(), incarnation)
         }
         Engine::Mysql | Engine::Redis => false,
-        Engine::Etcd => seen.revision < known.revision,
+        Engine::Etcd => seen.server == known.server && seen.revision < known.revision,
     };
-    if !is_before && !meta.is_before(&known.meta) {
+    if is_before {
+        return WentBack::Unfenced;
+    }
+    if !meta.is_before(&known.meta) {
         return WentBack::No;
     }
     let is_fenced = known.clocks.is_some_and(|(last, _)| {
