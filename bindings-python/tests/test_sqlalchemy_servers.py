@@ -75,6 +75,7 @@ def dropped(engine: Engine, include_name: Callable[..., bool] | None = None) -> 
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"include_name": include_name})
         changes = compare_metadata(context, Base.metadata)
+    engine.dispose()
     return [change[1].name for change in changes if change[0] == "remove_table"]
 
 
