@@ -19,6 +19,7 @@ module.exports.inspectLease = operators.inspectLease
 module.exports.fenceStore = operators.fenceStore
 module.exports.repairLease = operators.repairLease
 module.exports.repairStore = operators.repairStore
+module.exports.setNodeIds = operators.setNodeIds
 module.exports.releaseLease = operators.releaseLease
 module.exports.Layout = onlyWithNew(Layout)
 module.exports.Snowflake = generators.Snowflake

@@ -16,6 +16,10 @@ async function fenceStore(store, options) {
   return native.fenceStore(storeOf(store), optionsOf(options, 'namespace'))
 }
 
+async function setNodeIds(store, nodeIds, options) {
+  return native.setNodeIds(storeOf(store), nodeIds, optionsOf(options, 'namespace'))
+}
+
 async function repairLease(store, nodeId, options) {
   const checked = optionsOf(options, 'namespace', 'endExclusive')
   return native.repairLease(storeOf(store), nodeId, checked)
@@ -31,7 +35,14 @@ async function releaseLease(store, lease, options) {
 }
 
 /** The options of initStore. */
-const INIT = ['layout', 'namespace', 'maxTtlSeconds', 'maxSkewSeconds', 'allowWeakStore']
+const INIT = [
+  'layout',
+  'namespace',
+  'maxTtlSeconds',
+  'maxSkewSeconds',
+  'nodeIds',
+  'allowWeakStore',
+]
 
 async function initStore(store, secret, mode, options) {
   const checked = optionsOf(options, ...INIT)
@@ -78,5 +89,6 @@ module.exports = {
   releaseLease,
   repairLease,
   repairStore,
+  setNodeIds,
   showTickets,
 }

@@ -3,6 +3,7 @@
 use std::{ffi::CStr, time::Duration};
 
 use randflake::{Error, ErrorKind, Id, Layout, Lease, Result, Secret, bindings};
+use randflake_leases::NodeRanges;
 use zeroize::Zeroizing;
 
 use crate::ffi::{Value, copied, in_place};
@@ -99,6 +100,13 @@ pub(crate) fn secret(value: Value<'_>) -> Result<Secret> {
     let parsed = value.read_text(str::parse).or_else(bytes);
     // Of a number, too, only the type: its digits may be those of a secret.
     parsed.unwrap_or_else(|| Err(bindings::invalid_secret(value.type_name())))
+}
+
+/// Takes which node ids a namespace leases.
+pub(crate) fn leased_nodes(value: Value<'_>) -> Result<NodeRanges> {
+    value
+        .read_text(str::parse)
+        .unwrap_or_else(|| Err(invalid("nodeIds", "a string of ranges, as '0-6,8-1023'", value)))
 }
 
 /// Takes an id as a bigint or as text.

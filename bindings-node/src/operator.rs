@@ -49,6 +49,22 @@ pub fn fence_store<'call>(store: Value<'call>, options: Value<'call>) -> Outcome
     })
 }
 
+/// Promises the second from which on the node ids that are left out have no lease.
+#[napi]
+pub fn set_node_ids<'call>(
+    store: Value<'call>,
+    node_ids: Value<'call>,
+    options: Value<'call>,
+) -> Outcome<Value<'call>> {
+    outcome(|| {
+        let node_ids = arguments::leased_nodes(node_ids)?;
+        let set = move |store: &mut dyn LeaseStore| {
+            Ok(operator::set_node_ids(store, node_ids)?.unleased_from())
+        };
+        ask(store, namespace(options)?, set, |js, done| js.convert(done))
+    })
+}
+
 /// Promises the end that a node id has after a repair.
 #[napi]
 pub fn repair_lease<'call>(
@@ -132,7 +148,7 @@ fn store_status(js: Js<'_>, listed: Listed) -> Result<Value<'_>> {
     let limits = js.object(&[
         (c"maxTtlSeconds", js.convert(listed.limits.max_ttl)?),
         (c"maxSkewSeconds", js.convert(listed.limits.max_skew)?),
-        (c"maxNodeId", js.convert(listed.limits.max_node_id)?),
+        (c"nodeIds", js.convert(listed.limits.node_ids.to_string())?),
         (c"layout", js.convert(listed.layout.as_str())?),
         (c"format", js.convert(listed.format)?),
     ])?;

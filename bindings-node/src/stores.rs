@@ -258,10 +258,13 @@ pub fn init_store<'call>(
         let max_ttl = options.whole(c"maxTtlSeconds", "seconds", 1)?;
         let max_skew = options.whole(c"maxSkewSeconds", "seconds", 0)?;
         let limits = namespace.limits();
-        let namespace = namespace.max_ttl_and_skew(
-            max_ttl.unwrap_or(limits.max_ttl),
-            max_skew.unwrap_or(limits.max_skew),
-        )?;
+        let node_ids = options.get(c"nodeIds")?.map(arguments::leased_nodes).transpose()?;
+        let namespace = namespace
+            .max_ttl_and_skew(
+                max_ttl.unwrap_or(limits.max_ttl),
+                max_skew.unwrap_or(limits.max_skew),
+            )?
+            .node_ids(node_ids.unwrap_or(limits.node_ids))?;
         init(store, namespace, mode, options)
     })
 }

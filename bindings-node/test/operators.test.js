@@ -16,6 +16,7 @@ const {
   releaseLease,
   repairLease,
   repairStore,
+  setNodeIds,
 } = require('../index.js')
 const { timeout } = require('../stores.js')
 const { PASSWORD, servers } = require('./servers.js')
@@ -67,7 +68,7 @@ function operations(storeOf, live) {
     assert.deepEqual(limits, {
       maxTtlSeconds: 300,
       maxSkewSeconds: 5,
-      maxNodeId: 131_071,
+      nodeIds: '0-131071',
       layout: '1730000000:30:17:17',
       format: 2,
     })
@@ -121,12 +122,36 @@ function operations(storeOf, live) {
     await flake[Symbol.asyncDispose]()
   })
 
+  live('an operator sets which node ids are leased', async (t) => {
+    const namespace = 'ranges'
+    const store = storeOf(t)
+    await initStore(store, SECRET, 'new', { namespace, nodeIds: '7,9-10' })
+    const flake = await Randflake.leased(store, SECRET, { namespace, nodeCount: 3 })
+    assert.deepEqual([...flake.nodeIds].sort(), [10, 7, 9])
+    const { leases } = await listLeases(store, { namespace })
+    const unusedFrom = await setNodeIds(store, '0-6,8-10', { namespace })
+    const [seven] = leases.filter(({ nodeId }) => nodeId === 7)
+    assert(unusedFrom >= seven.endExclusive, `${unusedFrom}`)
+    const { limits, free } = await listLeases(store, { namespace })
+    assert.deepEqual([limits.nodeIds, free], ['0-6,8-10', 8])
+    await flake[Symbol.asyncDispose]()
+    for (const nodeIds of ['', '7-', '9-8', '0-131072', '0,a']) {
+      await refused(setNodeIds(store, nodeIds, { namespace }), 'INVALID_ARGUMENT', /as 0-6,8-1023/)
+      const init = initStore(store, SECRET, 'new', { namespace: 'none', nodeIds })
+      await refused(init, 'INVALID_ARGUMENT', /as 0-6,8-1023/)
+    }
+    for (const nodeIds of [7, [7], null, 7n]) {
+      await refused(setNodeIds(store, nodeIds, { namespace }), 'INVALID_ARGUMENT', /a string/)
+    }
+  })
+
   live('a namespace that is not there is not made', async (t) => {
     const [store, namespace] = [storeOf(t), "nobody's"]
     for (const call of [
       () => listLeases(store, { namespace }),
       () => inspectLease(store, 7, { namespace }),
       () => fenceStore(store, { namespace }),
+      () => setNodeIds(store, '0-6', { namespace }),
       () => repairLease(store, 7, { namespace }),
       () => repairStore(store, { namespace }),
       () => releaseLease(store, { nodeId: 7, start: 0, endExclusive: 1 }, { namespace }),

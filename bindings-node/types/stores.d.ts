@@ -55,6 +55,11 @@ export interface InitOptions {
   maxTtlSeconds?: number | undefined
   /** By how many whole seconds clocks may differ, 0 to a sixth of `maxTtlSeconds`; 5 unless set. */
   maxSkewSeconds?: number | undefined
+  /**
+   * Which node ids are leased, as `0-6,8-1023`: 1 to 32 ranges. All others remain for generators that
+   * you give one. All unless set; {@link setNodeIds} changes them.
+   */
+  nodeIds?: string | undefined
   /** As in {@link LeaseOptions}; not for files. */
   allowWeakStore?: boolean | undefined
 }
@@ -150,18 +155,18 @@ export interface StoreStatus {
    * generator fences the namespace then.
    */
   readonly incarnationChanged: boolean
-  /** What the namespace was made with. */
+  /** The bounds of the namespace. */
   readonly limits: StoreLimits
 }
 
-/** What a namespace was made with. */
+/** The bounds of a namespace. */
 export interface StoreLimits {
   /** Seconds of the longest lease. */
   readonly maxTtlSeconds: number
   /** Seconds by which clocks may differ. */
   readonly maxSkewSeconds: number
-  /** The largest node id. */
-  readonly maxNodeId: number
+  /** The node ids that are leased, as in {@link InitOptions}. */
+  readonly nodeIds: string
   /** The epoch in unix seconds, and the bits of time, node id and sequence. */
   readonly layout: string
   /** The version of what the store keeps. */
@@ -203,6 +208,28 @@ export function inspectLease(
  */
 export function fenceStore(
   store: string | URL | StoreClient,
+  options?: OperatorOptions,
+): Promise<number>
+
+/**
+ * Sets which node ids a namespace leases, as for moving over from another generator.
+ *
+ * Before a node id is added, stop the generator that had it and wait for twice the largest skew, 10
+ * seconds unless the namespace was made with another: what it made later could repeat. A node id that
+ * is left out is neither leased nor renewed from now on. A generator that has it uses it until its
+ * lease ends, and leases another one.
+ *
+ * @param store as in {@link listLeases}, with its errors.
+ * @param nodeIds all that are leased from now on, as `0-6,8-1023`: 1 to 32 ranges of node ids that the
+ *   layout has.
+ * @returns the unix second from which on the node ids that were left out have no lease: until then
+ *   give them to nothing else.
+ * @example
+ * const unusedFrom = await setNodeIds('/var/lib/shop/ids.db', '0-6,8-1023')
+ */
+export function setNodeIds(
+  store: string | URL | StoreClient,
+  nodeIds: string,
   options?: OperatorOptions,
 ): Promise<number>
 

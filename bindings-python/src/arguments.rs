@@ -7,6 +7,7 @@ use pyo3::{
     types::{PyByteArray, PyBytes, PyMemoryView, PyString},
 };
 use randflake::{ErrorKind, Id, Layout, Secret, bindings};
+use randflake_leases::NodeRanges;
 
 use crate::{
     convert::{argument, boolean, instance, integer, integers, is_bytes, must, text, type_of},
@@ -173,6 +174,15 @@ argument!(
     /// The name of a counter.
     CounterName(String),
     |object| text(object, "name")
+);
+
+argument!(
+    /// Which node ids a namespace leases.
+    LeasedNodes(NodeRanges),
+    |object| match object.cast::<PyString>() {
+        Ok(ranges) => ranges.to_string_lossy().parse().map_err(raise),
+        Err(_) => Err(wrong_type(&"".parse::<NodeRanges>().expect_err("names none"))),
+    }
 );
 
 argument!(

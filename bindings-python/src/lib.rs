@@ -93,7 +93,7 @@ mod _randflake {
         lease::Lease,
         operator::{
             fence_store, fence_tickets, init_store, init_tickets, inspect_lease, list_leases,
-            list_tickets, release_lease, repair_lease, repair_store, show_tickets,
+            list_tickets, release_lease, repair_lease, repair_store, set_node_ids, show_tickets,
         },
         parts::{Parts, RawParts},
         randflake::Randflake,

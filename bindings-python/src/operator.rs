@@ -12,8 +12,8 @@ use randflake_leases::{
 
 use crate::{
     arguments::{
-        Above, AllowWeakStore, CounterName, MaxSkew, NamespaceName, Step, StoredNode, Ttl,
-        UnixSecond, secret_of,
+        Above, AllowWeakStore, CounterName, LeasedNodes, MaxSkew, NamespaceName, Step, StoredNode,
+        Ttl, UnixSecond, secret_of,
     },
     client::Store,
     convert::argument,
@@ -33,6 +33,7 @@ pub(crate) fn init_store(
     namespace: NamespaceName,
     ttl: Ttl,
     max_skew: MaxSkew,
+    node_ids: Option<LeasedNodes>,
     allow_weak_store: AllowWeakStore,
 ) -> PyResult<()> {
     // A warning points at the caller of the function in Python.
@@ -47,7 +48,10 @@ pub(crate) fn init_store(
     };
     let location = store.location(allow_weak_store.0)?;
     operate(py, move || {
-        let namespace = named?.max_ttl_and_skew(ttl.0, max_skew.0)?;
+        let mut namespace = named?.max_ttl_and_skew(ttl.0, max_skew.0)?;
+        if let Some(LeasedNodes(node_ids)) = node_ids {
+            namespace = namespace.node_ids(node_ids)?;
+        }
         location.init(&namespace, mode.0)
     })
 }
@@ -75,7 +79,7 @@ pub(crate) fn list_leases(
         once!().import(py, "randflake.leases", "StoreLimits")?.call1((
             listed.limits.max_ttl,
             listed.limits.max_skew,
-            listed.limits.max_node_id,
+            listed.limits.node_ids.to_string(),
             listed.layout.as_str(),
             listed.format,
         ))?,
@@ -98,6 +102,18 @@ pub(crate) fn inspect_lease(
 #[pyfunction]
 pub(crate) fn fence_store(py: Python<'_>, store: Store, namespace: NamespaceName) -> PyResult<i64> {
     Ok(operate_on(py, store, namespace, |store| operator::fence(store))?.floor)
+}
+
+/// Returns the second from which on the node ids that are left out have no lease.
+#[pyfunction]
+pub(crate) fn set_node_ids(
+    py: Python<'_>,
+    store: Store,
+    node_ids: LeasedNodes,
+    namespace: NamespaceName,
+) -> PyResult<i64> {
+    let set = move |store: &mut dyn LeaseStore| operator::set_node_ids(store, node_ids.0);
+    Ok(operate_on(py, store, namespace, set)?.unleased_from())
 }
 
 #[pyfunction]

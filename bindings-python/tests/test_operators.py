@@ -28,6 +28,7 @@ from randflake import (
     release_lease,
     repair_lease,
     repair_store,
+    set_node_ids,
 )
 
 YEARS = 315_360_000
@@ -87,7 +88,7 @@ def test_leases_are_listed_without_the_secret(store: Any) -> None:
         assert 0 < lease.seconds_left <= 300
         assert lease.start < status.now < lease.end_exclusive
         assert inspect_lease(store, lease.node_id) is not None
-        assert tuple(status.limits) == (300, 5, 131_071, "1730000000:30:17:17", 2)
+        assert tuple(status.limits) == (300, 5, "0-131071", "1730000000:30:17:17", 2)
         assert (status.floor, status.floor_is_far, status.incarnation_changed) == (0, False, False)
         assert SECRET not in repr(status)
     after = inspect_lease(store, lease.node_id)
@@ -104,6 +105,7 @@ def test_a_namespace_that_is_not_there_is_not_made(store: Any, tmp_path: Path) -
         list_leases,
         functools.partial(inspect_lease, node_id=0),
         fence_store,
+        functools.partial(set_node_ids, node_ids="0-6"),
         functools.partial(repair_lease, node_id=0),
         repair_store,
         functools.partial(release_lease, lease=NodeStatus(0, "held", 0, 1, 0, False, "")),
@@ -114,6 +116,26 @@ def test_a_namespace_that_is_not_there_is_not_made(store: Any, tmp_path: Path) -
                 call(missing, namespace=namespace)
             assert caught.value.code == "STORE_NOT_INITIALIZED"
     assert not file.exists()
+
+
+def test_an_operator_sets_which_node_ids_are_leased(store: Any) -> None:
+    init_store(store, SECRET, "new", namespace="ranges", node_ids="7,9-10")
+    with Randflake.leased(store, SECRET, namespace="ranges", node_count=3) as flake:
+        assert sorted(flake.node_ids) == [7, 9, 10]
+        seven = inspect_lease(store, 7, namespace="ranges")
+        assert seven is not None
+        unused_from = set_node_ids(store, "0-6,8-10", namespace="ranges")
+        assert unused_from >= seven.end_exclusive
+        status = list_leases(store, namespace="ranges")
+        assert (status.limits.node_ids, status.free) == ("0-6,8-10", 8)
+    for node_ids in ["", "7-", "9-8", "0-131072", "0,a"]:
+        with pytest.raises(InvalidArgumentError, match="as 0-6,8-1023"):
+            set_node_ids(store, node_ids, namespace="ranges")
+        with pytest.raises(InvalidArgumentError, match="as 0-6,8-1023"):
+            init_store(store, SECRET, "new", namespace="none", node_ids=node_ids)
+    for other in [7, [7], None, b"7"]:
+        with pytest.raises(TypeError, match="as 0-6,8-1023"):
+            set_node_ids(store, other, namespace="ranges")  # type: ignore[arg-type]
 
 
 def test_the_lease_of_a_killed_process_is_released(store: Any) -> None:

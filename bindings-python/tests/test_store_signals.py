@@ -34,6 +34,7 @@ from randflake import (
     release_lease,
     repair_lease,
     repair_store,
+    set_node_ids,
     show_tickets,
 )
 from servers import Server
@@ -65,6 +66,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "list_leases": list_leases,
     "inspect_lease": lambda url: inspect_lease(url, 1),
     "fence_store": fence_store,
+    "set_node_ids": lambda url: set_node_ids(url, "0-6"),
     "repair_lease": lambda url: repair_lease(url, 1),
     "repair_store": repair_store,
     "release_lease": lambda url: release_lease(

@@ -9,7 +9,7 @@ use std::{fmt::Write as _, io, sync::Arc};
 use clap::Subcommand;
 use randflake::Error;
 use randflake_leases::{
-    LeaseStore, Namespace, NodeLease,
+    LeaseStore, Limits, Namespace, NodeLease, NodeRanges,
     operator::{self, Listed, Node, Shortened, Target},
 };
 
@@ -34,6 +34,7 @@ pub(crate) enum Lease {
     Inspect(Inspect),
     Check(Check),
     Doctor(Doctor),
+    Nodes(Nodes),
     Fence(Fence),
     Repair(Repair),
     Release(Release),
@@ -67,6 +68,11 @@ pub(crate) struct Init {
     /// Largest difference between two clocks
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     max_skew: u32,
+
+    /// Node ids to lease, as 0-6,8-1023; the others remain for generators to which
+    /// you assign one [default: all]
+    #[arg(long, value_name = "RANGES")]
+    nodes: Option<NodeRanges>,
 
     #[command(flatten)]
     mode: ModeArguments,
@@ -113,6 +119,28 @@ pub(crate) struct Inspect {
     /// Prints JSON instead of a table
     #[arg(long)]
     json: bool,
+}
+
+/// Sets which node ids are leased, as for moving over from another generator
+#[derive(clap::Args)]
+#[command(after_help = "\
+Before you add a node id, stop the generator that had it, and wait for twice the
+largest skew: what it made later could repeat. A node id that you leave out is no
+longer renewed; the command prints when the last lease of one ends, and until
+then you assign it to nothing else.
+
+Examples:
+  randflake lease nodes 0-6,8-1023 --store ids.db")]
+pub(crate) struct Nodes {
+    /// All node ids to lease from now on, as 0-6,8-1023
+    #[arg(value_name = "RANGES")]
+    nodes: NodeRanges,
+
+    #[command(flatten)]
+    store: StoreArguments,
+
+    #[command(flatten)]
+    confirmation: Confirmation,
 }
 
 /// Says that the store may have lost leases, as after restoring a backup
@@ -204,6 +232,7 @@ impl Lease {
             Self::Inspect(inspect) => inspect.run(open_server),
             Self::Check(check) => check.run(open_server),
             Self::Doctor(doctor) => doctor.run(open_server),
+            Self::Nodes(nodes) => nodes.run(open_server),
             Self::Fence(fence) => fence.run(open_server),
             Self::Repair(repair) => repair.run(open_server),
             Self::Release(release) => release.run(open_server),
@@ -215,8 +244,11 @@ impl Init {
     fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         let mode = self.mode.read()?;
         let secret = self.secret.read()?;
-        let namespace = Namespace::new(&self.store.namespace, &secret)?
+        let mut namespace = Namespace::new(&self.store.namespace, &secret)?
             .max_ttl_and_skew(self.max_ttl, self.max_skew)?;
+        if let Some(nodes) = self.nodes {
+            namespace = namespace.node_ids(nodes)?;
+        }
         self.store.init(&namespace, mode, open_server)
     }
 }
@@ -233,6 +265,9 @@ impl List {
             counts.all, counts.held, counts.waiting, counts.free
         );
         let limits = listed.limits;
+        if !listed.has_counters() && limits.node_ids != NodeRanges::up_to(limits.node_ids.last()) {
+            let _ = writeln!(text, "leased are the node ids {}", limits.node_ids);
+        }
         let _ = writeln!(
             text,
             "leases of at most {} s, clocks within {} s, layout {}, format {}",
@@ -291,6 +326,30 @@ impl Inspect {
             return print(&format_args!("node id {} was never leased", self.node));
         }
         print(&table(&listed, &nodes, true).trim_end())
+    }
+}
+
+impl Nodes {
+    fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
+        let mut store = self.store.open(open_server)?;
+        let Limits { node_ids: before, max_skew, .. } = operator::inspect(&mut *store, 0)?.limits;
+        self.confirmation.ask(&format_args!(
+            "leases the node ids {} of namespace {:?}, which were {before}; if a generator outside of \
+             it has used one that is new within the last {} s, ids repeat",
+            self.nodes,
+            self.store.namespace,
+            2 * max_skew
+        ))?;
+        let listed = operator::set_node_ids(&mut *store, self.nodes)?;
+        let from = listed.unleased_from();
+        if from <= listed.now {
+            return print(&format_args!("the node ids {} are leased, and no others", self.nodes));
+        }
+        print(&format_args!(
+            "the node ids {} are leased; use no other until {}, when the last lease of one is over",
+            self.nodes,
+            utc(from)
+        ))
     }
 }
 
@@ -451,8 +510,8 @@ impl std::fmt::Display for ListingJson<'_> {
         let limits = listed.limits;
         write!(
             f,
-            r#""limits":{{"max_ttl":{},"max_skew":{},"max_node_id":{}}},"#,
-            limits.max_ttl, limits.max_skew, limits.max_node_id
+            r#""limits":{{"max_ttl":{},"max_skew":{},"node_ids":"{}"}},"#,
+            limits.max_ttl, limits.max_skew, limits.node_ids
         )?;
         write!(f, r#""layout":{},"format":{},"#, json(&listed.layout), listed.format)?;
         write!(f, r#""floor":{},"renew_above":{},"#, listed.floor, listed.renew_above)?;

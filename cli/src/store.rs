@@ -91,10 +91,9 @@ impl StoreArguments {
     pub(crate) fn open_with_secret(
         &self,
         secret: &Secret,
-        max_node_id: u32,
         open_server: Arc<OpenServer>,
     ) -> Result<Box<dyn LeaseStore>, Failure> {
-        let namespace = Namespace::new(&self.namespace, secret)?.max_node_id(max_node_id)?;
+        let namespace = Namespace::new(&self.namespace, secret)?;
         let location = self.location(open_server).ok_or_else(missing)?;
         Ok(location.create(false).open(&namespace)?)
     }

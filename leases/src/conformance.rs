@@ -45,9 +45,11 @@ use std::{collections::BTreeSet, thread};
 use randflake::{ErrorKind, Layout, Secret, layout};
 
 use crate::{
-    Acquire, Acquired, Fence, Fenced, LeaseStore, Namespace, NodeLease, Note, Operation, Release,
-    Released, Renew, Renewed, Result, Token,
-    operator::{Counts, List, Listed, NodeState, ReleaseDead, Repair, Shortened, Target},
+    Acquire, Acquired, Fence, Fenced, LeaseStore, Namespace, NodeLease, NodeRanges, Note,
+    Operation, Release, Released, Renew, Renewed, Result, Token,
+    operator::{
+        Counts, List, Listed, NodeState, ReleaseDead, Repair, SetNodeIds, Shortened, Target,
+    },
     protocol::outcome_of,
     window,
 };
@@ -65,7 +67,8 @@ pub use self::{
     },
     operators::{
         a_dead_holder_has_stamped_nothing_after_its_shortened_lease,
-        an_operator_sees_every_node_id, only_an_implausible_end_is_repaired,
+        an_operator_sees_every_node_id, an_operator_sets_which_node_ids_are_leased,
+        only_an_implausible_end_is_repaired,
     },
 };
 
@@ -126,6 +129,7 @@ pub const ALL: &[fn(&dyn Subject)] = &[
     invalid_requests_are_refused,
     replies_are_bound_to_their_requests,
     an_operator_sees_every_node_id,
+    an_operator_sets_which_node_ids_are_leased,
     a_dead_holder_has_stamped_nothing_after_its_shortened_lease,
     only_an_implausible_end_is_repaired,
 ];
@@ -147,7 +151,7 @@ fn namespace(max_node_id: u32) -> Namespace {
     let name = format!("conformance {:?}", Token::random());
     Namespace::new(name, &Secret::random())
         .and_then(|namespace| namespace.max_skew(SKEW))
-        .and_then(|namespace| namespace.max_node_id(max_node_id))
+        .and_then(|namespace| namespace.node_ids(NodeRanges::up_to(max_node_id)))
         .expect("within the limits")
 }
 

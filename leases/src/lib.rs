@@ -22,6 +22,7 @@ mod local;
 mod location;
 mod metrics;
 mod namespace;
+mod node_ranges;
 mod note;
 pub mod operator;
 mod own;
@@ -44,6 +45,7 @@ pub use crate::{
     location::Location,
     metrics::{LeasedMetrics, TicketsMetrics},
     namespace::{InitMode, Limits, Namespace, NamespaceMetadata},
+    node_ranges::NodeRanges,
     note::Note,
     protocol::{
         Acquire, Acquired, Change, Fence, Fenced, LeaseStore, ListCounters, ListedCounters,

@@ -3,7 +3,7 @@
 use crate::{
     Acquire, Acquired, Error, Fence, Fenced, Finding, LeaseStore, ListCounters, ListedCounters,
     Namespace, Release, Released, Renew, Renewed, Reply, Result, Swap, Swapped, Token,
-    operator::{List, Listed, ReleaseDead, Repair, Shortened},
+    operator::{List, Listed, NodeIdsSet, ReleaseDead, Repair, SetNodeIds, Shortened},
     own::Own,
     rules::{self, LocalTransaction},
 };
@@ -61,6 +61,11 @@ impl<S: LocalStore> LeaseStore for S {
 
     fn list(&mut self, request: &List) -> Result<Reply<Listed>> {
         let outcome = self.transact(|rows| rules::list(rows, request));
+        outcome.map(|outcome| request.reply(outcome))
+    }
+
+    fn set_node_ids(&mut self, request: &SetNodeIds) -> Result<Reply<NodeIdsSet>> {
+        let outcome = self.transact(|rows| rules::set_node_ids(rows, request));
         outcome.map(|outcome| request.reply(outcome))
     }
 

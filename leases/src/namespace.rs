@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use randflake::{Layout, Secret, bindings::quoted};
 use zeroize::Zeroizing;
 
-use crate::{Error, ErrorKind, Result, token::random_bytes};
+use crate::{Error, ErrorKind, NodeRanges, Result, token::random_bytes};
 
 /// Version of what a store keeps of a namespace.
 pub(crate) const STORED_FORMAT: u32 = 2;
@@ -53,8 +53,8 @@ pub struct Limits {
     pub max_ttl: u32,
     /// Largest difference between two clocks, in seconds; a lease is at least six times as long.
     pub max_skew: u32,
-    /// Largest node id.
-    pub max_node_id: u32,
+    /// The node ids that are leased. An operator may [change](crate::operator::set_node_ids) them.
+    pub node_ids: NodeRanges,
 }
 
 impl Namespace {
@@ -93,8 +93,8 @@ impl Namespace {
     /// use randflake_leases::Namespace;
     ///
     /// let posts = Namespace::for_layout("posts", Layout::twitter())?;
-    /// assert_eq!(posts.limits().max_node_id, 1023);
-    /// assert!(posts.max_node_id(1024).is_err());
+    /// assert_eq!(posts.limits().node_ids.to_string(), "0-1023");
+    /// assert!(posts.node_ids("0-6,8-1024".parse()?).is_err());
     /// assert!(Namespace::for_layout("posts", Layout::simpleflake()).is_err());
     /// # Ok::<(), randflake_leases::Error>(())
     /// ```
@@ -128,7 +128,7 @@ impl Namespace {
     /// ```
     pub fn for_tickets(name: impl Into<String>) -> Result<Self> {
         let namespace = Self::named(name.into(), Owner::Tickets)?;
-        let limits = Limits { max_node_id: 0, ..namespace.limits };
+        let limits = Limits { node_ids: NodeRanges::up_to(0), ..namespace.limits };
         Ok(Self { limits, ..namespace })
     }
 
@@ -170,8 +170,8 @@ impl Namespace {
                 quoted(&name)
             )));
         }
-        let max_node_id = largest_node_id(&owner.layout());
-        let limits = Limits { max_ttl: Self::MAX_TTL, max_skew: 5, max_node_id };
+        let node_ids = NodeRanges::up_to(largest_node_id(&owner.layout()));
+        let limits = Limits { max_ttl: Self::MAX_TTL, max_skew: 5, node_ids };
         Ok(Self { name, owner, limits })
     }
 
@@ -214,18 +214,27 @@ impl Namespace {
         self.limited(|limits| (limits.max_ttl, limits.max_skew) = (max_ttl, max_skew))
     }
 
-    /// Sets the largest node id to lease, 0 to 131 071 (or the layout's largest). The others remain
-    /// for manually assigned node ids.
+    /// Sets which node ids are leased, all of 0 to 131 071 (or the layout's largest) unless set. The
+    /// others remain for generators to which you assign a node id.
     ///
     /// # Errors
     ///
-    /// `INVALID_ARGUMENT`: out of range.
-    pub fn max_node_id(self, max_node_id: u32) -> Result<Self> {
-        self.limited(|limits| limits.max_node_id = max_node_id)
+    /// `INVALID_ARGUMENT`: beyond the layout's largest.
+    ///
+    /// ```
+    /// # use randflake::Secret;
+    /// # use randflake_leases::Namespace;
+    /// let orders = Namespace::new("orders", &Secret::random())?.node_ids("0-6,8-1023".parse()?)?;
+    /// assert!(!orders.limits().node_ids.contains(7));
+    /// # Ok::<(), randflake_leases::Error>(())
+    /// ```
+    pub fn node_ids(self, node_ids: NodeRanges) -> Result<Self> {
+        self.limited(|limits| limits.node_ids = node_ids)
     }
 
-    /// Raises the limits to those of a namespace that this one replaces, whose leases may still run.
-    pub(crate) fn replace(&mut self, Limits { max_ttl, max_skew, .. }: Limits) {
+    /// Takes the limits of a namespace that this one replaces, whose leases may still run.
+    pub(crate) fn replace(&mut self, Limits { max_ttl, max_skew, node_ids }: Limits) {
+        self.limits.node_ids = node_ids;
         self.limits.max_ttl = self.limits.max_ttl.max(max_ttl);
         self.limits.max_skew = self.limits.max_skew.max(max_skew);
     }
@@ -289,8 +298,7 @@ impl Namespace {
     /// # Errors
     ///
     /// [`SecretMismatch`](ErrorKind::SecretMismatch): it belongs to another secret.
-    /// `INVALID_ARGUMENT`: it was created for another layout, with another largest node id, or by
-    /// another version.
+    /// `INVALID_ARGUMENT`: it was created for another layout, or by another version.
     pub fn check(&self, metadata: &NamespaceMetadata) -> Result<()> {
         let name = &self.name;
         if metadata.format != STORED_FORMAT {
@@ -329,13 +337,6 @@ impl Namespace {
                      another namespace= for the other column"
                 ),
             ));
-        }
-        let (theirs, ours) = (metadata.limits.max_node_id, self.limits.max_node_id);
-        if theirs != ours {
-            return Err(Error::invalid_argument(format!(
-                "namespace {name:?} of this store leases node ids up to {theirs}, and {ours} was \
-                 asked for; use the same largest node id everywhere"
-            )));
         }
         Ok(())
     }
@@ -503,27 +504,37 @@ impl Limits {
     }
 
     fn check(self, layout: &Layout) -> Result<()> {
-        let Self { max_ttl, max_skew, max_node_id } = self;
+        let Self { max_ttl, max_skew, node_ids } = self;
         if !(1..=86_400).contains(&max_ttl) || max_skew > max_ttl / 6 {
             return Err(Error::invalid_argument(format!(
                 "the longest lease must have 1 to 86400 seconds and at least six times the \
                  largest skew, got {max_ttl} with a skew of {max_skew}"
             )));
         }
-        if max_node_id > largest_node_id(layout) {
-            return Err(Error::invalid_argument(format!(
-                "the largest node id to lease must be between 0 and {}, got {max_node_id}",
-                largest_node_id(layout)
-            )));
-        }
-        Ok(())
+        check_node_ids(node_ids, largest_node_id(layout))
     }
+}
+
+fn check_node_ids(node_ids: NodeRanges, largest: u32) -> Result<()> {
+    if node_ids.last() > largest {
+        return Err(Error::invalid_argument(format!(
+            "the layout has the node ids 0 to {largest}, got {node_ids}"
+        )));
+    }
+    Ok(())
 }
 
 /// Returns the largest node id that a store leases. Of a layout with more node ids than Randflake,
 /// it leases only as many, because stores save them as Randflake's.
 fn largest_node_id(layout: &Layout) -> u32 {
     layout.max_node_id().min(randflake::layout::MAX_NODE_ID)
+}
+
+/// Returns the same of a layout of which only the [fingerprint](Layout::fingerprint) is known.
+fn largest_of(layout: &str) -> u32 {
+    let bits = layout.rsplit([':', ',']).find_map(|field| field.strip_prefix("node")?.parse().ok());
+    let largest = bits.and_then(|bits| 1_u32.checked_shl(bits)).map_or(u32::MAX, |count| count - 1);
+    largest.min(randflake::layout::MAX_NODE_ID)
 }
 
 /// What a store saves of a namespace when it is created.
@@ -542,6 +553,16 @@ pub struct NamespaceMetadata {
 }
 
 impl NamespaceMetadata {
+    /// Refuses node ids that the namespace cannot lease.
+    pub(crate) fn check_node_ids(&self, node_ids: NodeRanges) -> Result<()> {
+        if self.layout == TICKETS {
+            return Err(Error::invalid_argument(
+                "a namespace of tickets has counters, and no node ids to lease",
+            ));
+        }
+        check_node_ids(node_ids, largest_of(&self.layout))
+    }
+
     /// Returns what a store saves if it creates the namespace now.
     #[must_use]
     pub fn new(namespace: &Namespace) -> Self {

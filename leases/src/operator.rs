@@ -31,7 +31,8 @@ mod requests;
 use randflake::{Clock as _, SystemClock};
 
 pub use self::requests::{
-    Counts, List, Listed, Node, NodeState, ReleaseDead, Repair, Shortened, Target,
+    Counts, List, Listed, Node, NodeIdsSet, NodeState, ReleaseDead, Repair, SetNodeIds, Shortened,
+    Target,
 };
 #[cfg(doc)]
 use crate::Namespace;
@@ -39,7 +40,8 @@ pub use crate::tickets::operator::{
     CounterStatus, fence_tickets, fence_tickets_in_steps, init_tickets, list_tickets, show_tickets,
 };
 use crate::{
-    Error, Fence, Fenced, LeaseStore, NodeLease, Result, Token, protocol::outcome_of, rules,
+    Error, Fence, Fenced, LeaseStore, NodeLease, NodeRanges, Result, Token, protocol::outcome_of,
+    rules,
 };
 
 /// Lists every node id that was ever leased; see [`LeaseStore::list`].
@@ -49,14 +51,14 @@ pub fn list(store: &mut dyn LeaseStore) -> Result<Listed> {
 }
 
 /// Lists one node id; see [`LeaseStore::list`]. One that was never leased is not in the listing.
-/// `INVALID_ARGUMENT`: the namespace has no such node id.
+/// `INVALID_ARGUMENT`: that, and beyond all that the namespace leases.
 pub fn inspect(store: &mut dyn LeaseStore, node_id: u32) -> Result<Listed> {
     let request = List { token: Token::random(), node_id: Some(node_id) };
     let listed = outcome_of(&request, store.list(&request))?;
-    let max_node_id = listed.limits.max_node_id;
-    if node_id > max_node_id {
+    let node_ids = listed.limits.node_ids;
+    if listed.nodes.is_empty() && node_id > node_ids.last() {
         return Err(Error::invalid_argument(format!(
-            "this namespace has the node ids 0 to {max_node_id}, got {node_id}"
+            "this namespace leases the node ids {node_ids}, got {node_id}"
         )));
     }
     Ok(listed)
@@ -70,6 +72,24 @@ pub fn fence(store: &mut dyn LeaseStore) -> Result<Fenced> {
     rules::check_clocks(listed.limits, listed.now, client_now)?;
     let request = Fence { token: Token::random() };
     outcome_of(&request, store.fence(&request))
+}
+
+/// Sets which node ids the namespace leases; see [`SetNodeIds`]. Returns the listing after that, which
+/// says [from when on](Listed::unleased_from) the others are nobody's.
+///
+/// ```
+/// use randflake::Secret;
+/// use randflake_leases::{LeaseStore, MemoryStore, Namespace, operator};
+///
+/// let mut store = MemoryStore::new(Namespace::new("orders", &Secret::random())?);
+/// let listed = operator::set_node_ids(&mut store, "0-6,8-1023".parse()?)?;
+/// assert_eq!((listed.counts().all, listed.unleased_from()), (1023, listed.now));
+/// # Ok::<(), randflake::Error>(())
+/// ```
+pub fn set_node_ids(store: &mut dyn LeaseStore, node_ids: NodeRanges) -> Result<Listed> {
+    let request = SetNodeIds { token: Token::random(), node_ids };
+    outcome_of(&request, store.set_node_ids(&request))?;
+    list(store)
 }
 
 /// Lowers an implausible end; see [`Repair`]. Also `INVALID_ARGUMENT` if

@@ -5,7 +5,7 @@ use randflake::{Lease, bindings::quoted};
 
 use crate::{
     Error, ErrorKind, Finding, Note, Result, Token,
-    operator::{List, Listed, ReleaseDead, Repair, Shortened},
+    operator::{List, Listed, NodeIdsSet, ReleaseDead, Repair, SetNodeIds, Shortened},
 };
 
 /// A store of leases. Each call blocks and is one atomic operation of the store. What a call has
@@ -60,6 +60,18 @@ pub trait LeaseStore: Send {
     ///
     /// As [`LeaseStore::acquire`].
     fn list(&mut self, request: &List) -> Result<Reply<Listed>>;
+
+    /// Sets which node ids are leased; see [`SetNodeIds`]. The default refuses: this store leases
+    /// always the same.
+    ///
+    /// # Errors
+    ///
+    /// As [`LeaseStore::acquire`]; `INVALID_ARGUMENT`: the layout has fewer, or it is a namespace of
+    /// tickets.
+    fn set_node_ids(&mut self, request: &SetNodeIds) -> Result<Reply<NodeIdsSet>> {
+        let _ = request;
+        Err(Error::invalid_argument("the node ids of this store cannot be changed"))
+    }
 
     /// Looks at the store itself, for an operator: which server or file it is, whether it keeps what
     /// it acknowledges, and whether this user may read and write. Changes nothing. The default finds
@@ -324,7 +336,7 @@ pub(crate) fn check_counter(name: &str) -> Result<()> {
     )))
 }
 
-/// A request of one of the nine operations of a [`LeaseStore`].
+/// A request of one of the ten operations of a [`LeaseStore`].
 pub trait Request: Clone + Send + 'static {
     /// What the store answers.
     type Outcome;
@@ -364,6 +376,7 @@ requests!(
     Release: Released,
     Fence: Fenced,
     List: Listed,
+    SetNodeIds: NodeIdsSet,
     Repair: Shortened,
     ReleaseDead: Shortened,
     Swap: Swapped,
@@ -383,6 +396,8 @@ pub enum Operation {
     Fence,
     /// [`LeaseStore::list`].
     List,
+    /// [`LeaseStore::set_node_ids`].
+    SetNodeIds,
     /// [`LeaseStore::repair`].
     Repair,
     /// [`LeaseStore::release_dead`].

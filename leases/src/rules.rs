@@ -9,10 +9,12 @@ use std::collections::BTreeSet;
 use randflake::{ErrorKind, bindings::utc_second, layout};
 
 use crate::{
-    Acquire, Acquired, Error, Fenced, Limits, ListedCounters, NamespaceMetadata, NodeLease, Note,
-    Release, Released, Renew, Renewed, Request, Result, Swap, Swapped, Token,
+    Acquire, Acquired, Error, Fenced, Limits, ListedCounters, NamespaceMetadata, NodeLease,
+    NodeRanges, Note, Release, Released, Renew, Renewed, Request, Result, Swap, Swapped, Token,
     namespace::TICKETS,
-    operator::{List, Listed, Node, ReleaseDead, Repair, Shortened, Target},
+    operator::{
+        List, Listed, Node, NodeIdsSet, ReleaseDead, Repair, SetNodeIds, Shortened, Target,
+    },
     own::Own,
 };
 
@@ -69,6 +71,8 @@ pub(crate) trait Transaction {
     fn metadata(&self) -> &NamespaceMetadata;
     fn quarantine(&self) -> Quarantine;
     fn put_quarantine(&mut self, quarantine: Quarantine) -> Result<(), Self::Error>;
+    /// Puts which node ids are leased.
+    fn put_node_ids(&mut self, node_ids: NodeRanges) -> Result<(), Self::Error>;
     fn row(&mut self, node_id: u32) -> Result<Option<Row>, Self::Error>;
     /// Puts a row, with a version of its own in the place of the one that it has.
     fn put(&mut self, node_id: u32, row: Row) -> Result<(), Self::Error>;
@@ -109,11 +113,23 @@ pub(crate) trait LocalTransaction: Transaction {
 }
 
 /// Finds the free node ids beside those that are taken, which come with their end.
-pub(crate) fn free_beside(taken: &[(u32, i64)], max_node_id: u32, first: u32, most: usize) -> Free {
-    let next = taken.iter().map(|(_, end)| *end).min();
+pub(crate) fn free_beside(
+    taken: &[(u32, i64)],
+    node_ids: NodeRanges,
+    first: u32,
+    most: usize,
+) -> Free {
+    let leased = taken.iter().filter(|(node_id, _)| node_ids.contains(*node_id));
+    let next = leased.map(|(_, end)| *end).min();
     let taken: BTreeSet<u32> = taken.iter().map(|(node_id, _)| *node_id).collect();
-    let all = (first..=max_node_id).chain(0..first);
-    Free { node_ids: all.filter(|node_id| !taken.contains(node_id)).take(most).collect(), next }
+    Free {
+        node_ids: node_ids
+            .from(first)
+            .filter(|node_id| !taken.contains(node_id))
+            .take(most)
+            .collect(),
+        next,
+    }
 }
 
 pub(crate) fn acquire<R: Transaction + ?Sized>(
@@ -139,7 +155,7 @@ pub(crate) fn acquire<R: Transaction + ?Sized>(
             return granted(mine.into_iter().map(lease).collect());
         }
     }
-    let Limits { max_skew, max_node_id, .. } = limits;
+    let Limits { max_skew, node_ids, .. } = limits;
     let refusal = if now.abs_diff(client_clock(rows, request.client_now)) > max_skew.into() {
         Some(Acquired::ClockSkew { store_now: now, max_skew })
     } else if quarantine.floor > now {
@@ -161,7 +177,7 @@ pub(crate) fn acquire<R: Transaction + ?Sized>(
         rows.put(node_id, row)
     };
     let mut tried: BTreeSet<u32> = leases.iter().map(|lease| lease.node_id).collect();
-    for node_id in request.token.candidates(max_node_id).take(CANDIDATES) {
+    for node_id in request.token.candidates(&node_ids).take(CANDIDATES) {
         if leases.len() < want && tried.insert(node_id) {
             let last_end = rows.row(node_id)?.map_or(0, |row| row.end_exclusive);
             if last_end <= now {
@@ -172,7 +188,7 @@ pub(crate) fn acquire<R: Transaction + ?Sized>(
     let mut free_at = None;
     if leases.len() < want {
         // All others, from a random one on, so that concurrent requests rarely collide.
-        let first = request.token.candidates(max_node_id).next().unwrap_or(0);
+        let first = request.token.candidates(&node_ids).next().unwrap_or(0);
         let free = rows.free(first, want + tried.len())?;
         free_at = free.next;
         for node_id in free.node_ids {
@@ -205,7 +221,8 @@ pub(crate) fn renew<R: Transaction + ?Sized>(
     // A renewal that is repeated finds the next token.
     let tokens = [request.token, request.next.unwrap_or(request.token)];
     for (node_id, row) in rows_of(rows, &tokens, &request.node_ids)? {
-        if rows.known_end(node_id, &row) > quarantine.renew_above {
+        let is_leased = limits.node_ids.contains(node_id);
+        if is_leased && rows.known_end(node_id, &row) > quarantine.renew_above {
             // What was done before under the next token is written again as it was: of copies of the client
             // the one that hears of it later may not go on for longer than was asked for before.
             let is_repeated = request.next.is_some() && row.token != Some(request.token);
@@ -261,6 +278,18 @@ pub(crate) fn fence_namespace<R: Transaction + ?Sized>(rows: &mut R) -> Result<F
     let (quarantine, fenced) = fence(limits, last_grant, rows.quarantine(), rows.now())?;
     rows.put_quarantine(quarantine)?;
     Ok(fenced)
+}
+
+/// Sets which node ids are leased. Written again where they are set already: the first time may not
+/// have been confirmed.
+pub(crate) fn set_node_ids<R: Transaction + ?Sized>(
+    rows: &mut R,
+    request: &SetNodeIds,
+) -> Result<NodeIdsSet, R::Error> {
+    rows.metadata().check_node_ids(request.node_ids)?;
+    let (now, before) = (rows.now(), rows.metadata().limits.node_ids);
+    rows.put_node_ids(request.node_ids)?;
+    Ok(NodeIdsSet { now, before })
 }
 
 /// Returns the quarantine from now on, in a store where a replaced server may still grant for

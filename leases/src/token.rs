@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use randflake::{Clock as _, SystemClock};
 use sha2::{Digest, Sha256};
 
-use crate::{clocks::boot, processor};
+use crate::{NodeRanges, clocks::boot, processor};
 
 /// The holder of a lease, to a store: 128 random bits, made in memory for one lease of one process,
 /// and never saved by it. A forked child uses tokens of its own.
@@ -58,20 +58,22 @@ impl Token {
         &self.0
     }
 
-    /// Returns an endless sequence of node ids from 0 to `max_node_id`, derived from this token; an
-    /// id may occur twice. It is random, so that concurrent requests rarely collide, and so that
+    /// Returns an endless sequence of some of these node ids, derived from this token; one may occur
+    /// twice. It is random, so that concurrent requests rarely collide, and so that
     /// requests to a store that lost writes rarely hit a lost lease. It depends on the token alone,
     /// so that a repeated request asks for the same node ids.
     ///
     /// ```
-    /// use randflake_leases::Token;
-    /// let token = Token::random();
-    /// let candidates: Vec<u32> = token.candidates(9).take(8).collect();
-    /// assert!(candidates.iter().all(|node_id| *node_id <= 9));
-    /// assert!(token.candidates(9).take(8).eq(candidates));
+    /// use randflake_leases::{NodeRanges, Token};
+    /// let (token, node_ids) = (Token::random(), "0-3,8".parse::<NodeRanges>()?);
+    /// let candidates: Vec<u32> = token.candidates(&node_ids).take(8).collect();
+    /// assert!(candidates.iter().all(|node_id| node_ids.contains(*node_id)));
+    /// assert!(token.candidates(&node_ids).take(8).eq(candidates));
+    /// # Ok::<(), randflake_leases::Error>(())
     /// ```
-    #[allow(clippy::cast_possible_truncation, reason = "at most max_node_id")]
-    pub fn candidates(self, max_node_id: u32) -> impl Iterator<Item = u32> {
+    #[allow(clippy::cast_possible_truncation, reason = "less than the count")]
+    pub fn candidates(self, node_ids: &NodeRanges) -> impl Iterator<Item = u32> {
+        let (node_ids, count) = (*node_ids, u64::from(node_ids.count()));
         (0_u32..).flat_map(move |block| {
             let digest: [u8; 32] = Sha256::new()
                 .chain_update(b"randflake candidates v1")
@@ -81,8 +83,8 @@ impl Token {
                 .into();
             let words = digest.as_chunks::<4>().0.to_vec();
             words.into_iter().map(move |word| {
-                let scaled = u64::from(u32::from_le_bytes(word)) * (u64::from(max_node_id) + 1);
-                (scaled >> 32) as u32
+                let scaled = u64::from(u32::from_le_bytes(word)) * count;
+                node_ids.nth((scaled >> 32) as u32)
             })
         })
     }

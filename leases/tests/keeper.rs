@@ -14,8 +14,8 @@ use std::{
 use common::{SECOND, START};
 use randflake::{ErrorKind, Randflake};
 use randflake_leases::{
-    Acquire, Acquired, Error, Fence, LeaseStore, MemoryStore, Namespace, NodeLease, Operation,
-    Release, Released, Renew, Renewed, Reply, Token,
+    Acquire, Acquired, Error, Fence, LeaseStore, MemoryStore, Namespace, NodeLease, NodeRanges,
+    Operation, Release, Released, Renew, Renewed, Reply, Token,
     keeper::{Answer, Keeper, Options, Reading, State, Step},
 };
 
@@ -716,7 +716,7 @@ struct World {
 impl World {
     fn new(seed: u64, processes: usize, max_node_id: u32, options: Options) -> Self {
         let namespace = Namespace::new("orders", &common::secret())
-            .and_then(|namespace| namespace.max_node_id(max_node_id))
+            .and_then(|namespace| namespace.node_ids(NodeRanges::up_to(max_node_id)))
             .and_then(|namespace| namespace.max_skew(options.max_skew))
             .and_then(|namespace| namespace.max_ttl(options.ttl))
             .expect("within the limits");

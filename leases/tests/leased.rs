@@ -21,7 +21,8 @@ use randflake::{
 };
 use randflake_leases::{
     Acquire, Acquired, Fence, Fenced, InitMode, LeaseStatus, LeaseStore, Leased, LeasedBuilder,
-    LeasedCell, Location, MemoryStore, Namespace, Release, Released, Renew, Renewed, Reply,
+    LeasedCell, Location, MemoryStore, Namespace, NodeRanges, Release, Released, Renew, Renewed,
+    Reply,
     keeper::State,
     leased, leased_snowflake,
     operator::{List, Listed, ReleaseDead, Repair, Shortened},
@@ -51,7 +52,9 @@ impl Shared {
         Location::new(move |namespace| {
             let mut store = shared.store.lock().expect("no panic");
             if store.is_none() {
-                *store = Some(MemoryStore::new(namespace.max_node_id(shared.nodes - 1)?));
+                *store = Some(MemoryStore::new(
+                    namespace.node_ids(NodeRanges::up_to(shared.nodes - 1))?,
+                ));
             }
             drop(store);
             Ok(Box::new(shared.clone()))
@@ -529,7 +532,7 @@ fn a_lost_lease_is_replaced() {
     let lost = flake.lease().expect("open");
     // The store has forgotten everything; the lease is lost, but not the seconds it has.
     let namespace = Namespace::new("default", &secret).and_then(|n| n.max_skew(0)).expect("valid");
-    let namespace = namespace.max_node_id(7).expect("valid");
+    let namespace = namespace.node_ids(NodeRanges::up_to(7)).expect("valid");
     *shared.store.lock().expect("no panic") = Some(MemoryStore::new(namespace));
     let mut ids = HashSet::new();
     until("a replacement", || {
@@ -818,8 +821,9 @@ fn a_snowflake_goes_on_when_its_lease_is_renewed_or_lost() {
     };
     until("renewals", || rises().renewals >= 2);
     let namespace = Namespace::for_layout("default", Layout::twitter());
-    let namespace =
-        namespace.and_then(|made| made.max_skew(0)).and_then(|made| made.max_node_id(7));
+    let namespace = namespace
+        .and_then(|made| made.max_skew(0))
+        .and_then(|made| made.node_ids(NodeRanges::up_to(7)));
     *shared.store.lock().expect("no panic") = Some(MemoryStore::new(namespace.expect("valid")));
     until("a replacement", || {
         let status = rises();

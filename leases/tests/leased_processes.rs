@@ -70,8 +70,8 @@ mod linux {
     };
     use randflake_leases::{
         Acquire, Acquired, Fence, Fenced, LeaseStatus, LeaseStore, Leased, LeasedBuilder,
-        LeasedFormat, Location, Namespace, Release, Released, Renew, Renewed, Reply, SqliteStore,
-        Tickets, Token,
+        LeasedFormat, Location, Namespace, NodeRanges, Release, Released, Renew, Renewed, Reply,
+        SqliteStore, Tickets, Token,
         keeper::State,
         operator::{List, Listed, ReleaseDead, Repair, Shortened},
     };
@@ -168,7 +168,8 @@ mod linux {
         let (path, behind): (_, i64) = (variable("STORE"), number("STORE_CLOCK_BEHIND"));
         Location::new(move |namespace| {
             assert!(!PANICS.load(Ordering::Relaxed), "as asked");
-            let store = SqliteStore::new(&path, namespace.max_node_id(max_node_id)?)?;
+            let store =
+                SqliteStore::new(&path, namespace.node_ids(NodeRanges::up_to(max_node_id))?)?;
             let clock = move || SystemClock.now().expect("a clock") - behind * SECOND;
             Ok(Box::new(store.patience(Duration::from_secs(2)).clock(clock)))
         })
@@ -399,7 +400,7 @@ mod linux {
             };
             namespace
                 .and_then(|namespace| namespace.max_skew(0))
-                .and_then(|namespace| namespace.max_node_id(self.max_node_id))
+                .and_then(|namespace| namespace.node_ids(NodeRanges::up_to(self.max_node_id)))
                 .expect("within the limits")
         }
 
@@ -921,7 +922,8 @@ mod linux {
 
     pub(crate) fn forked_in_its_first_lease() {
         let location = Location::new(|namespace| {
-            let store = SqliteStore::new(variable("STORE"), namespace.max_node_id(1)?)?;
+            let store =
+                SqliteStore::new(variable("STORE"), namespace.node_ids(NodeRanges::up_to(1))?)?;
             Ok(Box::new(FirstInVain(store)))
         });
         // So long that a slow machine gets an id before its end.

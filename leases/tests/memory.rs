@@ -5,8 +5,8 @@ mod common;
 use common::Dial;
 use randflake::{ErrorKind, Secret, layout};
 use randflake_leases::{
-    Acquire, Acquired, Fence, LeaseStore, MemoryStore, Namespace, Note, Operation, Token,
-    conformance,
+    Acquire, Acquired, Fence, LeaseStore, MemoryStore, Namespace, NodeRanges, Note, Operation,
+    Token, conformance,
 };
 
 struct Memory {
@@ -85,7 +85,7 @@ fn a_store_whose_clock_steps_back_grants_no_second_twice() {
     let mut memory = memory(common::START);
     memory.store = memory.store.namespace(
         Namespace::new("one node", &Secret::random())
-            .and_then(|namespace| namespace.max_node_id(0))
+            .and_then(|namespace| namespace.node_ids(NodeRanges::up_to(0)))
             .expect("in range"),
     );
     let now = memory.dial.now();

@@ -12,7 +12,7 @@ use std::{collections::BTreeSet, thread, time::Duration};
 use common::{SECOND, acquire, granted, namespace, release, renew, secret};
 use randflake::{Clock, ErrorKind, SystemClock};
 use randflake_leases::{
-    Acquired, InitMode, LeaseStore, Namespace, Renewed, Token,
+    Acquired, InitMode, LeaseStore, Namespace, NodeRanges, Renewed, Token,
     remote::{MysqlClient, Protocol, RemoteStore},
 };
 use servers::Server;
@@ -152,7 +152,7 @@ fn a_name_is_what_it_is_whatever_the_server_makes_of_texts() {
         for _ in 0..2 {
             for name in names {
                 let namespace = Namespace::new(name, &secret)
-                    .and_then(|namespace| namespace.max_node_id(1))
+                    .and_then(|namespace| namespace.node_ids(NodeRanges::up_to(1)))
                     .expect("a name");
                 let mut store = store_of(&server, namespace);
                 store.init(InitMode::New).expect("it can be made");

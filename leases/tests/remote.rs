@@ -22,8 +22,8 @@ use common::{
 };
 use randflake::{Clock, ErrorKind, Layout, SystemClock, layout};
 use randflake_leases::{
-    Acquire, Acquired, Fence, InitMode, LeaseStore, Leased, Location, Namespace, NodeLease, Note,
-    Operation, Renew, Renewed, Result, Token, conformance,
+    Acquire, Acquired, Fence, InitMode, LeaseStore, Leased, Location, Namespace, NodeLease,
+    NodeRanges, Note, Operation, Renew, Renewed, Result, Token, conformance,
     operator::{self, Target},
     remote::{
         Client, EtcdClient, MysqlClient, PostgresClient, Protocol, RedisClient, RemoteStore,
@@ -178,7 +178,9 @@ fn on_each(test: impl Fn(&Subject<'_>) + Sync) {
 fn no_two_clients_share_a_node_id_under_contention() {
     on_each(|subject| {
         let namespace = Namespace::new("crowd", &secret())
-            .and_then(|namespace| namespace.max_skew(0)?.max_ttl(1)?.max_node_id(19))
+            .and_then(|namespace| {
+                namespace.max_skew(0)?.max_ttl(1)?.node_ids(NodeRanges::up_to(19))
+            })
             .expect("within the limits");
         // Three seconds, and longer where the machine is busy, until enough has happened.
         let (began, until) = (now(), now() + 60);
@@ -274,7 +276,7 @@ fn the_last_node_ids_are_found() {
             Subject::Postgres(_) | Subject::Redis(_) => 5000,
         };
         let namespace = Namespace::new("full", &secret())
-            .and_then(|namespace| namespace.max_ttl(600)?.max_node_id(count - 1))
+            .and_then(|namespace| namespace.max_ttl(600)?.node_ids(NodeRanges::up_to(count - 1)))
             .expect("within the limits");
         let mut store = subject.client(&namespace);
         let token = Token::random();

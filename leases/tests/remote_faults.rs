@@ -27,7 +27,7 @@ use common::{
 use randflake::{Clock, SystemClock, layout};
 use randflake_leases::{
     Acquired, Change, Error, ErrorKind, Fence, InitMode, LeaseStore, Leased, Location, Namespace,
-    NodeLease, Operation, Renewed, Result, Swap, Swapped, Tickets, Token,
+    NodeLease, NodeRanges, Operation, Renewed, Result, Swap, Swapped, Tickets, Token,
     operator::{self, ReleaseDead, Repair, Target},
     remote::{
         Address, Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response,
@@ -49,14 +49,18 @@ fn now() -> i64 {
 
 fn namespace(max_node_id: u32) -> Namespace {
     Namespace::new("orders", &secret())
-        .and_then(|namespace| namespace.max_skew(10)?.max_ttl(60)?.max_node_id(max_node_id))
+        .and_then(|namespace| {
+            namespace.max_skew(10)?.max_ttl(60)?.node_ids(NodeRanges::up_to(max_node_id))
+        })
         .expect("within the limits")
 }
 
 /// Makes another namespace.
 fn made(server: &Server, name: &str, max_skew: u32, ttl: u32, max_node_id: u32) -> Namespace {
     let namespace = Namespace::new(name, &secret())
-        .and_then(|namespace| namespace.max_skew(max_skew)?.max_ttl(ttl)?.max_node_id(max_node_id))
+        .and_then(|namespace| {
+            namespace.max_skew(max_skew)?.max_ttl(ttl)?.node_ids(NodeRanges::up_to(max_node_id))
+        })
         .expect("within the limits");
     let mut store = remote(&server.url(), namespace.clone(), PATIENCE);
     store.init(InitMode::New).expect("it is empty");
@@ -1160,7 +1164,10 @@ fn a_storm_on_few_node_ids_passes() {
         let open = |patience| {
             let url = url.clone();
             let store = Location::new(move |namespace| {
-                Ok(Box::new(RemoteStore::open(&url, namespace.max_node_id(NODE_IDS - 1)?)?))
+                Ok(Box::new(RemoteStore::open(
+                    &url,
+                    namespace.node_ids(NodeRanges::up_to(NODE_IDS - 1))?,
+                )?))
             });
             let flake = Leased::builder(store, &secret()).namespace("storm").ttl(TTL).max_drift(0);
             flake.max_wait(Duration::from_secs(10)).acquire_timeout(patience).open()

@@ -22,8 +22,8 @@ use std::{
 
 use randflake::{Clock, SystemClock, layout};
 use randflake_leases::{
-    Acquire, Acquired, InitMode, LeaseStore, Namespace, NodeLease, Note, Operation, Release, Renew,
-    Renewed, Result, SqliteStore, Token,
+    Acquire, Acquired, InitMode, LeaseStore, Namespace, NodeLease, NodeRanges, Note, Operation,
+    Release, Renew, Renewed, Result, SqliteStore, Token,
     remote::{
         Client, EtcdClient, MysqlClient, PostgresClient, Protocol, RedisClient, RemoteStore,
         Response, Statement,
@@ -627,7 +627,7 @@ fn a_thousand_at_once_for_the_last_node_ids() {
     for (name, start) in starts {
         let Some(place) = start() else { continue };
         let namespace = Namespace::new("rush", &secret())
-            .and_then(|namespace| namespace.max_node_id(1023))
+            .and_then(|namespace| namespace.node_ids(NodeRanges::up_to(1023)))
             .expect("within the limits");
         drop(place.client(&namespace, None));
         let together = Barrier::new(PROCESSES);

@@ -13,8 +13,8 @@ use std::{
 
 use randflake::{Error, ErrorKind, Result, Secret};
 use randflake_leases::{
-    Acquire, Acquired, Fence, Fenced, LeaseStore, Leased, Location, MemoryStore, Release, Released,
-    Renew, Renewed, Reply,
+    Acquire, Acquired, Fence, Fenced, LeaseStore, Leased, Location, MemoryStore, NodeRanges,
+    Release, Released, Renew, Renewed, Reply,
     operator::{List, Listed, ReleaseDead, Repair, Shortened},
 };
 use tracing::{
@@ -100,7 +100,7 @@ fn each_change_is_an_event() {
     let down = Arc::new(AtomicBool::new(false));
     let is_down = Arc::clone(&down);
     let store = Location::new(move |namespace| {
-        let memory = MemoryStore::new(namespace.max_node_id(0)?);
+        let memory = MemoryStore::new(namespace.node_ids(NodeRanges::up_to(0))?);
         Ok(Box::new(Flaky(memory, Arc::clone(&is_down))))
     });
     let secret = Secret::random();

@@ -41,6 +41,7 @@ import {
   releaseLease,
   repairLease,
   repairStore,
+  setNodeIds,
   type Sequence,
   Snowflake,
   type SnowflakeLeaseOptions,
@@ -88,7 +89,7 @@ const adapterOfReadme: StoreAdapter = {
 const stores: (StoreClient | string | URL)[] = [adapter, adapterOfReadme, pool, new Redis()]
 stores.push(createClient(), 'redis://localhost', new URL('etcds://localhost:2379'))
 stores.push(mysql.createPool('mysql://app@localhost/app'), { ...adapter, server: 'mysql' })
-const initOptions: InitOptions = { namespace: 'orders', maxTtlSeconds: 60 }
+const initOptions: InitOptions = { namespace: 'orders', maxTtlSeconds: 60, nodeIds: '0-6' }
 const mode: InitMode = 'quarantine'
 for (const store of stores) await initStore(store, secret, mode, initOptions)
 const known: StoreStatus = await listLeases(adapter, { namespace: 'orders' })
@@ -96,11 +97,12 @@ const one: NodeStatus | null = await inspectLease('ids.db', 7)
 const limits: StoreLimits = known.limits
 const ends: number[] = [
   await fenceStore('ids.db'),
+  await setNodeIds('ids.db', '0-6,8-1023', { namespace: 'orders' }),
   await repairLease('ids.db', 7, { endExclusive: 1763640000 }),
   await repairStore('ids.db', { floor: 1763640000 }),
   await releaseLease('ids.db', one as NodeStatus),
 ]
-console.log(known.leases[0]?.note, one?.state, limits.maxNodeId, ends)
+console.log(known.leases[0]?.note, one?.state, limits.nodeIds, ends)
 // @ts-expect-error no lease that was looked at
 await releaseLease('ids.db', 7)
 await Randflake.leased(adapter, secret, { create: true, allowWeakStore: true })

@@ -59,6 +59,7 @@ from randflake.operators import (
     release_lease,
     repair_lease,
     repair_store,
+    set_node_ids,
 )
 from randflake.snowflake import BoundaryFlake, Layout, RawParts, Snowflake
 from randflake.tickets import (
@@ -139,6 +140,7 @@ __all__ = [
     "release_lease",
     "repair_lease",
     "repair_store",
+    "set_node_ids",
     "show_tickets",
 ]
 

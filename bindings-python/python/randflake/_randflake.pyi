@@ -66,6 +66,7 @@ __all__ = [
     "release_lease",
     "repair_lease",
     "repair_store",
+    "set_node_ids",
     "show_tickets",
 ]
 
@@ -530,11 +531,13 @@ def init_store(
     namespace: str,
     ttl: SupportsIndex,
     max_skew: SupportsIndex,
+    node_ids: str | None,
     allow_weak_store: bool,
 ) -> None: ...
 def list_leases(store: _Store, namespace: str) -> StoreStatus: ...
 def inspect_lease(store: _Store, node_id: SupportsIndex, namespace: str) -> NodeStatus | None: ...
 def fence_store(store: _Store, namespace: str) -> int: ...
+def set_node_ids(store: _Store, node_ids: str, namespace: str) -> int: ...
 def repair_lease(
     store: _Store, node_id: SupportsIndex, end_exclusive: SupportsIndex | None, namespace: str
 ) -> int: ...

@@ -123,14 +123,14 @@ class NodeStatus(NamedTuple):
 
 
 class StoreLimits(NamedTuple):
-    """What a namespace was made with."""
+    """The bounds of a namespace."""
 
     max_ttl: int
     """Seconds of the longest lease."""
     max_skew: int
     """Seconds by which clocks may differ."""
-    max_node_id: int
-    """The largest node id."""
+    node_ids: str
+    """The node ids that are leased, as in init_store."""
     layout: str
     """The epoch in unix seconds, and the bits of time, node id and sequence."""
     format: int

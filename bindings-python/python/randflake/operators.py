@@ -23,6 +23,7 @@ __all__ = [
     "release_lease",
     "repair_lease",
     "repair_store",
+    "set_node_ids",
 ]
 
 
@@ -35,6 +36,7 @@ def init_store(
     namespace: str = "default",
     ttl: SupportsIndex = 300,
     max_skew: SupportsIndex = 5,
+    node_ids: str | None = None,
     allow_weak_store: bool = False,
 ) -> None: ...
 
@@ -49,6 +51,7 @@ def init_store(
     namespace: str = "default",
     ttl: SupportsIndex = 300,
     max_skew: SupportsIndex = 5,
+    node_ids: str | None = None,
     allow_weak_store: bool = False,
 ) -> None: ...
 
@@ -63,6 +66,7 @@ def init_store(
     namespace: str = "default",
     ttl: SupportsIndex = 300,
     max_skew: SupportsIndex = 5,
+    node_ids: str | None = None,
     allow_weak_store: bool = False,
 ) -> None: ...
 
@@ -76,6 +80,7 @@ def init_store(
     namespace: str = "default",
     ttl: SupportsIndex = 300,
     max_skew: SupportsIndex = 5,
+    node_ids: str | None = None,
     allow_weak_store: bool = False,
 ) -> None:
     """Makes a namespace in a store, once, before its first lease.
@@ -95,6 +100,8 @@ def init_store(
     namespace: 1 to 200 bytes; one for each secret or layout.
     ttl: how many whole seconds the longest lease has, 1 to 86400 and at least six times max_skew.
     max_skew: by how many whole seconds clocks may differ.
+    node_ids: which node ids are leased, as "0-6,8-1023"; all others remain for generators that you
+    give one. None for all. set_node_ids changes them.
     allow_weak_store: whether to accept a Redis or PostgreSQL that may lose what it has
     acknowledged.
 
@@ -114,7 +121,9 @@ def init_store(
     ...     print(error.code)  # no server listens at that port
     STORE_UNAVAILABLE
     """
-    _randflake.init_store(store, secret, mode, layout, namespace, ttl, max_skew, allow_weak_store)
+    _randflake.init_store(
+        store, secret, mode, layout, namespace, ttl, max_skew, node_ids, allow_weak_store
+    )
 
 
 def list_leases(
@@ -183,6 +192,38 @@ def fence_store(
     True
     """
     return _randflake.fence_store(store, namespace)
+
+
+def set_node_ids(
+    store: _Store,
+    node_ids: str,
+    *,
+    namespace: str = "default",
+) -> int:
+    """Sets which node ids a namespace leases, as for moving over from another generator.
+
+    Before a node id is added, stop the generator that had it and wait for twice max_skew, 10
+    seconds unless the namespace was made with another: what it made later could repeat. A node id
+    that is left out is neither leased nor renewed from now on. A generator that has it uses it
+    until its lease ends, and leases another one.
+
+    store, namespace: as in list_leases, and with its errors.
+    node_ids: all that are leased from now on, as "0-6,8-1023": 1 to 32 ranges of node ids that the
+    layout has.
+
+    Returns the unix second from which on the node ids that were left out have no lease: until then
+    give them to nothing else.
+
+    >>> import tempfile
+    >>> from randflake import Randflake, generate_secret, list_leases, set_node_ids
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Randflake.leased(folder + "/ids.db", generate_secret()) as flake:
+    ...         unused_from = set_node_ids(folder + "/ids.db", "0-6,8-1023")
+    ...     status = list_leases(folder + "/ids.db")
+    >>> status.limits.node_ids, status.free, unused_from >= status.now
+    ('0-6,8-1023', 1023, True)
+    """
+    return _randflake.set_node_ids(store, node_ids, namespace)
 
 
 def repair_lease(

@@ -57,6 +57,7 @@ from randflake import (
     release_lease,
     repair_lease,
     repair_store,
+    set_node_ids,
     show_tickets,
 )
 from randflake.sqlalchemy import IdType
@@ -332,6 +333,7 @@ assert_type(store_status.leases[0], NodeStatus)
 assert_type(store_status.limits, StoreLimits)
 assert_type(inspect_lease("ids.db", 7), NodeStatus | None)
 assert_type(fence_store("ids.db"), int)
+assert_type(set_node_ids("ids.db", "0-6,8-1023"), int)
 assert_type(repair_lease("ids.db", 7, end_exclusive=1763640000), int)
 assert_type(repair_store("ids.db", floor=None), int)
 assert_type(release_lease("ids.db", store_status.leases[0]), int)

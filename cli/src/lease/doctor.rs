@@ -80,8 +80,7 @@ impl Doctor {
         if own.layout() != listed.layout {
             return None; // it has no secret
         }
-        let max_node_id = listed.limits.max_node_id;
-        let mut store = self.store.open_with_secret(&secret, max_node_id, open_server).ok()?;
+        let mut store = self.store.open_with_secret(&secret, open_server).ok()?;
         Some(match operator::inspect(&mut *store, 0) {
             Ok(_) => Finding::fine("secret", "that of the environment is that of the namespace"),
             Err(error) => failed("secret", &error),

@@ -79,8 +79,9 @@ fn what_is_wrong_in_the_file_is_found() {
     let file = rusqlite::Connection::open(&store).expect("a file of SQLite");
     let far = format!("update node set end_exclusive = 2500000000 where node_id = {node}");
     file.execute(&far, []).expect("a row");
-    let fence = "update namespace set floor = unixepoch() + 100, max_node_id = 2";
-    file.execute(fence, []).expect("a row");
+    let all: Vec<_> = held.iter().map(|flake| flake.node_ids()[0].to_string()).collect();
+    let fence = "update namespace set floor = unixepoch() + 100, node_ids = ?1";
+    file.execute(fence, [all.join(",")]).expect("a row");
     let found = doctor(&folder, &store);
     assert_eq!(subjects(&found, "wrong"), ["namespace", "end", "quarantine"], "{}", found.stdout);
     assert!(found.stdout.contains(&format!("lease repair --node {node}")), "{}", found.stdout);

@@ -58,6 +58,75 @@ pub fn an_operator_sees_every_node_id(subject: &dyn Subject) {
     assert_eq!(listed.counts(), Counts { all: 10, held: 0, waiting: 0, free: 10, implausible: 0 });
 }
 
+/// What an operator takes out of the node ids is neither granted nor renewed from then on, whoever asks,
+/// and is nobody's once what was granted before is over; what is added is granted.
+pub fn an_operator_sets_which_node_ids_are_leased(subject: &dyn Subject) {
+    let set = |text: &str| text.parse::<NodeRanges>().expect("ranges");
+    let namespace = namespace(0).node_ids(set("1-2,5,7")).expect("in range");
+    let mut client = Holder::of(subject, &namespace);
+    let mut other = Holder::of(subject, &namespace.clone().node_ids(set("0-3")).expect("in range"));
+    let (token, leases) = client.granted(3);
+    let (others, fourth) = other.granted(1); // those of the namespace, not those that it came with
+    let mut all = [node_ids(&leases), node_ids(&fourth)].concat();
+    all.sort_unstable();
+    assert_eq!(all, [1, 2, 5, 7]);
+    let request = client.request(1);
+    assert!(matches!(client.acquire(&request), Acquired::Busy { free_at: Some(_), .. }));
+
+    let name = Namespace::for_operator(namespace.name()).expect("a name");
+    let mut operator = Holder::of(subject, &name);
+    let put = |operator: &mut Holder<'_>, text: &str| {
+        let request = SetNodeIds { token: Token::random(), node_ids: set(text) };
+        let reply = operator.store.set_node_ids(&request).expect("in range");
+        reply.answer_to(request.token, Operation::SetNodeIds).expect("to this request").before
+    };
+    let kept = leases[0].node_id;
+    let twice = [set("1-2,5,7"), format!("{kept}").parse().expect("a node id")];
+    for before in twice {
+        // Also where nothing changes.
+        assert_eq!(put(&mut operator, &format!("{kept}")), before);
+    }
+    let listed = operator.list(None);
+    assert_eq!(listed.limits.node_ids, twice[1]);
+    let last = leases[1..].iter().chain(&fourth).map(|lease| lease.end_exclusive).max();
+    assert_eq!(Some(listed.unleased_from()), last, "{listed:?}");
+    assert_eq!(listed.counts().all, 1, "{listed:?}");
+    assert_eq!((listed.counts().held, listed.counts().free), (4, 0), "{listed:?}");
+    // One that knows of the change, and one that does not.
+    let renewal = client.renewal(token, &leases);
+    let Renewed::Extended { leases: renewed, .. } = client.renew(&renewal) else {
+        panic!("one of them is still leased");
+    };
+    assert_eq!(node_ids(&renewed), [kept]);
+    let renewal = other.renewal(others, &fourth);
+    assert!(matches!(other.renew(&renewal), Renewed::Lost { .. }));
+    assert_eq!(other.give_back(others, &fourth, fourth[0].start + 1), 1, "but given back");
+    assert_eq!(operator.list(None).nodes.len(), 4, "what is known of them stays");
+
+    subject.pass(2 * TTL);
+    let listed = operator.list(None);
+    assert_eq!(listed.unleased_from(), listed.now, "{listed:?}");
+    assert_eq!(node_ids(&other.granted(1).1), [kept]);
+    for client in [&mut client, &mut other] {
+        let request = client.request(1);
+        assert!(matches!(client.acquire(&request), Acquired::Busy { .. }));
+    }
+    assert_eq!(put(&mut operator, &format!("{kept},8-9")), twice[1]);
+    assert_eq!(node_ids(&other.granted(1).1).len(), 1);
+    let more = node_ids(&client.granted(1).1);
+    assert!((8..=9).contains(&more[0]), "{more:?}");
+
+    let request = SetNodeIds { token: Token::random(), node_ids: NodeRanges::up_to(1024) };
+    let posts = Namespace::for_layout(format!("{} posts", namespace.name()), Layout::twitter())
+        .and_then(|posts| posts.max_skew(SKEW))
+        .expect("a name");
+    Holder::of(subject, &posts).granted(1);
+    let name = Namespace::for_operator(posts.name()).expect("a name");
+    let error = Holder::of(subject, &name).store.set_node_ids(&request).expect_err("too many");
+    assert_eq!(error.code(), "INVALID_ARGUMENT", "{error}");
+    assert!(error.to_string().contains("0 to 1023, got 0-1024"), "{error}");
+}
+
 /// Of a holder that is dead, the end is shortened to the first second that it cannot have stamped, and
 /// never raised; then others may have the node id, from there on. What came late from the dead one
 /// does nothing.

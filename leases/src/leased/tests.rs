@@ -18,8 +18,8 @@ use super::{
     *,
 };
 use crate::{
-    Acquire, Acquired, Fence, Fenced, LeaseStore, MemoryStore, Namespace, Release, Released, Renew,
-    Renewed, Reply,
+    Acquire, Acquired, Fence, Fenced, LeaseStore, MemoryStore, Namespace, NodeRanges, Release,
+    Released, Renew, Renewed, Reply,
     keeper::{Keeper, Options, Reading, State, Step},
     operator::{List, Listed, ReleaseDead, Repair, Shortened},
 };
@@ -91,7 +91,7 @@ impl Driven {
         let [down, loses] = [false; 2].map(|flag| Arc::new(AtomicBool::new(flag)));
         let secret = Secret::random();
         let namespace = Namespace::new("orders", &secret)
-            .and_then(|namespace| namespace.max_node_id(max_node_id))
+            .and_then(|namespace| namespace.node_ids(NodeRanges::up_to(max_node_id)))
             .expect("a namespace");
         let clock = |nanos: &Arc<AtomicI64>| -> InjectedClock {
             let nanos = Arc::clone(nanos);

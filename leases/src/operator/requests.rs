@@ -1,6 +1,6 @@
 //! What an operator sees of a store, and asks it to change.
 
-use crate::{Limits, NodeLease, Note, Token, namespace::TICKETS};
+use crate::{Limits, NodeLease, NodeRanges, Note, Token, namespace::TICKETS};
 #[cfg(doc)]
 use crate::{Namespace, Release};
 
@@ -14,6 +14,29 @@ pub struct List {
     pub token: Token,
     /// The node id; `None` for all that were ever leased.
     pub node_id: Option<u32>,
+}
+
+/// Sets which node ids a namespace leases.
+///
+/// Those that it no longer has are neither leased nor renewed from now on: a running generator that has
+/// one uses it until its lease ends, and leases another one. Those that are new may be leased at once,
+/// for ids from the largest skew before this moment on: you confirm that nobody has made ids with them
+/// since twice the largest skew ago, or makes any later.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SetNodeIds {
+    /// A new token, which binds the reply to this request.
+    pub token: Token,
+    /// All node ids that are leased from now on.
+    pub node_ids: NodeRanges,
+}
+
+/// The outcome of a [`SetNodeIds`].
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct NodeIdsSet {
+    /// The store's clock.
+    pub now: i64,
+    /// The node ids that were leased before.
+    pub before: NodeRanges,
 }
 
 /// Lowers an implausible end.
@@ -218,6 +241,17 @@ impl Listed {
         2 * implausible > held.len()
     }
 
+    /// Returns the second from which on all leases of node ids that the namespace no longer leases are
+    /// over, in a listing of all; at least the store's clock. In a quarantine that is its end, since
+    /// leases may run that the store has lost.
+    #[must_use]
+    pub fn unleased_from(&self) -> i64 {
+        let outside =
+            self.nodes.iter().filter(|node| !self.limits.node_ids.contains(node.lease.node_id));
+        let ends = outside.map(|node| node.lease.end_exclusive);
+        ends.chain([self.now, self.floor]).max().unwrap_or(self.now)
+    }
+
     /// Counts the node ids, in a listing of all of them.
     #[must_use]
     pub fn counts(&self) -> Counts {
@@ -225,13 +259,15 @@ impl Listed {
             let nodes = self.nodes.iter().filter(|node| test(node)).count();
             u32::try_from(nodes).unwrap_or(u32::MAX)
         };
-        let all = self.limits.max_node_id + 1;
+        let node_ids = self.limits.node_ids;
+        let all = node_ids.count();
         let taken = |node: &Node| node.lease.end_exclusive > self.now;
+        let is_leased = |node: &Node| node_ids.contains(node.lease.node_id);
         Counts {
             all,
             held: count(&|node| node.held && taken(node)),
             waiting: count(&|node| !node.held && taken(node)),
-            free: all.saturating_sub(count(&taken)),
+            free: all.saturating_sub(count(&|node| is_leased(node) && taken(node))),
             implausible: count(&|node| self.is_implausible(node.lease.end_exclusive)),
         }
     }

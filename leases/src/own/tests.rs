@@ -14,8 +14,8 @@ use super::Own;
 #[cfg(feature = "sqlite")]
 use crate::SqliteStore;
 use crate::{
-    Acquire, Acquired, LeaseStore, MemoryStore, Namespace, NamespaceMetadata, NodeLease, Note,
-    Release, Renew, Renewed, Result, Token,
+    Acquire, Acquired, LeaseStore, MemoryStore, Namespace, NamespaceMetadata, NodeLease,
+    NodeRanges, Note, Release, Renew, Renewed, Result, Token,
     local::LocalStore,
     protocol::outcome_of,
     remote::{Client as ServerClient, Protocol, RemoteStore, Response, Statement, table::Table},
@@ -67,7 +67,7 @@ impl Process {
 
 fn namespace(node_ids: u32) -> Namespace {
     Namespace::new("orders", &Secret::from_bytes(&[7; 16]).expect("16 bytes"))
-        .and_then(|it| it.max_skew(SKEW)?.max_ttl(TTL)?.max_node_id(node_ids - 1))
+        .and_then(|it| it.max_skew(SKEW)?.max_ttl(TTL)?.node_ids(NodeRanges::up_to(node_ids - 1)))
         .expect("within the limits")
 }
 

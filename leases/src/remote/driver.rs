@@ -14,7 +14,7 @@ use super::{
     },
 };
 use crate::{
-    Error, NamespaceMetadata, Result, Token,
+    Error, NamespaceMetadata, NodeRanges, Result, Token,
     own::Own,
     rules::{Free, Quarantine, Row, Transaction},
     token::version,
@@ -183,7 +183,7 @@ async fn find_free(
 ) -> Result<()> {
     let (mut node_ids, mut next) = (Vec::new(), None::<i64>);
     let mut complete = true;
-    for range in ranges(first, known.meta.metadata.limits.max_node_id, RANGE) {
+    for range in ranges(first, known.meta.metadata.limits.node_ids, RANGE) {
         let clock = view.clock.unwrap_or(context.now);
         let wanted = most - node_ids.len();
         let found = context.free(range, &after(clock), wanted).await?;
@@ -251,6 +251,9 @@ async fn write(
         let of_meta = chunk.iter().find(|(write, _)| write.key == Key::Meta);
         if let Some((write, _)) = of_meta {
             let is_done = seen.written.contains(&write.key);
+            if let Some(what) = how.grants.filter(|_| is_done) {
+                redis::check_confirmed(context, wait, &seen, what)?;
+            }
             // What is known has changed.
             check(context, None).await?;
             return Ok(is_done);
@@ -307,7 +310,8 @@ pub(super) struct Snapshot<'a> {
     waited: i64,
     nodes: BTreeMap<u32, Row>,
     counters: BTreeMap<String, String>,
-    quarantine: Option<Quarantine>,
+    /// What meta is to have instead of what it has.
+    meta: Option<(Quarantine, NodeRanges)>,
     own: Own,
 }
 
@@ -321,9 +325,9 @@ impl<'a> Snapshot<'a> {
             clock.unwrap_or(context.now)
         };
         let waited = if view.is_fresh { context.waited(clock) } else { 0 };
-        let (nodes, counters, quarantine) = Default::default();
+        let (nodes, counters, meta) = Default::default();
         let own = context.own();
-        Ok(Self { context, known, view, now, waited, nodes, counters, quarantine, own })
+        Ok(Self { context, known, view, now, waited, nodes, counters, meta, own })
     }
 
     /// Returns what the server's clock shows, or a little less: as it was in the last answer, and the time
@@ -347,7 +351,7 @@ impl<'a> Snapshot<'a> {
 
     /// Returns what was put, in the order of the keys.
     fn into_writes(self) -> Vec<(Write, Option<Row>)> {
-        let Self { known, view, nodes, counters, quarantine, .. } = self;
+        let Self { known, view, nodes, counters, meta, .. } = self;
         let before = |key: &Key| view.texts.get(key).cloned().flatten();
         let mut writes = Vec::new();
         for (name, value) in counters {
@@ -355,8 +359,10 @@ impl<'a> Snapshot<'a> {
             let before = before(&key);
             writes.push((Write { key, before, after: counter_text(&value) }, None));
         }
-        if let Some(quarantine) = quarantine {
-            let after = known.meta.fenced(&known.meta.incarnation, quarantine).text();
+        if let Some((quarantine, node_ids)) = meta {
+            let mut after = known.meta.fenced(&known.meta.incarnation, quarantine);
+            after.metadata.limits.node_ids = node_ids;
+            let after = after.text();
             let before = Some(known.text.clone());
             writes.push((Write { key: Key::Meta, before, after }, None));
         }
@@ -390,7 +396,12 @@ impl Transaction for Snapshot<'_> {
     }
 
     fn put_quarantine(&mut self, quarantine: Quarantine) -> Result<(), Stop> {
-        self.quarantine = Some(quarantine);
+        self.meta = Some((quarantine, self.metadata().limits.node_ids));
+        Ok(())
+    }
+
+    fn put_node_ids(&mut self, node_ids: NodeRanges) -> Result<(), Stop> {
+        self.meta = Some((self.quarantine(), node_ids));
         Ok(())
     }
 
@@ -509,6 +520,6 @@ impl Context {
 }
 
 /// The first node ids that an acquire looks at.
-pub(super) fn candidates(token: Token, max_node_id: u32, count: usize) -> Vec<Key> {
-    token.candidates(max_node_id).take(count).map(Key::Node).collect()
+pub(super) fn candidates(token: Token, node_ids: &NodeRanges, count: usize) -> Vec<Key> {
+    token.candidates(node_ids).take(count).map(Key::Node).collect()
 }

@@ -1,4 +1,4 @@
-//! The nine operations, on a server.
+//! The ten operations, on a server.
 
 use std::{collections::BTreeMap, future::Future};
 
@@ -13,11 +13,11 @@ use super::{
 use crate::{
     Acquire, Acquired, Fence, Fenced, ListCounters, ListedCounters, Release, Released, Renew,
     Renewed, Request, Result, Swap, Swapped,
-    operator::{List, Listed, Shortened},
+    operator::{List, Listed, NodeIdsSet, SetNodeIds, Shortened},
     rules::{self, Lowering},
 };
 
-/// A request that this module can send to every kind of server: each of the nine.
+/// A request that this module can send to every kind of server: each of the ten.
 pub trait RemoteRequest: Request {
     #[doc(hidden)]
     fn run(&self, context: &Context) -> impl Future<Output = Result<Self::Outcome>> + Send;
@@ -34,15 +34,15 @@ impl RemoteRequest for Acquire {
     async fn run(&self, context: &Context) -> Result<Acquired> {
         context.namespace().may_lease()?;
         let how = |known: &Known| {
-            let max_node_id = known.meta.metadata.limits.max_node_id;
+            let node_ids = known.meta.metadata.limits.node_ids;
             // The server's clock may be known two seconds late: too much of a short lease. And where it is
             // compared only in the answer, a clock that has stepped would have taken a node id.
             let is_hopeful = self.ttl >= 10 && context.is_guarded();
             let first = FIRST_READS.max(2 * self.want as usize).min(rules::CANDIDATES);
             How {
-                keys: candidates(self.token, max_node_id, first),
+                keys: candidates(self.token, &node_ids, first),
                 more: [
-                    candidates(self.token, max_node_id, rules::CANDIDATES),
+                    candidates(self.token, &node_ids, rules::CANDIDATES),
                     context.own().asked_for(self.token).into_iter().map(Key::Node).collect(),
                 ]
                 .concat(),
@@ -88,6 +88,13 @@ impl RemoteRequest for Fence {
     async fn run(&self, context: &Context) -> Result<Fenced> {
         let how = || How { is_confirmed: true, ..How::default() };
         perform(context, |_| how(), |rows| rules::fence_namespace(rows)).await
+    }
+}
+
+impl RemoteRequest for SetNodeIds {
+    async fn run(&self, context: &Context) -> Result<NodeIdsSet> {
+        let how = || How { grants: Some("the node ids"), ..How::default() };
+        perform(context, |_| how(), |rows| rules::set_node_ids(rows, self)).await
     }
 }
 

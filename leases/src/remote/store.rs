@@ -18,7 +18,7 @@ use crate::{
     ListCounters, ListedCounters, Namespace, Release, Released, Renew, Renewed, Reply, Result,
     Swap, Swapped, Token,
     fork::check_opened_in,
-    operator::{List, Listed, ReleaseDead, Repair, Shortened},
+    operator::{List, Listed, NodeIdsSet, ReleaseDead, Repair, SetNodeIds, Shortened},
 };
 
 /// A store with a server, over a blocking [`Client`].
@@ -218,6 +218,10 @@ impl<C: Client> LeaseStore for RemoteStore<C> {
     }
 
     fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>> {
+        self.run(request)
+    }
+
+    fn set_node_ids(&mut self, request: &SetNodeIds) -> Result<Reply<NodeIdsSet>> {
         self.run(request)
     }
 

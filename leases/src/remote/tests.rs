@@ -11,8 +11,8 @@ use super::{
     *,
 };
 use crate::{
-    Acquire, Acquired, ErrorKind, Fence, NamespaceMetadata, NodeLease, Note, Release, Released,
-    Renew, Renewed, Token,
+    Acquire, Acquired, ErrorKind, Fence, NamespaceMetadata, NodeLease, NodeRanges, Note, Release,
+    Released, Renew, Renewed, Token,
     operator::{List, ReleaseDead},
     protocol::outcome_of,
     rules::{Quarantine, Row},
@@ -74,7 +74,10 @@ fn a_lease_is_granted_renewed_and_given_back() {
             panic!("everything is free")
         };
         let node_id = leases[0].node_id;
-        assert_eq!(request.token.candidates(layout::MAX_NODE_ID).next(), Some(node_id));
+        assert_eq!(
+            request.token.candidates(&NodeRanges::up_to(layout::MAX_NODE_ID)).next(),
+            Some(node_id)
+        );
         let lease = NodeLease { node_id, start: NOW - 5, end_exclusive: NOW + 300 };
         assert_eq!((now, &leases[..]), (NOW, &[lease][..]));
         let token = request.token;
@@ -272,7 +275,7 @@ fn answers_that_make_no_sense_are_failures() {
         let error = other.expect_err("another request's");
         assert!(error.to_string().contains("another request"), "{error}");
         let (mut broken, request) = (table(), request());
-        for node_id in request.token.candidates(layout::MAX_NODE_ID).take(32) {
+        for node_id in request.token.candidates(&NodeRanges::up_to(layout::MAX_NODE_ID)).take(32) {
             broken.texts.insert(Key::Node(node_id).to_string(), "soon".to_owned());
         }
         let kind = ask(&protocol, &request, &mut broken).map_err(|error| error.kind());
@@ -313,7 +316,7 @@ fn answers_of_etcd_that_make_no_sense_are_failures() {
     let meta = Meta::new("1", Quarantine::default(), metadata).text();
     let good = answer(json!([pair("meta", &meta)]));
     let token = Token::from_bytes([7; 16]);
-    let first = token.candidates(layout::MAX_NODE_ID).next().expect("endless");
+    let first = token.candidates(&NodeRanges::up_to(layout::MAX_NODE_ID)).next().expect("endless");
     let node = &Key::Node(first).to_string();
     let first_cases = [
         String::new(),
@@ -521,12 +524,16 @@ fn redis_makes_nothing_by_itself() {
 
 #[test]
 fn every_node_id_is_in_one_range() {
-    for (max_node_id, size) in [(0, 10), (9, 10), (10, 10), (131_071, 4096), (131_071, 1000)] {
-        let first = Token::random().candidates(max_node_id).next().expect("endless");
-        let ranges = ranges(first, max_node_id, size);
-        let mut all: Vec<u32> = ranges.flat_map(|(first, last)| first..=last).collect();
+    let cases = [("0", 10), ("0-9", 10), ("0-10", 10), ("3,7-9,12-40", 10), ("5-131071", 4096)];
+    for (text, size) in cases {
+        let node_ids: NodeRanges = text.parse().expect("ranges");
+        let first = Token::random().candidates(&node_ids).next().expect("endless");
+        let ranges: Vec<_> = ranges(first, node_ids, size).collect();
+        assert!((ranges[0].0..=ranges[0].1).contains(&first), "{first} of {text}: {ranges:?}");
+        assert!(ranges.iter().all(|(first, last)| last - first < size), "{text}: {ranges:?}");
+        let mut all: Vec<u32> = ranges.iter().flat_map(|(first, last)| *first..=*last).collect();
         all.sort_unstable();
-        assert!(all.iter().copied().eq(0..=max_node_id), "{max_node_id} in ranges of {size}");
+        assert!(all.into_iter().eq(node_ids.from(0)), "{text} in ranges of {size}: {ranges:?}");
     }
 }
 
@@ -572,7 +579,7 @@ fn a_grant_counts_when_it_is_confirmed() {
         (None, false, Err(ErrorKind::WeakStore)),
         (Some(0), true, Ok(())),
     ] {
-        let namespace = namespace().max_node_id(0).expect("a layout of more");
+        let namespace = namespace().node_ids(NodeRanges::up_to(0)).expect("a layout of more");
         let mut table = Table::new(NOW, &NamespaceMetadata::new(&namespace));
         if is_busy {
             let weak = Protocol::redis(namespace.clone()).allow_weak_store(true);

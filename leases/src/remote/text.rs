@@ -2,7 +2,7 @@
 //! each counter. Every text has a version, so that none is ever written twice:
 //!
 //! ```text
-//! meta            format version incarnation floor renew_above max_ttl max_skew max_node_id salt key_check layout
+//! meta            format version incarnation floor renew_above max_ttl max_skew node_ids salt key_check layout
 //! node/<node id>  end start version token note
 //! counter/<name>  version value
 //! ```
@@ -15,7 +15,7 @@ use std::fmt;
 
 use super::hex::{hex, unhex};
 use crate::{
-    Limits, NamespaceMetadata, Note, Token,
+    Limits, NamespaceMetadata, NodeRanges, Note, Token,
     namespace::STORED_FORMAT,
     rules::{Quarantine, Row},
     token,
@@ -94,11 +94,11 @@ impl Meta {
         let Self { version, incarnation, quarantine, metadata } = self;
         let Quarantine { floor, renew_above } = quarantine;
         let NamespaceMetadata { format, limits, layout, salt, key_check } = metadata;
-        let Limits { max_ttl, max_skew, max_node_id } = limits;
+        let Limits { max_ttl, max_skew, node_ids } = limits;
         let (salt, key_check) = (hex(salt), hex(key_check));
         format!(
             "{format} {version} {incarnation} {floor} {renew_above} {max_ttl} {max_skew} \
-             {max_node_id} {salt} {key_check} {layout}"
+             {node_ids} {salt} {key_check} {layout}"
         )
     }
 
@@ -109,7 +109,7 @@ impl Meta {
         // The first format of etcd was JSON.
         let format = word()?.parse().ok().or(text.starts_with('{').then_some(1))?;
         if format != STORED_FORMAT {
-            let limits = Limits { max_ttl: 1, max_skew: 0, max_node_id: 0 };
+            let limits = Limits { max_ttl: 1, max_skew: 0, node_ids: NodeRanges::up_to(0) };
             let (salt, key_check, layout) = Default::default();
             let metadata = NamespaceMetadata { format, limits, layout, salt, key_check };
             return Some(Self::new("", Quarantine::default(), metadata));
@@ -121,7 +121,7 @@ impl Meta {
         let limits = Limits {
             max_ttl: word()?.parse().ok()?,
             max_skew: word()?.parse().ok()?,
-            max_node_id: word()?.parse().ok()?,
+            node_ids: word()?.parse().ok()?,
         };
         let (salt, key_check) = (unhex(word()?)?, unhex(word()?)?);
         let layout = word()?.to_owned();
@@ -208,6 +208,7 @@ mod tests {
         let read = Meta::parse(&meta.text()).expect("its own text");
         assert_eq!((&read.version, &read.incarnation), (&meta.version, &meta.incarnation));
         assert_eq!((read.quarantine, &read.metadata), (quarantine, &meta.metadata));
+        assert!(meta.text().contains(" 300 5 0-131071 "), "{}", meta.text());
         assert_ne!(meta.fenced("7301/00000002", quarantine).text(), meta.text());
 
         for (token, note) in [(None, ""), (Some(Token::random()), "web-3 of 4:4711")] {

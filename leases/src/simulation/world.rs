@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     Acquired, Error, Fence, LeaseStore, LeasedFormat, MemoryStore, Namespace, NamespaceMetadata,
-    NodeLease, Renewed, Reply, Token,
+    NodeLease, NodeRanges, Renewed, Reply, Token,
     keeper::{Answer, Keeper, Options, Reading, Step},
     leased::{Next, SharedState, most_drift, without_lease},
     operator::{List, ReleaseDead, Repair, Target},
@@ -222,7 +222,7 @@ impl<F: Ids> World<F> {
         let limits = (max_ttl.max(6 * max_skew).max(1), max_skew);
         let namespace = F::namespace(&format, "simulated".into())
             .and_then(|namespace| namespace.max_ttl_and_skew(limits.0, limits.1))
-            .and_then(|namespace| namespace.max_node_id(scenario.nodes - 1))
+            .and_then(|namespace| namespace.node_ids(NodeRanges::up_to(scenario.nodes - 1)))
             .expect("within the limits");
         let mut world = Self {
             format,

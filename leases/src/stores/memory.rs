@@ -9,7 +9,7 @@ use std::{
 use randflake::{Clock, SystemClock, bindings::ForkId};
 
 use crate::{
-    Error, Namespace, NamespaceMetadata, Result, Token,
+    Error, Namespace, NamespaceMetadata, NodeRanges, Result, Token,
     fork::check_threads,
     local::LocalStore,
     own::Own,
@@ -184,6 +184,11 @@ impl Transaction for MemoryTransaction<'_> {
         Ok(())
     }
 
+    fn put_node_ids(&mut self, node_ids: NodeRanges) -> Result<()> {
+        self.stored.metadata.limits.node_ids = node_ids;
+        Ok(())
+    }
+
     fn row(&mut self, node_id: u32) -> Result<Option<Row>> {
         Ok(self.stored.rows.get(&node_id).copied())
     }
@@ -206,7 +211,7 @@ impl Transaction for MemoryTransaction<'_> {
     fn free(&mut self, first: u32, most: usize) -> Result<Free> {
         let ends = self.stored.rows.iter().map(|(node_id, row)| (*node_id, row.end_exclusive));
         let taken: Vec<(u32, i64)> = ends.filter(|(_, end)| *end > self.now).collect();
-        Ok(free_beside(&taken, self.stored.metadata.limits.max_node_id, first, most))
+        Ok(free_beside(&taken, self.stored.metadata.limits.node_ids, first, most))
     }
 
     fn own(&self) -> &Own {

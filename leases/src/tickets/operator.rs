@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_replaced_server_is_waited_for() {
-        let limits = Limits { max_ttl: 300, max_skew: 5, max_node_id: 0 };
+        let limits = Limits { max_ttl: 300, max_skew: 5, node_ids: crate::NodeRanges::up_to(0) };
         let now = 1_763_640_000;
         let namespace = Namespace::for_tickets("tickets").expect("a name");
         let metadata = crate::NamespaceMetadata::new(&namespace);

@@ -13,8 +13,8 @@ use std::{
 
 use randflake::Secret;
 use randflake_leases::{
-    Acquire, Acquired, LeaseStore, Namespace, NodeLease, Note, Operation, Release, Renew, Renewed,
-    Result, Token,
+    Acquire, Acquired, LeaseStore, Namespace, NodeLease, NodeRanges, Note, Operation, Release,
+    Renew, Renewed, Result, Token,
     remote::{Client, Response, Statement},
 };
 #[allow(unused_imports, reason = "each test file uses some of it")]
@@ -147,7 +147,7 @@ pub(crate) fn secret() -> Secret {
 
 pub(crate) fn namespace(max_node_id: u32) -> Namespace {
     Namespace::new("orders", &secret())
-        .and_then(|namespace| namespace.max_node_id(max_node_id))
+        .and_then(|namespace| namespace.node_ids(NodeRanges::up_to(max_node_id)))
         .expect("within the limits")
 }
 

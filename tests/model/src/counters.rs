@@ -12,8 +12,8 @@
 use std::{collections::HashMap, ops::Range, rc::Rc};
 
 use randflake_leases::{
-    Acquire, Acquired, Change, Error, ErrorKind, Fence, Fenced, LeaseStore, Limits, Release,
-    Released, Renew, Renewed, Reply, Request, Result, Swap, Swapped, Token,
+    Acquire, Acquired, Change, Error, ErrorKind, Fence, Fenced, LeaseStore, Limits, NodeRanges,
+    Release, Released, Renew, Renewed, Reply, Request, Result, Swap, Swapped, Token,
     conformance::drawer::{Drawer, Known},
     operator::{self, List, Listed, ReleaseDead, Repair, Shortened},
 };
@@ -961,7 +961,7 @@ impl LeaseStore for Wire {
         let listed = Listed {
             now: self.time.into(),
             has_clock: true,
-            limits: Limits { max_ttl: TTL.into(), max_skew: 0, max_node_id: 0 },
+            limits: Limits { max_ttl: TTL.into(), max_skew: 0, node_ids: NodeRanges::up_to(0) },
             layout: String::new(),
             format: 0,
             floor: self.floor,

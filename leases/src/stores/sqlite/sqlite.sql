@@ -8,7 +8,7 @@ create table namespace (
     name text not null unique,
     max_ttl integer not null,
     max_skew integer not null,
-    max_node_id integer not null,
+    node_ids text not null,
     layout text not null,
     salt blob not null,
     key_check blob not null,

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
+use rusqlite::{
+    Connection, Error::FromSqlConversionFailure, OptionalExtension, Row as SqlRow, params,
+    types::Type,
+};
 
 use super::{Failure, SqliteStore};
 use crate::{
-    Limits, NamespaceMetadata, Note, Token,
+    Limits, NamespaceMetadata, NodeRanges, Note, Token,
     namespace::STORED_FORMAT,
     own::Own,
     rules::{Free, LocalTransaction, Quarantine, Row, Transaction, free_beside},
@@ -33,7 +36,7 @@ pub(super) struct SqliteTransaction<'a> {
 /// What the file must contain after a commit.
 #[derive(Eq, PartialEq)]
 pub(super) struct Committed {
-    quarantine: Option<Quarantine>,
+    bounds: Option<(Quarantine, NodeRanges)>,
     pub(super) nodes: BTreeMap<u32, Row>,
     pub(super) counters: BTreeMap<String, String>,
 }
@@ -47,17 +50,13 @@ impl Committed {
     ) -> rusqlite::Result<Self> {
         let found = connection
             .query_row(
-                "select id, floor, renew_above from namespace where name = ?1",
+                "select id, floor, renew_above, node_ids from namespace where name = ?1",
                 [namespace],
-                |row| Ok((row.get::<_, i64>(0)?, quarantine(row)?)),
+                |row| Ok((row.get::<_, i64>(0)?, (quarantine(row)?, node_ids(row)?))),
             )
             .optional()?;
-        let Some((namespace, quarantine)) = found else {
-            return Ok(Self {
-                quarantine: None,
-                nodes: BTreeMap::new(),
-                counters: BTreeMap::new(),
-            });
+        let Some((namespace, bounds)) = found else {
+            return Ok(Self { bounds: None, nodes: BTreeMap::new(), counters: BTreeMap::new() });
         };
         // A row with a token is read through the index, whose pages are separate.
         let mut by_token = connection.prepare(
@@ -78,7 +77,7 @@ impl Committed {
             let value = find_counter(connection, namespace, name)?;
             counters.extend(value.map(|value| (name.clone(), value)));
         }
-        Ok(Self { quarantine: Some(quarantine), nodes: found, counters })
+        Ok(Self { bounds: Some(bounds), nodes: found, counters })
     }
 }
 
@@ -124,7 +123,7 @@ impl SqliteStore {
         let namespace = &self.namespace;
         let found = connection
             .query_row(
-                "select id, max_ttl, max_skew, max_node_id, layout, salt, key_check, floor, \
+                "select id, max_ttl, max_skew, node_ids, layout, salt, key_check, floor, \
                  renew_above from namespace where name = ?1",
                 [namespace.name()],
                 |row| Ok((row.get(0)?, metadata(row)?, quarantine(row)?)),
@@ -149,15 +148,15 @@ impl SqliteStore {
         }
         self.may_create()?;
         let metadata = NamespaceMetadata::new(namespace);
-        let Limits { max_ttl, max_skew, max_node_id } = metadata.limits;
+        let Limits { max_ttl, max_skew, node_ids } = metadata.limits;
         connection.execute(
-            "insert into namespace (name, max_ttl, max_skew, max_node_id, layout, salt, key_check, \
+            "insert into namespace (name, max_ttl, max_skew, node_ids, layout, salt, key_check, \
              floor, renew_above) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0)",
             params![
                 namespace.name(),
                 max_ttl,
                 max_skew,
-                max_node_id,
+                node_ids.to_string(),
                 metadata.layout,
                 metadata.salt,
                 metadata.key_check
@@ -171,8 +170,9 @@ impl SqliteStore {
 impl SqliteTransaction<'_> {
     /// Returns what a commit must make permanent, if there is anything.
     pub(super) fn written(self) -> Option<Committed> {
-        let Self { quarantine, nodes_written: nodes, counters_written: counters, .. } = self;
-        self.has_written.then_some(Committed { quarantine: Some(quarantine), nodes, counters })
+        let bounds = Some((self.quarantine, self.metadata.limits.node_ids));
+        let Self { nodes_written: nodes, counters_written: counters, .. } = self;
+        self.has_written.then_some(Committed { bounds, nodes, counters })
     }
 }
 
@@ -182,12 +182,17 @@ fn metadata(row: &SqlRow<'_>) -> rusqlite::Result<NamespaceMetadata> {
         limits: Limits {
             max_ttl: row.get("max_ttl")?,
             max_skew: row.get("max_skew")?,
-            max_node_id: row.get("max_node_id")?,
+            node_ids: node_ids(row)?,
         },
         layout: row.get("layout")?,
         salt: row.get("salt")?,
         key_check: row.get("key_check")?,
     })
+}
+
+fn node_ids(row: &SqlRow<'_>) -> rusqlite::Result<NodeRanges> {
+    let text: String = row.get("node_ids")?;
+    text.parse().map_err(|error| FromSqlConversionFailure(0, Type::Text, Box::new(error)))
 }
 
 fn quarantine(row: &SqlRow<'_>) -> rusqlite::Result<Quarantine> {
@@ -219,6 +224,16 @@ impl Transaction for SqliteTransaction<'_> {
             params![self.id, quarantine.floor, quarantine.renew_above],
         )?;
         self.quarantine = quarantine;
+        self.has_written = true;
+        Ok(())
+    }
+
+    fn put_node_ids(&mut self, node_ids: NodeRanges) -> Result<(), Failure> {
+        self.connection.execute(
+            "update namespace set node_ids = ?2 where id = ?1",
+            params![self.id, node_ids.to_string()],
+        )?;
+        self.metadata.limits.node_ids = node_ids;
         self.has_written = true;
         Ok(())
     }
@@ -267,7 +282,7 @@ impl Transaction for SqliteTransaction<'_> {
         let ends =
             find.query_map(params![self.id, self.now], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let taken = ends.collect::<rusqlite::Result<Vec<(u32, i64)>>>()?;
-        Ok(free_beside(&taken, self.metadata.limits.max_node_id, first, most))
+        Ok(free_beside(&taken, self.metadata.limits.node_ids, first, most))
     }
 
     fn own(&self) -> &Own {
