@@ -214,9 +214,9 @@ export function fenceStore(
 /**
  * Sets which node ids a namespace leases, as for moving over from another generator.
  *
- * Before a node id is added, stop the generator that had it and wait for twice the largest skew, 10
- * seconds unless the namespace was made with another: what it made later could repeat. A node id that
- * is left out is neither leased nor renewed from now on. A generator that has it uses it until its
+ * Before a node id is added, stop the generator that had it and wait for twice the largest skew and a
+ * second: what it made later could repeat. That is 11 seconds, unless the namespace was made with
+ * another skew. A node id that is left out is neither leased nor renewed from now on. A generator that has it uses it until its
  * lease ends, and leases another one.
  *
  * @param store as in {@link listLeases}, with its errors.

@@ -125,9 +125,9 @@ pub(crate) struct Inspect {
 #[derive(clap::Args)]
 #[command(after_help = "\
 Before you add a node id, stop the generator that had it, and wait for twice the
-largest skew: what it made later could repeat. A node id that you leave out is no
-longer renewed; the command prints when the last lease of one ends, and until
-then you assign it to nothing else.
+largest skew and a second: what it made later could repeat. A node id that you
+leave out is no longer renewed; the command prints when the last lease of one
+ends, and until then you assign it to nothing else.
 
 Examples:
   randflake lease nodes 0-6,8-1023 --store ids.db")]
@@ -338,7 +338,7 @@ impl Nodes {
              it has used one that is new within the last {} s, ids repeat",
             self.nodes,
             self.store.namespace,
-            2 * max_skew
+            2 * max_skew + 1
         ))?;
         let listed = operator::set_node_ids(&mut *store, self.nodes)?;
         let from = listed.unleased_from();

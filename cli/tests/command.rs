@@ -415,6 +415,48 @@ fn a_fence_keeps_new_leases_out() {
 }
 
 #[test]
+fn node_ids_are_taken_out_of_the_leases() {
+    let folder = Folder::new("nodes");
+    let init = |nodes: &str| {
+        let arguments =
+            ["lease", "init", "--new", "--nodes", nodes, "--store", "ids.db"].map(str::to_owned);
+        folder.run(&arguments.each_ref().map(String::as_str))
+    };
+    for wrong in ["", "7-", "9-8", "0-131072"] {
+        let refused = init(wrong);
+        assert_eq!(refused.status.code(), Some(2), "{}", refused.stderr);
+        assert!(refused.stderr.contains("as 0-6,8-1023"), "{}", refused.stderr);
+    }
+    assert_eq!(init("5,7").status.code(), Some(0));
+    let held = [hold(&folder), hold(&folder)];
+    let set = |nodes: &str, more: &[&str]| {
+        folder.run(&[&["lease", "nodes", nodes, "--store", "ids.db"], more].concat())
+    };
+    let refused = set("5", &[]);
+    assert_eq!(refused.status.code(), Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("which were 5,7; if a generator"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("within the last 11 s"), "{}", refused.stderr);
+    let done = set("5,9-10", &["--yes"]);
+    assert_eq!(done.status.code(), Some(0), "{}", done.stderr);
+    assert!(done.stdout.contains("5,9-10 are leased; use no other until 2"), "{}", done.stderr);
+    drop(held);
+    let listed = folder.run(&["lease", "list", "--store", "ids.db"]);
+    assert!(listed.stdout.starts_with("3 node ids: 0 held"), "{}", listed.stderr);
+    assert!(listed.stdout.contains("leased are the node ids 5,9-10\n"), "{}", listed.stderr);
+    let listed = folder.run(&["lease", "list", "--store", "ids.db", "--json"]);
+    assert!(listed.stdout.contains(r#""node_ids":"5,9-10""#), "{}", listed.stderr);
+    let inspected = folder.run(&["lease", "inspect", "7", "--store", "ids.db"]);
+    assert!(
+        inspected.stdout.contains("     7  free"),
+        "what is known of it stays: {}",
+        inspected.stdout
+    );
+    folder.run(&["tickets", "init", "--new", "--store", "ids.db"]);
+    let refused = set("5", &["--yes", "--namespace", "tickets"]);
+    assert!(refused.stderr.contains("has counters, and no node ids"), "{}", refused.stderr);
+}
+
+#[test]
 fn the_node_id_of_a_dead_holder_is_released() {
     let folder = Folder::new("release");
     let flake = hold(&folder);

@@ -202,10 +202,10 @@ def set_node_ids(
 ) -> int:
     """Sets which node ids a namespace leases, as for moving over from another generator.
 
-    Before a node id is added, stop the generator that had it and wait for twice max_skew, 10
-    seconds unless the namespace was made with another: what it made later could repeat. A node id
-    that is left out is neither leased nor renewed from now on. A generator that has it uses it
-    until its lease ends, and leases another one.
+    Before a node id is added, stop the generator that had it and wait for twice max_skew and a
+    second: what it made later could repeat. That is 11 seconds, unless the namespace was made with
+    another max_skew. A node id that is left out is neither leased nor renewed from now on. A
+    generator that has it uses it until its lease ends, and leases another one.
 
     store, namespace: as in list_leases, and with its errors.
     node_ids: all that are leased from now on, as "0-6,8-1023": 1 to 32 ranges of node ids that the

@@ -21,7 +21,7 @@ pub struct List {
 /// Those that it no longer has are neither leased nor renewed from now on: a running generator that has
 /// one uses it until its lease ends, and leases another one. Those that are new may be leased at once,
 /// for ids from the largest skew before this moment on: you confirm that nobody has made ids with them
-/// since twice the largest skew ago, or makes any later.
+/// since a second and twice the largest skew ago, or makes any later.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SetNodeIds {
     /// A new token, which binds the reply to this request.

@@ -70,6 +70,8 @@ pub(super) struct Oracle {
     askers: HashMap<[u8; 16], u32, BuildNumberHasher>,
     /// What the store said that a process may stamp.
     granted: HashMap<(u32, u32), Vec<Grant>, BuildNumberHasher>,
+    /// The seconds of node ids that others use, who lease nothing.
+    outside: Vec<(u32, Range<i64>)>,
     pub(super) ids: u64,
 }
 
@@ -94,6 +96,23 @@ impl Oracle {
     /// Returns the process that this one is a copy of, or the process itself.
     pub(super) fn first_of(&self, pid: u32) -> u32 {
         self.first_of.get(&pid).copied().unwrap_or(pid)
+    }
+
+    /// Learns that others may use a node id from this second on.
+    pub(super) fn is_outside(&mut self, node_id: u32, from: i64) {
+        let latest = self.latest(node_id);
+        assert!(
+            latest < from,
+            "node id {node_id} was stamped at {latest}, and is given away at {from}"
+        );
+        self.outside.push((node_id, from..i64::MAX));
+    }
+
+    /// Learns that this second is the last one that they have used.
+    pub(super) fn has_left(&mut self, node_id: u32, last: i64) {
+        let (of, seconds) = self.outside.last_mut().expect("there is one");
+        assert_eq!(*of, node_id);
+        seconds.end = seconds.start.max(last + 1);
     }
 
     /// Learns that a process asks for leases under a token.
@@ -149,8 +168,12 @@ impl Oracle {
         if by != pid && !is_shared {
             return Err(format!("processes {by} and {pid} stamped one tick: {parts:?}"));
         }
+        let second = parts.unix_ms.div_euclid(1000);
+        if self.outside.iter().any(|(of, seconds)| *of == node_id && seconds.contains(&second)) {
+            return Err(format!("others have that second of the node id: {parts:?}"));
+        }
         let latest = self.latest.entry(node_id).or_default();
-        *latest = (*latest).max(parts.unix_ms.div_euclid(1000));
+        *latest = (*latest).max(second);
         // I2, by what the store has said rather than by what the generator believes.
         let asker = self.first_of(pid);
         let grants = self.granted.get(&(asker, node_id)).map_or(&[][..], Vec::as_slice);

@@ -36,7 +36,7 @@ use crate::{
     NodeLease, NodeRanges, Renewed, Reply, Token,
     keeper::{Answer, Keeper, Options, Reading, Step},
     leased::{Next, SharedState, most_drift, without_lease},
-    operator::{List, ReleaseDead, Repair, Target},
+    operator::{List, ReleaseDead, Repair, SetNodeIds, Target},
     remote::{Engine, Protocol},
 };
 
@@ -161,19 +161,42 @@ struct Message {
 }
 
 enum Event {
-    Keeper { process: usize, wake: u64 },
-    Use { process: usize, pid: u32 },
+    Keeper {
+        process: usize,
+        wake: u64,
+    },
+    Use {
+        process: usize,
+        pid: u32,
+    },
     Arrive(Message),
     Answer(Message, Said),
-    TimeOut { process: usize, pid: u32, call: u64 },
-    Born { process: usize },
+    TimeOut {
+        process: usize,
+        pid: u32,
+        call: u64,
+    },
+    Born {
+        process: usize,
+    },
     Strike,
-    Up { server: usize, fenced: bool },
-    Replicate { line: u32, index: u64, state: Box<(Kept, u32)> },
-    Demote { line: u32 },
+    Up {
+        server: usize,
+        fenced: bool,
+    },
+    Replicate {
+        line: u32,
+        index: u64,
+        state: Box<(Kept, u32)>,
+    },
+    Demote {
+        line: u32,
+    },
     Mends,
     Loses,
     HandOver,
+    /// The node id of an outsider is leased again.
+    Back,
 }
 
 struct World<F: Ids> {
@@ -201,6 +224,8 @@ struct World<F: Ids> {
     /// What an operator has looked at: leases, and who holds them.
     listed: Vec<(NodeLease, u32)>,
     manual_node: ManualNode,
+    /// The node id that is no longer leased, and whether a generator of others still has it.
+    outside: Option<(u32, bool)>,
     oracle: Oracle,
     pids: u32,
     /// On which machine, and when, each process began.
@@ -242,6 +267,7 @@ impl<F: Ids> World<F> {
             backups: Vec::new(),
             listed: Vec::new(),
             manual_node: ManualNode::new(&mut random),
+            outside: None,
             oracle: Oracle::default(),
             pids: 0,
             born_on: vec![(0, 0)], // of no process: pids count from 1
@@ -344,6 +370,7 @@ impl<F: Ids> World<F> {
                     self.say(|| "--- Loses what it has just granted".into());
                 }
             }
+            Event::Back => self.is_back(),
             Event::HandOver => {
                 let mut log = Vec::new();
                 let next = self.manual_node.goes_on(&mut self.random, self.now, &mut log);

@@ -46,7 +46,8 @@ impl<F: Ids> World<F> {
             let listed = reply.outcome;
             (listed.counts().implausible, listed.floor > listed.furthest_floor())
         });
-        let none = implausible + u32::from(self.scenario.manual);
+        let none =
+            implausible + u32::from(self.scenario.manual) + u32::from(self.outside.is_some());
         let free = if blocked { 0 } else { self.scenario.nodes.saturating_sub(none) };
         self.kept = (free / self.scenario.options.node_count.min(free.max(1))) as usize;
         for index in 0..self.processes.len() {

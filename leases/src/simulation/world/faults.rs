@@ -131,6 +131,7 @@ impl<F: Ids> World<F> {
                 return up;
             }
             Fault::ReleaseDead => return self.release_dead(),
+            Fault::Outsider => return self.outsider(),
             Fault::Repair => {
                 let offset = self.tame_offset();
                 self.servers[self.master].machine.step_to(now, offset, 0);

@@ -62,6 +62,7 @@ ask! {
     Fence fence,
     List list,
     ReleaseDead release_dead,
+    SetNodeIds set_node_ids,
     Repair repair,
 }
 

@@ -1,5 +1,7 @@
 //! Operators. What they confirm is true.
 
+use std::ops::RangeInclusive;
+
 use super::*;
 
 impl<F: Ids> World<F> {
@@ -67,6 +69,60 @@ impl<F: Ids> World<F> {
             self.write(self.master);
         }
         done.is_ok()
+    }
+
+    /// Takes a node id out for a generator that leases nothing, or that one ends.
+    pub(super) fn outsider(&mut self) -> bool {
+        if !self.servers[self.master].up || self.is_ready(self.master).is_err() {
+            return false;
+        }
+        let second = self.operator_second();
+        match self.outside {
+            Some((_, false)) => return false,
+            Some((node_id, true)) => {
+                self.outside = Some((node_id, false));
+                self.oracle.has_left(node_id, second);
+                let max_skew = i64::from(self.scenario.options.max_skew);
+                self.after((2 * max_skew + 1) * SECOND, Event::Back);
+            }
+            None => {
+                let nodes = self.scenario.nodes;
+                let out = self.random.number(0, nodes - 1);
+                let (before, after) = (0..out, out + 1..nodes);
+                let ranges = [before, after].map(|range| range.map(|it| it..=it));
+                let Some(from) = self.set_node_ids(ranges.into_iter().flatten()) else {
+                    return false;
+                };
+                self.oracle.is_outside(out, from);
+                self.outside = Some((out, true));
+                self.say(|| format!("an outsider has node id {out} from {} on", from - START));
+            }
+        }
+        true
+    }
+
+    pub(super) fn is_back(&mut self) {
+        let is_up = self.servers[self.master].up && self.is_ready(self.master).is_ok();
+        if is_up && self.set_node_ids([0..=self.scenario.nodes - 1]).is_some() {
+            self.outside = None;
+        } else {
+            self.after(SECOND, Event::Back);
+        }
+    }
+
+    /// Returns from which second on all others have no lease.
+    fn set_node_ids(
+        &mut self,
+        ranges: impl IntoIterator<Item = RangeInclusive<u32>>,
+    ) -> Option<i64> {
+        let node_ids = NodeRanges::new(ranges).expect("few");
+        let (token, client_now) = (self.token(), self.operator_second());
+        let set = self.ask(self.master, &SetNodeIds { token, node_ids }, client_now);
+        self.say(|| format!("leases {node_ids}: {set:?}"));
+        drop(set.ok()?);
+        let (token, client_now) = (self.token(), self.operator_second());
+        let listed = self.ask(self.master, &List { token, node_id: None }, client_now);
+        Some(listed.ok()?.outcome.unleased_from())
     }
 
     /// Kills a process when it has stamped all seconds that it may. Returns its pid.

@@ -37,6 +37,7 @@ faults! {
     MasterPauses,
     Fence,
     ReleaseDead,
+    Outsider,
     Repair,
     // Faults of single messages and calls.
     Lost,
@@ -143,6 +144,10 @@ impl Scenario {
             Fault::StorePauses => !self.replicated || self.waits,
             Fault::Outage | Fault::StoreRestarts => true,
             Fault::ReleaseDead => !self.wild_store,
+            // A change that is lost with a failover is lost.
+            Fault::Outsider => {
+                self.nodes > 1 && !self.wild_store && !self.loses && !self.replicated
+            }
             Fault::Repair => self.wild_store,
             fault => (fault as usize) < Fault::Lost as usize,
         }
