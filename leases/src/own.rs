@@ -109,6 +109,12 @@ impl Own {
         self.lock().by_key.get(&key(node_id, row.token?))?.end_exclusive
     }
 
+    /// Returns the latest end of a node id that is known to have been granted under a token.
+    pub(crate) fn granted_end(&self, node_id: u32, token: Token) -> Option<i64> {
+        let end = self.lock().by_key.get(&key(node_id, token))?.end_exclusive;
+        end.filter(|end| *end > 0)
+    }
+
     /// Returns whether a node id was ever asked for.
     pub(crate) fn has(&self, node_id: u32) -> bool {
         self.lock().by_key.range(of(node_id)).next().is_some()

@@ -66,6 +66,10 @@ pub(crate) trait Transaction {
 
     /// Returns the unix second on the store's clock.
     fn now(&self) -> i64;
+    /// Returns the same for a fence, which a wrong clock may end too soon.
+    fn confirmed_now(&self) -> Result<i64, Self::Error> {
+        Ok(self.now())
+    }
     /// Returns for how many seconds the operation has waited since it was begun.
     fn waited(&self) -> i64;
     fn metadata(&self) -> &NamespaceMetadata;
@@ -217,6 +221,10 @@ pub(crate) fn renew<R: Transaction + ?Sized>(
     if now.abs_diff(client_clock(rows, request.client_now)) > max_skew.into() {
         return Ok(Renewed::ClockSkew { store_now: now, max_skew });
     }
+    if was_set_back(rows, request)? {
+        fence_namespace(rows)?;
+        return Ok(Renewed::Lost { now });
+    }
     let mut leases = Vec::new();
     // A renewal that is repeated finds the next token.
     let tokens = [request.token, request.next.unwrap_or(request.token)];
@@ -234,6 +242,26 @@ pub(crate) fn renew<R: Transaction + ?Sized>(
         }
     }
     Ok(if leases.is_empty() { Renewed::Lost { now } } else { Renewed::Extended { now, leases } })
+}
+
+/// Returns whether the store lacks what it is known to have granted to this client, and was not fenced
+/// since: it was set back, as to a backup, and others may have lost their leases, too. Rows are never
+/// removed, and the end of one never falls while the same token holds it.
+fn was_set_back<R: Transaction + ?Sized>(rows: &mut R, request: &Renew) -> Result<bool, R::Error> {
+    let limits = rows.metadata().limits;
+    for &node_id in &request.node_ids {
+        let Some(end) = rows.own().granted_end(node_id, request.token) else { continue };
+        let is_behind = rows
+            .row(node_id)?
+            .is_none_or(|row| row.token == Some(request.token) && row.end_exclusive < end);
+        // A fence after that grant is one after the loss: what was lost with the grant is later than the
+        // backup.
+        let granted_at = end - i64::from(request.ttl.min(limits.max_ttl));
+        if is_behind && !is_fenced_since(limits, rows.last_grant(), rows.quarantine(), granted_at) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Returns those of some node ids that one of these tokens holds and that this client may have written,
@@ -275,7 +303,7 @@ pub(crate) fn release<R: Transaction + ?Sized>(
 /// Fences the namespace of a transaction.
 pub(crate) fn fence_namespace<R: Transaction + ?Sized>(rows: &mut R) -> Result<Fenced, R::Error> {
     let (limits, last_grant) = (rows.metadata().limits, rows.last_grant());
-    let (quarantine, fenced) = fence(limits, last_grant, rows.quarantine(), rows.now())?;
+    let (quarantine, fenced) = fence(limits, last_grant, rows.quarantine(), rows.confirmed_now()?)?;
     rows.put_quarantine(quarantine)?;
     Ok(fenced)
 }

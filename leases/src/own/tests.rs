@@ -301,3 +301,50 @@ fn no_second_of_a_node_id_is_that_of_two_copies() {
         });
     }
 }
+
+/// A store that was set back lacks a renewal that was granted. It is fenced then, once: others may have
+/// lost their leases, too.
+#[test]
+fn a_store_that_was_set_back_is_fenced() {
+    for (before_the_lease, name) in [(false, "to an earlier end"), (true, "to before the lease")] {
+        for protocol in [None, Some(Protocol::postgres as fn(_) -> _), Some(Protocol::redis)] {
+            let dial = Dial(Arc::new(AtomicI64::new(START)));
+            let namespace = namespace(8);
+            let memory = MemoryStore::with_clock(namespace.clone(), dial.clock());
+            let table =
+                Arc::new(Mutex::new(Table::new(START, &NamespaceMetadata::new(&namespace))));
+            let mut client = match protocol {
+                None => in_memory(memory.clone()),
+                Some(protocol) => {
+                    let protocol: Protocol = protocol(namespace.clone());
+                    on_server(Arc::clone(&table), protocol.allow_weak_store(true), &dial)
+                }
+            };
+            let mut other = (client.make)(Process::Another);
+            other.acquire(Token::random(), dial.now()).expect("they are free"); // makes the namespace
+            let backup = || (memory.backup(), table.lock().expect("no panic").clone());
+            let first = backup();
+            let token = Token::random();
+            let lease = client.acquire(token, dial.now()).expect("they are free");
+            let second = backup();
+            dial.pass(4);
+            let lease = client.renew(token, lease, dial.now()).expect("its own");
+            dial.pass(1);
+            let (rules, texts) = if before_the_lease { first } else { second };
+            memory.restore(rules);
+            *table.lock().expect("no panic") = texts;
+            assert!(other.acquire(Token::random(), dial.now()).is_some(), "not noticed yet");
+            let mut floors = Vec::new();
+            for _ in 0..2 {
+                assert_eq!(client.renew(token, lease, dial.now()), None, "{name}");
+                let list = crate::operator::list(&mut *client.store).expect("the store answers");
+                floors.push(list.floor);
+                assert_eq!(client.acquire(Token::random(), dial.now()), None, "{name}");
+            }
+            let last_grant = if floors[0] > dial.now() + i64::from(TTL + SKEW) { 12 } else { 0 };
+            assert_eq!(floors, [dial.now() + i64::from(TTL + SKEW) + last_grant; 2], "{name}");
+            dial.pass(i64::from(TTL + SKEW + 12));
+            assert!(client.acquire(Token::random(), dial.now()).is_some(), "{name}: it is over");
+        }
+    }
+}

@@ -383,6 +383,11 @@ impl Transaction for Snapshot<'_> {
         self.now
     }
 
+    fn confirmed_now(&self) -> Result<i64, Stop> {
+        let clock = self.view.clock.filter(|_| self.view.is_fresh);
+        Ok(self.context.confirmed(self.metadata().limits, clock)?)
+    }
+
     fn waited(&self) -> i64 {
         self.waited
     }

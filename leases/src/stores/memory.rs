@@ -85,9 +85,23 @@ impl MemoryStore {
     }
 }
 
+/// What a store has had.
+#[cfg(test)]
+pub(crate) struct Backup(HashMap<String, StoredNamespace>);
+
 /// Faults of the simulation.
 #[cfg(test)]
 impl MemoryStore {
+    /// Returns what it has now.
+    pub(crate) fn backup(&self) -> Backup {
+        Backup(self.namespaces().clone())
+    }
+
+    /// Has what a backup has.
+    pub(crate) fn restore(&self, backup: Backup) {
+        *self.namespaces() = backup.0;
+    }
+
     /// Returns another store that has what this one has now: a backup, or a replica.
     pub(crate) fn copy(&self, clock: impl Clock + Send + Sync + 'static) -> Self {
         let namespaces = Arc::new(Mutex::new(self.namespaces().clone()));

@@ -9,10 +9,10 @@
 #[cfg(test)]
 mod tests;
 
-use std::{fmt::Write as _, ops::Range, thread, time::Duration};
+use std::{cell::Cell, fmt::Write as _, ops::Range, thread, time::Duration};
 
 use crate::{
-    Change, Error, ErrorKind, LeaseStore, Result, Swap, Swapped, Token,
+    Change, Error, ErrorKind, Fence, LeaseStore, Result, Swap, Swapped, Token,
     protocol::{check_counter, outcome_of},
     token::random_bytes,
 };
@@ -456,7 +456,25 @@ impl KnownCounter {
         store: &mut dyn LeaseStore,
         asked: &Draw,
     ) -> Result<Option<Block>> {
-        self.change(store, |settings, found, floor| draw(settings, found, floor, asked))
+        let is_behind = Cell::new(false);
+        let drawn = self.change(store, |settings, found, floor| {
+            is_behind.set(match &found {
+                Some(counter) => counter.floor == floor && counter.next < asked.after,
+                None => floor == 0 && asked.after > 0,
+            });
+            draw(settings, found, floor, asked)
+        });
+        let is_refused = match &drawn {
+            Ok(drawn) => drawn.is_none(),
+            Err(error) => error.kind() == ErrorKind::StoreQuarantined,
+        };
+        if is_behind.get() && is_refused {
+            // The store was set back: what others drew may be lost, too.
+            let fence = Fence { token: Token::random() };
+            outcome_of(&fence, store.fence(&fence))?;
+            return Err(self.settings.may_have_lost());
+        }
+        drawn
     }
 
     /// Gives back what is unused; see [`give_back`]. May be repeated after an error. Returns whether

@@ -218,6 +218,35 @@ fn a_fenced_namespace_is_refused_until_its_counters_are_fenced() {
     assert!(missing.draw(&mut store, &asked(1, 0)).is_ok());
 }
 
+/// Others that draw from it know nothing of what was lost: the namespace is fenced for them.
+#[test]
+fn a_counter_that_was_set_back_is_refused_to_all() {
+    for has_begun in [false, true] {
+        let (mut store, mut known) = counter();
+        if has_begun {
+            drawn(&mut known, &mut store, &asked(5, 0));
+        }
+        let backup = store.backup();
+        let first = asked(10, 0);
+        let end = drawn(&mut known, &mut store, &first).positions.end;
+        store.restore(backup);
+        let mut other = KnownCounter::new(settings());
+        drawn(&mut other, &mut store, &asked(1, 0)); // not noticed yet
+        for want in [1, 0] {
+            // It confirms what it holds, or draws more.
+            let error = known.draw(&mut store, &asked_again(&first, want, end)).expect_err("lost");
+            assert_eq!(error.code(), "STORE_QUARANTINED", "{error}");
+        }
+        let floor = known.read(&mut store).expect("the store answers").1;
+        assert!(floor > 0, "it is fenced");
+        let error = other.draw(&mut store, &asked(1, 0)).expect_err("may be lost");
+        assert_eq!(error.code(), "STORE_QUARANTINED", "{error}");
+        fence_now(&mut other, &mut store, 100).expect("fenced by an operator");
+        drawn(&mut known, &mut store, &asked(1, end));
+        assert_eq!(known.read(&mut store).expect("the store answers").1, floor, "and only once");
+    }
+}
+
 #[test]
 fn a_counter_that_is_behind_a_holder_has_lost_blocks() {
     let (mut store, mut known) = counter();
