@@ -35,14 +35,7 @@ async function releaseLease(store, lease, options) {
 }
 
 /** The options of initStore. */
-const INIT = [
-  'layout',
-  'namespace',
-  'maxTtlSeconds',
-  'maxSkewSeconds',
-  'nodeIds',
-  'allowWeakStore',
-]
+const INIT = ['layout', 'namespace', 'maxTtlSeconds', 'maxSkewSeconds', 'nodeIds', 'allowWeakStore']
 
 async function initStore(store, secret, mode, options) {
   const checked = optionsOf(options, ...INIT)

@@ -56,7 +56,7 @@ export interface InitOptions {
   /** By how many whole seconds clocks may differ, 0 to a sixth of `maxTtlSeconds`; 5 unless set. */
   maxSkewSeconds?: number | undefined
   /**
-   * Which node ids are leased, as `0-6,8-1023`: 1 to 32 ranges. All others remain for generators that
+   * Which node ids are leased, as `0-6,8-1023`: 1 to 16 ranges. All others remain for generators that
    * you give one. All unless set; {@link setNodeIds} changes them.
    */
   nodeIds?: string | undefined
@@ -220,7 +220,7 @@ export function fenceStore(
  * lease ends, and leases another one.
  *
  * @param store as in {@link listLeases}, with its errors.
- * @param nodeIds all that are leased from now on, as `0-6,8-1023`: 1 to 32 ranges of node ids that the
+ * @param nodeIds all that are leased from now on, as `0-6,8-1023`: 1 to 16 ranges of node ids that the
  *   layout has.
  * @returns the unix second from which on the node ids that were left out have no lease: until then
  *   give them to nothing else.

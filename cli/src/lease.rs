@@ -134,7 +134,7 @@ Examples:
 pub(crate) struct Nodes {
     /// All node ids to lease from now on, as 0-6,8-1023
     #[arg(value_name = "RANGES")]
-    nodes: NodeRanges,
+    ranges: NodeRanges,
 
     #[command(flatten)]
     store: StoreArguments,
@@ -336,18 +336,18 @@ impl Nodes {
         self.confirmation.ask(&format_args!(
             "leases the node ids {} of namespace {:?}, which were {before}; if a generator outside of \
              it has used one that is new within the last {} s, ids repeat",
-            self.nodes,
+            self.ranges,
             self.store.namespace,
             2 * max_skew + 1
         ))?;
-        let listed = operator::set_node_ids(&mut *store, self.nodes)?;
+        let listed = operator::set_node_ids(&mut *store, self.ranges)?;
         let from = listed.unleased_from();
         if from <= listed.now {
-            return print(&format_args!("the node ids {} are leased, and no others", self.nodes));
+            return print(&format_args!("the node ids {} are leased, and no others", self.ranges));
         }
         print(&format_args!(
             "the node ids {} are leased; use no other until {}, when the last lease of one is over",
-            self.nodes,
+            self.ranges,
             utc(from)
         ))
     }

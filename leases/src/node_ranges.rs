@@ -6,7 +6,7 @@ use randflake::{bindings::quoted, layout::MAX_NODE_ID};
 
 use crate::{Error, Result};
 
-/// Node ids that a namespace leases, as up to 32 ranges: all others remain for generators to which you
+/// Node ids that a namespace leases, as up to 16 ranges: all others remain for generators to which you
 /// assign a node id, such as those that you move over from. As a text, `0-6,8-1023`.
 ///
 /// ```
@@ -29,7 +29,7 @@ pub struct NodeRanges {
 
 impl NodeRanges {
     /// Most ranges.
-    pub const MAX_RANGES: usize = 32;
+    pub const MAX_RANGES: usize = 16;
 
     /// Returns the node ids 0 to `max_node_id`.
     #[must_use]
@@ -43,7 +43,7 @@ impl NodeRanges {
     ///
     /// # Errors
     ///
-    /// `INVALID_ARGUMENT`: none, more than 32 with gaps between them, one whose last node id comes before
+    /// `INVALID_ARGUMENT`: none, more than 16 with gaps between them, one whose last node id comes before
     /// its first, or one beyond 131 071.
     pub fn new(ranges: impl IntoIterator<Item = RangeInclusive<u32>>) -> Result<Self> {
         let mut sorted: Vec<(u32, u32)> =
@@ -108,8 +108,10 @@ impl NodeRanges {
 
     /// Returns all of these from `first` on, and then those before it.
     pub(crate) fn from(self, first: u32) -> impl Iterator<Item = u32> {
-        let after = self.ranges().flatten().filter(move |node_id| *node_id >= first);
-        after.chain(self.ranges().flatten().take_while(move |node_id| *node_id < first))
+        let after = self.ranges().flat_map(move |range| first.max(*range.start())..=*range.end());
+        let before =
+            self.ranges().flat_map(move |range| *range.start()..first.min(range.end() + 1));
+        after.chain(before)
     }
 }
 
@@ -136,9 +138,9 @@ impl fmt::Display for NodeRanges {
         for (index, range) in self.ranges().enumerate() {
             let comma = if index > 0 { "," } else { "" };
             let (first, last) = range.into_inner();
-            match first == last {
-                true => write!(f, "{comma}{first}")?,
-                false => write!(f, "{comma}{first}-{last}")?,
+            write!(f, "{comma}{first}")?;
+            if last > first {
+                write!(f, "-{last}")?;
             }
         }
         Ok(())
@@ -189,8 +191,8 @@ mod tests {
             assert!(error.to_string().contains("as 0-6,8-1023"), "{text}: {error}");
         }
         let many = |count| NodeRanges::new((0..count).map(|index| 2 * index..=2 * index));
-        assert!(many(32).is_ok());
-        assert!(many(33).expect_err("too many").to_string().contains("1 to 32"));
+        assert!(many(16).is_ok());
+        assert!(many(17).expect_err("too many").to_string().contains("1 to 16"));
         assert!(NodeRanges::new([]).is_err());
     }
 

@@ -397,7 +397,7 @@ def test_rolling_restarts_find_one_of_eight_node_ids(program: str, folder: Path)
     assert all(ids), (folder / "log").read_text()
     assert len(set(ids)) == len(ids)
     assert set(new.states()) == {"free"}
-    assert list_leases(store).limits.max_node_id == 7
+    assert list_leases(store).limits.node_ids == "0-7"
 
 
 def test_reloads_of_gunicorn_find_some_of_eight_node_ids(folder: Path) -> None:

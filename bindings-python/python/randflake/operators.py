@@ -208,7 +208,7 @@ def set_node_ids(
     generator that has it uses it until its lease ends, and leases another one.
 
     store, namespace: as in list_leases, and with its errors.
-    node_ids: all that are leased from now on, as "0-6,8-1023": 1 to 32 ranges of node ids that the
+    node_ids: all that are leased from now on, as "0-6,8-1023": 1 to 16 ranges of node ids that the
     layout has.
 
     Returns the unix second from which on the node ids that were left out have no lease: until then

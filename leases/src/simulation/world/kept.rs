@@ -13,6 +13,7 @@ use crate::{
 };
 
 #[derive(Clone)]
+#[allow(clippy::large_enum_variant, reason = "there are few")]
 pub(super) enum Kept {
     Rules(MemoryStore),
     Table(Table),
