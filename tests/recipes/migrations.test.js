@@ -228,3 +228,91 @@ for (const [name, kind] of [
     }
   })
 }
+
+/** Returns what runs a command of Prisma on the schema of the guide. */
+function prismaOf(t, { url }) {
+  const schema = fileOf('prisma', 'schema.prisma')
+  const config = fileOf('prisma', 'prisma.config.mjs')
+  const external = "['randflake_entry']"
+  const folder = folderOf(t, {
+    'schema.prisma': schema,
+    // In PostgreSQL the name has to have a schema.
+    'external.config.mjs': replaced(config, external, "['public.randflake_entry']"),
+    'plain.config.mjs': config.replace(/^ *(experimental|tables): .*\n/gm, ''),
+    'both.prisma': `
+      datasource db {
+        provider = "postgresql"
+        schemas  = ["public", "randflake_leases"]
+      }`,
+  })
+  return (settings, ...args) =>
+    run(
+      folder,
+      path.join(MODULES, 'prisma/build/index.js'),
+      [...args, '--config', `${settings}.config.mjs`],
+      {
+        DATABASE_URL: url,
+        CHECKPOINT_DISABLE: '1',
+        PRISMA_HIDE_UPDATE_MESSAGE: '1',
+        PRISMA_SCHEMA_ENGINE_BINARY: path.join(__dirname, 'schema-engine.mjs'),
+      },
+    )
+}
+
+test('the engine is that of Prisma', () => {
+  const { enginesVersion } = require('@prisma/engines-version')
+  const { devDependencies } = require('./package.json')
+  assert.equal(devDependencies['@prisma/schema-engine-wasm'].split('.').at(-1), enginesVersion)
+})
+
+withServer('Prisma on PostgreSQL', 'postgresql', (live) => {
+  live('leaves leases alone', async (t, database) => {
+    const prisma = prismaOf(t, database)
+    for (const args of [
+      ['migrate', 'dev', '--name', 'first'],
+      ['migrate', 'deploy'],
+      ['db', 'push', '--accept-data-loss'],
+      ['db', 'pull', '--print'],
+      ['migrate', 'diff', '--from-config-datasource', '--to-schema', 'schema.prisma', '--script'],
+      ['migrate', 'reset', '--force'],
+    ]) {
+      const { status, printed } = prisma('plain', ...args)
+      assert.equal(status, 0, printed)
+      assert.doesNotMatch(printed, /entry|randflake_/)
+      await database.hasLeases()
+    }
+    assert.deepEqual(await database.tables(), ['Post', 'User', '_prisma_migrations'])
+  })
+
+  live('leaves a table alone that is external, and no other', async (t, database) => {
+    await database.sql(
+      'create table randflake_entry (name text primary key)',
+      "insert into randflake_entry values ('meta')",
+    )
+    const prisma = prismaOf(t, database)
+    const pushed = prisma('external', 'db', 'push', '--accept-data-loss')
+    assert.equal(pushed.status, 0, pushed.printed)
+    assert.deepEqual(await database.tables(), ['Post', 'User'])
+    const drifted = prisma('plain', 'migrate', 'dev', '--name', 'first')
+    assert.match(drifted.printed, /Drift detected.*randflake_entry.*We need to reset/s)
+    await database.sql('drop table "Post", "User"')
+    const migrated = prisma('external', 'migrate', 'dev', '--name', 'first')
+    assert.equal(migrated.status, 0, migrated.printed)
+    const rows = 'select * from randflake_entry'
+    assert.deepEqual(await database.sql(rows), [[{ name: 'meta' }]])
+    assert.match(prisma('plain', 'db', 'pull', '--print').printed, /model randflake_entry/)
+    const dropped = prisma('plain', 'db', 'push', '--accept-data-loss')
+    assert.equal(dropped.status, 0, dropped.printed)
+    await assert.rejects(database.sql(rows), { code: '42P01' })
+    await database.hasLeases()
+  })
+
+  live('drops leases whose schema it is told of', async (t, database) => {
+    const { status, printed } = prismaOf(t, database)(
+      'plain',
+      ...['db', 'push', '--accept-data-loss', '--schema', 'both.prisma'],
+    )
+    assert.equal(status, 0, printed)
+    await database.hasNone()
+  })
+})
