@@ -128,7 +128,7 @@ function withServer(name, kind, act) {
     act((title, check) =>
       test(title, async (t) => {
         if (server === undefined) return t.skip(`${name} is not installed`)
-        await check(t, await makeDatabase(server))
+        await check(t, await makeDatabase(server), server)
       }),
     )
   })
@@ -166,6 +166,34 @@ function drizzleKit(t, version, { url, dialect }) {
     )
   const pulled = () => fs.readFileSync(path.join(folder, 'drizzle/schema.ts'), 'utf8')
   return { drizzle, pulled }
+}
+
+/** Returns what runs a command of TypeORM, and returns the migration if that makes one. */
+function typeormOf(t, version, { url, dialect }) {
+  const type = dialect === 'mysql' ? 'mariadb' : 'postgres'
+  const folder = folderOf(t, {
+    'source.cjs': `
+      const { DataSource, EntitySchema } = require('${version}')
+      const { id } = require(${JSON.stringify(path.resolve(__dirname, '../../bindings-node/typeorm.js'))})
+      const User = new EntitySchema({
+        name: 'users',
+        columns: { id: { ...id(), primary: true } },
+      })
+      module.exports = new DataSource({
+        type: '${type}',
+        url: process.env.DATABASE_URL,
+        entities: [User],
+      })`,
+  })
+  return (command, ...more) => {
+    const args = [command, '--dataSource', 'source.cjs', ...more]
+    const { status, printed } = run(folder, path.join(MODULES, version, 'cli.js'), args, {
+      DATABASE_URL: url,
+    })
+    assert.equal(status, 0, printed)
+    const migration = fs.readdirSync(folder).find((name) => name.endsWith('.js'))
+    return migration && fs.readFileSync(path.join(folder, migration), 'utf8')
+  }
 }
 
 for (const [name, kind] of [
@@ -225,6 +253,35 @@ for (const [name, kind] of [
         }
         await database.hasNone()
       })
+    }
+
+    for (const version of ['typeorm', 'typeorm-0-3-20']) {
+      live(`${version} leaves leases alone until it drops everything`, async (t, database) => {
+        const typeorm = typeormOf(t, version, database)
+        const generated = typeorm('migration:generate', 'First', '--outputJs')
+        assert.match(generated, /CREATE TABLE/)
+        assert.doesNotMatch(generated, /entry|randflake/)
+        typeorm('schema:sync')
+        assert.deepEqual(await database.tables(), ['users'])
+        await database.hasLeases()
+        typeorm('schema:drop')
+        assert.deepEqual(await database.tables(), [])
+        await (kind === 'mysql' ? database.hasNone() : database.hasLeases())
+      })
+    }
+
+    if (kind === 'mysql') {
+      live(
+        'typeorm leaves leases alone in a database of their own',
+        async (t, database, server) => {
+          const other = await makeDatabase(server)
+          const typeorm = typeormOf(t, 'typeorm', other)
+          typeorm('schema:sync')
+          typeorm('schema:drop')
+          await other.hasNone()
+          await database.hasLeases()
+        },
+      )
     }
   })
 }
