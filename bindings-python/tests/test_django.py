@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import django
+import psycopg
 import pymysql
 import pytest
 import randflake.django
@@ -1117,6 +1118,51 @@ def test_no_command_needs_a_store_or_a_secret_and_migrations_are_stable(project:
     manage(project, "migrate")
     manage(project, "collectstatic", "--no-input")
     assert not (project / "ids.db").exists()
+
+
+@pytest.mark.parametrize("engine", ["postgres", "mariadb"])
+def test_no_command_changes_leases_in_the_same_database(
+    project: Path, start: Callable[[str], servers.Server], engine: str
+) -> None:
+    newest()
+    server = start(engine)
+    database = settings_of(server) | {"NAME": "project"}
+    url = server.url().removesuffix(urlsplit(server.url()).path) + "/project"
+    if engine == "mariadb":
+        server.mysql("create database project")
+    else:
+        with psycopg.connect(server.url(), autocommit=True) as created:
+            created.execute("create database project")
+    init_store(url, SECRET, "new")
+
+    def leases() -> Any:
+        if engine == "mariadb":
+            content = server.mysql("select * from project.randflake_entry")
+            return content, server.mysql("show create table project.randflake_entry")
+        with psycopg.connect(url) as asked:
+            content = asked.execute("select * from randflake_leases.entry").fetchall()
+            columns = "select * from information_schema.columns where table_name = 'entry'"
+            return content, asked.execute(columns).fetchall()
+
+    before = leases()
+    with (project / "shop/settings.py").open("a") as settings:
+        settings.write(f"DATABASES = {{'default': {database!r}}}\n")
+        if engine == "mariadb":
+            settings.write("import pymysql\n")
+            settings.write(f"pymysql.version_info = {pymysql.version_info!r}\n")
+            settings.write("pymysql.install_as_MySQLdb()\n")
+    manage(project, "makemigrations", "shop", "blog")
+    manage(project, "migrate")
+    manage(project, "flush", "--no-input")
+    assert leases() == before
+    inspected = manage(project, "inspectdb")
+    assert "class ShopOrder(" in inspected
+    assert ("class RandflakeEntry(" in inspected) == (engine == "mariadb")
+    # As the guide says.
+    (tables,) = re.findall(r"^python manage.py inspectdb (.+)$", GUIDE, re.MULTILINE)
+    inspected = manage(project, "inspectdb", *tables.split())
+    assert re.findall(r"^class (\w+)", inspected, re.MULTILINE) == ["ShopCustomer", "ShopOrder"]
+    assert leases() == before
 
 
 @contextmanager
