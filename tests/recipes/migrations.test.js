@@ -42,6 +42,8 @@ function run(folder, tool, args, environment) {
     env: { ...process.env, ...environment },
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'pipe'],
+    // The runner cannot end a test that waits for this.
+    timeout: 300_000,
   })
   return { status, printed: stdout + stderr }
 }
