@@ -352,7 +352,7 @@ impl FromStr for LeaseName {
         read().ok_or_else(|| {
             Error::new(
                 ErrorKind::InvalidLease,
-                "this is no lease: send what POST /v1/leases calls lease",
+                "not a lease: send the field `lease` of the answer to POST /v1/leases",
             )
         })
     }

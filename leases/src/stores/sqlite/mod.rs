@@ -132,7 +132,7 @@ impl SqliteStore {
             )));
         }
         let path = std::path::absolute(path).map_err(|error| {
-            Error::invalid_argument(format!("{} is no path: {error}", path.display()))
+            Error::invalid_argument(format!("{} is not a valid path: {error}", path.display()))
         })?;
         Ok(Self {
             path,
