@@ -84,7 +84,7 @@ async function runWith(variables, store, script, ...flags) {
   return { code, signal, stdout, stderr, secondsToEnd: Math.max(0, end - last) / 1000 }
 }
 
-/** The adapter of the guide to servers, with so many connections. */
+/** The adapter of the guide to PostgreSQL, with so many connections. */
 function adapterOf(url, max = 1) {
   let isConfirmed = true
   const onnotice = ({ file }) => {

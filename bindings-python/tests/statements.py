@@ -35,9 +35,9 @@ def block_of(document: str, name: str) -> str:
 
 
 def of_the_guide(name: str) -> Any:
-    """Returns what a code block of the guide to servers defines."""
+    """Returns what a code block of the guide to PostgreSQL defines."""
     defined: dict[str, Any] = {}
-    exec(block_of("docs/guides/servers.md", f"class {name}"), defined)
+    exec(block_of("docs/guides/postgresql.md", f"class {name}"), defined)
     return defined[name]
 
 

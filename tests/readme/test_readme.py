@@ -8,7 +8,7 @@
   `DATABASE_URL`.
 - `sh` blocks run in the root of one copy of the repository, in order, with an empty virtual
   environment activated, and with servers for `psql "$DATABASE_URL"`, `redis-cli -u "$REDIS_URL"`
-  and `mysql`.
+  and `mysql`, whose URL is in `MYSQL_URL`; that of an etcd is in `ETCD_URL`.
 - The server of the guide to ids over HTTP is started for its `sh` blocks, by its own line.
 - The programs of the guide to shutdown are started by tests/shutdown, under the servers that they
   are for, those of the guide to Prisma by tests/recipes, and the project of the guide to Django by
@@ -193,6 +193,9 @@ def environment_of(block: Block, databases: Callable[[str], str], folder: Path) 
     names = {}
     if "DATABASE_URL" in block.code:
         names["DATABASE_URL"] = databases("mariadb" if "mysql2" in block.code else "postgres")
+    for variable, server in {"MYSQL_URL": "mariadb", "ETCD_URL": "etcd"}.items():
+        if variable in block.code:
+            names[variable] = databases(server)
     if "REDIS_URL" in block.code:
         # Without a name, redis-cli asks for the user of that name: "".
         names["REDIS_URL"] = databases("redis").replace("//:", "//default:")
