@@ -398,20 +398,28 @@ SERVE = Path("docs/guides/serve.md")
 
 
 @pytest.fixture(scope="session")
-def server_of_ids(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
-    """Starts the server of the guide to ids over HTTP, and returns its port and its folder."""
+def command() -> Path:
+    """Builds the command of cargo, which has clients of all servers, and returns its path."""
     features = WORKSPACE["metadata"]["features"]
     # For its own tests, as `make test-rust` does: `cargo build` would compile all it needs again.
     build = ["cargo", "test", "--quiet", "--locked", "--features", features, "--no-run"]
     subprocess.run([*build, "--test", "serve"], cwd=ROOT, check=True)
+    return ROOT / "target" / os.environ.get("CARGO_BUILD_TARGET", "") / "debug" / "randflake"
+
+
+@pytest.fixture(scope="session")
+def server_of_ids(
+    command: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[int, Path]]:
+    """Starts the server of the guide to ids over HTTP, and returns its port and its folder."""
     lines = [line for block in blocks_of(SERVE) for line in block.code.splitlines()]
     (line,) = [line for line in lines if line.startswith("randflake serve ")]
     folder, port = tmp_path_factory.mktemp("serve"), servers.free_port()
     store = str(folder)
-    command = line.replace(FOLDER, store).replace(":8080", f":{port}").split()
-    built = ROOT / "target" / os.environ.get("CARGO_BUILD_TARGET", "")
-    command[0] = str(built / "debug" / "randflake")
-    with subprocess.Popen(command, env={**os.environ, "RANDFLAKE_SECRET": SECRET}) as server:
+    arguments = line.replace(FOLDER, store).replace(":8080", f":{port}").split()
+    with subprocess.Popen(
+        [command, *arguments[1:]], env={**os.environ, "RANDFLAKE_SECRET": SECRET}
+    ) as server:
         try:
             deadline = time.monotonic() + 60
             while True:
@@ -446,9 +454,14 @@ def test_shell_block_runs(
         code = code.replace(":8080", f":{port}")
     code = code.replace(FOLDER, str(store))
     activated = clone.parent / "venv"
+    path = [str(activated / "bin"), os.environ["PATH"]]
+    if 'RANDFLAKE_STORE="$' in code:
+        # That of the environment has no client of a server.
+        (tmp_path / "randflake").symlink_to(request.getfixturevalue("command"))
+        path.insert(0, str(tmp_path))
     environment = {
         "VIRTUAL_ENV": str(activated),
-        "PATH": f"{activated / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join(path),
         **environment_of(block, databases, tmp_path),
     }
     printed = run(
