@@ -154,8 +154,8 @@ const NOT_COMMITTED = '25000'
 /** Errors of MySQL after which the server closes the connection: it shuts down, or somebody has ended it. */
 const CLOSING = [1053, 1079, 1927, 4031]
 
-/** Runs a statement of MySQL, every cell of whose answer is text. */
-function queryMysql(connection, sql, values) {
+/** Runs a statement with mysql2, every cell of whose answer is text. */
+function queryMysql2(connection, sql, values) {
   const typeCast = (field) => field.string()
   const options = { sql, values, rowsAsArray: true, typeCast, namedPlaceholders: false }
   return new Promise((resolve, reject) => {
@@ -168,9 +168,49 @@ function queryMysql(connection, sql, values) {
   })
 }
 
+/** Resolves to the answer of a client of MySQL, which calls back or, of mariadb, may return a promise. */
+function answerOf(call) {
+  return new Promise((resolve, reject) => {
+    const promised = call((error, answer) => (error ? reject(error) : resolve(answer)))
+    promised?.then?.(resolve, reject)
+  })
+}
+
+/**
+ * Does as `queryMysql2`, with mariadb. An answer does not have its status; the connection has that of its
+ * last answer, which may be one to the caller by the time we are told. So there is a statement behind, for
+ * the moment in which the answer before it is the last one.
+ */
+async function queryMariadb(connection, sql, values = []) {
+  const text = (column) => column.string()
+  let serverStatus
+  const lastStatus = (column) => {
+    serverStatus = connection.info.status
+    return text(column)
+  }
+  const ask = (sql, values, typeCast) => {
+    const options = { sql, values, rowsAsArray: true, typeCast, namedPlaceholders: false }
+    // An insert id as it is, a BigInt, whatever the connection makes of them.
+    const exact = { metaAsArray: false, insertIdAsNumber: false, supportBigNumbers: false }
+    return answerOf((callback) => connection.query({ ...options, ...exact }, callback))
+  }
+  try {
+    const both = [ask(sql, values, text), ask('select 0', [], lastStatus)]
+    const [answer] = await Promise.all(both)
+    return Array.isArray(answer) ? answer : { insertId: answer.insertId, serverStatus }
+  } catch (error) {
+    const { errno, sqlState, sqlMessage } = error
+    // From 45000 on they are its own; after those of class 08 there is no connection.
+    const isSaid = errno >= 1000 && errno < 45000 && !sqlState?.startsWith('08')
+    if (isSaid && !CLOSING.includes(errno)) throw new Refusal(errno, sqlMessage)
+    // Its message has the statement, too, with the token of a lease.
+    throw sqlMessage ? new Error(sqlMessage) : error
+  }
+}
+
 /** Runs a statement of MySQL; one without rows answers with its insert id. */
-async function runMysql(connection, text, values) {
-  const answer = await queryMysql(connection, text, values)
+async function runMysql(query, connection, text, values) {
+  const answer = await query(connection, text, values)
   if (Array.isArray(answer)) return answer
   // A program may have begun a transaction before it.
   if (answer.serverStatus & 1) throw new Refusal(NOT_COMMITTED, '')
@@ -181,11 +221,11 @@ async function runMysql(connection, text, values) {
 const turns = new WeakMap()
 
 /** Runs a statement on a connection of the caller's once those of other stores are answered. */
-function runMysqlInTurn(connection, text, values) {
+function runMysqlInTurn(query, connection, text, values) {
   let isGivenUp = false
   const run = () => {
     if (isGivenUp) throw new Error('it was given up')
-    return runMysqlClient(connection, text, values)
+    return runMysqlClient(query, connection, text, values)
   }
   const answer = (turns.get(connection) ?? Promise.resolve()).then(run)
   turns.set(connection, answer.catch(ignore))
@@ -195,27 +235,25 @@ function runMysqlInTurn(connection, text, values) {
 }
 
 /** Runs a statement on a connection of the caller's, whatever its settings are. */
-async function runMysqlClient(connection, text, values) {
-  const { serverStatus } = await queryMysql(connection, 'do 0')
+async function runMysqlClient(query, connection, text, values) {
+  const { serverStatus } = await query(connection, 'do 0')
   if (serverStatus & 1) throw new Refusal(NOT_COMMITTED, '')
-  if (serverStatus & 2) return runMysql(connection, text, values)
-  await queryMysql(connection, 'set autocommit = 1')
+  if (serverStatus & 2) return runMysql(query, connection, text, values)
+  await query(connection, 'set autocommit = 1')
   try {
-    return await runMysql(connection, text, values)
+    return await runMysql(query, connection, text, values)
   } finally {
-    await queryMysql(connection, 'set autocommit = 0')
+    await query(connection, 'set autocommit = 0')
   }
 }
 
 /** Runs a statement on a connection of a pool, which gets it back, or loses it, after some seconds. */
-async function runMysqlPool(pool, text, values) {
-  const lending = new Promise((resolve, reject) => {
-    pool.getConnection((error, connection) => (error ? reject(error) : resolve(connection)))
-  })
+async function runMysqlPool(query, pool, text, values) {
+  const lending = answerOf((callback) => pool.getConnection(callback))
   const giveBack = async () => (await lending).release()
   const connection = await inTime(lending, 'the pool lent no connection', giveBack)
   try {
-    const running = runMysqlClient(connection, text, values)
+    const running = runMysqlClient(query, connection, text, values)
     const rows = await inTime(running, 'there is no answer', async () => connection.destroy())
     connection.release()
     return rows
@@ -429,7 +467,7 @@ function mysqlOf(address, RandflakeError) {
     }).on('error', ignore)
     const settings = `set session autocommit = 1, innodb_lock_wait_timeout = ${limit}`
     try {
-      await inTime(queryMysql(connection, settings), 'there is no answer', async () => {})
+      await inTime(queryMysql2(connection, settings), 'there is no answer', async () => {})
     } catch (error) {
       connection.destroy()
       throw error instanceof Refusal ? new Error(error.message) : error
@@ -438,7 +476,7 @@ function mysqlOf(address, RandflakeError) {
     return connection
   }
   const run = (connection, text, values) =>
-    inTime(runMysql(connection, text, values), 'there is no answer', async () => {})
+    inTime(runMysql(queryMysql2, connection, text, values), 'there is no answer', async () => {})
   const close = (connection) => connection.destroy()
   return { engine: 'mysql', ...reconnecting(open, run, close, ({ stream }) => !stream.destroyed) }
 }
@@ -605,19 +643,21 @@ function clientOf(store, RandflakeError) {
       run: (text, parameters) => store.run(text, parameters),
     }
   }
-  // Of mysql2; those with promises have one with callbacks inside.
   if (has('query') && has('execute')) {
+    // Those of mysql2 with promises have one with callbacks inside.
     const inner = [store.pool, store.connection].find((it) => typeof it?.query === 'function')
     const client = inner ?? store
-    if (typeof client.promise !== 'function') {
+    const canDo = (name) => typeof client[name] === 'function'
+    const query = canDo('promise') ? queryMysql2 : canDo('importFile') ? queryMariadb : undefined
+    if (query === undefined) {
       throw new RandflakeError(
         'INVALID_ARGUMENT',
-        'of the clients of MySQL a store is one of mysql2, which this is not; pass the URL',
+        'of the clients of MySQL a store is a pool or a connection of mysql2 or mariadb, which this is ' +
+          'not; pass the URL',
       )
     }
-    const isPool = typeof client.getConnection === 'function'
-    const run = isPool ? runMysqlPool : runMysqlInTurn
-    return { engine: 'mysql', run: (...statement) => run(client, ...statement) }
+    const run = canDo('getConnection') ? runMysqlPool : runMysqlInTurn
+    return { engine: 'mysql', run: (...statement) => run(query, client, ...statement) }
   }
   if (has('query') && has('connect')) {
     const isPool = 'totalCount' in store

@@ -4,12 +4,30 @@
 
 const { after, before, suite, test } = require('node:test')
 const Redis = require('ioredis')
+const mariadb = require('mariadb')
+const callbacks = require('mariadb/callback')
 const mysql = require('mysql2')
 const promises = require('mysql2/promise')
 const { Client, Pool } = require('pg')
 const { createClient } = require('redis')
 const { servers } = require('./servers.js')
-const { adapterOf } = require('./store.js')
+const { adapterOf, ofMariadb } = require('./store.js')
+
+/** Settings of mariadb under which it gives rows and numbers in another form. */
+const PECULIAR = {
+  bigNumberStrings: true,
+  bigIntAsNumber: true,
+  checkNumberRange: true,
+  dateStrings: true,
+  insertIdAsNumber: true,
+  metaAsArray: true,
+  metaEnumerable: true,
+  namedPlaceholders: true,
+  nestTables: true,
+  pipelining: false,
+  supportBigNumbers: true,
+  typeCast: () => 'cast',
+}
 
 /** The argument that selects the store, for each client, and how to close it. */
 const clients = {
@@ -47,6 +65,23 @@ const clients = {
     },
     'a connection of promises': async (url) => {
       const connection = await promises.createConnection(url)
+      return [connection, () => connection.end()]
+    },
+    'a Pool of mariadb': (url) => {
+      const pool = mariadb.createPool(ofMariadb(url))
+      return [pool, () => pool.end()]
+    },
+    'a Pool of mariadb with callbacks': (url) => {
+      const pool = callbacks.createPool({ ...ofMariadb(url), ...PECULIAR })
+      return [pool, () => pool.end()]
+    },
+    'a connection of mariadb without autocommit': async (url) => {
+      const connection = await mariadb.createConnection({ ...ofMariadb(url), ...PECULIAR })
+      await connection.query('set autocommit = 0')
+      return [connection, () => connection.end()]
+    },
+    'a connection of mariadb with callbacks': (url) => {
+      const connection = callbacks.createConnection(ofMariadb(url))
       return [connection, () => connection.end()]
     },
   },

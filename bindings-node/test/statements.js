@@ -8,12 +8,13 @@
 const { createServer } = require('node:net')
 const { createInterface } = require('node:readline')
 const Redis = require('ioredis')
+const mariadb = require('mariadb')
 const mysql = require('mysql2')
 const { Pool } = require('pg')
 const { createClient } = require('redis')
 const { native } = require('../native.js')
 const { timeout, serverOf } = require('../stores.js')
-const { adapterOf } = require('./store.js')
+const { adapterOf, ofMariadb } = require('./store.js')
 
 const [, , client, url] = process.argv
 
@@ -22,6 +23,7 @@ timeout.ms = 20_000 // for a machine that has other things to do
 const stores = {
   pg: () => new Pool({ connectionString: url }),
   postgres: () => adapterOf(url, 20),
+  mariadb: () => mariadb.createPool({ ...ofMariadb(url), connectionLimit: 20 }),
   mysql2: () => mysql.createPool({ uri: url, connectionLimit: 20 }),
   ioredis: () => new Redis(url),
   redis: () => createClient({ url }).connect(),

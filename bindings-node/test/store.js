@@ -102,6 +102,13 @@ function adapterOf(url, max = 1) {
   }
 }
 
+/** Returns the options of mariadb for a URL: it takes none of `mysql:`. */
+function ofMariadb(url) {
+  const { hostname: host, port, username: user, password, pathname } = new URL(url)
+  const database = pathname.slice(1)
+  return { host, port: Number(port), user, password, database, connectTimeout: 20_000 }
+}
+
 /** Resolves once the condition holds, or fails with `what`. */
 async function until(what, isSo) {
   for (const begun = performance.now(); !(await isSo()); await delay(20)) {
@@ -109,4 +116,4 @@ async function until(what, isSo) {
   }
 }
 
-module.exports = { adapterOf, heldIn, newStore, run, runWith, SECRET, until }
+module.exports = { adapterOf, heldIn, newStore, ofMariadb, run, runWith, SECRET, until }
