@@ -652,8 +652,8 @@ function clientOf(store, RandflakeError) {
     if (query === undefined) {
       throw new RandflakeError(
         'INVALID_ARGUMENT',
-        'of the clients of MySQL a store is a pool or a connection of mysql2 or mariadb, which this is ' +
-          'not; pass the URL',
+        'of the clients of MySQL a store is a pool or a connection of mysql2, or of mariadb 3.2 or newer, ' +
+          'which this is not; pass the URL',
       )
     }
     const run = canDo('getConnection') ? runMysqlPool : runMysqlInTurn

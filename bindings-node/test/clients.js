@@ -24,7 +24,7 @@ const PECULIAR = {
   metaEnumerable: true,
   namedPlaceholders: true,
   nestTables: true,
-  pipelining: false,
+  pipelining: false, // each statement is sent when the one before it is answered
   supportBigNumbers: true,
   typeCast: () => 'cast',
 }
@@ -123,4 +123,4 @@ function suites(options, tests) {
   }
 }
 
-module.exports = { clients, suites }
+module.exports = { clients, PECULIAR, suites }

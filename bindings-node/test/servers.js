@@ -230,7 +230,7 @@ async function start(kind, options = {}) {
 /** Each starts a server; undefined if there is none. With `tls` it speaks nothing else. */
 const servers = {
   postgresql: ({ tls = false } = {}) => start('postgres', { tls }),
-  mysql: () => start('mariadb'),
+  mysql: ({ settings = [] } = {}) => start('mariadb', { arguments: settings }),
   redis: ({ settings = DURABLE, tls = false } = {}) => start('redis', { arguments: settings, tls }),
   etcd: ({ tls = false } = {}) => start('etcd', { tls }),
 }

@@ -7,11 +7,14 @@ const { rmSync } = require('node:fs')
 const { suite, test } = require('node:test')
 const { setTimeout: delay } = require('node:timers/promises')
 const { isDeepStrictEqual } = require('node:util')
+const mariadb = require('mariadb')
+const callbacks = require('mariadb/callback')
+const mysql = require('mysql2/promise')
 const { Client, Pool } = require('pg')
 const { Pool: OldPool } = require('pg-8-13')
 const { initStore, listLeases, Randflake } = require('../index.js')
 const { askEtcd, PASSWORD, servers } = require('./servers.js')
-const { run, runWith, SECRET, until } = require('./store.js')
+const { ofMariadb, run, runWith, SECRET, until } = require('./store.js')
 
 const TTL = 9
 const NAMESPACE = { maxTtlSeconds: TTL, maxSkewSeconds: 1 }
@@ -239,6 +242,71 @@ suite('a store that fails', { concurrency: 16 }, () => {
     await flake[Symbol.asyncDispose]()
     await pool.end()
   })
+
+  const one = { connectionLimit: 1 }
+  const pools = {
+    mysql2: (url) => mysql.createPool({ uri: url, ...one }),
+    mariadb: (url) => mariadb.createPool({ ...ofMariadb(url), ...one }),
+    'mariadb with callbacks': (url) => callbacks.createPool({ ...ofMariadb(url), ...one }),
+  }
+  const lent = (pool) =>
+    new Promise((resolve, reject) => {
+      const lending = pool.getConnection((error, it) => (error ? reject(error) : resolve(it)))
+      lending?.then(resolve, reject)
+    })
+  for (const [what, make] of Object.entries(pools)) {
+    const name = `a pool of ${what} that has none to spare, waits for a lock, and loses its server`
+    live(name, 'mysql', async (server) => {
+      const pool = make(server.url)
+      await initStore(pool, SECRET, 'new', NAMESPACE)
+      const flake = await leased(pool)
+      const ids = [flake.generate()]
+      const goesOn = async () => {
+        const { renewals } = flake.lease
+        await until('it is renewed', () => flake.lease.renewals > renewals)
+        await until('it has one', () => outcome(flake, ids) === 'made')
+      }
+      const fails = async () => {
+        await until('it reports why', () => flake.lease.lastError !== null)
+        assert.equal(flake.lease.lastError.code, 'STORE_UNAVAILABLE')
+        assert(!flake.lease.lastError.message.includes(PASSWORD))
+      }
+
+      const taken = await lent(pool)
+      const error = await refusal(pool)
+      assert.deepEqual(
+        [error.code, /the pool lent no connection/.test(error.message)],
+        ['STORE_UNAVAILABLE', true],
+        error.message,
+      )
+      await fails()
+      taken.release()
+      await goesOn()
+
+      const locker = await mysql.createConnection(server.url)
+      locker.on('error', () => {})
+      await locker.query('begin')
+      await locker.query('select * from randflake_entry for update')
+      await until('nothing fails any more', () => flake.lease.lastError === null)
+      await fails()
+      // What waits for the lock is given up, and its place is free again.
+      const other = await lent(pool)
+      other.release()
+      await locker.query('rollback')
+      await goesOn()
+
+      await until('nothing fails any more', () => flake.lease.lastError === null)
+      await server.end('SIGKILL')
+      await fails()
+      assert.equal((await refusal(pool)).code, 'STORE_UNAVAILABLE')
+      await server.start()
+      await goesOn()
+      assert.equal(new Set(ids).size, ids.length)
+      await flake[Symbol.asyncDispose]()
+      locker.destroy()
+      await pool.end()
+    })
+  }
 
   live('a Pool whose queries wait for a lock', 'postgresql', async (server) => {
     const limits = { max: 4, connectionTimeoutMillis: 60_000 }

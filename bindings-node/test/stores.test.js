@@ -14,6 +14,9 @@ const { after, before, suite, test } = require('node:test')
 const { pathToFileURL } = require('node:url')
 const { isDeepStrictEqual } = require('node:util')
 const Redis = require('ioredis')
+const mariadb = require('mariadb')
+const callbacks = require('mariadb/callback')
+const mysql = require('mysql2/promise')
 const { Client } = require('pg')
 const postgres = require('postgres')
 const {
@@ -27,9 +30,9 @@ const {
 } = require('../index.js')
 const { native } = require('../native.js')
 const { serverOf, timeout } = require('../stores.js')
-const { clients, suites } = require('./clients.js')
+const { clients, PECULIAR, suites } = require('./clients.js')
 const { PASSWORD, redisWithReplica, servers } = require('./servers.js')
-const { newStore, run, SECRET, until } = require('./store.js')
+const { newStore, ofMariadb, run, SECRET, until } = require('./store.js')
 
 /** Renewed after six seconds. On a busy machine, a request may take longer than a second of skew. */
 const SHORT = { ttlSeconds: 18, maxSkewSeconds: 3 }
@@ -291,6 +294,10 @@ suite('a store that cannot be used', { concurrency: 4 }, () => {
     'another server': `mongodb://user:${PASSWORD}@host`,
     'another client': { execute() {} },
     'a Client that cannot tell of a transaction': { query() {}, connect() {} },
+    'a client of MySQL that is neither of mysql2 nor of mariadb': { query() {}, execute() {} },
+    'a cluster of mariadb, which has many servers': mariadb.createPoolCluster(),
+    'a part of a cluster of mariadb': mariadb.createPoolCluster().of('*'),
+    'a part of a cluster of mariadb with callbacks': callbacks.createPoolCluster().of('*'),
     'a client with a keyPrefix': { call() {}, eval() {}, options: { keyPrefix: 'my:' } },
   }
   for (const [what, store] of Object.entries(arguments_)) {
@@ -440,6 +447,7 @@ suite('a server that refuses', { concurrency: 4 }, () => {
   const running = {}
   before(async () => {
     running.postgresql = await servers.postgresql()
+    running.mysql = await servers.mysql()
     running.redis = await servers.redis({ settings: ['--appendonly', 'no', '--save', ''] })
   })
   after(() => Promise.all(Object.values(running).map((server) => server?.stop())))
@@ -489,6 +497,81 @@ suite('a server that refuses', { concurrency: 4 }, () => {
     await until('it is renewed', () => flake.lease.renewals > 0)
     await release(flake)
   })
+
+  const connections = {
+    mysql2: (url) => mysql.createConnection(url),
+    mariadb: (url) => mariadb.createConnection(ofMariadb(url)),
+    'mariadb with callbacks': (url) => callbacks.createConnection(ofMariadb(url)),
+  }
+  for (const [what, connect] of Object.entries(connections)) {
+    const name = `a connection of ${what} inside a transaction, from the start or later`
+    live('mysql', name, async (t, url) => {
+      const connection = await connect(url)
+      t.after(() => connection.end())
+      await initStore(connection, SECRET, 'new', { namespace: what, ...SKEW })
+      const options = { ...SHORT, namespace: what }
+      await connection.query('begin')
+      await refused(
+        Randflake.leased(connection, SECRET, options),
+        'INVALID_ARGUMENT',
+        /transaction/,
+      )
+      await connection.query('rollback')
+      const flake = await Randflake.leased(connection, SECRET, options)
+      await connection.query('begin')
+      await until('it reports why', () => flake.lease.lastError !== null)
+      assert.deepEqual([flake.lease.lastError.code, flake.lease.renewals], ['INVALID_ARGUMENT', 0])
+      await connection.query('rollback')
+      await until('it is renewed', () => flake.lease.renewals > 0)
+      await release(flake)
+    })
+
+    live('mysql', `a transaction that begins amid the statements on ${what}`, async (t, url) => {
+      const connection = await connect(url)
+      t.after(() => connection.end())
+      const table = `amid_${what.replaceAll(' ', '_')}`
+      connection.query(`create table ${table} (it varchar(9))`)
+      const { run } = serverOf(connection, native)
+      const write = { text: `insert into ${table} values (?)`, parameters: ['one'] }
+      assert.deepEqual((await run(write)).rows, [['0']])
+      // The program's own, right before and behind the write: it is rolled back when that is answered.
+      const inner = connection.connection ?? connection
+      const query = inner.query.bind(inner)
+      const sent = []
+      inner.query = (options, ...rest) => {
+        const isWrite = options.sql === write.text
+        if (isWrite) query('begin')
+        const answer = query(options, ...rest)
+        sent.push(options.sql)
+        // What mariadb is sent behind it is sent at once.
+        if (isWrite) queueMicrotask(() => query('rollback'))
+        return answer
+      }
+      assert.equal((await run(write)).refused?.[0], '25000')
+      inner.query = query
+      assert(sent.includes(write.text))
+      const count = { text: `select concat(count(*), '') from ${table}`, parameters: [] }
+      assert.deepEqual((await run(count)).rows, [['1']])
+    })
+  }
+
+  for (const [what, { createPool }] of Object.entries({ promises: mariadb, callbacks })) {
+    live('mysql', `mariadb with ${what}: cells and insert ids are exact`, async (t, url) => {
+      const pool = createPool({ ...ofMariadb(url), ...PECULIAR })
+      t.after(() => pool.end())
+      const { run } = serverOf(pool, native)
+      const ask = async (text, ...parameters) => (await run({ text, parameters })).rows
+      await ask(`create table exact_${what} (it bigint primary key auto_increment)`)
+      const largest = '9007199254740995' // 2^53 + 3
+      const add = `insert into exact_${what} values (last_insert_id(?))`
+      assert.deepEqual(await ask(add, largest), [[largest]])
+      const { failed, refused } = await run({ text: add, parameters: [largest] })
+      assert.deepEqual([failed, refused?.[0]], [undefined, '1062'])
+      assert(!refused[1].includes(add), 'the statement is not repeated')
+      const select = `select it, null, cast('2026-01-02' as date), it as it from exact_${what}`
+      assert.deepEqual(await ask(select), [[largest, null, '2026-01-02', largest]])
+    })
+  }
 
   live('postgresql', 'goes on after its connection was closed', async (_, url) => {
     const named = `${url}?application_name=closed`
