@@ -337,6 +337,21 @@ def test_many_generators_have_one_connection_of_mysql(
     assert not any(is_held for _, is_held in server.leases(namespace).values())
 
 
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("mariadb.connections", "Connection"), ("mariadb.connectionpool", "ConnectionPool")],
+)
+def test_the_module_mariadb_is_refused_by_its_name(module: str, name: str) -> None:
+    """It cuts insert ids, in which answers are: of 2^53 + 3 it says 3."""
+    theirs = type(name, (), {"__module__": module, "cursor": None})
+    for store in (theirs(), type("Mine", (theirs,), {})()):
+        for call in (init_store, Randflake.leased):
+            mode = ("new",) if call is init_store else ()
+            refused = raised_argument(partial(call, store, SECRET, *mode))
+            assert "module mariadb" in refused
+            assert "a connection of PyMySQL" in refused
+
+
 def raised_argument(call: Callable[[], Any]) -> str:
     with pytest.raises(InvalidArgumentError) as caught:
         call()

@@ -186,7 +186,7 @@ def is_of(store: object, module: str, name: str) -> bool:
 
 def is_mysql(store: object) -> bool:
     """Returns whether it is a connection of a driver of MySQL that blocks."""
-    if is_of(store, "mariadb.connections", "Connection"):
+    if any(it.__module__.partition(".")[0] == "mariadb" for it in type(store).__mro__):
         raise InvalidTypeError(
             "store must be a client whose insert ids have 64 bits, and those of the module mariadb "
             "have 32; give the URL, or a connection of PyMySQL",
