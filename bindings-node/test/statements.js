@@ -23,7 +23,8 @@ timeout.ms = 20_000 // for a machine that has other things to do
 const stores = {
   pg: () => new Pool({ connectionString: url }),
   postgres: () => adapterOf(url, 20),
-  mariadb: () => mariadb.createPool({ ...ofMariadb(url), connectionLimit: 20 }),
+  mariadb: () =>
+    mariadb.createPool({ ...ofMariadb(url), connectionLimit: 20, acquireTimeout: timeout.ms }),
   mysql2: () => mysql.createPool({ uri: url, connectionLimit: 20 }),
   ioredis: () => new Redis(url),
   redis: () => createClient({ url }).connect(),

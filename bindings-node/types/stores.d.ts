@@ -4,15 +4,16 @@ import type { Layout, LayoutFields, LayoutName } from './layouts.js'
 /**
  * A store with a server besides its URL, `postgresql://` (or `postgres://`), `mysql://` (or
  * `mariadb://`), `redis://` (or `rediss://`) and `etcd://host:port,host:port` (or `etcds://`): a `Pool`
- * or a connected `Client` of `pg`, a pool or a connection of `mysql2`, also those with promises, a client
- * or `Cluster` of `ioredis`, a connected client or cluster of `redis`, or a {@link StoreAdapter}.
+ * or a connected `Client` of `pg`, a pool or a connection of `mysql2` or, from 3.2 on, of `mariadb`, with
+ * callbacks or promises, a client or `Cluster` of `ioredis`, a connected client or cluster of `redis`, or a
+ * {@link StoreAdapter}.
  *
  * For a Redis with replicas the client must have `pipeline`, as that of `ioredis`, or `multi`, as that
  * of `redis`: a WAIT follows each request for a lease on its connection.
  *
  * A client stays its owner's: nothing here closes it. It must not be inside a transaction, where a
  * grant could be rolled back. A client of `pg` must report that: version 8.18 and later do.
- * A connection of `mysql2` without autocommit has it for the time of a statement.
+ * A connection of `mysql2` or `mariadb` without autocommit has it for the time of a statement.
  * A `Pool` has 3 seconds to lend a client, which goes back after 3 seconds at most, or is destroyed.
  */
 export type StoreClient =

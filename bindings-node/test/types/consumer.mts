@@ -1,5 +1,7 @@
 // Compiled, never run: what an ES module may and may not do.
 import { Redis } from 'ioredis'
+import mariadb from 'mariadb'
+import callbacks from 'mariadb/callback'
 import mysql from 'mysql2/promise'
 import postgres from 'postgres'
 import {
@@ -89,6 +91,8 @@ const adapterOfReadme: StoreAdapter = {
 const stores: (StoreClient | string | URL)[] = [adapter, adapterOfReadme, pool, new Redis()]
 stores.push(createClient(), 'redis://localhost', new URL('etcds://localhost:2379'))
 stores.push(mysql.createPool('mysql://app@localhost/app'), { ...adapter, server: 'mysql' })
+stores.push(mariadb.createPool('mariadb://app@localhost/app'), await mariadb.createConnection({}))
+stores.push(callbacks.createPool({}), callbacks.createConnection({}))
 const initOptions: InitOptions = { namespace: 'orders', maxTtlSeconds: 60, nodeIds: '0-6' }
 const mode: InitMode = 'quarantine'
 for (const store of stores) await initStore(store, secret, mode, initOptions)

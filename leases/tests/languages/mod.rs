@@ -148,7 +148,8 @@ fn postgres_passes_the_conformance_tests() {
 fn mysql_passes_the_conformance_tests() {
     let Some(server) = Server::mariadb(&["--max-connections=300"]) else { return };
     let python = ["url", "pymysql", "sqlalchemy_pymysql"].map(|it| Host::python(it, &server));
-    let hosts: Vec<Host> = python.into_iter().chain([Host::node("mysql2", &server)]).collect();
+    let node = ["mysql2", "mariadb"].map(|client| Host::node(client, &server));
+    let hosts: Vec<Host> = python.into_iter().chain(node).collect();
     check_all(&hosts, Protocol::mysql);
 }
 
