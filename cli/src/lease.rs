@@ -126,8 +126,8 @@ pub(crate) struct Inspect {
 #[command(after_help = "\
 Before you add a node id, stop the generator that had it, and wait for twice the
 largest skew and a second: what it made later could repeat. A node id that you
-leave out is no longer renewed; the command prints when the last lease of one
-ends, and until then you assign it to nothing else.
+leave out is no longer renewed. The command prints when all leases of it are over:
+assign it to nothing else before.
 
 Examples:
   randflake lease nodes 0-6,8-1023 --store ids.db")]
@@ -341,14 +341,14 @@ impl Nodes {
             2 * max_skew + 1
         ))?;
         let listed = operator::set_node_ids(&mut *store, self.ranges)?;
-        let from = listed.unleased_from();
-        if from <= listed.now {
+        if before.ranges().flatten().all(|node_id| self.ranges.contains(node_id)) {
             return print(&format_args!("the node ids {} are leased, and no others", self.ranges));
         }
         print(&format_args!(
-            "the node ids {} are leased; use no other until {}, when the last lease of one is over",
+            "the node ids {} are leased; use none that was taken out before {}, when all leases of it are \
+             over",
             self.ranges,
-            utc(from)
+            utc(listed.unleased_from())
         ))
     }
 }

@@ -438,7 +438,11 @@ fn node_ids_are_taken_out_of_the_leases() {
     assert!(refused.stderr.contains("within the last 11 s"), "{}", refused.stderr);
     let done = set("5,9-10", &["--yes"]);
     assert_eq!(done.status.code(), Some(0), "{}", done.stderr);
-    assert!(done.stdout.contains("5,9-10 are leased; use no other until 2"), "{}", done.stderr);
+    assert!(
+        done.stdout.contains("5,9-10 are leased; use none that was taken out before 2"),
+        "{}",
+        done.stderr
+    );
     drop(held);
     let listed = folder.run(&["lease", "list", "--store", "ids.db"]);
     assert!(listed.stdout.starts_with("3 node ids: 0 held"), "{}", listed.stderr);

@@ -83,7 +83,7 @@ pub fn fence(store: &mut dyn LeaseStore) -> Result<Fenced> {
 ///
 /// let mut store = MemoryStore::new(Namespace::new("orders", &Secret::random())?);
 /// let listed = operator::set_node_ids(&mut store, "0-6,8-1023".parse()?)?;
-/// assert_eq!((listed.counts().all, listed.unleased_from()), (1023, listed.now));
+/// assert_eq!((listed.counts().all, listed.unleased_from()), (1023, listed.furthest()));
 /// # Ok::<(), randflake::Error>(())
 /// ```
 pub fn set_node_ids(store: &mut dyn LeaseStore, node_ids: NodeRanges) -> Result<Listed> {

@@ -197,6 +197,42 @@ fn a_server_that_stops_or_dies_has_forgotten_nothing() {
     });
 }
 
+/// A renewal that waits for its row is written after a change that it knows nothing of.
+#[test]
+fn what_was_under_way_ends_before_a_node_id_is_nobodys() {
+    let Some(server) = Server::postgres(&[]) else { return };
+    let (mut store, token) = (postgres(&server.url()), Token::random());
+    let lease = granted(&mut store, token, now());
+    let before = now();
+    eventually("the end of another renewal is another one", || now() > before + 1);
+    let is_waiting = |event: &str| {
+        let sql =
+            format!("select count(*) from pg_stat_activity where wait_event_type = '{event}'");
+        server.psql(&sql).trim() != "0"
+    };
+    let (renewed, listed) = thread::scope(|scope| {
+        scope.spawn(|| {
+            server.psql(
+                "begin; select 1 from randflake_leases.entry where key like 'node/%' for update; \
+                 select pg_sleep(5); rollback",
+            )
+        });
+        eventually("the row is locked", || is_waiting("Timeout"));
+        let renewal = scope.spawn(|| renew(&mut store, token, lease.node_id, now()));
+        eventually("the renewal waits or is done", || is_waiting("Lock") || renewal.is_finished());
+        let mut operator = postgres(&server.url());
+        let kept = (lease.node_id + 1) % 10;
+        let listed = operator::set_node_ids(&mut operator, kept.to_string().parse().expect("one"));
+        (renewal.join().expect("no panic"), listed.expect("the server answers"))
+    });
+    if let Ok(Renewed::Extended { leases, .. }) = renewed {
+        let end = leases[0].end_exclusive;
+        assert!(end <= listed.unleased_from(), "{leases:?}, {listed:?}");
+    }
+    let renewed = renew(&mut store, token, lease.node_id, now());
+    assert!(matches!(renewed, Ok(Renewed::Lost { .. })), "{renewed:?}");
+}
+
 #[test]
 fn what_postgres_grants_is_on_the_disk_whatever_the_session_wants() {
     let lazy = ["-c", "synchronous_commit=off", "-c", "wal_writer_delay=10s"];

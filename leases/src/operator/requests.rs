@@ -241,15 +241,16 @@ impl Listed {
         2 * implausible > held.len()
     }
 
-    /// Returns the second from which on all leases of node ids that the namespace no longer leases are
-    /// over, in a listing of all; at least the store's clock. In a quarantine that is its end, since
-    /// leases may run that the store has lost.
+    /// Returns the second from which on nobody has a lease of a node id that the namespace no longer
+    /// leases, in a listing of all after it was [set](SetNodeIds). What was decided before may still be
+    /// written, as where it waits for a lock, so this is never earlier than [`furthest`](Self::furthest). In
+    /// a quarantine it is not before its end, since leases may run that the store has lost.
     #[must_use]
     pub fn unleased_from(&self) -> i64 {
         let outside =
             self.nodes.iter().filter(|node| !self.limits.node_ids.contains(node.lease.node_id));
         let ends = outside.map(|node| node.lease.end_exclusive);
-        ends.chain([self.now, self.floor]).max().unwrap_or(self.now)
+        ends.fold(self.furthest().max(self.floor), i64::max)
     }
 
     /// Counts the node ids, in a listing of all of them.
