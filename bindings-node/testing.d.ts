@@ -1,4 +1,4 @@
-// Generators, and numbers in a row, for the tests of programs that lease. Never for production.
+// Generators, and sequential numbers, for the tests of programs that lease. Never for production.
 
 import type { RandflakeErrorCode } from './types/errors.js'
 import {

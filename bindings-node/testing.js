@@ -1,6 +1,6 @@
 'use strict'
 
-// Generators, and numbers in a row, for the tests of programs that lease: no store, a clock that the test
+// Generators, and sequential numbers, for the tests of programs that lease: no store, a clock that the test
 // sets, the same ids in each run. Never for production.
 
 const { inspect } = require('node:util')

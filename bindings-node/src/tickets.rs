@@ -1,4 +1,4 @@
-//! Numbers in a row, from counters of a store.
+//! Sequential numbers, from counters of a store.
 
 use std::{ffi::CStr, sync::Arc, time::Duration};
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// Numbers in a row from PostgreSQL, Redis and etcd: real servers, through each client.
+// Sequential numbers from PostgreSQL, Redis and etcd: real servers, through each client.
 
 const assert = require('node:assert/strict')
 const { test } = require('node:test')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Numbers in a row, in one process, in workers and in several processes.
+// Sequential numbers, in one process, in workers and in several processes.
 
 const assert = require('node:assert/strict')
 const { spawn } = require('node:child_process')

@@ -16,7 +16,7 @@ import type { InitMode, StoreClient } from './stores.js'
  * is left; a process that is killed loses at most `maxBlock` numbers. Only where a
  * process is copied while it runs, both have the same numbers for a minute.
  *
- * Numbers in a row tell outsiders how many there are, and can be guessed; {@link Cloak} hides them.
+ * Sequential numbers tell outsiders how many there are, and can be guessed; {@link Cloak} hides them.
  */
 export class Tickets extends NumberGenerator {
   /** Only the fake of `randflake/testing` can call it. */

@@ -46,7 +46,7 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> Closeable for Leased<F, 
     }
 }
 
-/// The leased generators whose node ids may still have to be given back, and the numbers in a row,
+/// The leased generators whose node ids may still have to be given back, and the sequential numbers,
 /// also of those that Python has collected.
 ///
 /// It is locked briefly, by threads that are attached to the interpreter and call no Python meanwhile:

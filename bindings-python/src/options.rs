@@ -69,7 +69,7 @@ pub(crate) fn leased<F: LeasedFormat>(
     Ok(builder)
 }
 
-/// Describes numbers in a row.
+/// Describes sequential numbers.
 pub(crate) fn tickets(
     mut builder: TicketsBuilder,
     options: Options<'_>,

@@ -1,4 +1,4 @@
-//! Numbers in a row, as Python draws them.
+//! Sequential numbers, as Python draws them.
 
 use std::sync::{
     Arc,

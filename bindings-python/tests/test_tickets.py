@@ -1,4 +1,4 @@
-"""Numbers in a row, in one process and in many."""
+"""Sequential numbers, in one process and in many."""
 
 import copy
 import inspect

@@ -1,4 +1,4 @@
-"""Numbers in a row in programs with an event loop."""
+"""Sequential numbers in programs with an event loop."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Numbers in a row from PostgreSQL, MariaDB, Redis and etcd, with servers that the tests start."""
+"""Sequential numbers from PostgreSQL, MariaDB, Redis and etcd, on servers that the tests start."""
 
 import asyncio
 import threading

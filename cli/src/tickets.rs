@@ -19,7 +19,7 @@ use crate::{
     store::{ModeArguments, StoreArguments},
 };
 
-/// Manages the counters of tickets, which are numbers in a row
+/// Manages the counters of tickets, which are sequential numbers
 #[derive(Subcommand)]
 #[command(after_help = "\
 Examples:

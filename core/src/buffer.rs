@@ -20,7 +20,7 @@ use crate::Lease;
 /// generator seldom meet; few enough that little is left unused.
 pub(crate) const GROUP: usize = if cfg!(loom) { 2 } else { 128 };
 
-/// The places of a thread: so many generators on one thread have a group each.
+/// How many generators of a thread can hold a group each.
 const PLACES: usize = if cfg!(loom) { 2 } else { 4 };
 
 type Buffer = [Place; PLACES];

@@ -12,7 +12,7 @@ use crate::{
     sync::{AtomicBool, AtomicU64, Ordering},
 };
 
-/// A tick is cached for at most so many nanoseconds. Then the clock is read again: nothing else would
+/// How long a tick is cached at most, in nanoseconds. Then the clock is read again: nothing else would
 /// notice that the clock was set.
 const LONGEST: u64 = 10 * NANOS_PER_MS;
 

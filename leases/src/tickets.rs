@@ -1,4 +1,4 @@
-//! Numbers in a row, from a counter of a store.
+//! Sequential numbers, from a counter of a store.
 //!
 //! **Why no number repeats.** The blocks of all processes are disjoint: the rules of the counter, in
 //! `tickets/counter.rs`. A process hands out each position of its blocks at most once: `Positions` and

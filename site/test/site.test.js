@@ -240,7 +240,7 @@ test('llms.txt names every page, as Markdown that is there', () => {
   })
   assert.deepEqual(missing, [])
   const all = readFileSync(fileFor(SITE, '/llms-full.txt'), 'utf8')
-  assert.ok(all.includes('# Numbers in a row') && all.length > 200_000)
+  assert.ok(all.includes('# Sequential numbers') && all.length > 200_000)
 })
 
 test('below a path, Markdown leads to Markdown that is there', () => {

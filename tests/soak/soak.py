@@ -13,7 +13,7 @@ Node.js have two copies of the package and lease from both, and beside the fleet
 assigned node id goes from process to process. The next process has loaded the library long before,
 and takes over at once when the one before it ends or is killed.
 
-On the same store, other processes draw numbers in a row, under the same faults: see drawers.py.
+On the same store, other processes draw sequential numbers, under the same faults: see drawers.py.
 
 Every process has a log of its ids, LIFE.PID.ids. It is read, checked and removed when the process
 has ended; a process that was not killed leaves LIFE.PID.end behind. A fork is noticed by its log.
@@ -324,7 +324,7 @@ def soak(kind: str, minutes: float, seed: int, sabotage: bool) -> bool:
     drawers = fleet.drawers
     harmed = ", ".join(f"{count} {fault}" for fault, count in drawers.faults.items())
     print(
-        f"  and {drawers.numbers} numbers in a row of {drawers.started} processes; {harmed};"
+        f"  and {drawers.numbers} sequential numbers of {drawers.started} processes; {harmed};"
         f" the counter was fenced {drawers.fences} times; {drawers.repeated} repeated numbers"
     )
     happened = [*fleet.faults.values(), *(fleet.made[language] for language in HOLDERS)]

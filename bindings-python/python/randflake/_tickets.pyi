@@ -26,7 +26,7 @@ class Tickets:
     at most max_block numbers. A clean end gives back what is left. Only where a
     process is copied while it runs, both have the same numbers for a minute.
 
-    Numbers in a row tell outsiders how many there are, and they can be guessed; Cloak hides them.
+    Sequential numbers tell outsiders how many there are, and they can be guessed; Cloak hides them.
 
     A forked child forgets what its parent has, and draws blocks of its own with its first number.
 

@@ -1,4 +1,4 @@
-"""Numbers in a row: 1, 2, 3 and so on from named counters of a store."""
+"""Sequential numbers: 1, 2, 3 and so on from named counters of a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! Numbers in a row: one object for each counter that was asked for.
+//! Sequential numbers: one object for each counter that was asked for.
 
 use std::{
     collections::HashMap,

@@ -67,7 +67,7 @@ impl Layout {
     }
 }
 
-/// Makes the error of what is no sequence of a layout.
+/// Makes the error for an invalid sequence of a layout.
 #[cold]
 #[must_use]
 pub fn invalid_sequence(layout: &Layout, got: impl fmt::Display) -> Error {

@@ -105,7 +105,7 @@ impl LeaseSource {
         Ok(store)
     }
 
-    /// Takes the first lease of a process. What was asked in vain is counted in what that shares.
+    /// Takes the first lease of a process. Failed requests are counted in what the process shares.
     pub(super) fn acquire(
         &self,
         clock: &impl Clock,

@@ -1,4 +1,4 @@
-//! The options of numbers in a row.
+//! The options of sequential numbers.
 #![allow(clippy::doc_markdown, reason = "SQLite is a name")]
 
 use std::{

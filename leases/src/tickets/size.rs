@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Two measurements closer together than this say little about a rate.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A block is at most so many times as large as what was handed out since the last but one: a short
+/// The largest block, as a multiple of what was handed out since the second-to-last draw: a short
 /// burst at the start is no rate.
 const GROWTH: u64 = 8;
 
