@@ -6,6 +6,7 @@
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { readFileSync } = require('node:fs')
+const net = require('node:net')
 const { join } = require('node:path')
 const Redis = require('ioredis')
 const mysql = require('mysql2/promise')
@@ -253,6 +254,93 @@ async function redisWithReplica() {
   return { master, replica }
 }
 
+/** Asks a MariaDB, and returns the rows of the last answer. */
+async function askMysql({ url }, ...statements) {
+  const connection = await mysql.createConnection(url)
+  try {
+    let rows
+    for (const sql of statements) [rows] = await connection.query({ sql, rowsAsArray: true })
+    return rows
+  } finally {
+    await connection.end()
+  }
+}
+
+/** A MariaDB, its replica, and how that stops to take what it is sent, and is promoted without it. */
+async function mariadbWithReplica() {
+  const careful = ['--log-bin=log', '--sync-binlog=1']
+  const begin = (id) => servers.mysql({ settings: [...careful, `--server-id=${id}`] })
+  const [primary, replica] = await Promise.all([begin(1), begin(2)])
+  if (primary === undefined) return undefined
+  const { password } = new URL(primary.url)
+  await askMysql(
+    replica,
+    `change master to master_host = '127.0.0.1', master_port = ${portOf(primary)},
+      master_user = 'randflake', master_password = '${password}', master_use_gtid = slave_pos`,
+    'start slave',
+  )
+  return {
+    primary,
+    replica,
+    async stopTaking() {
+      const [[sent]] = await askMysql(primary, "select concat(@@gtid_binlog_pos, '')")
+      await until('the replica has it', async () => {
+        const [[taken]] = await askMysql(replica, "select concat(@@gtid_slave_pos, '')")
+        return taken === sent
+      })
+      await askMysql(replica, 'stop slave sql_thread')
+    },
+    promote: () => askMysql(replica, 'stop slave', 'reset slave all'),
+  }
+}
+
+/** A port that leads to one server, and later to another one. */
+class Link {
+  #listener
+  #sockets = new Set()
+  #target
+
+  static async to(server) {
+    const link = new Link()
+    link.#target = server
+    link.#listener = net.createServer((near) => {
+      const far = net.connect(portOf(link.#target), '127.0.0.1')
+      for (const [from, other] of [
+        [near, far],
+        [far, near],
+      ]) {
+        link.#sockets.add(from)
+        from.pipe(other)
+        from
+          .on('error', () => {})
+          .on('close', () => {
+            link.#sockets.delete(from)
+            other.destroy()
+          })
+      }
+    })
+    link.#listener.listen(0, '127.0.0.1')
+    await once(link.#listener, 'listening')
+    return link
+  }
+
+  get url() {
+    const url = new URL(this.#target.url)
+    url.port = this.#listener.address().port
+    return url.href
+  }
+
+  move(server) {
+    this.#target = server
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  close() {
+    this.#listener.close()
+    for (const socket of this.#sockets) socket.destroy()
+  }
+}
+
 /** A PgBouncer in front of a PostgreSQL, with these settings besides. */
 const pgbouncer = (postgresql, ...settings) =>
   start('pgbouncer', { arguments: settings, target: portOf(postgresql) })
@@ -289,6 +377,8 @@ function portOf(server) {
 module.exports = {
   askEtcd,
   freePort,
+  Link,
+  mariadbWithReplica,
   PASSWORD,
   pgbouncer,
   redisCluster,

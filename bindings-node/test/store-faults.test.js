@@ -13,7 +13,7 @@ const mysql = require('mysql2/promise')
 const { Client, Pool } = require('pg')
 const { Pool: OldPool } = require('pg-8-13')
 const { initStore, listLeases, Randflake } = require('../index.js')
-const { askEtcd, PASSWORD, servers } = require('./servers.js')
+const { askEtcd, Link, mariadbWithReplica, PASSWORD, servers } = require('./servers.js')
 const { ofMariadb, run, runWith, SECRET, until } = require('./store.js')
 
 const TTL = 9
@@ -24,14 +24,14 @@ const LONG = 30
 
 const leased = (store, options) => Randflake.leased(store, SECRET, { ...SHORT, ...options })
 
-async function refusal(store, tries = 10) {
-  const error = await leased(store, { acquireTimeoutMs: 0 }).then(
+async function refusal(store, options = {}, tries = 10) {
+  const error = await leased(store, { ...options, acquireTimeoutMs: 0 }).then(
     () => assert.fail('it was leased'),
     (error) => error,
   )
   assert(!/open-sesame|hush/.test(error.message), error.message)
   // On a busy machine, a request may take longer than so short a skew allows.
-  return error.code === 'CLOCK_SKEW' && tries > 1 ? refusal(store, tries - 1) : error
+  return error.code === 'CLOCK_SKEW' && tries > 1 ? refusal(store, options, tries - 1) : error
 }
 
 /** Generates an id and adds it, or returns the code of the error. */
@@ -305,6 +305,63 @@ suite('a store that fails', { concurrency: 16 }, () => {
       await flake[Symbol.asyncDispose]()
       locker.destroy()
       await pool.end()
+    })
+  }
+
+  const losses = {
+    'is killed': (primary) => primary.end('SIGKILL'),
+    'is cut off, and runs on': async () => {},
+  }
+  for (const [how, lose] of Object.entries(losses)) {
+    test(`a MariaDB that ${how}, and a replica without its last grants`, async (t) => {
+      const running = await mariadbWithReplica()
+      if (running === undefined) return t.skip('the server is missing')
+      const { primary, replica, stopTaking, promote } = running
+      t.after(() => Promise.all([primary.stop(), replica.stop()]))
+      const link = await Link.to(primary)
+      t.after(() => link.close())
+      const limits = { ttlSeconds: 12, maxSkewSeconds: 2 }
+      await initStore(primary.url, SECRET, 'new', { maxTtlSeconds: 12, maxSkewSeconds: 2 })
+      const stores = [mysql.createPool(link.url), mariadb.createPool(ofMariadb(link.url)), link.url]
+      t.after(() => Promise.all(stores.slice(0, 2).map((pool) => pool.end())))
+      const leasedOf = () =>
+        Promise.all(stores.map((store) => leased(store, { ...limits, acquireTimeoutMs: 120_000 })))
+      const known = await leasedOf()
+      await stopTaking()
+      // The replica knows nothing of these: it could grant the same node ids.
+      const lost = await leasedOf()
+      const before = [...known, ...lost]
+      assert.equal(new Set(before.flatMap(({ nodeIds }) => nodeIds)).size, before.length)
+      const ids = before.flatMap((flake) => [...flake.generateMany(100)])
+
+      await lose(primary)
+      await promote()
+      const ends = lost.map(({ lease }) => lease.endExclusive)
+      link.move(replica)
+      for (const store of stores) {
+        let error
+        // A pool may have connections that are closed, and lend each once.
+        await until('it is asked', async () => {
+          error = await refusal(store, limits)
+          return error.code !== 'STORE_UNAVAILABLE'
+        })
+        assert.equal(error.code, 'STORE_QUARANTINED')
+        // The largest skew besides.
+        assert(error.retryAfterMs > 0 && error.retryAfterMs <= 14_000, `${error.retryAfterMs}`)
+      }
+      await until('those of which it knows nothing begin again', () => {
+        for (const flake of before) outcome(flake, ids)
+        return lost.every(({ lease }, number) => lease.start >= ends[number])
+      })
+      assert(lost.every(({ lease }) => lease.losses > 0))
+      const others = await leasedOf()
+      const flakes = [...before, ...others]
+      await until('each has one', () => flakes.every((flake) => outcome(flake, ids) === 'made'))
+      assert.equal(new Set(ids).size, ids.length)
+      assert(others.every(({ lease }) => lease.start >= Math.max(...ends)))
+      await Promise.all(flakes.map((flake) => flake[Symbol.asyncDispose]()))
+      const { held } = await listLeases(replica.url)
+      assert.equal(held, 0)
     })
   }
 
