@@ -7,7 +7,9 @@ A server that is not installed skips its tests and says so; where CI is "true" i
 import contextlib
 import json
 import os
+import socket
 import sys
+import threading
 import time
 import urllib.request
 from base64 import b64decode, b64encode
@@ -124,8 +126,98 @@ def postgres(folder: Path, *, tls: bool = False) -> AbstractContextManager[Serve
     return running("postgres", folder, tls=tls)
 
 
-def mariadb(folder: Path, *, tls: bool = False) -> AbstractContextManager[Server]:
-    return running("mariadb", folder, tls=tls)
+def mariadb(folder: Path, *arguments: str, tls: bool = False) -> AbstractContextManager[Server]:
+    return running("mariadb", folder, *arguments, tls=tls)
+
+
+@contextmanager
+def mariadb_with_replica(folder: Path) -> Iterator[tuple[Server, Server]]:
+    """A MariaDB and its replica."""
+    careful = ["--log-bin=log", "--sync-binlog=1"]
+    with (
+        mariadb(folder, *careful, "--server-id=1") as primary,
+        mariadb(folder, *careful, "--server-id=2") as replica,
+    ):
+        replica.mysql(
+            f"change master to master_host = '127.0.0.1', master_port = {primary.port},"
+            f" master_user = 'randflake', master_password = '{PASSWORD}',"
+            " master_use_gtid = slave_pos"
+        )
+        replica.mysql("start slave")
+        yield primary, replica
+
+
+def stop_taking(primary: Server, replica: Server) -> None:
+    """From now on a replica lacks what its primary commits, and has all before it."""
+    sent = primary.mysql("select concat(@@gtid_binlog_pos, '')")
+    taken = "select concat(@@gtid_slave_pos, '')"
+    wait_until(lambda: replica.mysql(taken) == sent, "the replica has not taken it")
+    replica.mysql("stop slave sql_thread")
+
+
+def promote(replica: Server) -> None:
+    """Makes a replica a primary, without what it has been sent and has not taken."""
+    replica.mysql("stop slave")
+    replica.mysql("reset slave all")
+
+
+class Link:
+    """A port that leads to one server, and later to another one."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._lock = threading.Lock()
+        self._open: list[socket.socket] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def url(self) -> str:
+        port = self._listener.getsockname()[1]
+        return self._server.url().replace(f":{self._server.port}/", f":{port}/")
+
+    def move(self, server: Server) -> None:
+        """Leads to another server, and closes what leads to the one before it."""
+        with self._lock:
+            self._server = server
+            for it in self._open:
+                shut(it)
+            self._open.clear()
+
+    def close(self) -> None:
+        shut(self._listener)
+        self._listener.close()
+        self.move(self._server)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            with self._lock:
+                try:
+                    far = socket.create_connection(("127.0.0.1", self._server.port))
+                except OSError:
+                    near.close()
+                    continue
+                self._open += [near, far]
+            for pair in ((near, far), (far, near)):
+                threading.Thread(target=forward, args=pair, daemon=True).start()
+
+
+def forward(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(1 << 16):
+            target.sendall(data)
+    for it in (source, target):
+        shut(it)  # it is closed by the thread that reads from it
+    source.close()
+
+
+def shut(it: socket.socket) -> None:
+    """Ends a connection, also for a thread that waits for it."""
+    with contextlib.suppress(OSError):
+        it.shutdown(socket.SHUT_RDWR)
 
 
 def redis(folder: Path, *arguments: str, tls: bool = False) -> AbstractContextManager[Server]:

@@ -1,5 +1,6 @@
 """Stores with a server when something breaks: servers are stopped, killed and emptied."""
 
+import contextlib
 import shutil
 import signal
 import time
@@ -15,6 +16,7 @@ import servers
 from conftest import SECRET, eventually, outcome, status
 from randflake import LeaseStatus, Randflake, RandflakeError, StoreError, init_store
 from servers import PASSWORD, STARTERS, Server
+from sqlalchemy import create_engine
 
 TTL = 12
 SHORT: dict[str, Any] = {"ttl": TTL, "max_skew": 2}
@@ -148,6 +150,61 @@ def waits_for_its_pool(server: Server) -> None:
             eventually(lambda: status(flake).renewals > 0)
 
 
+def a_promoted_replica(folder: Path, lose: Callable[[Server], None]) -> None:
+    """It lacks the last grants, and could grant the same node ids."""
+    with contextlib.ExitStack() as stack:
+        primary, replica = stack.enter_context(servers.mariadb_with_replica(folder))
+        link = stack.enter_context(contextlib.closing(servers.Link(primary)))
+        init_store(primary.url(), SECRET, "new", **SHORT)
+        engine = create_engine(link.url().replace("mysql:", "mysql+pymysql:"))
+        stack.callback(engine.dispose)
+        stores = [link.url(), engine]
+
+        def lease_of_each() -> list[Randflake]:
+            flakes = [leased(store, acquire_timeout=120, max_wait=0) for store in stores]
+            return [stack.enter_context(flake) for flake in flakes]
+
+        known = lease_of_each()
+        servers.stop_taking(primary, replica)
+        lost = lease_of_each()
+        before = known + lost
+        assert len({flake.node_ids for flake in before}) == len(before)
+        ids = [id for flake in before for id in flake.generate_many(100)]
+
+        lose(primary)
+        servers.promote(replica)
+        link.move(replica)
+        ends = [status(flake).end_exclusive for flake in lost]
+        for store in stores:
+            # A pool may have connections that are closed, and lend each once.
+            eventually(lambda store=store: refusal(store).code != "STORE_UNAVAILABLE")
+            error = refusal(store)
+            assert error.code == "STORE_QUARANTINED"
+            assert error.retry_after is not None
+            assert 0 < error.retry_after <= TTL + SHORT["max_skew"]
+
+        def have_begun_again() -> bool:
+            ids.extend(made for flake in before if isinstance(made := outcome(flake.generate), int))
+            return all(status(it).start >= end for it, end in zip(lost, ends, strict=True))
+
+        eventually(have_begun_again)
+        assert all(status(flake).losses > 0 for flake in lost)
+        others = lease_of_each()
+        assert all(status(flake).start >= max(ends) for flake in others)
+        for flake in before + others:
+            eventually(lambda flake=flake: isinstance(outcome(flake.generate), int))
+            ids += flake.generate_many(100)
+        assert len(set(ids)) == len(ids)
+
+
+def kill(server: Server) -> None:
+    server.stop(signal.SIGKILL)
+
+
+def cut_off(_: Server) -> None:
+    """It runs on, and nobody comes to it any more."""
+
+
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[None]]]:
     """All of them at once: they mostly wait."""
@@ -161,12 +218,17 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Futu
 
         return pool.submit(run)
 
-    with ThreadPoolExecutor(8) as pool:
+    def on_replica(lose: Callable[[Server], None]) -> Future[None]:
+        return pool.submit(a_promoted_replica, tmp_path_factory.mktemp("replica"), lose)
+
+    with ThreadPoolExecutor(10) as pool:
         yield {
             **{engine: on(engine, an_outage_and_a_kill) for engine in STARTERS},
             "flush": on("redis", forgets_everything, flush),
             "empty": on("redis", forgets_everything, start_empty),
             "pool": on("postgres", waits_for_its_pool),
+            "killed": on_replica(kill),
+            "cut off": on_replica(cut_off),
         }
 
 
@@ -182,6 +244,11 @@ def test_an_emptied_redis_grants_nothing(running: dict[str, Future[None]], how: 
 
 def test_a_pool_without_a_connection_to_spare(running: dict[str, Future[None]]) -> None:
     running["pool"].result()
+
+
+@pytest.mark.parametrize("primary", ["killed", "cut off"])
+def test_a_promoted_replica_of_mariadb(running: dict[str, Future[None]], primary: str) -> None:
+    running[primary].result()
 
 
 @pytest.mark.parametrize("engine", STARTERS)
