@@ -50,6 +50,21 @@ fn primary(id: &str) -> Option<Server> {
     Server::mariadb(&["--log-bin=log", &format!("--server-id={id}"), "--sync-binlog=1"])
 }
 
+fn follow(replica: &Server, primary: &Server) {
+    replica.mysql(&format!(
+        "change master to master_host = '127.0.0.1', master_port = {}, master_user = 'randflake', \
+         master_password = '{}', master_use_gtid = slave_pos; start slave",
+        primary.port,
+        servers::PASSWORD
+    ));
+    caught_up(replica, primary);
+}
+
+fn caught_up(replica: &Server, primary: &Server) {
+    let position = "select concat(@@gtid_current_pos, '')";
+    eventually("the replica has all", || replica.mysql(position) == primary.mysql(position));
+}
+
 /// A replica that lacks the last grants is promoted: it grants nothing until they are over, renews only
 /// what was clearly running, and knows its successor from its predecessor.
 #[test]
@@ -57,16 +72,9 @@ fn a_promoted_replica_begins_with_a_quarantine() {
     let Some(old) = primary("1") else { return };
     let new = primary("2").expect("as the other");
     let mut before = new_store(&old);
-    let position = "select concat(@@gtid_binlog_pos, '')";
-    new.mysql(&format!(
-        "change master to master_host = '127.0.0.1', master_port = {}, master_user = 'randflake', \
-         master_password = '{}', master_use_gtid = slave_pos; start slave",
-        old.port,
-        servers::PASSWORD
-    ));
+    follow(&new, &old);
     eventually("the replica has it", || {
-        old.mysql(position) == new.mysql("select concat(@@gtid_slave_pos, '')")
-            && new.mysql("show tables like 'randflake_entry'") == "randflake_entry"
+        new.mysql("show tables like 'randflake_entry'") == "randflake_entry"
     });
     new.mysql("set global read_only = 1; stop slave sql_thread");
     let (token, lost) = (Token::random(), granted(&mut before, Token::random(), now()));
@@ -81,6 +89,62 @@ fn a_promoted_replica_begins_with_a_quarantine() {
     // Whoever comes from the old one sees the same.
     let outcome = renew(&mut after, token, 0, now());
     assert!(matches!(outcome, Ok(Renewed::Lost { .. })), "{outcome:?}");
+}
+
+/// A primary whose successor grants nothing, and that comes back by a copy of it, still names itself in
+/// the table. That it has followed another one since tells.
+#[test]
+fn a_primary_that_was_a_replica_meanwhile_begins_with_a_quarantine() {
+    let Some(first) = primary("1") else { return };
+    let second = primary("2").expect("as the other");
+    let mut store = new_store(&first);
+    follow(&second, &first);
+    let token = Token::random();
+    let lease = granted(&mut store, token, now());
+    caught_up(&second, &first);
+    // Nobody asks the second one while it is the primary. The first one follows it, and comes back.
+    second.mysql("stop slave; reset slave all");
+    first.mysql("set global gtid_slave_pos = @@gtid_binlog_pos");
+    follow(&first, &second);
+    second.mysql("create table another (it int)");
+    caught_up(&first, &second);
+    first.mysql("stop slave; reset slave all");
+    let outcome = acquire(&mut store_of(&first, namespace(0)), Token::random(), 1, now());
+    let Ok(Acquired::Quarantined { until, .. }) = outcome else { panic!("{outcome:?}") };
+    assert!(until >= lease.end_exclusive, "{until} {lease:?}");
+}
+
+/// How a session reads texts, and what it calls its server, makes no other server of it.
+#[test]
+fn a_server_is_the_same_whatever_a_session_says() {
+    let Some(server) = primary("1") else { return };
+    let mut store = new_store(&server);
+    let token = Token::random();
+    let lease = granted(&mut store, token, now());
+    let of_server = include_str!("../src/stores/mysql/server.sql");
+    let of_session = |setting: &str| server.mysql(&format!("set {setting}; select {of_server}"));
+    let usual = of_session("names utf8mb4");
+    for setting in [
+        "names binary",
+        "session server_id = 7",
+        "names latin1",
+        "character_set_connection = utf16",
+    ] {
+        assert_eq!(of_session(setting), usual, "{setting}");
+    }
+    let renewed = renew(&mut store, token, lease.node_id, now());
+    assert!(matches!(renewed, Ok(Renewed::Extended { .. })), "{renewed:?}");
+}
+
+#[test]
+fn a_table_of_another_engine_is_refused() {
+    let Some(server) = Server::mariadb(&[]) else { return };
+    new_store(&server);
+    server.mysql("alter table randflake_entry engine = Aria");
+    let outcome = acquire(&mut store_of(&server, namespace(0)), Token::random(), 1, now());
+    let error = outcome.expect_err("not tested");
+    assert_eq!(error.kind(), ErrorKind::WeakStore, "{error}");
+    assert!(error.to_string().contains("engine = InnoDB"), "{error}");
 }
 
 #[test]
