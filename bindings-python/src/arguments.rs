@@ -179,10 +179,7 @@ argument!(
 argument!(
     /// Which node ids a namespace leases.
     LeasedNodes(NodeRanges),
-    |object| match object.cast::<PyString>() {
-        Ok(ranges) => ranges.to_string_lossy().parse().map_err(raise),
-        Err(_) => Err(wrong_type(&"".parse::<NodeRanges>().expect_err("names none"))),
-    }
+    |object| text(object, "node_ids")?.parse().map_err(raise)
 );
 
 argument!(

@@ -134,7 +134,7 @@ def test_an_operator_sets_which_node_ids_are_leased(store: Any) -> None:
         with pytest.raises(InvalidArgumentError, match="as 0-6,8-1023"):
             init_store(store, SECRET, "new", namespace="none", node_ids=node_ids)
     for other in [7, [7], None, b"7"]:
-        with pytest.raises(TypeError, match="as 0-6,8-1023"):
+        with pytest.raises(TypeError, match="node_ids"):
             set_node_ids(store, other, namespace="ranges")  # type: ignore[arg-type]
 
 

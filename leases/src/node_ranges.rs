@@ -52,7 +52,9 @@ impl NodeRanges {
         let mut joined: Vec<(u32, u32)> = Vec::new();
         for (first, last) in sorted {
             if first > last || last > MAX_NODE_ID {
-                return Err(invalid(&format!("{first}-{last}")));
+                let range =
+                    if first == last { first.to_string() } else { format!("{first}-{last}") };
+                return Err(invalid(&range));
             }
             match joined.last_mut() {
                 Some((_, end)) if first <= *end + 1 => *end = last.max(*end),

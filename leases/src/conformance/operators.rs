@@ -92,7 +92,7 @@ pub fn an_operator_sets_which_node_ids_are_leased(subject: &dyn Subject) {
     assert!(out.all(|lease| lease.end_exclusive <= listed.unleased_from()), "{listed:?}");
     assert_eq!(listed.unleased_from(), listed.furthest(), "what was under way may be granted");
     assert_eq!(listed.counts().all, 1, "{listed:?}");
-    assert_eq!((listed.counts().held, listed.counts().free), (4, 0), "{listed:?}");
+    assert_eq!((listed.counts().held, listed.counts().free), (1, 0), "{listed:?}");
     // One that knows of the change, and one that does not.
     let renewal = client.renewal(token, &leases);
     let Renewed::Extended { leases: renewed, .. } = client.renew(&renewal) else {

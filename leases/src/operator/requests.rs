@@ -266,8 +266,8 @@ impl Listed {
         let is_leased = |node: &Node| node_ids.contains(node.lease.node_id);
         Counts {
             all,
-            held: count(&|node| node.held && taken(node)),
-            waiting: count(&|node| !node.held && taken(node)),
+            held: count(&|node| is_leased(node) && node.held && taken(node)),
+            waiting: count(&|node| is_leased(node) && !node.held && taken(node)),
             free: all.saturating_sub(count(&|node| is_leased(node) && taken(node))),
             implausible: count(&|node| self.is_implausible(node.lease.end_exclusive)),
         }

@@ -116,18 +116,18 @@ pub(super) fn went_back(
 ) -> WentBack {
     let is_same = |known: &&Known| known.meta.metadata.salt == meta.metadata.salt;
     let Some(known) = known.filter(is_same) else { return WentBack::No };
-    let is_before = match context.engine() {
+    let is_behind = match context.engine() {
         Engine::Postgres => {
             let incarnation = known.server.split(' ').next().unwrap_or_default();
-            postgres::is_before(seen.incarnation(), incarnation)
+            if postgres::is_before(seen.incarnation(), incarnation) {
+                return WentBack::Unfenced;
+            }
+            false
         }
         Engine::Mysql | Engine::Redis => false,
         Engine::Etcd => seen.server == known.server && seen.revision < known.revision,
     };
-    if is_before {
-        return WentBack::Unfenced;
-    }
-    if !meta.is_before(&known.meta) {
+    if !is_behind && !meta.is_before(&known.meta) {
         return WentBack::No;
     }
     let is_fenced = known.clocks.is_some_and(|(last, _)| {
