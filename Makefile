@@ -403,9 +403,11 @@ test-bundlers: node-for-tests target/setup/bundlers ## the Node package in esbui
 	node --test --test-timeout=$(NEVER)000 tests/bundlers/bundlers.test.js
 
 # Beyond `make test-all`. ARTIFACTS is what `make test-release ONLY=build` makes, or a release uploads.
-# Where it cannot be made, a tree of Debian sid, for its Pythons, is left out: those tests say so.
+# Where they cannot be made, trees of Debian sid, for its Pythons and its MySQL, are left out: those
+# tests say so.
 test-runtimes: node-for-tests target/setup/bundlers target/setup/runtimes ## a release's packages in other Pythons, Node.js, Bun, Deno and Rust; the tests on Bun, Deno and PyPy
 	-scripts/sid make
+	-SID=$(CURDIR)/target/platforms/sid-mysql SID_PACKAGES="mysql-server ca-certificates" scripts/sid make
 	ARTIFACTS=$(ARTIFACTS) $(PYTEST) -rs tests/runtimes
 
 test-recipes: node-for-tests target/setup/recipes ## the adapters of the Node package for large libraries, and their databases
