@@ -14,7 +14,12 @@ const OLDEST: [(u32, u32); 2] = [(8, 0), (10, 6)];
 /// The global variables that say how a server is replicated. Each of them may be missing.
 const VARIABLES: &str = "show global variables where variable_name in ('version', 'version_comment', \
     'binlog_format', 'wsrep_on', 'group_replication_group_name', \
-    'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled', 'read_only')";
+    'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled', 'rpl_semi_sync_master_timeout', \
+    'rpl_semi_sync_source_timeout', 'read_only')";
+
+/// Says whether a server waits for its replicas now. `source` is what newer versions of MySQL say.
+const STATUS: &str = "show global status where variable_name in ('rpl_semi_sync_master_status', \
+    'rpl_semi_sync_source_status')";
 
 /// Says how the table is stored, where this user may see that.
 const ENGINE: &str = "select concat('engine', ''), engine from information_schema.tables \
@@ -32,6 +37,9 @@ pub(crate) async fn check_settings(context: &Context, durability: &str) -> Resul
 async fn variables(context: &Context) -> Result<BTreeMap<String, String>> {
     let mut rows = run(context, VARIABLES, vec![]).await?.unwrap_or_default();
     rows.extend(run(context, ENGINE, vec![]).await?.unwrap_or_default());
+    rows.extend(run(context, STATUS, vec![]).await?.unwrap_or_default());
+    // A statement without rows answers with the one cell of its insert id.
+    rows.retain(|row| row.len() > 1);
     let pair = |row: Vec<Option<String>>| {
         let [name, value] = <[_; 2]>::try_from(row).ok()?;
         Some((name?.to_lowercase(), value?))
@@ -118,6 +126,10 @@ pub(crate) async fn examine(context: &Context) -> Result<Vec<Finding>> {
     let (seen, _) = read(context, [].iter()).await?;
     let variables = variables(context).await?;
     let get = |name: &str| variables.get(name).map_or("", String::as_str);
+    let either = |name: &str| {
+        let names = ["master", "source"].map(|who| format!("rpl_semi_sync_{who}_{name}"));
+        names.iter().find_map(|name| variables.get(name).map(String::as_str))
+    };
     let version = get("version");
     let is_maria = version.contains("MariaDB") || get("version_comment").contains("MariaDB");
     let name = if is_maria { "MariaDB" } else { "MySQL" };
@@ -155,8 +167,18 @@ pub(crate) async fn examine(context: &Context) -> Result<Vec<Finding>> {
             "replicas",
             "it is read-only, which grants nothing; use the primary, unless a promotion is in progress",
         )
-    } else if is_on(get("rpl_semi_sync_master_enabled")) || is_on(get("rpl_semi_sync_source_enabled")) {
-        Finding::fine("replicas", "it waits for a replica while one answers in time")
+    } else if either("enabled").is_some_and(is_on) {
+        let timeout = either("timeout").unwrap_or("some");
+        match either("status") {
+            Some(status) if is_on(status) => Finding::fine(
+                "replicas",
+                format!("it waits for a replica, and goes on without one after {timeout} ms"),
+            ),
+            _ => Finding::note(
+                "replicas",
+                "it is to wait for a replica, and none answers in time: it waits for none now",
+            ),
+        }
     } else {
         Finding::note(
             "replicas",
