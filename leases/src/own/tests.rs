@@ -335,11 +335,11 @@ fn a_store_that_was_set_back_is_fenced() {
             memory.restore(rules);
             *table.lock().expect("no panic") = texts;
             // It would be granted this one's as well.
-            let taken = [made.node_id, lease.node_id];
+            let in_use = [made.node_id, lease.node_id];
             let node_ids = namespace.limits().node_ids;
             let asks_first = |token: &Token| token.candidates(&node_ids).next().expect("endless");
             let mut tokens = std::iter::repeat_with(Token::random);
-            let apart = tokens.find(|token| !taken.contains(&asks_first(token))).expect("some");
+            let apart = tokens.find(|token| !in_use.contains(&asks_first(token))).expect("some");
             assert!(other.acquire(apart, dial.now()).is_some(), "not noticed yet");
             let mut floors = Vec::new();
             for _ in 0..2 {
