@@ -51,7 +51,7 @@ fn primary(id: &str) -> Option<Server> {
 }
 
 fn follow(replica: &Server, primary: &Server) {
-    replica.mysql(&format!(
+    replica.mysql_cli(&format!(
         "change master to master_host = '127.0.0.1', master_port = {}, master_user = 'randflake', \
          master_password = '{}', master_use_gtid = slave_pos; start slave",
         primary.port,
@@ -62,7 +62,9 @@ fn follow(replica: &Server, primary: &Server) {
 
 fn caught_up(replica: &Server, primary: &Server) {
     let position = "select concat(@@gtid_current_pos, '')";
-    eventually("the replica has all", || replica.mysql(position) == primary.mysql(position));
+    eventually("the replica has all", || {
+        replica.mysql_cli(position) == primary.mysql_cli(position)
+    });
 }
 
 /// A replica that lacks the last grants is promoted: it grants nothing until they are over, renews only
@@ -74,14 +76,14 @@ fn a_promoted_replica_begins_with_a_quarantine() {
     let mut before = new_store(&old);
     follow(&new, &old);
     eventually("the replica has it", || {
-        new.mysql("show tables like 'randflake_entry'") == "randflake_entry"
+        new.mysql_cli("show tables like 'randflake_entry'") == "randflake_entry"
     });
-    new.mysql("set global read_only = 1; stop slave sql_thread");
+    new.mysql_cli("set global read_only = 1; stop slave sql_thread");
     let (token, lost) = (Token::random(), granted(&mut before, Token::random(), now()));
 
     // As a replica it grants nothing; `randflake`, who may do anything, is not held back by read_only.
-    new.mysql("stop slave; reset slave all; set global read_only = 0");
-    old.mysql("set global read_only = 1");
+    new.mysql_cli("stop slave; reset slave all; set global read_only = 0");
+    old.mysql_cli("set global read_only = 1");
     let mut after = store_of(&new, namespace(0));
     let outcome = acquire(&mut after, token, 1, now());
     let Ok(Acquired::Quarantined { until, .. }) = outcome else { panic!("{outcome:?}") };
@@ -103,12 +105,12 @@ fn a_primary_that_was_a_replica_meanwhile_begins_with_a_quarantine() {
     let lease = granted(&mut store, token, now());
     caught_up(&second, &first);
     // Nobody asks the second one while it is the primary. The first one follows it, and comes back.
-    second.mysql("stop slave; reset slave all");
-    first.mysql("set global gtid_slave_pos = @@gtid_binlog_pos");
+    second.mysql_cli("stop slave; reset slave all");
+    first.mysql_cli("set global gtid_slave_pos = @@gtid_binlog_pos");
     follow(&first, &second);
-    second.mysql("create table another (it int)");
+    second.mysql_cli("create table another (it int)");
     caught_up(&first, &second);
-    first.mysql("stop slave; reset slave all");
+    first.mysql_cli("stop slave; reset slave all");
     let outcome = acquire(&mut store_of(&first, namespace(0)), Token::random(), 1, now());
     let Ok(Acquired::Quarantined { until, .. }) = outcome else { panic!("{outcome:?}") };
     assert!(until >= lease.end_exclusive, "{until} {lease:?}");
@@ -122,7 +124,8 @@ fn a_server_is_the_same_whatever_a_session_says() {
     let token = Token::random();
     let lease = granted(&mut store, token, now());
     let of_server = include_str!("../src/stores/mysql/server.sql");
-    let of_session = |setting: &str| server.mysql(&format!("set {setting}; select {of_server}"));
+    let of_session =
+        |setting: &str| server.mysql_cli(&format!("set {setting}; select {of_server}"));
     let usual = of_session("names utf8mb4");
     for setting in [
         "names binary",
@@ -140,7 +143,7 @@ fn a_server_is_the_same_whatever_a_session_says() {
 fn a_table_of_another_engine_is_refused() {
     let Some(server) = Server::mariadb(&[]) else { return };
     new_store(&server);
-    server.mysql("alter table randflake_entry engine = Aria");
+    server.mysql_cli("alter table randflake_entry engine = Aria");
     let outcome = acquire(&mut store_of(&server, namespace(0)), Token::random(), 1, now());
     let error = outcome.expect_err("not tested");
     assert_eq!(error.kind(), ErrorKind::WeakStore, "{error}");
@@ -174,12 +177,12 @@ fn what_waits_for_too_long_is_not_written() {
     let Some(server) = Server::mariadb(&[]) else { return };
     let (mut store, token) = (new_store(&server), Token::random());
     let lease = granted(&mut store, token, now());
-    let text = || server.mysql("select value from randflake_entry where name like 'node/%'");
+    let text = || server.mysql_cli("select value from randflake_entry where name like 'node/%'");
     let before = text();
     thread::scope(|scope| {
         // Holds the row for longer than the skew of 5 seconds and what rounding adds.
         scope.spawn(|| {
-            server.mysql(
+            server.mysql_cli(
                 "begin; select 1 from randflake_entry where name like 'node/%' for update; \
                  select sleep(10); rollback",
             )
@@ -188,7 +191,7 @@ fn what_waits_for_too_long_is_not_written() {
         eventually("the row is locked", || {
             let asleep =
                 "select count(*) from information_schema.processlist where state = 'User sleep'";
-            server.mysql(asleep) != "0"
+            server.mysql_cli(asleep) != "0"
         });
         let outcome = renew(&mut store, token, lease.node_id, now());
         // By then it is decided anew, by a new reading of the clock.

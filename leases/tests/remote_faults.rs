@@ -30,8 +30,8 @@ use randflake_leases::{
     NodeLease, NodeRanges, Operation, Renewed, Result, Swap, Swapped, Tickets, Token,
     operator::{self, ReleaseDead, Repair, Target},
     remote::{
-        Address, Client, EtcdClient, PostgresClient, Protocol, RedisClient, RemoteStore, Response,
-        Statement,
+        Address, Client, EtcdClient, MysqlClient, PostgresClient, Protocol, RedisClient,
+        RemoteStore, Response, Statement,
     },
 };
 use servers::{
@@ -2069,6 +2069,17 @@ fn tls_is_spoken_and_checked() {
                 let client = client.root_certificates(roots);
                 let protocol = Protocol::postgres(namespace(9)).create(true).expect("may be made");
                 [Box::new(RemoteStore::new(client, protocol)), Box::new(postgres(&url))]
+            }
+            "mysql" => {
+                let authority = server.path("ca.pem").display().to_string();
+                let mysql = |more: &str| {
+                    let client = MysqlClient::new(&format!("{url}?ssl-mode=VERIFY_CA{more}"));
+                    let client = client.expect("a URL").timeout(PATIENCE);
+                    let protocol = Protocol::mysql(namespace(9)).create(true);
+                    RemoteStore::new(client, protocol.expect("may be made"))
+                };
+                let trusting = mysql(&format!("&sslrootcert={authority}"));
+                [Box::new(trusting), Box::new(mysql(""))]
             }
             "rediss" => {
                 let client = RedisClient::new(&url).expect("a URL").timeout(PATIENCE);

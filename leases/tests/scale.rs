@@ -85,7 +85,7 @@ struct Kind {
     prototype: [&'static str; 3],
 }
 
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 7] = [
     Kind {
         name: "SQLite",
         start: || Some(Place::File(Scratch::new())),
@@ -100,6 +100,11 @@ const KINDS: [Kind; 6] = [
         name: "MariaDB",
         start: || Server::mariadb(&[]).map(Place::Server),
         prototype: ["", "2 656 at 8", ""],
+    },
+    Kind {
+        name: "MySQL",
+        start: || Server::mysql(&["--sync-binlog=1"]).map(Place::Server),
+        prototype: ["", "", ""],
     },
     Kind {
         name: "Redis, fsync each second",
@@ -119,10 +124,14 @@ const KINDS: [Kind; 6] = [
 ];
 
 /// The same stores where they wait for no disk: how much they write does not depend on it.
-const WITHOUT_SYNC: [(&str, Start); 5] = [
+const WITHOUT_SYNC: [(&str, Start); 6] = [
     ("SQLite", || Some(Place::File(Scratch::in_memory()))),
     ("PostgreSQL", || Server::postgres(&[]).map(Place::Server)),
     ("MariaDB", || Server::mariadb(&["--innodb-flush-log-at-trx-commit=0"]).map(Place::Server)),
+    ("MySQL", || {
+        let sync = ["--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0"];
+        Server::mysql(&sync).map(Place::Server)
+    }),
     ("Redis", || redis("no")),
     ("etcd, one member", || etcd(&["--unsafe-no-fsync"])),
 ];
@@ -544,7 +553,7 @@ fn machine(load: &str) -> String {
         run(Command::new(program).args(arguments)).lines().next().unwrap_or("?").to_owned()
     };
     format!(
-        "Processor: {}, family {} model {}, {} processors; system: Linux {}; {}; {}; {}; {}; SQLite {}; \
+        "Processor: {}, family {} model {}, {} processors; system: Linux {}; {}; {}; {}; {}; {}; SQLite {}; \
          {}; load average at the start: {load}. Clients and servers share the processors; the \
          files are in the system's temporary directory.",
         field("model name"),
@@ -554,6 +563,9 @@ fn machine(load: &str) -> String {
         word("uname", &["-r"]),
         servers::version_of_postgres(),
         word("mariadbd", &["--version"]),
+        Server::mysql(&[]).map_or("no MySQL".to_owned(), |server| {
+            format!("MySQL {}", server.mysql_cli("select version()"))
+        }),
         word("redis-server", &["--version"]).split(" sha").next().unwrap_or("?"),
         word("etcd", &["--version"]),
         rusqlite::version(),

@@ -4,12 +4,9 @@
 """
 
 import os
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing
 
 import pytest
 from randflake import Randflake, init_store
@@ -19,10 +16,7 @@ sys.path.append(str(ROOT / "tests" / "servers"))
 
 import starter
 
-TREE = ROOT / "target" / "platforms" / "sid-mysql"
 SECRET = "dffd6021bb2bd5b0af676290809ec3a5"
-# For a machine that has other things to do.
-PATIENCE = 300
 
 IN_PYTHON = """
 import sys
@@ -102,42 +96,17 @@ main(...process.argv.slice(1))
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    """Starts a MySQL in the tree, whose data is in a folder of the tree, too."""
-    if not (TREE / "made").exists() or not (TREE / "usr" / "sbin" / "mysqld").exists():
-        why = "there is no MySQL in a tree of Debian sid, which needs root and debootstrap"
-        if os.environ.get("CI") == "true":
-            pytest.fail(why)
-        print(f"\n*** SKIPPED: {why} ***\n", file=sys.stderr)
-        pytest.skip(why)
-    port = starter.free_port()
-    folder = f"/mysql-{port}"
-    inside = ["chroot", str(TREE)]
-    run(*inside, "rm", "-rf", folder, cwd=ROOT)
-    run(*inside, "install", "-d", "-o", "mysql", folder, cwd=ROOT)
-    user = f"randflake@'127.0.0.1' identified by '{starter.PASSWORD}'"
-    made = f"create database ids;\ncreate user {user};\n"
-    made += "grant all on *.* to randflake@'127.0.0.1';\n"
-    (TREE / folder[1:] / "init.sql").write_text(made, encoding="utf-8")
-    command = [*inside, "mysqld", "--no-defaults", "--user=mysql", f"--datadir={folder}/data"]
-    run(*command, "--initialize-insecure", cwd=ROOT)
-    command += [f"--port={port}", "--bind-address=127.0.0.1", "--mysqlx=OFF"]
-    command += [f"--socket={folder}/socket", f"--pid-file={folder}/pid"]
-    log = TREE / folder[1:] / "log"
-    with log.open("wb") as said:
-        init = f"--init-file={folder}/init.sql"
-        process = subprocess.Popen([*command, init], stdout=said, stderr=said)
+    """Starts a MySQL."""
     try:
-        deadline = time.monotonic() + PATIENCE
-        while "ready for connections" not in (said_yet := log.read_text(errors="replace")):
-            assert process.poll() is None, said_yet
-            assert time.monotonic() < deadline, said_yet
-            time.sleep(0.1)
-        yield f"mysql://randflake:{starter.PASSWORD}@127.0.0.1:{port}/ids"
-    finally:
-        with suppress(ProcessLookupError):
-            process.send_signal(signal.SIGKILL)
-        process.wait()
-        run(*inside, "rm", "-rf", folder, cwd=ROOT)
+        server = starter.Server("mysql")
+    except starter.Missing as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(error))
+        print(f"\n*** SKIPPED: {error} ***\n", file=sys.stderr)
+        pytest.skip(str(error))
+    with closing(server):
+        server.start()
+        yield server.url()
 
 
 def test_the_newest_mysql(url: str) -> None:

@@ -7,8 +7,8 @@ the server's folder, and ends.
 
 A request is one of these:
 
-    {"start": "postgres"}   starts a server of a kind: postgres, mariadb, redis, valkey, etcd,
-                            pgbouncer or sentinel
+    {"start": "postgres"}   starts a server of a kind: postgres, mariadb, mysql, redis, valkey,
+                            etcd, pgbouncer or sentinel
     {"prepare": "etcd"}     makes its folder and takes its ports, and starts nothing yet
     {"run": ["--more"]}     starts what was prepared, or has ended, from now on with these
                             arguments besides
@@ -66,6 +66,9 @@ PASSWORD = "open-sesame-4711"
 
 ROOT = Path(__file__).resolve().parents[2]
 PREPARED = ROOT / "target" / "setup" / "servers"
+
+SID = ROOT / "target" / "platforms" / "sid-mysql"
+"""The tree of Debian sid that has MySQL, which `make test-runtimes` makes."""
 
 PATIENCE = 60
 """How many seconds a server has to become ready, or to end."""
@@ -140,6 +143,15 @@ KINDS = {
         "/ids",
         has_owner=True,
     ),
+    "mysql": Kind(
+        "mysqld",
+        "mysql-server",
+        "ready for connections",
+        "mysql",
+        "randflake",
+        "/ids",
+        has_owner=True,
+    ),
     "redis": Kind(
         "redis-server",
         "redis-server",
@@ -200,7 +212,7 @@ class Server:
         self.tls = tls
         self._kind = KINDS[kind]
         self._program = program_of(kind)
-        has_scheme = tls and kind not in ("postgres", "mariadb")
+        has_scheme = tls and self._kind.scheme not in ("postgresql", "mysql")
         self.scheme = self._kind.scheme + ("s" if has_scheme else "")
         self.process: subprocess.Popen[bytes] | None = None
         self._arguments = list(arguments)
@@ -309,10 +321,10 @@ class Server:
                 copy(data_of_postgres(), data)
             case "mariadb":
                 copy(data_of_mariadb(), data)
-                grant = f"grant all on *.* to randflake@'127.0.0.1' identified by '{PASSWORD}'"
-                grant += " with grant option"
-                made = "create database if not exists ids"
-                (self.folder / "init.sql").write_text(f"{made};\n{grant};\n")
+                self._write_init_of_mysql()
+            case "mysql":
+                copy(data_of_mysql(), data)
+                self._write_init_of_mysql()
             case "etcd" if snapshot is not None:
                 command = [find("etcdctl", "etcd-client"), "snapshot", "restore", snapshot]
                 command += ["--data-dir", str(data)]
@@ -323,6 +335,16 @@ class Server:
             case "pgbouncer" | "sentinel":
                 self._write_settings()
         self._give_away()
+
+    def _write_init_of_mysql(self) -> None:
+        """Writes what a MySQL or MariaDB runs whenever it starts."""
+        user = "randflake@'127.0.0.1'"
+        made = [
+            "create database if not exists ids",
+            f"create user if not exists {user} identified by '{PASSWORD}'",
+            f"grant all on *.* to {user} with grant option",
+        ]
+        (self.folder / "init.sql").write_text("".join(f"{it};\n" for it in made))
 
     def _write_settings(self) -> None:
         """Writes the file of a server that takes no port as an argument."""
@@ -349,7 +371,7 @@ class Server:
     def _command(self) -> list[str]:
         file = {name: str(self.folder / name) for name in ("data", "cert.pem", "key.pem", "ca.pem")}
         port = str(self.port)
-        command = [self._program]
+        command = [*self._program]
         match self.kind:
             case "postgres":
                 command += ["-D", file["data"], "-p", port, "-h", "127.0.0.1"]
@@ -360,10 +382,13 @@ class Server:
                 if self.tls:
                     command += ["--ssl=on", f"--ssl_cert_file={file['cert.pem']}"]
                     command += [f"--ssl_key_file={file['key.pem']}"]
-            case "mariadb":
-                command += ["--no-defaults", f"--datadir={file['data']}", f"--port={port}"]
+            case "mariadb" | "mysql":
+                # That of MySQL has this one already, which has to be the first.
+                command += ["--no-defaults"] if self.kind == "mariadb" else ["--mysqlx=OFF"]
+                command += [LOG_OF_MARIADB] if self.kind == "mariadb" else [LOG_OF_MYSQL]
+                command += [f"--datadir={file['data']}", f"--port={port}"]
                 command += ["--bind-address=127.0.0.1", "--socket=socket"]
-                command += [f"--init-file={self.folder / 'init.sql'}", LOG_OF_MARIADB]
+                command += [f"--init-file={self.folder / 'init.sql'}"]
                 command += ["--innodb-flush-log-at-trx-commit=1"]
                 if self.tls:
                     command += ["--require-secure-transport=ON", f"--ssl-cert={file['cert.pem']}"]
@@ -562,11 +587,27 @@ def find(name: str, package: str) -> str:
     return found
 
 
-def program_of(kind: str) -> str:
-    """Returns the path of a kind's server."""
-    if kind == "valkey":
-        return find_valkey()
-    return find(KINDS[kind].program, KINDS[kind].package)
+def program_of(kind: str) -> list[str]:
+    """Returns the path of a kind's server, and the arguments by which it starts at all."""
+    match kind:
+        case "valkey":
+            return [find_valkey()]
+        case "mysql":
+            return find_mysql()
+    return [find(KINDS[kind].program, KINDS[kind].package)]
+
+
+def find_mysql() -> list[str]:
+    """Returns the command of the MySQL in a tree of Debian sid: Debian's releases have MariaDB.
+
+    It runs outside of the tree, with the tree's libraries.
+    """
+    if not (SID / "made").exists():
+        raise Unavailable("there is no MySQL: `make test-runtimes` makes a tree of Debian sid")
+    libraries = ":".join(str(it) for it in sorted((SID / "usr" / "lib").glob("*-linux-gnu*")))
+    [loader, *_] = [*SID.glob("usr/lib*/ld-linux-*"), *SID.glob("usr/lib/*/ld-linux-*")]
+    command = [str(loader), "--library-path", libraries, str(SID / "usr" / "sbin" / "mysqld")]
+    return [*command, "--no-defaults", f"--basedir={SID / 'usr'}", "--secure-file-priv=NULL"]
 
 
 def find_valkey() -> str:
@@ -642,7 +683,7 @@ def data_of_postgres() -> Path:
         passwords.chmod(0o644)
         run([initdb, *how, f"--pwfile={passwords}", "-D", str(folder / "data")], folder, OWNER)
 
-    return prepared("postgres", initdb, how, make)
+    return prepared("postgres", [initdb], how, make)
 
 
 LOG_OF_MARIADB = "--innodb-log-file-size=4M"
@@ -660,12 +701,26 @@ def data_of_mariadb() -> Path:
     return prepared("mariadb", program_of("mariadb"), how, make)
 
 
-def prepared(kind: str, program: str, how: list[str], make: Callable[[Path], None]) -> Path:
+LOG_OF_MYSQL = "--innodb-redo-log-capacity=8M"
+"""Else 100 MB."""
+
+
+def data_of_mysql() -> Path:
+    """Returns a data folder of MySQL that no server has had."""
+    how = ["--initialize-insecure", LOG_OF_MYSQL]
+
+    def make(folder: Path) -> None:
+        run([*program_of("mysql"), *how, f"--datadir={folder / 'data'}"], folder, OWNER)
+
+    return prepared("mysql", program_of("mysql"), how, make)
+
+
+def prepared(kind: str, program: list[str], how: list[str], make: Callable[[Path], None]) -> Path:
     """Returns what `make` puts into the folder `data` of the folder it gets.
 
     It is made once for each version of a program, and for each user that owns it.
     """
-    said = run([program, "--version"], ROOT)
+    said = run([*program, "--version"], ROOT)
     version = re.search(r"\d+(\.\d+)+", said)
     digest = hashlib.sha256("\0".join([said, PASSWORD, *how]).encode()).hexdigest()[:8]
     name = f"{kind}-{version[0] if version else 'unknown'}-{OWNER or os.geteuid()}-{digest}"

@@ -223,7 +223,7 @@ def test_data_folders_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (folder / "data" / "file").write_text("whole")
 
     def read(_: int) -> str:
-        prepared = starter.prepared("kind", sys.executable, ["how"], make)
+        prepared = starter.prepared("kind", [sys.executable], ["how"], make)
         return (prepared / "file").read_text()
 
     with ThreadPoolExecutor(4) as threads:
@@ -231,6 +231,6 @@ def test_data_folders_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(made) == 1
     assert not made[0].exists()
     with pytest.raises(ZeroDivisionError):
-        starter.prepared("kind", sys.executable, ["otherwise"], lambda _: print(1 // 0))
-    starter.prepared("kind", sys.executable, ["otherwise"], make)
+        starter.prepared("kind", [sys.executable], ["otherwise"], lambda _: print(1 // 0))
+    starter.prepared("kind", [sys.executable], ["otherwise"], make)
     assert len(made) == 2

@@ -60,7 +60,8 @@ class Drawers:
     def __init__(self, store: str, logs: Path, chance: random.Random, programs: Path) -> None:
         self._store, self._logs, self._random, self._programs = store, logs, chance, programs
         logs.mkdir()
-        self._randflake("init", "--new").wait()
+        if self._randflake("init", "--new").wait() != 0:
+            raise RuntimeError("a counter could not be made: see `randflake tickets init`")
         self._running: list[subprocess.Popen[bytes]] = []
         self._drawers: dict[Path, Drawer] = {}
         self._stop_by: float | None = None

@@ -1,7 +1,7 @@
 """Runs a fleet of holders in Rust, Python and Node.js on one store under random faults, and counts
 ids and repeats.
 
-    soak.py --minutes 2 [--store sqlite|postgres|mariadb|redis|etcd] [--seed 7] [--sabotage]
+    soak.py --minutes 2 [--store sqlite|postgres|mariadb|mysql|redis|etcd] [--seed 7] [--sabotage]
 
 It ends with one line, and fails on any repeat, on a holder that fails, and, if it runs for five
 minutes or longer, if a kind of fault did not happen. With --sabotage no fault is needed: two of the
@@ -341,7 +341,9 @@ def soak(kind: str, minutes: float, seed: int, sabotage: bool) -> bool:
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description="See the head of this file.")
     arguments.add_argument(
-        "--store", choices=["sqlite", "postgres", "mariadb", "redis", "etcd"], default="sqlite"
+        "--store",
+        choices=["sqlite", "postgres", "mariadb", "mysql", "redis", "etcd"],
+        default="sqlite",
     )
     arguments.add_argument("--minutes", type=float, default=2)
     arguments.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))

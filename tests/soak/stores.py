@@ -189,76 +189,52 @@ class Remote:
         server.start()
 
 
-class PostgreSQL(Remote):
-    """One server."""
-
-    faults: ClassVar[list[str]] = ["lock", "freeze", "restart"]
-
-    def __init__(self, directory: Path, random: random.Random) -> None:
-        super().__init__(random)
-        self._server = self.running.enter_context(servers.postgres(directory))
-        self.init(self._server.url())
-
-    def harm(self, fault: str) -> bool:
-        if self.later:
-            return False
-        match fault:
-            case "lock":
-                connection = psycopg.connect(self._server.url())
-                connection.execute("lock table randflake_leases.entry in access exclusive mode")
-                self.later.add(self.random.uniform(1, 6), connection.close)
-            case "freeze":
-                self.freeze(self._server, self.random.uniform(1, LONGEST_LEASE + 4))
-            case "restart":
-                self.restart(self._server)
-        return True
-
-
-class MariaDB(Remote):
-    """One server."""
-
-    faults: ClassVar[list[str]] = ["lock", "freeze", "restart"]
-
-    def __init__(self, directory: Path, random: random.Random) -> None:
-        super().__init__(random)
-        self._server = self.running.enter_context(servers.mariadb(directory))
-        self.init(self._server.url())
-
-    def harm(self, fault: str) -> bool:
-        if self.later:
-            return False
-        match fault:
-            case "lock":
-                connection = self._server.connect()
-                with connection.cursor() as cursor:
-                    cursor.execute("lock tables randflake_entry write")
-                self.later.add(self.random.uniform(1, 6), connection.close)
-            case "freeze":
-                self.freeze(self._server, self.random.uniform(1, LONGEST_LEASE + 4))
-            case "restart":
-                self.restart(self._server)
-        return True
-
-
-class Etcd(Remote):
-    """One server."""
+class OneServer(Remote):
+    """One server of a kind."""
 
     faults: ClassVar[list[str]] = ["freeze", "restart"]
 
-    def __init__(self, directory: Path, random: random.Random) -> None:
+    def __init__(self, kind: str, directory: Path, random: random.Random) -> None:
         super().__init__(random)
-        self._server = self.running.enter_context(servers.etcd(directory))
+        self._server = self.running.enter_context(servers.running(kind, directory))
         self.init(self._server.url())
 
     def harm(self, fault: str) -> bool:
         if self.later:
             return False
         match fault:
+            case "lock":
+                self.later.add(self.random.uniform(1, 6), self.lock())
             case "freeze":
                 self.freeze(self._server, self.random.uniform(1, LONGEST_LEASE + 4))
             case "restart":
                 self.restart(self._server)
         return True
+
+    def lock(self) -> Callable[[], object]:
+        """Locks the table of a database, and returns what unlocks it."""
+        raise NotImplementedError
+
+
+class PostgreSQL(OneServer):
+    faults: ClassVar[list[str]] = ["lock", *OneServer.faults]
+
+    def lock(self) -> Callable[[], object]:
+        connection = psycopg.connect(self._server.url())
+        connection.execute("lock table randflake_leases.entry in access exclusive mode")
+        return connection.close
+
+
+class MySQL(OneServer):
+    """MariaDB, too."""
+
+    faults: ClassVar[list[str]] = ["lock", *OneServer.faults]
+
+    def lock(self) -> Callable[[], object]:
+        connection = self._server.connect()
+        connection.query("lock tables randflake_entry write")
+        close: Callable[[], object] = connection.close
+        return close
 
 
 class RedisPair(Remote):
@@ -441,13 +417,13 @@ def open_store(kind: str, directory: Path, secret: str, random: random.Random, r
         case "sqlite":
             return File(folder, secret, random, rust)
         case "postgres":
-            return PostgreSQL(folder, random)
-        case "mariadb":
-            return MariaDB(folder, random)
+            return PostgreSQL(kind, folder, random)
+        case "mariadb" | "mysql":
+            return MySQL(kind, folder, random)
         case "redis":
             return RedisPair(folder, random)
         case "etcd":
-            return Etcd(folder, random)
+            return OneServer(kind, folder, random)
     raise ValueError(f"there is no store {kind!r}")
 
 

@@ -140,7 +140,7 @@ def soak(kind: str, processes: int, numbers: int, seed: int) -> str:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    stores = ["sqlite", "postgres", "mariadb", "redis", "etcd"]
+    stores = ["sqlite", "postgres", "mariadb", "mysql", "redis", "etcd"]
     parser.add_argument("--store", choices=stores, nargs="+", required=True)
     parser.add_argument("--processes", type=int, default=100)
     parser.add_argument("--numbers", type=int, default=10_000_000)

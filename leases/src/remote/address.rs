@@ -29,11 +29,11 @@ pub struct Address {
 /// What a URL may say after `?`. Everything else could move the store with one client, and not with
 /// another.
 const OPTIONS: [(&str, &[&str]); 8] = [
-    ("ssl-mode", &["DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"]),
+    ("ssl-mode", &["DISABLED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"]),
     // All that is sent is ASCII.
     ("charset", &[]),
     // Whether the certificate is checked is up to the client.
-    ("sslmode", &["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]),
+    ("sslmode", &["disable", "require", "verify-ca", "verify-full"]),
     ("application_name", &[]),
     ("channel_binding", &["disable", "prefer", "require"]),
     (FILES[0], &[]),
@@ -165,6 +165,11 @@ impl Address {
             };
             if self.options.iter().any(|&(seen, _)| seen == name) {
                 return Err("an option is there twice");
+            }
+            if name.starts_with("ssl") && ["allow", "prefer", "PREFERRED"].contains(&&*value) {
+                return Err(
+                    "it leaves it to the server whether there is TLS: require it or disable it",
+                );
             }
             if value.is_empty() || !values.is_empty() && !values.contains(&value.as_str()) {
                 return Err("an option has a value that it cannot have");

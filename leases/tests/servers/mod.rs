@@ -61,10 +61,16 @@ impl Server {
         Self::start_new("mariadb", json!({ "arguments": arguments }))
     }
 
+    pub(crate) fn mysql(arguments: &[&str]) -> Option<Self> {
+        Self::start_new("mysql", json!({ "arguments": arguments }))
+    }
+
     /// Returns a server of each kind that speaks TLS alone, with a certificate that it made itself.
     pub(crate) fn all_with_tls() -> Vec<Self> {
         [
             ("postgres", json!({ "tls": true })),
+            ("mariadb", json!({ "tls": true })),
+            ("mysql", json!({ "tls": true })),
             ("redis", json!({ "tls": true, "arguments": ["--appendonly", "yes"] })),
             ("etcd", json!({ "tls": true })),
         ]
@@ -235,7 +241,7 @@ impl Server {
     }
 
     /// Runs SQL on a `MariaDB`.
-    pub(crate) fn mysql(&self, sql: &str) -> String {
+    pub(crate) fn mysql_cli(&self, sql: &str) -> String {
         let program = self.program("mariadb", "mariadb-client").expect("comes with it");
         let mut client = Command::new(program);
         client.args(["--no-defaults", "-h", "127.0.0.1", "-P", &self.port.to_string()]);
