@@ -152,7 +152,7 @@ site-parts: target/setup/site target/setup/python target/setup/node
 	cp target/wasm/wasm32-unknown-unknown/page/randflake_inspector.wasm target/site-parts/inspector.wasm
 	$(PYTHON_ENV)/python site/build/api_python.py site/pages/api/python
 	node site/build/api-node.js site/pages/api/node
-	cargo doc --locked --quiet --no-deps --features "$(filter-out randflake-cli/%,$(FEATURE_LIST))" -p randflake -p randflake-leases
+	cargo doc --locked --quiet --no-deps --features "$(filter-out randflake-cli/%,$(FEATURE_LIST))" -p randflake -p randflake-leases -p randflake-tickets
 	$(PYTHON_ENV)/python site/build/api_rust.py target/$(HOST)/doc site/pages/api/rust
 
 test-site: site ## the documentation site in a browser: every page on a phone and on a desktop, links, contrast
@@ -170,7 +170,7 @@ fuzz: check-tools ## fuzzes each target for SECONDS seconds (300 unless set)
 	scripts/fuzz $(SECONDS)
 
 simulate: check-tools ## runs SEEDS seeds (100000 unless set) of the simulation of the whole system; SEED=n one, with a trace
-	SEEDS=$(SEEDS) SEED=$(SEED) FIRST=$(FIRST) cargo test --locked --quiet -p randflake-leases --lib -- \
+	SEEDS=$(SEEDS) SEED=$(SEED) FIRST=$(FIRST) cargo test --locked --quiet -p randflake-leases -p randflake-tickets --lib -- \
 		--ignored --exact --nocapture simulation::many_seeds
 
 soak: python node ## runs fleets of holders of leases under faults, on each of STORES, for MINUTES minutes (10 unless set)

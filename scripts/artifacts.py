@@ -30,7 +30,14 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CRATES = ["randflake", "randflake-leases", "randflake-cli"]
+CRATES = [
+    "randflake",
+    "randflake-leases",
+    "randflake-tickets",
+    "randflake-conformance",
+    "randflake-serve",
+    "randflake-cli",
+]
 # The oldest C library of each kind, as wheels and zig name it.
 GLIBC, MUSL = "2.17", "musllinux_1_2"
 # The first free-threaded Python that pyo3 supports. It has no stable interface: a wheel for each.

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use napi::bindgen_prelude::{BigInt64Array, Null};
 use napi_derive::napi;
 use randflake::{
-    Builder, Clock, Error, ErrorKind, Format, Id, Layout, Randflake, Reach, Result, Snowflake,
+    Builder, Call, Clock, Error, ErrorKind, Format, Id, Layout, Randflake, Result, Snowflake,
 };
 use randflake_leases::LeasedMetrics;
 
@@ -72,7 +72,7 @@ impl<F: Format<Id: Number>, C: Clock + 'static> DynGenerator for randflake::Gene
 
 impl<F: Format, C: Clock> Batches for randflake::Generator<F, C> {
     fn check_fill(&self, count: usize, _: bool) -> Result<()> {
-        self.check_fill(count, Reach::Lease)
+        self.check_fill(count, Call::default())
     }
 
     fn fill(&self, ids: &mut [i64], _: bool) -> Result<()> {

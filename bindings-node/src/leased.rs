@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use napi_derive::napi;
-use randflake::{Clock, Error, ErrorKind, Format, Layout, Reach, Result, Secret, SystemClock};
+use randflake::{Call, Clock, Error, ErrorKind, Format, Layout, Result, Secret, SystemClock};
 use randflake_leases::{LeaseStatus, Leased, LeasedBuilder, LeasedFormat, Location};
 
 use crate::{
@@ -39,7 +39,7 @@ impl<F: Format> Collected<F> {
         }
         self.recover(error, true)?;
         let mut id = [0];
-        let filled = self.leased.try_fill_i64(&mut id, Reach::Lease);
+        let filled = self.leased.try_fill(&mut id, Call::default());
         filled.map(|()| id[0]).map_err(|error| self.leased.explain(error))
     }
 
@@ -58,14 +58,14 @@ impl<F: Format> Collected<F> {
         }
     }
 
-    /// Calls, and once more after a recovery.
-    fn with_lease(&self, here: bool, mut call: impl FnMut(Reach) -> Result<()>) -> Result<()> {
-        let reach = if here && self.leases_here { Reach::Lease } else { Reach::Renewals };
-        let called = call(reach).or_else(|error| {
+    /// Makes a batch, and once more after a recovery.
+    fn with_lease(&self, here: bool, mut batch: impl FnMut(Call) -> Result<()>) -> Result<()> {
+        let call = if here && self.leases_here { Call::default() } else { Call::OVER_RENEWALS };
+        let made = batch(call).or_else(|error| {
             self.recover(error, here)?;
-            call(reach)
+            batch(call)
         });
-        called.map_err(|error| self.leased.explain(error))
+        made.map_err(|error| self.leased.explain(error))
     }
 }
 
@@ -83,7 +83,10 @@ impl<F: Format> Drop for Collected<F> {
 impl<F: Format<Id: Number>> DynGenerator for Collected<F> {
     #[inline]
     fn generate(&self) -> Result<i64> {
-        self.leased.try_generate().map(Number::bits).or_else(|error| self.generate_again(error))
+        self.leased
+            .try_generate(Call::default())
+            .map(Number::bits)
+            .or_else(|error| self.generate_again(error))
     }
 
     fn ready_in(&self) -> Result<Duration> {
@@ -139,11 +142,11 @@ impl<F: Format<Id: Number>> DynGenerator for Collected<F> {
 
 impl<F: Format> Batches for Collected<F> {
     fn check_fill(&self, count: usize, here: bool) -> Result<()> {
-        self.with_lease(here, |reach| self.leased.try_check_fill(count, reach))
+        self.with_lease(here, |call| self.leased.try_check_fill(count, call))
     }
 
     fn fill(&self, ids: &mut [i64], here: bool) -> Result<()> {
-        self.with_lease(here, |reach| self.leased.try_fill_i64(ids, reach))
+        self.with_lease(here, |call| self.leased.try_fill(ids, call))
     }
 }
 

@@ -7,7 +7,8 @@ use std::{
 };
 
 use randflake::{Clock, Error, ErrorKind, Format, Result, SystemClock};
-use randflake_leases::{Leased, Tickets};
+use randflake_leases::Leased;
+use randflake_tickets::Tickets;
 
 /// How long the end of an environment waits for the store.
 const LONGEST_END: Duration = Duration::from_secs(5);

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use randflake::{ErrorKind, Metrics, Result};
-use randflake_leases::{LeasedMetrics, TicketsMetrics};
+use randflake_leases::LeasedMetrics;
+use randflake_tickets::TicketsMetrics;
 
 use crate::ffi::{Js, Value};
 

@@ -4,9 +4,10 @@ use std::{ffi::CStr, sync::Arc, time::Duration};
 
 use napi::bindgen_prelude::Null;
 use napi_derive::napi;
-use randflake::{Clock, Error, ErrorKind, Result};
-use randflake_leases::{
-    LeaseStore, Location, MemoryStore, Namespace, Tickets, TicketsBuilder, TicketsMetrics,
+use randflake::{Clock, Error, ErrorKind, Result, Wait};
+use randflake_leases::{LeaseStore, Location, MemoryStore, Namespace};
+use randflake_tickets::{
+    Tickets, TicketsBuilder, TicketsMetrics,
     operator::{self, CounterStatus},
 };
 
@@ -47,7 +48,7 @@ impl Collected {
         let mut waited = Duration::ZERO;
         while self.tickets.metrics().blocks_drawn == 0 {
             if waited >= self.tickets.max_wait() {
-                return self.tickets.check_fill_without_wait(1);
+                return self.tickets.check_fill(1);
             }
             self.tickets.ready_in()?;
             waited += clock.sleep(POLL_INTERVAL)?.unwrap_or(POLL_INTERVAL);
@@ -65,7 +66,7 @@ impl Drop for Collected {
 impl DynGenerator for Collected {
     #[inline]
     fn generate(&self) -> Result<i64> {
-        let made = self.tickets.generate_without_wait();
+        let made = self.tickets.generate_with(Wait::Never);
         made.or_else(|error| self.generate_again(error)).map(u64::cast_signed)
     }
 
@@ -98,17 +99,17 @@ impl DynGenerator for Collected {
 
 impl Batches for Collected {
     fn check_fill(&self, count: usize, here: bool) -> Result<()> {
-        if here && self.draws_here { self.tickets.check_fill_without_wait(count) } else { Ok(()) }
+        if here && self.draws_here { self.tickets.check_fill(count) } else { Ok(()) }
     }
 
     fn fill(&self, numbers: &mut [i64], here: bool) -> Result<()> {
         match here {
-            true if self.draws_here => self.tickets.fill_i64_without_wait(numbers),
+            true if self.draws_here => self.tickets.fill_with(numbers, Wait::Never),
             true => {
                 self.first_block()?;
-                self.tickets.fill_i64(numbers)
+                self.tickets.fill_with(numbers, Wait::MaxWait)
             }
-            false => self.tickets.fill_i64(numbers),
+            false => self.tickets.fill_with(numbers, Wait::MaxWait),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use pyo3::prelude::*;
-use randflake::{Clock as _, Error, ErrorKind, Format, Generator, Reach, Result, bindings};
+use randflake::{Call, Clock as _, Error, ErrorKind, Format, Generator, Result, Wait, bindings};
 use randflake_leases::{Leased, LeasedMetrics};
 
 use crate::{
@@ -21,9 +21,8 @@ use crate::{
 pub(crate) enum AnyGenerator<F: ConfigSource> {
     /// With manually assigned node ids.
     Manual(Arc<Generator<F, Clock>>),
-    Leased(Arc<Leased<F, Clock>>),
-    /// A leased one whose calls never wait, as the thread of an event loop needs it.
-    NeverWaiting(Arc<Leased<F, Clock>>),
+    /// With leased ones. On the thread of an event loop its calls never wait.
+    Leased(Arc<Leased<F, Clock>>, Wait),
     /// Leased, by settings that are looked up with the first use.
     Lazy(Arc<Lazy<F>>),
 }
@@ -31,8 +30,7 @@ pub(crate) enum AnyGenerator<F: ConfigSource> {
 /// A generator that is there to be called.
 enum Opened<'a, F: Format> {
     Manual(&'a Generator<F, Clock>),
-    Leased(&'a Leased<F, Clock>),
-    NeverWaiting(&'a Leased<F, Clock>),
+    Leased(&'a Leased<F, Clock>, Wait),
 }
 
 impl<F: ConfigSource> AnyGenerator<F> {
@@ -58,13 +56,13 @@ impl<F: ConfigSource> AnyGenerator<F> {
         let leased = opened.map_err(|raised| exit::raise_unless_finalizing(py, raised))?;
         let leased = Arc::new(leased);
         exit::close_at_exit(Arc::clone(&leased) as _, needs_python);
-        Ok(Self::Leased(leased))
+        Ok(Self::Leased(leased, Wait::MaxWait))
     }
 
     /// Returns the same generator, with calls that never wait if it is leased.
     pub(crate) fn without_waits(&self) -> Self {
         match self {
-            Self::Leased(leased) => Self::NeverWaiting(Arc::clone(leased)),
+            Self::Leased(leased, _) => Self::Leased(Arc::clone(leased), Wait::Never),
             other => other.clone(),
         }
     }
@@ -78,7 +76,7 @@ impl<F: ConfigSource> AnyGenerator<F> {
     pub(crate) fn is_on_system_clock(&self) -> bool {
         match self {
             Self::Manual(flake) => flake.clock().is_system(),
-            Self::Leased(_) | Self::NeverWaiting(_) | Self::Lazy(_) => true,
+            Self::Leased(..) | Self::Lazy(_) => true,
         }
     }
 
@@ -88,16 +86,15 @@ impl<F: ConfigSource> AnyGenerator<F> {
             return Ok(made);
         }
         let Self::Lazy(lazy) = self else { unreachable!("the others are made already") };
-        Ok(Opened::Leased(lazy.leased(py)?))
+        Ok(Opened::Leased(lazy.leased(py)?, Wait::MaxWait))
     }
 
     /// Returns the generator, unless it is a lazy one that has not been used yet.
     fn made_already(&self) -> Option<Opened<'_, F>> {
         Some(match self {
             Self::Manual(flake) => Opened::Manual(flake),
-            Self::Leased(leased) => Opened::Leased(leased),
-            Self::NeverWaiting(leased) => Opened::NeverWaiting(leased),
-            Self::Lazy(lazy) => Opened::Leased(lazy.made()?),
+            Self::Leased(leased, wait) => Opened::Leased(leased, *wait),
+            Self::Lazy(lazy) => Opened::Leased(lazy.made()?, Wait::MaxWait),
         })
     }
 
@@ -105,8 +102,7 @@ impl<F: ConfigSource> AnyGenerator<F> {
         self.retry(py, |flake| {
             caught(|| match flake {
                 Opened::Manual(flake) => flake.generate(),
-                Opened::Leased(leased) => leased.try_generate(),
-                Opened::NeverWaiting(leased) => leased.generate_without_wait(),
+                Opened::Leased(leased, _) => leased.try_generate(flake.call()),
             })
         })
     }
@@ -116,8 +112,7 @@ impl<F: ConfigSource> AnyGenerator<F> {
         self.retry(py, |flake| {
             caught(|| match flake {
                 Opened::Manual(flake) => flake.generate_in_order(),
-                Opened::Leased(leased) => leased.try_generate(),
-                Opened::NeverWaiting(leased) => leased.generate_without_wait(),
+                Opened::Leased(leased, _) => leased.try_generate(flake.call()),
             })
         })
     }
@@ -132,12 +127,15 @@ impl<F: ConfigSource> AnyGenerator<F> {
     /// Generates an id, unless that fails, waits or calls Python.
     #[inline]
     pub(crate) fn generate_at_once(&self) -> Option<F::Id> {
-        let generate = || {
-            Ok(match self {
-                Self::Manual(flake) => flake.generate_at_once(),
-                Self::Leased(leased) | Self::NeverWaiting(leased) => leased.generate_at_once(),
-                Self::Lazy(lazy) => lazy.made().and_then(|leased| leased.generate_at_once()),
-            })
+        let generate = || match self {
+            Self::Manual(flake) if flake.clock().is_system() => {
+                flake.generate_with(Call::AT_ONCE).map(Some)
+            }
+            Self::Manual(_) => Ok(None),
+            Self::Leased(leased, _) => leased.try_generate(Call::AT_ONCE).map(Some),
+            Self::Lazy(lazy) => {
+                lazy.made().map(|leased| leased.try_generate(Call::AT_ONCE)).transpose()
+            }
         };
         caught(generate).ok().flatten()
     }
@@ -170,10 +168,19 @@ impl<F: ConfigSource> AnyGenerator<F> {
 }
 
 impl<F: Format> Opened<'_, F> {
+    /// Returns what its calls may do. A batch of a leased one may take longer than its lease.
+    fn call(&self) -> Call {
+        match self {
+            Self::Manual(_) => Call::default(),
+            Self::Leased(_, Wait::MaxWait) => Call::OVER_RENEWALS,
+            Self::Leased(_, Wait::Never) => Call::AT_ONCE,
+        }
+    }
+
     /// Waits, without the GIL, for the lease that a call needs.
     #[cold]
     fn recover(&self, py: Python<'_>, error: Error) -> PyResult<()> {
-        let Self::Leased(leased) = self else { return Err(self.raise(py, error)) };
+        let Self::Leased(leased, Wait::MaxWait) = self else { return Err(self.raise(py, error)) };
         if has_no_lease_yet(&error) {
             exit::register_in_child(py)?;
         }
@@ -185,14 +192,12 @@ impl<F: Format> Opened<'_, F> {
     fn raise(&self, py: Python<'_>, error: Error) -> PyErr {
         match self {
             Self::Manual(_) => exit::raise_unless_finalizing(py, raise(error)),
-            Self::NeverWaiting(_) if error.kind() == ErrorKind::Forked => {
+            Self::Leased(_, Wait::Never) if error.kind() == ErrorKind::Forked => {
                 let why = "this process was forked or restored and has no lease of its own yet; await \
                            ready(), which takes one";
                 exit::raise_unless_finalizing(py, raise(Error::new(ErrorKind::Forked, why)))
             }
-            Self::Leased(leased) | Self::NeverWaiting(leased) => {
-                exit::raise_with_cause(py, leased.explain(error))
-            }
+            Self::Leased(leased, _) => exit::raise_with_cause(py, leased.explain(error)),
         }
     }
 }
@@ -206,8 +211,7 @@ impl<F: ConfigSource> Clone for AnyGenerator<F> {
     fn clone(&self) -> Self {
         match self {
             Self::Manual(flake) => Self::Manual(Arc::clone(flake)),
-            Self::Leased(leased) => Self::Leased(Arc::clone(leased)),
-            Self::NeverWaiting(leased) => Self::NeverWaiting(Arc::clone(leased)),
+            Self::Leased(leased, wait) => Self::Leased(Arc::clone(leased), *wait),
             Self::Lazy(lazy) => Self::Lazy(Arc::clone(lazy)),
         }
     }
@@ -247,9 +251,8 @@ impl<F: ConfigSource> DynGenerator for AnyGenerator<F> {
         if count >= LARGE_BATCH {
             self.retry(py, |flake| {
                 caught(|| match flake {
-                    Opened::Manual(flake) => flake.check_fill(count, Reach::Lease),
-                    Opened::Leased(leased) => leased.try_check_fill(count, Reach::Renewals),
-                    Opened::NeverWaiting(leased) => leased.check_fill_without_wait(count),
+                    Opened::Manual(manual) => manual.check_fill(count, flake.call()),
+                    Opened::Leased(leased, _) => leased.try_check_fill(count, flake.call()),
                 })
             })?;
         }
@@ -259,9 +262,8 @@ impl<F: ConfigSource> DynGenerator for AnyGenerator<F> {
     fn fill(&self, py: Python<'_>, ids: &mut [i64]) -> PyResult<()> {
         let fill = |flake: &Opened<'_, F>, ids: &mut [i64]| {
             caught(|| match flake {
-                Opened::Manual(flake) => flake.fill_i64_to(ids, Reach::Lease),
-                Opened::Leased(leased) => leased.try_fill_i64(ids, Reach::Renewals),
-                Opened::NeverWaiting(leased) => leased.fill_i64_without_wait(ids),
+                Opened::Manual(manual) => manual.fill_with(ids, flake.call()),
+                Opened::Leased(leased, _) => leased.try_fill(ids, flake.call()),
             })
         };
         let filled = if ids.len() < LARGE_BATCH {
@@ -276,9 +278,7 @@ impl<F: ConfigSource> DynGenerator for AnyGenerator<F> {
     fn extend_lease(&self, end_exclusive: i64) -> PyResult<()> {
         match self {
             Self::Manual(flake) => call(|| flake.extend_lease(end_exclusive)),
-            Self::Leased(_) | Self::NeverWaiting(_) | Self::Lazy(_) => {
-                Err(raise(bindings::lease_of_store()))
-            }
+            Self::Leased(..) | Self::Lazy(_) => Err(raise(bindings::lease_of_store())),
         }
     }
 
@@ -289,7 +289,7 @@ impl<F: ConfigSource> DynGenerator for AnyGenerator<F> {
                 let lease = flake.lease().map(|lease| Bound::new(py, Lease { lease }));
                 Ok(lease.transpose()?.map(Bound::into_any))
             }
-            Some(Opened::Leased(leased) | Opened::NeverWaiting(leased)) => {
+            Some(Opened::Leased(leased, _)) => {
                 leased.lease().map(|status| lease::status(py, status)).transpose()
             }
         }
@@ -299,9 +299,7 @@ impl<F: ConfigSource> DynGenerator for AnyGenerator<F> {
         match self.made_already() {
             None => metrics::of_leased(py, &LeasedMetrics::default()),
             Some(Opened::Manual(flake)) => metrics::of_generator(py, &flake.metrics()),
-            Some(Opened::Leased(leased) | Opened::NeverWaiting(leased)) => {
-                metrics::of_leased(py, &leased.metrics())
-            }
+            Some(Opened::Leased(leased, _)) => metrics::of_leased(py, &leased.metrics()),
         }
     }
 
@@ -309,7 +307,7 @@ impl<F: ConfigSource> DynGenerator for AnyGenerator<F> {
         match self.made_already() {
             None => Vec::new(),
             Some(Opened::Manual(flake)) => flake.node_ids().to_vec(),
-            Some(Opened::Leased(leased) | Opened::NeverWaiting(leased)) => leased.node_ids(),
+            Some(Opened::Leased(leased, _)) => leased.node_ids(),
         }
     }
 
@@ -317,7 +315,7 @@ impl<F: ConfigSource> DynGenerator for AnyGenerator<F> {
         let made = self.made(py)?;
         let ready_in = caught(|| match made {
             Opened::Manual(flake) => flake.ready_in(),
-            Opened::Leased(leased) | Opened::NeverWaiting(leased) => leased.try_ready_in(),
+            Opened::Leased(leased, _) => leased.try_ready_in(),
         });
         let is_leased = !matches!(made, Opened::Manual(_));
         match ready_in {
@@ -329,7 +327,7 @@ impl<F: ConfigSource> DynGenerator for AnyGenerator<F> {
     fn stop(&self) {
         match self {
             Self::Manual(_) => {}
-            Self::Leased(leased) | Self::NeverWaiting(leased) => leased.stop(),
+            Self::Leased(leased, _) => leased.stop(),
             Self::Lazy(lazy) => lazy.stop(),
         }
     }
@@ -338,9 +336,9 @@ impl<F: ConfigSource> DynGenerator for AnyGenerator<F> {
         call(|| {
             self.stop(); // also one that has not been used yet
             match self.made_already() {
-                None | Some(Opened::NeverWaiting(_)) => {}
+                None | Some(Opened::Leased(_, Wait::Never)) => {}
                 Some(Opened::Manual(flake)) => drop(flake.close()),
-                Some(Opened::Leased(leased)) => py.detach(|| leased.close()),
+                Some(Opened::Leased(leased, Wait::MaxWait)) => py.detach(|| leased.close()),
             }
             Ok(())
         })

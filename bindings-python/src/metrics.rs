@@ -5,7 +5,8 @@ use pyo3::{
     types::{IntoPyDict, PyDict},
 };
 use randflake::{ErrorKind, Metrics};
-use randflake_leases::{LeasedMetrics, TicketsMetrics};
+use randflake_leases::LeasedMetrics;
+use randflake_tickets::TicketsMetrics;
 
 use crate::errors::raise;
 

@@ -7,8 +7,9 @@ use pyo3::{
 use randflake::{Error, Result};
 use randflake_leases::{
     InitMode, LeaseStore, Namespace, NodeLease,
-    operator::{self, CounterStatus, Listed, Node, Target},
+    operator::{self, Listed, Node, Target},
 };
+use randflake_tickets::operator::CounterStatus;
 
 use crate::{
     arguments::{
@@ -171,7 +172,7 @@ pub(crate) fn init_tickets(
     allow_weak_store: AllowWeakStore,
 ) -> PyResult<()> {
     let location = store.location(allow_weak_store.0)?;
-    operate(py, move || operator::init_tickets(&location, &namespace.0, mode.0))
+    operate(py, move || randflake_tickets::operator::init_tickets(&location, &namespace.0, mode.0))
 }
 
 #[pyfunction]
@@ -188,7 +189,7 @@ pub(crate) fn fence_tickets(
 ) -> PyResult<Bound<'_, PyAny>> {
     let (start, step) = (start.map(|start| start.0), step.map(|step| step.0));
     let fenced = operate_on_counters(py, store, namespace, allow_weak_store, move |store| {
-        operator::fence_tickets_in_steps(store, &name.0, above.0, start, step)
+        randflake_tickets::operator::fence_tickets_in_steps(store, &name.0, above.0, start, step)
     })?;
     counter_status(py, fenced)
 }
@@ -203,7 +204,7 @@ pub(crate) fn show_tickets(
     allow_weak_store: AllowWeakStore,
 ) -> PyResult<Option<Bound<'_, PyAny>>> {
     let shown = operate_on_counters(py, store, namespace, allow_weak_store, move |store| {
-        operator::show_tickets(store, &name.0)
+        randflake_tickets::operator::show_tickets(store, &name.0)
     })?;
     shown.map(|shown| counter_status(py, shown)).transpose()
 }
@@ -217,7 +218,7 @@ pub(crate) fn list_tickets(
     allow_weak_store: AllowWeakStore,
 ) -> PyResult<Vec<Bound<'_, PyAny>>> {
     let listed = operate_on_counters(py, store, namespace, allow_weak_store, |store| {
-        operator::list_tickets(store)
+        randflake_tickets::operator::list_tickets(store)
     })?;
     listed.into_iter().map(|status| counter_status(py, status)).collect()
 }

@@ -4,7 +4,8 @@ use std::{fmt::Display, time::Duration};
 
 use pyo3::{exceptions::PyTypeError, prelude::*, types::PyDict};
 use randflake::{Builder, Error, ErrorKind, Format, bindings};
-use randflake_leases::{LeasedBuilder, LeasedFormat, Location, TicketsBuilder};
+use randflake_leases::{LeasedBuilder, LeasedFormat, Location};
+use randflake_tickets::TicketsBuilder;
 
 use crate::{
     arguments::{BlockSize, MaxSkew, NodeCount, Step, Ttl},

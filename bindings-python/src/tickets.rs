@@ -10,7 +10,7 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyList},
 };
-use randflake::{Error, Result, bindings::ForkId};
+use randflake::{Error, Result, Wait, bindings::ForkId};
 use randflake_leases::{Location, MemoryStore, Namespace};
 
 use crate::{
@@ -37,7 +37,7 @@ pub(crate) struct Tickets {
 
 /// A counter, and where it is.
 struct Counter {
-    tickets: randflake_leases::Tickets,
+    tickets: randflake_tickets::Tickets,
     /// `None` if the store was given.
     environment: Option<EnvironmentStore>,
     /// The process that has a handler of its exit, which gives numbers back.
@@ -93,7 +93,7 @@ impl Tickets {
             let environment = EnvironmentStore { allow_weak_store, create, found };
             (environment.location(), Some(environment))
         };
-        let builder = randflake_leases::Tickets::builder(location, name.0).clock(Clock::System);
+        let builder = randflake_tickets::Tickets::builder(location, name.0).clock(Clock::System);
         let builder = options::tickets(builder, options)?;
         let tickets = match first {
             FirstBlock::Now => {
@@ -113,7 +113,7 @@ impl Tickets {
     fn ask<T>(
         &self,
         py: Python<'_>,
-        ask: impl FnOnce(&randflake_leases::Tickets) -> Result<T>,
+        ask: impl FnOnce(&randflake_tickets::Tickets) -> Result<T>,
     ) -> PyResult<T> {
         let counter = &self.counter;
         if let Some(environment) = &counter.environment {
@@ -129,7 +129,7 @@ impl Tickets {
     /// Takes memory for a batch, unless it would be refused.
     fn batch(&self, py: Python<'_>, count: usize) -> PyResult<Batch<i64>> {
         if self.waiting.is_some() && count >= LARGE_BATCH {
-            self.ask(py, |tickets| tickets.check_fill_without_wait(count))?;
+            self.ask(py, |tickets| tickets.check_fill(count))?;
         }
         Batch::of(count)
     }
@@ -142,9 +142,9 @@ impl Tickets {
         let filled = self.ask(py, move |tickets| {
             let mut fill = move || {
                 if never_waits {
-                    tickets.fill_i64_without_wait(memory)
+                    tickets.fill_with(memory, Wait::Never)
                 } else {
-                    tickets.fill_i64(memory)
+                    tickets.fill_with(memory, Wait::MaxWait)
                 }
             };
             if is_large { py.detach(fill) } else { fill() }
@@ -156,7 +156,7 @@ impl Tickets {
     /// Hands out a number, unless that fails, waits or calls Python.
     #[inline]
     pub(crate) fn generate_at_once(&self) -> Option<u64> {
-        caught(|| Ok(self.counter.tickets.generate_at_once())).ok().flatten()
+        caught(|| self.counter.tickets.generate_with(Wait::Never)).ok()
     }
 }
 
@@ -250,7 +250,7 @@ impl Tickets {
         let options = options.unwrap_or_else(|| PyDict::new(py));
         let store = call(|| Namespace::for_tickets("tickets").map(MemoryStore::new))?;
         let location = Location::new(move |namespace| Ok(Box::new(store.namespace(namespace))));
-        let builder = randflake_leases::Tickets::builder(location, name.0).clock(Clock::System);
+        let builder = randflake_tickets::Tickets::builder(location, name.0).clock(Clock::System);
         let builder = options::tickets(builder, options)?;
         let tickets =
             caught(|| builder.open()).map_err(|error| exit::raise_with_cause(py, error))?;
@@ -273,12 +273,9 @@ impl Tickets {
     #[doc = doc!(Tickets.generate)]
     fn generate(&self, py: Python<'_>) -> PyResult<u64> {
         let never_waits = self.waiting.is_some();
-        self.ask(
-            py,
-            |tickets| {
-                if never_waits { tickets.generate_without_wait() } else { tickets.generate() }
-            },
-        )
+        self.ask(py, |tickets| {
+            tickets.generate_with(if never_waits { Wait::Never } else { Wait::MaxWait })
+        })
     }
 
     #[doc = doc!(Tickets.generate_many)]
@@ -349,7 +346,7 @@ impl Tickets {
 
     /// Returns the seconds after which to ask again for a number; 0 if there is one. Never waits.
     fn _ready_in(&self, py: Python<'_>) -> PyResult<f64> {
-        Ok(self.ask(py, randflake_leases::Tickets::ready_in)?.as_secs_f64())
+        Ok(self.ask(py, randflake_tickets::Tickets::ready_in)?.as_secs_f64())
     }
 
     /// Whether it was closed.

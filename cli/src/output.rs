@@ -5,10 +5,9 @@ use std::{
     fmt::Display,
     io::{self, BufWriter, IsTerminal, StdoutLock, Write},
 };
-#[cfg(feature = "serve")]
-use std::{sync::mpsc, thread, time::Duration};
 
 use jiff::Timestamp;
+use randflake::bindings::one_line;
 
 use crate::Failure;
 
@@ -38,62 +37,9 @@ pub(crate) fn report(code: &str, message: &dyn Display) {
     let _ = writeln!(io::stderr(), "randflake: {code}: {}", one_line(&message.to_string()));
 }
 
-/// Messages of servers may have several lines, and characters that control a terminal.
-pub(crate) fn one_line(message: &str) -> String {
-    let words =
-        message.split(|character: char| character.is_whitespace() || character.is_control());
-    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
 /// Writes a message to standard error.
 pub(crate) fn notify(message: &dyn Display) {
     let _ = writeln!(io::stderr(), "randflake: {message}");
-}
-
-/// Writes messages to standard error on a thread of its own, for what must not wait for those who read
-/// it: a pipe that nobody reads is full at last.
-#[cfg(feature = "serve")]
-#[derive(Clone)]
-pub(crate) struct Teller(mpsc::SyncSender<Told>);
-
-#[cfg(feature = "serve")]
-enum Told {
-    Message(String),
-    /// Nothing follows.
-    End(mpsc::Sender<()>),
-}
-
-#[cfg(feature = "serve")]
-impl Teller {
-    /// So many messages wait; further ones are lost.
-    const WAITING: usize = 100;
-    /// How long the last ones may take.
-    const PATIENCE: Duration = Duration::from_secs(1);
-
-    pub(crate) fn start() -> Self {
-        let (sender, receiver) = mpsc::sync_channel(Self::WAITING);
-        thread::spawn(move || {
-            for told in receiver {
-                match told {
-                    Told::Message(message) => notify(&message),
-                    Told::End(done) => return drop(done),
-                }
-            }
-        });
-        Self(sender)
-    }
-
-    pub(crate) fn tell(&self, message: &dyn Display) {
-        let _ = self.0.try_send(Told::Message(message.to_string()));
-    }
-
-    /// Waits until all is written, but not for long.
-    pub(crate) fn end(&self) {
-        let (done, ended) = mpsc::channel();
-        if self.0.try_send(Told::End(done)).is_ok() {
-            let _ = ended.recv_timeout(Self::PATIENCE);
-        }
-    }
 }
 
 /// The style of a word on a terminal; elsewhere the word is plain.
@@ -130,11 +76,6 @@ pub(crate) fn utc(unix_second: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn messages_are_one_line_without_control_characters() {
-        assert_eq!(one_line("no server\n\tIs it \x1b[2J there?\r\n"), "no server Is it [2J there?");
-    }
 
     #[test]
     fn seconds_beyond_the_calendar_are_shown_as_numbers() {

@@ -1,34 +1,5 @@
 //! `randflake serve`.
 
-#[cfg(feature = "serve")]
-mod access;
-#[cfg(feature = "serve")]
-mod answer;
-#[cfg(feature = "serve")]
-mod connections;
-#[cfg(feature = "serve")]
-mod counts;
-#[cfg(feature = "serve")]
-mod ids;
-#[cfg(feature = "serve")]
-mod leases;
-#[cfg(feature = "serve")]
-mod limits;
-#[cfg(feature = "serve")]
-mod metrics;
-#[cfg(feature = "serve")]
-mod places;
-#[cfg(feature = "serve")]
-mod request;
-#[cfg(feature = "serve")]
-mod room;
-#[cfg(feature = "serve")]
-mod routes;
-#[cfg(feature = "serve")]
-mod service;
-#[cfg(feature = "serve")]
-mod tickets;
-
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use crate::{Failure, OpenServer, secret::SecretArguments, store::StoreArguments};
@@ -108,14 +79,17 @@ impl Serve {
         use std::time::Duration;
 
         use clap::error::ErrorKind as Wrong;
-        use randflake_leases::{Leased, Namespace};
+        use randflake_serve::{Access, Log, Settings};
 
-        use self::{access::Access, service::Service};
-        use crate::{output, store, usage};
+        use crate::{output, secret, store, usage};
 
         let location = self.store.location(open_server).ok_or_else(store::missing)?;
         let access = match &self.token_file {
-            Some(path) => Access::with_token(path)?,
+            Some(path) => {
+                let access = Access::with_token(path)?;
+                secret::warn_if_others_may_read(path, "token");
+                access
+            }
             None if self.listen.ip().is_loopback() => Access::local(),
             None => {
                 return Err(usage(
@@ -125,28 +99,22 @@ impl Serve {
                 ));
             }
         };
-        let secret = self.secret.read()?;
-        // A sixth of the shortest lease is the most that a namespace allows.
-        let max_skew = 5.min(self.ttl / 6);
-        let teller = output::Teller::start();
-        let told = teller.clone();
-        let flake = Leased::builder(location.clone(), &secret)
-            .namespace(&self.store.namespace)
-            .node_count(self.node_count)
-            .ttl(self.ttl)
-            .max_skew(max_skew)
-            .max_wait(Duration::ZERO) // requests wait without a thread
-            .on_lease_change(move |status| told.tell(&status.message()))
-            .open_lazily()?;
-        let namespace = Namespace::new(&self.store.namespace, &secret)?
-            .max_ttl_and_skew(self.ttl.max(Namespace::MAX_TTL), max_skew)?;
-        let tickets = tickets::Counters::new(location.clone(), &self.tickets_namespace);
-        let store = leases::Leases::new(location, namespace);
-        let max_wait = Duration::from_secs(self.max_wait.into());
-        let limits = limits::Limits::new(self.max_count, max_wait, self.ttl);
-        let service = Service::new(flake, store, tickets, access, limits, &self.store.namespace);
-        let served = connections::serve(self.listen, &service, &teller);
-        teller.end();
-        served
+        let settings = Settings {
+            location,
+            secret: self.secret.read()?,
+            access,
+            listen: self.listen,
+            namespace: self.store.namespace.clone(),
+            tickets_namespace: self.tickets_namespace.clone(),
+            max_count: self.max_count,
+            max_wait: Duration::from_secs(self.max_wait.into()),
+            node_count: self.node_count,
+            ttl: self.ttl,
+            log: Log {
+                notify: output::notify,
+                report: |error| output::report(error.code(), error),
+            },
+        };
+        Ok(randflake_serve::serve(settings)?)
     }
 }

@@ -7,10 +7,8 @@ use std::{
 };
 
 use clap::{Arg, Subcommand};
-use randflake_leases::{
-    Namespace,
-    operator::{self, CounterStatus},
-};
+use randflake_leases::Namespace;
+use randflake_tickets::operator::{self, CounterStatus};
 
 use crate::{
     Failure, OpenServer,
@@ -206,7 +204,7 @@ impl Show {
         let must_be_fenced = match &counter {
             Some(counter) => counter.must_be_fenced,
             // A namespace that was never fenced has lost nothing. Every listing has its floor.
-            None => operator::inspect(&mut *store, 0)?.floor != 0,
+            None => randflake_leases::operator::inspect(&mut *store, 0)?.floor != 0,
         };
         if self.json {
             let counter = counter.as_ref();

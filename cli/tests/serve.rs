@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
 const TOKEN: &str = "0123456789-a-token";
-const OPENAPI: &str = include_str!("../src/serve/openapi.json");
+const OPENAPI: &str = include_str!("../../serve/src/openapi.json");
 
 /// Far longer than anything here takes: a test that waits for it has failed.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -30,6 +30,14 @@ pub fn quoted(text: &str) -> String {
     format!("{:?}", text.chars().take(40).collect::<String>())
 }
 
+/// Puts a message into one line: those of servers may have several, and characters that control a
+/// terminal.
+#[must_use]
+pub fn one_line(message: &str) -> String {
+    let words = message.split(|each: char| each.is_whitespace() || each.is_control());
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
 /// Makes the error of a number that is no signed 64-bit id.
 #[cold]
 #[must_use]
@@ -134,3 +142,13 @@ pub fn sequence_name(sequence: Sequence) -> &'static str {
 const ZERO: &str = "zero";
 const CONTINUING: &str = "continuing";
 const RANDOM: &str = "random";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_one_line_without_control_characters() {
+        assert_eq!(one_line("no server\n\tIs it \x1b[2J there?\r\n"), "no server Is it [2J there?");
+    }
+}

@@ -1,6 +1,7 @@
 //! The generator: one for all formats of ids. The compiler removes what a format does not need.
 
 mod builder;
+mod call;
 mod generate;
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -23,7 +24,7 @@ use crate::{
 
 pub use self::{
     builder::{Builder, check_max_wait, invalid_max_drift, invalid_max_wait},
-    plan::Reach,
+    call::{Call, Reach, Wait},
 };
 
 /// A generator of unique 64-bit ids of a [`Format`]: [`Randflake`](crate::Randflake) or

@@ -54,7 +54,7 @@ mod linux {
     };
 
     use randflake::{
-        Builder, Clock, Encrypted, ErrorKind, Id, Layout, Lease, NodeIds, Randflake, Reach, Result,
+        Builder, Call, Clock, Encrypted, ErrorKind, Id, Layout, Lease, NodeIds, Randflake, Result,
         Secret, Snowflake, SystemClock,
     };
 
@@ -349,9 +349,9 @@ mod linux {
             });
         }
         of_child.begin(&[9], lease, 1).expect("closed in the children alone");
-        let too_many = of_child.check_fill(2 * 131_072 + 1, Reach::Lease);
+        let too_many = of_child.check_fill(2 * 131_072 + 1, Call::default());
         assert_eq!(kind(too_many), Err(ErrorKind::InvalidArgument), "a drift of 1, not of 3");
-        of_child.check_fill(2 * 131_072, Reach::Lease).expect("two seconds of ids");
+        of_child.check_fill(2 * 131_072, Call::default()).expect("two seconds of ids");
     }
 
     /// A clock that forks stands for a signal handler that forks between two instructions.

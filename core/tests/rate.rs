@@ -14,7 +14,7 @@ use std::{
 
 use proptest::prelude::*;
 use randflake::{
-    Clock, Error, ErrorKind, Field, Id, Layout, Lease, Randflake, Reach, Result, Secret, Snowflake,
+    Call, Clock, Error, ErrorKind, Field, Id, Layout, Lease, Randflake, Result, Secret, Snowflake,
     SystemClock,
 };
 
@@ -372,7 +372,9 @@ fn a_batch_may_reach_beyond_a_lease_that_is_renewed() {
     let mut ids = vec![Id::default(); 4 * IDS];
     let refused = flake.fill(&mut ids).expect_err("past the end");
     assert_eq!(refused.kind(), ErrorKind::LeaseExpired);
-    flake.fill_to(&mut ids, Reach::Renewals).expect("renewed in time");
+    let mut numbers = vec![0; 4 * IDS];
+    flake.fill_with(&mut numbers, Call::OVER_RENEWALS).expect("renewed in time");
+    let ids: Vec<_> = numbers.iter().map(|&number| Id::from(number)).collect();
     assert_distinct(&ids);
     let parts: Vec<_> = ids.iter().map(|id| flake.inspect(*id)).collect();
     assert_eq!((parts[0].timestamp, parts[0].sequence), (SECOND, 0), "a refusal claims nothing");
@@ -381,13 +383,14 @@ fn a_batch_may_reach_beyond_a_lease_that_is_renewed() {
     // A batch that meets the end is lost.
     RENEWED_UP_TO.store(SECOND + 6, Ordering::Relaxed);
     flake.extend_lease(SECOND + 5).expect("longer");
-    let failed = flake.fill_to(&mut ids, Reach::Renewals).expect_err("renewed for two more only");
+    let failed =
+        flake.fill_with(&mut numbers, Call::OVER_RENEWALS).expect_err("renewed for two more only");
     assert_eq!(failed.kind(), ErrorKind::LeaseExpired);
-    assert!(ids.iter().all(|id| *id == Id::default()));
+    assert!(numbers.iter().all(|number| *number == 0));
     // But nothing is claimed if the end is already too near.
     flake.extend_lease(SECOND + 7).expect("longer");
     RENEWING_NOW.store(SECOND + 7, Ordering::Relaxed);
-    let refused = flake.fill_to(&mut ids, Reach::Renewals).expect_err("over");
+    let refused = flake.fill_with(&mut numbers, Call::OVER_RENEWALS).expect_err("over");
     assert_eq!(refused.kind(), ErrorKind::LeaseExpired);
 }
 
@@ -402,27 +405,27 @@ fn a_batch_is_checked_before_memory_is_allocated() {
     let kind = |checked: Result<()>| checked.map_err(|error| error.kind());
     let manual = made(None, Duration::from_secs(1));
     // At most an hour, counted in whole seconds.
-    assert_eq!(kind(manual.check_fill(3600 * IDS, Reach::Lease)), Ok(()));
-    let longer = manual.check_fill(3601 * IDS, Reach::Lease).expect_err("too long");
+    assert_eq!(kind(manual.check_fill(3600 * IDS, Call::default())), Ok(()));
+    let longer = manual.check_fill(3601 * IDS, Call::default()).expect_err("too long");
     assert_eq!(longer.kind(), ErrorKind::InvalidArgument);
     assert!(longer.to_string().contains("3601 seconds, and may take 3600"), "{longer}");
     assert_eq!(manual.time_for(3601 * IDS - 1), Duration::from_secs(3600));
     assert_eq!(
-        kind(made(None, Duration::ZERO).check_fill(IDS + 1, Reach::Lease)),
+        kind(made(None, Duration::ZERO).check_fill(IDS + 1, Call::default())),
         Err(ErrorKind::InvalidArgument)
     );
 
     let minute = made(Some(Lease::new(now, now + 60).expect("valid")), Duration::from_secs(1));
-    assert_eq!(kind(minute.check_fill(3 * IDS, Reach::Lease)), Ok(()));
-    assert_eq!(kind(minute.check_fill(61 * IDS, Reach::Lease)), Err(ErrorKind::LeaseExpired));
-    assert_eq!(kind(minute.check_fill(61 * IDS, Reach::Renewals)), Ok(()));
+    assert_eq!(kind(minute.check_fill(3 * IDS, Call::default())), Ok(()));
+    assert_eq!(kind(minute.check_fill(61 * IDS, Call::default())), Err(ErrorKind::LeaseExpired));
+    assert_eq!(kind(minute.check_fill(61 * IDS, Call::OVER_RENEWALS)), Ok(()));
     let soon = made(Some(Lease::new(now + 600, now + 660).expect("valid")), Duration::ZERO);
-    assert_eq!(kind(soon.check_fill(1, Reach::Lease)), Err(ErrorKind::LeaseNotStarted));
-    assert_eq!(kind(soon.check_fill(0, Reach::Lease)), Ok(()));
+    assert_eq!(kind(soon.check_fill(1, Call::default())), Err(ErrorKind::LeaseNotStarted));
+    assert_eq!(kind(soon.check_fill(0, Call::default())), Ok(()));
     let parts = minute.inspect(minute.generate().expect("an id"));
     assert_eq!(parts.sequence, 0, "it claims nothing");
     minute.close();
-    assert_eq!(kind(minute.check_fill(1, Reach::Lease)), Err(ErrorKind::Closed));
+    assert_eq!(kind(minute.check_fill(1, Call::default())), Err(ErrorKind::Closed));
 }
 
 /// The machine's clock, whose waits would never end.
@@ -449,22 +452,8 @@ fn at_once_means_without_a_wait() {
     let flake = Snowflake::builder(layout).restart_safe(false).clock(Sleepless);
     let flake = flake.node_id(1).max_wait(Duration::from_secs(86_400)).build().expect("a node id");
     // A tick of a minute has two, and the minute may end meanwhile.
-    let ids: Vec<u64> = (0..10).map_while(|_| flake.generate_at_once()).collect();
+    let ids: Vec<u64> = (0..10).map_while(|_| flake.generate_with(Call::AT_ONCE).ok()).collect();
     assert!((2..=4).contains(&ids.len()) && ids.is_sorted(), "{ids:?}");
     flake.close();
-    assert_eq!(flake.generate_at_once(), None);
-}
-
-#[test]
-fn at_once_asks_no_clock_but_the_machine_s() {
-    let asked = Cell::new(false);
-    let clock = || {
-        asked.set(true);
-        SECOND * 1_000_000_000
-    };
-    let secret = Secret::random();
-    let flake = Randflake::builder(&secret).node_id(1).clock(clock).build().expect("a node id");
-    assert_eq!(flake.generate_at_once(), None);
-    assert!(!asked.get());
-    assert!(flake.generate().is_ok() && asked.get());
+    assert!(flake.generate_with(Call::AT_ONCE).is_err());
 }

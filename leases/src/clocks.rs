@@ -42,7 +42,8 @@ thread_local! {
 
 /// Returns the time since boot, which includes the time that the machine was asleep.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) fn boot() -> Duration {
+#[must_use]
+pub fn boot() -> Duration {
     #[cfg(test)]
     if let Some(time) = SIMULATED.get() {
         return time;
@@ -54,7 +55,8 @@ pub(crate) fn boot() -> Duration {
 /// Elsewhere this is the standard library's clock. On some systems it stops while the machine
 /// sleeps; the keeper then sees the wall clock step.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) fn boot() -> Duration {
+#[must_use]
+pub fn boot() -> Duration {
     // Without a lock, which a fork could leave taken.
     static FIRST: once_cell::race::OnceBox<std::time::Instant> = once_cell::race::OnceBox::new();
     FIRST.get_or_init(|| Box::new(std::time::Instant::now())).elapsed()

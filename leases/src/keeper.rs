@@ -56,7 +56,7 @@ use crate::{
     Token, metrics::Requests, token::random_bytes, window,
 };
 
-pub(crate) use self::errors::passes;
+pub use self::errors::passes;
 pub use crate::clocks::Reading;
 
 /// Shortest pause after a failure.

@@ -23,13 +23,13 @@ use std::{
 };
 
 use randflake::{
-    Clock, Encrypted, Error, ErrorKind, Format, Generator, Id, Layout, Parts, Plain, RawParts,
-    Reach, Result, Secret, SystemClock, bindings::ForkId,
+    Call, Clock, Encrypted, Error, ErrorKind, Format, Generator, Id, Layout, Parts, Plain,
+    RawParts, Reach, Result, Secret, SystemClock, Wait, bindings::ForkId,
 };
 #[cfg(doc)]
 use randflake::{Randflake, Snowflake};
 
-pub(crate) use self::recovery::unavailable;
+pub use self::recovery::unavailable;
 pub use self::{
     builder::LeasedBuilder,
     cell::LeasedCell,
@@ -51,6 +51,7 @@ use crate::{
     clocks::reading,
     environment::Environment,
     keeper::{Answer, State},
+    per_process::PerProcess,
 };
 
 /// How long [`Leased::close`] waits for the store.
@@ -139,8 +140,7 @@ pub struct Leased<F: Format = Encrypted, C: Clock + Send + Sync + 'static = Syst
     generator: Arc<Generator<F, C>>,
     source: Arc<LeaseSource>,
     max_wait: Duration,
-    /// That of the process that made it, followed by those of its children.
-    process_lease: ProcessLease,
+    process_lease: PerProcess<ProcessLease>,
     /// For this process, its children, and what is restored from it.
     closed: AtomicBool,
 }
@@ -311,7 +311,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     /// to the next attempt, at most 5 seconds, as [`Error::retry_after`].
     #[inline]
     pub fn generate(&self) -> Result<F::Id> {
-        self.try_generate().or_else(|error| self.generate_again(error))
+        self.generator.generate().or_else(|error| self.generate_again(error))
     }
 
     /// Makes a batch of one: the compiler inlines the fast path of a single id only if it is called in
@@ -320,7 +320,7 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     fn generate_again(&self, error: Error) -> Result<F::Id> {
         self.again(error, || {
             let mut id = [F::Id::default()];
-            self.generator.fill_to(&mut id, Reach::Lease).map(|()| id[0])
+            self.generator.fill(&mut id).map(|()| id[0])
         })
     }
 
@@ -340,9 +340,8 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     ///
     /// As [`Leased::fill`].
     pub fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
-        self.generator
-            .fill_i64_to(ids, Reach::Renewals)
-            .or_else(|error| self.again(error, || self.generator.fill_i64_to(ids, Reach::Renewals)))
+        let mut fill = || self.generator.fill_with(ids, Call::OVER_RENEWALS);
+        fill().or_else(|error| self.again(error, fill))
     }
 
     /// Checks whether a batch of `count` ids would be refused, before memory is allocated for it; see
@@ -352,95 +351,60 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
     ///
     /// As [`Leased::fill`].
     pub fn check_fill(&self, count: usize) -> Result<()> {
-        let check = || self.try_check_fill(count, Reach::Renewals);
+        let check = || self.generator.check_fill(count, Call::OVER_RENEWALS);
         check().or_else(|error| self.again(error, check))
     }
 
-    /// As [`Leased::generate`], but leaves [`Leased::recover`] to the caller, which may hold something
-    /// that it must release before a request to the store. For the bindings to other languages.
+    /// As [`Leased::generate`], as far as `call` allows, but leaves [`Leased::recover`] to the caller,
+    /// which may hold something that it must release before a request to the store. For the bindings to
+    /// other languages. Where the call must not wait, [`Leased::explain`] says what the caller waits
+    /// for.
     ///
     /// # Errors
     ///
     /// As [`Leased::generate`]; without any attempt `LEASE_EXPIRED`, and in a process that has no
     /// lease yet `LEASE_UNAVAILABLE` or, in a child, `FORKED`.
     #[inline]
-    pub fn try_generate(&self) -> Result<F::Id> {
-        self.generator.generate()
+    pub fn try_generate(&self, call: Call) -> Result<F::Id> {
+        self.generator.generate_with(call)
     }
 
-    /// Generates an id where that neither waits nor fails, and returns `None` elsewhere. For
-    /// adapters of this crate to other languages.
-    #[inline]
-    pub fn generate_at_once(&self) -> Option<F::Id> {
-        self.generator.generate_at_once()
-    }
-
-    /// As [`Leased::fill_i64`], but leaves [`Leased::recover`] to the caller, as
-    /// [`Leased::try_generate`] does. A call on a thread that the keeper needs blocks the renewal: there
-    /// `reach` must be [`Reach::Lease`].
+    /// As [`Leased::fill_i64`], as [`Leased::try_generate`] does for an id. A call on a thread that the
+    /// keeper needs blocks the renewal: there it must not reach further than [`Reach::Lease`].
     ///
     /// # Errors
     ///
     /// As [`Leased::try_generate`] and [`Randflake::fill`]; `INVALID_ARGUMENT` for a batch that takes
-    /// longer than any lease, where `reach` is that of one.
+    /// longer than any lease, where it may not reach further.
     #[inline]
-    pub fn try_fill_i64(&self, ids: &mut [i64], reach: Reach) -> Result<()> {
-        self.check_size(ids.len(), reach)?;
-        self.generator.fill_i64_to(ids, reach)
+    pub fn try_fill(&self, ids: &mut [i64], call: Call) -> Result<()> {
+        self.check_size(ids.len(), call)?;
+        self.generator.fill_with(ids, call)
     }
 
-    /// As [`Leased::check_fill`], for [`Leased::try_fill_i64`].
+    /// As [`Leased::check_fill`], for [`Leased::try_fill`].
     ///
     /// # Errors
     ///
-    /// As [`Leased::try_fill_i64`].
-    pub fn try_check_fill(&self, count: usize, reach: Reach) -> Result<()> {
-        self.check_size(count, reach)?;
-        self.generator.check_fill(count, reach)
+    /// As [`Leased::try_fill`].
+    pub fn try_check_fill(&self, count: usize, call: Call) -> Result<()> {
+        self.check_size(count, call)?;
+        self.generator.check_fill(count, call)
     }
 
-    /// As [`Leased::try_generate`], but returns the error of an id that needs a wait at once. For the
-    /// thread of an event loop. Then [`Leased::explain`] says what the caller waits for.
-    ///
-    /// # Errors
-    ///
-    /// As [`Leased::try_generate`] with a `max_wait` of zero.
-    pub fn generate_without_wait(&self) -> Result<F::Id> {
-        self.generator.generate_without_wait()
-    }
-
-    /// As [`Leased::generate_without_wait`], for [`Leased::try_fill_i64`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Leased::try_fill_i64`] with a `max_wait` of zero.
-    pub fn fill_i64_without_wait(&self, ids: &mut [i64]) -> Result<()> {
-        self.generator.fill_i64_without_wait(ids)
-    }
-
-    /// As [`Leased::generate_without_wait`], for [`Leased::try_check_fill`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Leased::try_check_fill`] with a `max_wait` of zero.
-    pub fn check_fill_without_wait(&self, count: usize) -> Result<()> {
-        self.generator.check_fill_without_wait(count)
-    }
-
-    fn check_size(&self, count: usize, reach: Reach) -> Result<()> {
+    fn check_size(&self, count: usize, call: Call) -> Result<()> {
         let ttl = self.source.options.ttl;
-        if reach == Reach::Renewals {
+        if call != (Call { wait: Wait::MaxWait, reach: Reach::Lease }) {
             return Ok(());
         }
         let takes = self.generator.time_for(count).as_secs();
         if takes < u64::from(ttl) {
             return Ok(());
         }
-        self.generator.check_fill(count, Reach::Renewals)?; // no thread may make more
+        self.generator.check_fill(count, Call::OVER_RENEWALS)?; // no thread may make more
         Err(Error::invalid_argument(format!(
             "a batch of {count} ids takes {takes} seconds, and blocks this thread, which has to \
-             renew the lease of {ttl} seconds; use generateManyAsync, or ask for fewer ids at a \
-             time"
+             renew the lease of {ttl} seconds; ask for fewer ids at a time, or in the background"
         )))
     }
 

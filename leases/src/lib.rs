@@ -9,9 +9,9 @@
 //! [`MemoryStore`] is for one process, [`SqliteStore`] for one machine, and [`remote`] for many:
 //! with `PostgreSQL`, `MySQL`, Redis or etcd.
 
+#[doc(hidden)]
+pub mod bindings;
 mod clocks;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 pub mod environment;
 mod findings;
 mod fork;
@@ -26,14 +26,15 @@ mod node_ranges;
 mod note;
 pub mod operator;
 mod own;
+mod per_process;
 mod processor;
 mod protocol;
 pub mod remote;
 mod rules;
 #[cfg(test)]
+#[path = "../../tests/simulation/system/mod.rs"]
 mod simulation;
 mod stores;
-pub mod tickets;
 mod token;
 
 #[cfg(feature = "sqlite")]
@@ -43,7 +44,7 @@ pub use crate::{
     format::LeasedFormat,
     leased::{LeaseStatus, Leased, LeasedBuilder, LeasedCell, Level, leased, leased_snowflake},
     location::Location,
-    metrics::{LeasedMetrics, TicketsMetrics},
+    metrics::LeasedMetrics,
     namespace::{InitMode, Limits, Namespace, NamespaceMetadata},
     node_ranges::NodeRanges,
     note::Note,
@@ -53,7 +54,6 @@ pub use crate::{
         window,
     },
     stores::memory::MemoryStore,
-    tickets::{Tickets, TicketsBuilder},
     token::Token,
 };
 
@@ -78,5 +78,4 @@ struct ProjectReadme;
 #[doc = include_str!("../../docs/guides/shutdown.md")]
 #[doc = include_str!("../../docs/guides/snowflake.md")]
 #[doc = include_str!("../../docs/guides/testing.md")]
-#[doc = include_str!("../../docs/guides/tickets.md")]
 struct Guides;

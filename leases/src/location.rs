@@ -90,7 +90,9 @@ impl Location {
     }
 
     /// As [`Location::create`], where that was not called and the store is not one that a function opens.
-    pub(crate) fn create_unless_set(mut self, create: bool) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn create_unless_set(mut self, create: bool) -> Self {
         if !matches!(self.target, LocationKind::Function(_)) {
             self.create.get_or_insert(create);
         }

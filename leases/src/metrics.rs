@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use randflake::{Error, ErrorKind, Metrics};
+use randflake::{ErrorKind, Metrics};
 
 use crate::clocks::Reading;
 
@@ -27,37 +27,14 @@ pub struct LeasedMetrics {
     pub clock_skew_seconds: Option<i64>,
 }
 
-/// What [`Tickets`](crate::Tickets) have done in this process, in numbers; see
-/// [`Tickets::metrics`](crate::Tickets::metrics).
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct TicketsMetrics {
-    /// How many numbers were handed out. Also those few that threads claimed next to the end of a
-    /// block and had to drop.
-    pub numbers_generated: u64,
-    /// How many numbers are drawn and not handed out: what a kill of the process now would lose.
-    pub reserve: u64,
-    /// How many blocks were drawn.
-    pub blocks_drawn: u64,
-    /// How many calls waited for a block.
-    pub waits: u64,
-    /// How many requests were made to the store.
-    pub store_requests: u64,
-    /// How long these took in all, in seconds.
-    pub store_request_seconds: f64,
-    /// How many requests failed, by the kind of the error: the kinds that occurred.
-    pub store_errors: Vec<(ErrorKind, u64)>,
-    /// The last of these errors.
-    pub last_error: Option<Error>,
-}
-
 /// The requests of one or several keepers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Requests {
-    pub(crate) count: u64,
-    pub(crate) time: Duration,
-    pub(crate) errors: Vec<(ErrorKind, u64)>,
-    pub(crate) clock_skew: Option<i64>,
+#[allow(missing_docs, reason = "no part of the interface")]
+pub struct Requests {
+    pub count: u64,
+    pub time: Duration,
+    pub errors: Vec<(ErrorKind, u64)>,
+    pub clock_skew: Option<i64>,
 }
 
 /// Those of a generator that has done nothing.
@@ -84,17 +61,18 @@ impl LeasedMetrics {
 
 impl Requests {
     /// Counts a request, from its beginning to its answer.
-    pub(crate) fn count(&mut self, asked: Reading, answered: Reading) {
+    pub fn count(&mut self, asked: Reading, answered: Reading) {
         self.count_time(answered.boot.saturating_sub(asked.boot));
     }
 
     /// Counts a request that took so long.
-    pub(crate) fn count_time(&mut self, took: Duration) {
+    pub fn count_time(&mut self, took: Duration) {
         self.count += 1;
         self.time += took;
     }
 
-    pub(crate) fn count_error(&mut self, kind: ErrorKind) {
+    /// Counts one that was not granted.
+    pub fn count_error(&mut self, kind: ErrorKind) {
         self.count_errors(kind, 1);
     }
 
@@ -107,13 +85,13 @@ impl Requests {
 
     /// Compares the store's clock with this machine's, which showed these times before and after the
     /// store's was read.
-    pub(crate) fn compare(&mut self, store_now: i64, asked: Reading, answered: Reading) {
+    pub fn compare(&mut self, store_now: i64, asked: Reading, answered: Reading) {
         let (first, last) = (asked.second(), answered.second().max(asked.second()));
         self.clock_skew = Some(store_now.saturating_sub(store_now.clamp(first, last)));
     }
 
     /// Adds those of a later keeper.
-    pub(crate) fn add(&mut self, later: &Self) {
+    pub fn add(&mut self, later: &Self) {
         self.count += later.count;
         self.time += later.time;
         for &(kind, count) in &later.errors {

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 use crate::{Error, ErrorKind, NodeRanges, Result, token::random_bytes};
 
 /// Version of what a store keeps of a namespace.
-pub(crate) const STORED_FORMAT: u32 = 2;
+pub const STORED_FORMAT: u32 = 2;
 
 /// What a namespace of tickets has in the place of a layout.
 pub(crate) const TICKETS: &str = "tickets";

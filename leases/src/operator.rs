@@ -1,7 +1,6 @@
 //! Operations for an operator: for a command line, a script or a dashboard.
 //!
-//! They need no secret: open the store with [`Namespace::for_operator`], and for counters with
-//! [`Namespace::for_tickets`]. Each function sends its request
+//! They need no secret: open the store with [`Namespace::for_operator`]. Each function sends its request
 //! under a new token, and checks that the answer is to that request.
 //!
 //! ```
@@ -36,9 +35,6 @@ pub use self::requests::{
 };
 #[cfg(doc)]
 use crate::Namespace;
-pub use crate::tickets::operator::{
-    CounterStatus, fence_tickets, fence_tickets_in_steps, init_tickets, list_tickets, show_tickets,
-};
 use crate::{
     Error, Fence, Fenced, LeaseStore, NodeLease, NodeRanges, Result, Token, protocol::outcome_of,
     rules,

@@ -13,7 +13,7 @@ use crate::{
 ///
 /// Each call is idempotent: an error leaves open whether the operation was done, and the same
 /// request may be sent again. An implementation follows the rules of
-/// [`MemoryStore`](crate::MemoryStore), and its tests run [`conformance`](crate::conformance) against it.
+/// [`MemoryStore`](crate::MemoryStore), and its tests run `randflake-conformance` against it.
 pub trait LeaseStore: Send {
     /// Leases free node ids under a token that was never used before. Repeated with the same token,
     /// it returns what that token holds.
@@ -324,7 +324,11 @@ pub struct ListCounters {
 }
 
 /// Refuses what is not the name of a counter.
-pub(crate) fn check_counter(name: &str) -> Result<()> {
+///
+/// # Errors
+///
+/// `INVALID_ARGUMENT`.
+pub fn check_counter(name: &str) -> Result<()> {
     let fits = (1..=Swap::MAX_NAME).contains(&name.len());
     if fits && !name.chars().any(|it| it.is_control() || it.is_whitespace()) {
         return Ok(());
@@ -460,10 +464,11 @@ impl<T> Reply<T> {
 }
 
 /// Returns the outcome of a request if the reply is the answer to it.
-pub(crate) fn outcome_of<R: Request>(
-    request: &R,
-    reply: Result<Reply<R::Outcome>>,
-) -> Result<R::Outcome> {
+///
+/// # Errors
+///
+/// That of the reply; `STORE_UNAVAILABLE`: it is the answer to another request.
+pub fn outcome_of<R: Request>(request: &R, reply: Result<Reply<R::Outcome>>) -> Result<R::Outcome> {
     reply?.answer_to(request.token(), R::OPERATION)
 }
 

@@ -2,7 +2,7 @@
 //! memory or in a file brings rows, a clock and a transaction; [`remote`](crate::remote) brings what it
 //! has read of a table on a server, and writes only if nothing of that has changed.
 //!
-//! The conformance tests, [`conformance`](crate::conformance), run on every store.
+//! The conformance tests, `tests/conformance`, run on every store.
 
 use std::collections::BTreeSet;
 

@@ -103,7 +103,13 @@ pub(crate) fn version() -> u64 {
     u64::from_le_bytes(*Token::random().0.first_chunk().expect("8 of 16 bytes")).max(1)
 }
 
-pub(crate) fn random_bytes<const N: usize>() -> [u8; N] {
+/// Returns random bytes of the operating system.
+///
+/// # Panics
+///
+/// The operating system has none.
+#[must_use]
+pub fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the operating system has a random source");
     bytes

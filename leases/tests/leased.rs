@@ -16,8 +16,7 @@ use std::{
 };
 
 use randflake::{
-    Clock, Error, ErrorKind, Field, Id, Layout, Plain, Randflake, Reach, Result, Secret,
-    SystemClock,
+    Call, Clock, Error, ErrorKind, Field, Id, Layout, Plain, Randflake, Result, Secret, SystemClock,
 };
 use randflake_leases::{
     Acquire, Acquired, Fence, Fenced, InitMode, LeaseStatus, LeaseStore, Leased, LeasedBuilder,
@@ -307,7 +306,7 @@ fn a_call_without_waits_returns_or_fails_at_once() {
     // A burst: 256 ids are there in 10 ms.
     let mut ids: Vec<i64> = Vec::new();
     let busy = loop {
-        match flake.generate_without_wait() {
+        match flake.try_generate(Call::AT_ONCE) {
             Ok(id) => ids.push(id.cast_signed()),
             Err(error) => break error,
         }
@@ -315,11 +314,11 @@ fn a_call_without_waits_returns_or_fails_at_once() {
     assert_eq!(busy.kind(), ErrorKind::SequenceExhausted);
     let in_a_tick = busy.retry_after().expect("it passes");
     assert!(in_a_tick <= Duration::from_millis(10), "{in_a_tick:?}");
-    assert_eq!(kind(flake.fill_i64_without_wait(&mut [0; 257])), Err(ErrorKind::InvalidArgument));
-    assert_eq!(kind(flake.check_fill_without_wait(257)), Err(ErrorKind::InvalidArgument));
+    assert_eq!(kind(flake.try_fill(&mut [0; 257], Call::AT_ONCE)), Err(ErrorKind::InvalidArgument));
+    assert_eq!(kind(flake.try_check_fill(257, Call::AT_ONCE)), Err(ErrorKind::InvalidArgument));
     for _ in 0..1000 {
         let mut batch = [0; 256];
-        match flake.fill_i64_without_wait(&mut batch) {
+        match flake.try_fill(&mut batch, Call::AT_ONCE) {
             Ok(()) => ids.extend(batch),
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::SequenceExhausted);
@@ -331,20 +330,20 @@ fn a_call_without_waits_returns_or_fails_at_once() {
     // An outage.
     shared.down.store(true, Ordering::Relaxed);
     until("the lease is over", || {
-        while flake.generate_without_wait().is_ok() {}
+        while flake.try_generate(Call::AT_ONCE).is_ok() {}
         // In the last tick, too, after which there is no other yet.
         flake.try_ready_in().expect("the keeper tries");
-        kind(flake.generate_without_wait()) == Err(ErrorKind::LeaseExpired)
+        kind(flake.try_generate(Call::AT_ONCE)) == Err(ErrorKind::LeaseExpired)
     });
-    let expired = flake.generate_without_wait().expect_err("as before");
+    let expired = flake.try_generate(Call::AT_ONCE).expect_err("as before");
     assert_eq!(flake.explain(expired).kind(), ErrorKind::LeaseUnavailable);
-    assert_eq!(kind(flake.check_fill_without_wait(1)), Err(ErrorKind::LeaseExpired));
+    assert_eq!(kind(flake.try_check_fill(1, Call::AT_ONCE)), Err(ErrorKind::LeaseExpired));
     assert!(flake.try_ready_in().expect("the keeper tries") > Duration::ZERO);
     shared.down.store(false, Ordering::Relaxed);
-    until("it is back", || flake.generate_without_wait().is_ok());
+    until("it is back", || flake.try_generate(Call::AT_ONCE).is_ok());
     flake.stop();
-    assert_eq!(kind(flake.generate_without_wait()), Err(ErrorKind::Closed));
-    assert_eq!(kind(flake.fill_i64_without_wait(&mut [0])), Err(ErrorKind::Closed));
+    assert_eq!(kind(flake.try_generate(Call::AT_ONCE)), Err(ErrorKind::Closed));
+    assert_eq!(kind(flake.try_fill(&mut [0], Call::AT_ONCE)), Err(ErrorKind::Closed));
 }
 
 /// Collects what is told, and panics then.
@@ -510,13 +509,13 @@ fn a_batch_goes_on_over_renewals() {
 
     // The call comes from a thread that the keeper needs.
     for ids in [2 * 131_072, 4 * 131_072] {
-        let refused = flake.try_check_fill(ids, Reach::Lease);
+        let refused = flake.try_check_fill(ids, Call::default());
         assert_eq!(kind(refused), Err(ErrorKind::InvalidArgument));
-        let refused = flake.try_fill_i64(&mut vec![7; ids], Reach::Lease);
+        let refused = flake.try_fill(&mut vec![7; ids], Call::default());
         assert_eq!(kind(refused), Err(ErrorKind::InvalidArgument));
     }
     for refused in
-        [flake.check_fill(1_000_000_000), flake.try_check_fill(1_000_000_000, Reach::Lease)]
+        [flake.check_fill(1_000_000_000), flake.try_check_fill(1_000_000_000, Call::default())]
     {
         let error = refused.expect_err("two hours");
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);

@@ -66,15 +66,16 @@ mod linux {
     };
 
     use randflake::{
-        Clock, Error, ErrorKind, Field, Id, Inspector, Layout, Result, SystemClock, layout,
+        Clock, Error, ErrorKind, Field, Id, Inspector, Layout, Result, SystemClock, Wait, layout,
     };
     use randflake_leases::{
         Acquire, Acquired, Fence, Fenced, LeaseStatus, LeaseStore, Leased, LeasedBuilder,
         LeasedFormat, Location, Namespace, NodeRanges, Release, Released, Renew, Renewed, Reply,
-        SqliteStore, Tickets, Token,
+        SqliteStore, Token,
         keeper::State,
         operator::{List, Listed, ReleaseDead, Repair, Shortened},
     };
+    use randflake_tickets::Tickets;
 
     use crate::{
         child::{in_child, libc_fork},
@@ -964,7 +965,7 @@ mod linux {
         let drawn = Tickets::builder(&*path, "invoices").create(true).min_block(1).max_block(1);
         let drawn = drawn.max_wait(PATIENCE).acquire_timeout(PATIENCE);
         let invoices = drawn.clock(ForksAsleep).open_lazily().expect("valid");
-        while invoices.generate_without_wait().is_err() {
+        while invoices.generate_with(Wait::Never).is_err() {
             thread::yield_now();
         }
         while invoices.metrics().reserve == 0 {

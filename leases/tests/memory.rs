@@ -6,7 +6,7 @@ use common::Dial;
 use randflake::{ErrorKind, Secret, layout};
 use randflake_leases::{
     Acquire, Acquired, Fence, LeaseStore, MemoryStore, Namespace, NodeRanges, Note, Operation,
-    Token, conformance,
+    Token,
 };
 
 struct Memory {
@@ -14,7 +14,7 @@ struct Memory {
     dial: Dial,
 }
 
-impl conformance::Subject for Memory {
+impl randflake_conformance::Subject for Memory {
     fn client(&self, namespace: &Namespace) -> Box<dyn LeaseStore> {
         Box::new(self.store.namespace(namespace.clone()))
     }
@@ -37,8 +37,8 @@ fn memory(second: i64) -> Memory {
 
 #[test]
 fn passes_the_conformance_tests() {
-    conformance::check_all(&memory(common::START));
-    conformance::check_counters(&memory(common::START));
+    randflake_conformance::check_all(&memory(common::START));
+    randflake_conformance::check_counters(&memory(common::START));
 }
 
 fn ask(memory: &mut Memory, client_now: i64) -> randflake_leases::Result<Acquired> {

@@ -23,7 +23,7 @@ use common::{
 use randflake::{Clock, ErrorKind, Layout, SystemClock, layout};
 use randflake_leases::{
     Acquire, Acquired, Fence, InitMode, LeaseStore, Leased, Location, Namespace, NodeLease,
-    NodeRanges, Note, Operation, Renew, Renewed, Result, Token, conformance,
+    NodeRanges, Note, Operation, Renew, Renewed, Result, Token,
     operator::{self, Target},
     remote::{
         Client, EtcdClient, MysqlClient, PostgresClient, Protocol, RedisClient, RemoteStore,
@@ -61,7 +61,7 @@ struct Conforming<'a, C> {
     dial: Dial,
 }
 
-impl<C: Client + 'static> conformance::Subject for Conforming<'_, C> {
+impl<C: Client + 'static> randflake_conformance::Subject for Conforming<'_, C> {
     fn client(&self, namespace: &Namespace) -> Box<dyn LeaseStore> {
         let client = Dated((self.client)(), self.dial.clone());
         let protocol = (self.protocol)(namespace.clone());
@@ -83,7 +83,7 @@ fn check_all<C: Client + 'static>(
     protocol: fn(Namespace) -> Protocol,
 ) {
     thread::scope(|scope| {
-        for test in conformance::ALL.iter().chain(conformance::COUNTERS) {
+        for test in randflake_conformance::ALL.iter().chain(randflake_conformance::COUNTERS) {
             scope.spawn(move || test(&Conforming { client, protocol, dial: Dial::new(START) }));
         }
     });

@@ -27,13 +27,14 @@ use common::{
 use randflake::{Clock, SystemClock, layout};
 use randflake_leases::{
     Acquired, Change, Error, ErrorKind, Fence, InitMode, LeaseStore, Leased, Location, Namespace,
-    NodeLease, NodeRanges, Operation, Renewed, Result, Swap, Swapped, Tickets, Token,
+    NodeLease, NodeRanges, Operation, Renewed, Result, Swap, Swapped, Token,
     operator::{self, ReleaseDead, Repair, Target},
     remote::{
         Address, Client, EtcdClient, MysqlClient, PostgresClient, Protocol, RedisClient,
         RemoteStore, Response, Statement,
     },
 };
+use randflake_tickets::Tickets;
 use servers::{
     PASSWORD, Server,
     proxy::{DROP, HOLD, PASS, Proxy, REPEAT, SILENCE, SOON, SWAP},
@@ -1331,7 +1332,12 @@ fn a_plain_role_suffices() {
         tickets(&server);
         let mut store = remote(&url, of_tickets(), PATIENCE);
         assert!(swap(&mut store, None, NEW).expect("it has the privileges").done);
-        assert_eq!(operator::list_tickets(&mut store).expect("it has the privileges").len(), 1);
+        assert_eq!(
+            randflake_tickets::operator::list_tickets(&mut store)
+                .expect("it has the privileges")
+                .len(),
+            1
+        );
     }
     if let Some(server) = Server::redis(&DURABLE) {
         let commands = "+eval +hget +hmget +hset +hscan +time +info +config|get +wait";
@@ -1344,7 +1350,12 @@ fn a_plain_role_suffices() {
         let mut store = remote(&url, of_tickets(), PATIENCE);
         store.init(InitMode::New).expect("it is empty");
         assert!(swap(&mut store, None, NEW).expect("it has the privileges").done);
-        assert_eq!(operator::list_tickets(&mut store).expect("it has the privileges").len(), 1);
+        assert_eq!(
+            randflake_tickets::operator::list_tickets(&mut store)
+                .expect("it has the privileges")
+                .len(),
+            1
+        );
     }
 }
 
@@ -1379,10 +1390,14 @@ fn must_be_fenced(store: &mut dyn LeaseStore, value: &str) {
         assert!(!swapped.done && swapped.floor > 0, "{swapped:?}");
         assert_eq!(swapped.value.as_deref(), Some(value));
     }
-    let shown = operator::show_tickets(store, "invoices").expect("the server answers");
+    let shown =
+        randflake_tickets::operator::show_tickets(store, "invoices").expect("the server answers");
     let shown = shown.expect("it is there");
     assert!(shown.must_be_fenced);
-    assert_eq!(operator::list_tickets(store).expect("the server answers"), [shown]);
+    assert_eq!(
+        randflake_tickets::operator::list_tickets(store).expect("the server answers"),
+        [shown]
+    );
 }
 
 #[test]
@@ -1394,7 +1409,7 @@ fn counters_of_a_server_that_has_become_another_one_must_be_fenced() {
         becomes_another(&server, "tickets");
         must_be_fenced(&mut holder, USED);
         must_be_fenced(&mut remote(&server.url(), of_tickets(), PATIENCE), USED);
-        let fenced = operator::fence_tickets(&mut holder, "invoices", 100);
+        let fenced = randflake_tickets::operator::fence_tickets(&mut holder, "invoices", 100);
         if is_redis {
             // The master before may still be drawn from.
             let error = fails(fenced, ErrorKind::StoreQuarantined);
@@ -1425,7 +1440,8 @@ fn counters_of_a_restored_etcd_must_be_fenced() {
         must_be_fenced(&mut holder, NEW);
         must_be_fenced(&mut other, NEW);
         let mut fresh = remote(&restored.url(), of_tickets(), PATIENCE);
-        let fenced = operator::fence_tickets(&mut fresh, "invoices", 10).expect("it answers");
+        let fenced = randflake_tickets::operator::fence_tickets(&mut fresh, "invoices", 10)
+            .expect("it answers");
         assert_eq!(fenced.next, Some(11));
     }
 }
@@ -1516,7 +1532,7 @@ impl Drawn {
         let above = self.numbers.lock().expect("no panic").last().copied().expect("many");
         let mut store = remote(url, of_tickets(), PATIENCE);
         let fenced = loop {
-            match operator::fence_tickets(&mut store, "invoices", above) {
+            match randflake_tickets::operator::fence_tickets(&mut store, "invoices", above) {
                 Ok(fenced) => break fenced,
                 Err(error) => {
                     let error = fails(Err::<(), _>(error), ErrorKind::StoreQuarantined);

@@ -6,9 +6,9 @@ use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use randflake::{ErrorKind, Secret, after_restore};
 use randflake_leases::{
-    LeaseStore, Leased, Location, MemoryStore, Namespace, SqliteStore, Tickets, Token,
-    operator::List,
+    LeaseStore, Leased, Location, MemoryStore, Namespace, SqliteStore, Token, operator::List,
 };
+use randflake_tickets::Tickets;
 
 #[path = "common/scratch.rs"]
 mod scratch;

@@ -26,7 +26,7 @@ use common::{Dial, SECRET, START, Scratch, acquire, granted, namespace, release,
 use randflake::{Clock, Error as CoreError, SystemClock, layout};
 use randflake_leases::{
     Acquired, Error, ErrorKind, InitMode, LeaseStore, Location, Namespace, Renewed, SqliteStore,
-    Token, conformance, operator,
+    Token, operator,
 };
 use rusqlite::Connection;
 
@@ -55,7 +55,7 @@ struct File {
     dial: Dial,
 }
 
-impl conformance::Subject for File {
+impl randflake_conformance::Subject for File {
     fn client(&self, namespace: &Namespace) -> Box<dyn LeaseStore> {
         let store = SqliteStore::new(&self.path, namespace.clone()).expect("a path");
         Box::new(store.clock(self.dial.clock()))
@@ -74,8 +74,8 @@ impl conformance::Subject for File {
 fn passes_the_conformance_tests() {
     let scratch = Scratch::new();
     let file = File { path: scratch.path("ids.db"), dial: Dial::new(START) };
-    conformance::check_all(&file);
-    conformance::check_counters(&file);
+    randflake_conformance::check_all(&file);
+    randflake_conformance::check_counters(&file);
     is_sound(&scratch.path("ids.db"));
 }
 
@@ -182,13 +182,16 @@ fn tickets_of_a_replaced_file_are_not_spoken_of_as_leases() {
     let scratch = Scratch::new();
     let path = scratch.path("ids.db");
     let location = Location::from(path.clone());
-    operator::init_tickets(&location, "tickets", InitMode::New).expect("a new file");
+    randflake_tickets::operator::init_tickets(&location, "tickets", InitMode::New)
+        .expect("a new file");
     let namespace = Namespace::for_tickets("tickets").expect("a name");
     let mut store = location.open(&namespace).expect("it is there");
-    operator::fence_tickets(&mut *store, "orders", 7).expect("it can be raised");
+    randflake_tickets::operator::fence_tickets(&mut *store, "orders", 7).expect("it can be raised");
     fs::remove_file(&path).expect("the file");
-    operator::init_tickets(&location, "tickets", InitMode::New).expect("another file");
-    let error = operator::show_tickets(&mut *store, "orders").expect_err("it is another one");
+    randflake_tickets::operator::init_tickets(&location, "tickets", InitMode::New)
+        .expect("another file");
+    let error = randflake_tickets::operator::show_tickets(&mut *store, "orders")
+        .expect_err("it is another one");
     assert_eq!(error.kind(), ErrorKind::StoreReplaced);
     let said = error.to_string();
     assert!(said.contains("the file that numbers were drawn from"), "{said}");

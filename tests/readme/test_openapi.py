@@ -9,7 +9,7 @@ from blocks import ROOT
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-DOCUMENT = json.loads((ROOT / "cli/src/serve/openapi.json").read_text(encoding="utf-8"))
+DOCUMENT = json.loads((ROOT / "serve/src/openapi.json").read_text(encoding="utf-8"))
 
 
 def test_it_is_an_openapi_document() -> None:

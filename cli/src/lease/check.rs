@@ -2,6 +2,7 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
+use randflake::bindings;
 use randflake_leases::{
     Finding,
     operator::{self, Listed, Node, NodeState},
@@ -11,7 +12,7 @@ use super::faults;
 use crate::{
     Failure, OpenServer,
     node_id::node_id,
-    output::{json, one_line, print},
+    output::{json, print},
     store::StoreArguments,
 };
 
@@ -97,7 +98,8 @@ impl Check {
             for node in self.counted(listed) {
                 let left = listed.seconds_left(node);
                 if left < i64::from(least) {
-                    let (node_id, note) = (node.lease.node_id, one_line(node.note.as_str()));
+                    let (node_id, note) =
+                        (node.lease.node_id, bindings::one_line(node.note.as_str()));
                     faults.push(Finding::wrong(
                         "lease",
                         format!(

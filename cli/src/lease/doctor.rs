@@ -2,6 +2,7 @@
 
 use std::{io, sync::Arc};
 
+use randflake::bindings;
 use randflake::{Clock as _, SystemClock};
 use randflake_leases::{
     Finding, LeaseStore, Namespace, Result, Verdict,
@@ -12,7 +13,7 @@ use randflake_leases::{
 use super::faults;
 use crate::{
     Failure, OpenServer, environment,
-    output::{Style, json, one_line, print},
+    output::{Style, json, print},
     store::StoreArguments,
 };
 
@@ -93,7 +94,7 @@ impl Doctor {
             return None;
         }
         let mut store = self.store.open_tickets(open_server).ok()?;
-        Some(match operator::list_tickets(&mut *store) {
+        Some(match randflake_tickets::operator::list_tickets(&mut *store) {
             Err(error) => failed("counters", &error),
             Ok(counters) => {
                 let refused = counters.iter().filter(|counter| counter.must_be_fenced);
@@ -221,7 +222,7 @@ fn finding_json(finding: &Finding) -> String {
 /// Returns a finding as lines of a terminal.
 fn lines(finding: &Finding) -> String {
     let mut lines = vec![String::new()];
-    for word in one_line(&finding.text).split(' ') {
+    for word in bindings::one_line(&finding.text).split(' ') {
         let line = lines.last_mut().expect("there is one");
         if line.is_empty() {
             line.push_str(word);

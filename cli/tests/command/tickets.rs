@@ -165,7 +165,7 @@ fn nothing_is_created_by_what_reads_or_raises() {
 #[test]
 fn what_processes_draw_and_give_back_is_shown() {
     let folder = made("tickets-drawn", "--new");
-    let tickets = randflake_leases::Tickets::builder(folder.0.join("ids.db"), "orders")
+    let tickets = randflake_tickets::Tickets::builder(folder.0.join("ids.db"), "orders")
         .min_block(10)
         .max_block(10)
         .open()

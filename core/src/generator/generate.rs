@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::{
     Generator,
-    plan::{Plan, Reach, goes_on, plan, usual_plan},
+    call::{Call, Reach, Wait},
+    plan::{Plan, goes_on, plan, usual_plan},
     wait::{Rate, WaitBudget, refused},
 };
 use crate::{
@@ -37,29 +38,26 @@ impl<F: Format, C: Clock> Generator<F, C> {
         self.generate_i64().map(F::id)
     }
 
-    /// Generates an id if that needs no wait. Returns `None` if it does, if it fails, and on every
-    /// clock except the machine's. For bindings that hold a lock which must not be held while
-    /// waiting.
-    #[doc(hidden)]
-    #[inline]
-    pub fn generate_at_once(&self) -> Option<F::Id> {
-        if !self.clock.is_system() {
-            return None;
-        }
-        self.fast_path().or_else(|| self.slow_path(Duration::ZERO).ok()).map(F::id)
-    }
-
-    /// Generates an id, or returns why that needs a wait. For bindings that call on the thread of an
-    /// event loop.
+    /// Generates an id as [`generate`](Self::generate) does, as far as `call` allows.
     ///
     /// # Errors
     ///
-    /// As [`generate`](Self::generate) with a `max_wait` of zero.
-    #[doc(hidden)]
-    pub fn generate_without_wait(&self) -> Result<F::Id> {
+    /// As [`generate`](Self::generate), with a `max_wait` of zero if it must not wait.
+    ///
+    /// ```
+    /// # use randflake::{Call, Randflake, Secret};
+    /// # let flake = Randflake::new(4, &Secret::random())?;
+    /// match flake.generate_with(Call::AT_ONCE) {
+    ///     Ok(id) => println!("{id}"),
+    ///     Err(error) => println!("try again in {:?}", error.retry_after()),
+    /// }
+    /// # Ok::<(), randflake::Error>(())
+    /// ```
+    #[inline]
+    pub fn generate_with(&self, call: Call) -> Result<F::Id> {
         match self.fast_path() {
             Some(id) => Ok(F::id(id)),
-            None => self.slow_path(Duration::ZERO).map(F::id),
+            None => self.slow_path(call).map(F::id),
         }
     }
 
@@ -73,12 +71,12 @@ impl<F: Format, C: Clock> Generator<F, C> {
     #[doc(hidden)]
     pub fn generate_in_order(&self) -> Result<F::Id> {
         let mut id = [0];
-        self.try_fill(&mut id, Reach::Lease, self.max_wait)?;
+        self.try_fill(&mut id, Call::default())?;
         Ok(F::id(id[0]))
     }
 
     /// Generates an id as [`generate_in_order`](Self::generate_in_order) does, under the conditions of
-    /// [`generate_at_once`](Self::generate_at_once).
+    /// [`Call::AT_ONCE`], on the machine's clock alone.
     #[doc(hidden)]
     #[inline]
     pub fn generate_in_order_at_once(&self) -> Option<F::Id> {
@@ -116,16 +114,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
     /// # Ok::<(), randflake::Error>(())
     /// ```
     pub fn fill(&self, ids: &mut [F::Id]) -> Result<()> {
-        self.fill_to(ids, Reach::Lease)
-    }
-
-    /// Fills a slice as [`fill`](Self::fill) does, up to `reach`.
-    ///
-    /// # Errors
-    ///
-    /// As [`fill`](Self::fill) and [`Reach::Renewals`].
-    pub fn fill_to(&self, ids: &mut [F::Id], reach: Reach) -> Result<()> {
-        self.fill_i64_to(F::as_numbers(ids), reach)
+        self.fill_with(F::as_numbers(ids), Call::default())
     }
 
     /// Fills a slice of signed numbers with ids; see [`fill`](Self::fill).
@@ -134,26 +123,17 @@ impl<F: Format, C: Clock> Generator<F, C> {
     ///
     /// As [`fill`](Self::fill).
     pub fn fill_i64(&self, ids: &mut [i64]) -> Result<()> {
-        self.fill_i64_to(ids, Reach::Lease)
+        self.fill_with(ids, Call::default())
     }
 
-    /// Fills a slice as [`fill_i64`](Self::fill_i64) does, up to `reach`.
+    /// Fills a slice of signed numbers with ids as [`fill`](Self::fill) does, as far as `call` allows.
     ///
     /// # Errors
     ///
-    /// As [`fill_to`](Self::fill_to).
-    pub fn fill_i64_to(&self, ids: &mut [i64], reach: Reach) -> Result<()> {
-        self.try_fill(ids, reach, self.max_wait).inspect_err(|_| ids.fill(0))
-    }
-
-    /// Fills a slice as [`fill_i64`](Self::fill_i64) does, or returns why that needs a wait.
-    ///
-    /// # Errors
-    ///
-    /// As [`fill`](Self::fill) with a `max_wait` of zero.
-    #[doc(hidden)]
-    pub fn fill_i64_without_wait(&self, ids: &mut [i64]) -> Result<()> {
-        self.try_fill(ids, Reach::Lease, Duration::ZERO).inspect_err(|_| ids.fill(0))
+    /// As [`fill`](Self::fill), with a `max_wait` of zero if it must not wait, and
+    /// [`Reach::Renewals`].
+    pub fn fill_with(&self, ids: &mut [i64], call: Call) -> Result<()> {
+        self.try_fill(ids, call).inspect_err(|_| ids.fill(0))
     }
 
     /// Checks whether a batch of `count` ids would be refused before any id is claimed. Call it
@@ -162,29 +142,23 @@ impl<F: Format, C: Clock> Generator<F, C> {
     ///
     /// # Errors
     ///
-    /// As [`fill_to`](Self::fill_to).
+    /// As [`fill_with`](Self::fill_with).
     ///
     /// ```
-    /// # use randflake::{Randflake, Reach, Secret};
+    /// # use randflake::{Call, Randflake, Secret};
     /// # let flake = Randflake::new(3, &Secret::random())?;
-    /// flake.check_fill(1000, Reach::Lease)?;
-    /// let refused = flake.check_fill(1_000_000_000, Reach::Lease);
+    /// flake.check_fill(1000, Call::default())?;
+    /// let refused = flake.check_fill(1_000_000_000, Call::default());
     /// assert!(refused.is_err(), "it would take more than an hour");
     /// # Ok::<(), randflake::Error>(())
     /// ```
-    pub fn check_fill(&self, count: usize, reach: Reach) -> Result<()> {
-        self.check(count, reach, self.max_wait)
-    }
-
-    /// Checks a batch as [`check_fill`](Self::check_fill) does, for
-    /// [`fill_i64_without_wait`](Self::fill_i64_without_wait).
-    ///
-    /// # Errors
-    ///
-    /// As [`fill`](Self::fill) with a `max_wait` of zero.
-    #[doc(hidden)]
-    pub fn check_fill_without_wait(&self, count: usize) -> Result<()> {
-        self.check(count, Reach::Lease, Duration::ZERO)
+    pub fn check_fill(&self, count: usize, call: Call) -> Result<()> {
+        let want = count as u64;
+        let budget = self.wait_budget_for(want, call)?;
+        if want == 0 || !self.clock.is_system() {
+            return Ok(());
+        }
+        self.check_plan(want, &budget)
     }
 
     /// Checks whether a call would get an id now, or within `patience` or one tick, whatever is longer,
@@ -199,35 +173,15 @@ impl<F: Format, C: Clock> Generator<F, C> {
         self.check_plan(1, &WaitBudget::new(patience, 1, None, Reach::Renewals))
     }
 
-    fn check(&self, count: usize, reach: Reach, max_wait: Duration) -> Result<()> {
-        let want = count as u64;
-        let budget = self.wait_budget_for(want, reach, max_wait)?;
-        if want == 0 || !self.clock.is_system() {
-            return Ok(());
-        }
-        self.check_plan(want, &budget)
-    }
-
     fn check_plan(&self, want: u64, budget: &WaitBudget) -> Result<()> {
-        let mut read_again = false;
-        loop {
-            let term = self.current_term.get()?;
-            let Some(seen) = claimed_of(term) else { continue };
-            let now = self.format.read_clock(&self.clock)?;
-            let (kind, all_in, helps) =
-                match plan(self.format.layout(), term, seen, now, want, budget.reach)? {
-                    Plan::Claim { rest_in, .. } => (ErrorKind::SequenceExhausted, rest_in, true),
-                    Plan::Wait { kind: ErrorKind::ClockMovedBack, .. } if !read_again => {
-                        read_again = true;
-                        continue;
-                    }
-                    Plan::Wait { kind, all_in, helps, .. } => (kind, all_in, helps),
-                };
-            if !helps || all_in > budget.left {
-                return Err(refused(kind, budget.retry_after(all_in, want)));
-            }
-            return Ok(());
+        let (kind, all_in, helps) = match self.look(want, budget.reach, &mut false)?.plan {
+            Plan::Claim { rest_in, .. } => (ErrorKind::SequenceExhausted, rest_in, true),
+            Plan::Wait { kind, all_in, helps, .. } => (kind, all_in, helps),
+        };
+        if !helps || all_in > budget.left {
+            return Err(refused(kind, budget.retry_after(all_in, want)));
         }
+        Ok(())
     }
 
     /// Returns how many whole ticks so many ids take, as a duration. The rest of the current tick does
@@ -245,28 +199,17 @@ impl<F: Format, C: Clock> Generator<F, C> {
     ///
     /// As [`generate`](Self::generate), where waiting does not help.
     pub fn ready_in(&self) -> Result<Duration> {
-        let mut read_again = false;
-        loop {
-            let term = self.current_term.get()?;
-            let Some(claimed) = claimed_of(term) else { continue };
-            let buffer = Self::buffer_of(term);
-            let View { seen, .. } = View::new(claimed, buffer.as_ref());
-            let (layout, now) = (self.format.layout(), self.clock.now()?);
-            match plan(layout, term, seen, now, 1, Reach::Lease)? {
-                Plan::Claim { .. } => return Ok(Duration::ZERO),
-                Plan::Wait { kind: ErrorKind::ClockMovedBack, .. } if !read_again => {
-                    read_again = true;
-                }
-                Plan::Wait { first_in, helps: true, .. } => return Ok(first_in),
-                Plan::Wait { kind, first_in, .. } => return Err(refused(kind, first_in)),
-            }
+        match self.look(1, Reach::Lease, &mut false)?.plan {
+            Plan::Claim { .. } => Ok(Duration::ZERO),
+            Plan::Wait { first_in, helps: true, .. } => Ok(first_in),
+            Plan::Wait { kind, first_in, .. } => Err(refused(kind, first_in)),
         }
     }
 
     #[allow(clippy::inline_always, reason = "left to the compiler, an id takes a fifth longer")]
     #[inline(always)]
     fn generate_i64(&self) -> Result<i64> {
-        if let Some(id) = self.fast_path() { Ok(id) } else { self.slow_path(self.max_wait) }
+        if let Some(id) = self.fast_path() { Ok(id) } else { self.slow_path(Call::default()) }
     }
 
     #[allow(clippy::inline_always, reason = "as above")]
@@ -318,15 +261,23 @@ impl<F: Format, C: Clock> Generator<F, C> {
 
     #[cold]
     #[inline(never)]
-    fn slow_path(&self, max_wait: Duration) -> Result<i64> {
+    fn slow_path(&self, call: Call) -> Result<i64> {
         let mut id = [0];
-        self.fill_some(&mut id, true, &mut WaitBudget::new(max_wait, 1, None, Reach::Lease))?;
+        let mut budget = WaitBudget::new(self.max_wait_of(call), 1, None, call.reach);
+        self.fill_some(&mut id, true, &mut budget)?;
         Ok(id[0])
     }
 
-    fn try_fill(&self, ids: &mut [i64], reach: Reach, max_wait: Duration) -> Result<()> {
+    fn max_wait_of(&self, call: Call) -> Duration {
+        match call.wait {
+            Wait::MaxWait => self.max_wait,
+            Wait::Never => Duration::ZERO,
+        }
+    }
+
+    fn try_fill(&self, ids: &mut [i64], call: Call) -> Result<()> {
         let process = ForkId::current();
-        let mut budget = self.wait_budget_for(ids.len() as u64, reach, max_wait)?;
+        let mut budget = self.wait_budget_for(ids.len() as u64, call)?;
         let mut filled = 0;
         while filled < ids.len() {
             filled += self.fill_some(&mut ids[filled..], false, &mut budget)?;
@@ -342,12 +293,8 @@ impl<F: Format, C: Clock> Generator<F, C> {
     }
 
     /// Returns how long a batch may wait, unless it is too large for that.
-    fn wait_budget_for(
-        &self,
-        want: u64,
-        reach: Reach,
-        max_wait: Duration,
-    ) -> Result<WaitBudget<'_>> {
+    fn wait_budget_for(&self, want: u64, call: Call) -> Result<WaitBudget<'_>> {
+        let max_wait = self.max_wait_of(call);
         let term = self.current_term.get()?;
         let slots = term.state.slots();
         let within_drift = slots.saturating_mul(term.max_drift + 1);
@@ -373,7 +320,37 @@ impl<F: Format, C: Clock> Generator<F, C> {
                 ),
             ));
         }
-        Ok(WaitBudget::new(max_wait, want, Some(rate), reach))
+        Ok(WaitBudget::new(max_wait, want, Some(rate), call.reach))
+    }
+
+    /// Looks at the generator, and decides what comes next: the only place that does. Looks once more
+    /// where the clock seems to have moved back, unless this was `read_again`.
+    #[inline]
+    fn look(&self, want: u64, reach: Reach, read_again: &mut bool) -> Result<Look<'_>> {
+        loop {
+            // Everything is taken from this one Term. The state is loaded before the clock is read:
+            // otherwise a stamp that another thread took from a later reading than ours would look
+            // like a clock that moved back. And before the buffer is taken: if a call in the middle of
+            // this one claims ids, and leaves some ahead in a place that this call does not know, the
+            // claim fails.
+            let term = self.current_term.get()?;
+            let Some(claimed) = claimed_of(term) else { continue };
+            let buffer = Self::buffer_of(term);
+            let view = View::new(claimed, buffer.as_ref());
+            let tick = self.format.coarse_tick(&self.clock);
+            let usual = tick.and_then(|tick| usual_plan(term, view.seen, tick, want));
+            let plan = if let Some(plan) = usual {
+                plan
+            } else {
+                let now = self.format.read_clock(&self.clock)?;
+                plan(self.format.layout(), term, view.seen, now, want, reach)?
+            };
+            if matches!(plan, Plan::Wait { kind: ErrorKind::ClockMovedBack, .. }) && !*read_again {
+                *read_again = true;
+                continue;
+            }
+            return Ok(Look { term, buffer, view, plan });
+        }
     }
 
     /// Fills the front of `ids` with at least one id: with as many as the ticks up to
@@ -383,40 +360,28 @@ impl<F: Format, C: Clock> Generator<F, C> {
         let want = ids.len() as u64;
         let mut read_again = false;
         loop {
-            // Everything below is taken from this one Term. The state is loaded before the clock is
-            // read: otherwise a stamp that another thread took from a later reading than ours would
-            // look like a clock that moved back. And before the buffer is taken: if a call in the
-            // middle of this one claims ids, and leaves some ahead in a place that this call does not
-            // know, the claim below fails.
-            let term = self.current_term.get()?;
-            let Some(claimed) = claimed_of(term) else { continue };
-            let mut buffer = Self::buffer_of(term);
-            let view = View::new(claimed, buffer.as_ref());
+            let Look { term, mut buffer, view, plan } =
+                self.look(want, budget.reach, &mut read_again)?;
             // This call may return an id of the state's stamp or later: none older comes after it.
             if let Some(buffer) = &mut buffer {
                 buffer.keep_only(view.claimed.stamp);
             }
-            let tick = self.format.coarse_tick(&self.clock);
-            let usual = tick.and_then(|tick| usual_plan(term, view.seen, tick, want));
-            let plan = if let Some(plan) = usual {
-                plan
-            } else {
-                let now = self.format.read_clock(&self.clock)?;
-                let (layout, reach) = (self.format.layout(), budget.reach);
-                plan(layout, term, view.seen, now, want, reach)?
-            };
-            let filled = match plan {
+            match plan {
                 Plan::Claim { rest_in, .. } if rest_in > budget.left => {
                     let retry_after = budget.retry_after(rest_in, want);
                     return Err(refused(ErrorKind::SequenceExhausted, retry_after));
                 }
                 Plan::Claim { first, count, .. } => {
                     let ids = &mut ids[..to_usize(count)];
-                    self.claim_into(ids, term, buffer.as_mut(), view, first, single)
-                }
-                Plan::Wait { kind: ErrorKind::ClockMovedBack, .. } if !read_again => {
-                    read_again = true;
-                    None
+                    let claimed = self.claim_into(ids, term, buffer.as_mut(), view, first, single);
+                    let Some(filled) = claimed else { continue };
+                    // Again, after the clock was read: that call or a signal may have forked. And a
+                    // state that generators with manual node ids share stays open after a close. Once
+                    // the close has returned, another process may use the node ids from the next tick
+                    // on.
+                    self.current_term.get()?;
+                    term.check_process()?;
+                    return Ok(filled);
                 }
                 Plan::Wait { kind, first_in, all_in, helps } => {
                     drop(buffer); // a wait keeps no buffer busy
@@ -434,16 +399,7 @@ impl<F: Format, C: Clock> Generator<F, C> {
                         None if read_again => return Err(refused()),
                         None => read_again = true,
                     }
-                    None
                 }
-            };
-            if let Some(filled) = filled {
-                // Again, after the clock was read: that call or a signal may have forked. And a state
-                // that generators with manual node ids share stays open after a close. Once the
-                // close has returned, another process may use the node ids from the next tick on.
-                self.current_term.get()?;
-                term.check_process()?;
-                return Ok(filled);
             }
         }
     }
@@ -532,6 +488,15 @@ impl<F: Format, C: Clock> Generator<F, C> {
 
 /// A group takes at most this fraction of what is left of a tick.
 const SHARERS: u64 = 64;
+
+/// What a call has seen of a generator, and what it does next.
+struct Look<'a> {
+    term: &'a Term,
+    /// Of this thread, which makes it busy.
+    buffer: Option<PlaceGuard>,
+    view: View,
+    plan: Plan,
+}
 
 /// Where the next claim begins, as one thread sees it.
 #[derive(Clone, Copy, Debug)]

@@ -2,21 +2,11 @@
 
 use std::time::Duration;
 
+use super::call::Reach;
 use crate::{
     Error, ErrorKind, Layout, Result, clock, layout::lifetime::lifetime_over,
     packed_state::Position, term::Term,
 };
-
-/// How far a batch may reach.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Reach {
-    /// To the end of the lease, if there is one, as it is when the batch begins.
-    Lease,
-    /// Past that end, if another thread extends the lease in the meantime: only what is claimed at
-    /// once must lie in it. A batch that meets the end fails with
-    /// [`LeaseExpired`](crate::ErrorKind::LeaseExpired), and what it has claimed is never issued.
-    Renewals,
-}
 
 /// What the rule of one call decides from one load of the state and one reading of the clock.
 #[derive(Debug)]

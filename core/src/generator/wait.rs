@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::plan::Reach;
+use super::call::Reach;
 use crate::{Error, ErrorKind, Layout, metrics::Waited};
 
 /// How fast ids are available.

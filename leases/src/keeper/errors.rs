@@ -8,7 +8,8 @@ use super::HeldNode;
 use crate::Error;
 
 /// Returns whether a first lease may come later, after this failure.
-pub(crate) fn passes(failure: ErrorKind) -> bool {
+#[must_use]
+pub fn passes(failure: ErrorKind) -> bool {
     matches!(
         failure,
         ErrorKind::StoreUnavailable

@@ -21,6 +21,7 @@ use crate::{
     LeaseStatus, LeasedFormat, Location, Namespace,
     environment::Environment,
     keeper::{Keeper, Options},
+    per_process::PerProcess,
 };
 
 /// The options of a [`Leased`] generator; see [`Leased::builder`] and [`Leased::for_layout`].
@@ -301,7 +302,8 @@ impl<F: LeasedFormat, C: Clock + Send + Sync + 'static> LeasedBuilder<F, C> {
             is_interruptible: self.is_interruptible,
             store_name: OnceBox::new(),
         });
-        let process_lease = ProcessLease::new(ForkId::current());
+        let process = ForkId::current();
+        let process_lease = PerProcess::new(process, ProcessLease::new(process));
         let generator =
             without_lease(self.config, options.node_count, self.max_wait, max_drift, self.clock)?;
         let generator = Arc::new(generator);

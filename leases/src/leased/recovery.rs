@@ -91,7 +91,8 @@ impl<F: Format, C: Clock + Send + Sync + 'static> Leased<F, C> {
 
     /// Returns what this process has, which each call finds without touching a lock of another process.
     pub(super) fn own_process_lease(&self) -> &ProcessLease {
-        self.process_lease.of_or_new(ForkId::current())
+        let process = ForkId::current();
+        self.process_lease.of_or(process, |_| ProcessLease::new(process))
     }
 
     /// Takes the first lease of this process, or waits for the thread that does. A thread that has
@@ -224,7 +225,8 @@ fn no_first_lease(error: Error) -> Error {
 /// Makes the error of a generator without a lease, or of a process without numbers; `next` is the
 /// time to the next attempt.
 #[cold]
-pub(crate) fn unavailable(why: &str, next: Duration, cause: Option<Error>) -> Error {
+#[must_use]
+pub fn unavailable(why: &str, next: Duration, cause: Option<Error>) -> Error {
     let again = if next.is_zero() {
         "at once".to_owned()
     } else {

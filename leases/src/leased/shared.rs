@@ -5,7 +5,6 @@ use std::{
     time::Duration,
 };
 
-use once_cell::race::OnceBox;
 use randflake::{Clock, Error, Format, Generator, Lease, bindings::ForkId};
 
 use super::status::{PATIENCE, obstacle};
@@ -14,12 +13,10 @@ use crate::{
     metrics::Requests,
 };
 
-/// A generator's lease in one process. Each forked child appends one of its own, and so does a process
-/// that was restored.
+/// A generator's lease in one process.
 pub(super) struct ProcessLease {
     pub(super) process: ForkId,
     pub(super) shared: Arc<Shared>,
-    child: OnceBox<Self>,
 }
 
 /// What the thread shares with the callers.
@@ -153,31 +150,11 @@ impl Shared {
 
 impl ProcessLease {
     pub(super) fn new(process: ForkId) -> Self {
-        Self { process, shared: Arc::default(), child: OnceBox::new() }
+        Self { process, shared: Arc::default() }
     }
 
     pub(super) fn is_of_this_process(&self) -> bool {
         self.process == ForkId::current()
-    }
-
-    /// Returns the lease of a process, if it has one. Touches no lock: a thread that does not exist
-    /// in a child may hold the lock of the parent's for ever.
-    pub(super) fn of(&self, process: ForkId) -> Option<&Self> {
-        let mut process_lease = Some(self);
-        while let Some(other) =
-            process_lease.filter(|process_lease| process_lease.process != process)
-        {
-            process_lease = other.child.get();
-        }
-        process_lease
-    }
-
-    pub(super) fn of_or_new(&self, process: ForkId) -> &Self {
-        let mut process_lease = self;
-        while process_lease.process != process {
-            process_lease = process_lease.child.get_or_init(|| Box::new(Self::new(process)));
-        }
-        process_lease
     }
 }
 

@@ -228,7 +228,7 @@ fn the_end_is_told_in_the_second_of_the_end() {
 fn stamps_are_ahead_by_a_third_of_a_shorter_lease_at_most() {
     let mut driven = Driven::new(1, 7);
     let six_seconds = 6 * 131_072;
-    driven.generator.check_fill(six_seconds, Reach::Lease).expect("within 10 seconds of drift");
+    driven.generator.check_fill(six_seconds, Call::default()).expect("within 10 seconds of drift");
 
     let shorter = Namespace::new("orders", &Secret::random())
         .and_then(|namespace| namespace.max_ttl_and_skew(12, 2))
@@ -240,8 +240,8 @@ fn stamps_are_ahead_by_a_third_of_a_shorter_lease_at_most() {
     driven.loses.store(true, Ordering::Relaxed);
     driven.pass(60);
 
-    assert!(driven.generator.check_fill(six_seconds, Reach::Lease).is_err());
-    driven.generator.check_fill(5 * 131_072, Reach::Lease).expect("within 4 seconds of drift");
+    assert!(driven.generator.check_fill(six_seconds, Call::default()).is_err());
+    driven.generator.check_fill(5 * 131_072, Call::default()).expect("within 4 seconds of drift");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use once_cell::race::OnceBox;
 use randflake::bindings::ForkId;
 
 use super::{Client, Response, Statement};
-use crate::{Error, ErrorKind, Result, clocks::boot};
+use crate::{Error, ErrorKind, Result, clocks::boot, per_process::PerProcess};
 
 /// How long a statement waits for its turn: longer than a server may take to answer, and shorter than
 /// the largest skew unless set, beyond which a server refuses a request for its age.
@@ -83,14 +83,13 @@ struct State {
     patience: Duration,
 }
 
-/// The clients of one process. Each forked child appends its own.
+/// The clients of one process.
+#[derive(Default)]
 struct ProcessClients {
-    process: ForkId,
     by_key: Mutex<BTreeMap<String, Weak<Shared>>>,
-    child: OnceBox<Self>,
 }
 
-static CLIENTS: OnceBox<ProcessClients> = OnceBox::new();
+static CLIENTS: OnceBox<PerProcess<ProcessClients>> = OnceBox::new();
 
 impl SharedClient {
     /// Takes the client that this process has under a key, or makes it with `connect`. The key names
@@ -289,12 +288,8 @@ impl ProcessClients {
     /// Returns those of this process. Touches no lock of its parent.
     fn current() -> &'static Self {
         let process = ForkId::current();
-        let new = || Box::new(Self { process, by_key: Mutex::default(), child: OnceBox::new() });
-        let mut clients = CLIENTS.get_or_init(new);
-        while clients.process != process {
-            clients = clients.child.get_or_init(new);
-        }
-        clients
+        let first = CLIENTS.get_or_init(|| Box::new(PerProcess::new(process, Self::default())));
+        first.of_or(process, |_| Self::default())
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Weak<Shared>>> {

@@ -86,28 +86,45 @@ impl MemoryStore {
 }
 
 /// What a store has had.
-#[cfg(test)]
-pub(crate) struct Backup(HashMap<String, StoredNamespace>);
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+#[allow(missing_debug_implementations, reason = "no part of the interface")]
+pub struct Backup(HashMap<String, StoredNamespace>);
 
 /// Faults of the simulation.
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+#[allow(missing_docs, reason = "no part of the interface")]
 impl MemoryStore {
     /// Returns what it has now.
-    pub(crate) fn backup(&self) -> Backup {
+    #[must_use]
+    pub fn backup(&self) -> Backup {
         Backup(self.namespaces().clone())
     }
 
     /// Has what a backup has.
-    pub(crate) fn restore(&self, backup: Backup) {
+    pub fn restore(&self, backup: Backup) {
         *self.namespaces() = backup.0;
     }
 
     /// Returns another store that has what this one has now: a backup, or a replica.
-    pub(crate) fn copy(&self, clock: impl Clock + Send + Sync + 'static) -> Self {
+    #[must_use]
+    pub fn copy(&self, clock: impl Clock + Send + Sync + 'static) -> Self {
         let namespaces = Arc::new(Mutex::new(self.namespaces().clone()));
         Self { namespaces, clock: Arc::new(clock), ..self.clone() }
     }
 
+    /// Raises both bounds of a quarantine, for a store whose old master goes on for so long.
+    pub fn fence_further(&self, seconds: i64) {
+        for stored in self.namespaces().values_mut() {
+            stored.quarantine.floor += seconds;
+            stored.quarantine.renew_above += seconds;
+        }
+    }
+}
+
+#[cfg(test)]
+impl MemoryStore {
     /// Returns a client that has written this, as that of a copy of its process.
     pub(crate) fn remembering(&self, own: Own) -> Self {
         Self { own, ..self.clone() }
@@ -116,14 +133,6 @@ impl MemoryStore {
     /// Returns who holds a node id.
     pub(crate) fn holder(&self, node_id: u32) -> Option<Token> {
         self.namespaces().get(self.namespace.name())?.rows.get(&node_id)?.token
-    }
-
-    /// Raises both bounds of a quarantine, for a store whose old master goes on for so long.
-    pub(crate) fn fence_further(&self, seconds: i64) {
-        for stored in self.namespaces().values_mut() {
-            stored.quarantine.floor += seconds;
-            stored.quarantine.renew_above += seconds;
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! A counter of [`Tickets`](randflake_leases::Tickets), as a function from a state to every state that
+//! A counter of [`Tickets`](randflake_tickets::Tickets), as a function from a state to every state that
 //! can come next. What draws, gives back and fences is the product itself, on a store that loses
 //! requests and answers, delivers a request late and as often as it likes, and forgets what it wrote.
 //! A process may be copied with all that it knows. A unit of time is the minute for which numbers count
@@ -14,13 +14,20 @@ use std::{collections::HashMap, ops::Range, rc::Rc};
 use randflake_leases::{
     Acquire, Acquired, Change, Error, ErrorKind, Fence, Fenced, LeaseStore, Limits, NodeRanges,
     Release, Released, Renew, Renewed, Reply, Request, Result, Swap, Swapped, Token,
-    conformance::drawer::{Drawer, Known},
-    operator::{self, List, Listed, ReleaseDead, Repair, Shortened},
+    operator::{List, Listed, ReleaseDead, Repair, Shortened},
+};
+use randflake_tickets::{
+    counter::{CounterSettings, Draw, KnownCounter},
+    operator,
 };
 
 use crate::explore::{Found, explore};
 
 const COUNTER: &str = "invoices";
+
+/// What a process knows of the counter between two calls: the floor of the namespace, and the value.
+type Known = Option<(i64, Option<String>)>;
+
 const PROCESSES: usize = 3;
 /// How many positions a process draws at once.
 const WANT: u8 = 2;
@@ -734,7 +741,8 @@ impl Values {
                 wrote: false,
             };
             let remembered = self.known[usize::from(call.knows)].clone();
-            let mut drawer = Drawer::new(COUNTER, remembered).expect("a name");
+            let settings = CounterSettings::new(COUNTER, None, None).expect("a name");
+            let mut drawer = KnownCounter::with_known(settings, remembered);
             let outcome = call.ask.of(&mut drawer, &mut wire);
             if let Err(error) = &outcome {
                 let kinds = [ErrorKind::StoreUnavailable, ErrorKind::StoreQuarantined];
@@ -815,15 +823,20 @@ impl Values {
 }
 
 impl Ask {
-    fn of(self, drawer: &mut Drawer, wire: &mut Wire) -> Result<Outcome> {
+    fn of(self, drawer: &mut KnownCounter, wire: &mut Wire) -> Result<Outcome> {
         let tokens = |all: [u8; 2]| all.into_iter().filter(|token| *token > 0).map(token_of);
         match self {
             Self::Draw { before, token, unused_from, want, after } => {
-                let named = (tokens([before, 0]).next(), token_of(token));
-                let drawn =
-                    drawer.draw(wire, named, unused_from.into(), want.into(), after.into())?;
-                let done = |block: Range<u64>| Outcome::Done(small(block.start)..small(block.end));
-                Ok(drawn.map_or(Outcome::Lost, done))
+                let draw = Draw {
+                    before: tokens([before, 0]).next(),
+                    token: token_of(token),
+                    unused_from: unused_from.into(),
+                    want: want.into(),
+                    after: after.into(),
+                };
+                Ok(drawer.draw(wire, &draw)?.map_or(Outcome::Lost, |block| {
+                    Outcome::Done(small(block.positions.start)..small(block.positions.end))
+                }))
             }
             Self::GiveBack { tokens: all, from } => {
                 let all: Vec<Token> = tokens(all).collect();

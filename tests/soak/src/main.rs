@@ -26,9 +26,9 @@ use randflake::{
     Clock, ErrorKind, Field, Layout, Plain, Randflake, Result, Secret, SystemClock, layout,
 };
 use randflake_leases::{
-    Acquire, Acquired, LeaseStore, Leased, Namespace, Note, Operation, SqliteStore, Tickets,
-    TicketsBuilder, Token,
+    Acquire, Acquired, LeaseStore, Leased, Namespace, Note, Operation, SqliteStore, Token,
 };
+use randflake_tickets::{Tickets, TicketsBuilder};
 
 const PAUSE: Duration = Duration::from_millis(50);
 

@@ -1,0 +1,209 @@
+//! What all connections share: the generator, the store of leases, and what was counted.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use randflake::{Call, Error, ErrorKind, Result};
+use randflake_leases::Leased;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    access::Access, counts::Counts, leases::Leases, limits::Limits, places::Places, room::Room,
+    tickets,
+};
+use crate::told::Teller;
+
+/// How often a request checks whether there is a lease again. That costs two loads.
+const POLL: Duration = Duration::from_millis(10);
+
+/// How long to wait after a first lease that was not granted, where the error does not say.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+
+pub(super) struct Service {
+    pub(super) flake: Leased,
+    pub(super) leases: Leases,
+    pub(super) tickets: tickets::Counters,
+    pub(super) access: Access,
+    pub(super) limits: Limits,
+    pub(super) places: Arc<Places>,
+    pub(super) room: Room,
+    pub(super) namespace: String,
+    pub(super) counts: Counts,
+    teller: Teller,
+    /// Why there is no first lease yet.
+    no_first_lease: Mutex<Option<Error>>,
+    ending: AtomicBool,
+}
+
+impl Service {
+    pub(super) fn new(
+        flake: Leased,
+        leases: Leases,
+        tickets: tickets::Counters,
+        access: Access,
+        limits: Limits,
+        namespace: &str,
+        teller: Teller,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            flake,
+            leases,
+            tickets,
+            access,
+            places: Places::new(limits.connections),
+            room: Room::new(limits.untaken),
+            limits,
+            namespace: namespace.to_owned(),
+            counts: Counts::default(),
+            teller,
+            no_first_lease: Mutex::default(),
+            ending: AtomicBool::new(false),
+        })
+    }
+
+    /// Takes the first lease, on this thread, for as long as that takes. From then on the generator
+    /// looks after it.
+    ///
+    /// # Errors
+    ///
+    /// Why waiting does not help.
+    pub(super) fn take_first_lease(&self) -> Result<()> {
+        let mut told = None;
+        while !self.ending.load(Ordering::Relaxed) {
+            let Err(error) = self.flake.ready_in() else {
+                *self.first_lease_error() = None;
+                return Ok(());
+            };
+            // A machine may get its time from the network after it has started this.
+            let has_no_clock = error.kind() == ErrorKind::ClockBeforeEpoch;
+            let again = error.retry_after().or(has_no_clock.then_some(FIRST_RETRY));
+            let Some(retry_after) = again else { return Err(error) };
+            let code = error.cause().map_or(error.code(), Error::code);
+            if told.replace(code) != Some(code) {
+                self.teller.report(&error);
+            }
+            *self.first_lease_error() = Some(error);
+            thread::sleep(retry_after.min(FIRST_RETRY));
+        }
+        Ok(())
+    }
+
+    fn first_lease_error(&self) -> std::sync::MutexGuard<'_, Option<Error>> {
+        self.no_first_lease.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fills a slice with ids; waits, without a thread, where there are none now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Leased::fill`].
+    pub(super) async fn fill(&self, ids: &mut [i64]) -> Result<()> {
+        let Err(mut error) = self.flake.try_fill(ids, Call::AT_ONCE) else { return Ok(()) };
+        let deadline = Instant::now() + self.limits.max_wait;
+        if error.kind() == ErrorKind::LeaseExpired {
+            let _ = self.flake.explain(error.clone()); // has the store be asked now
+        }
+        self.counts.waited_for(self.explained(error.clone()).kind());
+        loop {
+            let pause = match error.kind() {
+                ErrorKind::LeaseExpired | ErrorKind::LeaseUnavailable => POLL,
+                ErrorKind::SequenceExhausted
+                | ErrorKind::ClockMovedBack
+                | ErrorKind::LeaseNotStarted => error.retry_after().unwrap_or(POLL),
+                _ => return Err(error),
+            };
+            if Instant::now() + pause > deadline {
+                return Err(self.explained(error));
+            }
+            sleep(pause).await;
+            match self.flake.try_fill(ids, Call::AT_ONCE) {
+                Ok(()) => return Ok(()),
+                Err(again) => error = again,
+            }
+        }
+    }
+
+    /// Returns the error of a call, with the failure of the store behind it.
+    fn explained(&self, error: Error) -> Error {
+        if error.kind() == ErrorKind::LeaseUnavailable {
+            return self.first_lease_error().clone().unwrap_or(error);
+        }
+        self.flake.explain(error)
+    }
+
+    /// Checks whether an id could be had now, or after the wait of a request.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub(super) fn check_ready(&self) -> Result<()> {
+        if self.is_ending() {
+            return Err(Error::new(ErrorKind::Closed, "this server is ending"));
+        }
+        self.flake.check_ready(self.limits.max_wait).map_err(|error| self.explained(error))
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn end(&self) {
+        self.ending.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use randflake::Secret;
+    use randflake_leases::{Location, MemoryStore, Namespace};
+
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_not_set_yet_is_waited_for() {
+        let secret = Secret::random();
+        let namespace = Namespace::new("default", &secret).expect("a namespace");
+        let store = MemoryStore::new(namespace.clone());
+        let asked = Arc::<AtomicU32>::default();
+        let counted = Arc::clone(&asked);
+        let is_set = Arc::<AtomicBool>::default();
+        let clock = Arc::clone(&is_set);
+        let location = Location::new(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            if !clock.load(Ordering::Relaxed) {
+                return Err(Error::new(ErrorKind::ClockBeforeEpoch, "the clock is not set"));
+            }
+            Ok(Box::new(store.clone()))
+        });
+        let flake = Leased::builder(location.clone(), &secret).max_wait(Duration::ZERO);
+        let service = Service::new(
+            flake.open_lazily().expect("a generator"),
+            Leases::new(location.clone(), namespace),
+            tickets::Counters::new(location, "tickets"),
+            Access::local(),
+            Limits::new(1, Duration::ZERO, 300),
+            "default",
+            Teller::silent(),
+        );
+        thread::scope(|scope| {
+            let first = scope.spawn(|| service.take_first_lease());
+            while asked.load(Ordering::Relaxed) < 2 && !first.is_finished() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            let why = service.check_ready().expect_err("there is no clock");
+            assert_eq!(why.kind(), ErrorKind::ClockBeforeEpoch, "{why}");
+            is_set.store(true, Ordering::Relaxed);
+            first.join().expect("no panic").expect("a lease");
+        });
+        service.flake.try_fill(&mut [0], Call::AT_ONCE).expect("an id");
+        service.check_ready().expect("it is ready");
+    }
+}
