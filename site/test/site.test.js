@@ -189,7 +189,7 @@ const CHOICES = [
     'on several machines',
     'Redis or Valkey',
     'a replica does, and all replicas must confirm a write',
-    'Redis with min-replicas-to-write as many as there are, and min-replicas-max-lag 10',
+    'Redis with min-replicas-to-write set to the number of replicas, and min-replicas-max-lag 10',
   ],
   ['on several machines', 'none of these', 'nothing: assign node ids manually'],
 ]
