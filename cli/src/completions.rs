@@ -6,7 +6,7 @@ use clap_complete::{Shell, generate};
 
 use crate::{Failure, output};
 
-/// Prints a script that has a shell complete verbs and options
+/// Prints a shell completion script for verbs and options
 #[derive(clap::Args)]
 #[command(after_help = "\
 Load it when the shell starts: in ~/.bashrc `. ~/randflake.bash`. zsh looks for

@@ -1,4 +1,4 @@
-//! Asking before what cannot be undone.
+//! Asking for confirmation before an irreversible operation.
 
 use std::{
     fmt::Display,

@@ -43,7 +43,7 @@ pub(crate) struct Number {
     #[arg(value_name = "TEXT")]
     ids: Vec<String>,
 
-    /// Takes this off the beginning of each text
+    /// Removes this from the beginning of each text
     #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
 

@@ -1,4 +1,4 @@
-//! What the environment says of stores and secrets, for `randflake lease doctor`.
+//! What the environment says about stores and secrets, for `randflake lease doctor`.
 
 use std::{env, path::Path};
 
@@ -10,10 +10,10 @@ use randflake_leases::{
 use crate::store::{StoreArguments, is_url};
 
 const PREFIX: &str = "RANDFLAKE_";
-/// The variables that mean something.
+/// The variables that have a meaning.
 const KNOWN: [&str; 4] = [STORE, SECRET, SECRET_FILE, NAMESPACE];
 
-/// Examines the environment, and repeats no value of it.
+/// Examines the environment, without repeating any of its values.
 pub(crate) fn examine(arguments: &StoreArguments) -> Vec<Finding> {
     let mut set: Vec<_> = env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))

@@ -6,7 +6,7 @@ use randflake::Error;
 
 use crate::output;
 
-/// Exit code of a check that found a fault: neither that of a failure nor that of wrong usage.
+/// Exit code of a check that found a fault, distinct from those for a failure and for wrong usage.
 const FAULT: i32 = 3;
 
 /// Why the command failed.
@@ -28,7 +28,7 @@ impl Failure {
     pub(crate) fn report(self) -> i32 {
         match self {
             Self::Usage(error) => {
-                // A failure to print it cannot be reported.
+                // If printing it fails, that cannot be reported.
                 let _ = if error.use_stderr() {
                     write!(io::stderr(), "{}", error.render())
                 } else {
@@ -64,7 +64,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Only writing the output returns this error; everything else makes an error of its own.
+/// Only writing the output returns this error; everything else makes its own error.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::Output(error)

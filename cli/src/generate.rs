@@ -119,7 +119,7 @@ impl OutputFormat {
                 out.write_all(id.encode(&mut [0; Id::MAX_TEXT_LENGTH]))?;
                 out.write_all(b"\n")
             }
-            // A string, because many JSON parsers lose digits of such numbers.
+            // A string, because many JSON parsers lose digits of such large numbers.
             Self::Json => writeln!(out, r#"{{"id":"{number}","text":"{id}"}}"#),
         }
     }

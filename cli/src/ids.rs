@@ -14,20 +14,20 @@ pub(crate) enum IdFormat {
     String,
 }
 
-/// The longest word that is taken for a header: one in 16 000 ids is as short, and few of them have no
-/// digit.
+/// The longest word that is taken for a header: one in 16 000 ids is this short, and few of those
+/// have no digit.
 const LONGEST_HEADER: usize = 10;
 
-/// What the input has besides ids.
+/// What the input contains other than ids.
 #[derive(clap::Args)]
 pub(crate) struct InputArguments {
-    /// Leaves out the first line of the input, as that of a CSV file
+    /// Skips the first line of the input, as in a CSV file
     #[arg(long)]
     skip_header: bool,
 }
 
 /// Does something for each of these ids, or for each line of standard input if there are none.
-/// Reports those for which it fails, and goes on with the others.
+/// Reports those for which it fails, and continues with the others.
 pub(crate) fn each(
     ids: &[String],
     input: &InputArguments,
@@ -41,7 +41,7 @@ pub(crate) fn each(
         .and_then(|id| write(id, &mut out))
     {
         Err(Failure::Error(error)) => {
-            // Keeps the order of the lines where both streams are shown together.
+            // Keeps the lines in order if both streams are shown together.
             out.flush()?;
             failed = true;
             let id: String = id.chars().take(40).collect();
@@ -60,7 +60,7 @@ pub(crate) fn each(
             let line = line.map_err(|error| {
                 usage(Wrong::Io, format_args!("cannot read the ids from standard input: {error}"))
             })?;
-            // A mark of the order of bytes, which some programs write before the first line.
+            // A byte order mark, which some programs write before the first line.
             let line = line.strip_prefix(b"\xef\xbb\xbf").filter(|_| is_first).unwrap_or(&line);
             let id = String::from_utf8_lossy(line.trim_ascii());
             if id.is_empty() {
@@ -104,7 +104,7 @@ fn without_prefix<'a>(id: &'a str, prefix: Option<&str>, is_header: bool) -> Res
 /// Reads an id as a number or in the text form. Digits that could be either need a format.
 pub(crate) fn parse(id: &str, format: Option<IdFormat>) -> Result<Id> {
     match format {
-        // As an unsigned column, and many a language, shows those that are negative here.
+        // Unsigned columns and many languages show ids that are negative here like this.
         Some(IdFormat::Int) | None if id.parse::<i64>().is_err() && id.parse::<u64>().is_ok() => {
             bindings::parse_raw(id).map(|number| Id::from(number.cast_signed()))
         }
@@ -128,7 +128,7 @@ mod tests {
             ("1234567890123", None, None),
             ("1234567890123", Some(IdFormat::Int), number(1_234_567_890_123)),
             ("1234567890123", Some(IdFormat::String), "1234567890123".parse().ok()),
-            // Both forms mean the same number.
+            // Both forms give the same number.
             ("7", None, number(7)),
             ("10", None, None),
             // No text form has a leading zero.

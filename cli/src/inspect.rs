@@ -43,12 +43,12 @@ pub(crate) struct Inspect {
     #[arg(long)]
     json: bool,
 
-    /// Reads sortable ids of the Snowflake family, without a secret: a name, and
-    /// perhaps another epoch, as in twitter,epoch_ms=1735689600000
+    /// Reads sortable ids of the Snowflake family, without a secret: a name,
+    /// optionally with another epoch, as in twitter,epoch_ms=1735689600000
     #[arg(long, value_name = "NAME", conflicts_with_all = ["secret_file", "format"])]
     layout: Option<String>,
 
-    /// Takes this off the beginning of each id
+    /// Removes this from the beginning of each id
     #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
 
@@ -125,7 +125,7 @@ impl Reader {
 struct Printer {
     json: bool,
     zone: TimeZone,
-    /// Whether there is a line above the table.
+    /// Whether the header of the table has been printed.
     has_head: bool,
 }
 

@@ -69,8 +69,8 @@ pub(crate) struct Init {
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     max_skew: u32,
 
-    /// Node ids to lease, as 0-6,8-1023; the others remain for generators to which
-    /// you assign one [default: all]
+    /// Node ids to lease, as 0-6,8-1023; you can assign the others to
+    /// generators yourself [default: all]
     #[arg(long, value_name = "RANGES")]
     nodes: Option<NodeRanges>,
 
@@ -94,7 +94,7 @@ pub(crate) struct List {
     #[command(flatten)]
     store: StoreArguments,
 
-    /// Also lists those whose lease is over
+    /// Also lists those whose lease has ended
     #[arg(long)]
     all: bool,
 
@@ -121,7 +121,7 @@ pub(crate) struct Inspect {
     json: bool,
 }
 
-/// Sets which node ids are leased, as for moving over from another generator
+/// Sets which node ids are leased, as when migrating from another generator
 #[derive(clap::Args)]
 #[command(after_help = "\
 Before you add a node id, stop the generator that had it, and wait for twice the
@@ -356,7 +356,7 @@ impl Nodes {
 impl Fence {
     fn run(&self, open_server: Arc<OpenServer>) -> Result<(), Failure> {
         let mut store = self.store.open(open_server)?;
-        // For the limits, which every listing has.
+        // Only for the limits, which every listing has.
         let listed = operator::inspect(&mut *store, 0)?;
         let name = &self.store.namespace;
         if listed.has_counters() {
@@ -473,7 +473,7 @@ fn table(listed: &Listed, nodes: &[&Node], repairs: bool) -> String {
             utc(node.lease.end_exclusive),
             node.note
         );
-        // A note may be longer, and is whole in JSON.
+        // A note may be longer; JSON has all of it.
         let shown: String = row.trim_end().chars().take(COLUMNS).collect();
         text += &shown;
         text += "\n";

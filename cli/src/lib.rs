@@ -1,5 +1,5 @@
-//! The command `randflake`, which cargo, pip and npm install. The three programs differ only in the
-//! clients that they use for stores with a server.
+//! The command `randflake`, which cargo, pip and npm install. The three programs differ only in
+//! their clients for stores with a server.
 //!
 //! What it prints, its exit codes and its examples are described in the
 //! [README](https://github.com/randflake/randflake/blob/main/cli/README.md).
@@ -37,7 +37,7 @@ use crate::{
     failure::Failure,
 };
 
-/// Opens the store with a server of a URL.
+/// Opens the server store of a URL.
 pub(crate) type OpenServer =
     dyn Fn(&str, Namespace) -> Result<RemoteStore<Box<dyn Client>>> + Send + Sync;
 
@@ -45,7 +45,7 @@ pub(crate) type OpenServer =
 /// 0, 1 for an error whose code and message are on standard error, 2 for wrong usage, 3 for a fault
 /// that `randflake lease check` found.
 ///
-/// `open_server` opens the store of a URL, and no other.
+/// `open_server` opens the store of a URL; it is not used for others.
 ///
 /// ```
 /// use randflake_leases::remote::RemoteStore;
@@ -94,7 +94,7 @@ fn execute(arguments: &[OsString], open_server: Arc<OpenServer>) -> Result<(), F
     }
 }
 
-/// Makes the error of wrong usage.
+/// Makes the error for wrong usage.
 fn usage(kind: clap::error::ErrorKind, message: impl std::fmt::Display) -> Failure {
     clap::Error::raw(kind, format_args!("{message}\n")).into()
 }

@@ -13,8 +13,8 @@ fn main() {
     process::exit(randflake_cli::run(arguments, RemoteStore::open));
 }
 
-/// Whether there is a standard output: where it is closed, Rust opens `/dev/null` in its place before
-/// `main`, and what is written there is lost without an error.
+/// Whether standard output was closed: if so, Rust opens `/dev/null` in its place before `main`,
+/// and anything written there is lost without an error.
 #[cfg(unix)]
 mod output {
     use std::{
@@ -27,7 +27,7 @@ mod output {
 
     #[used]
     #[allow(unsafe_code, reason = "nothing else runs before the runtime of Rust")]
-    // SAFETY: the loader calls the functions of this section, which take nothing that they need.
+    // SAFETY: the loader calls the functions in this section, and they need no arguments.
     #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".init_array"))]
     #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
     static LOOK: extern "C" fn() = look;

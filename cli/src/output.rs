@@ -11,7 +11,7 @@ use randflake::bindings::one_line;
 
 use crate::Failure;
 
-/// Enough for the writes to cost nothing beside the ids.
+/// Large enough that writes cost nothing compared with the ids.
 const BUFFER: usize = 1 << 16;
 
 /// Columns of a terminal.
@@ -33,7 +33,7 @@ pub(crate) fn print(what: &dyn Display) -> Result<(), Failure> {
 /// Writes an error to standard error, in one line: `randflake: CODE: message`.
 pub(crate) fn report(code: &str, message: &dyn Display) {
     let code = Style::RED.paint(code, &io::stderr());
-    // A failure to write it cannot be reported.
+    // If writing it fails, that cannot be reported.
     let _ = writeln!(io::stderr(), "randflake: {code}: {}", one_line(&message.to_string()));
 }
 

@@ -15,7 +15,8 @@ use zeroize::Zeroizing;
 
 use crate::{Failure, output, usage};
 
-/// Where the secret is. It is never an argument, which every user of the machine can see.
+/// Where the secret is. It is never an argument, because every user of the machine can see
+/// arguments.
 #[derive(clap::Args)]
 pub(crate) struct SecretArguments {
     /// File with the secret, 32 hex digits [default: the secret in the variable
@@ -58,7 +59,7 @@ fn read_file(path: &Path) -> Result<Secret> {
     Ok(secret)
 }
 
-/// Warns if every user of the machine can read what is in a file.
+/// Warns if every user of the machine can read a file.
 #[cfg_attr(not(unix), allow(unused_variables, reason = "there are no such permissions"))]
 pub(crate) fn warn_if_others_may_read(path: &Path, what: &str) {
     #[cfg(unix)]

@@ -32,7 +32,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
-    /// Most ids of one request
+    /// Maximum ids per request
     #[arg(
         long,
         value_name = "N",
@@ -41,7 +41,7 @@ pub(crate) struct Serve {
     )]
     max_count: u32,
 
-    /// How long a request waits where there is no id or no answer of the store now
+    /// How long a request waits for an id or an answer from the store
     #[arg(
         long,
         value_name = "SECONDS",
@@ -50,7 +50,7 @@ pub(crate) struct Serve {
     )]
     max_wait: u32,
 
-    /// Node ids of its own; each makes 131072 ids a second
+    /// Own node ids; each makes 131072 ids a second
     #[arg(long, value_name = "N", default_value_t = 1)]
     node_count: u32,
 

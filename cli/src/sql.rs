@@ -20,7 +20,7 @@ pub(crate) struct Sql {
     #[arg(long, value_enum)]
     dialect: Dialect,
 
-    /// Schema for these functions alone, created if it does not exist
+    /// Schema for these functions only, created if it does not exist
     #[arg(long, value_name = "NAME", default_value = "randflake", value_parser = schema)]
     schema: String,
 }

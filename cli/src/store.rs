@@ -50,7 +50,7 @@ pub(crate) struct ModeArguments {
 }
 
 impl ModeArguments {
-    /// Returns the mode. There is no default: whoever runs it knows which one is safe.
+    /// Returns the mode. There is no default: the user knows which one is safe.
     pub(crate) fn read(&self) -> Result<InitMode, Failure> {
         match (self.new, self.quarantine) {
             (true, _) => Ok(InitMode::New),
@@ -87,7 +87,7 @@ impl StoreArguments {
         Ok(location.open(&namespace)?)
     }
 
-    /// Opens the store as one who has the secret does, and creates nothing.
+    /// Opens the store as a holder of the secret, and creates nothing.
     pub(crate) fn open_with_secret(
         &self,
         secret: &Secret,
@@ -108,7 +108,7 @@ impl StoreArguments {
         Ok(location.create(false).open(&namespace)?)
     }
 
-    /// Creates a namespace, and prints whether it was there already.
+    /// Creates a namespace, and prints whether it already existed.
     pub(crate) fn init(
         &self,
         namespace: &Namespace,

@@ -105,7 +105,7 @@ pub(crate) struct Show {
     json: bool,
 }
 
-/// Has a counter go on above a number, as after restoring a backup
+/// Makes a counter continue above a number, as after restoring a backup
 #[derive(clap::Args)]
 #[command(
     mut_arg("namespace", namespace),
@@ -129,11 +129,11 @@ pub(crate) struct Fence {
     #[arg(long, value_name = "N")]
     above: u64,
 
-    /// First number of the counter [default: that it has, or 1]
+    /// First number of the counter [default: its current one, or 1]
     #[arg(long, value_name = "N")]
     start: Option<u64>,
 
-    /// From a number to the next [default: that it has, or 1]
+    /// Step between numbers [default: its current one, or 1]
     #[arg(long, value_name = "N")]
     step: Option<u64>,
 
@@ -184,7 +184,7 @@ impl List {
         for counter in &counters {
             let CounterStatus { name, given_back, blocks, .. } = counter;
             let row = format!("{:>16}  {given_back:>16}  {blocks:>6}  {name}", next(counter));
-            // A name may be longer, and is whole in JSON.
+            // A name may be longer; JSON has all of it.
             text.extend(row.chars().take(COLUMNS));
             text += "\n";
             if counter.must_be_fenced {

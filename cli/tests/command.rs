@@ -1,4 +1,4 @@
-//! The command as users start it: a process, its output, its exit code.
+//! The command as users run it: a process, its output, its exit code.
 
 use std::{
     collections::HashSet,
@@ -23,25 +23,25 @@ mod tickets;
 
 const SECRET: &str = "dffd6021bb2bd5b0af676290809ec3a5";
 
-/// What a run has left behind.
+/// The output of a run.
 struct Run {
     status: ExitStatus,
     stdout: String,
     stderr: String,
 }
 
-/// An empty folder of one test, gone with it.
+/// An empty folder for one test, removed with it.
 struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
         let path = env::temp_dir().join(format!("randflake-cli-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path); // of a run that was killed
+        let _ = fs::remove_dir_all(&path); // left by a killed run
         fs::create_dir_all(&path).expect("a temporary folder can be made");
         Self(path)
     }
 
-    /// The command in this folder, with a secret, in a zone that has a summer time.
+    /// The command in this folder, with a secret, in a time zone with daylight saving time.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_randflake"));
         command.args(arguments).current_dir(&self.0).stdin(Stdio::null());
@@ -82,9 +82,9 @@ fn run(command: &mut Command, input: &str) -> Run {
         .expect("the command can be started");
     let mut stdin = child.stdin.take().expect("a pipe");
     let input = input.to_owned();
-    // On a thread of its own: both pipes may be full at once.
+    // On its own thread: both pipes may be full at once.
     let writer = std::thread::spawn(move || {
-        let _ = stdin.write_all(input.as_bytes()); // it may not read
+        let _ = stdin.write_all(input.as_bytes()); // the command may not read it
     });
     let output = child.wait_with_output().expect("the command ends");
     writer.join().expect("it writes");
@@ -98,7 +98,7 @@ fn expect(run: &Run, code: i32, stdout: &str, stderr: &str) {
     assert_eq!(seen, (Some(code), stdout, stderr));
 }
 
-/// All verbs, as they are asked for help.
+/// All verbs, with the arguments that ask for their help.
 const VERBS: &[&[&str]] = &[
     &[],
     &["secret"],
@@ -155,8 +155,8 @@ fn the_examples_of_the_help_run() {
     let bin = Path::new(env!("CARGO_BIN_EXE_randflake")).parent().expect("a folder");
     let path = format!("{}:{}", bin.display(), env::var("PATH").unwrap_or_default());
     for verb in VERBS {
-        // A store with a server, an end that a wrong clock has set, a dead holder: see below for the
-        // latter. What serves is ended: see tests/serve.rs.
+        // These need a store with a server, an end set by a wrong clock, or a dead holder: see
+        // below for the last two. `serve` does not end by itself: see tests/serve.rs.
         let expected = match verb {
             ["lease", "init"] | ["serve"] => continue,
             ["lease", "repair" | "release"] => 1,
@@ -323,7 +323,7 @@ fn a_million_ids_are_made_at_once() {
     assert_eq!(distinct.len(), 1_000_000);
 }
 
-/// How leases of this process are noted.
+/// The note on leases of this process.
 fn holder(folder: &Folder, node: &str) -> String {
     let shown = folder.run(&["lease", "inspect", node, "--store", "ids.db", "--json"]).stdout;
     let json: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
@@ -408,7 +408,7 @@ fn a_fence_keeps_new_leases_out() {
         folder.run(&[["generate", "--store", "ids.db"], [wait[0], wait[1], "-n1"]].concat());
     assert_eq!(refused.status.code(), Some(1));
     assert!(refused.stderr.starts_with("randflake: STORE_QUARANTINED: "), "{}", refused.stderr);
-    // No wrong clock has set that floor.
+    // That floor was not set by a wrong clock.
     let repair = folder.run(&["lease", "repair", "--floor", "--store", "ids.db", "--yes"]);
     assert_eq!(repair.status.code(), Some(1));
     assert!(repair.stderr.starts_with("randflake: INVALID_ARGUMENT: "), "{}", repair.stderr);
@@ -485,7 +485,7 @@ fn the_node_id_of_a_dead_holder_is_released() {
     assert!(again.stderr.starts_with("randflake: INVALID_ARGUMENT: "), "{}", again.stderr);
 }
 
-/// Far beyond what a right clock would do.
+/// Far beyond what a correct clock would set.
 #[test]
 fn an_end_that_a_wrong_clock_has_set_is_repaired() {
     let folder = Folder::new("repair");
@@ -495,7 +495,7 @@ fn an_end_that_a_wrong_clock_has_set_is_repaired() {
     file.execute("update node set end_exclusive = 2500000000", []).expect("a row");
     drop(file);
     let repair = ["lease", "repair", "--node", &node, "--store", "ids.db"];
-    // All held ends are implausible: so do current leases look to a clock that is behind.
+    // All held ends are implausible: this is how current leases look to a clock that is behind.
     let listed = folder.run(&["lease", "list", "--store", "ids.db"]);
     assert!(listed.stdout.contains("\nmost held ends look implausible"), "{}", listed.stdout);
     assert!(!listed.stdout.contains("lease repair --node"), "{}", listed.stdout);
@@ -742,7 +742,7 @@ fn ctrl_c_ends_a_long_run() {
 
     let folder = Folder::new("interrupt");
     let mut plain = folder.command(&["generate", "-n", "100000000", "--node", "3"]);
-    // A shell that runs these tests in the background has it ignored, in all its children.
+    // A shell that runs these tests in the background makes all its children ignore it.
     let mut command = Command::new("env");
     command.arg("--default-signal=INT").arg(plain.get_program()).args(plain.get_args());
     command.envs(plain.env("TERM", "dumb").get_envs().filter_map(|(k, v)| Some((k, v?))));

@@ -1,4 +1,4 @@
-//! `randflake serve` as clients meet it: a process, and connections to it.
+//! `randflake serve` as clients see it: a process, and connections to it.
 #![cfg(unix)]
 
 use std::{
@@ -24,13 +24,13 @@ const OPENAPI: &str = include_str!("../../serve/src/openapi.json");
 /// Far longer than anything here takes: a test that waits for it has failed.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// An empty folder of one test, gone with it.
+/// An empty folder for one test, removed with it.
 struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
         let path = env::temp_dir().join(format!("randflake-serve-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path); // of a run that was killed
+        let _ = fs::remove_dir_all(&path); // left by a killed run
         fs::create_dir_all(&path).expect("a temporary folder can be made");
         Self(path)
     }
@@ -65,7 +65,7 @@ impl Folder {
         String::from_utf8(done.stdout).expect("text")
     }
 
-    /// Starts a server on a port of its own, on the store `ids.db`.
+    /// Starts a server on its own port, on the store `ids.db`.
     fn serve(&self, options: &[&str]) -> Server {
         let mut command = self.command(&["serve", "--store", "ids.db", "--listen", "127.0.0.1:0"]);
         if !options.contains(&"--max-wait") {
@@ -82,7 +82,7 @@ impl Drop for Folder {
     }
 }
 
-/// A server that is killed if nothing ends it before.
+/// A server that is killed unless it has ended before.
 struct Server {
     process: Child,
     address: SocketAddr,
@@ -119,7 +119,7 @@ impl Server {
         assert!(sent.success());
     }
 
-    /// Ends it by a signal, and returns how it ended and what it said.
+    /// Ends it with a signal, and returns its exit status and what it said.
     fn end(mut self, signal: &str) -> (ExitStatus, String) {
         self.signal(signal);
         self.wait()
@@ -131,7 +131,7 @@ impl Server {
         (status, errors)
     }
 
-    /// Waits until an id can be had.
+    /// Waits until an id is available.
     fn wait_until_ready(&self) {
         let mut client = self.client();
         while client.get("/readyz").status != 200 {
@@ -304,7 +304,7 @@ fn every_route_answers_as_it_is_described() {
             }
         }
     }
-    // A head alone, where there is something to read, and the connection goes on.
+    // Only a head, for everything that can be read, and the connection continues.
     for (path, status) in [("/healthz", 200), ("/openapi.json", 200), ("/v1/inspect/A", 404)] {
         let (head, whole) = (client.head(path), client.get(path));
         assert_eq!((head.status, whole.status), (status, status), "{path}");
@@ -413,7 +413,7 @@ fn bad_input_is_refused() {
         let response = client.post("/v1/leases", body);
         assert_eq!(response.code(400), "INVALID_ARGUMENT", "{body}");
     }
-    // Other ways to write what may be there.
+    // Other ways to write allowed fields.
     let body = "{\"count\":2.0,\"ttl_seconds\":6e1,\"now\":null,\"note\":null}";
     let leased = client.post("/v1/leases", body).done();
     assert_eq!(leased["node_ids"].as_array().map(Vec::len), Some(2));
@@ -431,7 +431,7 @@ fn bad_input_is_refused() {
     let long = format!("{{\"note\":\"{}\"}}", "x".repeat(20_000));
     assert_eq!(client.post("/v1/leases", long).code(413), "INVALID_ARGUMENT");
 
-    // What is no HTTP, and what never ends.
+    // Input that is not HTTP, and input that never ends.
     for wrong in ["hello\r\n\r\n".to_owned(), format!("GET /{} HTTP/1.1\r\n", "x".repeat(100_000))]
     {
         let mut stream = TcpStream::connect(server.address).expect("it listens");
@@ -444,7 +444,7 @@ fn bad_input_is_refused() {
     server.client().ids(1);
 }
 
-/// Pieces that readers of requests have stumbled over.
+/// Pieces that request parsers have stumbled over.
 const PIECES: [&str; 22] = [
     "%",
     "%25",
@@ -575,7 +575,7 @@ fn no_request_whatever_is_in_it_is_an_error_of_the_server() {
     assert!(status.success() && !said.contains("panicked"), "{said}");
 }
 
-/// Sends bytes, ends when nothing comes back for a while, and returns what did.
+/// Sends bytes, waits until nothing comes back for a while, and returns what came back.
 fn answer_to(address: SocketAddr, request: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(Duration::from_millis(100))).expect("a time");
@@ -623,7 +623,8 @@ fn only_those_with_the_token_may_ask() {
     assert!(status.success(), "{said}");
     assert!(!said.contains(TOKEN), "{said}");
 
-    // Without a token: no other address, and nothing that a browser sends for a web page.
+    // Without a token, other addresses are refused, and so is anything that a browser sends for a
+    // web page.
     let refused = folder.command(&["serve", "--store", "ids.db", "--listen", "0.0.0.0:0"]).output();
     let refused = refused.expect("it runs");
     assert_eq!(refused.status.code(), Some(2));
@@ -676,7 +677,7 @@ fn a_signal_answers_what_is_open_and_gives_node_ids_back() {
                             let listed = response.done();
                             ids.extend(listed["ids"].as_array().expect("ids").iter().map(text));
                         }
-                        // Closed between two requests, or before it was read.
+                        // Closed between two requests, or before the request was read.
                         Err(error) => {
                             assert!(ending.load(Ordering::Relaxed), "{error}");
                             return ids;
@@ -702,7 +703,7 @@ fn a_signal_answers_what_is_open_and_gives_node_ids_back() {
     }
 }
 
-/// Whether SIGHUP ends what this process starts, as far as can be known.
+/// Whether SIGHUP ends the processes that this one starts, as far as can be determined.
 fn ends_by_hangup() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -724,7 +725,7 @@ fn who_starts_it_by_nohup_keeps_it() {
     server.wait_until_ready();
     server.signal("-HUP");
     for _ in 0..100 {
-        server.client().ids(1); // by a connection of its own
+        server.client().ids(1); // on its own connection
     }
     let (status, said) = server.end("-TERM");
     assert!(status.success() && said.contains("stopped"), "{said}");
@@ -750,7 +751,8 @@ fn leases_are_granted_again_once_those_of_a_lost_file_are_over() {
         thread::sleep(Duration::from_millis(5));
         response = client.post("/v1/leases", "");
     }
-    // Whoever still has the lease of before has a slow clock, and none of its seconds comes again.
+    // A holder that still has the earlier lease has a slow clock, and none of its seconds is
+    // granted again.
     let again = Held::of(&response.done());
     assert!(again.start >= held.end_exclusive, "{} {}", again.start, held.end_exclusive);
     let renewed = Held::of(&client.post(&again.path("renew"), "").done());
@@ -790,7 +792,7 @@ fn an_outage_longer_than_the_lease_passes() {
     server.wait_until_ready();
     let mut client = server.client();
     let locked = lock(&folder.path("ids.db"));
-    // It goes on to the end of its lease.
+    // It continues to the end of its lease.
     let mut response = client.post("/v1/ids", "");
     assert_eq!(response.status, 200);
     while response.status == 200 {
@@ -813,7 +815,7 @@ fn it_serves_whether_or_not_anybody_reads_what_it_says() {
     let folder = Folder::new("unread");
     let init = ["lease", "init", "--new", "--max-ttl", "6", "--max-skew", "1", "--store", "ids.db"];
     assert!(folder.command(&init).output().expect("it runs").status.success());
-    // A pipe that is full, and stays so.
+    // A pipe that is full, and stays full.
     let (unread, mut full) = io::pipe().expect("a pipe");
     let errors = full.try_clone().expect("a descriptor");
     thread::spawn(move || while full.write(&[b'.'; 4096]).is_ok() {});
@@ -938,7 +940,7 @@ fn two_instances_on_one_store_repeat_nothing() {
     assert_eq!(ids.len(), 2 * each);
     assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len());
 
-    // A lease of one is renewed and released by the other.
+    // A lease from one server is renewed and released by the other.
     let [mut one, mut other] = servers.each_ref().map(Server::client);
     let leased = one.post("/v1/leases", json!({ "count": 2, "note": "a client:1" })).done();
     let lease = text(&leased["lease"]);
@@ -997,14 +999,14 @@ fn no_two_clients_hold_a_node_id_at_a_time() {
     let names: HashSet<_> = held.iter().map(|held| &held.name).collect();
     assert_eq!(names.len(), held.len());
 
-    // The clock of a client that says what it shows is compared.
+    // If a client sends its time, its clock is compared.
     let mut client = server.client();
     let wrong = held[0].start - 3600;
     assert_eq!(client.post("/v1/leases", json!({ "now": wrong })).code(409), "CLOCK_SKEW");
     let renew = client.post(&held[0].path("renew"), json!({ "now": wrong }));
     assert_eq!(renew.code(409), "CLOCK_SKEW");
 
-    // A renewal never shortens, and moves no start.
+    // A renewal never shortens a lease, and never moves its start.
     let renewed = client.post(&held[0].path("renew"), json!({ "ttl_seconds": 60 })).done();
     let renewed = Held::of(&renewed);
     assert_eq!((renewed.start, &renewed.node_ids), (held[0].start, &held[0].node_ids));
@@ -1025,7 +1027,7 @@ fn of_two_copies_of_a_holder_the_first_that_names_a_token_goes_on() {
         let again = Held::of(&client.post(&path, &next).done());
         assert!(again.name.starts_with(&format!("{token}.")), "{}", again.name);
         assert_eq!((again.start, &again.node_ids), (renewed.start, &renewed.node_ids));
-        // As if the answer had been lost.
+        // Simulates a lost answer.
         assert_eq!(Held::of(&client.post(&path, &next).done()).name, again.name);
         let copy = client.post(&path, json!({ "next_token": other }));
         assert_eq!(copy.code(410), "LEASE_LOST");
@@ -1056,7 +1058,7 @@ fn a_node_id_is_leased_again_after_its_release() {
     assert_eq!(none.code(503), "NODES_EXHAUSTED");
     assert!(none.header("retry-after").is_some_and(|it| it.parse::<u32>().is_ok_and(|it| it > 60)));
 
-    let used_until = held.start + 3; // its last id has the second before
+    let used_until = held.start + 3; // its last id is from the second before
     let release = json!({ "used_until": used_until });
     assert_eq!(client.post(&held.path("release"), &release).done()["released"], 1);
     assert_eq!(client.post(&held.path("release"), &release).done()["released"], 0, "repeated");
@@ -1066,7 +1068,7 @@ fn a_node_id_is_leased_again_after_its_release() {
     assert_ne!(again.name, held.name);
     assert!(again.start >= used_until, "{} {used_until}", again.start);
 
-    // One that does not say what it has used is not cut short.
+    // A release that does not say what was used does not shorten the lease.
     assert_eq!(client.post(&again.path("release"), "").done()["released"], 1);
     assert_eq!(client.post("/v1/leases", "").code(503), "NODES_EXHAUSTED");
 }
@@ -1079,7 +1081,7 @@ fn a_lease_is_renewed_after_its_end_until_another_has_it() {
     let mut client = server.client();
     let held = Held::of(&client.post("/v1/leases", "").done());
     let node_id = held.node_ids[0];
-    // As if its end had passed, since nobody waits for that here.
+    // Simulates a past end, so that the test need not wait.
     let past = held.start - 1000;
     let set = |column: &str, value: &dyn rusqlite::ToSql| {
         let store = Connection::open(folder.path("ids.db")).expect("a store");
@@ -1094,7 +1096,7 @@ fn a_lease_is_renewed_after_its_end_until_another_has_it() {
     assert_eq!((renewed.start, renewed.node_ids), (held.start, vec![node_id]));
     assert!(renewed.end_exclusive >= held.end_exclusive);
 
-    // A request that arrives late grants the token again, from a later second on.
+    // A request that arrives late makes the store grant the token again, from a later second.
     set("start", &(held.start + 100_000));
     assert_eq!(client.post(&held.path("renew"), "").code(410), "LEASE_LOST");
     set("start", &held.start);
@@ -1139,18 +1141,18 @@ fn tickets_are_in_a_row() {
         assert!(numbers.lines().any(|it| it == line), "{line} is not in\n{numbers}");
     }
 
-    // The end gives back what is unused.
+    // Shutdown gives back what is unused.
     let (status, said) = server.end("-TERM");
     assert!(status.success(), "{said}");
     let server = folder.serve(&[]);
     assert_eq!(server.client().tickets("orders", 1), [10_005]);
 
-    // A kill loses it.
+    // A kill loses what is unused.
     drop(server);
     assert!(folder.serve(&[]).client().tickets("orders", 1)[0] > 10_005);
 }
 
-/// Each has another name once it is decoded, but for those of one line.
+/// Those on one line have the same name once decoded; different lines have different names.
 const WRITTEN: [&[&str]; 8] = [
     &["gr%C3%B6n", "gr%c3%b6n", "%67r%C3%B6n"],
     &["gr%25C3%25B6n", "gr%25%43%33%25B6n"],
@@ -1173,14 +1175,14 @@ fn a_counter_has_one_name_however_it_is_written() {
     for round in 0..3 {
         for (written, last) in WRITTEN.iter().zip(&mut last) {
             for (index, name) in written.iter().enumerate() {
-                let count = 1 + (round + index) % 2; // one alone goes another way
+                let count = 1 + (round + index) % 2; // a single number takes another path
                 let tickets = client.tickets(name, count);
                 let expected: Vec<u64> = (*last + 1..).take(count).collect();
                 assert_eq!(tickets, expected, "{name}");
                 *last += count as u64;
             }
         }
-        // A counter that is open makes no route of what is none.
+        // An open counter does not turn an invalid path into a route.
         assert_eq!(client.post("/v1/tickets/a/b", "").status, 404);
         assert_eq!(client.post("/v1/tickets/../..", "").status, 404);
     }
@@ -1247,7 +1249,7 @@ fn tickets_are_there_once_their_namespace_is() {
         thread::sleep(Duration::from_millis(50));
     }
 
-    // A counter that must be fenced, as well.
+    // Also a counter that must be fenced.
     folder.run(&["lease", "fence", "--namespace", "tickets", "--yes"]);
     let mut last = client.post("/v1/tickets/other", "");
     assert_eq!(last.code(503), "STORE_QUARANTINED");
@@ -1287,11 +1289,11 @@ fn a_counter_that_went_back_hands_out_nothing_until_it_is_fenced() {
             last = ticket;
         }
     }
-    // As a backup that is restored beside the server.
+    // Simulates a backup that is restored while the server runs.
     store.busy_timeout(PATIENCE).expect("a time");
     store.execute("update counter set value = ?1 where name = 'orders'", [&older]).expect("a row");
     drop(store);
-    // What was drawn before is handed out, and then nothing: also after a while.
+    // What was drawn before is handed out, and then nothing, even after a while.
     let mut refused = 0;
     while refused < 60 {
         let response = client.post("/v1/tickets/orders", "");
@@ -1313,7 +1315,7 @@ fn a_counter_that_went_back_hands_out_nothing_until_it_is_fenced() {
         thread::sleep(Duration::from_millis(50));
         response = client.post("/v1/tickets/orders", "");
     }
-    // It gave up what the counter did not know of: those numbers are not handed out any more.
+    // It gave up what the counter did not know about: those numbers are no longer handed out.
     let next = text(&response.done()["tickets"][0]).parse::<u64>().expect("a number");
     assert!(next > last + 20, "{next} after a fence above {above}");
 }
@@ -1425,7 +1427,7 @@ fn the_examples_of_the_help_run() {
     let mut ports = Vec::new();
     let mut started = Vec::new();
     for line in servers {
-        // Any port that is free.
+        // Any free port.
         let line = line.replace(":8080", ":0");
         let default = if line.contains("--listen") { "" } else { " --listen 127.0.0.1:0" };
         let line = line.replace("randflake ", "") + default;

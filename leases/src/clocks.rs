@@ -9,7 +9,8 @@ use randflake::{Clock as _, Result, SystemClock};
 pub struct Reading {
     /// The clock that ids are stamped with: unix nanoseconds.
     pub wall: i64,
-    /// A clock with any origin that never steps and includes the time that the machine was asleep.
+    /// A clock that never steps and includes the time that the machine was asleep; its origin is
+    /// arbitrary.
     pub boot: Duration,
 }
 
@@ -26,7 +27,7 @@ pub(crate) fn reading() -> Result<Reading> {
     Ok(Reading { wall: SystemClock.now()?, boot: boot() })
 }
 
-/// Runs something on a machine that has been up for so long.
+/// Runs something on a machine with this uptime.
 #[cfg(test)]
 pub(crate) fn at_boot<T>(time: Duration, run: impl FnOnce() -> T) -> T {
     SIMULATED.set(Some(time));
@@ -57,7 +58,7 @@ pub fn boot() -> Duration {
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 #[must_use]
 pub fn boot() -> Duration {
-    // Without a lock, which a fork could leave taken.
+    // No lock here: a fork could leave it taken.
     static FIRST: once_cell::race::OnceBox<std::time::Instant> = once_cell::race::OnceBox::new();
     FIRST.get_or_init(|| Box::new(std::time::Instant::now())).elapsed()
 }

@@ -24,7 +24,7 @@ pub const SECRET_FILE: &str = "RANDFLAKE_SECRET_FILE";
 /// Name of a namespace in the store.
 pub const NAMESPACE: &str = "RANDFLAKE_NAMESPACE";
 
-/// More than any file with a secret has.
+/// In bytes; more than any file with a secret.
 const LONGEST_FILE: u64 = 4096;
 
 /// The variables of an environment. An empty one counts as missing.
@@ -47,14 +47,14 @@ const LONGEST_FILE: u64 = 4096;
 pub struct Environment<'a>(&'a dyn Fn(&str) -> Option<OsString>);
 
 impl Default for Environment<'_> {
-    /// That of this process.
+    /// The environment of this process.
     fn default() -> Self {
         Self(&|name| env::var_os(name))
     }
 }
 
 impl<'a> Environment<'a> {
-    /// Takes what looks a variable up.
+    /// Takes a function that looks up a variable.
     #[must_use]
     pub fn new(variable: &'a dyn Fn(&str) -> Option<OsString>) -> Self {
         Self(variable)
@@ -74,7 +74,7 @@ impl<'a> Environment<'a> {
         })
     }
 
-    /// Returns whether a secret is set, in whatever way.
+    /// Returns whether a secret is set, in either way.
     #[must_use]
     pub fn has_secret(&self) -> bool {
         [SECRET, SECRET_FILE].iter().any(|name| self.variable(name).is_some())
@@ -84,7 +84,7 @@ impl<'a> Environment<'a> {
     ///
     /// # Errors
     ///
-    /// `INVALID_SECRET`: both are set, or none, or it is no secret.
+    /// `INVALID_SECRET`: both are set, or neither, or it is not a valid secret.
     pub fn secret(&self) -> Result<Secret> {
         if let Some(path) = self.secret_file()? {
             return read_secret(&path).map_err(|error| about(SECRET_FILE, &error));
@@ -117,7 +117,7 @@ impl<'a> Environment<'a> {
     ///
     /// # Errors
     ///
-    /// `INVALID_ARGUMENT`: it is no Unicode text.
+    /// `INVALID_ARGUMENT`: it is not valid Unicode.
     pub fn namespace(&self) -> Result<Option<String>> {
         let name = self.variable(NAMESPACE).map(OsString::into_string).transpose();
         name.map_err(|_| Error::invalid_argument(format!("{NAMESPACE} must be Unicode text")))
@@ -128,11 +128,11 @@ impl<'a> Environment<'a> {
     }
 }
 
-/// Reads the secret in a file: 32 hex digits, and perhaps white space around them.
+/// Reads the secret in a file: 32 hex digits, optionally with white space around them.
 ///
 /// # Errors
 ///
-/// `INVALID_SECRET`: it cannot be read, or is no secret.
+/// `INVALID_SECRET`: it cannot be read, or is not a valid secret.
 pub fn read_secret(path: &Path) -> Result<Secret> {
     let unreadable = |error: &dyn fmt::Display| {
         Error::new(
@@ -166,7 +166,7 @@ fn about(variable: &str, error: &Error) -> Error {
 
 impl fmt::Debug for Environment<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Environment(..)") // its variables have secrets
+        f.write_str("Environment(..)") // its variables contain secrets
     }
 }
 

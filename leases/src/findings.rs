@@ -14,7 +14,7 @@ pub struct Finding {
     pub text: String,
 }
 
-/// Whether something is as it should be.
+/// Whether something is OK.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Verdict {
     /// It is.

@@ -10,8 +10,8 @@ pub(crate) fn check_opened_in(process: ForkId) -> Result<()> {
     check(process == ForkId::current())
 }
 
-/// Fails in a forked child of the process that has these threads: one that does not exist there may hold
-/// the lock of what is in memory.
+/// Fails in a forked child of the process that has these threads: a thread that does not exist in
+/// the child may hold the lock on what is in memory.
 pub(crate) fn check_threads(threads: ForkId) -> Result<()> {
     check(threads == ForkId::of_threads())
 }
@@ -93,8 +93,8 @@ mod process_lock {
         HOLDER.compare_exchange(0, holder, Ordering::Acquire, Ordering::Relaxed)
     }
 
-    /// Called by the holder of the lock. A child forked before this is done finds the lock held
-    /// by its parent, and refuses.
+    /// Called by the holder of the lock. A child forked before this has finished finds the lock
+    /// held by its parent, and refuses.
     #[cfg(unix)]
     fn watch_forks() -> Result<()> {
         extern "C" fn before() {

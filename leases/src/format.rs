@@ -28,7 +28,7 @@ impl LeasedFormat for Encrypted {
 }
 
 impl LeasedFormat for Plain {
-    /// Ids that run ahead of the clock are out of order with those of other nodes.
+    /// Ids that run ahead of the clock are out of order with other nodes' ids.
     const MAX_DRIFT: u32 = 0;
 
     fn namespace(layout: &Layout, name: String) -> Result<Namespace> {

@@ -61,13 +61,13 @@ pub use crate::clocks::Reading;
 
 /// Shortest pause after a failure.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(250);
-/// Longest pause after a failure while there is no lease: the generator recovers that soon after its
-/// store. Pauses are random, so that the processes of a fleet do not return all at once.
+/// Longest pause after a failure while there is no lease: the generator recovers at most this long
+/// after its store. Pauses are random, so that the processes of a fleet do not return all at once.
 const LONGEST_OUTAGE_PAUSE: Duration = Duration::from_secs(3);
-/// Longest sleep: a step of the clock is detected that soon.
+/// Longest sleep: a step of the clock is detected within this time.
 const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 
-/// Longest that the first lease may take.
+/// The longest time that the first lease may take.
 const LONGEST_ACQUIRE: Duration = Duration::from_secs(86_400);
 
 /// The options of a keeper.
@@ -84,7 +84,7 @@ pub struct Options {
     pub acquire_timeout: Duration,
 }
 
-/// One node id, for 300 seconds, within 10 seconds; clocks may differ by 5.
+/// One node id, for 300 seconds, acquired within 10 seconds; clocks may differ by 5.
 impl Default for Options {
     fn default() -> Self {
         Self { node_count: 1, ttl: 300, max_skew: 5, acquire_timeout: Duration::from_secs(10) }
@@ -101,7 +101,8 @@ pub enum Step {
     Renew(Renew),
     /// Call [`LeaseStore::release`](crate::LeaseStore::release).
     Release(Release),
-    /// Make the generator, with a granted lease: once, before the other steps on it.
+    /// Make the generator, with a granted lease. This comes once, before the other steps on the
+    /// generator.
     Open {
         /// Its node ids, sorted.
         node_ids: Vec<u32>,
@@ -122,7 +123,7 @@ pub enum Step {
     },
     /// Call [`Randflake::close`](randflake::Randflake::close).
     Close,
-    /// Wait that long, at most 5 seconds, or until [`Keeper::stop`]; no answer is due.
+    /// Wait this long, at most 5 seconds, or until [`Keeper::stop`]; no answer is expected.
     Sleep(Duration),
     /// The keeper has ended. Unless it was asked to, [`Keeper::last_error`] says why.
     Stopped,
@@ -154,17 +155,18 @@ pub enum State {
     Acquiring,
     /// The lease is held and renewed in time.
     Holding,
-    /// The lease is held, but no id comes within a second: the clock is behind the last id, as it was
-    /// set back, or before the epoch, or after the lifetime. The keeper, which makes no ids, does not
-    /// call itself this.
+    /// The lease is held, but no id comes within a second: the clock is behind the last id because
+    /// it was set back, or before the epoch, or after the lifetime. The keeper makes no ids and
+    /// never reports this itself.
     Waiting,
     /// The store did not grant the last request, or a lease was lost. The generator works until its
     /// lease ends, and the keeper tries again.
     Retrying,
-    /// The lease is over: there are no ids, and the keeper tries again. [`Keeper::state`], which knows
-    /// no time, calls this holding or retrying.
+    /// The lease has ended: there are no ids, and the keeper tries again. [`Keeper::state`] does
+    /// not know the time, and calls this holding or retrying.
     Expired,
-    /// It was asked to stop, failed to start, or was forgotten in a forked child.
+    /// It was asked to stop, failed to start, or [forgot](Keeper::forget) its lease in a forked
+    /// child.
     Stopped,
 }
 
@@ -193,13 +195,13 @@ struct HeldNode {
 /// Returns which of some node ids are manually assigned.
 type FindManual = dyn FnMut(&[u32]) -> Vec<u32> + Send;
 
-/// An acquire without an answer. It is repeated with the same token, which finds what the first
-/// request was granted.
+/// An acquire without an answer. It is repeated with the same token, to find what the first request
+/// was granted.
 #[derive(Clone, Copy, Debug)]
 struct PendingAcquire {
     token: Token,
     want: u32,
-    /// For a Term of its own; otherwise for more node ids of the current one.
+    /// For a new Term; otherwise for more node ids of the current one.
     fresh: bool,
 }
 
@@ -209,7 +211,7 @@ pub struct Keeper {
     options: Options,
     note: Note,
     find_manual: Box<FindManual>,
-    /// Manually assigned node ids that the store granted since it last granted others.
+    /// Manually assigned node ids that the store has granted since it last granted others.
     refused_manual: Vec<u32>,
     random: Box<dyn FnMut() -> u64 + Send>,
     /// The step that has no answer yet, and when it was first given.
@@ -225,7 +227,7 @@ pub struct Keeper {
     pending_acquire: Option<PendingAcquire>,
     /// The tokens that are still to be renewed in this round.
     to_renew: Vec<Token>,
-    /// How many seconds the store grants.
+    /// How many seconds the store grants per lease.
     ttl: u32,
     /// There is a generator.
     opened: bool,
@@ -233,9 +235,9 @@ pub struct Keeper {
     needs_new_lease: bool,
     /// The store has no more free node ids until the next round.
     pool_exhausted: bool,
-    /// When the last request was made that succeeded.
+    /// When the last successful request was made.
     last_success: Option<Reading>,
-    /// When the first step was asked for.
+    /// When the first step was requested.
     started: Option<Duration>,
     /// After a failure: no request before this time.
     pause_until: Duration,
@@ -248,7 +250,7 @@ pub struct Keeper {
     renewals: u64,
     losses: u64,
     replacements: u64,
-    /// How many node ids of the Term were lost, and no other has taken their place so far.
+    /// How many node ids of the Term were lost and have not been replaced so far.
     vacant: usize,
     requests: Requests,
     /// With the unix second in which it occurred.
@@ -265,8 +267,8 @@ impl Keeper {
         Self::with_random(options, || u64::from_ne_bytes(random_bytes()))
     }
 
-    /// Makes a keeper with a random source for its tokens and pauses, for tests. Of two keepers
-    /// with the same tokens each would take the other's lease for its own.
+    /// Makes a keeper with a random source for its tokens and pauses, for tests. If two keepers had
+    /// the same tokens, each would take the other's lease for its own.
     ///
     /// # Errors
     ///
@@ -329,7 +331,7 @@ impl Keeper {
         })
     }
 
-    /// Sets what an operator sees of the holder; nothing by default.
+    /// Sets the note by which an operator recognises the holder; empty by default.
     #[must_use]
     pub fn note(mut self, note: Note) -> Self {
         self.note = note;
@@ -345,7 +347,7 @@ impl Keeper {
         self
     }
 
-    /// Returns that of a copy of this process, which wakes up with fresh randomness.
+    /// Returns the keeper of a copy of this process, which wakes up with fresh randomness.
     #[cfg(test)]
     pub(crate) fn copied(
         &self,
@@ -384,8 +386,8 @@ impl Keeper {
     }
 
     /// Returns, once, whether to call
-    /// [`LeaseStore::accept_another`](crate::LeaseStore::accept_another): the store was replaced, and
-    /// every lease of the old one is over. Call it after each [answer](Keeper::answer).
+    /// [`LeaseStore::accept_another`](crate::LeaseStore::accept_another): the store was replaced,
+    /// and every lease of the old one has ended. Call it after each [answer](Keeper::answer).
     pub fn accepts_another_store(&mut self) -> bool {
         mem::take(&mut self.store_replaced)
     }
@@ -414,7 +416,7 @@ impl Keeper {
         }
     }
 
-    /// Returns the state at this time, at which the lease may be over.
+    /// Returns the state at this time, when the lease may have ended.
     #[must_use]
     pub fn state_at(&self, now: Reading) -> State {
         match self.state() {
@@ -423,7 +425,8 @@ impl Keeper {
         }
     }
 
-    /// Returns whether the generator has all that the keeper knows of, and the keeper is to go on.
+    /// Returns whether the generator has everything that the keeper knows of, and the keeper is to
+    /// continue.
     pub(crate) fn is_settled(&self) -> bool {
         self.actions.is_empty() && self.opened && !self.stopping && !self.stopped
     }
@@ -436,7 +439,7 @@ impl Keeper {
         node_ids
     }
 
-    /// Returns the time to the end of what is held; zero if it is over.
+    /// Returns the time to the end of what is held; zero if it has ended.
     #[must_use]
     pub fn time_left(&self, now: Reading) -> Duration {
         self.left(now)
@@ -454,14 +457,14 @@ impl Keeper {
         self.losses
     }
 
-    /// Returns how often other node ids took the place of lost ones, or of those that could not be used
-    /// any more because a clock had stepped.
+    /// Returns how often other node ids replaced lost ones, or ones that could no longer be used
+    /// because a clock had stepped.
     #[must_use]
     pub fn replacements(&self) -> u64 {
         self.replacements
     }
 
-    /// Returns what was asked of the store.
+    /// Returns the counts of requests to the store.
     pub(crate) fn requests(&self) -> &Requests {
         &self.requests
     }
@@ -521,7 +524,7 @@ impl Keeper {
     }
 }
 
-/// Shows no token: it would let its reader release the lease.
+/// Shows no token: anyone who reads it could release the lease.
 impl fmt::Debug for Keeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Keeper")

@@ -1,5 +1,5 @@
-//! Leases of [randflake](https://docs.rs/randflake) node ids: each generator has a node id of its own
-//! for the time of a lease, and no user has to assign one.
+//! Leases of [randflake](https://docs.rs/randflake) node ids: each generator has its own node id
+//! for the duration of a lease, and no user has to assign one.
 //!
 //! A [store](LeaseStore) saves one number per node id, `end_exclusive`: no holder ever stamps that
 //! second or a later one, and a new lease starts there or later. So the seconds of any two leases

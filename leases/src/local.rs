@@ -19,7 +19,7 @@ pub(crate) trait LocalStore: Send {
     fn name(&self) -> String;
 
     /// Runs an operation in one transaction on the namespace, which is created if it is missing and
-    /// may be created. Repeats it if the transaction can be repeated. Writes nothing if it fails.
+    /// may be created. Repeats it if it can be repeated. Writes nothing if it fails.
     fn transact<T>(
         &mut self,
         operation: impl Fn(&mut dyn LocalTransaction<Error = Self::Failure>) -> Result<T, Self::Failure>,

@@ -1,4 +1,4 @@
-//! From a path, a URL or a function to an open store, in each process again.
+//! From a path, a URL or a function to an open store, opened anew in each process.
 
 #[cfg(feature = "sqlite")]
 use std::time::Duration;
@@ -24,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where a store is, and how each process opens it.
 ///
-/// A path is that of a [`SqliteStore`](crate::SqliteStore), a URL that of a
+/// A path opens a [`SqliteStore`](crate::SqliteStore), a URL a
 /// [`RemoteStore`](crate::remote::RemoteStore). A function opens any other store:
 ///
 /// ```
@@ -56,7 +56,7 @@ enum LocationKind {
     File(PathBuf),
     Server(Arc<Connect>),
     Function(Arc<Open>),
-    /// Not a store, for this reason.
+    /// Not a valid location, for this reason.
     Invalid(String),
 }
 
@@ -65,16 +65,16 @@ type Connect = dyn Fn(Namespace) -> Result<RemoteStore<Box<dyn Client>>> + Send 
 type Open = dyn Fn(Namespace) -> Result<Box<dyn LeaseStore>> + Send + Sync;
 
 impl Location {
-    /// Opens the store with this function. In a forked child, and after a restore, the function is called
-    /// again, and must not return a store with a connection of before.
+    /// Opens the store with this function. In a forked child, and after a restore, the function is
+    /// called again, and must not return a store with an earlier connection.
     pub fn new(
         open: impl Fn(Namespace) -> Result<Box<dyn LeaseStore>> + Send + Sync + 'static,
     ) -> Self {
         LocationKind::Function(Arc::new(open)).into()
     }
 
-    /// As [`Location::new`], for a store with a server, which can also be
-    /// [initialised](Location::init) then.
+    /// As [`Location::new`], for a store with a server, which can then also be
+    /// [initialised](Location::init).
     pub fn server(
         connect: impl Fn(Namespace) -> Result<RemoteStore<Box<dyn Client>>> + Send + Sync + 'static,
     ) -> Self {
@@ -176,7 +176,7 @@ impl From<&str> for Location {
             )
             .into();
         }
-        // As a file it would be named wherever the store is.
+        // Taken as a file, it would be shown wherever the store is named.
         if location.len() == 32 && location.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return LocationKind::Invalid(
                 "a store of 32 hex digits could be a secret in the wrong place; for a file of that \
@@ -199,7 +199,8 @@ impl From<&str> for Location {
                  of PostgreSQL, MySQL, Redis or etcd"
             ))
             .into(),
-            // Such as postgres:5432: were it the name of a file, each machine would lease from its own.
+            // Such as postgres:5432: taken as the name of a file, each machine would lease from its
+            // own.
             None => match location.split_once(':') {
                 Some((first, _)) if first.len() > 1 && !first.contains(['/', '\\']) => {
                     LocationKind::Invalid(format!(
@@ -222,7 +223,7 @@ impl From<String> for Location {
     }
 }
 
-/// As text, or a path if it is none.
+/// As text, or as a path if it is not Unicode.
 impl From<OsString> for Location {
     fn from(location: OsString) -> Self {
         match location.into_string() {

@@ -11,10 +11,11 @@ use crate::clocks::Reading;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct LeasedMetrics {
-    /// How many ids were claimed; see [`Metrics::ids_generated`].
+    /// The number of ids claimed; see [`Metrics::ids_generated`].
     pub ids_generated: u64,
-    /// How many calls waited, by the kind of what they waited for; see [`Metrics::waits`]. Also
-    /// `LEASE_UNAVAILABLE`: for a lease, in this process or, in a forked child, for its first one.
+    /// How many calls waited, by the kind of what they waited for; see [`Metrics::waits`]. This
+    /// includes `LEASE_UNAVAILABLE`: they waited for a lease in this process or, in a forked child,
+    /// for its first one.
     pub waits: Vec<(ErrorKind, u64)>,
     /// How many requests were made to the store.
     pub store_requests: u64,
@@ -22,7 +23,7 @@ pub struct LeasedMetrics {
     pub store_request_seconds: f64,
     /// How many requests the store did not grant, by the kind of the error: the kinds that occurred.
     pub store_errors: Vec<(ErrorKind, u64)>,
-    /// By how many whole seconds the store's clock was ahead of this machine's at its last answer;
+    /// How many whole seconds the store's clock was ahead of this machine's at its last answer;
     /// negative if it was behind. `None` before the first answer.
     pub clock_skew_seconds: Option<i64>,
 }
@@ -37,7 +38,7 @@ pub struct Requests {
     pub clock_skew: Option<i64>,
 }
 
-/// Those of a generator that has done nothing.
+/// The metrics of a generator that has done nothing.
 impl Default for LeasedMetrics {
     fn default() -> Self {
         Self::new(Metrics::default(), 0, Requests::default())
@@ -65,7 +66,7 @@ impl Requests {
         self.count_time(answered.boot.saturating_sub(asked.boot));
     }
 
-    /// Counts a request that took so long.
+    /// Counts a request that took this long.
     pub fn count_time(&mut self, took: Duration) {
         self.count += 1;
         self.time += took;
@@ -83,14 +84,14 @@ impl Requests {
         }
     }
 
-    /// Compares the store's clock with this machine's, which showed these times before and after the
-    /// store's was read.
+    /// Compares the store's clock with this machine's. These are this machine's times before and
+    /// after the store's clock was read.
     pub fn compare(&mut self, store_now: i64, asked: Reading, answered: Reading) {
         let (first, last) = (asked.second(), answered.second().max(asked.second()));
         self.clock_skew = Some(store_now.saturating_sub(store_now.clamp(first, last)));
     }
 
-    /// Adds those of a later keeper.
+    /// Adds the requests of a later keeper.
     pub fn add(&mut self, later: &Self) {
         self.count += later.count;
         self.time += later.time;

@@ -1,4 +1,4 @@
-//! Which leases of a store: a namespace, its bounds, and what the store keeps of it.
+//! A namespace of a store, its bounds, and what the store keeps about it.
 
 use std::{fmt, str::FromStr};
 
@@ -7,16 +7,16 @@ use zeroize::Zeroizing;
 
 use crate::{Error, ErrorKind, NodeRanges, Result, token::random_bytes};
 
-/// Version of what a store keeps of a namespace.
+/// Version of what a store keeps about a namespace.
 pub const STORED_FORMAT: u32 = 2;
 
-/// What a namespace of tickets has in the place of a layout.
+/// What a namespace of tickets has in place of a layout.
 pub(crate) const TICKETS: &str = "tickets";
 
 /// The leases of one secret or one layout in a store. A store can hold several namespaces, whose
 /// node ids are independent of each other.
 ///
-/// The limits apply when the namespace is created; afterwards those that the store has saved apply.
+/// These limits apply when the namespace is created; afterwards the store's saved limits apply.
 ///
 /// ```
 /// use randflake::Secret;
@@ -36,13 +36,14 @@ pub struct Namespace {
 /// Whose node ids a namespace leases.
 #[derive(Clone, Debug)]
 enum Owner {
-    /// Generators with this secret, of Randflake's layout.
+    /// Generators with this secret and Randflake's layout.
     Secret(Secret),
     /// Generators of this layout, without a secret.
     Layout(Layout),
-    /// Nobody: it has counters, and no node ids.
+    /// Nobody's: it has counters and no node ids.
     Tickets,
-    /// Unknown: an operator takes the namespace that has the name, leases nothing and creates nothing.
+    /// Unknown: an operator takes whichever namespace has the name, leases nothing and creates
+    /// nothing.
     Operator,
 }
 
@@ -158,7 +159,7 @@ impl Namespace {
     }
 
     fn named(name: String, owner: Owner) -> Result<Self> {
-        // A line end or quotes that a file of settings has left would make another namespace.
+        // A line end or quotes left over from a settings file would name a different namespace.
         let is_quoted = name.starts_with(['\'', '"']) && name.ends_with(['\'', '"']);
         let is_bare = name.trim() == name && !is_quoted;
         let fits = (1..=Self::MAX_NAME).contains(&name.len());
@@ -194,8 +195,8 @@ impl Namespace {
         self.limited(|limits| limits.max_skew = seconds)
     }
 
-    /// Sets [`max_ttl`](Self::max_ttl) and [`max_skew`](Self::max_skew) at once: set one after the
-    /// other, the first would have to suit the old value of the second.
+    /// Sets [`max_ttl`](Self::max_ttl) and [`max_skew`](Self::max_skew) at once: if set one after
+    /// the other, the first would have to fit the old value of the second.
     ///
     /// # Errors
     ///
@@ -214,12 +215,12 @@ impl Namespace {
         self.limited(|limits| (limits.max_ttl, limits.max_skew) = (max_ttl, max_skew))
     }
 
-    /// Sets which node ids are leased, all of 0 to 131 071 (or the layout's largest) unless set. The
-    /// others remain for generators to which you assign a node id.
+    /// Sets which node ids are leased; by default 0 to 131 071 (or to the layout's largest). You
+    /// can assign the others to generators yourself.
     ///
     /// # Errors
     ///
-    /// `INVALID_ARGUMENT`: beyond the layout's largest.
+    /// `INVALID_ARGUMENT`: above the layout's largest node id.
     ///
     /// ```
     /// # use randflake::Secret;
@@ -232,7 +233,8 @@ impl Namespace {
         self.limited(|limits| limits.node_ids = node_ids)
     }
 
-    /// Takes the limits of a namespace that this one replaces, whose leases may still run.
+    /// Takes over the limits of a namespace that this one replaces and whose leases may still be
+    /// running.
     pub(crate) fn replace(&mut self, Limits { max_ttl, max_skew, node_ids }: Limits) {
         self.limits.node_ids = node_ids;
         self.limits.max_ttl = self.limits.max_ttl.max(max_ttl);
@@ -257,7 +259,8 @@ impl Namespace {
         self.limits
     }
 
-    /// Returns the text by which a store recognises the layout: each has its own width of node ids.
+    /// Returns the text by which a store recognises the layout: each layout has its own width of
+    /// node ids.
     ///
     /// ```
     /// # use randflake::Secret;
@@ -276,7 +279,7 @@ impl Namespace {
 
     /// Returns the fingerprint by which a store recognises the secret: the first eight bytes of
     /// HMAC-SHA256 over `randflake key_check v1` and the salt, with the secret as its key, or with
-    /// zeros where there is no secret.
+    /// zeros if there is no secret.
     ///
     /// # Panics
     ///
@@ -293,7 +296,7 @@ impl Namespace {
         *check.first_chunk().expect("32 bytes")
     }
 
-    /// Checks that the namespace that a store has under this name is this one.
+    /// Checks that the store's namespace of this name is this one.
     ///
     /// # Errors
     ///
@@ -311,7 +314,7 @@ impl Namespace {
         if self.is_for_operator() {
             return Ok(());
         }
-        // Before the secret: a namespace of another layout has none, or another one.
+        // Before the secret: a namespace of another layout has no secret, or a different one.
         let layout = self.layout();
         if (metadata.layout == TICKETS) != (layout == TICKETS) {
             let (has, asked) =
@@ -342,10 +345,10 @@ impl Namespace {
     }
 }
 
-/// How to create a missing namespace. One that exists is not changed by either.
+/// How to create a missing namespace. Neither mode changes one that exists.
 ///
 /// There is no default, because an empty store may be new or may have lost everything, and after a
-/// loss `New` grants node ids that others still hold. Run init once, when a store is set up, and
+/// loss `New` grants node ids that others still hold. Run init once, when you set up a store, and
 /// never as part of each start or deploy.
 ///
 /// ```
@@ -361,7 +364,7 @@ pub enum InitMode {
     New,
     /// The store may have had this namespace and lost it, as after a restart without its data, or
     /// you cannot tell: it grants nothing until the longest lease plus the largest skew has passed,
-    /// so that every lease that may be running is over.
+    /// so that every lease that may be running has ended.
     Quarantine,
 }
 
@@ -384,7 +387,7 @@ impl FromStr for InitMode {
 }
 
 impl Namespace {
-    /// Makes the error of a store without this namespace.
+    /// Makes the error for a store without this namespace.
     pub(crate) fn not_initialized(&self, store: impl fmt::Display) -> Error {
         let (verb, others, if_running) = if matches!(self.owner, Owner::Tickets) {
             (
@@ -410,7 +413,7 @@ impl Namespace {
         )
     }
 
-    /// Makes the error of something that is no longer where it was: a file, or this namespace.
+    /// Makes the error for something that is no longer where it was: a file, or this namespace.
     #[cold]
     pub(crate) fn replaced(&self, which: fmt::Arguments<'_>, what: &str) -> Error {
         let (was, now) = if self.is_for_tickets() {
@@ -439,12 +442,12 @@ impl Namespace {
         matches!(self.owner, Owner::Operator)
     }
 
-    /// Whether it has counters, and no node ids.
+    /// Whether it has counters and no node ids.
     pub(crate) fn is_for_tickets(&self) -> bool {
         matches!(self.owner, Owner::Tickets)
     }
 
-    /// Refuses to lease from an operator's namespace, or from one of tickets.
+    /// Refuses to lease from an operator's namespace, or from a namespace of tickets.
     pub(crate) fn may_lease(&self) -> Result<()> {
         if self.is_for_operator() {
             return Err(Error::invalid_argument(
@@ -487,8 +490,8 @@ impl Namespace {
 }
 
 impl Owner {
-    /// Returns the layout; of a namespace without one Randflake's, which has every node id that a
-    /// store leases.
+    /// Returns the layout. If the namespace has none, returns Randflake's, which has every node id
+    /// that a store leases.
     fn layout(&self) -> Layout {
         match self {
             Self::Secret(_) | Self::Tickets | Self::Operator => Layout::randflake(),
@@ -498,7 +501,7 @@ impl Owner {
 }
 
 impl Limits {
-    /// Returns the last second at which a lease granted by a right clock may end.
+    /// Returns the last second at which a lease granted by a correct clock may end.
     pub(crate) fn furthest(self, now: i64) -> i64 {
         now.saturating_add((self.max_ttl + self.max_skew).into())
     }
@@ -524,20 +527,20 @@ fn check_node_ids(node_ids: NodeRanges, largest: u32) -> Result<()> {
     Ok(())
 }
 
-/// Returns the largest node id that a store leases. Of a layout with more node ids than Randflake,
-/// it leases only as many, because stores save them as Randflake's.
+/// Returns the largest node id that a store leases. If a layout has more node ids than Randflake's,
+/// it leases only as many as Randflake has, because stores save them as Randflake's.
 fn largest_node_id(layout: &Layout) -> u32 {
     layout.max_node_id().min(randflake::layout::MAX_NODE_ID)
 }
 
-/// Returns the same of a layout of which only the [fingerprint](Layout::fingerprint) is known.
+/// Returns the same for a layout of which only the [fingerprint](Layout::fingerprint) is known.
 fn largest_of(layout: &str) -> u32 {
     let bits = layout.rsplit([':', ',']).find_map(|field| field.strip_prefix("node")?.parse().ok());
     let largest = bits.and_then(|bits| 1_u32.checked_shl(bits)).map_or(u32::MAX, |count| count - 1);
     largest.min(randflake::layout::MAX_NODE_ID)
 }
 
-/// What a store saves of a namespace when it is created.
+/// What a store saves about a namespace when it is created.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NamespaceMetadata {
     /// Version of the stored format; 1 so far.

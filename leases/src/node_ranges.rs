@@ -6,8 +6,8 @@ use randflake::{bindings::quoted, layout::MAX_NODE_ID};
 
 use crate::{Error, Result};
 
-/// Node ids that a namespace leases, as up to 16 ranges: all others remain for generators to which you
-/// assign a node id, such as those that you move over from. As a text, `0-6,8-1023`.
+/// Node ids that a namespace leases, as up to 16 ranges. You can assign all others to generators
+/// yourself, such as the ones that you are migrating from. As text: `0-6,8-1023`.
 ///
 /// ```
 /// use randflake_leases::NodeRanges;
@@ -22,13 +22,13 @@ use crate::{Error, Result};
 /// ```
 #[derive(Clone, Copy, Eq, Hash, PartialEq)]
 pub struct NodeRanges {
-    /// First and last, sorted, with a gap between any two; then zeros.
+    /// First and last of each range, sorted, with a gap between any two; then zeros.
     ranges: [(u32, u32); Self::MAX_RANGES],
     len: usize,
 }
 
 impl NodeRanges {
-    /// Most ranges.
+    /// The maximum number of ranges.
     pub const MAX_RANGES: usize = 16;
 
     /// Returns the node ids 0 to `max_node_id`.
@@ -43,8 +43,8 @@ impl NodeRanges {
     ///
     /// # Errors
     ///
-    /// `INVALID_ARGUMENT`: none, more than 16 with gaps between them, one whose last node id comes before
-    /// its first, or one beyond 131 071.
+    /// `INVALID_ARGUMENT`: no range, more than 16 with gaps between them, one whose last node id is
+    /// less than its first, or one beyond 131 071.
     pub fn new(ranges: impl IntoIterator<Item = RangeInclusive<u32>>) -> Result<Self> {
         let mut sorted: Vec<(u32, u32)> =
             ranges.into_iter().map(RangeInclusive::into_inner).collect();
@@ -78,7 +78,7 @@ impl NodeRanges {
         self.ranges.into_iter().take(self.len).map(|(first, last)| first..=last)
     }
 
-    /// Returns how many node ids these are.
+    /// Returns the number of node ids.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.ranges().map(|range| range.end() - range.start() + 1).sum()
@@ -90,7 +90,7 @@ impl NodeRanges {
         self.ranges().any(|range| range.contains(&node_id))
     }
 
-    /// Returns the largest.
+    /// Returns the largest node id.
     #[must_use]
     pub fn last(&self) -> u32 {
         self.ranges[self.len - 1].1
@@ -120,7 +120,7 @@ impl NodeRanges {
 impl FromStr for NodeRanges {
     type Err = Error;
 
-    /// Takes node ids and ranges of them with commas between: `0-6,8-1023`.
+    /// Takes node ids and ranges of them, separated by commas: `0-6,8-1023`.
     fn from_str(text: &str) -> Result<Self> {
         let node_id = |digits: &str| {
             let digits = digits.trim();

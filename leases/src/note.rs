@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// What the holder of a lease says of itself to operators: a short line of text, such as `web-3:4711`.
-/// It is only shown, never compared and never trusted. It must not contain a secret.
+/// What the holder of a lease tells operators about itself: a short line of text, such as
+/// `web-3:4711`. It is only shown, never compared and never trusted. It must not contain a secret.
 ///
 /// ```
 /// use randflake_leases::Note;
@@ -27,8 +27,8 @@ impl Note {
     /// Longest host name of [`Note::of_process`]: it leaves room for any process id.
     const MAX_HOST: usize = 64;
 
-    /// Takes the first 80 characters, and replaces each that is not printable ASCII by `?`: terminals
-    /// show it, and any user of the store may have written it.
+    /// Takes the first 80 characters, and replaces each that is not printable ASCII with `?`:
+    /// terminals show the note, and any user of the store may have written it.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let mut note = Self::NONE;
@@ -47,7 +47,7 @@ impl Note {
         Self::new(&format!("{host}:{}", std::process::id()))
     }
 
-    /// Returns the text; empty if the holder has none.
+    /// Returns the text; empty if the holder has no note.
     ///
     /// # Panics
     ///

@@ -47,7 +47,8 @@ pub fn list(store: &mut dyn LeaseStore) -> Result<Listed> {
 }
 
 /// Lists one node id; see [`LeaseStore::list`]. One that was never leased is not in the listing.
-/// `INVALID_ARGUMENT`: that, and beyond all that the namespace leases.
+/// `INVALID_ARGUMENT`: it was never leased and is greater than every node id that the namespace
+/// leases.
 pub fn inspect(store: &mut dyn LeaseStore, node_id: u32) -> Result<Listed> {
     let request = List { token: Token::random(), node_id: Some(node_id) };
     let listed = outcome_of(&request, store.list(&request))?;
@@ -70,8 +71,8 @@ pub fn fence(store: &mut dyn LeaseStore) -> Result<Fenced> {
     outcome_of(&request, store.fence(&request))
 }
 
-/// Sets which node ids the namespace leases; see [`SetNodeIds`]. Returns the listing after that, which
-/// says [from when on](Listed::unleased_from) the others are nobody's.
+/// Sets which node ids the namespace leases; see [`SetNodeIds`]. Returns the listing after the
+/// change, which says [when](Listed::unleased_from) the others are free of leases.
 ///
 /// ```
 /// use randflake::Secret;
@@ -88,8 +89,8 @@ pub fn set_node_ids(store: &mut dyn LeaseStore, node_ids: NodeRanges) -> Result<
     list(store)
 }
 
-/// Lowers an implausible end; see [`Repair`]. Also `INVALID_ARGUMENT` if
-/// [most held ends are implausible](Listed::is_clock_doubtful) and no bound is given.
+/// Lowers an implausible end; see [`Repair`]. Returns `INVALID_ARGUMENT` also if [most held ends
+/// are implausible](Listed::is_clock_doubtful) and no bound is given.
 pub fn repair(store: &mut dyn LeaseStore, target: Target, bound: Option<i64>) -> Result<Shortened> {
     let listed = list(store)?;
     if bound.is_none() && listed.is_clock_doubtful() {
@@ -105,7 +106,7 @@ pub fn repair(store: &mut dyn LeaseStore, target: Target, bound: Option<i64>) ->
     outcome_of(&request, store.repair(&request))
 }
 
-/// Releases a node id whose holder is dead, with its lease as it was listed; see [`ReleaseDead`].
+/// Releases a node id whose holder is dead. Pass its lease as it was listed; see [`ReleaseDead`].
 pub fn release_dead(store: &mut dyn LeaseStore, lease: NodeLease) -> Result<Shortened> {
     let client_now = SystemClock.unix_seconds()?;
     let request = ReleaseDead { token: Token::random(), lease, client_now };

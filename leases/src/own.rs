@@ -1,7 +1,7 @@
-//! What a client of a store has written of node ids, or may have written. A row counts as its own only if
-//! it has one of these versions, and not by its token alone: two copies of a process, as of a machine that
-//! was cloned, have the same token. Who writes first has the row, and the other one finds a version that
-//! it does not know.
+//! The node id rows that a client of a store has written, or may have written. A row counts as the
+//! client's own only if it has one of these versions, not by its token alone: two copies of a
+//! process, as on a cloned machine, have the same token. The copy that writes first has the row;
+//! the other one finds a version that it does not know.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,10 +11,10 @@ use std::{
 
 use crate::{Token, rules::Row};
 
-/// Versions that are remembered of a node id: the one that was granted last, and the newest of those that
-/// were written since without an answer. Of more, the row is lost, and another one is leased.
+/// Versions remembered per node id: the last one granted, and the newest of those written since
+/// without an answer. Beyond this number, the row is lost, and another one is leased.
 const MOST: usize = 256;
-/// So many are remembered in any case, also when their end is long over.
+/// At least this many are remembered, even if their end is long past.
 const FEW: usize = 1024;
 /// How long after its end a lease may still be renewed, in seconds.
 const LONG: i64 = 86_400;
@@ -27,13 +27,14 @@ pub(crate) struct Own(Arc<Mutex<Rows>>);
 struct Rows {
     /// By node id and token.
     by_key: BTreeMap<(u32, [u8; 16]), Written>,
-    /// With so many, those that are long over are forgotten.
+    /// At this number, those that ended long ago are forgotten.
     crowded: usize,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Written {
-    /// The latest end that was granted; 0 if none was, and `None` if it was to another client.
+    /// The latest end that was granted; 0 if none was, and `None` if it was granted to another
+    /// client.
     end_exclusive: Option<i64>,
     versions: Vec<u64>,
 }
@@ -48,8 +49,8 @@ fn key(node_id: u32, token: Token) -> (u32, [u8; 16]) {
 }
 
 impl Own {
-    /// Remembers, before it is written, that a row is to have a version, in the place of that with the
-    /// version that `row` has; 0 if it is granted.
+    /// Remembers, before the row is written, that its version will replace the version of `row`,
+    /// which is 0 if the row is being granted.
     pub(crate) fn attempt(&self, node_id: u32, row: &Row, version: u64) {
         let Some(token) = row.token else { return };
         let mut rows = self.lock();
@@ -63,7 +64,7 @@ impl Own {
         written.versions.push(version);
     }
 
-    /// Remembers a row that is known to be written, by this client.
+    /// Remembers a row that this client is known to have written.
     pub(crate) fn written(&self, node_id: u32, row: &Row) {
         let mut rows = self.lock();
         let Rows { by_key, crowded } = &mut *rows;
@@ -86,8 +87,8 @@ impl Own {
         }
     }
 
-    /// Returns whether this client may have written a row. One of a token of which nothing is remembered
-    /// may be of another client that the holder had before.
+    /// Returns whether this client may have written a row. If nothing is remembered about its
+    /// token, the row may be from a client that the holder had before.
     pub(crate) fn may_have_written(&self, node_id: u32, row: &Row) -> bool {
         let Some(token) = row.token else { return false };
         let rows = self.lock();
@@ -96,8 +97,9 @@ impl Own {
         })
     }
 
-    /// Returns whether this client is known to have asked for a row: a repeated acquire takes no other, also
-    /// where nothing is remembered of its token. Its copy may have been granted it meanwhile.
+    /// Returns whether this client is known to have asked for a row: a repeated acquire takes no
+    /// other, even if nothing is remembered about its token. A copy may have been granted it
+    /// meanwhile.
     pub(crate) fn has_asked_for(&self, node_id: u32, row: &Row) -> bool {
         let Some(token) = row.token else { return false };
         let rows = self.lock();
@@ -115,19 +117,19 @@ impl Own {
         end.filter(|end| *end > 0)
     }
 
-    /// Returns whether a node id was ever asked for.
+    /// Returns whether a node id was requested before.
     pub(crate) fn has(&self, node_id: u32) -> bool {
         self.lock().by_key.range(of(node_id)).next().is_some()
     }
 
-    /// Returns the node ids that were asked for with a token.
+    /// Returns the node ids that were requested with a token.
     pub(crate) fn asked_for(&self, token: Token) -> BTreeSet<u32> {
         let rows = self.lock();
         let ours = rows.by_key.keys().filter(|(_, other)| other == token.as_bytes());
         ours.map(|(node_id, _)| *node_id).collect()
     }
 
-    /// Forgets what was asked for with a token, and not granted.
+    /// Forgets what was requested with a token and not granted.
     pub(crate) fn settle(&self, token: Token) {
         let is_asked_for = |it: &Written| it.end_exclusive == Some(0);
         self.lock().by_key.retain(|(_, other), it| other != token.as_bytes() || !is_asked_for(it));
@@ -138,7 +140,7 @@ impl Own {
         self.lock().by_key.retain(|(_, other), _| other != token.as_bytes());
     }
 
-    /// Returns what a copy of this process would remember.
+    /// Returns what a copy of this process remembers.
     #[cfg(test)]
     pub(crate) fn copy(&self) -> Self {
         Self(Arc::new(Mutex::new(self.lock().clone())))

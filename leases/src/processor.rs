@@ -1,8 +1,8 @@
-//! The random numbers of the processor. A machine that was copied while it ran has them for itself, where
-//! the operating system may give all copies the same for a moment.
+//! The random numbers of the processor. They differ between copies of a machine that was cloned
+//! while running, whereas the operating system may give all copies the same numbers for a moment.
 #![allow(unsafe_code, reason = "instructions that not every processor has")]
 
-/// How often it is asked: it may be busy with others.
+/// How often it is asked: it may be busy with other requests.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const TRIES: usize = 10;
 
@@ -29,8 +29,8 @@ pub(crate) fn random() -> u64 {
 pub(crate) fn random() -> u64 {
     fn ask() -> Option<u64> {
         let (number, failed): (u64, u64);
-        // SAFETY: reads RNDR, by its number, and the flag that says whether there was none. The caller
-        // has looked whether this processor has it.
+        // SAFETY: reads RNDR, by its number, and the flag that says whether there was no number.
+        // The caller has checked that this processor has it.
         unsafe {
             std::arch::asm!(
                 "mrs {number}, s3_3_c2_c4_0",
@@ -49,7 +49,7 @@ pub(crate) fn random() -> u64 {
     (0..TRIES).find_map(|_| ask()).unwrap_or(0)
 }
 
-/// Returns 0: on this processor none is known.
+/// Returns 0: no source is known on this processor.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) fn random() -> u64 {
     0

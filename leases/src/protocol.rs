@@ -15,8 +15,8 @@ use crate::{
 /// request may be sent again. An implementation follows the rules of
 /// [`MemoryStore`](crate::MemoryStore), and its tests run `randflake-conformance` against it.
 pub trait LeaseStore: Send {
-    /// Leases free node ids under a token that was never used before. Repeated with the same token,
-    /// it returns what that token holds.
+    /// Leases free node ids under a token that was never used before. If repeated with the same
+    /// token, it returns what that token holds.
     ///
     /// # Errors
     ///
@@ -28,7 +28,7 @@ pub trait LeaseStore: Send {
     /// namespace cannot grant.
     fn acquire(&mut self, request: &Acquire) -> Result<Reply<Acquired>>;
 
-    /// Raises the end of what a token holds, also after that end, unless another token holds it by
+    /// Raises the end of what a token holds, even after that end, unless another token holds it by
     /// then.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ pub trait LeaseStore: Send {
     /// As [`LeaseStore::acquire`].
     fn fence(&mut self, request: &Fence) -> Result<Reply<Fenced>>;
 
-    /// Lists what the store knows of node ids, and changes nothing. It needs no secret: open the
+    /// Lists what the store knows about node ids, and changes nothing. It needs no secret: open the
     /// store with [`Namespace::for_operator`](crate::Namespace::for_operator).
     ///
     /// # Errors
@@ -61,13 +61,13 @@ pub trait LeaseStore: Send {
     /// As [`LeaseStore::acquire`].
     fn list(&mut self, request: &List) -> Result<Reply<Listed>>;
 
-    /// Sets which node ids are leased; see [`SetNodeIds`]. The default refuses: this store leases
-    /// always the same.
+    /// Sets which node ids are leased; see [`SetNodeIds`]. The default refuses: the store's node
+    /// ids are fixed.
     ///
     /// # Errors
     ///
-    /// As [`LeaseStore::acquire`]; `INVALID_ARGUMENT`: the layout has fewer, or it is a namespace of
-    /// tickets.
+    /// As [`LeaseStore::acquire`]; `INVALID_ARGUMENT`: the layout has fewer node ids, or it is a
+    /// namespace of tickets.
     fn set_node_ids(&mut self, request: &SetNodeIds) -> Result<Reply<NodeIdsSet>> {
         let _ = request;
         Err(Error::invalid_argument("the node ids of this store cannot be changed"))
@@ -79,7 +79,7 @@ pub trait LeaseStore: Send {
     ///
     /// # Errors
     ///
-    /// [`StoreUnavailable`](ErrorKind::StoreUnavailable). What else is wrong is a [`Finding`].
+    /// [`StoreUnavailable`](ErrorKind::StoreUnavailable). Any other problem is a [`Finding`].
     fn examine(&mut self) -> Result<Vec<Finding>> {
         Ok(vec![])
     }
@@ -101,21 +101,20 @@ pub trait LeaseStore: Send {
     fn release_dead(&mut self, request: &ReleaseDead) -> Result<Reply<Shortened>>;
 
     /// Reads a counter of a namespace of [tickets](crate::Namespace::for_tickets), or replaces its
-    /// value if nothing has changed meanwhile; see [`Swap`]. Stores know nothing of what is in the
-    /// value. The default refuses: this store keeps no counters.
+    /// value if nothing has changed meanwhile; see [`Swap`]. Stores do not interpret the value. The
+    /// default refuses: this store keeps no counters.
     ///
     /// # Errors
     ///
-    /// As [`LeaseStore::acquire`]; `INVALID_ARGUMENT` also: not a namespace of tickets, or not the
-    /// name of a counter.
+    /// As [`LeaseStore::acquire`]; also `INVALID_ARGUMENT`: not a namespace of tickets, or not a
+    /// valid counter name.
     fn swap(&mut self, request: &Swap) -> Result<Reply<Swapped>> {
         let _ = request;
         Err(no_counters())
     }
 
-    /// Lists the counters of a namespace of [tickets](crate::Namespace::for_tickets), page by page where
-    /// a server would have to wait for a list of all. The default refuses: this store keeps no
-    /// counters.
+    /// Lists the counters of a namespace of [tickets](crate::Namespace::for_tickets), page by page
+    /// if a list of all would block the server. The default refuses: this store keeps no counters.
     ///
     /// # Errors
     ///
@@ -125,17 +124,17 @@ pub trait LeaseStore: Send {
         Err(no_counters())
     }
 
-    /// Returns what people call this store, as in [`LeaseStatus::store`](crate::LeaseStatus::store): the
-    /// absolute path of a file, the URL of a server without its password, as
-    /// `postgresql://app@db.example.com:5432/app`, or the kind of the server where the program connects
-    /// to it. The default is `custom`.
+    /// Returns the name of this store for people, as in
+    /// [`LeaseStatus::store`](crate::LeaseStatus::store): the absolute path of a file, the URL of a
+    /// server without its password, such as `postgresql://app@db.example.com:5432/app`, or the kind
+    /// of server if the program connects to it itself. The default is `custom`.
     fn name(&self) -> String {
         "custom".to_owned()
     }
 
-    /// Says that no request follows for a minute or longer. A store then closes what it holds open,
-    /// such as a connection of its own, and opens it again for the next operation. The default does
-    /// nothing.
+    /// Tells the store that no request follows for a minute or longer. It then closes what it holds
+    /// open, such as its own connection, and opens it again for the next operation. The default
+    /// does nothing.
     fn rest(&mut self) {}
 
     /// Closes a connection that may deliver the answers to other requests. The next operation opens
@@ -144,17 +143,18 @@ pub trait LeaseStore: Send {
         self.rest();
     }
 
-    /// Forgets what this store remembers of a token: it was asked on behalf of a holder that is elsewhere, who
-    /// may go on with another store. A store remembers what it has written for a token, and takes nothing
-    /// else for that token's, so that of two copies of one process only one goes on with a lease. Of a
-    /// token that was forgotten, the token alone counts. The default does nothing.
+    /// Forgets what this store remembers about a token: the request was made for a holder
+    /// elsewhere, which may continue with another store. A store remembers what it has written for
+    /// a token and accepts only that as the token's, so that only one of two copies of a process
+    /// continues with a lease. For a forgotten token, only the token itself is compared. The
+    /// default does nothing.
     fn forget(&mut self, token: Token) {
         let _ = token;
     }
 
     /// Forgets which store this was, so that the next operation accepts any store at its location.
-    /// Called after [`StoreReplaced`](ErrorKind::StoreReplaced), once every second that the old store
-    /// granted is over.
+    /// Called after [`StoreReplaced`](ErrorKind::StoreReplaced), once every second that the old
+    /// store granted has passed.
     ///
     /// Other processes may still hold leases of the old store. If this creates a missing store or
     /// namespace, it therefore starts it in a quarantine at least as long as the longest lease of the
@@ -222,15 +222,16 @@ pub struct Acquire {
 pub struct Renew {
     /// What the lease is known by.
     pub token: Token,
-    /// Which of the token's node ids; others are left as they are.
+    /// Which of the token's node ids to renew; others are left as they are.
     pub node_ids: Vec<u32>,
     /// For how many seconds from now, as in [`Acquire`].
     pub ttl: u32,
     /// The unix second on the clock that ids are stamped with.
     pub client_now: i64,
     /// What the lease is known by from now on, if that changes: for a holder whose store does not
-    /// remember what it wrote, as a client of `randflake serve`. It is chosen at random for each
-    /// renewal, and is the same where a renewal is repeated. Of two copies of such a holder one goes on.
+    /// remember what it wrote, such as a client of `randflake serve`. It is random for each
+    /// renewal, and the same when a renewal is repeated. If such a holder is copied, only one copy
+    /// continues.
     pub next: Option<Token>,
 }
 
@@ -239,7 +240,7 @@ pub struct Renew {
 pub struct Release {
     /// What the lease is known by.
     pub token: Token,
-    /// Which of the token's node ids.
+    /// Which of the token's node ids to release.
     pub node_ids: Vec<u32>,
     /// The first second in which nothing was stamped, as the sealed generator reports it; never a
     /// clock reading.
@@ -253,8 +254,8 @@ pub struct Fence {
     pub token: Token,
 }
 
-/// Reads a counter, or replaces its value. A repeated request replaces nothing a second time, since
-/// the value is no longer the one before.
+/// Reads a counter, or replaces its value. A repeated request replaces nothing a second time,
+/// because the value has changed by then.
 ///
 /// ```
 /// use randflake_leases::{Change, LeaseStore, MemoryStore, Namespace, Operation, Swap, Token};
@@ -279,12 +280,12 @@ pub struct Swap {
     pub change: Option<Change>,
 }
 
-/// A new value of a counter, and what must still be so when it is written.
+/// A new value of a counter, and what must still hold when it is written.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Change {
     /// The floor of the namespace.
     pub floor: i64,
-    /// The value; `None` if the counter must be missing.
+    /// The value before; `None` if the counter must be missing.
     pub before: Option<String>,
     /// The value to be written: printable ASCII, at most [`Swap::MAX_VALUE`] bytes.
     pub after: String,
@@ -297,7 +298,7 @@ impl Swap {
     /// Longest value of a counter, in bytes.
     pub const MAX_VALUE: usize = 65_536;
 
-    /// Refuses what is not the name of a counter, and what no store keeps. For stores.
+    /// Refuses an invalid counter name, and a value that no store keeps. For stores.
     ///
     /// # Errors
     ///
@@ -345,7 +346,7 @@ pub trait Request: Clone + Send + 'static {
     /// What the store answers.
     type Outcome;
 
-    /// Which operation this is.
+    /// The operation of this request.
     const OPERATION: Operation;
 
     /// Returns the token that binds the reply to this request.
@@ -413,7 +414,8 @@ pub enum Operation {
 }
 
 /// An answer, bound to its request: it echoes the token and the operation. A connection that is
-/// shared after a fork, or whose last call was cancelled, may deliver the answer to another request.
+/// shared after a fork, or whose last call was cancelled, may deliver the answer to a different
+/// request.
 ///
 /// ```
 /// use randflake_leases::{Operation, Released, Reply, Token};
@@ -446,7 +448,7 @@ impl<T> Reply<T> {
     ///
     /// # Errors
     ///
-    /// [`StoreUnavailable`](ErrorKind::StoreUnavailable): it answers another one. The
+    /// [`StoreUnavailable`](ErrorKind::StoreUnavailable): it answers another request. The
     /// connection that it came from must not be used again.
     pub fn answer_to(self, token: Token, operation: Operation) -> Result<T> {
         if (self.token, self.operation) == (token, operation) {
@@ -489,11 +491,11 @@ pub enum Acquired {
         /// When the next one becomes free, if every node id was looked at.
         free_at: Option<i64>,
     },
-    /// The store may have lost leases, and grants none for a while.
+    /// The store may have lost leases and grants none for a while.
     Quarantined {
         /// The store's clock.
         now: i64,
-        /// From this second on it grants again.
+        /// The second from which it grants again.
         until: i64,
     },
     /// The client's clock differs by more than the largest skew.
@@ -508,15 +510,16 @@ pub enum Acquired {
 /// The outcome of a [`Renew`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Renewed {
-    /// These of the node ids still belong to the token, with the end that is now good: at least
-    /// one. The others are lost.
+    /// These node ids, at least one, still belong to the token, with the end that now applies. The
+    /// others are lost.
     Extended {
         /// The store's clock.
         now: i64,
         /// Sorted by node id.
         leases: Vec<NodeLease>,
     },
-    /// None of them does. What was granted before may be used up to its end.
+    /// None of the node ids still belongs to the token. What was granted before may be used up to
+    /// its end.
     Lost {
         /// The store's clock.
         now: i64,
@@ -564,7 +567,7 @@ pub struct Released {
 pub struct Fenced {
     /// The store's clock.
     pub now: i64,
-    /// From this second on the store grants again, and no new lease starts before it.
+    /// The second from which the store grants again; no new lease starts before it.
     pub floor: i64,
     /// Leases that end at this second or before are not renewed.
     pub renew_above: i64,
@@ -575,7 +578,7 @@ pub struct Fenced {
 pub struct Swapped {
     /// The store's clock.
     pub now: i64,
-    /// Whether the change was written, permanently. False if only reading was asked for.
+    /// Whether the change was written, permanently. False if the request only read.
     pub done: bool,
     /// The floor of the namespace, which each [fence](LeaseStore::fence) raises.
     pub floor: i64,

@@ -1,6 +1,6 @@
-//! The rules of the protocol: what a store answers, and what it writes. They know no store. One in
-//! memory or in a file brings rows, a clock and a transaction; [`remote`](crate::remote) brings what it
-//! has read of a table on a server, and writes only if nothing of that has changed.
+//! The rules of the protocol: what a store answers, and what it writes. They depend on no store. A
+//! store in memory or in a file provides rows, a clock and a transaction; [`remote`](crate::remote)
+//! provides what it has read from a table on a server, and writes only if none of that has changed.
 //!
 //! The conformance tests, `tests/conformance`, run on every store.
 
@@ -18,11 +18,11 @@ use crate::{
     own::Own,
 };
 
-/// How many candidates are tried one by one before all rows are read. With nine in ten of 131 072 node
-/// ids taken, one request in thirty gets that far.
+/// How many candidates are tried one by one before all rows are read. If nine in ten of 131 072
+/// node ids are taken, one request in thirty gets that far.
 pub(crate) const CANDIDATES: usize = 32;
 
-/// What a store knows of one node id. A node id without a row was never leased.
+/// What a store knows about one node id. A node id without a row was never leased.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Row {
     pub(crate) start: i64,
@@ -31,12 +31,12 @@ pub(crate) struct Row {
     pub(crate) token: Option<Token>,
     /// The note of the last holder.
     pub(crate) note: Note,
-    /// Another one each time that it is written; 0 before that.
+    /// Changes with each write; 0 before the first.
     pub(crate) version: u64,
 }
 
 impl Row {
-    /// Returns what an operator sees of it.
+    /// Returns the row as an operator sees it.
     pub(crate) fn node(self, node_id: u32) -> Node {
         Node { lease: lease((node_id, self)), held: self.token.is_some(), note: self.note }
     }
@@ -54,41 +54,41 @@ pub(crate) struct Quarantine {
 /// Node ids that are free.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Free {
-    /// As many as were asked for, if there are so many.
+    /// The requested number, or all if there are fewer.
     pub(crate) node_ids: Vec<u32>,
     /// When the next one becomes free, if all node ids were looked at.
     pub(crate) next: Option<i64>,
 }
 
-/// What an operation reads and writes of a namespace, all of it at one moment.
+/// What an operation reads and writes in a namespace, atomically.
 pub(crate) trait Transaction {
     type Error: From<Error>;
 
     /// Returns the unix second on the store's clock.
     fn now(&self) -> i64;
-    /// Returns the same for a fence, which a wrong clock may end too soon.
+    /// Returns the same for a fence, which a wrong clock could end too soon.
     fn confirmed_now(&self) -> Result<i64, Self::Error> {
         Ok(self.now())
     }
-    /// Returns for how many seconds the operation has waited since it was begun.
+    /// Returns how many seconds the operation has waited since it began.
     fn waited(&self) -> i64;
     fn metadata(&self) -> &NamespaceMetadata;
     fn quarantine(&self) -> Quarantine;
     fn put_quarantine(&mut self, quarantine: Quarantine) -> Result<(), Self::Error>;
-    /// Puts which node ids are leased.
+    /// Sets which node ids are leased.
     fn put_node_ids(&mut self, node_ids: NodeRanges) -> Result<(), Self::Error>;
     fn row(&mut self, node_id: u32) -> Result<Option<Row>, Self::Error>;
-    /// Puts a row, with a version of its own in the place of the one that it has.
+    /// Puts a row, with a new version in place of its current one.
     fn put(&mut self, node_id: u32, row: Row) -> Result<(), Self::Error>;
     /// Returns what earlier requests of a token may have got, sorted by node id.
     fn held_by(&mut self, token: Token) -> Result<Vec<(u32, Row)>, Self::Error>;
-    /// Returns up to `most` node ids whose end has come, in their order from `first` on.
+    /// Returns up to `most` node ids whose end has passed, in order, starting at `first`.
     fn free(&mut self, first: u32, most: usize) -> Result<Free, Self::Error>;
     /// Returns the value of a counter.
     fn counter(&mut self, name: &str) -> Result<Option<String>, Self::Error>;
     fn put_counter(&mut self, name: &str, value: &str) -> Result<(), Self::Error>;
 
-    /// Returns what this operation has been granted so far, where it is more than one step.
+    /// Returns what this operation has been granted so far, if it has several steps.
     fn granted(&self) -> Vec<(u32, Row)> {
         vec![]
     }
@@ -96,19 +96,19 @@ pub(crate) trait Transaction {
     /// Returns what this client has written.
     fn own(&self) -> &Own;
 
-    /// Returns the end of a row as far as it is known to count: what was written without an answer may have
-    /// been written over a fence.
+    /// Returns the end of a row as far as it is known to be valid: a write without an answer may
+    /// have overwritten a fence.
     fn known_end(&self, node_id: u32, row: &Row) -> i64 {
         self.own().end_of(node_id, row).map_or(row.end_exclusive, |end| end.min(row.end_exclusive))
     }
 
-    /// Returns for how many seconds after a failover the server before it may still grant.
+    /// Returns for how many seconds after a failover the previous server may still grant.
     fn last_grant(&self) -> u32 {
         0
     }
 }
 
-/// One that has all of the namespace at hand.
+/// A transaction that has the whole namespace available.
 pub(crate) trait LocalTransaction: Transaction {
     /// Returns all rows, sorted by node id.
     fn rows(&mut self) -> Result<Vec<(u32, Row)>, Self::Error>;
@@ -116,7 +116,7 @@ pub(crate) trait LocalTransaction: Transaction {
     fn counters(&mut self) -> Result<Vec<(String, String)>, Self::Error>;
 }
 
-/// Finds the free node ids beside those that are taken, which come with their end.
+/// Finds the free node ids, given the taken ones with their ends.
 pub(crate) fn free_beside(
     taken: &[(u32, i64)],
     node_ids: NodeRanges,
@@ -152,7 +152,7 @@ pub(crate) fn acquire<R: Transaction + ?Sized>(
         let mut mine = rows.held_by(request.token)?;
         mine.retain(|(node_id, row)| rows.own().has_asked_for(*node_id, row));
         if !mine.is_empty() {
-            // Written again: what counts is what this very request has written.
+            // Written again: only what this very request has written counts.
             for &(node_id, row) in &mine {
                 rows.put(node_id, row)?;
             }
@@ -191,7 +191,7 @@ pub(crate) fn acquire<R: Transaction + ?Sized>(
     }
     let mut free_at = None;
     if leases.len() < want {
-        // All others, from a random one on, so that concurrent requests rarely collide.
+        // All others, starting at a random one, so that concurrent requests rarely collide.
         let first = request.token.candidates(&node_ids).next().unwrap_or(0);
         let free = rows.free(first, want + tried.len())?;
         free_at = free.next;
@@ -231,8 +231,8 @@ pub(crate) fn renew<R: Transaction + ?Sized>(
     for (node_id, row) in rows_of(rows, &tokens, &request.node_ids)? {
         let is_leased = limits.node_ids.contains(node_id);
         if is_leased && rows.known_end(node_id, &row) > quarantine.renew_above {
-            // What was done before under the next token is written again as it was: of copies of the client
-            // the one that hears of it later may not go on for longer than was asked for before.
+            // What was already done under the next token is written again unchanged: a copy of the
+            // client that learns of it later may not continue for longer than was requested before.
             let is_repeated = request.next.is_some() && row.token != Some(request.token);
             let new_end = if is_repeated { row.end_exclusive } else { end_exclusive };
             let end_exclusive = row.end_exclusive.max(new_end);
@@ -244,9 +244,9 @@ pub(crate) fn renew<R: Transaction + ?Sized>(
     Ok(if leases.is_empty() { Renewed::Lost { now } } else { Renewed::Extended { now, leases } })
 }
 
-/// Returns whether the store lacks what it is known to have granted to this client, and was not fenced
-/// since: it was set back, as to a backup, and others may have lost their leases, too. Rows are never
-/// removed, and the end of one never falls while the same token holds it.
+/// Returns whether the store lacks what it is known to have granted to this client, and has not
+/// been fenced since: it was set back, for example to a backup, and others may have lost their
+/// leases, too. Rows are never removed, and a row's end never falls while the same token holds it.
 fn was_set_back<R: Transaction + ?Sized>(rows: &mut R, request: &Renew) -> Result<bool, R::Error> {
     let limits = rows.metadata().limits;
     for &node_id in &request.node_ids {
@@ -254,8 +254,8 @@ fn was_set_back<R: Transaction + ?Sized>(rows: &mut R, request: &Renew) -> Resul
         let is_behind = rows
             .row(node_id)?
             .is_none_or(|row| row.token == Some(request.token) && row.end_exclusive < end);
-        // A fence after that grant is one after the loss: what was lost with the grant is later than the
-        // backup.
+        // A fence after that grant came after the loss: what was lost with the grant is later than
+        // the backup.
         let granted_at = end - i64::from(request.ttl.min(limits.max_ttl));
         if is_behind && !is_fenced_since(limits, rows.last_grant(), rows.quarantine(), granted_at) {
             return Ok(true);
@@ -264,7 +264,7 @@ fn was_set_back<R: Transaction + ?Sized>(rows: &mut R, request: &Renew) -> Resul
     Ok(false)
 }
 
-/// Returns those of some node ids that one of these tokens holds and that this client may have written,
+/// Returns the given node ids that one of these tokens holds and that this client may have written,
 /// sorted, each once.
 fn rows_of<R: Transaction + ?Sized>(
     rows: &mut R,
@@ -308,8 +308,8 @@ pub(crate) fn fence_namespace<R: Transaction + ?Sized>(rows: &mut R) -> Result<F
     Ok(fenced)
 }
 
-/// Sets which node ids are leased. Written again where they are set already: the first time may not
-/// have been confirmed.
+/// Sets which node ids are leased. Written again even if they are already set: the first write may
+/// not have been confirmed.
 pub(crate) fn set_node_ids<R: Transaction + ?Sized>(
     rows: &mut R,
     request: &SetNodeIds,
@@ -320,7 +320,7 @@ pub(crate) fn set_node_ids<R: Transaction + ?Sized>(
     Ok(NodeIdsSet { now, before })
 }
 
-/// Returns the quarantine from now on, in a store where a replaced server may still grant for
+/// Returns the quarantine from now on, for a store where a replaced server may still grant for
 /// `last_grant` seconds.
 pub(crate) fn fence(
     limits: Limits,
@@ -330,16 +330,16 @@ pub(crate) fn fence(
 ) -> Result<(Quarantine, Fenced)> {
     check_lifetime(now)?;
     let last = now + i64::from(limits.max_skew) + i64::from(last_grant);
-    // Neither ever falls: the clock may have been set back since the last fence. And no two fences leave
-    // the same floor, by which counters recognise that the namespace was fenced.
+    // Neither bound ever falls: the clock may have been set back since the last fence. And no two
+    // fences leave the same floor, because counters recognise a fence by the floor.
     let floor = quarantine.floor.saturating_add(1).max(last + i64::from(limits.max_ttl));
     let renew_above = quarantine.renew_above.max(last);
     let fenced = Fenced { now, floor, renew_above };
     Ok((Quarantine { floor, renew_above }, fenced))
 }
 
-/// Returns whether a fence at an earlier `last` would change nothing: all that was granted until then, by
-/// whichever server, is over before anything else is granted.
+/// Returns whether a fence at an earlier `last` would change nothing: everything that any server
+/// granted until then ends before anything else is granted.
 pub(crate) fn is_fenced_since(
     limits: Limits,
     last_grant: u32,
@@ -409,8 +409,8 @@ pub(crate) fn listed(
     }
 }
 
-/// Refuses to lower the floor of a namespace of tickets: nothing waits for it, and a counter must not
-/// meet its own floor again.
+/// Refuses to lower the floor of a namespace of tickets: nothing waits for it, and a counter must
+/// not see its own floor again.
 pub(crate) fn check_target(layout: &str, target: Target) -> Result<()> {
     if layout == TICKETS && target == Target::Floor {
         return Err(Error::invalid_argument(
@@ -421,12 +421,12 @@ pub(crate) fn check_target(layout: &str, target: Target) -> Result<()> {
     Ok(())
 }
 
-/// A request of an operator that lowers an end.
+/// An operator's request that lowers an end.
 pub(crate) trait Lowering: Request<Outcome = Shortened> + Sync {
     fn target(&self) -> Target;
 
-    /// Decides what is to be written in the place of `before`, in a store where a replaced server may
-    /// still grant for `last_grant` seconds.
+    /// Decides what to write in place of `before`, in a store where a replaced server may still
+    /// grant for `last_grant` seconds.
     fn decide(
         &self,
         limits: Limits,
@@ -448,7 +448,8 @@ impl Lowering for Repair {
         self.target
     }
 
-    /// Gives the node id a plausible end, or the quarantine one as if the namespace were fenced now.
+    /// Gives the node id a plausible end, or the quarantine an end as if the namespace were fenced
+    /// now.
     fn decide(
         &self,
         limits: Limits,
@@ -566,7 +567,8 @@ impl Lowering for ReleaseDead {
                  can have set it, and what its holder has stamped is unknown: repair it"
             )));
         }
-        // Its clock may have been ahead by the skew, and its stamps ahead of its clock by the drift.
+        // The holder's clock may have been ahead by the skew, and its stamps ahead of its clock by
+        // the drift.
         let unused = now + i64::from(limits.max_skew) + i64::from(max_drift(limits)) + 1;
         // Never raised, and never below the end of an earlier holder.
         Ok(shortened(now, node, unused.clamp(start, end_exclusive)))

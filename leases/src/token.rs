@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::{NodeRanges, clocks::boot, processor};
 
 /// The holder of a lease, to a store: 128 random bits, made in memory for one lease of one process,
-/// and never saved by it. A forked child uses tokens of its own.
+/// and never saved by it. A forked child uses its own tokens.
 ///
 /// ```
 /// use randflake_leases::Token;
@@ -21,9 +21,9 @@ use crate::{NodeRanges, clocks::boot, processor};
 pub struct Token([u8; 16]);
 
 impl Token {
-    /// Makes a fresh token, from the random source of the operating system, from the processor's, if it
-    /// has one, and from two clocks: a virtual machine that was copied may get from the first what its
-    /// copies get.
+    /// Makes a fresh token from the operating system's random source, the processor's, if it has
+    /// one, and two clocks: copies of a virtual machine may get the same numbers from the first
+    /// source.
     ///
     /// # Panics
     ///
@@ -58,10 +58,10 @@ impl Token {
         &self.0
     }
 
-    /// Returns an endless sequence of some of these node ids, derived from this token; one may occur
-    /// twice. It is random, so that concurrent requests rarely collide, and so that
-    /// requests to a store that lost writes rarely hit a lost lease. It depends on the token alone,
-    /// so that a repeated request asks for the same node ids.
+    /// Returns an endless sequence of some of these node ids, derived from this token; one may
+    /// occur twice. It is random, so that concurrent requests rarely collide, and so that requests
+    /// to a store that lost writes rarely hit a lost lease. It depends only on the token, so that a
+    /// repeated request asks for the same node ids.
     ///
     /// ```
     /// use randflake_leases::{NodeRanges, Token};
@@ -90,7 +90,7 @@ impl Token {
     }
 }
 
-/// Shows the first four bytes: the whole token would let its reader renew or release the lease.
+/// Shows the first four bytes: anyone who reads the whole token could renew or release the lease.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let first = *self.0.first_chunk().expect("16 bytes");
@@ -98,7 +98,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Makes a number that no copy of this process makes, and never 0.
+/// Makes a nonzero number that no copy of this process makes.
 pub(crate) fn version() -> u64 {
     u64::from_le_bytes(*Token::random().0.first_chunk().expect("8 of 16 bytes")).max(1)
 }

@@ -1,4 +1,4 @@
-//! URLs of stores: all languages read them alike, or refuse them. And the names of namespaces.
+//! URLs of stores: all languages parse or refuse them alike. And the names of namespaces.
 
 use std::{collections::BTreeMap, fs};
 

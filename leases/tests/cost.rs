@@ -1,5 +1,5 @@
-//! What a lease costs. This measures it:
-//! `cargo test --release -p randflake-leases --test cost -- --ignored --nocapture`
+//! Measures what a lease costs: `cargo test --release -p randflake-leases --test cost -- --ignored
+//! --nocapture`
 #![cfg(feature = "sqlite")]
 #![allow(clippy::disallowed_methods, reason = "a stopwatch")]
 
@@ -17,7 +17,7 @@ use randflake_leases::{Leased, SqliteStore, Token};
 
 use crate::common::{Dial, SECOND, START, Scratch, granted, namespace, release, renew, secret};
 
-/// Returns how many transactions have written to the file: bytes 24 to 27 of it.
+/// Returns how many transactions have written to the file, from its bytes 24 to 27.
 fn transactions(path: &Path) -> u32 {
     let file = fs::read(path).expect("a file");
     u32::from_be_bytes(*file[24..].first_chunk().expect("a header"))
@@ -80,7 +80,7 @@ fn how_long_operations_take() {
         dial.pass(1);
         drop(renew(&mut store, token, node_id, dial.now()).expect("still there"));
     });
-    // What a disk takes to write something for good, to compare.
+    // For comparison: what a disk takes for one durable write.
     let mut file = fs::File::create(scratch.path("plain")).expect("a file");
     measure("write and sync", &mut || {
         file.write_all(&[7; 4096]).and_then(|()| file.sync_data()).expect("room");

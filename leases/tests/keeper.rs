@@ -34,7 +34,7 @@ fn millis(millis: i64) -> Duration {
     Duration::from_millis(millis.max(0).unsigned_abs())
 }
 
-/// A keeper of which a test expects and answers every step.
+/// A keeper whose every step the test expects and answers.
 struct Script {
     keeper: Keeper,
     /// Since [`START`], on both clocks.
@@ -224,8 +224,8 @@ fn first_acquire_gives_up_after_its_time() {
             }
         }
         assert!((10_000..10_100).contains(&script.millis), "{} ms", script.millis);
-        // Each busy round ends with a new token, and so with other candidates; every other failure
-        // repeats the request.
+        // Each busy round ends with a new token, and so with other candidates; after any other
+        // failure the request is repeated.
         assert_eq!(tokens.len() > 1, code == "NODES_EXHAUSTED");
         assert_eq!(script.fails_with(), Some(code));
         assert_eq!(script.keeper.state(), State::Stopped);
@@ -268,7 +268,7 @@ fn another_store_is_accepted_once_the_lease_is_over() {
         assert_eq!(accepts, script.second() >= START + 300, "{}", script.second() - START);
     }
     assert!(!script.keeper.accepts_another_store(), "once");
-    // The keeper renews nothing that the other store might know by chance, and soon.
+    // Before long, and without renewing anything that the other store might know by chance.
     let (step, slept) = script.wakes();
     assert!(slept <= Duration::from_secs(4), "{slept:?}");
     let Step::Acquire(request) = step else { panic!("expected an acquire: {step:?}") };
@@ -369,7 +369,7 @@ fn a_lost_lease_is_replaced_and_then_released() {
 
 #[test]
 fn a_lease_with_another_start_is_lost() {
-    // The reply belongs to a lease that a late request got under the same token.
+    // The reply is about a lease that a late request got under the same token.
     for reply in [lease(7, 1, 900), lease(8, 0, 900)] {
         let (mut script, _) = Script::holding(1, &[lease(7, 0, 300)]);
         script.is_extended(&[reply]);
@@ -394,12 +394,12 @@ fn replies_to_other_requests_are_refused() {
         assert_eq!(error.kind(), ErrorKind::StoreUnavailable);
         assert_eq!(script.keeper.state(), State::Retrying);
     }
-    // An answer of another kind: the call is still in progress.
+    // An answer of the wrong kind: the call is still in progress.
     script.renews();
     let now = script.now();
     script.keeper.answer(Answer::Closed(None), now).expect_err("not to this");
     script.renews();
-    // The right answer, and the same again when nothing was asked.
+    // The right answer, and the same again when no request is pending.
     let reply = Reply::new(token, Operation::Renew, outcome);
     script.answer(Answer::Renewed(Ok(reply.clone())));
     assert_eq!(script.step(), Step::Extend { end_exclusive: START + 900 });
@@ -426,7 +426,7 @@ fn missing_nodes_come_under_a_further_token() {
     let second = script.is_granted(&[lease(3, 85, 395), lease(5, 86, 395)]);
     assert_eq!(script.replaces(START + 91), (vec![3, 5, 7], START + 86, START + 390));
 
-    // Both tokens are renewed; one row is lost, and the rest goes on without it.
+    // Both tokens are renewed; one row is lost, and the rest continues without it.
     script.is_extended(&[lease(3, 85, 480)]);
     assert_eq!(script.replaces(START + 181), (vec![3, 7], START + 85, START + 390));
     assert_eq!(script.keeper.losses(), 1);
@@ -526,7 +526,7 @@ fn stop_closes_first_and_releases_what_was_not_used() {
     script.answer(Answer::Released(Err(unavailable())));
     assert_eq!(script.step(), Step::Stopped);
 
-    // The keeper cannot know what a generator stamped that another caller has closed.
+    // If another caller has closed the generator, the keeper cannot know what it stamped.
     let (mut script, _) = Script::holding(1, &[lease(7, 0, 300)]);
     script.keeper.stop();
     assert_eq!(script.step(), Step::Close);
@@ -592,8 +592,8 @@ fn a_forgotten_keeper_does_nothing_any_more() {
 
 #[test]
 fn a_grant_that_is_of_no_use_goes_back() {
-    // A lease that is over, because its request was repeated for long; and two without a common
-    // second.
+    // A lease that has ended because its request was repeated for too long; and two without a
+    // common second.
     for leases in [vec![lease(9, -60, 0)], vec![lease(8, 0, 10), lease(9, 10, 300)]] {
         let mut script = Script::new(Options::default());
         let token = script.is_granted(&leases);
@@ -619,13 +619,13 @@ fn manually_assigned_node_ids_are_released() {
         used_until: START + start,
     };
 
-    // All node ids of a first grant are assigned manually, then some of them.
+    // First all node ids of a first grant are assigned manually, then some of them.
     let mut script = Script::new(Options { node_count: 2, ..Options::default() });
     script.keeper = script.keeper.manual(manual);
     let first = script.is_granted(&[lease(3, 0, 300), lease(4, 0, 300)]);
     assert_eq!(script.fails_with(), Some("NODES_EXHAUSTED"));
     let second = script.is_granted(&[lease(2, 0, 300), lease(7, 0, 300)]);
-    // All that were still missing.
+    // All of those still missing.
     let third = script.is_granted(&[lease(1, 0, 300)]);
     assert_eq!(script.opens(), [7], "begins with what there is");
     for (token, node_id) in [(first, 3), (first, 4), (second, 2), (third, 1)] {
@@ -676,12 +676,12 @@ struct Process {
     flake: Option<Flake>,
     /// What this machine's clock shows; the generator stamps with it.
     wall: Arc<AtomicI64>,
-    /// How far it is off, in milliseconds.
+    /// How far off it is, in milliseconds.
     off: i64,
-    /// When the answer to the call that is under way arrives.
+    /// When the answer to the call in progress arrives.
     under_way: Option<(i64, Answer)>,
     wakes_at: i64,
-    /// A signal has stopped the process until then.
+    /// A signal has stopped the process until this time.
     stopped_until: i64,
 }
 
@@ -689,7 +689,7 @@ struct Process {
 /// later, or the reply comes late.
 #[derive(Clone, Copy)]
 struct Weather {
-    /// In how many of 100 calls something goes wrong.
+    /// The number of calls out of 100 in which something goes wrong.
     bad: u64,
     down: bool,
 }
@@ -709,7 +709,7 @@ struct World {
     /// Requests that the store will do again.
     late: Vec<(i64, Step)>,
     issued: HashSet<(i64, u32, u32)>,
-    /// Which life stamped a second with a node id.
+    /// Which life stamped each second of a node id.
     stamped_by: HashMap<(i64, u32), u64>,
 }
 
@@ -905,12 +905,12 @@ impl World {
         let index = usize::try_from(self.below(3)).expect("small") % self.processes.len();
         let (millis, long) = (self.millis, self.below(50_000));
         match self.below(12) {
-            // Killed, at once followed by another life.
+            // Killed, and immediately followed by another life.
             0 => self.processes[index] = self.born(self.processes[index].off),
             1 | 2 => self.processes[index].stopped_until = millis + long,
             3 => self.processes[index].off += long - 25_000,
             4 => {
-                // The clock of a machine that they and the store share.
+                // The clock of the machine that the processes and the store share.
                 self.store_off += long - 25_000;
                 for process in &mut self.processes {
                     process.off += long - 25_000;

@@ -195,7 +195,7 @@ fn a_silent_store_is_given_up_in_time_and_what_it_grants_then_goes_back() {
         let opening = scope.spawn(|| builder.open());
         // The first try has no limit.
         until("it is refused once", || shared.refusals.load(Ordering::Relaxed) > 0);
-        // From here on a request takes as long as this is held.
+        // From here on a request takes as long as this lock is held.
         let silence = shared.store.lock().expect("no panic");
         shared.down.store(false, Ordering::Relaxed);
         until("it is given up", || opening.is_finished());
@@ -277,7 +277,7 @@ impl LeaseStore for Brittle {
     }
 }
 
-/// The machine's clock, on which nobody may wait.
+/// The machine's clock, with waits forbidden.
 struct NoWaits;
 
 impl Clock for NoWaits {
@@ -303,7 +303,7 @@ fn a_call_without_waits_returns_or_fails_at_once() {
     let shared = Shared::of(1);
     let builder = LeasedBuilder::<Plain>::new(shared.location(), Layout::sonyflake2());
     let flake = builder.clock(NoWaits).ttl(2).max_skew(0).open().expect("a lease");
-    // A burst: 256 ids are there in 10 ms.
+    // A burst: 256 ids are available every 10 ms.
     let mut ids: Vec<i64> = Vec::new();
     let busy = loop {
         match flake.try_generate(Call::AT_ONCE) {
@@ -331,7 +331,7 @@ fn a_call_without_waits_returns_or_fails_at_once() {
     shared.down.store(true, Ordering::Relaxed);
     until("the lease is over", || {
         while flake.try_generate(Call::AT_ONCE).is_ok() {}
-        // In the last tick, too, after which there is no other yet.
+        // Even in the last tick, which has no successor yet.
         flake.try_ready_in().expect("the keeper tries");
         kind(flake.try_generate(Call::AT_ONCE)) == Err(ErrorKind::LeaseExpired)
     });
@@ -346,7 +346,7 @@ fn a_call_without_waits_returns_or_fails_at_once() {
     assert_eq!(kind(flake.try_fill(&mut [0], Call::AT_ONCE)), Err(ErrorKind::Closed));
 }
 
-/// Collects what is told, and panics then.
+/// Collects each notification, then panics.
 fn noted() -> (Arc<Mutex<Vec<LeaseStatus>>>, impl Fn(&LeaseStatus) + Send + Sync + 'static) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let note = Arc::clone(&told);
@@ -507,7 +507,7 @@ fn a_batch_goes_on_over_renewals() {
     assert!(first.end_exclusive <= last, "{first:?} {last}");
     assert!(last < flake.lease().expect("open").end_exclusive);
 
-    // The call comes from a thread that the keeper needs.
+    // The call is made on a thread that the keeper needs.
     for ids in [2 * 131_072, 4 * 131_072] {
         let refused = flake.try_check_fill(ids, Call::default());
         assert_eq!(kind(refused), Err(ErrorKind::InvalidArgument));
@@ -529,7 +529,7 @@ fn a_lost_lease_is_replaced() {
     let secret = Secret::random();
     let flake = short(shared.location(), &secret).ttl(6).open().expect("free");
     let lost = flake.lease().expect("open");
-    // The store has forgotten everything; the lease is lost, but not the seconds it has.
+    // The store has forgotten everything; the lease is lost, but not its seconds.
     let namespace = Namespace::new("default", &secret).and_then(|n| n.max_skew(0)).expect("valid");
     let namespace = namespace.node_ids(NodeRanges::up_to(7)).expect("valid");
     *shared.store.lock().expect("no panic") = Some(MemoryStore::new(namespace));
@@ -537,7 +537,7 @@ fn a_lost_lease_is_replaced() {
     until("a replacement", || {
         assert!(ids.insert(flake.generate().expect("never a gap")));
         let status = flake.lease().expect("open");
-        // Its node ids are drawn at random: now and then they are those of the lost lease.
+        // Its node ids are random: sometimes they are those of the lost lease.
         status.losses == 1 && status.end_exclusive > lost.end_exclusive
     });
 }
@@ -577,7 +577,7 @@ fn invalid_options_are_refused_at_once() {
     let secret = Secret::random();
     let began = Instant::now();
     let path = scratch.path("ids.db");
-    // Tries would go on for longer than is asserted below.
+    // Retries would last longer than is asserted below.
     let at = |location: Location| Leased::builder(location, &secret).acquire_timeout(2 * PATIENCE);
     let build = || at(path.as_path().into());
     let invalid = Err(ErrorKind::InvalidArgument);
@@ -647,7 +647,7 @@ fn a_place_makes_its_namespaces_itself() {
     );
 }
 
-/// A file that was lost is an error, and not an empty store that grants again what others hold.
+/// A lost file is an error, not an empty store that grants again what others hold.
 #[test]
 fn what_must_not_make_a_file_says_that_it_is_missing() {
     let scratch = Scratch::new();
@@ -708,7 +708,7 @@ fn nothing_shows_the_secret() {
     assert!(!file.windows(16).any(of_secret));
 }
 
-/// Sonyflake with ticks that the borders of seconds divide.
+/// Sonyflake with ticks that cross second boundaries.
 fn divided_ticks() -> Layout {
     Layout::custom([(Field::Time, 39), (Field::Sequence, 8), (Field::Node, 16)])
         .tick_ms(7)
@@ -755,7 +755,7 @@ fn every_layout_with_node_ids_can_be_leased_for() {
     }
 }
 
-/// Each begins after all ids of the one before, whatever part of a second those were from.
+/// Each begins after all ids of the previous one, whatever part of a second those were from.
 #[test]
 fn the_successor_of_a_snowflake_begins_after_it() {
     let succeed = |layout: Layout, max_drift| {
@@ -833,7 +833,7 @@ fn a_snowflake_goes_on_when_its_lease_is_renewed_or_lost() {
 #[test]
 fn a_layout_that_ends_takes_its_lease_along() {
     let now = SystemClock.now().expect("a time") / 1_000_000;
-    // In twelve seconds, of which opening may take some on a busy machine.
+    // Within twelve seconds, some of which opening may take on a busy machine.
     let layout = Layout::custom([(Field::Time, 31), (Field::Node, 10), (Field::Sequence, 12)])
         .epoch_ms(now + 12_000 - (1 << 31))
         .build()
@@ -852,7 +852,7 @@ fn a_layout_that_ends_takes_its_lease_along() {
             true
         }
     });
-    // Renewals go on, and the state says why no id comes.
+    // Renewals continue, and the state says why no id comes.
     until("a renewal", || flake.lease().expect("open").renewals > 0);
     let status = flake.lease().expect("open");
     assert_eq!(status.state, State::Waiting, "{status:?}");
@@ -905,14 +905,14 @@ fn a_namespace_has_one_layout() {
     }
     let of_a_secret = leased(path.as_path(), &Secret::random());
     assert_eq!(kind(of_a_secret), Err(ErrorKind::InvalidArgument));
-    // Where the layout is Randflake's, the secret still tells them apart.
+    // With Randflake's layout, the secret still tells them apart.
     Leased::builder(path.as_path(), &Secret::random()).namespace("orders").open().expect("made");
     let plain = Leased::for_layout(path.as_path(), Layout::randflake()).namespace("orders").open();
     assert_eq!(kind(plain), Err(ErrorKind::SecretMismatch));
 }
 
 /// A holder with a shorter lease than requested must not stamp further ahead than a third of that
-/// lease: the release of a dead holder's lease relies on it.
+/// lease: releasing a dead holder's lease relies on this.
 #[test]
 fn the_drift_is_a_third_of_what_is_granted() {
     let store = MemoryStore::new(Namespace::new("any", &Secret::random()).expect("a name"));
@@ -925,13 +925,13 @@ fn the_drift_is_a_third_of_what_is_granted() {
         .max_wait(Duration::ZERO)
         .open()
         .expect("a lease");
-    // A third of 61 seconds: those of now, and of 20 to come.
+    // A third of 61 seconds: the current second and 20 more.
     let refused = flake.fill(&mut vec![Id::default(); 22 * 131_072]);
     assert_eq!(kind(refused), Err(ErrorKind::InvalidArgument), "needs longer");
     flake.fill(&mut vec![Id::default(); 131_072]).expect("a second of ids");
 }
 
-/// A store whose acquire waits until the test lets it go on.
+/// A store whose acquire waits until the test lets it continue.
 #[derive(Clone, Default)]
 struct Gate {
     shared: Shared,
@@ -1035,7 +1035,7 @@ fn what_interrupts_a_first_lease_is_returned() {
     flake.generate().expect("a lease");
 }
 
-/// A clock whose sleeps end with an error from a moment on.
+/// A clock whose sleeps end with an error from some moment on.
 struct EndsAt(Arc<AtomicBool>);
 
 impl Clock for EndsAt {
@@ -1092,7 +1092,7 @@ fn nothing_is_asked_for_after_an_interruption() {
         interrupted.store(true, Ordering::Relaxed);
         assert!(opening.join().expect("no panic").is_err());
     });
-    // The thread has what shares the store, and lets go of it when it ends.
+    // The thread shares the store, and drops it when it ends.
     until("the thread ends", || Arc::strong_count(&shared.store) == 1);
     assert_eq!(shared.releases.load(Ordering::Relaxed), 0);
 }
@@ -1140,7 +1140,7 @@ fn threads_take_one_first_lease() {
         let waiting = || flake.metrics().waits.last().map_or(0, |(_, count)| *count);
         until("all of them wait", || waiting() == 8);
         gate.open();
-        // For another lease there is no node id.
+        // There is no node id for another lease.
         threads.into_iter().map(|thread| thread.join().expect("ends").expect("an id")).collect()
     });
     assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 8);

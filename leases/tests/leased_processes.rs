@@ -1,10 +1,11 @@
 //! Generators with leased node ids in many processes, which are killed, stopped and forked, whose
-//! clocks are set and whose file is tampered with. Each of them is this program again, with a
+//! clocks are set and whose file is tampered with. Each process runs this program again, with a
 //! role in its environment.
 //!
-//! One oracle for all. Every generator logs the ids it made, and the file itself, by triggers,
-//! every change of a lease. Then all ids are distinct, the leases of a node id have no second in
-//! common, and each (second, node id) of a log lies in a lease that no other log has used.
+//! One oracle checks them all. Every generator logs the ids it made, and the file itself logs every
+//! change of a lease, using triggers. Then all ids must be distinct, the leases of a node id must
+//! have no second in common, and each (second, node id) of a log must lie in a lease that no other
+//! log has used.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {}
@@ -29,7 +30,7 @@ fn main() {
         Ok("interrupted") => linux::forked_in_its_first_lease(),
         Ok("batch") => linux::forked_in_a_batch(),
         Ok("leave") => linux::holder_whose_child_leaves(),
-        // They wait more than they work.
+        // They mostly wait.
         _ => std::thread::scope(|scope| {
             let start = |&(name, test): &(_, fn())| (name, scope.spawn(test));
             let tests: Vec<_> = linux::TESTS.iter().map(start).collect();
@@ -128,12 +129,12 @@ mod linux {
 
     fn say(line: &str) {
         let mut out = std::io::stdout().lock();
-        // The parent may have heard enough.
+        // The parent may have stopped reading.
         let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     }
 
-    /// Sonyflake with ticks that the borders of seconds divide: none of them may be used by
-    /// the holders on both sides.
+    /// Sonyflake with ticks that cross second boundaries: the holders on both sides of a boundary
+    /// must not both use such a tick.
     pub(crate) fn divided_ticks() -> Layout {
         Layout::custom([(Field::Time, 39), (Field::Sequence, 8), (Field::Node, 16)])
             .tick_ms(7)
@@ -219,7 +220,7 @@ mod linux {
         many
     }
 
-    /// Makes ids until the parent has heard enough, and says each change: the last outcome, node
+    /// Makes ids until the parent stops reading, and reports each change: the last outcome, node
     /// id, start and end of the lease, state, and the last error.
     fn hold<F: LeasedFormat<Id: Logged>>(generator: impl Fn() -> LeasedBuilder<F>) {
         let flake = match generator().open() {
@@ -320,7 +321,7 @@ mod linux {
             unsafe { libc::kill(pid, signal) };
         }
 
-        /// Stops it, and waits until it is.
+        /// Stops it, and waits until it has stopped.
         fn pause(&self) {
             self.signal(libc::SIGSTOP);
             let stat = format!("/proc/{}/stat", self.process.id());
@@ -339,7 +340,7 @@ mod linux {
             assert_eq!(status.code(), None, "it ended before it was killed: {status}");
         }
 
-        /// Lets it end, with a release.
+        /// Makes it end, with a release.
         fn end(mut self) {
             self.input = None;
             self.finish();
@@ -351,7 +352,7 @@ mod linux {
         }
     }
 
-    /// No process outlives a test that fails.
+    /// No process outlives a failing test.
     impl Drop for Holder {
         fn drop(&mut self) {
             let _gone = self.process.kill();
@@ -389,7 +390,7 @@ mod linux {
             trial
         }
 
-        /// Makes a file that notes what becomes of its leases.
+        /// Makes a file that records the history of its leases.
         fn prepare(&self, path: &Path) {
             Oracle::prepare(path, self.namespace());
         }
@@ -448,7 +449,7 @@ mod linux {
             self.verdict_by(&self.path)
         }
 
-        /// Fails if anything is wrong with the ids that were made from a file.
+        /// Fails if anything is wrong with the ids made with a file's leases.
         fn verdict_by(&self, file: &Path) -> Verdict {
             self.judged(Oracle::of(file))
         }
@@ -471,7 +472,8 @@ mod linux {
 
     fn the_oracle_finds_what_is_wrong() {
         type Log = &'static [u64];
-        // Logs of the sequences of a second, counted from a lease's start, and what is wrong.
+        // Logs with the sequences of a second, counted from a lease's start, and what is wrong with
+        // them.
         let cases: [(&[Log], i64, Option<&str>); 5] = [
             (&[&[0, 1, 2]], 0, None),
             (&[&[0, 1, 1]], 0, Some("was made twice")),
@@ -573,7 +575,7 @@ mod linux {
         let sleeper = trial.start();
         let first = sleeper.until("an id", Said::made).node_id;
         sleeper.pause();
-        // The first of them takes the other node id, or both wait for that of the sleeper.
+        // The first of them takes the other node id, or both wait for the sleeper's.
         let (one, next) = (trial.start(), trial.start());
         let node_ids = [&one, &next].map(|holder| holder.until("an id", Said::made).node_id);
         let (taker, other) = if node_ids[0] == first { (one, next) } else { (next, one) };
@@ -589,7 +591,7 @@ mod linux {
 
     // The clock.
 
-    /// Says that something is not tested here; a failure in CI.
+    /// Says that something is not tested here, which is a failure in CI.
     fn skip(test: &str, why: &str) {
         assert!(env::var("CI").as_deref() != Ok("true"), "{test}: {why}");
         println!("NOT TESTED: {test}: {why}");
@@ -631,7 +633,7 @@ mod linux {
         let before = holder.until("an id", Said::holds).end_exclusive;
         steady.until("an id", Said::holds);
 
-        set("+15"); // its lease is over
+        set("+15"); // its lease has ended
         let after =
             holder.until("another lease", |said| said.holds() && said.end_exclusive > before + 9);
         assert_eq!(after.error, "", "the step, until there is another lease");
@@ -641,7 +643,7 @@ mod linux {
         });
         set("+30");
         holder.until("ids again", |said| said.holds() && said.end_exclusive > after.end_exclusive);
-        // Killed in the future, and started again in the present.
+        // Killed in the future, and restarted in the present.
         holder.kill();
         set("+0");
         let holder = stepping();
@@ -686,7 +688,7 @@ mod linux {
         let mut forking = trial.command("fork").stdout(Stdio::null()).spawn().expect("a process");
         assert!(forking.wait().expect("it ends").success());
         let verdict = trial.verdict();
-        // One is kept, and each round makes one, forks, and makes one in the child.
+        // One generator is kept, and each round makes one, forks, and makes one in the child.
         assert_eq!(verdict.lives, 1 + 2 * FORKS as usize, "{verdict:?}");
         assert!(verdict.leases >= verdict.lives, "{verdict:?}");
         assert!(verdict.renewals >= 3, "{verdict:?}");
@@ -694,7 +696,7 @@ mod linux {
 
     const FORKS: u32 = 40;
 
-    /// What this process was told since its first lease: a digit for each change.
+    /// The notifications that this process got since its first lease: a digit for each change.
     static TOLD: AtomicU32 = AtomicU32::new(0);
 
     fn note(status: &LeaseStatus) {
@@ -719,9 +721,9 @@ mod linux {
         let kept = generator().max_wait(PATIENCE).open().expect("a lease");
         let mut log_of_kept = log(0);
         for round in 1..=FORKS {
-            // Is told nothing between its first lease and its end.
+            // Gets no notification between its first lease and its end.
             let builder = generator().ttl(30).on_lease_change(note);
-            // A child takes its copy out to drop it.
+            // A child takes out its copy in order to drop it.
             let mut copy = Some(builder.open().expect("a lease"));
             until_told(1);
             let mut log_of_parent = log(round);
@@ -739,7 +741,7 @@ mod linux {
                 match round % 3 {
                     0 => flake.close(),
                     1 => drop(copy.take()),
-                    _ => return, // ends without a word
+                    _ => return, // ends silently
                 }
                 until_told(12);
             });
@@ -768,7 +770,7 @@ mod linux {
 
     fn workers_lease_each(trial: &Trial) {
         let mut master = trial.command("prefork");
-        // Longer than the master takes for its children.
+        // Longer than the master needs for its children.
         master.env("TTL", "30").stdout(Stdio::null());
         let mut master = master.spawn().expect("a process");
         assert!(master.wait().expect("it ends").success());
@@ -784,7 +786,7 @@ mod linux {
         with_generator!(fork_around_the_first_lease);
     }
 
-    /// Forks before, during and after the first lease of a generator that was made lazily.
+    /// Forks before, during and after the first lease of a lazy generator.
     fn fork_around_the_first_lease<F: LeasedFormat<Id: Logged>>(
         generator: impl Fn() -> LeasedBuilder<F>,
     ) {
@@ -837,7 +839,7 @@ mod linux {
         assert_eq!((verdict.lives, verdict.leases), (10, 10), "{verdict:?}");
     }
 
-    /// A clock whose first sleep forks, as the handler of a signal may: both processes go on in it.
+    /// A clock whose first sleep forks, as a signal handler may: both processes continue in it.
     struct ForksAsleep;
 
     /// The first sleep has begun.
@@ -873,8 +875,8 @@ mod linux {
         }
     }
 
-    /// A store whose first answer in the parent is none, or that to another request, or comes while
-    /// the caller sleeps.
+    /// A store whose first answer in the parent is missing, or answers another request, or comes
+    /// while the caller sleeps.
     struct FirstInVain(SqliteStore);
 
     impl LeaseStore for FirstInVain {
@@ -927,7 +929,7 @@ mod linux {
                 SqliteStore::new(variable("STORE"), namespace.node_ids(NodeRanges::up_to(1))?)?;
             Ok(Box::new(FirstInVain(store)))
         });
-        // So long that a slow machine gets an id before its end.
+        // Long enough that a slow machine gets an id before it ends.
         let builder = configured(Leased::builder(location, &secret())).ttl(60);
         let mut flake = builder.clock(ForksAsleep);
         if number::<u32>("INTERRUPTIBLE") == 1 {
@@ -958,10 +960,11 @@ mod linux {
         assert!(parent.wait().expect("it ends").success());
     }
 
-    /// A handler of a signal forks while a batch waits for its second block: both go on filling it.
+    /// A signal handler forks while a batch waits for its second block: both processes continue to
+    /// fill it.
     pub(crate) fn forked_in_a_batch() {
         let path = PathBuf::from(variable("STORE")).with_extension("tickets");
-        // The first block is drawn on the way, so that the first sleep is in the batch.
+        // The first block is drawn in advance, so that the first sleep is in the batch.
         let drawn = Tickets::builder(&*path, "invoices").create(true).min_block(1).max_block(1);
         let drawn = drawn.max_wait(PATIENCE).acquire_timeout(PATIENCE);
         let invoices = drawn.clock(ForksAsleep).open_lazily().expect("valid");
@@ -1000,7 +1003,7 @@ mod linux {
     }
 
     pub(crate) fn holder_whose_child_leaves() {
-        // A child takes its copy out to drop it.
+        // A child takes out its copy in order to drop it.
         let builder = configured(Leased::builder(location(), &secret())).ttl(30);
         let mut copy = Some(builder.open().expect("a lease"));
         let mut log = log(0);
@@ -1041,7 +1044,7 @@ mod linux {
         storm(&Trial::new(16), 64);
     }
 
-    /// No holder begins with the rest of a second in which another one has ended.
+    /// No holder begins in the rest of a second in which another one has ended.
     fn snowflakes_share_few_node_ids() {
         storm(&Trial::of_snowflakes(4), 12);
     }
@@ -1069,8 +1072,8 @@ mod linux {
 
     // The file.
 
-    /// Runs a holder whose file is tampered with while it is stopped, so that no renewal is lost,
-    /// until it knows.
+    /// Runs a holder until it notices that its file was tampered with. It is stopped for that, so
+    /// that no renewal is lost.
     fn tampered(trial: &Trial, tamper: impl FnOnce()) -> Holder {
         let holder = trial.start();
         holder.until("an id", Said::holds);
@@ -1120,7 +1123,7 @@ mod linux {
         });
         // The copy knows the lease, so the next one begins after it.
         let next = trial.start();
-        // From then on it would lease from the copy, too, and may have done so.
+        // From then on it would lease from the copy, too, and may already have done so.
         holder.until("the end of its lease", |said| !said.made() || said.holds());
         holder.kill();
         next.until("an id", Said::holds);
@@ -1130,7 +1133,7 @@ mod linux {
         assert!((2..=3).contains(&verdict.leases), "{verdict:?}");
     }
 
-    /// A small disk of its own.
+    /// A separate small disk.
     struct Disk(PathBuf);
 
     impl Disk {
@@ -1148,7 +1151,7 @@ mod linux {
 
         fn make(&self, access: &str) {
             let options = format!("remount,{access}");
-            // Refused while a process has a file open for writing, as holders have for an instant.
+            // Refused while a process has a file open for writing, as holders do briefly.
             let deadline = Instant::now() + PATIENCE;
             while !Self::mount_with(&["-o", &options], &self.0) {
                 assert!(Instant::now() < deadline, "no {options}");
@@ -1163,11 +1166,11 @@ mod linux {
         }
     }
 
-    /// Runs a holder on a small disk through a time in which the disk takes nothing.
+    /// Runs a holder on a small disk through a period in which the disk cannot be written.
     fn outlived(what: &str, reason: &str, break_it: impl Fn(&Disk), mend: impl Fn(&Disk)) {
         let scratch = Scratch::new();
         let Some(disk) = Disk::mount(scratch.path("disk")) else {
-            // CI runs by other users, too.
+            // Other users run CI, too.
             println!("NOT TESTED: {what}: a small disk takes root to mount");
             return;
         };
@@ -1181,7 +1184,7 @@ mod linux {
         });
         holder.until("an end", |said| said.outcome == "LEASE_UNAVAILABLE");
         let mut refused = Trial::run(trial.command("hold").env("ACQUIRE_TIMEOUT", "0"));
-        // A disk may get room again; what may not be written is refused at once.
+        // A full disk may get room again; a write that is not permitted is refused at once.
         let codes = ["STORE_UNAVAILABLE", "INVALID_ARGUMENT"];
         let refusal = refused.until("a refusal", |said| codes.contains(&said.outcome.as_str()));
         assert!(refusal.error.contains(reason), "{refusal:?}");

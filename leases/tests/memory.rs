@@ -113,6 +113,6 @@ fn a_fence_on_a_clock_that_steps_back_ends_no_earlier() {
     let second = fence().expect("a fence");
     assert_eq!((first.now, second.now), (common::START, common::START - 100));
     assert_eq!((first.floor, first.renew_above), (common::START + 305, common::START + 5));
-    // No two fences leave the same floor, by which counters recognise them.
+    // No two fences leave the same floor, because counters recognise fences by it.
     assert_eq!((second.floor, second.renew_above), (first.floor + 1, first.renew_above));
 }

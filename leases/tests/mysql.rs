@@ -1,5 +1,5 @@
-//! What is particular to MySQL and MariaDB: replicas that are promoted, settings, locks, and how a
-//! session reads texts. Against real servers.
+//! What is specific to MySQL and MariaDB: promoted replicas, settings, locks, and how a session
+//! reads texts. Against real servers.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::doc_markdown, reason = "MySQL is a name")]
@@ -17,7 +17,7 @@ use randflake_leases::{
 };
 use servers::Server;
 
-/// For a machine that has other things to do.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn now() -> i64 {
@@ -45,7 +45,7 @@ fn eventually(what: &str, is_so: impl Fn() -> bool) {
     panic!("not within a minute: {what}");
 }
 
-/// A server with a binary log, which it waits for.
+/// A server that waits for its binary log.
 fn primary(id: &str) -> Option<Server> {
     Server::mariadb(&["--log-bin=log", &format!("--server-id={id}"), "--sync-binlog=1"])
 }
@@ -67,8 +67,8 @@ fn caught_up(replica: &Server, primary: &Server) {
     });
 }
 
-/// A replica that lacks the last grants is promoted: it grants nothing until they are over, renews only
-/// what was clearly running, and knows its successor from its predecessor.
+/// A replica that lacks the last grants is promoted: it grants nothing until they have ended,
+/// renews only what was clearly running, and can tell its successor from its predecessor.
 #[test]
 fn a_promoted_replica_begins_with_a_quarantine() {
     let Some(old) = primary("1") else { return };
@@ -81,20 +81,20 @@ fn a_promoted_replica_begins_with_a_quarantine() {
     new.mysql_cli("set global read_only = 1; stop slave sql_thread");
     let (token, lost) = (Token::random(), granted(&mut before, Token::random(), now()));
 
-    // As a replica it grants nothing; `randflake`, who may do anything, is not held back by read_only.
+    // As a replica it grants nothing; read_only does not stop `randflake`, who has all rights.
     new.mysql_cli("stop slave; reset slave all; set global read_only = 0");
     old.mysql_cli("set global read_only = 1");
     let mut after = store_of(&new, namespace(0));
     let outcome = acquire(&mut after, token, 1, now());
     let Ok(Acquired::Quarantined { until, .. }) = outcome else { panic!("{outcome:?}") };
     assert!(until >= lost.end_exclusive, "{until} {lost:?}");
-    // Whoever comes from the old one sees the same.
+    // A client that comes from the old server sees the same.
     let outcome = renew(&mut after, token, 0, now());
     assert!(matches!(outcome, Ok(Renewed::Lost { .. })), "{outcome:?}");
 }
 
-/// A primary whose successor grants nothing, and that comes back by a copy of it, still names itself in
-/// the table. That it has followed another one since tells.
+/// A primary whose successor granted nothing, and which comes back after replicating from it, finds
+/// its own name in the table. What shows the change is that it has since followed another server.
 #[test]
 fn a_primary_that_was_a_replica_meanwhile_begins_with_a_quarantine() {
     let Some(first) = primary("1") else { return };
@@ -104,7 +104,7 @@ fn a_primary_that_was_a_replica_meanwhile_begins_with_a_quarantine() {
     let token = Token::random();
     let lease = granted(&mut store, token, now());
     caught_up(&second, &first);
-    // Nobody asks the second one while it is the primary. The first one follows it, and comes back.
+    // Nobody asks the second server while it is the primary. The first follows it, then comes back.
     second.mysql_cli("stop slave; reset slave all");
     first.mysql_cli("set global gtid_slave_pos = @@gtid_binlog_pos");
     follow(&first, &second);
@@ -116,7 +116,7 @@ fn a_primary_that_was_a_replica_meanwhile_begins_with_a_quarantine() {
     assert!(until >= lease.end_exclusive, "{until} {lease:?}");
 }
 
-/// How a session reads texts, and what it calls its server, makes no other server of it.
+/// How a session reads texts, and what it calls its server, does not make it another server.
 #[test]
 fn a_server_is_the_same_whatever_a_session_says() {
     let Some(server) = primary("1") else { return };
@@ -171,7 +171,8 @@ fn a_server_that_may_lose_what_it_has_granted_is_refused() {
     }
 }
 
-/// What waits for a lock for longer than clocks may differ is not written when the lock is free again.
+/// A write that waits for a lock for longer than clocks may differ is not done when the lock is
+/// free again.
 #[test]
 fn what_waits_for_too_long_is_not_written() {
     let Some(server) = Server::mariadb(&[]) else { return };
@@ -180,21 +181,21 @@ fn what_waits_for_too_long_is_not_written() {
     let text = || server.mysql_cli("select value from randflake_entry where name like 'node/%'");
     let before = text();
     thread::scope(|scope| {
-        // Holds the row for longer than the skew of 5 seconds and what rounding adds.
+        // Holds the row for longer than the skew of 5 seconds plus rounding.
         scope.spawn(|| {
             server.mysql_cli(
                 "begin; select 1 from randflake_entry where name like 'node/%' for update; \
                  select sleep(10); rollback",
             )
         });
-        // Not by `innodb_trx`: who asks it more often than each 100 ms is told the same again.
+        // Not with `innodb_trx`: asked more often than every 100 ms, it repeats its last answer.
         eventually("the row is locked", || {
             let asleep =
                 "select count(*) from information_schema.processlist where state = 'User sleep'";
             server.mysql_cli(asleep) != "0"
         });
         let outcome = renew(&mut store, token, lease.node_id, now());
-        // By then it is decided anew, by a new reading of the clock.
+        // By then it is decided anew, with a new reading of the clock.
         let renewed = outcome.is_ok_and(|outcome| matches!(outcome, Renewed::Extended { .. }));
         assert_eq!(text() != before, renewed);
     });
@@ -203,8 +204,8 @@ fn what_waits_for_too_long_is_not_written() {
     assert_eq!(release(&mut store, token, lease.node_id, lease.start), Ok(1));
 }
 
-/// Names that another collation takes for one, and those that another character set or mode reads in
-/// another way, are what they are.
+/// Names stay distinct that another collation considers equal, and names that another character set
+/// or mode reads differently stay what they are.
 #[test]
 fn a_name_is_what_it_is_whatever_the_server_makes_of_texts() {
     for arguments in [

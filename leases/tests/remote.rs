@@ -32,14 +32,14 @@ use randflake_leases::{
 };
 use servers::Server;
 
-/// For a machine that has other things to do.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn now() -> i64 {
     SystemClock.now().expect("a clock") / SECOND
 }
 
-/// A client of each kind, and where its time comes from.
+/// A client of each kind, and the source of its time.
 enum Subject<'a> {
     Postgres(&'a Server),
     Mysql(&'a Server),
@@ -47,14 +47,14 @@ enum Subject<'a> {
     Etcd(&'a Server, Dial),
 }
 
-/// Makes the namespace, and the connection, before the time of the first request is read.
+/// Makes the namespace and the connection before the time of the first request is read.
 fn made<C: Client + 'static>(mut store: RemoteStore<C>) -> Box<dyn LeaseStore> {
     // The first operation finds out whose namespace it is.
     let _theirs = store.init(InitMode::New);
     Box::new(store)
 }
 
-/// A store under test, whose server and clients have the time of a dial.
+/// A store under test, whose server and clients take their time from a dial.
 struct Conforming<'a, C> {
     client: &'a (dyn Fn() -> C + Sync),
     protocol: fn(Namespace) -> Protocol,
@@ -77,7 +77,7 @@ impl<C: Client + 'static> randflake_conformance::Subject for Conforming<'_, C> {
     }
 }
 
-/// All tests at once, each with a time of its own.
+/// All tests at once, each with its own time.
 fn check_all<C: Client + 'static>(
     client: &(dyn Fn() -> C + Sync),
     protocol: fn(Namespace) -> Protocol,
@@ -172,8 +172,8 @@ fn on_each(test: impl Fn(&Subject<'_>) + Sync) {
     });
 }
 
-/// Sixteen clients and twenty node ids, with leases so short that some are over before they are
-/// given back.
+/// Sixteen clients and twenty node ids, with leases so short that some end before they are
+/// released.
 #[test]
 fn no_two_clients_share_a_node_id_under_contention() {
     on_each(|subject| {
@@ -182,7 +182,7 @@ fn no_two_clients_share_a_node_id_under_contention() {
                 namespace.max_skew(0)?.max_ttl(1)?.node_ids(NodeRanges::up_to(19))
             })
             .expect("within the limits");
-        // Three seconds, and longer where the machine is busy, until enough has happened.
+        // Three seconds, or longer on a busy machine, until enough has happened.
         let (began, until) = (now(), now() + 60);
         let stamped = Mutex::new(Vec::<NodeLease>::new());
         let seen_enough = || {
@@ -210,7 +210,7 @@ fn no_two_clients_share_a_node_id_under_contention() {
     });
 }
 
-/// Leases, repeats the request, renews or does not, and releases or disappears.
+/// Acquires, repeats the request, may renew, and then releases or disappears.
 fn a_life(store: &mut dyn LeaseStore) -> Option<NodeLease> {
     let token = Token::random();
     let [renews, gives_back, used, ..] = *token.as_bytes();
@@ -219,7 +219,7 @@ fn a_life(store: &mut dyn LeaseStore) -> Option<NodeLease> {
     let reply = store.acquire(&ask).expect("the server answers");
     let outcome = reply.answer_to(token, Operation::Acquire).expect("bound");
     let Acquired::Granted { leases, .. } = outcome else {
-        // Between two seconds the clocks may differ by one, and here none is allowed.
+        // Around a second boundary the clocks may differ by one, and here no skew is allowed.
         thread::sleep(Duration::from_millis(10));
         return None;
     };
@@ -247,8 +247,8 @@ fn a_life(store: &mut dyn LeaseStore) -> Option<NodeLease> {
 fn thousands_at_once_get_a_node_id_each() {
     const CLIENTS: usize = 16;
     on_each(|subject| {
-        // The clients of the others, not optimised, take longer than their servers: `make
-        // bench-stores` asks each for ten thousand.
+        // The other clients, not optimised, take longer than their servers: `make bench-stores`
+        // asks each for ten thousand.
         let each = if matches!(subject, Subject::Redis(_)) { 10_000 } else { 2_000 } / CLIENTS;
         let client = || {
             let mut store = subject.client(&namespace(layout::MAX_NODE_ID));
@@ -264,14 +264,14 @@ fn thousands_at_once_get_a_node_id_each() {
     });
 }
 
-/// The last few of thousands of node ids are free: an acquire finds them, and then reports until
-/// when there are no more. One request renews the thousands.
+/// The last few of thousands of node ids are free: an acquire finds them, and then reports when the
+/// next one will be free. One request renews the thousands.
 #[test]
 fn the_last_node_ids_are_found() {
     on_each(|subject| {
         // More node ids than one statement tries.
         let count: u32 = match subject {
-            Subject::Mysql(_) => 200, // each by itself
+            Subject::Mysql(_) => 200, // each written separately
             Subject::Etcd(..) => 1500,
             Subject::Postgres(_) | Subject::Redis(_) => 5000,
         };
@@ -311,7 +311,7 @@ fn granted_many(store: &mut dyn LeaseStore, token: Token, want: u32, now: i64) -
     }
 }
 
-/// Counts what it runs.
+/// Counts the statements that it runs.
 struct Counting<C>(C, Arc<AtomicUsize>);
 
 impl<C: Client> Client for Counting<C> {
@@ -343,8 +343,8 @@ fn an_operation_is_one_round_trip() {
         let Ok(Acquired::Granted { leases, .. }) = acquire(store, token, 3, now()) else {
             panic!("everything is free");
         };
-        // etcd shows its clock in an answer, and that is compared before anything is taken.
-        // MySQL writes each by itself.
+        // etcd shows its clock in an answer, which is compared before anything is taken. MySQL
+        // writes each node id separately.
         let trips = match subject {
             Subject::Postgres(_) | Subject::Redis(_) => 1,
             Subject::Etcd(..) => 2,
@@ -358,8 +358,8 @@ fn an_operation_is_one_round_trip() {
     });
 }
 
-/// By nothing but a URL: two generators and a plain holder have all node ids of the layout among
-/// them, each one once, and a holder with a secret or another layout gets none.
+/// With only a URL: two generators and a plain holder share all node ids of the layout, each one
+/// once, and a holder with a secret or another layout gets none.
 #[test]
 fn a_layout_is_leased_for_in_every_store() {
     on_each(|subject| {
@@ -406,7 +406,7 @@ fn a_layout_is_leased_for_in_every_store() {
             assert!(error.to_string().contains(&layout.fingerprint()), "{error}");
         }
 
-        // A successor may begin in the second after the last id.
+        // A successor may begin in the second after the last id's.
         let [flake, _] = flakes;
         let (node_id, last) = (flake.node_ids()[0], flake.generate().expect("an id"));
         let last = flake.inspect(last).expect("its own").unix_ms.div_euclid(1000);
@@ -426,7 +426,7 @@ fn a_layout_is_leased_for_in_every_store() {
     });
 }
 
-/// Runs a statement past the store, as an operator with a shell could.
+/// Runs a statement bypassing the store, as an operator with a shell could.
 fn run_directly(subject: &Subject<'_>, text: &'static str, parameters: &[&str]) {
     let statement = Statement {
         text,
@@ -437,7 +437,7 @@ fn run_directly(subject: &Subject<'_>, text: &'static str, parameters: &[&str]) 
     assert!(matches!(response, Ok(Response::Rows(_))), "{response:?}");
 }
 
-/// Makes a lease and a fence of a clock that is ten years ahead.
+/// Makes a lease and a fence with a clock that is ten years ahead.
 fn poison(subject: &Subject<'_>, store: &mut dyn LeaseStore) -> u32 {
     const YEARS: i64 = 315_360_000;
     if let Subject::Etcd(_, dial) = subject {
@@ -525,7 +525,7 @@ fn what_a_wrong_clock_has_set_is_seen_and_repaired() {
             assert!(error.to_string().contains("no less than"), "{error}");
         }
 
-        // A bound of the operator's own, and then the lowest one.
+        // A bound that the operator chose, and then the lowest one.
         let high = end - 1000;
         let shortened =
             operator::repair(store, Target::Node(node_id), Some(high)).expect("it is implausible");
@@ -544,7 +544,7 @@ fn what_a_wrong_clock_has_set_is_seen_and_repaired() {
     });
 }
 
-/// Runs each statement twice, as a client does that has lost an answer and tries again.
+/// Runs each statement twice, like a client that has lost an answer and tries again.
 struct Twice<C>(C);
 
 impl<C: Client> Client for Twice<C> {
@@ -558,7 +558,7 @@ impl<C: Client> Client for Twice<C> {
     }
 }
 
-/// An operation that was done is not reported as refused because it was requested twice.
+/// An operation that was done is not reported as refused just because it was requested twice.
 #[test]
 fn an_operator_whose_client_repeats_itself_hears_what_was_done() {
     on_each(|subject| {

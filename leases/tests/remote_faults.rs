@@ -40,7 +40,7 @@ use servers::{
     proxy::{DROP, HOLD, PASS, Proxy, REPEAT, SILENCE, SOON, SWAP},
 };
 
-/// For a machine that has other things to do.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const DURABLE: [&str; 4] = ["--appendonly", "yes", "--save", ""];
 
@@ -56,7 +56,7 @@ fn namespace(max_node_id: u32) -> Namespace {
         .expect("within the limits")
 }
 
-/// Makes another namespace.
+/// Creates another namespace.
 fn made(server: &Server, name: &str, max_skew: u32, ttl: u32, max_node_id: u32) -> Namespace {
     let namespace = Namespace::new(name, &secret())
         .and_then(|namespace| {
@@ -132,7 +132,7 @@ fn extended(outcome: Result<Renewed>, lease: NodeLease) -> NodeLease {
     }
 }
 
-/// Checks that the store grants nothing before a forgotten lease is over.
+/// Checks that the store grants nothing before a forgotten lease has ended.
 #[track_caller]
 fn is_quarantined(store: &mut dyn LeaseStore, forgotten: NodeLease) {
     let outcome = acquire(store, Token::random(), 1, now());
@@ -152,8 +152,8 @@ fn eventually(what: &str, condition: impl Fn() -> bool) {
     panic!("never: {what}");
 }
 
-/// Calls with what a store is: its server, what makes a client of it, and whether a restart of the
-/// server puts it into quarantine.
+/// Calls the test for each store, with its server, a function that makes a client, and whether a
+/// restart of the server puts it into quarantine.
 fn on_each(test: impl Fn(&mut Server, &dyn Fn(&str) -> Box<dyn LeaseStore>, bool) + Sync) {
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -198,7 +198,7 @@ fn a_server_that_stops_or_dies_has_forgotten_nothing() {
     });
 }
 
-/// A renewal that waits for its row is written after a change that it knows nothing of.
+/// A renewal that waits for its row is written after a change that it does not know about.
 #[test]
 fn what_was_under_way_ends_before_a_node_id_is_nobodys() {
     let Some(server) = Server::postgres(&[]) else { return };
@@ -259,7 +259,7 @@ fn postgres_is_asked_again_where_it_wants_to_be() {
         let mut stamped = Vec::new();
         for _ in 0..20 {
             let token = Token::random();
-            // Six of eight node ids of ten are taken at most.
+            // An acquire first reads eight of the ten node ids, of which at most six are taken.
             match acquire(&mut store, token, 1, now()).expect("no failure reaches the caller") {
                 Acquired::Granted { leases, .. } => {
                     let lease = leases[0];
@@ -357,7 +357,7 @@ fn a_generator_survives_that_its_redis_is_emptied() {
         let last_error = flake.lease().and_then(|lease| lease.last_error);
         last_error.is_some_and(|error| error.kind() == ErrorKind::StoreReplaced)
     });
-    // It may have been renewed before, and cannot be any more.
+    // It may have been renewed before, but can no longer be.
     let first = flake.lease().expect("open");
     make().expect("no other lease is running");
     eventually("it leases again", || {
@@ -391,7 +391,7 @@ fn a_redis_replica_that_missed_a_grant_keeps_everybody_out() {
     extended(renew(&mut store, survives, survivor.node_id, now()), survivor);
 }
 
-/// A namespace with one node id, whose leases last for 12 seconds, of a Redis and its replica.
+/// A namespace with one node id and leases of 12 seconds, on a Redis and its replica.
 fn one_node_id(
     server: &Server,
     replica: &Server,
@@ -406,8 +406,8 @@ fn one_node_id(
     }
 }
 
-/// Asks a master and the one that was promoted beside it, and checks that whatever the first has
-/// granted is over before the other grants.
+/// Asks a master and a replica that was promoted beside it, and checks that whatever the master has
+/// granted ends before the other grants.
 #[track_caller]
 fn is_outlived(old: &mut dyn LeaseStore, promoted: &mut dyn LeaseStore) -> Result<NodeLease> {
     let outcome = acquire(old, Token::random(), 1, now());
@@ -439,11 +439,12 @@ fn an_old_redis_master_grants_nothing_without_its_replica() {
     replica.redis_cli(&["replicaof", "no", "one"]);
     let is_quarantined = acquire(&mut promoted, Token::random(), 1, now());
     assert!(matches!(is_quarantined, Ok(Acquired::Quarantined { .. })), "{is_quarantined:?}");
-    // The master writes on for as long as its replica may lag: longer than clocks may differ.
+    // The master continues to write for as long as its replica may lag: longer than clocks may
+    // differ.
     thread::sleep(Duration::from_secs(2));
     let error = fails(is_outlived(&mut old, &mut promoted), ErrorKind::StoreUnavailable);
     assert!(error.to_string().contains("0 of its replicas have confirmed"), "{error}");
-    // A request that is repeated is answered by what was written; so is that.
+    // A repeated request is answered from what was written, which is not confirmed either.
     for _ in 0..2 {
         let again = acquire(&mut old, token, 1, now());
         assert!(!matches!(again, Ok(Acquired::Granted { .. })), "{again:?}");
@@ -451,13 +452,13 @@ fn an_old_redis_master_grants_nothing_without_its_replica() {
     assert_eq!(master.redis_cli(&["set", "it", "writes"]), "OK");
 }
 
-/// The same for a lease that was granted before, and repeated over another connection.
+/// The same for a lease that was granted before and is repeated over another connection.
 #[test]
 fn a_repeated_grant_of_redis_is_confirmed_again() {
     let Some(master) = Server::redis_with_replicas() else { return };
     let replica = master.replica(master.port);
     let store = one_node_id(&master, &replica);
-    // The look at the server comes before.
+    // The check of the server must come first.
     let mut store = store(master.port);
     let lost = renew(&mut store, Token::random(), 0, now());
     assert!(matches!(lost, Ok(Renewed::Lost { .. })), "{lost:?}");
@@ -476,7 +477,7 @@ fn a_repeated_grant_of_redis_is_confirmed_again() {
     extended(renew(&mut store, token, lease.node_id, now()), lease);
 }
 
-/// With more replicas than must confirm, another one goes on confirming what the master grants.
+/// With more replicas than must confirm, another one continues to confirm what the master grants.
 #[test]
 fn an_old_redis_master_with_another_replica_is_outlived() {
     let Some(master) = Server::redis_with_replicas() else { return };
@@ -490,7 +491,7 @@ fn an_old_redis_master_with_another_replica_is_outlived() {
     is_outlived(&mut old, &mut promoted).expect("the other replica has it");
 }
 
-/// A stopped master does the requests that wait in its socket once it goes on, before it checks its
+/// When a stopped master continues, it does the requests waiting in its socket before it checks its
 /// replicas.
 #[test]
 fn a_redis_master_that_was_stopped_grants_nothing_that_waited() {
@@ -531,8 +532,8 @@ fn a_redis_master_that_was_stopped_grants_nothing_that_waited() {
     });
 }
 
-/// A master that followed another one and is promoted again is the same process, and has forgotten
-/// what the other never had.
+/// A master that has followed another one and is promoted again is the same process, but has
+/// forgotten what the other never had.
 #[test]
 fn a_redis_master_there_and_back_keeps_everybody_out() {
     let Some(master) = Server::redis_with_replicas() else { return };
@@ -576,13 +577,13 @@ fn a_redis_replica_that_can_be_written_to_is_refused() {
     assert!(error.to_string().contains("replica"), "{error}");
     fails(redis(&replica.url()).init(InitMode::New), ErrorKind::WeakStore);
 
-    // A replica that was a master a moment ago and follows no server yet: that passes.
+    // A replica that was a master a moment ago and does not follow a server yet: this is temporary.
     master.redis_cli(&["replicaof", "127.0.0.1", "1"]);
     let mut store = redis(&master.url());
     fails(acquire(&mut store, Token::random(), 1, now()), ErrorKind::StoreUnavailable);
 }
 
-/// Runs statements, and leaves out what is to be asked behind them.
+/// Runs statements, but leaves out the `WAIT` after them.
 struct Hasty(RedisClient);
 
 impl Client for Hasty {
@@ -609,7 +610,7 @@ fn a_client_that_cannot_confirm_is_refused_before_anything_is_granted() {
     assert_eq!(leased.count(), 0, "{fields}");
 }
 
-/// On another connection `WAIT` may be about what was written before.
+/// On another connection `WAIT` may be about an earlier write.
 #[test]
 fn the_replicas_of_a_redis_are_asked_on_the_connection_that_has_written() {
     let Some(master) = Server::redis_with_replicas() else { return };
@@ -643,7 +644,7 @@ fn the_replicas_of_a_redis_are_asked_on_the_connection_that_has_written() {
     assert_eq!(asked, HashSet::from(["\"TIME\"", "\"EVAL\""]), "{said:?}");
 }
 
-/// Each byte comes in time, but the answer never ends.
+/// Each byte arrives in time, but the answer never ends.
 #[test]
 fn a_redis_that_answers_without_end_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -698,8 +699,8 @@ fn a_postgres_standby_that_missed_a_grant_keeps_everybody_out() {
     extended(renew(&mut store, survives, survivor.node_id, now()), survivor);
 }
 
-/// A grant that is cancelled while it waits for a standby is committed, on the primary alone: it
-/// does not count, neither then nor when the same request is repeated.
+/// A grant that is cancelled while it waits for a standby is committed only on the primary: it does
+/// not count, not even when the same request is repeated.
 #[test]
 fn what_no_synchronous_standby_has_is_not_granted() {
     let Some(primary) = Server::postgres(&[]) else { return };
@@ -742,16 +743,16 @@ fn an_etcd_restored_from_a_snapshot_keeps_everybody_out() {
     }
 }
 
-/// How far a clock is wrong here: further than any lease, and ten times the skew.
+/// How wrong a clock is here: more than any lease, and ten times the skew.
 const FAR_OFF: i64 = 600;
 
-/// An etcd as it is seen by a machine whose clock is off by so many seconds.
+/// An etcd as seen by a machine whose clock is off by this many seconds.
 fn etcd_seen_from(off: i64, namespace: Namespace, url: &str) -> RemoteStore<EtcdClient> {
     let client = EtcdClient::new(url).expect("a URL").timeout(PATIENCE);
     RemoteStore::new(client, Protocol::etcd(namespace)).clock(move || (now() + off) * SECOND)
 }
 
-/// Asks everything of an operator that hangs on a clock; all of it has to be refused.
+/// Tries every operator request that depends on a clock; all must be refused.
 fn operates_in_vain(store: &mut dyn LeaseStore, lease: NodeLease, off: i64) -> Vec<Error> {
     let token = Token::random();
     let client_now = now() + off;
@@ -781,7 +782,7 @@ fn an_operator_of_etcd_with_a_wrong_clock_changes_nothing() {
         for error in operates_in_vain(&mut store, lease, off) {
             assert_eq!(error.kind(), ErrorKind::ClockSkew, "{off}: {error}");
         }
-        // An operator whose own clock is right, on a machine where the store's client is not.
+        // An operator whose own clock is correct, with a store client whose clock is wrong.
         for error in operates_in_vain(&mut store, lease, 0) {
             assert_eq!(error.kind(), ErrorKind::ClockSkew, "{off}: {error}");
         }
@@ -803,8 +804,8 @@ fn made_up(name: &str) -> Namespace {
     Namespace::new(name, &secret()).expect("a name")
 }
 
-/// A client with a slow clock must not fence into the past: a client with a right clock would then
-/// lease at once.
+/// A client with a slow clock must not fence into the past: a client with a correct clock would
+/// then lease at once.
 #[test]
 fn a_first_client_of_a_restored_etcd_with_a_slow_clock_fences_nothing() {
     let Some(mut server) = Server::etcd() else { return };
@@ -819,7 +820,7 @@ fn a_first_client_of_a_restored_etcd_with_a_slow_clock_fences_nothing() {
     is_quarantined(&mut etcd(&restored.url()), lost);
 }
 
-/// Has a namespace say that it was last seen on another server.
+/// Makes a namespace say that it was last seen on another server.
 fn becomes_another(server: &Server, namespace: &str) {
     if server.url().starts_with("redis") {
         let script = "local meta = redis.call('HGET', KEYS[1], 'meta') \
@@ -835,7 +836,7 @@ fn becomes_another(server: &Server, namespace: &str) {
     }
 }
 
-/// The same of servers that have a clock: a fence by one that is wrong could be over at once.
+/// The same for servers that have a clock: a fence with a wrong clock could end at once.
 #[test]
 fn a_server_with_a_wrong_clock_is_not_fenced_by_it() {
     for server in [Server::postgres(&[]), Server::redis(&DURABLE)].into_iter().flatten() {
@@ -859,13 +860,13 @@ fn a_server_with_a_wrong_clock_is_not_fenced_by_it() {
     }
 }
 
-/// A clock that steps while a generator runs is noticed by the answer to the next renewal, and by
-/// the next acquire before it takes anything.
+/// If a clock steps while a generator runs, this is noticed in the answer to the next renewal, and
+/// by the next acquire before it takes anything.
 #[test]
 fn a_clock_that_steps_beside_etcd_is_noticed() {
     let Some(server) = Server::etcd() else { return };
     let off = Arc::new(AtomicI64::new(0));
-    // With one node id, so that the second acquire looks at that of the first.
+    // With one node id, so that the second acquire looks at the node id of the first.
     let client = EtcdClient::new(&server.url()).expect("a URL").timeout(PATIENCE);
     let protocol = Protocol::etcd(namespace(0)).create(true).expect("may be made");
     let mut store = RemoteStore::new(client, protocol).clock({
@@ -882,7 +883,7 @@ fn a_clock_that_steps_beside_etcd_is_noticed() {
     assert!(matches!(outcome, Ok(Renewed::ClockSkew { .. })), "{outcome:?}");
 }
 
-/// A client that passes no header on, as adapters once did.
+/// A client that does not pass on headers, as adapters once did.
 struct Dateless<C>(C);
 
 impl<C: Client> Client for Dateless<C> {
@@ -899,7 +900,7 @@ impl<C: Client> Client for Dateless<C> {
     }
 }
 
-/// With one clock only, leases work, and every decision that ids depend on is refused.
+/// With only one clock, leases work, and every decision that ids depend on is refused.
 #[test]
 fn an_etcd_that_shows_no_clock_is_leased_from_and_not_operated() {
     let Some(mut server) = Server::etcd() else { return };
@@ -1015,7 +1016,7 @@ fn an_unheard_grant_of_a_restored_etcd_does_not_count() {
     let Some(snapshot) = server.snapshot() else { return };
     let lost = granted(&mut etcd(&url), Token::random(), now());
 
-    // It looks at the clock first; then comes what is restored, and the answer is lost.
+    // It looks at the clock first; then the backup is restored, and the answer is lost.
     let restored = Arc::new(Mutex::new(None));
     let restore = {
         let (restored, deaf) = (Arc::clone(&restored), Arc::clone(&deaf));
@@ -1041,7 +1042,7 @@ fn a_weak_redis_is_refused_unless_allowed() {
     server.redis_cli(&["config", "set", "maxmemory-policy", "allkeys-lru"]);
     fails(redis(&server.url()).init(InitMode::New), ErrorKind::WeakStore);
     server.redis_cli(&["config", "set", "maxmemory-policy", "noeviction"]);
-    fails(ask(), ErrorKind::StoreNotInitialized); // what is refused makes nothing
+    fails(ask(), ErrorKind::StoreNotInitialized); // a refused request creates nothing
     new_redis(&server.url());
     for (setting, bad, good, says) in [
         ("maxmemory-policy", "allkeys-lru", "noeviction", "allkeys-lru"),
@@ -1069,7 +1070,7 @@ fn a_weak_redis_is_refused_unless_allowed() {
     server.redis_cli(&["config", "set", "min-replicas-max-lag", "60"]);
     fails(ask(), ErrorKind::WeakStore);
     server.redis_cli(&["config", "set", "min-replicas-max-lag", "10"]);
-    // With its first replica a new line of its history began.
+    // Its first replica started a new line of its history.
     eventually("the replica is heard of", || matches!(ask(), Ok(Acquired::Quarantined { .. })));
 }
 
@@ -1120,9 +1121,9 @@ fn a_password_is_never_shown() {
     }
 }
 
-/// A generator is renewed while 0.6 of its ttl are left, goes on to the end of its lease while the
-/// server is away, and begins again by itself. From one the server is stopped; for the other
-/// nothing comes through any more, either way, on connections that stay open.
+/// A generator is renewed while 0.6 of its ttl is left, continues to the end of its lease while the
+/// server is unreachable, and recovers by itself. In one case the server is stopped; in the other
+/// nothing comes through, either way, on connections that stay open.
 #[test]
 fn generators_ride_out_an_outage() {
     const TTL: u32 = 8;
@@ -1146,7 +1147,7 @@ fn generators_ride_out_an_outage() {
         };
         let end_of = |flake: &Leased| flake.lease().expect("open").end_exclusive;
         for flake in &flakes {
-            // The end moves by the time between two renewals: by 0.4 of the ttl at most. On a busy
+            // The end moves by the time between two renewals, at most 0.4 of the ttl. On a busy
             // machine some renewals may be late, but not all of them.
             let last = Cell::new(end_of(flake));
             eventually("it is renewed early", || {
@@ -1156,7 +1157,7 @@ fn generators_ride_out_an_outage() {
         }
         let ends = flakes.each_ref().map(end_of);
         proxy.set(SILENCE);
-        // A restarted Redis would be in quarantine: this one only does not answer.
+        // A restarted Redis would be in quarantine: this one just does not answer.
         if fences {
             server.signal("STOP");
         } else {
@@ -1173,7 +1174,7 @@ fn generators_ride_out_an_outage() {
         for flake in &flakes {
             eventually("the lease is over", || make(flake) == Some(ErrorKind::LeaseUnavailable));
             let end = end_of(flake);
-            // A second more: that of etcd's clock is whole, and so is that of this one.
+            // One more second: etcd's clock has whole seconds, and so has this one.
             assert!(end <= gone + i64::from(TTL) + 1, "{end}: longer than the server knows");
         }
         if fences {
@@ -1189,7 +1190,7 @@ fn generators_ride_out_an_outage() {
 }
 
 /// More clients than node ids, all at once: a client that finds none learns when one will be free,
-/// and gets it then without another call.
+/// and then gets it without another call.
 #[test]
 fn a_storm_on_few_node_ids_passes() {
     const NODE_IDS: u32 = 64;
@@ -1255,7 +1256,7 @@ fn a_storm_on_few_node_ids_passes() {
     });
 }
 
-/// What most of the members have granted survives a change of the leader.
+/// What a majority of the members has granted survives a change of leader.
 #[test]
 fn an_etcd_that_loses_its_leader_has_forgotten_nothing() {
     let Some(mut members) = Server::etcd_of_three() else { return };
@@ -1263,7 +1264,7 @@ fn an_etcd_that_loses_its_leader_has_forgotten_nothing() {
     let url = format!("etcd://{}", hosts.join(","));
     let store = || remote(&url, namespace(63), SOON);
     let mut leader = None;
-    // None of them leads while they elect.
+    // There is no leader during an election.
     for number in (0..members.len()).cycle().take(3000) {
         let Some(leads) = members[number].leads() else { return };
         leader = leads.then_some(number);
@@ -1359,7 +1360,7 @@ fn a_plain_role_suffices() {
     }
 }
 
-/// The values of a counter from which nothing, and from which ten numbers were drawn.
+/// The values of a counter from which nothing was drawn, and from which ten numbers were drawn.
 const NEW: &str = "1 start=1 step=1 next=0 floor=0 free= held=";
 const USED: &str = "1 start=1 step=1 next=10 floor=0 free= held=";
 
@@ -1382,7 +1383,7 @@ fn swap(store: &mut dyn LeaseStore, before: Option<&str>, after: &str) -> Result
     store.swap(&request)?.answer_to(request.token, Operation::Swap)
 }
 
-/// Checks that nothing is drawn from a counter of a server that may have lost what it kept.
+/// Checks that nothing is drawn from a counter on a server that may have lost data.
 #[track_caller]
 fn must_be_fenced(store: &mut dyn LeaseStore, value: &str) {
     for _ in 0..2 {
@@ -1411,7 +1412,7 @@ fn counters_of_a_server_that_has_become_another_one_must_be_fenced() {
         must_be_fenced(&mut remote(&server.url(), of_tickets(), PATIENCE), USED);
         let fenced = randflake_tickets::operator::fence_tickets(&mut holder, "invoices", 100);
         if is_redis {
-            // The master before may still be drawn from.
+            // The previous master can still be drawn from.
             let error = fails(fenced, ErrorKind::StoreQuarantined);
             let left = error.retry_after().expect("it passes");
             assert!(left <= Duration::from_secs(12), "{left:?}");
@@ -1434,7 +1435,7 @@ fn counters_of_a_restored_etcd_must_be_fenced() {
         }
         assert!(swap(&mut holder, Some(NEW), USED).expect("the server answers").done);
         let Some(restored) = server.restored(&snapshot, same_cluster) else { return };
-        // The value is one that it has seen, but not the text.
+        // It has seen the value, but not the text.
         let swapped = swap(&mut holder, Some(NEW), USED).expect("the server answers");
         assert!(!swapped.done && swapped.floor > 0, "{swapped:?}");
         must_be_fenced(&mut holder, NEW);
@@ -1446,7 +1447,7 @@ fn counters_of_a_restored_etcd_must_be_fenced() {
     }
 }
 
-/// What processes draw from the counter "invoices", until they are to end.
+/// What processes draw from the counter "invoices" until they are told to end.
 #[derive(Default)]
 struct Drawn {
     numbers: Mutex<BTreeSet<u64>>,
@@ -1456,7 +1457,7 @@ struct Drawn {
 }
 
 impl Drawn {
-    /// Draws as a process of its own does, and gives the rest back at the end.
+    /// Draws like a separate process, and gives the rest back at the end.
     fn draw(&self, url: &str) {
         let tickets = Tickets::builder(url, "invoices").max_block(20).max_wait(SOON);
         let tickets = tickets.acquire_timeout(SOON).open_lazily().expect("options");
@@ -1490,7 +1491,7 @@ impl Drawn {
         }
     }
 
-    /// Has processes draw during all that `during` does.
+    /// Makes processes draw while `during` runs.
     fn while_drawing<T>(&self, urls: &[&str], during: impl FnOnce() -> T) -> T {
         struct Ends<'a>(&'a AtomicBool);
         impl Drop for Ends<'_> {
@@ -1518,14 +1519,14 @@ impl Drawn {
         eventually("numbers are handed out", || self.count() > count + 60);
     }
 
-    /// Waits until so many processes are refused. They get no number any more.
+    /// Waits until this many processes are refused. They get no more numbers.
     fn are_refused(&self, processes: usize) {
         let all = || self.refused.load(Ordering::Relaxed) == processes;
         eventually("they are refused", all);
     }
 
-    /// Does what an operator does once everything is stopped: nothing is drawn before, and then
-    /// nothing that was handed out.
+    /// Does what an operator does once everything is stopped: nothing can be drawn before, and
+    /// afterwards nothing that was handed out.
     fn fence(&self, url: &str) {
         let refused = Tickets::builder(url, "invoices").acquire_timeout(PATIENCE).open();
         fails(refused, ErrorKind::StoreQuarantined);
@@ -1596,7 +1597,7 @@ fn no_number_comes_twice_when_a_redis_replica_is_promoted_beside_its_master() {
                 drawn.grow(); // the other replica confirms what the old master writes
             }
         });
-        // As the guide has it: the other replica does not go on with the old master.
+        // As the guide says: the other replica does not continue with the old master.
         if let Some(another) = &another {
             replica.redis_cli(&["config", "set", "min-replicas-to-write", "1"]);
             another.redis_cli(&["replicaof", "127.0.0.1", &replica.port.to_string()]);
@@ -1605,7 +1606,7 @@ fn no_number_comes_twice_when_a_redis_replica_is_promoted_beside_its_master() {
             });
         }
         drawn.fence(&url);
-        // The old master answers, and gives nobody a number.
+        // The old master answers, but hands out no numbers.
         drawn.while_drawing(&[&url, &old], || {
             drawn.grow();
             drawn.grow();
@@ -1653,7 +1654,7 @@ fn no_number_comes_twice_when_an_etcd_is_restored_from_a_snapshot() {
             drawn.grow();
             let snapshot = server.snapshot()?;
             drawn.grow();
-            // Under the same name, only who has seen newer versions notices: these do.
+            // Under the same name, only clients that have seen newer versions notice: these do.
             let restored = server.restored(&snapshot, same_cluster)?;
             drawn.are_refused(3);
             Some(restored)
@@ -1664,7 +1665,7 @@ fn no_number_comes_twice_when_an_etcd_is_restored_from_a_snapshot() {
     }
 }
 
-/// A write that no replica has confirmed does not count, and counts once it was confirmed.
+/// A write that no replica has confirmed does not count; it counts once it is confirmed.
 #[test]
 fn a_counter_of_redis_is_confirmed_by_its_replica() {
     let Some(master) = Server::redis_with_replicas() else { return };
@@ -1704,7 +1705,8 @@ fn counters_whose_table_is_dropped_are_missed() {
     fails(fenced, ErrorKind::StoreQuarantined);
 }
 
-/// A database that is copied on its own server has all leases of the first, and is another store.
+/// A database that is copied on the same server has all leases of the original, and is a different
+/// store.
 #[test]
 fn a_copied_database_keeps_everybody_out() {
     let Some(server) = Server::postgres(&[]) else { return };
@@ -1717,7 +1719,7 @@ fn a_copied_database_keeps_everybody_out() {
     granted(&mut postgres(&server.url()), Token::random(), now());
 }
 
-/// Tables of an earlier version are left alone, and a new store is not made beside them.
+/// Tables of an earlier version are left alone, and no new store is created beside them.
 #[test]
 fn an_earlier_format_is_refused() {
     if let Some(server) = Server::postgres(&[]) {
@@ -1768,7 +1770,7 @@ fn lost_late_repeated_and_swapped_answers_do_counters_no_harm() {
             proxy.set(mode);
             fails(swap(&mut store, Some(before), after), ErrorKind::StoreUnavailable);
             proxy.set(PASS);
-            // Whether it was written the first time or now: once.
+            // Written once, whether the first time or now.
             let swapped = swap(&mut store, Some(before), after).expect("the server answers");
             assert_eq!(swapped.value.as_deref(), Some(after));
             assert!(swap(&mut direct, Some(after), after).expect("the server answers").done);
@@ -1788,7 +1790,7 @@ fn lost_late_repeated_and_swapped_answers_do_counters_no_harm() {
         }
         drop(store);
 
-        // A proxy of their own: it swaps the answers of two connections.
+        // Their own proxy: it swaps the answers of two connections.
         let proxy = Proxy::before(server.port);
         let url = server.url_of(proxy.port, PASSWORD);
         let mut stores = [(); 2].map(|()| remote(&url, of_tickets(), PATIENCE));
@@ -1816,7 +1818,7 @@ fn lost_late_repeated_and_swapped_answers_do_counters_no_harm() {
     });
 }
 
-/// Runs something of its own before the next statement.
+/// Runs its own statements before the next statement.
 struct Busy(PostgresClient, Arc<AtomicBool>, &'static [&'static str]);
 
 impl Client for Busy {
@@ -1870,12 +1872,12 @@ fn a_postgres_that_does_not_wait_for_its_disk_is_refused() {
         let mut store = RemoteStore::new(client(), protocol());
         let error = fails(acquire(&mut store, Token::random(), 1, now()), ErrorKind::WeakStore);
         assert!(error.to_string().contains("fsync"), "{error}");
-        // Made, and refused as it was before.
+        // Granted, then refused as before.
         granted(&mut store.allow_weak_store(true), Token::random(), now());
     }
 }
 
-/// A client that waits for a lock waits on the server, too, and takes one of its connections.
+/// A client that waits for a lock also waits on the server, and uses up one of its connections.
 #[test]
 fn a_locked_table_takes_one_connection_of_each_holder() {
     const HOLDERS: usize = 20;
@@ -1926,7 +1928,7 @@ fn a_locked_table_takes_one_connection_of_each_holder() {
         ready.wait();
         most
     });
-    // Each may have one that is about to end.
+    // Each may also have one that is about to end.
     assert!((1..=2 * HOLDERS).contains(&most), "{most} waited at once");
 }
 
@@ -2006,12 +2008,13 @@ fn lost_late_and_repeated_answers_do_no_harm() {
             }
         }
         proxy.set(PASS);
-        // The second answer to the last request may still be on the connection, which ends with it.
+        // The second answer to the last request may still be on the connection, which is then
+        // discarded.
         let _ = renew(&mut store, tokens[0], leases[0].node_id, now());
         for (token, lease) in tokens.iter().zip(&leases) {
             extended(renew(&mut store, *token, lease.node_id, now()), *lease);
         }
-        // Of ten node ids three are taken, and not one more.
+        // Exactly three of the ten node ids are taken.
         let mut direct = client(&server.url());
         let outcome = acquire(&mut *direct, Token::random(), 10, now());
         let Ok(Acquired::Granted { leases, .. }) = outcome else { panic!("{outcome:?}") };
@@ -2019,7 +2022,7 @@ fn lost_late_and_repeated_answers_do_no_harm() {
     });
 }
 
-/// A pool that mixes its connections up delivers the answer to another client.
+/// A pool that mixes up its connections delivers an answer to another client.
 #[test]
 fn swapped_answers_are_rejected() {
     on_each(|server, _, _| {
@@ -2027,10 +2030,10 @@ fn swapped_answers_are_rejected() {
         let proxy = Proxy::before(server.port);
         let url = server.url_of(proxy.port, PASSWORD);
         let mut stores = [(); 2].map(|()| remote(&url, namespace.clone(), PATIENCE));
-        // By these tokens the first candidates are not the same.
+        // With these tokens the first candidates differ.
         let [one, other, third, fourth] = [1, 2, 3, 4].map(|byte| Token::from_bytes([byte; 16]));
         let (tokens, next) = ([one, other], [third, fourth]);
-        // Opens the connections, too.
+        // This also opens the connections.
         let granted_both = |stores: &mut [RemoteStore<Box<dyn Client>>; 2], tokens: [Token; 2]| {
             let [one, other] = stores;
             [granted(one, tokens[0], now()), granted(other, tokens[1], now())]
@@ -2059,7 +2062,7 @@ fn swapped_answers_are_rejected() {
             release(store, next[number], unheard[number].node_id, 0).map(drop)
         });
         for (number, store) in stores.iter_mut().enumerate() {
-            // Except in etcd, which was not asked, it may have been done before.
+            // It may have been done before, except in etcd, which was not asked.
             let mut again = || release(store, next[number], unheard[number].node_id, 0);
             again().expect("the answer is its own");
             assert_eq!(again(), Ok(0), "it is done");
@@ -2072,7 +2075,7 @@ fn swapped_answers_are_rejected() {
     });
 }
 
-/// Asks for something, as one of two.
+/// Makes a request, as one of two clients.
 type Ask<'a> = &'a (dyn Fn(usize, &mut dyn LeaseStore) -> Result<()> + Sync);
 
 #[test]
@@ -2108,7 +2111,8 @@ fn tls_is_spoken_and_checked() {
                 let [authority, certificate, key] = ["ca.pem", "cert.pem", "key.pem"]
                     .map(|name| server.path(name).display().to_string());
                 let shown = format!("{url}?sslcert={certificate}&sslkey={key}");
-                // One does not trust the server, and the server does not trust the other.
+                // One client does not trust the server, and the server does not trust the other
+                // client.
                 let trusting = format!("{url}?sslrootcert={authority}");
                 fails(
                     acquire(&mut etcd(&trusting), Token::random(), 1, now()),
@@ -2134,7 +2138,7 @@ fn a_child_uses_nothing_that_it_inherited() {
         let mut store = client(&server.url());
         let token = Token::random();
         let lease = granted(&mut *store, token, now());
-        // SAFETY: the child calls what it is to be tested with, and leaves without unwinding.
+        // SAFETY: the child calls the code under test, and exits without unwinding.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let outcome = renew(&mut *store, token, lease.node_id, lease.start);
@@ -2144,7 +2148,7 @@ fn a_child_uses_nothing_that_it_inherited() {
             unsafe { libc::_exit(i32::from(!refused)) };
         }
         let mut status = 0;
-        // SAFETY: the child of above, and a place for its status.
+        // SAFETY: the child from above, and a place for its status.
         let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
         assert_eq!((waited, status), (child, 0), "the child was not refused");
         extended(renew(&mut *store, token, lease.node_id, now()), lease);

@@ -34,14 +34,14 @@ fn now() -> i64 {
     SystemClock.now().expect("a clock") / SECOND
 }
 
-/// Of a busy machine, or of one whose leases are renewed after 6 seconds.
+/// A namespace for a busy machine, or one whose leases are renewed after 6 seconds.
 fn namespace(max_skew: u32) -> Namespace {
     Namespace::new("orders", &secret())
         .and_then(|namespace| namespace.max_skew(max_skew)?.max_ttl(60))
         .expect("within the limits")
 }
 
-/// Returns a store that shares the client of a URL, which soon gives up waiting for an answer.
+/// Returns a store that shares the client of a URL, with a short wait for answers.
 fn shared(url: &str) -> RemoteStore<SharedClient> {
     shared_with(url, 10)
 }
@@ -71,7 +71,7 @@ fn on_each(test: impl Fn(&Server) + Sync) {
     });
 }
 
-/// Repeats until the server is heard again.
+/// Repeats until the server answers again.
 fn insist<T>(mut ask: impl FnMut() -> Result<T>) -> T {
     for _ in 0..3000 {
         match ask() {
@@ -83,8 +83,8 @@ fn insist<T>(mut ask: impl FnMut() -> Result<T>) -> T {
     panic!("the server is not heard of again");
 }
 
-/// Several stores on one connection, whose answers are lost, come too late or twice: each hears of its
-/// own lease, or of nothing.
+/// Several stores on one connection, whose answers are lost, late or repeated: each gets the answer
+/// about its own lease, or none.
 #[test]
 fn stores_with_one_connection_take_no_answer_to_another() {
     on_each(|server| {
@@ -109,7 +109,7 @@ fn stores_with_one_connection_take_no_answer_to_another() {
                             if let Ok(Acquired::Granted { leases, .. }) =
                                 acquire(store, other, 1, now())
                             {
-                                // Nobody else has it.
+                                // Nobody else has this node id.
                                 let id = leases[0].node_id;
                                 let given = insist(|| release(store, other, id, leases[0].start));
                                 assert!(given <= 1);
@@ -226,7 +226,7 @@ fn generators_behind_pgbouncer() {
     });
 }
 
-/// Returns once it is told to, or fails at once.
+/// Returns when told to, or fails at once.
 struct Waits(Sender<()>, Receiver<()>);
 
 impl Client for Waits {
@@ -249,7 +249,7 @@ impl Client for Answers {
     fn discard(&mut self) {}
 }
 
-/// A thread of the parent is in the middle of a statement.
+/// A thread of the parent is running a statement.
 #[test]
 #[allow(unsafe_code, reason = "fork")]
 fn a_child_makes_its_own_and_waits_for_nobody() {
@@ -261,10 +261,10 @@ fn a_child_makes_its_own_and_waits_for_nobody() {
     thread::scope(|scope| {
         let asked = scope.spawn(|| one.run(&statement));
         running.recv().expect("it runs");
-        // SAFETY: the child calls what it is to be tested with, and leaves without unwinding.
+        // SAFETY: the child calls the code under test, and exits without unwinding.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            // The parent's client would wait for ever.
+            // The parent's client would wait forever.
             let refused = inherited.run(&statement).map_err(|error| error.kind());
             drop(inherited);
             let is_refused = refused == Err(ErrorKind::Forked);
@@ -273,7 +273,7 @@ fn a_child_makes_its_own_and_waits_for_nobody() {
             unsafe { libc::_exit(i32::from(answered.is_err() || !is_refused)) };
         }
         let mut status = 0;
-        // SAFETY: the child of above, and a place for its status.
+        // SAFETY: the child from above, and a place for its status.
         let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
         assert_eq!((waited, status), (child, 0), "the child got no answer");
         go.send(()).expect("it waits");

@@ -1,5 +1,5 @@
-//! After a restore: leases and numbers of before are another process's, and nothing of them is given
-//! back. One test, since it changes the process.
+//! After a restore: earlier leases and numbers belong to another process, and none of them is given
+//! back. One test, because it changes the process.
 #![cfg(feature = "sqlite")]
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
@@ -71,7 +71,7 @@ fn nothing_of_before_a_restore_is_used_or_given_back() {
     let next = tickets(&path).generate().expect("a number");
     assert!(!block.contains(&next), "{next} after {early:?}");
 
-    // What holds a connection of before cannot be used.
+    // A store with an earlier connection cannot be used.
     let asked = opened.list(&List { token: Token::random(), node_id: None });
     assert_eq!(asked.expect_err("of before").kind(), ErrorKind::Forked);
     let (path_again, name) = (path.clone(), namespace.clone());
@@ -84,7 +84,7 @@ fn nothing_of_before_a_restore_is_used_or_given_back() {
     after_restore();
     assert_eq!(flake.generate().expect_err("of before").kind(), ErrorKind::Forked);
 
-    // What is in memory belongs to the threads, which go on.
+    // What is in memory belongs to the threads, which continue.
     let store = MemoryStore::new(namespace);
     let location = Location::new(move |namespace| Ok(Box::new(store.namespace(namespace))));
     let flake = Leased::builder(location, &secret).open().expect("a lease");

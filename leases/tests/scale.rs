@@ -35,13 +35,13 @@ use crate::{
     servers::{Server, run},
 };
 
-/// How many clients at once.
+/// The numbers of concurrent clients.
 const CLIENTS: [usize; 3] = [1, 16, 64];
-/// Leases that each client renews in turn.
+/// How many leases each client renews in turn.
 const EACH: usize = 4;
 /// Seconds of a lease, longer than a measurement.
 const TTL: u32 = 3600;
-/// A lease unless set otherwise, and how often it is renewed: what the load is computed from.
+/// The default lease, and how often it is renewed: the load is computed from these.
 const USUAL_TTL: u32 = 300;
 
 /// How long to measure, and how much.
@@ -73,14 +73,14 @@ const QUICK: Extent = Extent {
     days: 1,
 };
 
-/// Starts a store, if what it needs is installed.
+/// Starts a store if what it needs is installed.
 type Start = fn() -> Option<Place>;
 
 /// A kind of store, which waits for its disk.
 struct Kind {
     name: &'static str,
     start: Start,
-    /// Figures of a prototype: acquires and renewals a second at 1, 16 and 64 clients, and the
+    /// Figures of a prototype: acquires and renewals per second with 1, 16 and 64 clients, and the
     /// restarts.
     prototype: [&'static str; 3],
 }
@@ -123,7 +123,7 @@ const KINDS: [Kind; 7] = [
     },
 ];
 
-/// The same stores where they wait for no disk: how much they write does not depend on it.
+/// The same stores without waiting for the disk: how much they write does not depend on that.
 const WITHOUT_SYNC: [(&str, Start); 6] = [
     ("SQLite", || Some(Place::File(Scratch::in_memory()))),
     ("PostgreSQL", || Server::postgres(&[]).map(Place::Server)),
@@ -152,7 +152,7 @@ enum Place {
     Server(Server),
 }
 
-/// Returns a client of a server, and what to ask it.
+/// Returns a client of a server, and its protocol.
 fn connection(url: &str, namespace: Namespace, dial: Option<&Dial>) -> (Box<dyn Client>, Protocol) {
     let patience = Duration::from_secs(60);
     match url.split(':').next() {
@@ -162,7 +162,7 @@ fn connection(url: &str, namespace: Namespace, dial: Option<&Dial>) -> (Box<dyn 
         }
         Some("mysql") => {
             let client = MysqlClient::new(url).expect("a URL").timeout(patience);
-            // One kind of it does not wait for its disk.
+            // One variant of MySQL here does not wait for its disk.
             (Box::new(client), Protocol::mysql(namespace).allow_weak_store(true))
         }
         Some("redis") => {
@@ -181,7 +181,7 @@ fn connection(url: &str, namespace: Namespace, dial: Option<&Dial>) -> (Box<dyn 
 }
 
 impl Place {
-    /// Returns a client that has its connection.
+    /// Returns a client that is already connected.
     fn client(&self, namespace: &Namespace, dial: Option<&Dial>) -> Box<dyn LeaseStore> {
         let clock = dial.cloned();
         let clock = move || {
@@ -203,7 +203,7 @@ impl Place {
         Box::new(store)
     }
 
-    /// Returns a client that counts its statements, once it has its connection.
+    /// Returns a client that counts its statements from when it is connected.
     fn counting(&self, namespace: &Namespace, count: &Arc<AtomicUsize>) -> Box<dyn LeaseStore> {
         let Self::Server(server) = self else { unreachable!("a file has none") };
         let (client, protocol) = connection(&server.url(), namespace.clone(), None);
@@ -212,7 +212,7 @@ impl Place {
         Box::new(store)
     }
 
-    /// Says how large it is.
+    /// Returns its size as text.
     fn size(&self) -> String {
         let server = match self {
             Self::File(scratch) => {
@@ -271,7 +271,7 @@ fn bytes(bytes: u64) -> String {
     }
 }
 
-/// Writes a number with a gap between thousands.
+/// Writes a number with spaces between thousands.
 fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();
@@ -341,8 +341,7 @@ impl Measured {
     }
 }
 
-/// Lets clients that are prepared do something again and again, for a time or until it was done so
-/// often.
+/// Makes prepared clients repeat something, for some time or for a number of repetitions.
 fn measure<T>(
     clients: usize,
     time: Duration,
@@ -388,7 +387,7 @@ fn measure_acquires(place: &Place, clients: usize, extent: &Extent) -> Measured 
     )
 }
 
-/// Each client renews leases of its own, in turn.
+/// Each client renews its own leases, in turn.
 fn measure_renewals(
     place: &Place,
     namespace: &Namespace,
@@ -419,7 +418,7 @@ fn measure_renewals(
     })
 }
 
-/// Leases what is left of so many node ids.
+/// Leases the rest of this many node ids.
 fn fill(place: &Place, namespace: &Namespace, all: u32) {
     let mut store = place.client(namespace, None);
     let mut left = all - u32::try_from(CLIENTS[2] * EACH).expect("a few");
@@ -430,11 +429,12 @@ fn fill(place: &Place, namespace: &Namespace, all: u32) {
     }
 }
 
-/// Twenty holders that are replaced ten times a day, and renew every hundred seconds meanwhile. The
-/// twenty of a deployment are one lease of twenty node ids: the same rows are written, faster.
+/// Twenty holders that are replaced ten times a day and renew every hundred seconds meanwhile. The
+/// twenty holders of a deployment are one lease of twenty node ids: the same rows are written, but
+/// faster.
 fn live(place: &Place, days: u32) {
     let dial = Dial::new(now(None));
-    // The others have a clock of their own; it does not go faster.
+    // The other stores have their own clock, which cannot be sped up.
     let own_clock = matches!(place, Place::Server(server) if !server.url().starts_with("etcd"));
     let dial = (!own_clock).then_some(&dial);
     let mut store = place.client(&namespace("month"), dial);
@@ -461,12 +461,12 @@ fn timed<T>(store: &str, part: &str, work: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// Leases a node id for each of many, all at once: by connections that are there, and each by one
-/// of its own.
+/// Leases a node id for each of many clients, all at once: over existing connections, and each over
+/// a new one.
 fn restarts(name: &str, place: &Place, extent: &Extent) -> String {
     let forever = Duration::MAX;
     let (open, own) = (namespace("open"), namespace("own"));
-    // All are of one machine, and each operation opens the file.
+    // All are on one machine, and each operation opens the file.
     let is_file = matches!(place, Place::File(_));
     let times = if is_file { extent.restarts / 10 } else { extent.restarts };
     let start = |store: &mut dyn LeaseStore, started: &Mutex<BTreeSet<u32>>| {
@@ -493,7 +493,7 @@ fn restarts(name: &str, place: &Place, extent: &Extent) -> String {
     format!("{by_open}; {:.1} s", by_own.took.as_secs_f64())
 }
 
-/// The lines of the tables for one kind of store: operations, and all node ids at once.
+/// The table rows for one kind of store: operations, and all node ids at once.
 fn lines(kind: &Kind, extent: &Extent) -> Option<[String; 2]> {
     let place = (kind.start)()?;
     let Kind { name, prototype, .. } = kind;
@@ -533,7 +533,7 @@ fn lines(kind: &Kind, extent: &Extent) -> Option<[String; 2]> {
     Some([operations, all])
 }
 
-/// The line of the table of a month.
+/// The row of the table for a month.
 fn month(name: &str, place: &Place, days: u32) -> String {
     let first = days.min(1);
     live(place, first);
@@ -610,7 +610,7 @@ fn report(operations: &str, all: &str, months: &str, load: &str) -> String {
     )
 }
 
-/// Counts what it runs.
+/// Counts the statements that it runs.
 struct Counting(Box<dyn Client>, Arc<AtomicUsize>);
 
 impl Client for Counting {
@@ -688,7 +688,7 @@ fn throughput_of_stores() {
             all += &of_all;
         }
     }
-    // At once: no speed is measured.
+    // All at once: speed is not measured here.
     let part = format!("{} days", extent.days);
     let months: String = thread::scope(|scope| {
         let a_month = |(name, start): (_, Start)| {

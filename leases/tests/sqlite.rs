@@ -139,7 +139,7 @@ fn a_removed_file_is_noticed_and_not_made_again() {
         refused(freed, ErrorKind::StoreReplaced, "removed");
         assert!(!path.exists());
     }
-    // Another client makes a new store, which the holder does not take for its own.
+    // Another client makes a new store, which the holder does not mistake for its own.
     granted(&mut store(&path), Token::random(), START);
     let renewed = renew(&mut holder, token, lease.node_id, START);
     refused(renewed, ErrorKind::StoreReplaced, "replaced");
@@ -199,7 +199,7 @@ fn tickets_of_a_replaced_file_are_not_spoken_of_as_leases() {
     assert!(!said.contains("leased"), "{said}");
 }
 
-/// Other processes may still hold leases of the old file: what replaces it waits for them.
+/// Other processes may still hold leases of the old file: its replacement waits for them.
 #[test]
 fn another_file_is_accepted_on_demand_and_made_in_quarantine() {
     let scratch = Scratch::new();
@@ -242,7 +242,7 @@ fn a_file_that_goes_in_the_middle_has_granted_nothing() {
         let scratch = Scratch::new();
         let path = scratch.path("ids.db");
         granted(&mut store(&path), Token::random(), START);
-        // The store reads its clock in the middle of the transaction.
+        // The store reads its clock during the transaction.
         let there = path.clone();
         let mut unlucky = store(&path).clock(move || {
             lose(&there);
@@ -283,7 +283,7 @@ fn all_names_of_a_file_share_one_lock() {
     assert!(!scratch.path("link.db-lock").exists());
 }
 
-/// With a lock file beside each name, other processes would lock another file.
+/// With a lock file next to each name, other processes would lock a different file.
 #[test]
 fn a_file_with_two_names_is_refused() {
     let scratch = Scratch::new();
@@ -320,7 +320,7 @@ fn a_lock_file_that_is_removed_in_the_middle_is_noticed() {
     granted(&mut store(&path), Token::random(), START);
     let (there, removals) = (path.clone(), Arc::new(AtomicU32::new(0)));
     let removed = Arc::clone(&removals);
-    // The second reading of the clock is in the middle of the transaction.
+    // The second reading of the clock is during the transaction.
     let mut unlucky = store(&path).clock(move || {
         if removed.fetch_add(1, Ordering::Relaxed) == 1 {
             fs::remove_file(lock_file(&there)).expect("the lock file");
@@ -451,7 +451,7 @@ fn a_relative_path_means_the_directory_of_now() {
     assert!(shown.contains(&format!("{:?}", here.join("some/ids.db"))), "{shown}");
 }
 
-/// A file that is busy must not get a namespace without the quarantine that was asked for.
+/// A busy file must not get a namespace without the requested quarantine.
 #[test]
 fn init_makes_a_quarantine_along_with_the_namespace_or_nothing() {
     let scratch = Scratch::new();
@@ -579,7 +579,7 @@ fn two_secrets_on_one_file_need_two_namespaces() {
     assert_ne!(secret().to_hex(), other.to_hex());
 }
 
-/// A small disk of its own; `None`, loudly, where this user may not mount one.
+/// A separate small disk; `None`, with a loud message, if this user may not mount one.
 struct Disk(Scratch);
 
 impl Disk {
@@ -626,7 +626,7 @@ fn a_full_disk_loses_nothing() {
     let token = Token::random();
     let lease = granted(&mut store, token, START);
 
-    // As many node ids as fit, and then as much of anything as fits.
+    // As many node ids as fit, and then as much of anything else as fits.
     let mut kept = vec![(token, lease)];
     let full = loop {
         let token = Token::random();
@@ -643,7 +643,7 @@ fn a_full_disk_loses_nothing() {
     let ballast = disk.0.path("ballast");
     let _full = fs::write(&ballast, vec![0; 64 << 10]);
     for (token, lease) in &kept {
-        // Whether there is room for a journal or not: never another answer, never a lost lease.
+        // Whether or not there is room for a journal: never a different answer, never a lost lease.
         match renew(&mut store, *token, lease.node_id, START) {
             Ok(renewed) => assert!(matches!(renewed, Renewed::Extended { .. }), "{renewed:?}"),
             Err(error) => assert!(error.to_string().contains("full"), "{error}"),
@@ -696,7 +696,7 @@ fn a_read_only_disk_is_named_and_loses_nothing() {
     assert_eq!(granted(&mut holder, token, dial.now()), lease);
 }
 
-/// What one may not write, as one who is not root.
+/// Files that a user may not write, tested as non-root.
 #[test]
 fn a_file_that_may_not_be_written_is_named() {
     let scratch = Scratch::new();

@@ -1,4 +1,4 @@
-//! One file, many processes: started, killed, stopped and forked. Each of them is this program
+//! One file, many processes: started, killed, stopped and forked. Each process runs this program
 //! again, with a role in its environment.
 
 #[cfg(not(target_os = "linux"))]
@@ -31,7 +31,7 @@ fn main() {
                 println!("{name} ... ok");
             };
             linux::FORKING_TESTS.iter().filter(is_wanted).for_each(run);
-            // They wait more than they work.
+            // They mostly wait.
             std::thread::scope(|scope| {
                 for test in linux::TESTS.iter().filter(is_wanted) {
                     scope.spawn(|| run(test));
@@ -72,7 +72,7 @@ mod linux {
         },
     };
 
-    /// These tests fork this very process, so they run one by one.
+    /// These tests fork this process itself, so they run one by one.
     pub(crate) const FORKING_TESTS: &[(&str, fn())] = &[
         ("children_never_use_what_they_inherit", children_never_use_what_they_inherit),
         (
@@ -191,7 +191,7 @@ mod linux {
     const READ_ATTEMPTS: u32 = 300;
 
     /// Reads the file all the time, which drops the locks that `SQLite` has on it in this process.
-    /// A node id that is held has a file of its name, which can be made only once.
+    /// A held node id has a file with its name, which can be created only once.
     pub(crate) fn reading_holder(is_alone: bool) {
         let (store, path) = (store_of_the_role(), PathBuf::from(variable("STORE")));
         let mut store = store.clock(Dial::new(START).clock());
@@ -243,9 +243,9 @@ mod linux {
         }
     }
 
-    /// Reads the file without the lock beside it, as a user with the `sqlite3` command would. Where
-    /// it sees a journal and no lock, it takes the journal's writer for dead, and undoes what that one
-    /// is writing.
+    /// Reads the file without the lock next to it, like a user with the `sqlite3` command. If it
+    /// sees a journal and no lock, it takes the journal's writer for dead, and undoes what it is
+    /// writing.
     pub(crate) fn other_sqlite() {
         let path = variable("STORE");
         loop {
@@ -299,7 +299,7 @@ mod linux {
         for (max_node_id, holders) in [(0, 1), (131_071, 3)] {
             let scratch = Scratch::new();
             let path = scratch.path("ids.db");
-            // By node id and start: the last report of the stamps.
+            // The last report of the stamps, by node id and start.
             let mut stamped = HashMap::new();
             let mut hot_journals = 0;
             for round in 0..ROUNDS {
@@ -313,7 +313,7 @@ mod linux {
                     .map(|mut holder| {
                         let out = holder.stdout.take().expect("piped");
                         let mut lines = BufReader::new(out).lines().map_while(Result::ok);
-                        // Every other round kills at any time, maybe before the first grant.
+                        // Every other round kills at a random time, maybe before the first grant.
                         let mut heard = Vec::new();
                         heard.extend(if round % 2 == 0 { lines.next() } else { None });
                         let listener = thread::spawn(move || {
@@ -397,8 +397,8 @@ mod linux {
         granted(&mut store, Token::random(), real_second());
     }
 
-    /// A clock that does something in the middle of the first operation. The operation also reads
-    /// it before.
+    /// A clock that does something during the first operation. The operation also reads it before
+    /// that.
     fn in_the_middle(act: impl Fn() + Send + Sync + 'static) -> impl Clock {
         let readings = AtomicU32::new(0);
         move || {
@@ -449,7 +449,7 @@ mod linux {
         }
     }
 
-    /// A child would wait for ever for a lock that the library had taken.
+    /// A child would wait forever for a lock that the library had taken.
     fn a_clone_in_the_middle_of_an_operation_is_refused() {
         let scratch = Scratch::new();
         let path = scratch.path("ids.db");

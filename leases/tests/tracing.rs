@@ -1,4 +1,4 @@
-//! The events of the feature `tracing`, by a subscriber that collects them.
+//! The events of the feature `tracing`, collected by a subscriber.
 #![allow(clippy::disallowed_methods, reason = "how long to wait for a thread")]
 
 use std::{
@@ -25,7 +25,7 @@ use tracing::{
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Level, and the fields in the order in which they come.
+/// The level, and the fields in order.
 type Seen = (Level, Vec<(&'static str, String)>);
 
 struct Collect(Arc<Mutex<Vec<Seen>>>);
@@ -95,7 +95,7 @@ impl LeaseStore for Flaky {
 #[test]
 fn each_change_is_an_event() {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    // Of all threads, since another one keeps the lease.
+    // For all threads, because another one keeps the lease.
     tracing::subscriber::set_global_default(Collect(Arc::clone(&seen))).expect("the only one");
     let down = Arc::new(AtomicBool::new(false));
     let is_down = Arc::clone(&down);

@@ -1,4 +1,4 @@
-//! Who may ask: programs of this machine, or those that have the token.
+//! Who may send requests: programs on this machine, or clients with the token.
 
 use std::{
     fmt, fs,
@@ -23,7 +23,7 @@ const SHORTEST: usize = 16;
 /// More than any token has.
 const LONGEST: usize = 4096;
 
-/// What browsers say of each request to this machine: who has caused it.
+/// Browsers send this with each request to this machine: it says who caused the request.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Who may ask.
@@ -31,9 +31,9 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 pub struct Access(Allowed);
 
 enum Allowed {
-    /// Programs of this machine, but no web page that a browser on it shows.
+    /// Programs on this machine, but not web pages in a browser on it.
     Local,
-    /// Everyone who has the token.
+    /// Everyone with the token.
     Token(Zeroizing<Vec<u8>>),
 }
 
@@ -86,7 +86,7 @@ impl Access {
         Self(Allowed::Token(Zeroizing::new(token.to_vec())))
     }
 
-    /// Refuses a request of somebody else.
+    /// Refuses a request from anybody else.
     pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         match &self.0 {
             Allowed::Local if is_of_a_page(headers) || !names_this_machine(uri, headers) => {
@@ -111,23 +111,23 @@ fn is_of_a_page(headers: &HeaderMap) -> bool {
     headers.contains_key(ORIGIN) || !headers.get_all(SEC_FETCH_SITE).iter().all(may_be)
 }
 
-/// Whether the client has used a name that means this machine everywhere: one that a web page has is
-/// resolved by whoever owns it, also to this machine.
+/// Whether the client has used a name that means this machine everywhere: the owner of a web page's
+/// own name can make it resolve to this machine.
 fn names_this_machine(uri: &Uri, headers: &HeaderMap) -> bool {
-    // What is meant for a proxy has a host there, too.
+    // A request meant for a proxy has a host there, too.
     if uri.authority().is_some_and(|authority| !is_this_machine(authority.as_str())) {
         return false;
     }
     let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
-        // HTTP/1.0 has none, and no browser speaks it.
+        // HTTP/1.0 has no `Host`, and no browser speaks it.
         (None, _) => true,
         (Some(host), None) => host.to_str().is_ok_and(is_this_machine),
         _ => false,
     }
 }
 
-/// Reads the value of `Host` in its plain forms alone: a name or an address, and perhaps a port.
+/// Reads the value of `Host` only in its plain forms: a name or an address, optionally with a port.
 fn is_this_machine(host: &str) -> bool {
     let v6 = host.strip_prefix('[').and_then(|it| it.split_once(']'));
     let (name, port) = v6.unwrap_or_else(|| host.split_at(host.find(':').unwrap_or(host.len())));
@@ -151,7 +151,7 @@ fn has_token(headers: &HeaderMap, token: &[u8]) -> bool {
     scheme.eq_ignore_ascii_case(b"bearer ") && are_equal(given.trim_ascii(), token)
 }
 
-/// Compares in a time that depends on the lengths alone.
+/// Compares in a time that depends only on the lengths.
 fn are_equal(one: &[u8], other: &[u8]) -> bool {
     let difference =
         one.iter().zip(other).fold(0, |all, (one, other)| black_box(all | (one ^ other)));

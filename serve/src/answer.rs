@@ -11,7 +11,7 @@ use hyper::{
 use randflake::{Error, ErrorKind, bindings::one_line};
 use serde_json::json;
 
-/// After how long a client may try again where nothing says when.
+/// After how long a client may try again if the error does not say when.
 const AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) type Response = hyper::Response<Full<Bytes>>;
@@ -35,12 +35,12 @@ pub(super) struct Refusal {
     code: &'static str,
     message: String,
     retry_after: Option<Duration>,
-    /// The methods that there are.
+    /// The allowed methods.
     allow: Option<&'static str>,
 }
 
 impl Refusal {
-    /// What the client sent is wrong in a way that has a status of its own.
+    /// What the client sent is wrong in a way that has its own status.
     pub(super) fn invalid(status: StatusCode, message: impl Into<String>) -> Self {
         let code = ErrorKind::InvalidArgument.code();
         Self { status, code, message: message.into(), retry_after: None, allow: None }
@@ -56,7 +56,7 @@ impl Refusal {
         }
     }
 
-    /// This server has too much to do, for which no other place has a code.
+    /// This server is too busy; other parts have no code for this.
     pub(super) fn busy(message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::SERVICE_UNAVAILABLE,
@@ -67,13 +67,13 @@ impl Refusal {
         }
     }
 
-    /// Something is asked for with a method that it does not have.
+    /// The method is not allowed for what was requested.
     pub(super) fn another_method(allow: &'static str) -> Self {
         let why = format!("this is asked for with another method: {allow}");
         Self { allow: Some(allow), ..Self::invalid(StatusCode::METHOD_NOT_ALLOWED, why) }
     }
 
-    /// Gives an error another status than its kind has.
+    /// Gives an error a different status from that of its kind.
     pub(super) fn with_status(mut self, status: StatusCode) -> Self {
         self.status = status;
         if status == StatusCode::SERVICE_UNAVAILABLE {
@@ -82,7 +82,7 @@ impl Refusal {
         self
     }
 
-    /// Says something else than the error.
+    /// Replaces the error's message.
     pub(super) fn with_message(mut self, message: &str) -> Self {
         message.clone_into(&mut self.message);
         self
@@ -95,14 +95,14 @@ impl From<Error> for Refusal {
             ErrorKind::InvalidArgument | ErrorKind::InvalidNode | ErrorKind::InvalidSecret => {
                 StatusCode::BAD_REQUEST
             }
-            // Both are parts of paths here.
+            // Both occur in paths here.
             ErrorKind::InvalidId | ErrorKind::InvalidLease => StatusCode::NOT_FOUND,
             ErrorKind::LeaseLost => StatusCode::GONE,
             ErrorKind::Internal | ErrorKind::LifetimeOver => StatusCode::INTERNAL_SERVER_ERROR,
-            // There is no id, or no store, now.
+            // There is no id, or no store, at the moment.
             _ => StatusCode::SERVICE_UNAVAILABLE,
         };
-        // Whoever looks after the store may mend it meanwhile.
+        // An operator may fix the store meanwhile.
         let again = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(AGAIN);
         Self {
             status,
@@ -121,7 +121,7 @@ impl From<Refusal> for Response {
         *response.status_mut() = refusal.status;
         let headers = response.headers_mut();
         if let Some(retry_after) = refusal.retry_after {
-            // Whole seconds, not too few.
+            // Whole seconds, rounded up.
             let seconds = retry_after.as_nanos().div_ceil(1_000_000_000).clamp(1, 86_400);
             let seconds = u32::try_from(seconds).unwrap_or(86_400);
             headers.insert(RETRY_AFTER, seconds.into());

@@ -1,4 +1,4 @@
-//! Connections: how many there are, how long clients may take, and how all of it ends.
+//! Connections: how many there are, how long clients may take, and how the server ends.
 
 use std::{
     convert::Infallible,
@@ -34,16 +34,16 @@ use crate::told::Teller;
 /// Longest head of a request, in bytes: what a connection keeps in memory.
 const LONGEST_HEAD: usize = 16 << 10;
 
-/// How long requests that are under way may take at the end.
+/// How long requests in progress may take at shutdown.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long what is under way in the store may take after that.
+/// How long operations in progress in the store may take after that.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Threads that wait for the store. It does one operation at a time.
+/// Threads that wait for the store, which does one operation at a time.
 const BLOCKING_THREADS: usize = 4;
 
-/// Serves until a signal, and gives the node ids back.
+/// Serves until a signal, then releases the node ids.
 pub(super) fn serve(address: SocketAddr, service: &Arc<Service>, teller: &Teller) -> Result<()> {
     let runtime = runtime::Builder::new_multi_thread()
         .enable_all()
@@ -53,7 +53,7 @@ pub(super) fn serve(address: SocketAddr, service: &Arc<Service>, teller: &Teller
         .map_err(|error| internal("cannot start threads", &error))?;
     let served = runtime.block_on(serve_until_the_end(address, service, teller));
     runtime.shutdown_timeout(STORE_TIMEOUT);
-    service.tickets.stop(); // both go on at once
+    service.tickets.stop(); // both stop at the same time
     service.flake.close();
     service.tickets.close(STORE_TIMEOUT);
     served
@@ -75,7 +75,7 @@ async fn serve_until_the_end(
     let mut is_settled = false;
     let (end, ending) = watch::channel(());
     let served = {
-        // Not made again for each event, which would drop a connection that has no place yet.
+        // Not made anew for each event: that would drop a connection that has no place yet.
         let mut accepting = pin!(accept(&listener, service, &ending));
         loop {
             select! {
@@ -101,11 +101,11 @@ async fn serve_until_the_end(
     served
 }
 
-/// Takes the first lease on a thread of its own. Sends why waiting does not help, if it does not.
+/// Takes the first lease on its own thread. If waiting does not help, sends the reason.
 fn take_first_lease(service: &Arc<Service>) -> Result<oneshot::Receiver<Error>> {
     let (sender, receiver) = oneshot::channel();
     let service = Arc::clone(service);
-    // Not one of the runtime's, for which the end would wait.
+    // Not a thread of the runtime, which shutdown would wait for.
     let thread = thread::Builder::new().name("randflake-serve".to_owned());
     let started = thread.spawn(move || {
         if let Err(error) = service.take_first_lease() {
@@ -131,7 +131,7 @@ async fn accept(
             Err(error) => {
                 use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
 
-                // Otherwise there are no more files.
+                // Otherwise the process has run out of files.
                 if ![ConnectionAborted, ConnectionReset, Interrupted].contains(&error.kind()) {
                     service.places.give_up_one();
                 }
@@ -141,15 +141,15 @@ async fn accept(
     }
 }
 
-/// Answers the requests of a connection, one after the other: hyper reads the next one once the answer
-/// before it is written.
+/// Answers the requests of a connection, one after another: hyper reads the next one once the
+/// previous answer is written.
 async fn converse(
     stream: TcpStream,
     taken: Taken,
     service: Arc<Service>,
     mut ending: watch::Receiver<()>,
 ) {
-    // Without it a small answer may wait for the acknowledgement of the last one.
+    // Without this a small answer may wait for the acknowledgement of the previous one.
     let _ = stream.set_nodelay(true);
     let (taken, since) = (Arc::new(taken), Instant::now());
     let limits = &service.limits;
@@ -178,7 +178,7 @@ async fn converse(
     let mut is_last = false;
     loop {
         select! {
-            // A client that has gone away, or was too slow, is told nothing.
+            // A client that has gone away, or was too slow, gets no answer.
             _ = &mut connection => return,
             () = taken.place.is_given_up.notified() => return,
             _ = ending.changed(), if !is_last => {
@@ -195,7 +195,7 @@ struct Signals {
     terminated: tokio::signal::unix::Signal,
     #[cfg(unix)]
     interrupted: tokio::signal::unix::Signal,
-    /// `None` if it means nothing here.
+    /// `None` if SIGHUP is not handled here.
     #[cfg(unix)]
     hung_up: Option<tokio::signal::unix::Signal>,
 }
@@ -236,8 +236,8 @@ impl Signals {
     }
 }
 
-/// Whether SIGHUP would end this process. `nohup` has it ignored, and a handler would undo that; only
-/// Linux says so to programs.
+/// Whether SIGHUP would end this process. `nohup` makes it ignored, and a handler would undo that;
+/// only Linux lets a program find out.
 #[cfg(unix)]
 fn ends_by_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -246,13 +246,13 @@ fn ends_by_hangup() -> bool {
     ignored.is_some_and(|mask| mask & 1 == 0) // SIGHUP is 1
 }
 
-/// A connection that fails where the client does not take all that is written in time.
+/// A connection that fails if the client does not take everything that is written in time.
 struct TimedStream {
     stream: TcpStream,
     timeout: Duration,
-    /// Runs since it first took nothing, until all was taken.
+    /// Runs from when the client first took nothing until it has taken everything.
     stalled: Option<Pin<Box<Sleep>>>,
-    /// Is told when all was taken.
+    /// Is notified when everything was taken.
     taken: Option<Arc<Taken>>,
 }
 
@@ -270,7 +270,7 @@ impl TimedStream {
         if written.is_pending() {
             self.stalled.get_or_insert_with(|| Box::pin(sleep(timeout)));
         }
-        // Also where it took some: else one byte at a time would do for ever.
+        // Even if it took some: otherwise taking one byte at a time would be enough forever.
         if let Some(stalled) = &mut self.stalled
             && stalled.as_mut().poll(context).is_ready()
         {
@@ -401,7 +401,8 @@ mod tests {
         });
     }
 
-    /// Serves with a store in memory until the test ends, and runs it with the address.
+    /// Runs a test with the address of a server, which has a store in memory and ends with the
+    /// test.
     fn served<T>(
         limits: Limits,
         access: Access,
@@ -427,7 +428,7 @@ mod tests {
         test(address, &service)
     }
 
-    /// Longer times than any test has, so that it waits for none of them.
+    /// Longer than any test takes, so that none reaches these limits.
     fn limits() -> Limits {
         let (head, flush) = (Duration::from_secs(3600), Duration::from_secs(3600));
         Limits { head, flush, ..Limits::new(100_000, Duration::from_secs(60), 300) }
@@ -456,7 +457,7 @@ mod tests {
         request(method, path).replace("\r\n\r\n", &format!("\r\n{header}"))
     }
 
-    /// Reads a head, and returns its first line and the length of its body, which is next.
+    /// Reads a head, and returns its first line and the length of the body that follows.
     fn head(stream: &mut net::TcpStream) -> (String, usize) {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -507,7 +508,8 @@ mod tests {
             send(&mut new, &request("GET", "/healthz"));
             assert_eq!(status(&mut new), "200");
             assert!(service.places.count() <= 8);
-            // The oldest have gone, and who has the token stays, although it came before them.
+            // The oldest are gone, and the client with the token stays, although it came before
+            // them.
             assert!(slow[..50].iter_mut().all(is_closed));
             let last = slow.last_mut().expect("one");
             send(last, "alhost\r\n\r\n");
@@ -539,7 +541,7 @@ mod tests {
     fn a_request_is_answered_once_the_answer_before_was_taken() {
         for request in [
             request("GET", "/openapi.json"),
-            // A body that nobody reads.
+            // A body that the server does not read.
             request("POST", "/openapi.json").replace("Length: 0\r\n\r\n", "Length: 1\r\n\r\nx"),
         ] {
             served(limits(), Access::local(), |address, service| {
@@ -550,7 +552,7 @@ mod tests {
                     // Many at once, so that there is always one to read.
                     let _ = deaf.write_all(request.repeat(sent).as_bytes());
                 });
-                // No more is answered than the system keeps for the client.
+                // The server answers no more than the system buffers for the client.
                 let mut before = u64::MAX;
                 while answers() != before || before == 0 {
                     before = answers();
@@ -573,7 +575,7 @@ mod tests {
             let all = block_on(service.room.reserve(4 << 20, Duration::ZERO)).expect("room");
             let mut waiting = connect(address);
             send(&mut waiting, &request("POST", "/v1/ids?count=100000"));
-            // Small ones need none.
+            // Small answers need no room.
             let mut other = connect(address);
             for _ in 0..100 {
                 send(&mut other, &request("POST", "/v1/ids?count=100"));
@@ -592,7 +594,7 @@ mod tests {
             let mut client = connect(address);
             send(&mut client, &request("POST", "/v1/ids?count=100000"));
             assert_eq!(status(&mut client), "503");
-            // What a client that went away has not taken is free again.
+            // Room for what a disconnected client has not taken is free again.
             let mut deaf = connect(address);
             for _ in 0..100 {
                 send(&mut deaf, &request("POST", "/v1/ids?count=40000"));

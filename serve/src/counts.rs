@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use randflake::ErrorKind;
 
-/// The statuses that answers have; 0 stands for all others.
+/// The statuses of answers; 0 stands for all others.
 const STATUSES: [u16; 15] =
     [200, 201, 204, 400, 401, 403, 404, 405, 408, 409, 410, 413, 500, 503, 0];
 
@@ -34,12 +34,12 @@ impl Counts {
         }
     }
 
-    /// Returns how many answers had which status.
+    /// Returns the number of answers with each status.
     pub(super) fn answers(&self) -> impl Iterator<Item = (u16, u64)> {
         STATUSES.into_iter().zip(read(&self.answers))
     }
 
-    /// Returns how many requests waited for what.
+    /// Returns the number of requests that waited for each reason.
     pub(super) fn waits(&self) -> impl Iterator<Item = (ErrorKind, u64)> {
         REASONS.into_iter().zip(read(&self.waits))
     }

@@ -9,13 +9,13 @@ use super::{
     service::Service,
 };
 
-/// What a client may say of the ids it wants.
+/// What a client may specify for the ids it wants.
 const KNOWN: [&str; 2] = ["count", "format"];
 
 /// Longest decimal number of 64 bits.
 const LONGEST_NUMBER: usize = 20;
 
-/// Answers a request for ids: at once with what is there, later where it has to wait.
+/// Answers a request for ids: at once if they are available, otherwise after a wait.
 pub(super) async fn generate(service: &Service, query: Option<&str>) -> Result<Response, Refusal> {
     let Query { count, format } = Query::read(query, &KNOWN, service.limits.max_count)?;
     let longest = longest(count, format);
@@ -42,7 +42,7 @@ pub(super) fn inspect(
         Format::Number => bindings::parse_number(id)?,
     };
     let parts = service.flake.inspect(id);
-    // The calendar goes on for long after the last id.
+    // The calendar ends long after the last id.
     let time = Timestamp::from_second(parts.timestamp).unwrap_or(Timestamp::MAX);
     let (number, node_id, sequence) = (i64::from(id), parts.node_id, parts.sequence);
     Ok(written(format!(
@@ -52,7 +52,7 @@ pub(super) fn inspect(
     )))
 }
 
-/// Writes ids. They are strings in both forms: many readers of JSON lose digits of such numbers.
+/// Writes ids. They are strings in both forms: many JSON parsers lose digits of such large numbers.
 fn listed(ids: &[i64], format: Format) -> Vec<u8> {
     let mut json = Vec::with_capacity(longest(ids.len(), format));
     json.extend_from_slice(b"{\"ids\":[");
@@ -73,7 +73,7 @@ fn listed(ids: &[i64], format: Format) -> Vec<u8> {
     json
 }
 
-/// Returns how many bytes a list has at most.
+/// Returns the maximum length of a list, in bytes.
 const fn longest(count: usize, format: Format) -> usize {
     let each = match format {
         Format::Text => Id::MAX_TEXT_LENGTH,

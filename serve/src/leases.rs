@@ -1,5 +1,5 @@
 //! Leases of node ids for generators in other languages, straight from the store. No instance
-//! remembers one: what a client calls its lease has all that a renewal needs.
+//! remembers a lease: the name that a client has for it contains everything that a renewal needs.
 
 use std::{
     fmt::{self, Write as _},
@@ -26,16 +26,16 @@ use super::{
     request::Fields,
 };
 
-/// Most node ids of one lease: what a client sends to renew it names them all.
+/// The most node ids of one lease: a client names all of them to renew it.
 const MOST_NODES: u32 = 64;
 
 /// Longest lease that can be asked for, in seconds. The namespace may allow less.
 const LONGEST_TTL: u32 = 86_400;
 
-/// How often a store is asked for other node ids where all that it tried are leased.
+/// How often a store is asked for other node ids if all that it tried are leased.
 const TRIES: u32 = 3;
 
-/// After how long without a request the store may close its connection.
+/// The time without a request after which the store may close its connection.
 const REST_AFTER: Duration = Duration::from_secs(5);
 
 /// The store, which does one operation at a time.
@@ -46,19 +46,19 @@ pub(super) struct Leases {
 struct OpenStore {
     location: Location,
     namespace: Namespace,
-    /// Opened with the first request, and never again: it knows which store it was.
+    /// Opened with the first request, and only once: it remembers which store it was.
     store: Option<Box<dyn LeaseStore>>,
     /// No lease that was granted here ends later.
     latest_end: i64,
-    /// Leases begin here at the earliest: an earlier store granted none here that ends later, however
-    /// slow the clock of its holder is.
+    /// The earliest start of leases: no lease that an earlier store granted through this process
+    /// ends later, however slow its holder's clock is.
     floor: i64,
     /// How many operations were done.
     operations: u64,
 }
 
 /// What a client calls its lease: the token, the first second of the lease, and the node ids. The
-/// token is what proves that it is the holder.
+/// token proves that the client is the holder.
 struct LeaseName {
     token: Token,
     start: i64,
@@ -88,7 +88,7 @@ impl Leases {
         let (sender, receiver) = oneshot::channel();
         let work = spawn_blocking(move || {
             let granted = store.acquire(want, ttl, &clock, note);
-            // The client has gone away: nobody will ever stamp with these node ids.
+            // The client has gone away: nobody will stamp with these node ids.
             if let Err(Ok((name, _))) = sender.send(granted) {
                 let _ = store.release(&name, name.start);
             }
@@ -144,7 +144,7 @@ impl Leases {
         Ok(written(format!("{{\"released\":{count}}}\n")))
     }
 
-    /// Waits for the store, which may be busy with the requests of others.
+    /// Waits for the store, which may be busy with other requests.
     async fn locked(&self, limits: &Limits) -> Result<OwnedMutexGuard<OpenStore>, Refusal> {
         let patience = limits.max_wait.max(Duration::from_millis(100));
         let store = timeout(patience, Arc::clone(&self.store).lock_owned()).await;
@@ -154,7 +154,7 @@ impl Leases {
         })
     }
 
-    /// Has the store close its connection, if no request follows.
+    /// Makes the store close its connection if no request follows.
     fn rest_soon(&self) {
         let store = Arc::clone(&self.store);
         tokio::spawn(async move {
@@ -232,8 +232,8 @@ impl OpenStore {
                 return Err(skewed(client_now, store_now, max_skew));
             }
         };
-        // A delayed request can grant a token again, from the end of its lease on: that is another
-        // lease, of which this client may not stamp what lies in between.
+        // A delayed request can make the store grant the token again, from the end of its lease:
+        // that is another lease, and this client may not stamp the seconds in between.
         let leases: Vec<NodeLease> =
             leases.into_iter().filter(|lease| lease.start <= name.start).collect();
         let Some(end_exclusive) = leases.iter().map(|lease| lease.end_exclusive).min() else {
@@ -269,12 +269,12 @@ impl OpenStore {
         let is_replaced = |error: &Error| error.kind() == ErrorKind::StoreReplaced;
         if reply.as_ref().is_err_and(is_replaced) && SystemClock.unix_seconds()? >= self.latest_end
         {
-            // As a generator does, once its lease is over.
+            // As a generator does once its lease has ended.
             self.floor = self.latest_end;
             store.accept_another();
             reply = send(&mut **store);
         }
-        // The next request for this lease may come to another instance.
+        // The next request for this lease may reach another instance.
         store.forget(request.token());
         reply?.answer_to(request.token(), R::OPERATION).inspect_err(|_| store.discard())
     }
@@ -283,7 +283,7 @@ impl OpenStore {
 /// The clock that the client stamps with.
 #[derive(Clone, Copy)]
 struct ClientClock {
-    /// What it showed when the request was sent; `None` if the client does not say.
+    /// The time that it showed when the request was sent; `None` if the client does not say.
     sent: Option<i64>,
     since: Instant,
 }
@@ -358,7 +358,7 @@ impl FromStr for LeaseName {
     }
 }
 
-/// Reads 32 hexadecimal digits; what else is in them is for the caller to notice.
+/// Reads 32 hexadecimal digits; the caller must detect anything else in them.
 fn read_token(text: &str) -> Option<Token> {
     let mut bytes = [0; 16];
     for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
@@ -367,7 +367,7 @@ fn read_token(text: &str) -> Option<Token> {
     Some(Token::from_bytes(bytes))
 }
 
-/// Reads what a lease is to be called by from now on.
+/// Reads the token that a lease has from now on.
 fn next_token(text: &str) -> Result<Token> {
     let is_hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     read_token(text).filter(|_| is_hex).ok_or_else(|| {
@@ -425,7 +425,7 @@ fn lost(name: &LeaseName) -> Error {
     )
 }
 
-/// The runtime ends, and with it what was under way.
+/// The runtime ends, and so does everything in progress.
 fn ended() -> Error {
     Error::new(ErrorKind::Closed, "this server is ending")
 }

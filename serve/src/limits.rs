@@ -2,22 +2,22 @@ use std::time::Duration;
 
 /// What a request may ask for, and what connections may take.
 pub(super) struct Limits {
-    /// Most ids.
+    /// The most ids per request.
     pub(super) max_count: u32,
-    /// How long it waits.
+    /// How long a request waits.
     pub(super) max_wait: Duration,
-    /// Seconds of a lease that does not say for how long.
+    /// The length of a lease in seconds if the request does not give one.
     pub(super) ttl: u32,
-    /// Most connections at a time.
+    /// The most connections at a time.
     pub(super) connections: u32,
-    /// How long a client may take for the head of a request, from the last answer on: an idle
-    /// connection is closed after it, too.
+    /// How long a client may take for the head of a request, counted from the last answer: an idle
+    /// connection is closed after this time, too.
     pub(super) head: Duration,
-    /// How long a client may take for all of an answer, from when it takes no more on.
+    /// How long a client may take for all of an answer, counted from when it first takes nothing.
     pub(super) flush: Duration,
-    /// For how long a connection is kept: the answer after that is its last.
+    /// How long a connection is kept: the next answer after that is its last.
     pub(super) keep: Duration,
-    /// Bytes of large answers that clients have not taken, in all.
+    /// The total bytes of large answers that clients have not taken yet.
     pub(super) untaken: usize,
 }
 
@@ -27,7 +27,7 @@ impl Limits {
             max_count,
             max_wait,
             ttl,
-            // Most systems let a process have 1024 files, and the store needs some.
+            // Most systems allow a process 1024 files, and the store needs some.
             connections: 900,
             head: Duration::from_secs(60),
             flush: Duration::from_secs(60),

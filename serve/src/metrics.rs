@@ -1,4 +1,4 @@
-//! The numbers for Prometheus, under the names that the packages for Python and Node.js have.
+//! The metrics for Prometheus, under the names that the packages for Python and Node.js use.
 
 use std::fmt::{self, Write as _};
 
@@ -8,13 +8,13 @@ use randflake_tickets::TicketsMetrics;
 
 use super::service::Service;
 
-/// More bytes than all numbers take: five families have a line for each of the counters, whose names
-/// have up to 200 bytes, each of them perhaps escaped.
+/// More bytes than all metrics take: five families have a line for each counter, whose name has up
+/// to 200 bytes, any of which may be escaped.
 pub(super) const LONGEST: usize = 512 << 10;
 
 type NumberOf = fn(&TicketsMetrics) -> u64;
 
-/// One family of numbers after the other.
+/// The families of metrics, one after another.
 struct Text<'a> {
     text: String,
     generator: &'a str,
@@ -92,7 +92,7 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-/// Writes the numbers of this process.
+/// Writes the metrics of this process.
 pub(super) fn text(service: &Service) -> String {
     let (metrics, lease) = (service.flake.metrics(), service.flake.lease());
     let generator = escaped(&service.namespace);

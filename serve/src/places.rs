@@ -1,4 +1,5 @@
-//! Places for connections: who has one, and who gives it up for a new one where all are taken.
+//! Places for connections: which connection has one, and which gives it up for a new one if all are
+//! taken.
 
 use std::{
     sync::{
@@ -13,14 +14,14 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a new connection waits before it looks again for one that could give up its place.
+/// How long a new connection waits before it looks again for one that can give up its place.
 const RETRY: Duration = Duration::from_millis(50);
 
 pub(super) struct Places {
     most: u32,
     free: Arc<Semaphore>,
     taken: Mutex<Vec<Arc<Place>>>,
-    /// Counts what clients were waited for, so that there is an order in time.
+    /// Counts the waits for clients, to order them in time.
     turns: AtomicU64,
 }
 
@@ -38,20 +39,20 @@ pub(super) struct Place {
 
 struct State {
     awaited: Awaited,
-    /// Since which turn.
+    /// The turn in which this wait began.
     since: u64,
-    /// Whether it has sent a request that it may send.
+    /// Whether it has sent a request that it is allowed to send.
     is_known: bool,
 }
 
-/// What is waited for.
+/// What the connection is waiting for.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Awaited {
     /// The client, for the head of a request.
     Head,
-    /// This server, for an answer, or the client for the body that this needs.
+    /// This server, for an answer, or the client, for the body that the answer needs.
     Answer,
-    /// The client, which takes the answer.
+    /// The client, to take the answer.
     Flush,
 }
 
@@ -65,7 +66,7 @@ impl Places {
         })
     }
 
-    /// Waits for a place, and takes it from another connection if it can.
+    /// Waits for a place, and takes one from another connection if it can.
     pub(super) async fn take(self: &Arc<Self>) -> Taken {
         let mut permit = Arc::clone(&self.free).try_acquire_owned().ok();
         let permit = loop {
@@ -82,8 +83,8 @@ impl Places {
         Taken { place, places: Arc::clone(self), _permit: permit }
     }
 
-    /// Has the connection end that has kept this server waiting longest, one that has never sent what
-    /// it may send before all others. What one of the others was answered is not cut off.
+    /// Ends the connection that has kept this server waiting longest, preferring those that never
+    /// sent an allowed request. An answer to any other connection is not cut off.
     pub(super) fn give_up_one(&self) {
         let mut taken = self.taken();
         let longest = taken
@@ -120,7 +121,7 @@ impl Places {
 }
 
 impl Taken {
-    /// There is a request. hyper reads none before it has written the answer to the one before.
+    /// There is a request. hyper reads it only after it has written the previous answer.
     pub(super) fn asked(&self) {
         self.is_awaited(Awaited::Head, Awaited::Answer);
     }
@@ -129,12 +130,12 @@ impl Taken {
         self.place.state().is_known = true;
     }
 
-    /// There is an answer, which the client has to take.
+    /// There is an answer, which the client must take.
     pub(super) fn answered(&self) {
         self.is_awaited(Awaited::Answer, Awaited::Flush);
     }
 
-    /// All that was written is on its way.
+    /// Everything that was written has been sent.
     pub(super) fn flushed(&self) {
         self.is_awaited(Awaited::Flush, Awaited::Head);
     }
@@ -184,7 +185,8 @@ mod tests {
             slow.asked();
             slow.answered(); // and is not read
             asks.asked();
-            // The first that never sent what it may, the last that may, and nobody who is answered.
+            // First one that never sent an allowed request, last one that did, and none that is
+            // waiting for an answer.
             for next in [new, slow, known] {
                 places.give_up_one();
                 next.place.is_given_up.notified().await;

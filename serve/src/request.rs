@@ -16,7 +16,7 @@ const LONGEST_BODY: usize = 16 << 10;
 /// How long a client may take to send it.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Which of two ways ids are written in.
+/// Which of the two formats ids are written in.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Format {
     #[default]
@@ -24,7 +24,7 @@ pub(super) enum Format {
     Number,
 }
 
-/// What the query of a request may say.
+/// What the query of a request may contain.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct Query {
     pub(super) count: usize,
@@ -32,7 +32,7 @@ pub(super) struct Query {
 }
 
 impl Query {
-    /// Reads a query, in which only `known` may be.
+    /// Reads a query, which may contain only `known` names.
     pub(super) fn read(
         query: Option<&str>,
         known: &[&str],
@@ -72,18 +72,18 @@ impl Query {
     }
 }
 
-/// Decodes a part of a path, or a name or value of a query, once: a `+` stays one. Nothing is looked
-/// up, compared or refused before this, and nothing is decoded after it.
+/// Decodes a part of a path, or a name or value of a query, once: a `+` stays a `+`. Nothing is
+/// looked up, compared or refused before this, and nothing is decoded after it.
 pub(super) fn decoded(part: &str) -> Result<Cow<'_, str>, Refusal> {
     let decoded = percent_decode_str(part).decode_utf8();
     decoded.map_err(|_| bad("a path and a query must be UTF-8 once they are decoded"))
 }
 
-/// The object in the body of a request, none counts as an empty one.
+/// The object in the body of a request; no body counts as an empty one.
 pub(super) struct Fields(Map<String, Value>);
 
 impl Fields {
-    /// Reads the body of a request, in which only `known` may be.
+    /// Reads the body of a request, which may contain only `known` names.
     pub(super) async fn read(body: Incoming, known: &[&str]) -> Result<Self, Refusal> {
         let read = Limited::new(body, LONGEST_BODY).collect();
         let read = timeout(BODY_TIMEOUT, read).await.map_err(|_| {
@@ -113,7 +113,7 @@ impl Fields {
         }
     }
 
-    /// Returns an integer, if it is there.
+    /// Returns an integer, if present.
     pub(super) fn integer(&self, name: &str) -> Result<Option<i64>, Refusal> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
@@ -124,7 +124,7 @@ impl Fields {
         }
     }
 
-    /// Returns an integer within bounds, if it is there.
+    /// Returns an integer within bounds, if present.
     pub(super) fn bounded(
         &self,
         name: &str,
@@ -138,7 +138,7 @@ impl Fields {
         }
     }
 
-    /// Returns a text, if it is there.
+    /// Returns a text, if present.
     pub(super) fn text(&self, name: &str) -> Result<Option<&str>, Refusal> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
@@ -148,9 +148,9 @@ impl Fields {
     }
 }
 
-/// Returns an integer, also of `60.0`: writers of JSON that know one kind of number write that.
+/// Returns an integer, even from `60.0`: JSON writers with only one kind of number write that.
 fn whole(value: &Value) -> Option<i64> {
-    /// Above it, such a number stands for several integers.
+    /// Above this, such a number stands for several integers.
     const LARGEST: f64 = 9_007_199_254_740_991.0;
     value.as_i64().or_else(|| {
         let number = value.as_f64()?;

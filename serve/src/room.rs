@@ -10,12 +10,12 @@ use tokio::{
 
 use super::answer::Refusal;
 
-/// Up to so many bytes an answer needs no room: each connection may have that.
+/// Up to this many bytes an answer needs no room: each connection may have that much.
 const SMALL: usize = 16 << 10;
 
 pub(super) struct Room(Arc<Semaphore>);
 
-/// Room for one answer, free again once that was written or given up.
+/// Room for one answer, freed once the answer was written or abandoned.
 pub(super) struct Reserved(
     #[allow(dead_code, reason = "it is dropped")] Option<OwnedSemaphorePermit>,
 );
@@ -31,7 +31,7 @@ impl Room {
         Self(Arc::new(Semaphore::new(bytes)))
     }
 
-    /// Waits for room for so many bytes.
+    /// Waits for room for this many bytes.
     pub(super) async fn reserve(&self, bytes: usize, wait: Duration) -> Result<Reserved, Refusal> {
         if bytes <= SMALL {
             return Ok(Reserved(None));
@@ -51,7 +51,7 @@ impl Room {
 }
 
 impl Reserved {
-    /// Keeps the room for as long as these bytes are kept.
+    /// Keeps the room for as long as these bytes exist.
     pub(super) fn hold(self, bytes: Vec<u8>) -> Bytes {
         match self {
             Self(None) => bytes.into(),

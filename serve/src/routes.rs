@@ -1,5 +1,5 @@
-//! The routes, which `openapi.json` describes. A path is decoded here, once, and whatever goes by it,
-//! access too, goes by the decoded parts.
+//! The routes, which `openapi.json` describes. A path is decoded here, once, and everything that
+//! depends on it, including access, uses the decoded parts.
 
 use hyper::{Method, Request, StatusCode, body::Incoming};
 
@@ -11,10 +11,10 @@ use super::{
 };
 
 /// The description of the routes.
-/// What a server with a token says where it is not ready.
+/// What a server with a token says if it is not ready.
 const NOT_READY: &str = "no id could be had now; the standard error says why";
 
-/// What is asked for, with the parts of the path that vary.
+/// What is requested, with the variable parts of the path.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Route {
     Ids,
@@ -30,7 +30,7 @@ pub(super) enum Route {
 }
 
 impl Route {
-    /// Reads a path as it was sent: it is divided first, so that a part may have a `/` that is encoded.
+    /// Reads a path as it was sent: it is split first, so that a part may contain an encoded `/`.
     pub(super) fn read(path: &str) -> Result<Self, Refusal> {
         let parts: Vec<_> = path.split('/').map(decoded).collect::<Result<_, _>>()?;
         let parts: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
@@ -56,13 +56,13 @@ impl Route {
         })
     }
 
-    /// Whether it is what probes of orchestrators ask for, or the description of the routes: they tell
-    /// nothing that a token protects.
+    /// Whether it is for the probes of orchestrators, or the description of the routes: these
+    /// reveal nothing that a token protects.
     pub(super) const fn is_public(&self) -> bool {
         matches!(self, Self::Alive | Self::Ready | Self::Description)
     }
 
-    /// Refuses a method that this does not have.
+    /// Refuses a method that this route does not have.
     fn check_method(&self, method: &Method) -> Result<(), Refusal> {
         let is_read = match self {
             Self::Ids | Self::Tickets(_) | Self::Leases | Self::Renew(_) | Self::Release(_) => {
@@ -73,7 +73,7 @@ impl Route {
             }
         };
         let (may, allow) = if is_read {
-            // hyper sends the head of the answer alone where that is asked for.
+            // hyper sends only the head of the answer for HEAD.
             ([Method::GET, Method::HEAD].contains(method), "GET, HEAD")
         } else {
             (method == Method::POST, "POST")
@@ -82,7 +82,7 @@ impl Route {
     }
 }
 
-/// Answers a request. Calls `is_known` if it is one that this client may send.
+/// Answers a request. Calls `is_known` if this client is allowed to send it.
 pub(super) async fn answer(
     service: &Service,
     request: Request<Incoming>,
@@ -117,7 +117,7 @@ pub(super) async fn answer(
             Query::read(query, &[], limits.max_count)?;
             service.leases.release(&name, body, limits).await
         }
-        // What asks these may add a query of its own.
+        // Probes may add their own query.
         Route::Alive => Ok(written("{\"status\":\"alive\"}\n")),
         Route::Ready => readiness(service, may_know_why),
         Route::Numbers => {
@@ -134,7 +134,7 @@ fn readiness(service: &Service, may_know_why: bool) -> Result<Response, Refusal>
         return Ok(written("{\"status\":\"ready\"}\n"));
     };
     let refusal = Refusal::from(error).with_status(StatusCode::SERVICE_UNAVAILABLE);
-    // The store's error names paths and hosts.
+    // The store's error may name paths and hosts.
     Err(if may_know_why { refusal } else { refusal.with_message(NOT_READY) })
 }
 
@@ -144,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// What names may have that a reader of paths could take for something else.
+    /// Parts of names that a path parser could misread.
     const NAMES: [&str; 16] = [
         "orders",
         "gr\u{f6}n",
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_path_is_decoded_once_however_it_is_written() {
-        /// What a path may have as it is, with unreserved characters.
+        /// Besides unreserved characters, what a path may contain unencoded.
         const FEW: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
         for name in NAMES {
             let few = utf8_percent_encode(name, FEW).to_string();

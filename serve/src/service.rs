@@ -19,10 +19,10 @@ use super::{
 };
 use crate::told::Teller;
 
-/// How often a request checks whether there is a lease again. That costs two loads.
+/// How often a request checks whether there is a lease again. A check costs two loads.
 const POLL: Duration = Duration::from_millis(10);
 
-/// How long to wait after a first lease that was not granted, where the error does not say.
+/// How long to wait after a first lease was not granted, if the error does not say.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 
 pub(super) struct Service {
@@ -68,7 +68,7 @@ impl Service {
     }
 
     /// Takes the first lease, on this thread, for as long as that takes. From then on the generator
-    /// looks after it.
+    /// maintains it.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl Service {
                 *self.first_lease_error() = None;
                 return Ok(());
             };
-            // A machine may get its time from the network after it has started this.
+            // A machine may get its time from the network after this has started.
             let has_no_clock = error.kind() == ErrorKind::ClockBeforeEpoch;
             let again = error.retry_after().or(has_no_clock.then_some(FIRST_RETRY));
             let Some(retry_after) = again else { return Err(error) };
@@ -98,7 +98,7 @@ impl Service {
         self.no_first_lease.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fills a slice with ids; waits, without a thread, where there are none now.
+    /// Fills a slice with ids; waits, without a thread, if none are available now.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl Service {
         let Err(mut error) = self.flake.try_fill(ids, Call::AT_ONCE) else { return Ok(()) };
         let deadline = Instant::now() + self.limits.max_wait;
         if error.kind() == ErrorKind::LeaseExpired {
-            let _ = self.flake.explain(error.clone()); // has the store be asked now
+            let _ = self.flake.explain(error.clone()); // makes the keeper ask the store now
         }
         self.counts.waited_for(self.explained(error.clone()).kind());
         loop {
@@ -129,7 +129,7 @@ impl Service {
         }
     }
 
-    /// Returns the error of a call, with the failure of the store behind it.
+    /// Returns the error of a call, including the store failure that caused it.
     fn explained(&self, error: Error) -> Error {
         if error.kind() == ErrorKind::LeaseUnavailable {
             return self.first_lease_error().clone().unwrap_or(error);
@@ -137,7 +137,7 @@ impl Service {
         self.flake.explain(error)
     }
 
-    /// Checks whether an id could be had now, or after the wait of a request.
+    /// Checks whether an id is available now, or within the wait of a request.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Sequential numbers: one object for each counter that was asked for.
+//! Sequential numbers: one object for each requested counter.
 
 use std::{
     collections::HashMap,
@@ -23,17 +23,17 @@ use super::{
     room::Room,
 };
 
-/// Most counters of a process: each has a thread, and stays. One whose thread still waits for the store
-/// counts.
+/// The most counters of a process: each has a thread, and stays. A counter whose thread still waits
+/// for the store is included.
 const MOST_COUNTERS: usize = 100;
 
-/// Longest time between two looks for a number that is on its way.
+/// Longest time between two checks for a number that is on its way.
 const LONGEST_POLL: Duration = Duration::from_millis(20);
 
-/// How long a counter that cannot be used is left alone.
+/// How long an unusable counter is left alone.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
 
-/// Longest number and what is around it, in bytes.
+/// The longest number and the characters around it, in bytes.
 const LONGEST: usize = 19;
 
 /// The counters of a namespace.
@@ -47,14 +47,14 @@ pub(super) struct Counters {
 #[derive(Default)]
 struct All {
     opened: HashMap<String, OpenTickets>,
-    /// Nobody asks these any more, but their threads still wait for the store.
+    /// No longer used, but their threads still wait for the store.
     ending: Vec<Arc<Tickets>>,
 }
 
 #[derive(Clone)]
 struct OpenTickets {
     tickets: Arc<Tickets>,
-    /// Requests that waited, which its own numbers do not count.
+    /// Requests that waited, which the counter's own metrics do not include.
     waits: Arc<AtomicU64>,
     since: Instant,
 }
@@ -65,8 +65,8 @@ impl Counters {
         Self { location, namespace, reopen_after, all: RwLock::default() }
     }
 
-    /// Answers a request for numbers of the counter with this name, which is decoded: at once with
-    /// what is there, later where it has to wait.
+    /// Answers a request for numbers of the counter with this decoded name: at once if they are
+    /// available, otherwise after a wait.
     pub(super) async fn generate(
         &self,
         name: &str,
@@ -90,7 +90,7 @@ impl Counters {
             Ok(()) => Ok(written(room.hold(listed(&numbers)))),
             Err(error) => {
                 if error.retry_after().is_none() && opened.is_unused(self.reopen_after) {
-                    self.forget(name, &opened); // an operator may have mended it
+                    self.forget(name, &opened); // an operator may have fixed it
                 }
                 Err(error.into())
             }
@@ -120,7 +120,7 @@ impl Counters {
         }
     }
 
-    /// Makes what has no thread before it is asked for a number.
+    /// Makes a counter, which has no thread before its first number is requested.
     fn new_counter(&self, name: &str) -> Result<OpenTickets> {
         let tickets = Tickets::builder(self.location.clone(), name)
             .namespace(&self.namespace)
@@ -131,7 +131,7 @@ impl Counters {
     }
 
     /// Returns the counter with this name, which is `new` if it is not open yet; `None` if another
-    /// thread has to end first.
+    /// thread must end first.
     fn open(&self, name: &str, new: &OpenTickets) -> Result<Option<OpenTickets>, Refusal> {
         let mut all = self.write();
         if let Some(opened) = all.opened.get(name) {
@@ -139,7 +139,7 @@ impl Counters {
         }
         all.ending.retain(|tickets| !tickets.is_over());
         if all.opened.len() + all.ending.len() >= MOST_COUNTERS && all.ending.is_empty() {
-            // Names of which nothing could be drawn keep no others out.
+            // Names from which nothing could be drawn must not keep others out.
             let unused = all.opened.iter().filter(|(_, it)| it.is_unused(self.reopen_after));
             let oldest = unused.min_by_key(|(_, it)| it.since).map(|(name, _)| name.clone());
             let Some(oldest) = oldest else {
@@ -166,14 +166,14 @@ impl Counters {
         }
     }
 
-    /// Has what is unused be given back, and does not wait for it.
+    /// Makes the counters give back what is unused, without waiting for it.
     pub(super) fn stop(&self) {
         for opened in self.read().opened.values() {
             opened.tickets.stop();
         }
     }
 
-    /// Gives back what is unused. Waits for all of it at most so long.
+    /// Gives back what is unused. Waits at most this long in total.
     pub(super) fn close(&self, at_most: Duration) {
         self.stop();
         let deadline = Instant::now() + at_most;
@@ -221,13 +221,14 @@ impl All {
 }
 
 impl OpenTickets {
-    /// Whether nothing was drawn in a while, so that another one in its place knows as much. One that
-    /// has drawn stays, and asks the store again by itself: only it notices that the counter went back.
+    /// Whether nothing was drawn for a while, so that a replacement would know just as much. A
+    /// counter that has drawn stays, and asks the store again by itself: only it notices that the
+    /// counter in the store went back.
     fn is_unused(&self, after: Duration) -> bool {
         self.since.elapsed() > after && self.tickets.metrics().blocks_drawn == 0
     }
 
-    /// Fills a slice with numbers; waits, without a thread, where there are too few now.
+    /// Fills a slice with numbers; waits, without a thread, if too few are available now.
     async fn fill(&self, numbers: &mut [i64], max_wait: Duration) -> Result<()> {
         let deadline = Instant::now() + max_wait;
         let mut pause = Duration::ZERO;
@@ -248,7 +249,7 @@ impl OpenTickets {
     }
 }
 
-/// Writes numbers, as strings as all numbers of this server that go into a database.
+/// Writes numbers as strings, like all numbers from this server that go into a database.
 fn listed(numbers: &[i64]) -> Vec<u8> {
     let mut json = String::with_capacity(longest(numbers.len()));
     json.push_str("{\"tickets\":[");
@@ -261,7 +262,7 @@ fn listed(numbers: &[i64]) -> Vec<u8> {
     json.into_bytes()
 }
 
-/// Returns how many bytes a list has at most.
+/// Returns the maximum length of a list, in bytes.
 const fn longest(count: usize) -> usize {
     16 + count * LONGEST
 }
@@ -272,7 +273,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns counters on a store that answers nobody until the sender is dropped, and how many
+    /// Returns counters on a store that does not answer until the sender is dropped, and how many
     /// threads wait for it.
     fn silent() -> (Counters, Arc<AtomicU64>, mpsc::Sender<()>) {
         let (answer, silence) = mpsc::channel::<()>();
@@ -325,7 +326,7 @@ mod tests {
         drop(all);
         assert_eq!(waiting.load(Ordering::Relaxed), MOST_COUNTERS as u64);
 
-        // Once it answers, there is a thread again, and nothing else keeps the others.
+        // Once it answers, a thread is free again, and nothing else blocks the others.
         drop(answer);
         while open(&counters, "more").is_none() {
             thread::sleep(Duration::from_millis(1));

@@ -1,6 +1,6 @@
-//! Counters under faults: answers that are lost, late, repeated or another's, kills, failovers with an
-//! old master that goes on for a while, and restored backups. An operator stops everything that draws,
-//! fences the counter above what was handed out, and starts it again.
+//! Counters under faults: answers that are lost, late, repeated or meant for somebody else, kills,
+//! failovers with an old master that continues for a while, and restored backups. An operator stops
+//! everything that draws, fences the counter above what was handed out, and restarts everything.
 
 use std::{
     collections::BTreeSet,
@@ -26,13 +26,13 @@ use crate::{
 mod seeds;
 
 const COUNTER: &str = "invoices";
-/// For so many seconds after a promotion, the old master may go on: as for Redis.
+/// For this many seconds after a promotion, the old master may continue, as in Redis.
 const LAST_GRANT: u32 = 12;
-/// How much happens in a seed.
+/// The number of actions in a seed.
 const ACTIONS: usize = 250;
 const PROCESSES: usize = 3;
 
-/// What came about in a seed.
+/// What happened in a seed.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Outcome {
     numbers: u64,
@@ -52,7 +52,7 @@ struct Server {
     is_linked: bool,
     /// Whether the namespace was fenced since the server became another one.
     is_fenced: bool,
-    /// From this second on an old master writes nothing.
+    /// From this second on, an old master writes nothing.
     until: i64,
 }
 
@@ -60,7 +60,7 @@ struct Network {
     random: Random,
     now: Arc<AtomicI64>,
     servers: Vec<Server>,
-    /// Requests that will arrive once more, or arrive at last.
+    /// Requests that will arrive again, or late.
     late: Vec<(usize, Swap)>,
     last: Option<Reply<Swapped>>,
     outcome: Outcome,
@@ -76,7 +76,7 @@ struct Process {
     server: usize,
     counter: KnownCounter,
     after: u64,
-    /// The token under which the counter has its blocks.
+    /// The token under which the counter holds its blocks.
     token: Option<Token>,
     /// A draw without an answer, which is repeated.
     pending: Option<Draw>,
@@ -193,7 +193,7 @@ impl Network {
         Ok(reply)
     }
 
-    /// Returns a server, which notices first that it has become another one.
+    /// Returns a server, which first notices whether it has become another one.
     fn used(&mut self, server: usize) -> Result<&mut Server> {
         let now = self.now.load(Relaxed);
         let server = &mut self.servers[server];
@@ -345,7 +345,7 @@ impl World {
                     process.blocks.push(block);
                 }
             }
-            // The store has forgotten it, and somebody has fenced the counter.
+            // The store has forgotten the process, and somebody has fenced the counter.
             Ok(None) => process.give_up(),
             Err(error) => self.is_refused(&error),
         }
@@ -402,7 +402,7 @@ impl World {
         let (now, clock) = (network.now.load(Relaxed), network.clock());
         let old = network.servers.last_mut().expect("there is one");
         let Some(replica) = old.replica.take() else { return };
-        // It goes on with another replica only.
+        // It continues only with another replica.
         old.until = if old.has_another { now + lasts } else { now };
         let replica_of_it = has_replica.then(|| replica.copy(clock));
         network.servers.push(Server {

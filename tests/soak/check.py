@@ -1,7 +1,7 @@
 """The rules that the logs of the holders and the history of their leases must follow together.
 
 Each id is unique if each holder makes an id once, and no two holders stamp the same second with the
-same node id. So the ids themselves need not be kept: what is kept grows with the seconds.
+same node id. So the ids themselves need not be kept: memory grows with the number of seconds.
 """
 
 from bisect import bisect
@@ -38,7 +38,7 @@ Change = tuple[int, int, int, bytes | None]
 
 @dataclass
 class Lease:
-    """A lease that was granted, with the end it came to."""
+    """A granted lease, with its final end."""
 
     start: int
     end_exclusive: int
@@ -55,22 +55,22 @@ class Verdict:
     handed_over: int = 0
     """How often a node id went from one holder to another."""
     manual: int = 0
-    """How often a manually assigned one did."""
+    """How often a manually assigned node id did."""
     repeated_ids: int = 0
     """Ids that one holder made again."""
     shared_seconds: int = 0
     """Seconds of a node id that another holder had stamped."""
     overlaps: int = 0
-    """Leases that began before the one before had ended, and other changes that must not be."""
+    """Leases that began before the previous one had ended, and other forbidden changes."""
     uncovered: int = 0
-    """Seconds of a node id that were stamped outside of all leases, or in that of another."""
+    """Seconds of a node id that were stamped outside of all leases, or in another's lease."""
 
     def is_good(self) -> bool:
         return not (self.repeated_ids or self.shared_seconds or self.overlaps or self.uncovered)
 
 
 class Checker:
-    """Takes the ids of one holder after the other."""
+    """Takes the ids of one holder after another."""
 
     def __init__(self, stamps: Callable[[NDArray[np.int64]], Stamps]) -> None:
         self._stamps = stamps
@@ -91,8 +91,8 @@ class Checker:
             self._verdict.shared_seconds += first != holder
 
     def judge(self, history: Iterable[Change] | None, manual: Set[int] = frozenset()) -> Verdict:
-        """Compares all that was stamped with the leases that were granted, where those are known,
-        but for what was stamped with manually assigned node ids.
+        """Compares all stamps, except those with manually assigned node ids, with the leases that
+        were granted, if those are known.
         """
         verdict = self._verdict
         leases = self._leases(history or ())
@@ -118,7 +118,7 @@ class Checker:
         return verdict
 
     def _leases(self, history: Iterable[Change]) -> dict[int, list[Lease]]:
-        """Returns the leases of each node id, by start; none of an empty lease."""
+        """Returns the leases of each node id, by start, without empty ones."""
         leases: dict[int, list[Lease]] = defaultdict(list)
         for node_id, start, end_exclusive, token in history:
             of_node = leases[node_id]

@@ -1,8 +1,9 @@
 """The part of the soak's fleet that draws numbers from a counter; see soak.py.
 
-The processes are killed, paused, forked and ended, and their store suffers what the holders' does.
-When one of them is told that the counter must be fenced, they do what an operator does: all are
-stopped, the counter is fenced above every number in their logs, and all are started again.
+The processes are killed, paused, forked and ended, and their store suffers the same faults as the
+holders' store. When one of them is told that the counter must be fenced, they do what an operator
+does: all are stopped, the counter is fenced above every number in their logs, and all are
+restarted.
 """
 
 import os
@@ -18,7 +19,7 @@ import numpy as np
 COUNT = 3
 """How many processes draw, not counting forked ones."""
 CROWD = 5
-"""How many there are at most."""
+"""The maximum, including forked ones."""
 MAX_BLOCK = 5_000
 PAUSE_MS = 300
 """Between two batches."""
@@ -72,7 +73,7 @@ class Drawers:
         self.faults = dict.fromkeys(["kill", "pause", "fork", "exit"], 0)
 
     def fill_up(self) -> None:
-        """Starts new ones for those that have ended."""
+        """Replaces the processes that have ended."""
         self._running = [process for process in self._running if process.poll() is None]
         while self._stop_by is None and len(self._running) < COUNT:
             log = str(self._logs / str(self.started))
@@ -85,7 +86,7 @@ class Drawers:
             self.started += 1
 
     def watch(self) -> None:
-        """Reads what was drawn, and goes on with what an operator does."""
+        """Reads what was drawn, and continues with what an operator does."""
         for log in self._logs.glob("*.numbers"):
             self._drawers.setdefault(log, Drawer(log))
         for drawer in list(self._drawers.values()):
@@ -125,7 +126,7 @@ class Drawers:
                 self.faults[fault] += drawer.send(signal.SIGTERM)
 
     def finish(self) -> bool:
-        """Lets all end, and returns whether they did."""
+        """Makes all processes end, and returns whether they did."""
         self._stop()
         self._store = ""  # nothing is fenced any more
         while self._drawers or any(process.poll() is None for process in self._running):
@@ -150,7 +151,7 @@ class Drawers:
 
     def _stop_late(self) -> None:
         assert self._stop_by is not None
-        # Again: one that has just begun, or was just forked, may not have heard it.
+        # Again: a process that has just started or was just forked may have missed the signal.
         late = time.monotonic() > self._stop_by
         self._tell_all(signal.SIGKILL if late else signal.SIGTERM)
 

@@ -1,8 +1,8 @@
 // The soak's holder in Node.js; see soak.py.
 //
-// `holder.cjs STORE LOG TTL NODE_COUNT` makes ids until SIGTERM. With a node id and a port after
-// those it leases none, but uses that one as soon as it can listen on the port. With a copy of the
-// package in RANDFLAKE_COPY it has a generator of each.
+// `holder.cjs STORE LOG TTL NODE_COUNT` makes ids until SIGTERM. If a node id and a port follow, it
+// leases none, but uses that node id as soon as it can listen on the port. With a copy of the
+// package in RANDFLAKE_COPY it has a generator from each.
 
 const { closeSync, openSync, writeSync } = require('node:fs')
 const { createServer } = require('node:net')
@@ -11,7 +11,7 @@ const { Layout, Randflake, Snowflake } = require('../../bindings-node')
 
 const { RANDFLAKE_COPY, RANDFLAKE_SECRET } = process.env
 
-// What passes by itself: a lease that is over, a store that is busy.
+// Temporary errors: a lease that has ended, a store that is busy.
 const PASSES = [
   'LEASE_UNAVAILABLE',
   'NODES_EXHAUSTED',
@@ -20,9 +20,9 @@ const PASSES = [
   'CLOCK_SKEW',
   'SEQUENCE_EXHAUSTED',
 ]
-// Ids of one batch.
+// Ids per batch.
 const BATCH = 1000
-// Ids of single calls. After them the thread's buffer has some left.
+// Ids from single calls. Afterwards the thread's buffer has some left.
 const SINGLE = 100
 
 let ending = false
@@ -34,7 +34,7 @@ function name(log, kind) {
   return `${log}.${process.pid}.${kind}`
 }
 
-// Makes ids and logs them; says at last that all went well.
+// Makes ids and logs them; reports at the end that all went well.
 async function generators(store, ttl, nodeCount, nodeId, port) {
   if (nodeId !== undefined) {
     await waitFor(Number(port))
@@ -65,7 +65,7 @@ async function generators(store, ttl, nodeCount, nodeId, port) {
   return await Promise.all(leased)
 }
 
-// Asks again for what cannot be had yet.
+// Tries again until a generator is available.
 async function generatorsAtLast(...options) {
   for (;;) {
     if (ending) process.exit()

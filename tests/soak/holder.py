@@ -1,7 +1,7 @@
 """The soak's holder in Python; see soak.py.
 
-`holder.py STORE LOG TTL NODE_COUNT` makes ids until SIGTERM, and forks at SIGUSR1. With a node id
-and a port after those it leases none, but uses that one as soon as it can listen on the port.
+`holder.py STORE LOG TTL NODE_COUNT` makes ids until SIGTERM, and forks at SIGUSR1. If a node id and
+a port follow, it leases none, but uses that node id as soon as it can listen on the port.
 """
 
 import os
@@ -23,11 +23,11 @@ PASSES = {
     "CLOCK_SKEW",
     "SEQUENCE_EXHAUSTED",
 }
-"""What passes by itself: a lease that is over, a store that is busy."""
+"""Temporary errors: a lease that has ended, a store that is busy."""
 BATCH = 1000
-"""Ids of one batch."""
+"""Ids per batch."""
 SINGLE = 100
-"""Ids of single calls. After them the thread's buffer has some left."""
+"""Ids from single calls. Afterwards the thread's buffer has some left."""
 LAYOUT = Layout(
     fields=[("time", 41), ("node", 5), ("sequence", 17)],
     tick_ms=1000,
@@ -88,10 +88,10 @@ def generator_at_last(*options: str) -> Randflake | Snowflake:
 
 
 def wait_for(port: int) -> None:
-    """Listens on a port as soon as no other process does; at once on any, if it is 0."""
+    """Listens on a port as soon as no other process does; if it is 0, on any port at once."""
     while not ending:
         try:
-            # Only the system closes it, when this process has ended.
+            # Only the system closes it, when this process ends.
             socket.create_server(("127.0.0.1", port)).detach()
         except OSError:
             time.sleep(0.001)
@@ -101,7 +101,7 @@ def wait_for(port: int) -> None:
 
 
 def read(store: str) -> None:
-    """Opens and closes the file all the time, as a backup or a checksum would."""
+    """Keeps opening and closing the file, as a backup or a checksum would."""
     while True:
         with Path(store).open("rb") as file:
             file.read(16)
@@ -109,7 +109,7 @@ def read(store: str) -> None:
 
 
 def hold(flake: Randflake | Snowflake, log: str) -> None:
-    """Makes ids and logs them, each process in its own log; says at last that all went well."""
+    """Makes ids and logs them, each process in its own log; reports at the end if all went well."""
     global forking
     file = name(log, "ids").open("xb", buffering=0)
     while not ending:

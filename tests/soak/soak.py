@@ -8,10 +8,10 @@ minutes or longer, if a kind of fault did not happen. With --sabotage no fault i
 holders have the same manually assigned node id, which must be reported.
 The Rust holder must have been built: `make soak` does.
 
-On a SQLite file there is more: the holders in Python open and close the file all the time, those in
+On a SQLite file there is more: the holders in Python keep opening and closing the file, those in
 Node.js have two copies of the package and lease from both, and beside the fleet a manually
 assigned node id goes from process to process. The next process has loaded the library long before,
-and takes over at once when the one before it ends or is killed.
+and takes over at once when the previous one ends or is killed.
 
 On the same store, other processes draw sequential numbers, under the same faults: see drawers.py.
 
@@ -52,15 +52,15 @@ FORKING = {"rust", "python"}
 FLEET = 12
 """How many holders there are, not counting forked ones."""
 CROWD = 16
-"""How many there are at most."""
+"""The maximum, including forked ones."""
 FAULTS = ["kill", "pause", "fork", "exit"]
-"""Those of processes; each store has some of its own."""
+"""Faults of processes; each store has its own as well."""
 BETWEEN_FAULTS = 0.4
 """Seconds, on average."""
 LAST_WORDS = 300
 """How many seconds the fleet may take to end."""
 ENOUGH = 5
-"""In so many minutes every kind of fault must have happened."""
+"""Within this many minutes every kind of fault must have happened."""
 MANUAL = 7
 """The node id of the saboteurs."""
 HANDED_OVER = 8
@@ -101,7 +101,7 @@ class Start:
 
 
 class Fleet:
-    """The holders, their store, and what has become of them."""
+    """The holders, their store, and what has happened to them."""
 
     def __init__(self, kind: str, directory: Path, seed: int) -> None:
         self.random = random.Random(seed)
@@ -113,7 +113,8 @@ class Fleet:
         self.hands_over = kind == "sqlite"
         if kind == "sqlite":
             self.environment["RANDFLAKE_COPY"] = str(copy_of_the_node_package(directory))
-        # The process that listens on it has the node id: the system frees the port of a killed one.
+        # The process that listens on this port has the node id: the system frees a killed process's
+        # port.
         self.hand_over_port = str(free_port())
         self.checker = Checker(self.store.stamps)
         self.drawers = Drawers(self.store.address, directory / "numbers", self.random, RUST.parent)
@@ -133,21 +134,21 @@ class Fleet:
             [*HOLDERS[language], self.store.address, log, *options],
             env=self.environment,
             stdin=subprocess.DEVNULL,
-            # To be killed with its forks. In a mere group of its own, the system would hang up a
-            # paused fork when the one that it was forked from ends.
+            # So that it can be killed with its forks. In just its own process group, the system
+            # would send SIGHUP to a paused fork when its parent ends.
             start_new_session=True,
         )
         self.starts.append(Start(language, ttl, process, bool(manual)))
 
     def watch(self) -> None:
-        """Finds the processes that have begun or ended, and does what is due."""
+        """Finds the processes that have started or ended, and does what is due."""
         for log in self.logs.glob("*.ids"):
             if log not in self.lives:
                 self._begin(log)
         for life in [life for life in self.lives.values() if life.has_ended()]:
             self._end(life)
         for start in self.starts:
-            # A process with a log is judged by its log; others may not handle signals yet.
+            # A process with a log is judged by its log; others may not be handling signals yet.
             if start.process.poll() not in (None, 0, -signal.SIGKILL, -signal.SIGTERM):
                 self._fail(f"a holder in {start.language} ended with {start.process.returncode}")
                 start.process.returncode = 0
@@ -159,7 +160,7 @@ class Fleet:
         self.store.watch()
 
     def fill_up(self) -> None:
-        """Starts new ones for those that have ended."""
+        """Replaces the processes that have ended."""
         self.drawers.fill_up()
         alive = [start for start in self.starts if start.process.poll() is None]
         if self.hands_over:
@@ -180,7 +181,7 @@ class Fleet:
             return
         awake = [life for life in self.lives.values() if life.paused_until is None]
         if fault == "fork":
-            # An interpreter that ends hears no more signals, and dies of them.
+            # An interpreter that is shutting down no longer handles signals, and is killed by them.
             awake = [life for life in awake if life.language in FORKING and not life.leaving]
             awake = [life for life in awake if not life.is_manual]
         if not awake or (fault == "fork" and len(self.lives) >= CROWD):
@@ -194,7 +195,7 @@ class Fleet:
                     self.faults["kill"] += 1
                 case "pause":
                     life.send(signal.SIGSTOP)
-                    # Whatever it was granted last is over by then.
+                    # Its last lease has ended by then.
                     past_the_end = life.ttl + self.random.uniform(1, 4)
                     life.paused_until = time.monotonic() + past_the_end
                 case "fork":
@@ -206,7 +207,7 @@ class Fleet:
             pass  # it has ended by itself
 
     def finish(self) -> None:
-        """Lets all end, and give back what they have."""
+        """Makes all processes end and release what they have."""
         self.store.heal()
         for life in self.lives.values():
             if life.paused_until is not None:
@@ -249,7 +250,7 @@ class Fleet:
         try:
             handle = os.pidfd_open(pid)
         except ProcessLookupError:
-            # It has ended already, and what is left is for the next look.
+            # It has already ended, and the rest is read next time.
             handle = os.open(os.devnull, os.O_RDONLY)
         life = len(self.lives) + self.made.total()
         is_fork = pid != start.process.pid
@@ -286,7 +287,7 @@ class Fleet:
 
 
 def soak(kind: str, minutes: float, seed: int, sabotage: bool) -> bool:
-    """Runs a fleet, prints what came of it, and returns whether that is good."""
+    """Runs a fleet, prints the result, and returns whether it is good."""
     with tempfile.TemporaryDirectory(prefix="randflake-soak-") as directory:
         fleet = Fleet(kind, Path(directory), seed)
         try:
@@ -331,7 +332,7 @@ def soak(kind: str, minutes: float, seed: int, sabotage: bool) -> bool:
     happened += [verdict.handed_over, drawers.numbers, *drawers.faults.values()]
     if fleet.hands_over:
         happened.append(verdict.manual)
-    # Servers rest after each of their faults: in a few minutes not every kind has its turn.
+    # Servers rest after each fault: in a few minutes not every kind of fault gets a turn.
     missing = minutes >= ENOUGH and not all(happened)
     if missing:
         print("soak: not everything that is to be tested happened; run it for longer")

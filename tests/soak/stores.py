@@ -1,7 +1,7 @@
 """The stores that the holders of the soak lease from, and the faults of each.
 
 A SQLite file has ids of Randflake, and a history that the checker compares with them. Servers have
-ids of a layout with few node ids, so that two holders of one would be seen soon.
+ids of a layout with few node ids, so that two holders of one node id would soon be noticed.
 """
 
 import os
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from randflake import Inspector, Layout, init_store
 
 FREE = 20
-"""How many node ids of a file there are for the holders, of which some have two."""
+"""How many node ids of a file are available to the holders, some of which have two."""
 
 NODE_BITS, SEQUENCE_BITS = 5, 17
 LAYOUT = Layout(
@@ -35,10 +35,10 @@ LAYOUT = Layout(
     tick_ms=1000,
     epoch_ms=1_730_000_000_000,
 )
-"""Of the ids from a store with a server; holder.py, holder.cjs and main.rs have it, too."""
+"""The layout of ids from a store with a server; also in holder.py, holder.cjs and main.rs."""
 LONGEST_LEASE = 8
 MAX_LAG = 5
-"""For how many seconds a Redis counts a silent replica."""
+"""How many seconds a Redis still counts a silent replica."""
 
 
 class Store(Protocol):
@@ -66,7 +66,7 @@ class Store(Protocol):
         """Returns node ids and seconds of ids."""
 
     def history(self) -> Iterable[Change] | None:
-        """Returns every change of a lease, if the store notes them."""
+        """Returns every change of a lease, if the store records them."""
 
 
 class Later:
@@ -145,7 +145,7 @@ class File:
 class Remote:
     """The common part of stores with a server."""
 
-    # Clocks of one machine do not differ, but one that is read twice does.
+    # Clocks on one machine do not differ, but two readings of one clock do.
     ttls: ClassVar[list[int]] = [6, LONGEST_LEASE]
 
     def __init__(self, random: random.Random) -> None:
@@ -175,9 +175,9 @@ class Remote:
         return None
 
     def freeze(self, server: servers.Server, seconds: float) -> None:
-        """Stops a server where it is, with all of its processes, for a while."""
+        """Stops a server as it is, with all of its processes, for a while."""
         assert server.process is not None
-        # The first one first: it starts no others then.
+        # The first one first, so that it starts no others.
         signal_all([server.process.pid], signal.SIGSTOP)
         stopped = [server.process.pid, *children(server.process.pid)]
         signal_all(stopped, signal.SIGSTOP)
@@ -212,7 +212,7 @@ class OneServer(Remote):
         return True
 
     def lock(self) -> Callable[[], object]:
-        """Locks the table of a database, and returns what unlocks it."""
+        """Locks the table of a database, and returns a function that unlocks it."""
         raise NotImplementedError
 
 
@@ -239,8 +239,8 @@ class MySQL(OneServer):
 
 class RedisPair(Remote):
     """A master and a replica, which change places. Clients find the master at an address that a
-    failover moves, as a virtual one would be; connections to the old master stay for a while, so
-    that it goes on granting, as far as it is let.
+    failover moves, like a virtual address; connections to the old master stay open for a while, so
+    that it continues to grant, as far as it is allowed to.
     """
 
     faults: ClassVar[list[str]] = ["freeze", "restart", "failover", "failback", "late failover"]
@@ -255,7 +255,7 @@ class RedisPair(Remote):
             (directory / name).mkdir()
             started = servers.redis(directory / name, *settings)
             self._servers.append(self.running.enter_context(started))
-        # What each of them says to its replica.
+        # The link from each server to its replica.
         self._links = [Forward(server.port) for server in self._servers]
         self._clients = Forward(self._servers[0].port)
         self._master = 0
@@ -275,7 +275,7 @@ class RedisPair(Remote):
                 self.restart(self._servers[old])
                 self._rest()
             case "failover":
-                # The replica never receives what is acknowledged while the link is silent.
+                # The replica never receives writes that are acknowledged while the link is silent.
                 self._links[old].frozen = True
                 self.later.add(self.random.uniform(0, MAX_LAG), lambda: self._fail_over(old, new))
                 self._rest()
@@ -290,7 +290,7 @@ class RedisPair(Remote):
                 self.later.add(MAX_LAG, lambda: self._back(old, new))
                 self._rest()
             case "late failover":
-                # The old master is stopped with requests in its queue, and does them late.
+                # The old master is stopped with requests in its queue, and handles them late.
                 self.freeze(self._servers[old], self.random.uniform(MAX_LAG, LONGEST_LEASE))
                 self.later.add(MAX_LAG / 2, lambda: self._fail_over(old, new))
                 self._rest()
@@ -308,7 +308,7 @@ class RedisPair(Remote):
     def _fail_over(self, old: int, new: int) -> None:
         self._command(new, "REPLICAOF", "NO", "ONE")
         self._master = new
-        # New connections find the new master; those that there are keep the old one for a while.
+        # New connections find the new master; existing ones keep the old one for a while.
         self._clients.target = self._servers[new].port
         self.later.add(self.random.uniform(0, 2 * MAX_LAG), lambda: self._demote(old, new))
 
@@ -333,7 +333,7 @@ class RedisPair(Remote):
                 time.sleep(0.05)
 
     def _command(self, number: int, *words: str) -> None:
-        """Says something to a server. One that is stopped does it once it goes on."""
+        """Sends a command to a server. A stopped server does it when it continues."""
         with self._connection(number) as client, suppress(redis.TimeoutError):
             client.execute_command(*words)
 
@@ -343,7 +343,7 @@ class RedisPair(Remote):
 
 
 class Forward:
-    """A port that leads to another one, whatever that is at the time."""
+    """A port that leads to another one, which can change."""
 
     def __init__(self, target: int) -> None:
         self.target = target
@@ -399,7 +399,7 @@ def end(connection: socket.socket) -> None:
 
 
 def signal_all(pids: list[int], number: signal.Signals) -> None:
-    """Sends a signal to processes, of which some may have ended."""
+    """Sends a signal to processes, some of which may have ended."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
@@ -428,7 +428,7 @@ def open_store(kind: str, directory: Path, secret: str, random: random.Random, r
 
 
 def copy_of_the_node_package(directory: Path) -> Path:
-    """Copies the package, as a nested node_modules has it: another native half is loaded."""
+    """Copies the package, as in a nested node_modules: a second native half is loaded."""
     package = Path(__file__).resolve().parents[2] / "bindings-node"
     copy = directory / "copy"
     copy.mkdir()

@@ -1,4 +1,4 @@
-"""That the soak would find what it looks for."""
+"""Tests that the soak finds what it looks for."""
 
 import os
 import re

@@ -2,9 +2,9 @@
 
     make soak-tickets STORES="sqlite etcd" PROCESSES=100 NUMBERS=10000000
 
-Two rules are checked at the end: no number came twice, and the numbers that nobody has are at most
-those of one process for each kill. Each process logs what it was handed, batch by batch, so up to a
-batch of each kill was handed out and is not in a log.
+Two rules are checked at the end: no number came twice, and for each kill at most one process's
+numbers are missing. Each process logs what it was handed, batch by batch, so for each kill up to a
+batch was handed out and is not in a log.
 """
 
 import argparse
@@ -61,14 +61,14 @@ class Fleet:
 
     def _start(self) -> "subprocess.Popen[bytes]":
         environment = {**os.environ, "RANDFLAKE_SECRET": "9d4be0a1c35f7826b60ef4d7132a985c"}
-        # Each has a name of its own: the system uses numbers of processes again.
+        # Each has its own name: the system reuses process ids.
         log = str(self._logs / str(self._started))
         self._started += 1
         command = [str(RUST / "randflake-soak"), "tickets", self._store, "soak", log]
         return subprocess.Popen([*command, str(MAX_BLOCK), "5"], env=environment)
 
     def replace_one(self, chance: random.Random) -> None:
-        """Kills a process, or ends it, or leaves it stopped for a while; another one begins."""
+        """Kills a process, or ends it, or leaves it stopped for a while; another one starts."""
         index = chance.randrange(len(self._running))
         process = self._running[index]
         kinds = [signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP]
@@ -82,7 +82,7 @@ class Fleet:
             assert process.wait(60) == -how, process.returncode
             self.kills += 1
         else:
-            # It gives back what it has, which may take a while: others are killed meanwhile.
+            # It gives back what it has, which may take a while; others are killed meanwhile.
             self._ending.append(process)
         self._running[index] = self._start()
 
@@ -90,7 +90,7 @@ class Fleet:
         for process in self._running:
             process.terminate()
         statuses = {process.wait(120) for process in [*self._running, *self._ending]}
-        # A process that has just begun does not hear SIGTERM yet.
+        # A process that has just started does not handle SIGTERM yet.
         assert statuses <= {0, -signal.SIGTERM}, statuses
 
     def kill(self) -> None:

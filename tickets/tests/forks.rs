@@ -1,4 +1,4 @@
-//! Tickets in forked children, which draw blocks of their own and never use what they inherited.
+//! Tickets in forked children, which draw their own blocks and never use what they inherited.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {}
@@ -59,7 +59,7 @@ mod linux {
         (0..count).map(|_| tickets.generate().expect("a number")).collect()
     }
 
-    /// Numbers that children say, each once.
+    /// Numbers reported by children, each of which must occur once.
     struct Said {
         reader: PipeReader,
         writer: PipeWriter,
@@ -86,7 +86,7 @@ mod linux {
         }
     }
 
-    /// Asserts that no number is there twice, and returns how many there are.
+    /// Asserts that no number occurs twice, and returns how many there are.
     fn assert_once(numbers: impl IntoIterator<Item = u64>) -> usize {
         let mut once = BTreeSet::new();
         for number in numbers {
@@ -102,7 +102,8 @@ mod linux {
         for _ in 0..3 {
             in_child(fork, || {
                 said.say(&numbers(&master, 30));
-                // Now that a thread draws: a store in a file respects no other fork.
+                // Only the libc fork, now that a thread draws: a store in a file respects no other
+                // kind of fork.
                 in_child(libc_fork, || said.say(&numbers(&master, 30)));
                 said.say(&numbers(&master, 30));
                 master.close();
@@ -149,7 +150,7 @@ mod linux {
         });
         let said = Said::new();
         in_child(libc_fork, || said.say(&numbers(&parent, 2)));
-        // Another process gets all that was given back until now.
+        // Another process gets everything that was given back so far.
         let other = tickets(&path).open().expect("a block");
         all.extend(numbers(&other, 300));
         all.extend(numbers(&parent, 99));
@@ -172,7 +173,7 @@ mod linux {
         });
     }
 
-    /// A store whose first process waits in each operation until it is told to go on.
+    /// A store whose first process waits in each operation until it is told to continue.
     struct Gate {
         path: PathBuf,
         process: u32,
@@ -219,7 +220,7 @@ mod linux {
 
     static CHILD: AtomicI32 = AtomicI32::new(-1);
 
-    /// A clock whose first sleep forks, as a handler of a signal does in Python.
+    /// A clock whose first sleep forks, like a signal handler in Python.
     struct ForkingClock;
 
     impl Clock for ForkingClock {

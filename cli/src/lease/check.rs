@@ -128,7 +128,7 @@ impl Check {
         faults
     }
 
-    /// Returns the held leases that count: all, or those that were named.
+    /// Returns the held leases that count: all, or only the named ones.
     fn counted<'a>(&'a self, listed: &'a Listed) -> impl Iterator<Item = &'a Node> {
         let all = self.node.is_empty() && self.holder.is_none();
         listed.nodes.iter().filter(move |node| {

@@ -19,7 +19,7 @@ use crate::{
 
 /// A store that takes longer, in milliseconds, is slow: clients give up after 3 seconds.
 const SLOW_MS: i64 = 1000;
-/// Columns of text beside verdict and subject.
+/// Columns of text next to verdict and subject.
 const TEXT_COLUMNS: usize = 58;
 
 /// Examines a store: what is wrong, and what to do
@@ -74,7 +74,7 @@ impl Doctor {
 }
 
 impl Doctor {
-    /// Finds out whether the secret of the environment, if there is one, is that of the namespace.
+    /// Finds out whether the secret in the environment, if any, belongs to the namespace.
     fn compare_secrets(&self, listed: &Listed, open_server: Arc<OpenServer>) -> Option<Finding> {
         let secret = Environment::default().secret().ok()?;
         let own = Namespace::new(&self.store.namespace, &secret).ok()?;
@@ -88,7 +88,7 @@ impl Doctor {
         })
     }
 
-    /// Finds out which counters nothing is drawn from. `None` where a look would fence the namespace.
+    /// Finds out which counters cannot be drawn from. `None` if looking would fence the namespace.
     fn counters(&self, listed: &Listed, open_server: Arc<OpenServer>) -> Option<Finding> {
         if listed.incarnation_changed {
             return None;
@@ -118,7 +118,7 @@ impl Doctor {
     }
 }
 
-/// Examines a store, and returns what it lists, if it does.
+/// Examines a store, and returns its listing, if it gives one.
 fn examine(store: &mut dyn LeaseStore, findings: &mut Vec<Finding>) -> Result<Option<Listed>> {
     let begun = SystemClock.now()?;
     let examined = match store.examine() {
@@ -219,7 +219,7 @@ fn finding_json(finding: &Finding) -> String {
     format!(r#"{{"subject":"{subject}","verdict":"{verdict}","text":{text}}}"#)
 }
 
-/// Returns a finding as lines of a terminal.
+/// Returns a finding as lines for a terminal.
 fn lines(finding: &Finding) -> String {
     let mut lines = vec![String::new()];
     for word in bindings::one_line(&finding.text).split(' ') {

@@ -1,10 +1,10 @@
-//! What is wrong with what a store lists, and what to do about it.
+//! Faults in a store's listing, and what to do about them.
 
 use randflake_leases::{Finding, operator::Listed};
 
 use crate::output::utc;
 
-/// Ends that are named one by one.
+/// How many ends are named one by one.
 const MOST_NAMED: usize = 10;
 
 /// Says what the next lease does after a change of the server's history.
@@ -22,7 +22,7 @@ pub(super) fn history(listed: &Listed) -> Option<String> {
 pub(super) fn of(listed: &Listed) -> Vec<Finding> {
     let mut found = vec![];
     if listed.has_counters() {
-        return found; // no end and no quarantine, and a floor that nothing waits for
+        return found; // it has no ends or quarantine, and nothing waits for its floor
     }
     if listed.is_clock_doubtful() {
         found.push(Finding::wrong(

@@ -3,8 +3,8 @@
 -- https://github.com/randflake/randflake/blob/main/docs/guides/sql.md
 --
 -- No function or operator of a user is ever called, whatever the search_path of the session is.
--- Functions in PL/pgSQL have a search_path of their own. Those in SQL have none, so that a query
--- takes in their text instead of calling them: there each name has its schema.
+-- Functions in PL/pgSQL set their own search_path. Functions in SQL do not, so that a query can
+-- inline them: there each name has its schema.
 
 create schema if not exists @schema@;
 
@@ -111,7 +111,7 @@ as $$
 declare
     start text := @schema@.text_start(prefix);
 begin
-    -- By bytes: another collation may hold other texts to be equal.
+    -- By bytes: other collations may consider different texts equal.
     if left(text, length(start)) collate "C" = start collate "C" then
         return @schema@.decode_string(substr(text, length(start) + 1));
     end if;
@@ -131,14 +131,14 @@ language plpgsql stable strict parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- Empty after a transaction that had set it with `set local`.
+    -- Empty after a transaction that set it with `set local`.
     setting text := coalesce(current_setting('randflake.secret', true), '');
     fault text;
 begin
     if length(setting) = 32 and ltrim(setting, '0123456789abcdefABCDEF') = '' then
         return decode(setting, 'hex');
     end if;
-    -- Never with what it holds: messages are logged.
+    -- Never includes the value of the setting: messages are logged.
     fault := case
         when setting = '' then 'the setting randflake.secret is not set'
         when length(setting) = 32 then
@@ -163,14 +163,14 @@ language plpgsql stable strict parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- HMAC with a key of zeros, which is what no salt means.
+    -- HMAC with a key of zeros, which means no salt.
     inner_hash bytea := sha256(decode(repeat('36', 64), 'hex') || @schema@.secret());
     extracted bytea := sha256(decode(repeat('5c', 64), 'hex') || inner_hash);
     word bigint;
     inner_pad bytea := '';
     outer_pad bytea := '';
 begin
-    -- HMAC with that key: xor of 32 bytes, eight at a time, and 32 bytes of padding alone.
+    -- HMAC with that key: xor of 32 bytes, eight at a time, and 32 bytes of padding only.
     for i in 0..3 loop
         word := ('x' || encode(substr(extracted, 8 * i + 1, 8), 'hex'))::bit(64)::bigint;
         inner_pad := inner_pad || int8send(word # 3906369333256140342); -- 3636363636363636
@@ -204,7 +204,7 @@ comment on function @schema@.cloak_key(text) is
 
 -- Returns the 24 round keys and the last one, each a block. A step takes three round keys from two
 -- states of the key, one for each branch: `a` is words 0 and 1 of both states, `b` words 2 and 3,
--- `c` words 4 and 5. Words 6 and 7 of a state are words 4 and 5 of the one before.
+-- `c` words 4 and 5. Words 6 and 7 of a state are words 4 and 5 of the previous one.
 create or replace function @schema@.round_keys(key bytea) returns bigint[]
 language plpgsql immutable strict parallel safe
 set search_path = pg_catalog, pg_temp
@@ -276,7 +276,7 @@ begin
                 + ((z >> 16) & words) & words;
             z := (((z << 2) & -1125895612137472) | ((z >> 14) & 844424930328576)) # (x << 16) # x;
         end loop;
-        -- The left branch, mixed, is added to the right one, and they change places.
+        -- The left branch, mixed, is added to the right one, and they swap places.
         x := z # (z >> 16);
         x := (((x & 255) << 8) | ((x >> 8) & 255)) * 65537;
         z := (((z >> 32) # z # x) & 4294967295) | (z << 32);
@@ -308,7 +308,7 @@ begin
         for i in reverse 3 * step + 3 .. 3 * step + 1 loop
             y := z # (z >> 16);
             y := ((y >> 2) & 70364449226751) | ((y << 14) & 211106232582144);
-            -- Each difference borrows from a bit of its own.
+            -- Each difference borrows from its own bit.
             x := ((z & words) | 281474976776192) - y;
             z := (((x << 7) & 280925220962176) | ((x >> 9) & 545460846719)) # (y << 16) # keys[i];
         end loop;

@@ -6,7 +6,7 @@ fn check(folder: &Folder, arguments: &[&str]) -> Run {
     folder.run(&[&["lease", "check", "--store", "ids.db"], arguments].concat())
 }
 
-/// Checks that there is a fault on each of these subjects, and no other.
+/// Checks that there is a fault for each of these subjects, and no other.
 #[track_caller]
 fn faults(run: &Run, subjects: &[&str]) {
     assert_eq!((run.status.code(), run.stderr.as_str()), (Some(3), ""), "{}", run.stdout);
@@ -38,7 +38,7 @@ fn all_is_well() {
     drop(flake);
     let over = check(&folder, &["--json"]).stdout;
     assert!(over.contains("\"least_seconds_left\":null"), "{over}");
-    // Nobody holds one, so none is short.
+    // Nobody holds a lease, so none is short.
     assert_eq!(check(&folder, &["--min-seconds", "60"]).status.code(), Some(0));
 }
 
@@ -60,7 +60,7 @@ fn headroom_and_short_leases_are_faults() {
         assert_eq!(fine.status.code(), Some(0), "{named:?}: {}", fine.stdout);
         faults(&check(&folder, &[named[0], named[1], "--min-seconds", "301"]), &["lease"]);
     }
-    // Another host whose name begins in the same way.
+    // Another host whose name begins the same way.
     faults(&check(&folder, &["--holder", &host[..host.len() - 1]]), &["lease"]);
     let other = if node == "7" { "8" } else { "7" };
     let both = check(&folder, &["--node", &format!("{node},{other}")]);
@@ -92,7 +92,7 @@ fn implausible_ends_and_quarantine_are_faults() {
     let found = check(&folder, &[]);
     faults(&found, &["end", "quarantine"]);
     assert!(found.stdout.contains("lease repair --floor"), "{}", found.stdout);
-    // All of them: then the clock that reads them is to be doubted.
+    // All of them: then the clock that reads them is suspect.
     set(&folder, "update node set end_exclusive = 2500000000");
     faults(&check(&folder, &[]), &["clock", "quarantine"]);
 }

@@ -1,15 +1,15 @@
-//! Scripts that complete, run by the shells that are there.
+//! Completion scripts, run by the installed shells.
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 use std::process::Command;
 
 use crate::{Folder, run};
 
-/// What completes `randflake lease l`, in each shell that can be asked.
+/// The command that completes `randflake lease l`, in each shell that can be asked.
 const ASKED: [(&str, &str); 3] = [
     ("bash", ". ./script; _randflake randflake l lease; echo \"${COMPREPLY[@]}\""),
     ("fish", "source ./script; complete --do-complete 'randflake lease l'"),
-    // Its answers appear only where lines are edited: that it is registered says that it ran.
+    // Its completions appear only while editing a line; its being registered shows that it ran.
     ("zsh", "autoload -U compinit; compinit -D -u; . ./script; print list $_comps[randflake]"),
 ];
 

@@ -11,7 +11,7 @@ fn numbers_become_text_and_text_becomes_numbers_without_a_secret() {
         let arguments: Vec<_> = [verb].into_iter().chain(given.lines()).collect();
         let mut command = folder.command(&arguments);
         expect(&run(command.env_remove("RANDFLAKE_SECRET"), ""), 0, expected, "");
-        // From the input, with lines of Windows and an empty one.
+        // From the input, with Windows line ends and an empty line.
         let input = given.replace('\n', "\r\n") + "\n";
         let mut command = folder.command(&[verb]);
         expect(&run(command.env_remove("RANDFLAKE_SECRET"), &input), 0, expected, "");
@@ -32,7 +32,7 @@ fn a_first_line_that_names_a_column_is_no_id() {
             expect(&run(&mut folder.command(&[verb, "--skip-header"]), &input), 0, expected, "");
         }
     }
-    // As an argument, or not in the first line, it is an id.
+    // As an argument, or after the first line, it is an id.
     expect(&folder.run(&["number", "id"]), 0, "589\n", "");
     expect(&run(&mut folder.command(&["number"]), "7\nid\n"), 0, "7\n589\n", "");
     let seen = run(&mut folder.command(&["inspect", "--json"]), "id\n3vgoe12ccb8gh\n");

@@ -10,7 +10,7 @@ fn doctor(folder: &Folder, store: &str) -> Run {
 
 fn command(folder: &Folder, store: &str) -> Command {
     let mut command = folder.command(&["lease", "doctor", "--json", "--store", store]);
-    // Of the shell that runs these tests.
+    // Inherited from the shell that runs these tests.
     command.env_remove("RANDFLAKE_SECRET").env_remove("RANDFLAKE_SECRET_FILE");
     command.env_remove("RANDFLAKE_NAMESPACE").env_remove("RANDFLAKE_WRITE_HELP");
     command
@@ -86,7 +86,7 @@ fn what_is_wrong_in_the_file_is_found() {
     assert_eq!(subjects(&found, "wrong"), ["namespace", "end", "quarantine"], "{}", found.stdout);
     assert!(found.stdout.contains(&format!("lease repair --node {node}")), "{}", found.stdout);
     drop(file);
-    // One more name of the file: beside it others would lock another file.
+    // A second name for the file: next to it others would lock a different file.
     fs::hard_link(&store, folder.0.join("other.db")).expect("a link");
     let found = doctor(&folder, &store);
     assert_eq!(subjects(&found, "wrong"), ["file", "namespace"], "{}", found.stdout);

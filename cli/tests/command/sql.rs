@@ -13,9 +13,9 @@ fn functions_are_in_the_schema_that_was_asked_for() {
         assert_eq!(printed.stdout.matches(&own).count(), functions);
         assert!(functions >= 12);
         assert!(printed.stdout.contains(&format!("create schema if not exists {schema};")));
-        // Servers refuse what their database's encoding lacks, even in comments.
+        // Servers refuse characters that their database's encoding lacks, even in comments.
         assert!(printed.stdout.is_ascii());
-        // What is to be replaced is all replaced; the setting has one name in all schemas.
+        // All placeholders are replaced; the setting has the same name in all schemas.
         assert!(!printed.stdout.contains('@'));
         assert!(printed.stdout.contains("current_setting('randflake.secret', true)"));
         assert_eq!(printed.stdout.matches("comment on function").count(), functions);

@@ -103,7 +103,7 @@ fn a_fence_of_the_namespace_is_one_of_each_counter() {
     let folder = made("tickets-backup", "--new");
     expect_next(&fence(&folder, "48211", &["--yes"]), 48_212);
     let namespace = ["lease", "fence", "--namespace", "tickets", "--store", "ids.db", "--yes"];
-    // Twice: no fence leaves the namespace as the one before did.
+    // Twice: no fence leaves the namespace as the previous one did.
     for above in ["48300", "48300"] {
         let fenced = folder.run(&namespace);
         let said = (fenced.status.code(), fenced.stdout.as_str());

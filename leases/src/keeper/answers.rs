@@ -19,9 +19,9 @@ impl Keeper {
     ///
     /// # Errors
     ///
-    /// [`StoreUnavailable`](ErrorKind::StoreUnavailable): this is not the answer to that
-    /// step, and the connection that it came from must not be used again. A reply to another
-    /// request counts as a failure of this one; an answer of another kind changes nothing.
+    /// [`StoreUnavailable`](ErrorKind::StoreUnavailable): this is not the answer to that step, and
+    /// the connection that it came from must not be used again. A reply to another request counts
+    /// as a failure of this one; an answer of the wrong kind changes nothing.
     pub fn answer(&mut self, answer: Answer, now: Reading) -> Result<()> {
         if self.stopped {
             return Ok(());
@@ -57,7 +57,8 @@ impl Keeper {
                 );
             }
             (Step::Release(Release { token, .. }), Answer::Released(reply)) => {
-                // A keeper that stops tries once: after a failure the lease expires by itself.
+                // A keeper that is stopping tries once: after a failure the lease expires by
+                // itself.
                 let release = self.releases.pop_front();
                 if reply.is_err() && !self.stopping {
                     self.releases.extend(release);
@@ -82,7 +83,7 @@ impl Keeper {
                 self.pending_release.append(&mut self.held);
                 match used_until {
                     Some(used_until) => self.queue_releases(used_until),
-                    None => self.pending_release.clear(), // what was stamped is unknown
+                    None => self.pending_release.clear(), // it is unknown what was stamped
                 }
             }
             _ => {
@@ -109,7 +110,7 @@ impl Keeper {
             let outcome = reply.answer_to(token, operation).inspect_err(|foreign| {
                 bound = Err(foreign.clone());
             })?;
-            // A keeper that stops still says why.
+            // A keeper that is stopping still reports why.
             if !self.stopping {
                 self.last_error = None;
             }
@@ -149,7 +150,7 @@ impl Keeper {
         };
         let granted: Vec<HeldNode> =
             leases.iter().map(|&lease| HeldNode { token, lease }).collect();
-        // After many repetitions a request may be answered with a lease that is over.
+        // After many repetitions a request may be answered with a lease that has ended.
         let usable = window(&leases).is_some_and(|window| window.end_exclusive() > store_now);
         if self.stopping || !usable {
             self.release_unused(&granted);
@@ -216,8 +217,8 @@ impl Keeper {
             if row.token != token || !node_ids.contains(&row.lease.node_id) {
                 return true;
             }
-            // A delayed request can grant a token again after its release. Only the lease that this
-            // Term was made for can be extended.
+            // A delayed request can make the store grant a token again after its release. Only the
+            // lease that this Term was made for can be extended.
             let NodeLease { node_id, start, .. } = row.lease;
             let same = leases.iter().find(|new| (new.node_id, new.start) == (node_id, start));
             match same {
@@ -233,7 +234,7 @@ impl Keeper {
         if lost_nodes.is_empty() {
             self.renewals += 1;
             if self.to_renew.is_empty() {
-                // A request for another Term, without an answer so far, is no longer needed.
+                // A request for another Term that has no answer so far is no longer needed.
                 self.pending_acquire = self.pending_acquire.filter(|ask| !ask.fresh);
                 self.succeeded(store_now, asked);
             }
@@ -277,14 +278,14 @@ impl Keeper {
             return;
         }
         if !self.opened && !self.needs_new_lease {
-            self.pool_exhausted = true; // starts with what it has
+            self.pool_exhausted = true; // start with what it has
             return;
         }
         self.failures += 1;
         let ttl = Duration::from_secs(self.ttl.into());
         let left = self.left(now);
         if kind == ErrorKind::StoreReplaced && self.opened && left.is_zero() {
-            // Every lease of the old store is over.
+            // Every lease of the old store has ended.
             (self.store_replaced, self.needs_new_lease) = (true, true);
             self.to_renew.clear();
         }
@@ -303,7 +304,7 @@ impl Keeper {
         }
     }
 
-    /// Handles a refusal by the generator: the user has closed it, or the process was forked.
+    /// Handles a refusal by the generator: the user closed it, or the process was forked.
     fn refused(&mut self, error: Error, now: Reading) {
         if error.kind() == ErrorKind::Forked {
             self.forget();
@@ -313,7 +314,7 @@ impl Keeper {
         self.stopping = true;
     }
 
-    /// Has the generator use the held node ids, instead of any earlier plan.
+    /// Makes the generator use the held node ids, instead of any earlier plan.
     fn replace(&mut self) {
         if !self.opened {
             self.queue_releases(layout::EPOCH); // never stamped
@@ -325,7 +326,7 @@ impl Keeper {
         }
     }
 
-    /// Releases node ids that nothing was stamped with.
+    /// Releases node ids that were never used in a stamp.
     fn release_unused(&mut self, rows: &[HeldNode]) {
         for &HeldNode { token, lease } in rows {
             let NodeLease { node_id, start, end_exclusive } = lease;

@@ -1,4 +1,4 @@
-//! Why the keeper does not get what it asks for.
+//! Why a request of the keeper fails.
 
 use std::time::Duration;
 

@@ -32,7 +32,7 @@ impl Keeper {
             return Step::Close;
         }
         if self.stopping {
-            // Without a generator nothing was ever stamped with them.
+            // Without a generator, nothing was stamped with them.
             self.pending_release.append(&mut self.held);
             self.queue_releases(layout::EPOCH);
             let release = self.releases.front().map(|(release, _)| release.clone());
@@ -73,7 +73,8 @@ impl Keeper {
         if missing > 0 && !self.pool_exhausted {
             return self.acquire(false, u32::try_from(missing).expect("a count"), now);
         }
-        // The generator is made after all node ids were asked for, with those that are granted.
+        // The generator is made once all node ids have been requested, with those that were
+        // granted.
         if !self.opened {
             let (node_ids, lease) = self.term().expect("granted leases share their seconds");
             return Step::Open { node_ids, lease };

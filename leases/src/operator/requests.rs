@@ -1,13 +1,13 @@
-//! What an operator sees of a store, and asks it to change.
+//! What an operator sees in a store, and asks it to change.
 
 use crate::{Limits, NodeLease, NodeRanges, Note, Token, namespace::TICKETS};
 #[cfg(doc)]
 use crate::{Namespace, Release};
 
-/// How many fences within one second leave a floor that is still plausible.
+/// The number of fences within one second that still leave a plausible floor.
 const FENCES_AT_ONCE: i64 = 60;
 
-/// Asks what the store knows of node ids.
+/// Asks what the store knows about node ids.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct List {
     /// A new token, which binds the reply to this request.
@@ -18,10 +18,10 @@ pub struct List {
 
 /// Sets which node ids a namespace leases.
 ///
-/// Those that it no longer has are neither leased nor renewed from now on: a running generator that has
-/// one uses it until its lease ends, and leases another one. Those that are new may be leased at once,
-/// for ids from the largest skew before this moment on: you confirm that nobody has made ids with them
-/// since a second and twice the largest skew ago, or makes any later.
+/// Removed node ids are no longer leased or renewed: a running generator that has one uses it until
+/// its lease ends, then leases another one. Added node ids may be leased at once, and their ids may
+/// carry times as early as the largest skew before this moment. So you confirm that nobody has made
+/// ids with them in the last second plus twice the largest skew, and that nobody makes any later.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SetNodeIds {
     /// A new token, which binds the reply to this request.
@@ -41,10 +41,11 @@ pub struct NodeIdsSet {
 
 /// Lowers an implausible end.
 ///
-/// A right clock sets no end after the store's clock plus the longest lease and the largest skew: see
-/// [`Listed::furthest`], and [`Listed::furthest_floor`] for the floor. A later end is implausible. It
-/// keeps a node id unused until then, and a later floor the whole namespace. Only such an end is
-/// lowered, and not below that bound, so that no lease granted by a right clock is shortened.
+/// A correct clock sets no end after the store's clock plus the longest lease and the largest skew:
+/// see [`Listed::furthest`], and [`Listed::furthest_floor`] for the floor. A later end is
+/// implausible. It keeps a node id unused until then; a later floor keeps the whole namespace
+/// unused. Only such an end is lowered, and not below that bound, so that no lease granted by a
+/// correct clock is shortened.
 ///
 /// You confirm that no id with that node id (for a floor: with any node id) carries a second at or
 /// after the bound, and that no process that was granted the implausible end still runs.
@@ -52,12 +53,12 @@ pub struct NodeIdsSet {
 pub struct Repair {
     /// A new token, which binds the reply to this request.
     pub token: Token,
-    /// Which end.
+    /// Which end to lower.
     pub target: Target,
     /// The end to set, a unix second; `None` for the lowest, [`Listed::furthest`] or
     /// [`Listed::furthest_floor`].
     pub bound: Option<i64>,
-    /// The unix second on another clock, that of this machine.
+    /// The unix second on this machine's clock, as a second opinion.
     pub client_now: i64,
 }
 
@@ -72,18 +73,19 @@ pub enum Target {
 
 /// Releases a node id whose holder is dead.
 ///
-/// You confirm that the process that holds it has ended, and with it every copy of its memory. Its last
-/// stamp is unknown, so the lease is shortened to the first second that it cannot have stamped, with a
-/// clock ahead by the largest skew and ids ahead of that clock by a third of the lease, the most that
-/// [`LeasedBuilder::max_drift`](crate::LeasedBuilder::max_drift) allows. Of the usual 300 seconds
-/// 107 are left. An end is never raised: a lease that ends sooner is only released.
+/// You confirm that the process that holds it has ended, and so has every copy of its memory. Its
+/// last stamp is unknown, so the lease is shortened to the first second that it cannot have
+/// stamped, with a clock ahead by the largest skew and ids ahead of that clock by a third of the
+/// lease, the most that [`LeasedBuilder::max_drift`](crate::LeasedBuilder::max_drift) allows. Of
+/// the usual 300 seconds, 107 are left. An end is never raised: a lease that ends sooner is only
+/// released.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ReleaseDead {
     /// A new token, which binds the reply to this request.
     pub token: Token,
     /// The lease, as it was listed. If the node id has been granted again since, the request is refused.
     pub lease: NodeLease,
-    /// The unix second on another clock, that of this machine.
+    /// The unix second on this machine's clock, as a second opinion.
     pub client_now: i64,
 }
 
@@ -93,9 +95,9 @@ pub struct ReleaseDead {
 pub struct Shortened {
     /// The store's clock.
     pub now: i64,
-    /// The end that it had.
+    /// The end before.
     pub from: i64,
-    /// The end that it has.
+    /// The end after.
     pub to: i64,
 }
 
@@ -104,39 +106,39 @@ pub struct Shortened {
 pub struct Listed {
     /// The store's clock.
     pub now: i64,
-    /// Whether the store has reported its clock. Otherwise `now` is that of this machine, which may be
-    /// wrong, so that no end is called implausible. That happens only with an etcd whose client does
-    /// not pass the `Date` header on.
+    /// Whether the store has reported its clock. Otherwise `now` is this machine's clock, which may
+    /// be wrong, so no end is called implausible. That happens only with an etcd whose client does
+    /// not pass on the `Date` header.
     pub has_clock: bool,
     /// The bounds of the namespace.
     pub limits: Limits,
     /// See [`Namespace::layout`].
     pub layout: String,
-    /// Version of what the store keeps of the namespace.
+    /// Version of what the store keeps about the namespace.
     pub format: u32,
     /// No lease starts before this second: until then the namespace is in quarantine. 0 if it never
     /// was.
     pub floor: i64,
     /// Leases that end at this second or before are not renewed.
     pub renew_above: i64,
-    /// For so many seconds after a promotion the old master may still grant, and a quarantine is longer
-    /// by as much: 12 in Redis, 0 elsewhere.
+    /// For this many seconds after a promotion the old master may still grant, and a quarantine is
+    /// longer by the same amount: 12 in Redis, 0 elsewhere.
     pub last_grant: u32,
-    /// Whether the server is not the one that granted these leases, or was set back in time. The next
-    /// request of a holder fences the namespace.
+    /// Whether the server is not the one that granted these leases, or was set back in time. The
+    /// next request from a holder then fences the namespace.
     pub incarnation_changed: bool,
-    /// The node ids that were asked for, sorted, without those that were never leased.
+    /// The requested node ids, sorted, without those that were never leased.
     pub nodes: Vec<Node>,
 }
 
-/// What a store knows of one node id.
+/// What a store knows about one node id.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Node {
     /// The last lease; if it was released, shortened to what was used.
     pub lease: NodeLease,
-    /// Whether a token holds it: it was not released.
+    /// Whether a token holds it, that is, it was not released.
     pub held: bool,
-    /// What the last holder says of itself.
+    /// What the last holder says about itself.
     pub note: Note,
 }
 
@@ -145,8 +147,8 @@ pub struct Node {
 pub enum NodeState {
     /// It has a holder.
     Held,
-    /// Its lease is over and was not released: the holder has ended, or cannot reach the store. It can
-    /// be leased.
+    /// Its lease has ended and was not released: the holder has ended, or cannot reach the store.
+    /// It can be leased.
     Expired,
     /// It was released, and can be leased after its end.
     Free,
@@ -173,7 +175,7 @@ pub struct Counts {
     pub held: u32,
     /// Released, with an end in the future.
     pub waiting: u32,
-    /// That can be leased now, unless the namespace is in quarantine: the headroom.
+    /// Available to lease now, unless the namespace is in quarantine: the headroom.
     pub free: u32,
     /// With an implausible end; also counted above.
     pub implausible: u32,
@@ -200,9 +202,9 @@ impl Listed {
         self.furthest().saturating_add(self.last_grant.into())
     }
 
-    /// Returns whether only a wrong clock can have set the floor; see [`Repair`]. Each fence raises it by
-    /// a second at least, so several in one second leave a floor that is a little later than the last
-    /// plausible one of a single fence.
+    /// Returns whether only a wrong clock can have set the floor; see [`Repair`]. Each fence raises
+    /// it by at least a second, so several in one second leave a floor that is a little later than
+    /// the last plausible floor of a single fence.
     #[must_use]
     pub fn is_floor_implausible(&self) -> bool {
         self.floor > self.furthest_floor().saturating_add(FENCES_AT_ONCE)
@@ -230,8 +232,8 @@ impl Listed {
         self.has_clock && end_exclusive > self.furthest()
     }
 
-    /// Returns whether most held node ids have an implausible end, in a listing of all: so do current
-    /// leases look to a clock that is behind.
+    /// Returns whether most held node ids have an implausible end, in a listing of all: this is how
+    /// current leases look to a clock that is behind.
     #[must_use]
     pub fn is_clock_doubtful(&self) -> bool {
         let held: Vec<_> =
@@ -241,10 +243,11 @@ impl Listed {
         2 * implausible > held.len()
     }
 
-    /// Returns the second from which on nobody has a lease of a node id that the namespace no longer
-    /// leases, in a listing of all after it was [set](SetNodeIds). What was decided before may still be
-    /// written, as where it waits for a lock, so this is never earlier than [`furthest`](Self::furthest). In
-    /// a quarantine it is not before its end, since leases may run that the store has lost.
+    /// Returns the second from which nobody has a lease of a node id that the namespace no longer
+    /// leases, in a listing of all node ids after they were [set](SetNodeIds). A grant decided
+    /// earlier may still be written, for example if it is waiting for a lock, so this is never
+    /// earlier than [`furthest`](Self::furthest). In a quarantine it is not before the quarantine's
+    /// end, since leases that the store has lost may still be running.
     #[must_use]
     pub fn unleased_from(&self) -> i64 {
         let outside =

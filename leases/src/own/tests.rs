@@ -1,4 +1,4 @@
-//! Copies of one process, as of a machine that was cloned while it ran, on every kind of store.
+//! Copies of one process, as on a machine that was cloned while running, on every kind of store.
 
 use std::{
     collections::BTreeMap,
@@ -25,7 +25,7 @@ const START: i64 = 1_763_640_000;
 const TTL: u32 = 12;
 const SKEW: u32 = 2;
 
-/// The unix second that all see.
+/// The unix second that all clients see.
 #[derive(Clone)]
 struct Dial(Arc<AtomicI64>);
 
@@ -44,7 +44,8 @@ impl Dial {
     }
 }
 
-/// A client of a store. It makes others: that of a copy of its process, or that of another process.
+/// A client of a store. It makes others: the client of a copy of its process, or of another
+/// process.
 struct Client {
     store: Box<dyn LeaseStore>,
     make: Box<dyn Fn(Process) -> Client>,
@@ -180,7 +181,7 @@ fn of_two_copies_one_goes_on() {
     });
 }
 
-/// The answer to an acquire, or to a renewal, may be lost when the copy is made.
+/// The answer to an acquire or a renewal may be lost when the copy is made.
 #[test]
 fn of_two_copies_that_wait_for_an_answer_one_gets_it() {
     on_each(1, |store, mut original, dial| {
@@ -199,7 +200,8 @@ fn of_two_copies_that_wait_for_an_answer_one_gets_it() {
     });
 }
 
-/// Nor does a copy whose request was refused before take what the original was granted by it since.
+/// A copy whose request was refused does not take what the same request has since granted the
+/// original.
 #[test]
 fn a_request_that_was_refused_before_the_copy_is_granted_once() {
     on_each(1, |store, mut original, dial| {
@@ -216,7 +218,8 @@ fn a_request_that_was_refused_before_the_copy_is_granted_once() {
     });
 }
 
-/// One that came later, and a holder whose requests come by several stores, go by the token alone.
+/// A client that came later, and a holder whose requests go through several stores, go only by the
+/// token.
 #[test]
 fn a_token_that_was_forgotten_says_whose_row_it_is() {
     on_each(1, |store, mut one, dial| {
@@ -234,8 +237,8 @@ fn a_token_that_was_forgotten_says_whose_row_it_is() {
     });
 }
 
-/// Whatever an original, its copy and a third party do after the copy was made, and after the end of the lease
-/// that it had then, no second of a node id is stamped by two of them.
+/// Whatever an original, its copy and a third party do after the copy was made, and after the lease
+/// of that time has ended, no two of them stamp the same second of a node id.
 #[test]
 fn no_second_of_a_node_id_is_that_of_two_copies() {
     const ROUNDS: u64 = 15;
@@ -275,13 +278,13 @@ fn no_second_of_a_node_id_is_that_of_two_copies() {
                         *lease = client.acquire(token, now).map(|lease| (token, lease));
                     }
                     (Some((token, held)), 0) => {
-                        // What it has stamped is behind it.
+                        // Everything that it has stamped is in the past.
                         client.release(token, held, now + 1);
                         *lease = None;
                     }
                     (Some((token, held)), 1..4) => {
                         let renewed = client.renew(token, held, now);
-                        // Until it has another one, it goes on to the end that it knows.
+                        // Until it has another one, it continues to the end that it knows.
                         *lease = renewed
                             .or(Some(held).filter(|held| held.end_exclusive > now))
                             .map(|held| (token, held));
@@ -302,8 +305,8 @@ fn no_second_of_a_node_id_is_that_of_two_copies() {
     }
 }
 
-/// A store that was set back lacks a renewal that was granted. It is fenced then, once: others may have
-/// lost their leases, too.
+/// A store that was set back lacks a renewal that was granted. It is then fenced, once: others may
+/// have lost their leases, too.
 #[test]
 fn a_store_that_was_set_back_is_fenced() {
     for (before_the_lease, name) in [(false, "to an earlier end"), (true, "to before the lease")] {
@@ -321,7 +324,7 @@ fn a_store_that_was_set_back_is_fenced() {
                 }
             };
             let mut other = (client.make)(Process::Another);
-            // Makes the namespace.
+            // This creates the namespace.
             let made = other.acquire(Token::random(), dial.now()).expect("they are free");
             let backup = || (memory.backup(), table.lock().expect("no panic").clone());
             let first = backup();
@@ -334,7 +337,7 @@ fn a_store_that_was_set_back_is_fenced() {
             let (rules, texts) = if before_the_lease { first } else { second };
             memory.restore(rules);
             *table.lock().expect("no panic") = texts;
-            // It would be granted this one's as well.
+            // It would otherwise be granted the other's node id, too.
             let in_use = [made.node_id, lease.node_id];
             let node_ids = namespace.limits().node_ids;
             let asks_first = |token: &Token| token.candidates(&node_ids).next().expect("endless");

@@ -1,5 +1,5 @@
-//! What the URL of a store says. It is read here alone, for every client in every language: five
-//! drivers would make five places of one URL.
+//! What the URL of a store says. It is parsed only here, for every client in every language: five
+//! drivers would read five different places from one URL.
 
 use std::{fmt, fs, net::Ipv6Addr};
 
@@ -8,17 +8,17 @@ use zeroize::Zeroizing;
 
 use super::{Engine, mysql, postgres};
 
-/// How a server is reached, in parts for a client. Nothing of it comes from the environment.
+/// How a server is reached, in parts for a client. No part comes from the environment.
 #[doc(hidden)]
 #[derive(Clone)]
 pub struct Address {
     pub engine: Engine,
-    /// One host, or the members of an etcd. That of PostgreSQL may be the folder of a
-    /// socket, that of MySQL its path.
+    /// One host, or the members of an etcd. PostgreSQL's may be the folder of a socket, MySQL's the
+    /// path of a socket.
     pub hosts: Vec<(String, u16)>,
     pub user: Option<String>,
     pub password: Option<Zeroizing<String>>,
-    /// PostgreSQL's or MySQL's database, or the number of Redis's.
+    /// The name of PostgreSQL's or MySQL's database, or the number of Redis's.
     pub database: String,
     /// Whether the connection is encrypted.
     pub tls: bool,
@@ -26,13 +26,13 @@ pub struct Address {
     pub options: Vec<(&'static str, String)>,
 }
 
-/// What a URL may say after `?`. Everything else could move the store with one client, and not with
+/// What a URL may say after `?`. Anything else could mean another store to one client and not to
 /// another.
 const OPTIONS: [(&str, &[&str]); 8] = [
     ("ssl-mode", &["DISABLED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"]),
-    // All that is sent is ASCII.
+    // Everything that is sent is ASCII.
     ("charset", &[]),
-    // Whether the certificate is checked is up to the client.
+    // The client decides whether the certificate is checked.
     ("sslmode", &["disable", "require", "verify-ca", "verify-full"]),
     ("application_name", &[]),
     ("channel_binding", &["disable", "prefer", "require"]),
@@ -44,19 +44,19 @@ const OPTIONS: [(&str, &[&str]); 8] = [
 /// The options that are paths of files.
 const FILES: [&str; 3] = ["sslrootcert", "sslcert", "sslkey"];
 
-/// What is wrong, and never a part of the URL, which may be one of a password.
+/// What is wrong. Never quotes a part of the URL, which may be part of a password.
 pub(crate) type Wrong = &'static str;
 
 impl Address {
-    /// Reads the URL of a store; `None` for what is not one.
+    /// Parses the URL of a store; `None` if it is not one.
     ///
     /// # Errors
     ///
-    /// `INVALID_ARGUMENT`: it is one, and wrong. The message does not repeat it.
+    /// `INVALID_ARGUMENT`: it is the URL of a store, but invalid. The message does not repeat it.
     #[must_use]
     pub fn read(store: &str) -> Option<Result<Self>> {
         let (scheme, rest) = store.split_once("://")?;
-        // SQLAlchemy has the driver behind the database: here it is up to us.
+        // SQLAlchemy names a driver after the database: here the choice is ours.
         let (engine, is_secure) = match scheme.split_once('+').map_or(scheme, |(name, _)| name) {
             "postgresql" | "postgres" => (Engine::Postgres, false),
             "mysql" | "mariadb" => (Engine::Mysql, false),
@@ -125,7 +125,7 @@ impl Address {
         Ok(address)
     }
 
-    /// Takes what is behind `?`, and returns the folder of a socket, if there is one.
+    /// Takes what follows `?`, and returns the folder of a socket, if there is one.
     fn take_options(&mut self, query: &str) -> Result<Option<String>, Wrong> {
         let mut socket = None;
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -305,8 +305,8 @@ impl Address {
         self.options.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Checks that the files that the URL names can be read, and are what they should be: a client would
-    /// say so in its own words, as if the server were away.
+    /// Checks that the files that the URL names are readable and valid: a client would report a
+    /// wrong one in its own words, as if the server were unreachable.
     ///
     /// # Errors
     ///
@@ -318,7 +318,7 @@ impl Address {
     /// Reads the file that an option names.
     pub(crate) fn file(&self, option: &str) -> Result<Option<Vec<u8>>> {
         let read = |path: &str| {
-            // A pipe would have no end.
+            // A pipe might never end.
             let is_file = fs::metadata(path).map(|found| found.is_file());
             let wrong = |why: &dyn fmt::Display| {
                 Error::invalid_argument(format!("cannot read the {option} {path}: {why}"))
@@ -338,7 +338,7 @@ impl Address {
         self.option(option).map(read).transpose()
     }
 
-    /// Returns the URL for a client of Redis that takes no parts.
+    /// Returns the URL for a Redis client that does not take the parts.
     #[cfg(feature = "redis")]
     pub(crate) fn to_client(&self) -> Zeroizing<String> {
         let url = self.to_string();
@@ -359,7 +359,7 @@ impl Address {
         }
     }
 
-    /// Returns what two URLs have in common if one client does for both. It contains the password.
+    /// Returns a key that two URLs share if one client can serve both. It contains the password.
     #[must_use]
     pub fn key(&self) -> Zeroizing<String> {
         let password = self.password.as_ref().map_or("", |password| password.as_str());
@@ -367,7 +367,7 @@ impl Address {
     }
 }
 
-/// The place: a URL with everything that decides which store it is, and no password.
+/// The place: a URL with everything that identifies the store, and no password.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let has_scheme = matches!(self.engine, Engine::Redis | Engine::Etcd);

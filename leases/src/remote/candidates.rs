@@ -2,8 +2,8 @@
 
 use crate::NodeRanges;
 
-/// Returns all node ids in ranges of at most `size`, from that of `first` on, which is random, so that
-/// concurrent requests rarely collide.
+/// Returns all node ids in ranges of at most `size`, starting with the range of `first`, which is
+/// random, so that concurrent requests rarely collide.
 pub(super) fn ranges(
     first: u32,
     node_ids: NodeRanges,

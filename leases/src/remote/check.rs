@@ -18,7 +18,7 @@ use crate::{
 pub(super) async fn check(context: &Context, init: Option<InitMode>) -> Result<Known> {
     let mut weak_as = None;
     for _ in 0..TRIES {
-        // Before it is asked: another operation may hear of a later revision meanwhile.
+        // Read this before asking: another operation may learn of a later revision meanwhile.
         let known = context.known();
         let seen = context.step(&Step::default()).await?;
         if !seen.has_table {
@@ -28,8 +28,8 @@ pub(super) async fn check(context: &Context, init: Option<InitMode>) -> Result<K
         }
         let settings = check_settings(context, seen.durability()).await;
         if settings.as_ref().is_err_and(|error| error.kind() == ErrorKind::WeakStore) {
-            // In a failover, one server has said what it is and another one its settings. Only one
-            // that says the same again is weak.
+            // In a failover, one server may have said what it is, and another its settings. Only a
+            // server that says the same again is weak.
             if weak_as.as_ref() != Some(&seen.server) {
                 weak_as = Some(seen.server);
                 continue;
@@ -69,7 +69,7 @@ pub(super) async fn check(context: &Context, init: Option<InitMode>) -> Result<K
     Err(context.contended())
 }
 
-/// Makes the namespace, unless it is there by now.
+/// Creates the namespace, unless it exists by now.
 async fn create(context: &Context, mode: InitMode, seen: &Seen) -> Result<()> {
     let metadata = context.new_metadata();
     let quarantine = match mode {
@@ -85,7 +85,7 @@ async fn create(context: &Context, mode: InitMode, seen: &Seen) -> Result<()> {
     write(context, seen, None, &meta).await.map(drop)
 }
 
-/// Writes meta on a server, and returns whether it has.
+/// Writes meta on a server, and returns whether it was written.
 async fn write(
     context: &Context,
     seen: &Seen,
@@ -98,11 +98,11 @@ async fn write(
     Ok(context.step(&step).await?.written.contains(&Key::Meta))
 }
 
-/// Whether what a server has may lack something that was seen of the namespace.
+/// Whether a server may lack something that was seen of the namespace.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum WentBack {
     No,
-    /// It does, and was fenced after that was seen.
+    /// It does, but was fenced after that was seen.
     Fenced,
     Unfenced,
 }
@@ -138,7 +138,7 @@ pub(super) fn went_back(
 }
 
 impl Context {
-    /// From now on the history of this server counts.
+    /// From now on this server's history counts.
     fn go_on_from(&self, seen: &Seen) {
         self.update_known(|known| {
             known.revision = 0;

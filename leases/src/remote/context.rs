@@ -23,7 +23,7 @@ pub struct Context {
     channel: Channel,
     /// The unix second on the machine's clock.
     pub(crate) now: i64,
-    /// When that was read, on the clock that never steps.
+    /// When `now` was read, on the clock that never steps.
     since: Duration,
     /// What the server's clock showed in the first answer.
     begun: Arc<OnceLock<i64>>,
@@ -33,10 +33,10 @@ pub struct Context {
 #[derive(Default)]
 pub(crate) struct ProtocolState {
     known: Option<Known>,
-    /// The limits of a replaced namespace, whose leases may still run.
+    /// The limits of a replaced namespace, whose leases may still be running.
     replaced: Option<Limits>,
     pub(crate) own: Own,
-    /// The texts of that and of counters, when they were last seen.
+    /// The texts of the namespace and of counters, as last seen.
     pub(crate) texts: BTreeMap<Key, String>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct ProtocolState {
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) meta: Meta,
-    /// The text of it.
+    /// Its text.
     pub(crate) text: String,
     /// Which server, as it says itself.
     pub(crate) server: String,
@@ -56,7 +56,7 @@ pub(crate) struct Known {
     pub(crate) clocks: Option<(i64, i64)>,
 }
 
-/// What else to do about a weak store.
+/// The other way to deal with a weak store.
 pub(crate) const ALLOW: &str = "allow a weak store: allow_weak_store in Python and Rust, \
                                 allowWeakStore in Node.js, --allow-weak-store of the command";
 
@@ -69,14 +69,14 @@ impl Context {
         self.channel.run(statement).await
     }
 
-    /// Returns about what the machine's clock shows by now.
+    /// Returns roughly what the machine's clock shows by now.
     pub(crate) fn later(&self) -> i64 {
         let passed = boot().saturating_sub(self.since).as_secs();
         self.now.saturating_add(i64::try_from(passed).unwrap_or(0))
     }
 
-    /// Takes the server's clock in an answer, and returns for how many seconds this operation has gone on
-    /// since its first one.
+    /// Takes the server's clock in an answer, and returns how many seconds have passed since this
+    /// operation's first answer.
     pub(crate) fn waited(&self, clock: Option<i64>) -> i64 {
         let Some(clock) = clock else { return 0 };
         clock.saturating_sub(*self.begun.get_or_init(|| clock)).max(0)
@@ -129,7 +129,7 @@ impl Context {
         }
     }
 
-    /// Remembers the namespace if it is ours, and still the one that was remembered.
+    /// Remembers the namespace if it is ours and still the one that was remembered.
     pub(crate) fn remember(&self, known: &Known) -> Result<()> {
         self.namespace().check(&known.meta.metadata)?;
         let mut state = self.state();
@@ -151,7 +151,7 @@ impl Context {
             drop(state);
             return Err(self.replaced());
         }
-        // Others may hold leases of the namespace that it replaces.
+        // Others may hold leases from the namespace that it replaces.
         let mode = if state.replaced.is_some() { InitMode::Quarantine } else { InitMode::New };
         let requested = init.or(self.protocol.create.then_some(mode));
         requested
@@ -173,7 +173,7 @@ impl Context {
         Error::new(ErrorKind::StoreUnavailable, format!("cannot use {name}: {why}"))
     }
 
-    /// Makes the error of a server that may lose what it has acknowledged.
+    /// Makes the error for a server that may lose what it has acknowledged.
     pub(crate) fn weak(&self, why: &str) -> Error {
         Error::new(
             ErrorKind::WeakStore,
@@ -185,7 +185,7 @@ impl Context {
         )
     }
 
-    /// Says for an operator that it may: that is as it should be where it is allowed.
+    /// Tells an operator that it may: that is fine if it is allowed.
     pub(crate) fn weakness(&self, why: &str) -> Finding {
         let is_allowed = self.allows_weak_store();
         let verdict = if is_allowed { Verdict::Note } else { Verdict::Wrong };
@@ -198,19 +198,19 @@ impl Context {
         Finding { subject: "persistence", verdict, text }
     }
 
-    /// Makes the error of an answer that no working server gives.
+    /// Makes the error for an answer that no working server gives.
     pub(crate) fn malformed(&self, what: &str) -> Error {
         self.unavailable(&format!("its answer is malformed ({what})"))
     }
 
-    /// Makes the error of an answer to another request.
+    /// Makes the error for an answer to another request.
     pub(crate) fn foreign(&self) -> Error {
         self.unavailable(
             "it answered another request; the connection is shared and must be discarded",
         )
     }
 
-    /// Makes the error of an operation that concurrent changes prevented every time.
+    /// Makes the error for an operation that concurrent changes prevented every time.
     pub(crate) fn contended(&self) -> Error {
         self.unavailable("it changed during each attempt; try again")
     }

@@ -1,5 +1,5 @@
-//! Runs the rules over what was read of a server, and writes what they put, if nothing of it has changed.
-//! No rule is here, and nothing of a server.
+//! Runs the rules over what was read from a server, and writes what they put if nothing that was
+//! read has changed. This module has no rules, and nothing specific to a server.
 
 use std::collections::BTreeMap;
 
@@ -20,12 +20,12 @@ use crate::{
     token::version,
 };
 
-/// Node ids of one statement when all are looked at.
+/// Node ids per statement when all are looked at.
 const RANGE: u32 = 4096;
-/// How often in a row others may be faster before an operation gives up. Many processes that lease the
-/// last few node ids of a pool at once lose every other time.
+/// How many consecutive times others may be faster before an operation gives up. Processes that
+/// compete for the last few node ids of a pool lose every other time.
 const REFUSALS: usize = 30;
-/// Steps of one operation, however much it writes.
+/// The maximum number of steps of one operation, however much it writes.
 const STEPS: usize = 1000;
 
 /// How an operation is done.
@@ -33,25 +33,25 @@ const STEPS: usize = 1000;
 pub(super) struct How {
     /// What it reads first.
     pub(super) keys: Vec<Key>,
-    /// What it reads all at once when it needs more.
+    /// What it reads, all at once, when it needs more.
     pub(super) more: Vec<Key>,
-    /// It grants something: only while the server's clock shows about what it was decided by, and replicas
-    /// have to confirm it.
+    /// It grants something: it writes only while the server's clock roughly agrees with the clock
+    /// of the decision, and replicas must confirm it.
     pub(super) grants: Option<&'static str>,
-    /// Writes only while the server's clock shows about what it was decided by.
+    /// Writes only while the server's clock roughly agrees with the clock of the decision.
     pub(super) is_timed: bool,
     pub(super) begins: Begins,
-    /// It decides what ids depend on, by two clocks.
+    /// Its decision affects the uniqueness of ids, so it uses two clocks.
     pub(super) is_confirmed: bool,
 }
 
-/// What an operation decides by before it has read anything.
+/// What an operation bases its decision on before it has read anything.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Begins {
-    /// What was read for an earlier one.
+    /// What an earlier operation read.
     #[default]
     Remembers,
-    /// That, and keys that nothing is known of are missing: if they are, one round trip is enough.
+    /// The same, assuming that unknown keys are missing: if they are, one round trip is enough.
     Hopes,
     /// Nothing.
     Reads,
@@ -60,7 +60,7 @@ pub(super) enum Begins {
 /// Why a rule has stopped.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// It needs to know more.
+    /// It needs more data.
     Needs(Need),
     Failed(Error),
 }
@@ -77,7 +77,7 @@ pub(super) enum Need {
     Free { first: u32, most: usize },
 }
 
-/// What is known of the server while an operation runs.
+/// What is known about the server while an operation runs.
 #[derive(Default)]
 struct View {
     texts: BTreeMap<Key, Option<String>>,
@@ -86,11 +86,11 @@ struct View {
     granted: BTreeMap<u32, Row>,
     /// Whether all of it was read for this operation.
     is_fresh: bool,
-    /// The server's clock in the last answer, if that had one.
+    /// The server's clock in the last answer, if it had one.
     clock: Option<i64>,
 }
 
-/// Runs a rule until all that it puts is written.
+/// Runs a rule until everything that it puts is written.
 pub(super) async fn perform<T>(
     context: &Context,
     how: impl Fn(&Known) -> How,
@@ -147,7 +147,7 @@ pub(super) async fn perform<T>(
                 if refusals == REFUSALS {
                     break;
                 }
-                // Others have been there: what else is known may be wrong, too.
+                // Others have changed something: what else is known may be wrong, too.
                 let keys = [how.keys, how.more].concat();
                 read(context, &known, &mut view, keys).await?;
             }
@@ -173,7 +173,7 @@ async fn read(context: &Context, known: &Known, view: &mut View, mut keys: Vec<K
     Ok(())
 }
 
-/// Looks for free node ids, range by range, from the one of `first` on.
+/// Looks for free node ids, range by range, starting with the range of `first`.
 async fn find_free(
     context: &Context,
     known: &Known,
@@ -208,7 +208,7 @@ async fn find_free(
     Ok(())
 }
 
-/// Writes what a rule has put, and returns whether all of it counts.
+/// Writes what a rule has put, and returns whether all of it is valid.
 async fn write(
     context: &Context,
     known: &Known,
@@ -218,13 +218,13 @@ async fn write(
 ) -> Result<bool> {
     let limits = known.meta.metadata.limits;
     let decided_at = Snapshot::clock(context, known, view);
-    // An early end is safe, and so is a late write. It may be a second late because clocks are rounded, and
-    // another one because `decided_at` is.
+    // An early end is safe, and so is a late write. It may be a second late because clocks are
+    // rounded, and another second because `decided_at` is.
     let late = i64::from(limits.max_skew) + 2;
     let wait = how.grants.and_then(|_| redis::wait_for(known.replicas));
     let mut all = true;
     for chunk in writes.chunks(context.most_writes().min(writes.len())) {
-        // Of many steps each may be as late.
+        // Each of many steps may be this late.
         let latest = view.clock.max(decided_at);
         let at = decided_at.zip(latest).filter(|_| how.is_timed);
         let at = at.map(|(decided_at, latest)| (decided_at, latest + late));
@@ -242,7 +242,7 @@ async fn write(
             seen.written.clear();
         }
         if how.grants.is_none() {
-            // A client that has run the statement twice answers with what is there.
+            // If a client has run the statement twice, the answer shows what is already there.
             let own = chunk.iter().filter(|(write, _)| {
                 seen.found.get(&write.key).is_some_and(|text| text.as_ref() == Some(&write.after))
             });
@@ -282,8 +282,8 @@ async fn write(
     Ok(all)
 }
 
-/// Takes what an answer says. Returns whether it is of the server and the namespace that are known; if not,
-/// all is to be read again.
+/// Takes what an answer says. Returns whether it is from the known server and namespace; if not,
+/// everything must be read again.
 async fn absorb(context: &Context, known: &Known, view: &mut View, seen: &Seen) -> Result<bool> {
     let is_known = seen.server == known.server
         && seen.meta.as_ref() == Some(&known.text)
@@ -310,7 +310,7 @@ pub(super) struct Snapshot<'a> {
     waited: i64,
     nodes: BTreeMap<u32, Row>,
     counters: BTreeMap<String, String>,
-    /// What meta is to have instead of what it has.
+    /// What is to replace the contents of meta.
     meta: Option<(Quarantine, NodeRanges)>,
     own: Own,
 }
@@ -330,14 +330,14 @@ impl<'a> Snapshot<'a> {
         Ok(Self { context, known, view, now, waited, nodes, counters, meta, own })
     }
 
-    /// Returns what the server's clock shows, or a little less: as it was in the last answer, and the time
-    /// since.
+    /// Returns what the server's clock shows, or a little less: its value in the last answer, plus
+    /// the time since.
     fn clock(context: &Context, known: &Known, view: &View) -> Option<i64> {
         if view.is_fresh {
             return view.clock;
         }
         let (server, client) = known.clocks?;
-        // Whole seconds may have passed a second less than they seem.
+        // In whole seconds, a second less may have passed than it seems.
         let passed = context.now.saturating_sub(client).saturating_sub(1);
         Some(server.saturating_add(passed.max(0)))
     }
@@ -423,8 +423,9 @@ impl Transaction for Snapshot<'_> {
         Ok(())
     }
 
-    /// Those that this client has asked for, or that were read, and that have a text of the token that was
-    /// written under the meta that is known: a fence may have given others to somebody else.
+    /// The node ids that this client has requested, or that were read, and whose text is of this
+    /// token and was written under the known meta: after a fence, others may belong to somebody
+    /// else.
     fn held_by(&mut self, token: Token) -> Result<Vec<(u32, Row)>, Stop> {
         let read = self.view.texts.keys().filter_map(|key| match key {
             Key::Node(node_id) => Some(*node_id),
@@ -465,8 +466,8 @@ impl Transaction for Snapshot<'_> {
         &self.own
     }
 
-    /// Where the server's line is compared only in the answer, what another client has written may be from
-    /// another line, unless it was written under the meta that is known.
+    /// If the server's line is compared only in the answer, what another client has written may be
+    /// from another line, unless it was written under the known meta.
     fn known_end(&self, node_id: u32, row: &Row) -> i64 {
         if let Some(end) = self.own.end_of(node_id, row) {
             return end.min(row.end_exclusive);

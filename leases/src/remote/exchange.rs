@@ -26,24 +26,25 @@ pub struct Statement {
     pub text: &'static str,
     /// See the table.
     pub parameters: Vec<String>,
-    /// Redis: the confirmation to wait for.
+    /// Redis: the replica confirmation to wait for.
     pub wait: Option<Wait>,
 }
 
 /// How many replicas of a Redis should confirm what a statement writes.
 ///
-/// The client sends `WAIT replicas milliseconds` directly after the statement, on the same connection
-/// and in one round trip, and answers with [`Response::Confirmed`]. On another connection `WAIT` says
-/// nothing about this statement. Whether enough replicas confirmed is not for the client to judge.
+/// The client sends `WAIT replicas milliseconds` directly after the statement, on the same
+/// connection and in one round trip, and answers with [`Response::Confirmed`]. On another
+/// connection `WAIT` says nothing about this statement. The client does not judge whether enough
+/// replicas have confirmed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Wait {
-    /// How many.
+    /// How many replicas.
     pub replicas: u32,
     /// How long to wait for them. It is shorter than the time that any client waits for an answer.
     pub milliseconds: u32,
 }
 
-/// Shows no parameters: a token would let its reader release the lease.
+/// Shows no parameters: anyone who reads a token could release the lease.
 impl fmt::Debug for Statement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Statement")
@@ -60,13 +61,13 @@ pub enum Response {
     /// Rows of text; `None` for null.
     ///
     /// - PostgreSQL: the rows; all columns are text.
-    /// - MySQL: the rows, all columns as text; of a statement without rows, one row of one cell, the
-    ///   insert id of its answer, `0` if it has none.
+    /// - MySQL: the rows, all columns as text; for a statement without rows, one row of one cell
+    ///   with the insert id of its answer, `0` if it has none.
     /// - Redis: a list of lists as it is, a flat list or a map as one row, anything else as one
     ///   row of one cell.
-    /// - etcd: one row of two cells, the JSON body of the answer, with any HTTP status, and its
-    ///   `Date` header; `None`, or no second cell, if it has none. Without that header, fence, repair
-    ///   and the release of a dead holder are refused.
+    /// - etcd: one row of two cells: the JSON body of the answer, whatever its HTTP status, and its
+    ///   `Date` header; `None`, or no second cell, if it has no such header. Without it, fence,
+    ///   repair and the release of a dead holder are refused.
     Rows(Vec<Vec<Option<String>>>),
     /// The response to a statement with a [`Wait`].
     Confirmed {
@@ -77,7 +78,7 @@ pub enum Response {
     },
     /// An error that the server reports, for the statement or for `WAIT`.
     Refused {
-        /// The SQLSTATE of PostgreSQL, the number of MySQL's error; the first word of Redis's message.
+        /// PostgreSQL's SQLSTATE, MySQL's error number, or the first word of Redis's message.
         code: String,
         /// The message, without a password.
         message: String,
@@ -93,9 +94,9 @@ pub enum Progress<T> {
     Done(T),
 }
 
-/// One operation in progress. It hands out statements to run on the server, takes the responses, and
-/// ends with a reply. It uses no I/O, no clock and no thread. Dropping it abandons the operation, as
-/// an error does.
+/// One operation in progress. It hands out statements to run on the server, takes the responses,
+/// and ends with a reply. It uses no I/O, no clock and no thread. Dropping it abandons the
+/// operation, like an error.
 ///
 /// ```
 /// use randflake::Secret;
@@ -130,7 +131,8 @@ impl<T> Exchange<T> {
     ///
     /// # Errors
     ///
-    /// Those of the operation. The exchange has ended then, and the connection must not be used again.
+    /// Those of the operation. The exchange has then ended, and the connection must not be used
+    /// again.
     pub fn start(&mut self) -> Result<Progress<T>> {
         let Some(future) = &mut self.future else {
             return Err(Error::new(ErrorKind::StoreUnavailable, "this exchange has ended"));

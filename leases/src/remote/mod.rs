@@ -1,10 +1,10 @@
 //! Stores with a server: PostgreSQL, MySQL or MariaDB, Redis or Valkey, and etcd.
 //!
-//! A [`Protocol`] knows the statements for such a server and the meaning of its responses, and does no
-//! I/O: each operation is an [`Exchange`] that hands out one [`Statement`] after the other and takes
-//! the [`Response`]. The caller, who has a connection, runs them. With a blocking connection,
-//! implement [`Client`] and use [`RemoteStore`]; the features `postgres`, `mysql`, `redis` and `etcd` bring one
-//! for each server.
+//! A [`Protocol`] knows the statements for such a server and the meaning of its responses, and does
+//! no I/O: each operation is an [`Exchange`] that hands out one [`Statement`] after another and
+//! takes each [`Response`]. The caller has a connection and runs them. With a blocking connection,
+//! implement [`Client`] and use [`RemoteStore`]; the features `postgres`, `mysql`, `redis` and
+//! `etcd` provide one for each server.
 //!
 //! The servers save the leases and make them durable; nothing here replicates anything. Each
 //! operation is one atomic statement, script or transaction, and usually one round trip.
@@ -57,7 +57,7 @@ use crate::{
     stores::{etcd, mysql, postgres, redis},
 };
 
-/// How often a statement is tried that the server asks to repeat.
+/// How often a statement is tried if the server asks to repeat it.
 pub(crate) const TRIES: usize = 10;
 
 /// A blocking connection to a server, which it may open when needed.
@@ -92,8 +92,8 @@ pub trait Client: Send {
     /// Discards the connection, which may deliver the answer to another request.
     fn discard(&mut self);
 
-    /// Says that no statement follows for a minute or longer. A client then closes a connection of its
-    /// own, but not a borrowed one. The default does nothing.
+    /// Says that no statement follows for a minute or longer. A client then closes its own
+    /// connection, but not a borrowed one. The default does nothing.
     fn rest(&mut self) {}
 }
 
@@ -111,11 +111,11 @@ impl Client for Box<dyn Client> {
     }
 }
 
-/// The statements of one namespace on one server, and the meaning of the responses. It remembers which
-/// server that was; clones share what they remember.
+/// The statements for one namespace on one server, and the meaning of the responses. It remembers
+/// which server it was; clones share what they remember.
 ///
-/// `now` is always the unix second on the machine's clock. Operations that rely on the server's clock
-/// compare the two. With etcd, leases use it where an answer has no `Date`.
+/// `now` is always the unix second on the machine's clock. Operations that rely on the server's
+/// clock compare the two. With etcd, leases use the machine's clock if an answer has no `Date`.
 #[derive(Clone)]
 pub struct Protocol {
     namespace: Namespace,
@@ -125,7 +125,7 @@ pub struct Protocol {
     state: Arc<Mutex<ProtocolState>>,
 }
 
-/// Which server it is. Not public: for the bindings, whose clients say it by a name.
+/// Which kind of server it is. Not public: for the bindings, whose clients give its name.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Engine {
@@ -154,7 +154,7 @@ impl Protocol {
         Self::new(namespace, Engine::Redis)
     }
 
-    /// For etcd 3.4 or newer, by its JSON gateway.
+    /// For etcd 3.4 or newer, through its JSON gateway.
     #[must_use]
     pub fn etcd(namespace: Namespace) -> Self {
         Self::new(namespace, Engine::Etcd)
@@ -199,8 +199,9 @@ impl Protocol {
         &self.namespace
     }
 
-    /// Creates the namespace if it is missing, as [`InitMode`] says, and checks it if it exists. Run it
-    /// once, and not with each start, because an empty store may be new or may have lost everything.
+    /// Creates the namespace if it is missing, as [`InitMode`] says, and checks it if it exists.
+    /// Run it once, not at each start, because an empty store may be new or may have lost
+    /// everything.
     ///
     /// The exchange ends with the errors of [`LeaseStore::acquire`](crate::LeaseStore::acquire).
     #[must_use]
@@ -242,7 +243,7 @@ impl Protocol {
         self.engine
     }
 
-    /// Returns what a copy of this process would have.
+    /// Returns what a copy of this process has.
     #[cfg(test)]
     pub(crate) fn copied(&self) -> Self {
         let state = Arc::new(Mutex::new(ProtocolState::copy(&self.state)));
@@ -264,7 +265,7 @@ impl Protocol {
 }
 
 impl Engine {
-    /// Takes the name that the server has in the bindings.
+    /// Takes the name of the server in the bindings.
     ///
     /// # Errors
     ///

@@ -17,13 +17,13 @@ use crate::{
     rules::{self, Lowering},
 };
 
-/// A request that this module can send to every kind of server: each of the ten.
+/// A request that this module can send to every kind of server: any of the ten.
 pub trait RemoteRequest: Request {
     #[doc(hidden)]
     fn run(&self, context: &Context) -> impl Future<Output = Result<Self::Outcome>> + Send;
 }
 
-/// How many node ids an acquire reads first, for one that it wants.
+/// How many node ids an acquire reads first for each one that it wants.
 const FIRST_READS: usize = 8;
 
 fn nodes(node_ids: &[u32]) -> Vec<Key> {
@@ -35,8 +35,9 @@ impl RemoteRequest for Acquire {
         context.namespace().may_lease()?;
         let how = |known: &Known| {
             let node_ids = known.meta.metadata.limits.node_ids;
-            // The server's clock may be known two seconds late: too much of a short lease. And where it is
-            // compared only in the answer, a clock that has stepped would have taken a node id.
+            // The known time of the server may be two seconds late: too much for a short lease. And
+            // if it is compared only in the answer, a clock that has stepped would already have
+            // taken a node id.
             let is_hopeful = self.ttl >= 10 && context.is_guarded();
             let first = FIRST_READS.max(2 * self.want as usize).min(rules::CANDIDATES);
             How {
@@ -71,7 +72,7 @@ impl RemoteRequest for Renew {
         };
         let mut outcome = perform(context, |_| how(), |rows| rules::renew(rows, self)).await?;
         if let (Renewed::Extended { now, .. }, Some(clock)) = (&mut outcome, context.clock()) {
-            *now = clock; // it was decided by an earlier one
+            *now = clock; // the decision used an earlier one
         }
         Ok(outcome)
     }
@@ -116,7 +117,7 @@ impl RemoteRequest for Swap {
 }
 
 impl RemoteRequest for List {
-    /// Writes nothing, not even that the server is another one.
+    /// Writes nothing, not even that the server has changed.
     async fn run(&self, context: &Context) -> Result<Listed> {
         let known = context.known();
         let (seen, texts) = match self.node_id {
@@ -176,7 +177,8 @@ impl RemoteRequest for ListCounters {
     }
 }
 
-/// Reads all texts whose names begin with `prefix`, page by page, from one server under one meta.
+/// Reads all texts whose names begin with `prefix`, page by page, all from one server and under one
+/// meta.
 async fn all(context: &Context, prefix: &str) -> Result<(Seen, BTreeMap<String, String>)> {
     for _ in 0..TRIES {
         let first = context.page(prefix, "").await?;
@@ -186,7 +188,7 @@ async fn all(context: &Context, prefix: &str) -> Result<(Seen, BTreeMap<String, 
             let Some(from) = next else { return Ok((seen, texts)) };
             let page = context.page(prefix, &from).await?;
             if (&page.seen.server, &page.seen.meta) != (&seen.server, &seen.meta) {
-                break; // one server's page does not go on where that of another ended
+                break; // pages of two servers do not continue each other
             }
             texts.extend(page.entries);
             next = page.next;

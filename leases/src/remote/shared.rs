@@ -13,26 +13,27 @@ use randflake::bindings::ForkId;
 use super::{Client, Response, Statement};
 use crate::{Error, ErrorKind, Result, clocks::boot, per_process::PerProcess};
 
-/// How long a statement waits for its turn: longer than a server may take to answer, and shorter than
-/// the largest skew unless set, beyond which a server refuses a request for its age.
+/// How long a statement waits for its turn: longer than a server may take to answer, and shorter
+/// than the default largest skew, beyond which a server refuses a request as too old.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// Whose last statement took longer comes after those who wait beside it.
+/// A store whose last statement took longer than this queues behind the others.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// One client for all stores that are opened under the same key in this process: one connection for
 /// all generators of a URL. [`RemoteStore::open`](super::RemoteStore::open) uses it.
 ///
-/// - **One at a time.** The client runs a statement, with the `WAIT` behind it, to its end before it
-///   is given the next one, and its response goes to whoever asked. After a failure, or when a store
-///   was given the response to another request, the connection is discarded before anything else is
-///   run on it.
+/// - **One at a time.** The client finishes a statement, with the `WAIT` after it, before it gets
+///   the next one, and the response goes to the store that asked. After a failure, or when a store
+///   got the response to another request, the connection is discarded before anything else runs on
+///   it.
 /// - **In turn.** A statement waits 4 seconds for its turn and then fails with
-///   [`StoreUnavailable`](ErrorKind::StoreUnavailable). One whose predecessor took longer than a
-///   second comes after the others: so whoever gets answers waits for at most one who does not.
-/// - **Closed when idle.** The client [rests](Client::rest) when nobody needs it for a minute, and is
-///   dropped with the last store.
-/// - **Forks and restores.** A child makes its own. Nothing of the parent's is looked at, no lock either: what it
-///   inherited fails with [`Forked`](ErrorKind::Forked).
+///   [`StoreUnavailable`](ErrorKind::StoreUnavailable). A store whose previous statement took
+///   longer than a second queues behind the others: so a store that gets answers waits for at most
+///   one that does not.
+/// - **Closed when idle.** The client [rests](Client::rest) when nothing needs it for a minute, and
+///   is dropped with the last store.
+/// - **Forks and restores.** A child makes its own client. It touches nothing of the parent's, not
+///   even a lock: what it inherited fails with [`Forked`](ErrorKind::Forked).
 ///
 /// ```
 /// use randflake_leases::remote::{Client, Response, SharedClient, Statement};
@@ -54,7 +55,7 @@ const SLOW: Duration = Duration::from_secs(1);
 /// ```
 pub struct SharedClient {
     shared: Arc<Shared>,
-    /// Whether it counts among the users.
+    /// Whether it is counted as a user.
     is_user: bool,
     /// Which connection has run its last statement.
     connection: Option<u64>,
@@ -69,15 +70,16 @@ struct Shared {
 }
 
 struct State {
-    /// `None` while somebody's turn lasts.
+    /// `None` during somebody's turn.
     client: Option<Box<dyn Client>>,
-    /// The connections that were discarded.
+    /// The number of discarded connections.
     connection: u64,
-    /// The connection is to be discarded when this turn ends.
+    /// The connection must be discarded when this turn ends.
     is_unwanted: bool,
-    /// How many need the connection.
+    /// How many stores need the connection.
     users: usize,
-    /// Whoever waits: first those who get answers, each in the order in which they came.
+    /// The waiting stores: first those that get answers, then the slow ones, each in order of
+    /// arrival.
     waiting: BTreeSet<(bool, u64)>,
     tickets: u64,
     patience: Duration,
@@ -92,8 +94,8 @@ struct ProcessClients {
 static CLIENTS: OnceBox<PerProcess<ProcessClients>> = OnceBox::new();
 
 impl SharedClient {
-    /// Takes the client that this process has under a key, or makes it with `connect`. The key names
-    /// the server and the login, as its URL does.
+    /// Takes this process's client for a key, or makes it with `connect`. The key names the server
+    /// and the login, as its URL does.
     ///
     /// # Errors
     ///
@@ -103,7 +105,7 @@ impl SharedClient {
         if let Some(shared) = clients.lock().get(key).and_then(Weak::upgrade) {
             return Ok(Self::new(shared));
         }
-        // Without the lock: it may run what makes a client of its own.
+        // Not under the lock: `connect` may itself open a client.
         let made = Arc::new(Shared::new(connect()?));
         let mut by_key = clients.lock();
         by_key.retain(|_, shared| shared.strong_count() > 0);
@@ -120,7 +122,7 @@ impl SharedClient {
         Self { shared, is_user: false, connection: None, is_slow: false }
     }
 
-    /// Says that it does not need the connection any more.
+    /// Says that this store no longer needs the connection.
     fn leave(&mut self) {
         if !mem::take(&mut self.is_user) || !self.shared.is_of_this_process() {
             return;
@@ -146,14 +148,14 @@ impl Client for SharedClient {
         self.shared.check_process()?; // again, after the wait
         self.connection = Some(turn.connection);
         let begun = boot();
-        turn.has_failed = true; // should it panic
+        turn.has_failed = true; // in case it panics
         let response = turn.client().run(statement);
         self.is_slow = boot().saturating_sub(begun) > SLOW;
         turn.has_failed = response.is_err();
         response
     }
 
-    /// Discards the connection on which the last statement was run, unless that has been done.
+    /// Discards the connection that ran the last statement, unless that has been done.
     fn discard(&mut self) {
         if !self.shared.is_of_this_process() {
             return;
@@ -163,7 +165,7 @@ impl Client for SharedClient {
             return;
         }
         state.is_unwanted = true;
-        // If somebody's turn lasts, it ends with that.
+        // During somebody's turn, the connection is discarded when the turn ends.
         let turn = self.shared.begin(&mut state);
         drop(state);
         drop(turn);
@@ -250,7 +252,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a turn if nobody's lasts.
+    /// Begins a turn if none is in progress.
     fn begin(&self, state: &mut State) -> Option<ClientGuard<'_>> {
         let client = state.client.take()?;
         let connection = state.connection;
@@ -271,7 +273,7 @@ impl Shared {
         state.waiting.remove(&me);
         let turn = if waited.timed_out() { None } else { self.begin(&mut state) };
         drop(state);
-        // Whoever is first now may have been behind this one.
+        // The store that is now first may have been behind this one.
         if turn.is_none() {
             self.changed.notify_all();
         }
@@ -285,7 +287,7 @@ impl Shared {
 }
 
 impl ProcessClients {
-    /// Returns those of this process. Touches no lock of its parent.
+    /// Returns the clients of this process. Touches no lock of its parent.
     fn current() -> &'static Self {
         let process = ForkId::current();
         let first = CLIENTS.get_or_init(|| Box::new(PerProcess::new(process, Self::default())));
@@ -297,7 +299,7 @@ impl ProcessClients {
     }
 }
 
-/// Shows nothing of the key, which may hold a password.
+/// Shows no part of the key, which may hold a password.
 impl fmt::Debug for SharedClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedClient").field("is_user", &self.is_user).finish_non_exhaustive()

@@ -1,12 +1,13 @@
-//! What every server does with texts, each in its own words: a step, a page of a list, a look for what
-//! is free. Each is one statement, and answers with the server's clock, which server it is, and meta.
+//! What every server does with texts, each in its own language: a step, a page of a list, a search
+//! for what is free. Each is one statement, and answers with the server's clock, which server it
+//! is, and meta.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Engine, Response, Wait, context::Context, etcd, mysql, postgres, redis, text::Key};
 use crate::{Error, Limits, Result, Token, rules};
 
-/// A text to be written if its key still has the one before; `None` if it is missing.
+/// A text to write if its key still has the text before; `None` if the key is missing.
 #[derive(Clone, Debug)]
 pub(crate) struct Write {
     pub(crate) key: Key,
@@ -14,7 +15,8 @@ pub(crate) struct Write {
     pub(crate) after: String,
 }
 
-/// Reads texts, and writes others. Each key is written by itself, and all of them on these conditions.
+/// Reads texts, and writes others. Each key is written independently, and all of them on these
+/// conditions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Step {
     pub(crate) reads: Vec<Key>,
@@ -24,7 +26,7 @@ pub(crate) struct Step {
     pub(crate) meta: Option<String>,
     /// Which server it must be, as it says itself.
     pub(crate) server: Option<String>,
-    /// From which to which second on the server's clock.
+    /// The first and last second on the server's clock in which it may be written.
     pub(crate) at: Option<(i64, i64)>,
     /// Redis: what replicas must confirm.
     pub(crate) wait: Option<Wait>,
@@ -37,21 +39,22 @@ impl Step {
     }
 }
 
-/// What an answer says of the server.
+/// What an answer says about the server.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
-    /// Whether there is a table.
+    /// Whether the table exists.
     pub(crate) has_table: bool,
     /// The server's clock, if it has one.
     pub(crate) clock: Option<i64>,
-    /// Which server in which line of its history, and in another word what it says of its durability.
+    /// Which server in which line of its history, and in another word what it reports about its
+    /// durability.
     pub(crate) server: String,
     /// etcd: the revision.
     pub(crate) revision: i64,
     pub(crate) meta: Option<String>,
-    /// All keys that were read or written, as they are afterwards.
+    /// All keys that were read or written, with their texts afterwards.
     pub(crate) found: BTreeMap<Key, Option<String>>,
-    /// Those that this very step has written.
+    /// The keys that this very step has written.
     pub(crate) written: BTreeSet<Key>,
     /// Redis: how many replicas have confirmed it, if they were asked.
     pub(crate) replicas: Option<u32>,
@@ -76,10 +79,10 @@ pub(crate) struct Page {
     pub(crate) next: Option<String>,
 }
 
-/// What is free of some node ids.
+/// Which of some node ids are free.
 pub(crate) struct FreeRange {
     pub(crate) seen: Seen,
-    /// Those that are missing, or whose text is less than was asked for.
+    /// Those that are missing, or whose text is less than the requested bound.
     pub(crate) free: Vec<(u32, Option<String>)>,
     /// The least text of the others.
     pub(crate) next: Option<String>,
@@ -97,7 +100,7 @@ impl Context {
         Ok(seen)
     }
 
-    /// Makes the table, where there is one and it is missing.
+    /// Creates the table if the store uses one and it is missing.
     pub(crate) async fn create_table(&self) -> Result<()> {
         match self.engine() {
             Engine::Postgres => postgres::create(self).await,
@@ -106,7 +109,7 @@ impl Context {
         }
     }
 
-    /// Reads the texts whose names begin with `prefix`, from a place on that an earlier page has named.
+    /// Reads the texts whose names begin with `prefix`, from the place that an earlier page gave.
     pub(crate) async fn page(&self, prefix: &str, from: &str) -> Result<Page> {
         match self.engine() {
             Engine::Postgres => postgres::page(self, prefix, from).await,
@@ -116,7 +119,7 @@ impl Context {
         }
     }
 
-    /// Looks which node ids from `first` to `last` are free: up to `most`.
+    /// Finds up to `most` free node ids from `first` to `last`.
     pub(crate) async fn free(
         &self,
         (first, last): (u32, u32),
@@ -148,8 +151,8 @@ impl Context {
         }
     }
 
-    /// Returns whether the server compares its line and its clock before it writes. Otherwise what was
-    /// written on another one does not count.
+    /// Returns whether the server compares its line and its clock before it writes. Otherwise what
+    /// was written on another server does not count.
     pub(crate) fn is_guarded(&self) -> bool {
         match self.engine() {
             Engine::Postgres | Engine::Mysql | Engine::Redis => true,
@@ -157,7 +160,7 @@ impl Context {
         }
     }
 
-    /// Returns for how many seconds after a failover the server before it may still grant.
+    /// Returns for how many seconds after a failover the previous server may still grant.
     pub(crate) fn last_grant(&self) -> u32 {
         match self.engine() {
             Engine::Redis => redis::LAST_GRANT,
@@ -165,8 +168,9 @@ impl Context {
         }
     }
 
-    /// Returns the time for a decision that ids depend on: where the server's clock was rounded on its
-    /// way here, the later one of both clocks, if they agree; late enough if either of them is right.
+    /// Returns the time for a decision that affects the uniqueness of ids. If the server's clock
+    /// was rounded on its way here, this is the later of the two clocks, if they agree: late enough
+    /// if either of them is correct.
     pub(crate) fn confirmed(&self, limits: Limits, clock: Option<i64>) -> Result<i64> {
         let Some(clock) = clock else {
             return Err(self.unavailable(
@@ -191,7 +195,7 @@ impl Nonce {
         Self(super::hex::hex(&Token::random().as_bytes()[..8]))
     }
 
-    /// Returns the cells of the one row of an answer, behind the nonce.
+    /// Returns the cells of an answer's only row, after the nonce.
     pub(crate) fn cells(&self, context: &Context, response: Response) -> Result<Vec<String>> {
         let rows = match response {
             Response::Rows(rows) | Response::Confirmed { rows, .. } => rows,
@@ -212,7 +216,7 @@ impl Nonce {
     }
 }
 
-/// Reads a text as PostgreSQL and Redis say it: behind `=`, or nothing if it is missing.
+/// Reads a text as PostgreSQL and Redis encode it: after `=`, or nothing if it is missing.
 pub(crate) fn said(context: &Context, cell: &str) -> Result<Option<String>> {
     match cell.strip_prefix('=') {
         Some(text) => Ok(Some(text.to_owned())),
@@ -221,7 +225,7 @@ pub(crate) fn said(context: &Context, cell: &str) -> Result<Option<String>> {
     }
 }
 
-/// Says a text as PostgreSQL and Redis expect it.
+/// Encodes a text as PostgreSQL and Redis expect it.
 pub(crate) fn say(text: Option<&String>) -> String {
     text.map(|text| format!("={text}")).unwrap_or_default()
 }
@@ -230,9 +234,9 @@ pub(crate) fn number<N: std::str::FromStr>(context: &Context, cell: &str, what: 
     cell.parse().map_err(|_| context.malformed(what))
 }
 
-/// Makes the error of a refusal.
+/// Makes the error for a refusal.
 pub(crate) fn refused(context: &Context, code: &str, message: &str) -> Error {
-    // Of Redis; the second is a class of Python's client.
+    // Codes of Redis; the second is a class of the Python client.
     if matches!(code, "MOVED" | "MovedError") {
         return context.unavailable(
             "it is one node of a Redis Cluster, and another node has the key of this namespace; \

@@ -44,15 +44,15 @@ pub struct RemoteStore<C: Client> {
     client: Option<C>,
     protocol: Protocol,
     clock: Box<dyn Clock + Send>,
-    /// Where the server is, if that is known.
+    /// Where the server is, if known.
     place: Option<String>,
     opened_in: ForkId,
 }
 
 impl RemoteStore<Box<dyn Client>> {
-    /// Makes a store for a URL: `postgresql://`, `mysql://` or `mariadb://`, `redis://` or `rediss://`, `etcd://` or `etcds://`,
-    /// with the client of the cargo feature of that name. All stores of a URL in a process have one
-    /// [`SharedClient`]. Does not connect yet.
+    /// Makes a store for a URL: `postgresql://`, `mysql://` or `mariadb://`, `redis://` or
+    /// `rediss://`, `etcd://` or `etcds://`, with the client of the cargo feature of that name. All
+    /// stores of a URL in a process share one [`SharedClient`]. Does not connect yet.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl RemoteStore<Box<dyn Client>> {
         Self::at(&address?, namespace)
     }
 
-    /// As [`RemoteStore::open`], for a URL that was read before.
+    /// As [`RemoteStore::open`], for a URL that is already parsed.
     pub(crate) fn at(address: &Address, namespace: Namespace) -> Result<Self> {
         let connect = || -> Result<Box<dyn Client>> {
             match address.engine {
@@ -108,15 +108,15 @@ fn driver_missing(feature: &str) -> Error {
 }
 
 impl<C: Client> RemoteStore<C> {
-    /// Makes a store of a client and a protocol. Does not connect yet.
+    /// Makes a store from a client and a protocol. Does not connect yet.
     #[must_use]
     pub fn new(client: C, protocol: Protocol) -> Self {
         let clock = Box::new(SystemClock);
         Self { client: Some(client), protocol, clock, place: None, opened_in: ForkId::current() }
     }
 
-    /// Says where the server is, for people; unless it is said, [`LeaseStore::name`] is the kind of the
-    /// server. Never with a password.
+    /// Sets where the server is, for people to read, without a password. Unless this is set,
+    /// [`LeaseStore::name`] is the kind of server.
     #[must_use]
     pub fn place(mut self, place: impl Into<String>) -> Self {
         self.place = Some(place.into());

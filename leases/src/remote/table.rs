@@ -1,4 +1,4 @@
-//! A table in memory that answers as a PostgreSQL and as a Redis do, for tests.
+//! A table in memory that answers as PostgreSQL or Redis does, for tests.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ impl Table {
         Meta::parse(&self.texts["meta"]).expect("its own text")
     }
 
-    /// Becomes another server, whose namespace was last seen on one with that incarnation.
+    /// Becomes another server, whose namespace was last seen on a server with that incarnation.
     pub(crate) fn becomes(&mut self, server: &str, incarnation: &str) {
         let meta = self.meta();
         if meta.incarnation != incarnation {
@@ -52,7 +52,7 @@ impl Table {
         server.clone_into(&mut self.server);
     }
 
-    /// Returns whether it has an answer to a statement.
+    /// Returns whether it can answer a statement.
     pub(crate) fn knows(statement: &Statement) -> bool {
         let text = statement.text;
         let of_postgres = [
@@ -65,7 +65,7 @@ impl Table {
         text == "EVAL" || of_postgres.contains(&text)
     }
 
-    /// Returns whether a statement is to write something.
+    /// Returns whether a statement writes something.
     pub(crate) fn writes(statement: &Statement) -> bool {
         let parameters = &statement.parameters;
         match statement.text {
@@ -174,7 +174,7 @@ impl Table {
         writes.iter().map(write).collect()
     }
 
-    /// Answers which node ids are free, and which text of the others is the least.
+    /// Answers which node ids are free, and the least text of the others.
     fn free(&self, rest: &[String]) -> (Vec<(u32, Option<String>)>, Option<String>) {
         let [first, last, below, most] = rest else { panic!("a range") };
         let [first, last] = [first, last].map(|cell| cell.parse::<u32>().expect("a node id"));

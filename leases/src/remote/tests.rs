@@ -1,4 +1,4 @@
-//! What a server might answer, and none should.
+//! Answers that a server might give but none should.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use randflake::{Secret, layout};
@@ -51,7 +51,7 @@ fn protocols() -> [Protocol; 2] {
     [Protocol::postgres(namespace()), Protocol::redis(namespace()).allow_weak_store(true)]
 }
 
-/// A table with a namespace of ours.
+/// A table with our namespace.
 fn table() -> Table {
     Table::new(NOW, &NamespaceMetadata::new(&namespace()))
 }
@@ -99,8 +99,8 @@ fn a_lease_is_granted_renewed_and_given_back() {
     }
 }
 
-/// A step that waits in a server longer than clocks may differ writes nothing, and neither does one in a
-/// server whose clock went back.
+/// A step that waits in a server for longer than clocks may differ writes nothing. The same goes
+/// for a step in a server whose clock went back.
 #[test]
 fn what_comes_too_late_is_not_written() {
     for protocol in protocols() {
@@ -127,7 +127,8 @@ fn what_comes_too_late_is_not_written() {
     }
 }
 
-/// What a server's clock shows is not guessed to be earlier than it was, whatever this machine's shows.
+/// The estimate of a server's clock is never earlier than the clock was, whatever this machine's
+/// clock shows.
 #[test]
 fn a_clock_that_goes_back_takes_no_other_with_it() {
     for protocol in protocols() {
@@ -149,7 +150,7 @@ fn a_clock_that_goes_back_takes_no_other_with_it() {
 fn a_primary_from_before_a_promotion_is_fenced_when_it_is_back() {
     let protocol = Protocol::postgres(namespace());
     let mut table = table();
-    // Says whether a server of another timeline is fenced, whose namespace knows it.
+    // Says whether a server of another timeline is fenced, if its namespace knows that timeline.
     let mut is_fenced_on = |timeline: &str| {
         let incarnation = format!("7301/{timeline}/5");
         table.becomes(&format!("{incarnation} on"), &incarnation);
@@ -175,9 +176,10 @@ fn a_primary_from_before_a_promotion_is_fenced_when_it_is_back() {
     assert!(!is_before("7301/00000001/6", "7301/00000002/5"), "another database");
 }
 
-/// A store that lacks a write of meta is fenced by whoever knows of that write: one that is back in the
-/// place of its successor, and one that went another way since. Not again after that, as by a process that
-/// slept meanwhile; but by each that has seen a later timeline of PostgreSQL, once.
+/// A store that lacks a write of meta is fenced by any process that knows of that write: an old
+/// server that has returned in place of its successor, and one that has diverged since. It is not
+/// fenced again after that, for example by a process that slept meanwhile; but each process that
+/// has seen a later timeline of PostgreSQL fences it, once.
 #[test]
 fn a_store_that_lacks_what_was_seen_is_fenced_once() {
     for (protocol, lines) in protocols()
@@ -196,7 +198,7 @@ fn a_store_that_lacks_what_was_seen_is_fenced_once() {
         assert_eq!(see(&protocol, &mut before), (false, true));
         let [asleep, early] = [fork(&protocol), fork(&protocol)];
 
-        // A successor is fenced, since its line is another one.
+        // A successor is fenced because its line differs.
         let mut after = before.clone();
         after.server = lines[1].to_owned();
         after.clock += 1;
@@ -204,7 +206,7 @@ fn a_store_that_lacks_what_was_seen_is_fenced_once() {
         assert!(see(&protocol, &mut after).0);
         let also = fork(&protocol);
 
-        // Back on the one before.
+        // Back on the previous server.
         before.clock += 2;
         assert!(see(&protocol, &mut before).0, "it lacks the fence");
         let fenced = before.meta();
@@ -216,7 +218,7 @@ fn a_store_that_lacks_what_was_seen_is_fenced_once() {
         assert_eq!(see(&also, &mut before).0, has_order);
         assert!(!see(&also, &mut before).0);
 
-        // Or on another successor, of the same line, which somebody else has fenced before.
+        // Or on another successor, of the same line, which somebody else has already fenced.
         let protocol = fork(&early);
         assert!(see(&early, &mut branch).0);
         assert!(!see(&protocol, &mut after).0, "it was fenced");
@@ -228,7 +230,7 @@ fn a_store_that_lacks_what_was_seen_is_fenced_once() {
     }
 }
 
-/// Changes the cells of every answer from the `from`th on.
+/// Changes the cells of every answer, starting with number `from`.
 fn acquire_with(
     protocol: &Protocol,
     from: usize,
@@ -387,7 +389,8 @@ fn the_date_of_an_answer_is_read() {
     }
 }
 
-/// What is renewed while an operator decides is not what was looked at: nothing is written.
+/// A lease that is renewed while an operator decides is no longer what the operator looked at:
+/// nothing is written.
 #[test]
 fn an_operator_changes_only_what_was_looked_at() {
     for protocol in protocols() {
@@ -417,7 +420,7 @@ fn an_operator_changes_only_what_was_looked_at() {
     }
 }
 
-/// Whatever comes: an outcome or an error, and an end.
+/// Whatever answers come, the exchange ends, with an outcome or an error.
 #[test]
 fn no_answer_is_a_panic() {
     let words = [
@@ -557,7 +560,7 @@ fn a_url_of_no_store_is_refused() {
     }
 }
 
-/// What the settings of a Redis are, in these tests.
+/// The settings of a Redis in these tests.
 fn setting(name: &str, min_replicas: &str) -> Response {
     let value = match name {
         "maxmemory-policy" => "noeviction",
@@ -568,7 +571,7 @@ fn setting(name: &str, min_replicas: &str) -> Response {
     Response::Rows(vec![vec![Some(name.to_owned()), Some(value.to_owned())]])
 }
 
-/// Of an answer that was not confirmed, only a grant is lost.
+/// Of unconfirmed answers, only grants are lost.
 #[test]
 fn a_grant_counts_when_it_is_confirmed() {
     for (confirmed, is_busy, counts) in [
@@ -596,7 +599,7 @@ fn a_grant_counts_when_it_is_confirmed() {
                 (Some(wait), Response::Rows(rows), Some(mut replicas)) => {
                     assert_eq!(wait.replicas, 2);
                     if statement.text == "TIME" {
-                        replicas = 0; // that they are there is not asked
+                        replicas = 0; // whether they are there is not checked
                     }
                     Response::Confirmed { rows, replicas }
                 }

@@ -1,5 +1,5 @@
-//! What a server keeps: one short text for the namespace, for each node id that was ever leased, and for
-//! each counter. Every text has a version, so that none is ever written twice:
+//! What a server keeps: one short text for the namespace, for each node id that was ever leased,
+//! and for each counter. Every text has a version, so that no text is ever written twice:
 //!
 //! ```text
 //! meta            format version incarnation floor renew_above max_ttl max_skew node_ids salt key_check layout
@@ -7,9 +7,10 @@
 //! counter/<name>  version value
 //! ```
 //!
-//! An end has ten digits, so that texts are in the order of their ends. `-` is a released token. The
-//! version of meta begins with how often it was written, so that one history has one version of each
-//! number. The version of a node id begins with that of the meta that it was written under.
+//! An end has ten digits, so that texts sort by their ends. `-` is a released token. The version of
+//! meta begins with the number of times that it was written, so that each number occurs in only one
+//! version of a history. The version of a node id begins with the version of the meta that it was
+//! written under.
 
 use std::fmt;
 
@@ -21,7 +22,7 @@ use crate::{
     token,
 };
 
-/// What a text is about. Ordered as its name is.
+/// What a text is about. Ordered like its name.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Key {
     Counter(String),
@@ -53,7 +54,7 @@ impl Key {
     }
 }
 
-/// What is kept of the namespace.
+/// What is kept about the namespace.
 #[derive(Clone, Debug)]
 pub(crate) struct Meta {
     pub(crate) version: String,
@@ -78,12 +79,12 @@ impl Meta {
         self.version.get(..8).and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(0)
     }
 
-    /// Returns whether this is not what a store has that has had `known`: it lacks a write of it.
+    /// Returns whether a store with this meta cannot have had `known`: it lacks a write of it.
     pub(crate) fn is_before(&self, known: &Self) -> bool {
         self.version != known.version && self.writes() <= known.writes()
     }
 
-    /// Returns the same with another quarantine, on a server.
+    /// Returns this meta with another quarantine, on a server.
     pub(crate) fn fenced(&self, incarnation: &str, quarantine: Quarantine) -> Self {
         let version = version_of_meta(self.writes().saturating_add(1));
         let metadata = self.metadata.clone();
@@ -102,7 +103,7 @@ impl Meta {
         )
     }
 
-    /// Reads a text. Of another format only that is known.
+    /// Parses a text. For another format, only the format is known.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut words = text.splitn(11, ' ');
         let mut word = || words.next();
@@ -130,7 +131,7 @@ impl Meta {
     }
 }
 
-/// Makes a version that no text has.
+/// Makes a new, unused version.
 fn version() -> String {
     format!("{:016x}", token::version())
 }
@@ -150,7 +151,7 @@ pub(crate) fn node_text(row: &Row, meta: &Meta) -> String {
     format!("{end_exclusive:010} {start} {}{version:016x} {token} {note}", meta.version)
 }
 
-/// Reads the text of a node id.
+/// Parses the text of a node id.
 pub(crate) fn parse_node(text: &str) -> Option<Row> {
     let mut words = text.splitn(5, ' ');
     let (end, start) = (words.next().filter(|end| end.len() >= 10)?, words.next()?);
@@ -173,12 +174,12 @@ pub(crate) fn is_written_under(text: &str, meta: &Meta) -> bool {
     text.split(' ').nth(2).is_some_and(|version| version.starts_with(&meta.version))
 }
 
-/// Returns what the texts of all node ids whose end is `end` or earlier are less than.
+/// Returns a bound that is greater than the text of every node id whose end is `end` or earlier.
 pub(crate) fn after(end: i64) -> String {
     format!("{:010}", end + 1)
 }
 
-/// Reads the end of the text of a node id.
+/// Parses the end in the text of a node id.
 pub(crate) fn end_of(text: &str) -> Option<i64> {
     text.split(' ').next()?.parse().ok()
 }
@@ -187,7 +188,7 @@ pub(crate) fn counter_text(value: &str) -> String {
     format!("{} {value}", version())
 }
 
-/// Reads the value in the text of a counter.
+/// Parses the value in the text of a counter.
 pub(crate) fn parse_counter(text: &str) -> Option<&str> {
     let (version, value) = text.split_once(' ')?;
     is_version(version).then_some(value)

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A store in memory, for tests, and for the generators of one process that need leases without a
-/// file. They all must lease from clones of one store, or from its other
+/// file. All of them must lease from clones of one store, or from its other
 /// [namespaces](MemoryStore::namespace).
 ///
 /// ```
@@ -102,7 +102,7 @@ impl MemoryStore {
         Backup(self.namespaces().clone())
     }
 
-    /// Has what a backup has.
+    /// Replaces its contents with a backup.
     pub fn restore(&self, backup: Backup) {
         *self.namespaces() = backup.0;
     }
@@ -125,7 +125,7 @@ impl MemoryStore {
 
 #[cfg(test)]
 impl MemoryStore {
-    /// Returns a client that has written this, as that of a copy of its process.
+    /// Returns a client that remembers these writes, like the client of a copy of its process.
     pub(crate) fn remembering(&self, own: Own) -> Self {
         Self { own, ..self.clone() }
     }
@@ -155,7 +155,7 @@ impl LocalStore for MemoryStore {
         &mut self,
         operation: impl Fn(&mut dyn LocalTransaction<Error = Error>) -> Result<T>,
     ) -> Result<T> {
-        check_threads(self.threads)?; // before the lock is looked at
+        check_threads(self.threads)?; // before touching the lock
         let mut namespaces = self.namespaces();
         let now = self.clock.unix_seconds()?;
         if let Some(stored) = namespaces.get_mut(self.namespace.name()) {
@@ -176,7 +176,7 @@ impl LocalStore for MemoryStore {
     }
 }
 
-/// A namespace while the store is locked.
+/// A namespace, with the store locked.
 struct MemoryTransaction<'a> {
     stored: &'a mut StoredNamespace,
     now: i64,

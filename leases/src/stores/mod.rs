@@ -1,5 +1,5 @@
-//! What is particular to each store: its statements or scripts, its native client, and what it takes for a
-//! server or a file to keep what it has granted. No rule of a lease is here.
+//! What is specific to each store: its statements or scripts, its native client, and what a server
+//! or a file needs in order to keep what it has granted. The rules of leases are elsewhere.
 #![allow(clippy::doc_markdown, reason = "PostgreSQL is a name")]
 
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "redis", feature = "etcd"))]

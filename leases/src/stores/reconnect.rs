@@ -5,7 +5,7 @@ use crate::{
     remote::{Client, Response, Statement},
 };
 
-/// A connection that may have been idle for long.
+/// A connection that may have been idle for a long time.
 pub(super) trait Reconnect {
     fn is_connected(&self) -> bool;
     fn once(&mut self, statement: &Statement) -> Result<Response, NoResponse>;
@@ -14,16 +14,16 @@ pub(super) trait Reconnect {
 
 /// Why a statement has no answer.
 pub(super) enum NoResponse {
-    /// There is no connection, or none any more: nothing runs.
+    /// There is no connection, or it was closed: nothing is running.
     Closed(Error),
     /// It took too long: the server may still be running it.
     Silent(Error),
 }
 
 impl<C: Reconnect + Send> Client for C {
-    /// Runs a statement, and once more on a new connection if the old one turns out to be closed: each
-    /// operation may be repeated. Not if the server may still be running it: where it waits for a
-    /// lock, each further attempt would wait beside it.
+    /// Runs a statement, and runs it again on a new connection if the old one turns out to be
+    /// closed: each operation may be repeated. It is not repeated if the server may still be
+    /// running it: if that waits for a lock, each further attempt would wait as well.
     fn run(&mut self, statement: &Statement) -> Result<Response> {
         if self.is_connected() {
             match self.once(statement) {

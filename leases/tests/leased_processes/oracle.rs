@@ -26,13 +26,13 @@ const HISTORY: &str = "
         values (new.node_id, new.start, new.end_exclusive, new.token);
     end;";
 
-/// The leases of a file, by node id, each with the end it came to.
+/// The leases of a file, by node id, each with its final end.
 pub(crate) struct Oracle {
     leases: HashMap<u32, Vec<NodeLease>>,
     renewals: usize,
 }
 
-/// How much has been judged, and found right.
+/// How much has been checked and found correct.
 #[derive(Debug)]
 pub(crate) struct Verdict {
     /// Generators that made ids.
@@ -53,7 +53,7 @@ impl fmt::Display for Verdict {
 }
 
 impl Oracle {
-    /// Makes a file and its namespace, and has it note its history from there on.
+    /// Makes a file and its namespace, and makes it record its history from then on.
     pub(crate) fn prepare(path: &Path, namespace: Namespace) {
         let mut store = SqliteStore::new(path, namespace).expect("a path");
         let (token, now) = (Token::random(), SystemClock.now().expect("a clock") / SECOND);
@@ -62,7 +62,7 @@ impl Oracle {
         Connection::open(path).and_then(|file| file.execute_batch(HISTORY)).expect("a SQLite file");
     }
 
-    /// Reads the history of a file; says if two leases of a node id have a second in common.
+    /// Reads the history of a file; an error if two leases of a node id have a second in common.
     pub(crate) fn of(path: &Path) -> Result<Self, String> {
         let file = Connection::open(path).expect("a SQLite file");
         let mut find = file
@@ -108,7 +108,7 @@ impl Oracle {
         self.leases.values().map(Vec::len).sum()
     }
 
-    /// Adds the leases of another file; says if two of a node id have a second in common.
+    /// Adds the leases of another file; an error if two of a node id have a second in common.
     pub(crate) fn with(mut self, other: Self) -> Result<Self, String> {
         for (node_id, leases) in other.leases {
             let known = self.leases.entry(node_id).or_default();
@@ -126,8 +126,8 @@ impl Oracle {
         Ok(self)
     }
 
-    /// Reads the logs in a directory, one of each generator, of Randflake or of `snowflake`; says if
-    /// an id is there twice, outside of all leases, or in a lease that another generator has used.
+    /// Reads the logs in a directory, one per generator, of Randflake or of `snowflake`; an error
+    /// if an id occurs twice, outside of all leases, or in a lease that another generator has used.
     pub(crate) fn judge(&self, logs: &Path, snowflake: Option<Layout>) -> Result<Verdict, String> {
         let inspector = Inspector::new(&secret());
         let layout = snowflake.unwrap_or(Layout::randflake());
@@ -159,7 +159,7 @@ impl Oracle {
         Ok(Verdict { lives, leases: self.leases(), renewals: self.renewals, ids: ids.len() })
     }
 
-    /// Finds the lease that covers the tick of an id, to its end.
+    /// Finds the lease that covers the whole tick of an id.
     fn lease_of(&self, layout: &Layout, parts: &RawParts) -> Option<NodeLease> {
         let end_ms = parts.unix_ms + i64::from(layout.tick_ms());
         let covers = |lease: &&NodeLease| {

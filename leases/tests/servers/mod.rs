@@ -1,6 +1,5 @@
-//! Servers for tests: on free ports of the loopback interface, in a directory that is gone
-//! afterwards, and ended with the test, also when it panics. `tests/servers/starter.py` starts
-//! them.
+//! Servers for tests: on free ports of the loopback interface, in a directory that is removed
+//! afterwards, and ended with the test, even if it panics. `tests/servers/starter.py` starts them.
 #![allow(dead_code, reason = "each test uses some of it")]
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
@@ -32,7 +31,7 @@ pub(crate) struct Server {
     url: String,
 }
 
-/// The program that starts a server, and ends it once its input ends.
+/// The program that starts a server, and ends it when the program's input ends.
 struct Starter {
     child: Child,
     answers: BufReader<ChildStdout>,
@@ -65,7 +64,7 @@ impl Server {
         Self::start_new("mysql", json!({ "arguments": arguments }))
     }
 
-    /// Returns a server of each kind that speaks TLS alone, with a certificate that it made itself.
+    /// Returns a server of each kind that accepts only TLS, with a self-signed certificate.
     pub(crate) fn all_with_tls() -> Vec<Self> {
         [
             ("postgres", json!({ "tls": true })),
@@ -92,13 +91,13 @@ impl Server {
         Self::start_new("valkey", json!({ "arguments": arguments }))
     }
 
-    /// Returns a Redis that its replicas must confirm, set as the README wants it.
+    /// Returns a Redis that waits for its replicas, with the settings that the README requires.
     pub(crate) fn redis_with_replicas() -> Option<Self> {
         let careful = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "10"];
         Self::redis(&[&["--appendonly", "yes", "--save", ""], &careful[..]].concat())
     }
 
-    /// Returns a replica that reaches this Redis by another port, once this Redis knows it.
+    /// Returns a replica that reaches this Redis through another port, once this Redis knows it.
     pub(crate) fn replica(&self, port: u16) -> Self {
         let count = |what: &str| {
             let said = self.redis_cli(&["info", "replication"]);
@@ -126,8 +125,8 @@ impl Server {
         Self::start_new("etcd", json!({ "arguments": arguments }))
     }
 
-    /// Returns the port of a pooler in front of this server, with these settings, and what
-    /// ends it.
+    /// Returns the port of a pooler in front of this server, with these settings, and the handle
+    /// that ends it.
     pub(crate) fn pgbouncer(&self, settings: &[&str]) -> Option<(u16, Self)> {
         let options = json!({ "arguments": settings, "target": self.port });
         Self::start_new("pgbouncer", options).map(|pooler| (pooler.port, pooler))
@@ -142,7 +141,7 @@ impl Server {
         };
         let peers: Vec<String> = members.iter().enumerate().map(peer).collect();
         let peers = &peers.join(",");
-        // None of them answers alone.
+        // None of them answers until the others run.
         thread::scope(|scope| {
             for (number, member) in members.iter_mut().enumerate() {
                 let name = format!("member{number}");
@@ -166,7 +165,7 @@ impl Server {
         Self::new("start", kind, options)
     }
 
-    /// Starts a server, or prepares it alone; says loudly why it cannot if it is not installed.
+    /// Starts a server, or only prepares it; if it is not installed, loudly says so.
     fn new(what: &str, kind: &'static str, mut options: Value) -> Option<Self> {
         options[what] = kind.into();
         let mut starter = Starter::new();
@@ -194,12 +193,12 @@ impl Server {
         self.directory.join(name)
     }
 
-    /// Starts it, again, with what is in its directory, and waits until it answers.
+    /// Starts it again with what is in its directory, and waits until it answers.
     pub(crate) fn start(&mut self) {
         self.start_with(&[]);
     }
 
-    /// Starts it, from now on with more arguments.
+    /// Starts it, with more arguments from now on.
     fn start_with(&mut self, arguments: &[&str]) {
         self.ask(&json!({ "run": arguments }));
     }
@@ -228,7 +227,7 @@ impl Server {
         self.url.clone()
     }
 
-    /// Returns the URL by another port, or with another password.
+    /// Returns the URL with this port and this password.
     pub(crate) fn url_of(&self, port: u16, password: &str) -> String {
         let (own, other) = (format!("127.0.0.1:{}", self.port), format!("127.0.0.1:{port}"));
         self.url.replace(&own, &other).replace(PASSWORD, password)
@@ -259,14 +258,14 @@ impl Server {
 
     /// Returns a standby that follows this one.
     pub(crate) fn standby(&self) -> Self {
-        // How long it sleeps, also when it is to be promoted, once its primary is gone.
+        // How long it sleeps once its primary is gone, even if it is about to be promoted.
         let wakeful = ["-c", "wal_retrieve_retry_interval=100ms"];
         let options = json!({ "arguments": wakeful, "copy_of": self.url() });
         Self::start_new("postgres", options).expect("as this one")
     }
 
-    /// Kills an etcd, and returns another one in its place that begins with a snapshot. With the
-    /// same address for its peers it is the same cluster to itself.
+    /// Kills an etcd, and returns another one in its place that starts from a snapshot. If its peer
+    /// address is the same, it considers itself the same cluster.
     pub(crate) fn restored(&mut self, snapshot: &Path, same_cluster: bool) -> Option<Self> {
         self.kill();
         let mut options = json!({ "snapshot": snapshot, "port": self.port });
@@ -284,7 +283,7 @@ impl Server {
         Some(run(etcdctl.args(arguments)))
     }
 
-    /// Saves all that an etcd has.
+    /// Saves everything that an etcd has.
     pub(crate) fn snapshot(&self) -> Option<PathBuf> {
         let path = self.path("snapshot");
         self.etcdctl(&["snapshot", "save", path.to_str().expect("text")])?;
@@ -296,7 +295,7 @@ impl Server {
     }
 }
 
-/// What names the members of an etcd.
+/// The option that names the members of an etcd.
 const CLUSTER: &str = "--initial-cluster";
 
 impl Drop for Server {
@@ -322,8 +321,8 @@ impl Starter {
         Self { child, answers }
     }
 
-    /// Asks it for something, and returns its answer; says loudly why a test is skipped if
-    /// something is not installed, which in CI is a failure.
+    /// Sends it a request, and returns its answer. If something is not installed, loudly says why a
+    /// test is skipped, which is a failure in CI.
     fn ask(&mut self, request: &Value) -> Option<Value> {
         let input = self.child.stdin.as_mut().expect("a pipe");
         writeln!(input, "{request}").expect("it listens");

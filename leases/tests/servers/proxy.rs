@@ -1,4 +1,4 @@
-//! What stands between clients and a server, and loses, repeats or swaps answers.
+//! A proxy between clients and a server that loses, repeats or swaps answers.
 
 use std::{
     io::{Read, Write},
@@ -11,22 +11,22 @@ use std::{
     time::Duration,
 };
 
-/// Longer than an answer takes, and short enough to wait for one that does not come.
+/// Longer than an answer takes, and short enough to wait for a missing one.
 pub(crate) const SOON: Duration = Duration::from_secs(3);
 
 pub(crate) const PASS: u8 = 0;
-/// Answers are lost, and the connection with them.
+/// Answers are lost, and so is the connection.
 pub(crate) const DROP: u8 = 1;
-/// Answers come late.
+/// Answers are late.
 pub(crate) const HOLD: u8 = 2;
-/// Answers come twice, so that the second is taken for the answer to the next request.
+/// Answers are repeated, so that the second is taken for the answer to the next request.
 pub(crate) const REPEAT: u8 = 3;
-/// Two connections each get the answer to the other.
+/// Two connections get each other's answers.
 pub(crate) const SWAP: u8 = 4;
 /// Nothing comes through, either way, and neither side gets an error.
 pub(crate) const SILENCE: u8 = 5;
 
-/// Stands between clients and a server.
+/// A proxy between clients and a server.
 pub(crate) struct Proxy {
     pub(crate) port: u16,
     wires: Arc<Wires>,
@@ -36,9 +36,9 @@ struct Wires {
     mode: AtomicU8,
     /// The port of the server.
     target: AtomicU16,
-    /// In the order in which they came: of two that follow each other the answers are swapped.
+    /// In order of arrival: the answers of two consecutive clients are swapped.
     clients: Mutex<Vec<TcpStream>>,
-    /// Holds an answer back until both clients are due one: each then has a request open.
+    /// Holds an answer back until both clients are due one: then each has an open request.
     both_answered: Barrier,
 }
 
@@ -66,7 +66,7 @@ impl Proxy {
         proxy
     }
 
-    /// Leads to another server from now on, as an address does that a failover moves.
+    /// Leads to another server from now on, like an address that a failover moves.
     pub(crate) fn turn(&self, port: u16) {
         self.wires.target.store(port, Ordering::Relaxed);
         for client in self.wires.clients.lock().expect("sound").iter() {
@@ -98,7 +98,7 @@ impl Wires {
         }
     }
 
-    /// Forwards requests, or the answers to the client of a number.
+    /// Forwards requests, or the answers to the client with a number.
     fn forward(&self, mut from: &TcpStream, mut to: &TcpStream, answered: Option<usize>) {
         let mut bytes = vec![0; 65_536];
         while let Ok(length @ 1..) = from.read(&mut bytes) {

@@ -25,7 +25,7 @@ fn change(floor: i64, before: Option<&str>, after: &str) -> Change {
     Change { floor, before: before.map(str::to_owned), after: after.to_owned() }
 }
 
-/// Swaps, and insists on an answer: whether it was done, and the value after that.
+/// Swaps, and insists on an answer: whether it was done, and the value afterwards.
 fn swapped(
     client: &mut Holder<'_>,
     counter: &str,
@@ -59,7 +59,7 @@ impl<'a> Drawer<'a> {
         Ok(drawn.expect("nobody else has the token"))
     }
 
-    /// Draws so many positions under a token of its own, and insists.
+    /// Draws this many positions under its own token, and insists.
     fn drawn(&mut self, want: u64, after: u64) -> (Token, Block) {
         let draw = asked(want, after);
         (draw.token, self.draw(&draw).expect("the store can draw"))
@@ -74,8 +74,8 @@ fn asked(want: u64, after: u64) -> Draw {
     Draw { before: None, token: Token::random(), unused_from: 0, want, after }
 }
 
-/// A counter is replaced only if it still has the value, and the namespace the floor, on which that was
-/// decided. Whatever is printable comes back as it was written.
+/// A counter is replaced only if its value and the floor of the namespace are still those on which
+/// the change was decided. Anything printable comes back as it was written.
 pub fn a_counter_is_replaced_only_if_nothing_has_changed(subject: &dyn Subject) {
     let namespace = tickets();
     let mut client = Holder::of(subject, &namespace);
@@ -86,7 +86,7 @@ pub fn a_counter_is_replaced_only_if_nothing_has_changed(subject: &dyn Subject) 
     let a = Some("a".to_owned());
     assert_eq!(swapped(&mut client, COUNTER, change(0, None, "a")), (true, a.clone()));
     assert_eq!(swapped(&mut other, COUNTER, None), (false, a.clone()));
-    // As if the first answer had been lost.
+    // Simulates a lost first answer.
     assert_eq!(swapped(&mut client, COUNTER, change(0, None, "a")), (false, a.clone()));
     for (floor, before) in
         [(0, Some("A")), (0, Some("")), (0, Some("a ")), (1, Some("a")), (-1, None)]
@@ -121,14 +121,14 @@ pub fn a_counter_is_replaced_only_if_nothing_has_changed(subject: &dyn Subject) 
     assert_eq!((reply.token, reply.operation), (request.token, Operation::Swap));
 }
 
-/// An operator sees each counter once, with its value, also where a list has several pages.
+/// An operator sees each counter once, with its value, even if a list has several pages.
 pub fn every_counter_is_listed(subject: &dyn Subject) {
     let namespace = tickets();
     let mut client = Holder::of(subject, &namespace);
     let listed = list(&mut *client.store).expect("the store keeps counters");
     assert_eq!((listed.floor, listed.counters), (0, vec![]));
 
-    // Long enough for Redis to keep them in a table, from which it scans a part.
+    // Long enough that Redis keeps them in a hash table and scans only part of it.
     let value = |number: usize| format!("{number} {}", "v".repeat(80));
     let numbered = (0..230).map(|number| (format!("orders-{number:03}"), value(number)));
     let named = ["Invoices", "a:b%c", "meta", "é", "node/1", &"n".repeat(200)].map(str::to_owned);
@@ -155,8 +155,8 @@ pub fn every_counter_is_listed(subject: &dyn Subject) {
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
 }
 
-/// No two clients draw the same number, whatever they do at the same time; and what they say that they
-/// did not use is drawn again.
+/// No two clients draw the same number, whatever they do at the same time; and what they report as
+/// unused is drawn again.
 pub fn blocks_are_disjoint_under_contention(subject: &dyn Subject) {
     const CLIENTS: u64 = 6;
     const DRAWS: usize = 12;
@@ -194,7 +194,7 @@ pub fn blocks_are_disjoint_under_contention(subject: &dyn Subject) {
     assert!(!used.contains(&1), "the first one was drawn before");
 }
 
-/// A draw whose answer was lost has the same block when it is repeated, by whichever connection, and a
+/// A draw whose answer was lost gets the same block when it is repeated, on any connection, and a
 /// block that was given back can be drawn again once.
 pub fn a_repeated_draw_has_the_same_block(subject: &dyn Subject) {
     let namespace = tickets();
@@ -215,8 +215,8 @@ pub fn a_repeated_draw_has_the_same_block(subject: &dyn Subject) {
     assert_eq!(client.drawn(2, 10).1.positions, 10..12, "what ends at the next one lowers it");
 }
 
-/// Of two copies of a process, the one that asks first goes on with the blocks that both know, and the
-/// other one has nothing of them, not to give back either.
+/// If a process is copied, the copy that asks first continues with the blocks that both know. The
+/// other one has none of them, and cannot give any back either.
 pub fn a_copy_of_a_holder_of_blocks_has_none(subject: &dyn Subject) {
     let namespace = tickets();
     let (mut original, mut copy) =
@@ -238,8 +238,8 @@ pub fn a_copy_of_a_holder_of_blocks_has_none(subject: &dyn Subject) {
     assert_eq!(copy.drawn(9, 0).1.positions, 4..13);
 }
 
-/// Each fence leaves another floor, however soon it follows, and each counter is refused until it was
-/// fenced, too.
+/// Each fence leaves a different floor, however soon it follows the last, and each counter is
+/// refused until it has been fenced, too.
 pub fn a_fence_refuses_counters_until_each_is_fenced(subject: &dyn Subject) {
     let namespace = tickets();
     let mut client = Drawer::of(subject, &namespace);
@@ -265,7 +265,7 @@ pub fn a_fence_refuses_counters_until_each_is_fenced(subject: &dyn Subject) {
         assert!(!client.give_back(token, 0).expect("nothing is held"));
         assert_eq!(client.drawn(3, 0).1.positions, above..above + 3);
     }
-    // One that is missing may have been there.
+    // A missing counter may have existed.
     let settings = CounterSettings::new("other", None, None).expect("a name");
     let mut other = KnownCounter::new(settings);
     let error = other.draw(&mut *client.holder.store, &asked(1, 0)).expect_err("may be lost");
@@ -278,7 +278,7 @@ pub fn a_fence_refuses_counters_until_each_is_fenced(subject: &dyn Subject) {
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
 }
 
-/// A namespace has leases or counters, and never both.
+/// A namespace has leases or counters, never both.
 pub fn leases_and_counters_do_not_mix(subject: &dyn Subject) {
     let namespace = tickets();
     let operator = Namespace::for_operator(namespace.name()).expect("a name");

@@ -32,7 +32,7 @@
 //! # Ok::<(), randflake_leases::Error>(())
 //! ```
 //!
-//! A test panics if the store does not conform. The tests create namespaces of their own, with random
+//! A test panics if the store does not conform. The tests create their own namespaces, with random
 //! names, and do not remove them.
 #![allow(clippy::missing_panics_doc, reason = "the page says it for all of them")]
 
@@ -80,7 +80,7 @@ pub trait Subject: Sync {
     /// Returns the unix second on the store's clock.
     fn now(&self) -> i64;
 
-    /// Lets so many seconds pass on the store's clock, by setting it or by sleeping.
+    /// Lets this many seconds pass on the store's clock, by setting it or by sleeping.
     fn pass(&self, seconds: u32);
 }
 
@@ -161,7 +161,7 @@ impl<'a> Holder<'a> {
         Self { store, subject }
     }
 
-    /// Makes a namespace of its own.
+    /// Makes its own namespace.
     fn new(subject: &'a dyn Subject, max_node_id: u32) -> Self {
         Self::of(subject, &namespace(max_node_id))
     }
@@ -210,7 +210,7 @@ impl<'a> Holder<'a> {
         outcome_of(&request, self.store.release_dead(&request))
     }
 
-    /// Acquires as many of a token of its own, and insists.
+    /// Acquires this many under its own token, and insists.
     fn granted(&mut self, want: u32) -> (Token, Vec<NodeLease>) {
         let request = self.request(want);
         match self.acquire(&request) {
@@ -249,8 +249,8 @@ fn node_ids(leases: &[NodeLease]) -> Vec<u32> {
     leases.iter().map(|lease| lease.node_id).collect()
 }
 
-/// A grant has the number of node ids that was asked for, each once and in range, sorted, usable
-/// at once by a client whose clock is behind by the whole skew, and lasts as long as asked for.
+/// A grant has the requested number of node ids, each once, in range and sorted. A client whose
+/// clock is behind by the whole skew can use it at once, and it lasts as long as requested.
 pub fn grants_what_was_asked_for(subject: &dyn Subject) {
     for (want, max_node_id) in [(1, 0), (1, layout::MAX_NODE_ID), (5, 4), (100, 1000)] {
         let mut client = Holder::new(subject, max_node_id);
@@ -302,11 +302,11 @@ pub fn intervals_are_disjoint_under_contention(subject: &dyn Subject) {
     }
 }
 
-/// Leases, renews or does not, repeats requests, and gives back or is gone. Returns the seconds
-/// it may have stamped, as seen from its end.
+/// Acquires, may renew, repeats requests, and then releases or disappears. Returns the seconds it
+/// may have stamped, as known at its end.
 fn a_life(client: &mut Holder<'_>) -> Vec<NodeLease> {
     let [chance, renews, gives_back, ..] = *Token::random().as_bytes();
-    // Each that does not give back stays in the way for a whole lease.
+    // Each one that does not release blocks its node id for a whole lease.
     let (renews, gives_back) = (renews < 128, gives_back < 224);
     let request = client.request(1 + u32::from(chance % 3));
     let Acquired::Granted { mut leases, .. } = client.acquire(&request) else {
@@ -328,7 +328,7 @@ fn a_life(client: &mut Holder<'_>) -> Vec<NodeLease> {
     if gives_back {
         let used_until = leases[0].start + i64::from(chance / 4 % 3);
         client.give_back(token, &leases, used_until);
-        client.give_back(token, &leases, 0); // late and twice: it must change nothing
+        client.give_back(token, &leases, 0); // late and twice: must change nothing
         for lease in &mut leases {
             lease.end_exclusive = used_until.clamp(lease.start, lease.end_exclusive);
         }
@@ -336,8 +336,8 @@ fn a_life(client: &mut Holder<'_>) -> Vec<NodeLease> {
     leases
 }
 
-/// A request that comes twice is answered as if it had come once; one that comes after the lease
-/// was given back takes nothing from another holder.
+/// A request that arrives twice is answered as if it had arrived once; one that arrives after the
+/// lease was released takes nothing from another holder.
 pub fn a_repeated_request_has_the_same_answer(subject: &dyn Subject) {
     let mut client = Holder::new(subject, layout::MAX_NODE_ID);
     for want in [1, 3] {
@@ -360,7 +360,7 @@ pub fn a_repeated_request_has_the_same_answer(subject: &dyn Subject) {
         );
     }
 
-    // With as few node ids as there are, the second client must not get the first one's.
+    // There is only one node id: the second client must not get the first one's.
     let mut client = Holder::new(subject, 0);
     let first = client.request(1);
     assert!(matches!(client.acquire(&first), Acquired::Granted { .. }));
@@ -376,7 +376,8 @@ pub fn renewal_raises_the_end_for_the_token_alone(subject: &dyn Subject) {
     subject.pass(2);
     let longer = client.extended(token, &leases);
     assert_eq!(longer[0].start, leases[0].start);
-    // A server's clock may be known as it was in the last answer, and the time since but for a second.
+    // The server's clock may be known only from the last answer, and the time since then only to
+    // within a second.
     assert!(longer[0].end_exclusive > leases[0].end_exclusive, "{leases:?} to {longer:?}");
 
     let mut long = client.renewal(token, &leases);
@@ -390,7 +391,7 @@ pub fn renewal_raises_the_end_for_the_token_alone(subject: &dyn Subject) {
     assert!(matches!(client.renew(&stranger), Renewed::Lost { .. }));
 }
 
-/// After its end a lease is renewed until another holder takes the node id, and never again after
+/// A lease can be renewed after its end until another holder takes the node id, and never after
 /// that.
 pub fn a_late_renewal_counts_until_another_took_the_node(subject: &dyn Subject) {
     let mut client = Holder::new(subject, 0);
@@ -408,8 +409,7 @@ pub fn a_late_renewal_counts_until_another_took_the_node(subject: &dyn Subject) 
     assert_eq!(unharmed[0].start, next_leases[0].start);
 }
 
-/// Of several node ids those are renewed that still belong to the token, and only those that the
-/// request names.
+/// A renewal extends only the node ids that still belong to the token and that the request names.
 pub fn a_renewal_reports_lost_nodes(subject: &dyn Subject) {
     let mut client = Holder::new(subject, layout::MAX_NODE_ID);
     let (token, leases) = client.granted(3);
@@ -424,8 +424,8 @@ pub fn a_renewal_reports_lost_nodes(subject: &dyn Subject) {
     assert!(matches!(client.renew(&lost), Renewed::Lost { .. }));
 }
 
-/// A holder may be known by another token after each renewal. A renewal that is repeated finds it, and a
-/// copy of the holder, which knows the one of before, has nothing any more.
+/// Each renewal may give the holder another token. A repeated renewal finds it, and a copy of the
+/// holder that knows only the old token has lost the lease.
 pub fn of_two_copies_that_name_the_next_token_one_goes_on(subject: &dyn Subject) {
     let mut client = Holder::new(subject, 2);
     let (first, leases) = client.granted(2);
@@ -433,7 +433,8 @@ pub fn of_two_copies_that_name_the_next_token_one_goes_on(subject: &dyn Subject)
     let renewal = |client: &mut Holder<'_>, token, next| {
         let request = Renew { next: Some(next), ..client.renewal(token, &leases) };
         let renewed = client.renew(&request);
-        // The next request may come by another client, which does not remember what this one wrote.
+        // The next request may come through another client, which does not remember what this one
+        // wrote.
         for token in [token, next] {
             client.store.forget(token);
         }
@@ -445,7 +446,7 @@ pub fn of_two_copies_that_name_the_next_token_one_goes_on(subject: &dyn Subject)
     };
     let done = renewal(&mut client, first, second);
     assert_eq!(node_ids(&done), node_ids(&leases));
-    // Repeated by a copy, it moves no end: only one of them renews by the next token.
+    // Repeated by a copy, it moves no end: only one of them renews with the next token.
     subject.pass(1);
     for _ in 0..2 {
         assert_eq!(renewal(&mut client, first, second), done);
@@ -461,9 +462,9 @@ pub fn of_two_copies_that_name_the_next_token_one_goes_on(subject: &dyn Subject)
     }
 }
 
-/// A release frees the node id at once, from the first second that was not stamped, which lies
-/// within the lease whatever the request says; it does nothing to a lease that another holder has
-/// by now.
+/// A release frees the node id at once, from the first second that was not stamped. That second
+/// lies within the lease, whatever the request says. A release does nothing to a lease that another
+/// holder has by now.
 pub fn a_release_keeps_every_stamped_second(subject: &dyn Subject) {
     let mut client = Holder::new(subject, 0);
     let (mut token, mut leases) = client.granted(1);
@@ -492,17 +493,17 @@ pub fn a_release_keeps_every_stamped_second(subject: &dyn Subject) {
     }
 }
 
-/// After a fence nothing is granted until every lease that may have been forgotten is over; leases
-/// that clearly run are renewed, others are not.
+/// After a fence nothing is granted until every lease that may have been forgotten has ended;
+/// leases that are clearly running are renewed, others are not.
 pub fn a_fence_refuses_new_leases(subject: &dyn Subject) {
     let namespace = namespace(9).max_ttl(TTL).expect("six times the skew");
     let mut client = Holder::of(subject, &namespace);
     let (over, over_leases) = client.granted(1);
-    subject.pass(TTL - SKEW); // clearly over is what ends within the skew
+    subject.pass(TTL - SKEW); // what ends within the skew has clearly ended
     let (running, running_leases) = client.granted(1);
     let before = subject.now();
     let fenced = client.fence();
-    // In stores where another server may go on granting for a while.
+    // For stores where another server may continue to grant for a while.
     let last_grant = client.list(None).last_grant;
     let span = i64::from(TTL + SKEW + last_grant);
     assert!((before + span..=subject.now() + span).contains(&fenced.floor), "{fenced:?}");
@@ -524,12 +525,12 @@ pub fn a_fence_refuses_new_leases(subject: &dyn Subject) {
     }
 
     let left = u32::try_from(again.floor - subject.now()).unwrap_or(0);
-    subject.pass(left); // and not a second more, where time is set
+    subject.pass(left); // and not a second more, if time is set
     let (_, leases) = client.granted(9);
     assert!(leases.iter().all(|lease| lease.start >= again.floor), "{leases:?}");
 }
 
-/// With every node id taken nothing is granted, and the answer says until when.
+/// When every node id is taken, nothing is granted, and the answer says until when.
 pub fn exhaustion_reports_the_next_free_time(subject: &dyn Subject) {
     let namespace = namespace(3);
     let mut clients = [(); 4].map(|()| Holder::of(subject, &namespace));
@@ -550,7 +551,7 @@ pub fn exhaustion_reports_the_next_free_time(subject: &dyn Subject) {
         }
         other => panic!("everything is taken, yet: {other:?}"),
     }
-    // The same request, until it has what it wants: not before the first end, and soon after it.
+    // Repeats the same request until it is granted: not before the first end, and soon after it.
     for _ in 0..=TTL {
         request.client_now = subject.now();
         if let Acquired::Granted { leases, .. } = client.acquire(&request) {
@@ -563,7 +564,7 @@ pub fn exhaustion_reports_the_next_free_time(subject: &dyn Subject) {
     panic!("still nothing at {}, with {leases:?}", subject.now());
 }
 
-/// Where fewer node ids are free than wanted, those are granted; a repeat gets no more.
+/// If fewer node ids are free than wanted, those are granted; a repeat gets no more.
 pub fn grants_what_is_left(subject: &dyn Subject) {
     let mut client = Holder::new(subject, 3);
     let (_, three) = client.granted(3);
@@ -580,8 +581,8 @@ pub fn grants_what_is_left(subject: &dyn Subject) {
     assert_eq!(node_ids(&again), node_ids(&rest), "a repeat is no further request");
 }
 
-/// A client whose clock differs by more than the largest skew gets nothing, and learns the time;
-/// one within it does.
+/// A client whose clock differs by more than the largest skew gets nothing and is told the time; a
+/// client within the skew is granted a lease.
 pub fn a_client_with_a_wrong_clock_is_refused(subject: &dyn Subject) {
     let mut client = Holder::new(subject, layout::MAX_NODE_ID);
     let (token, leases) = client.granted(1);

@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// A namespace keeps to its first secret and layout, and says so without showing either secret.
+/// A namespace keeps its first secret and layout, and says so without showing either secret.
 pub fn a_second_secret_is_refused(subject: &dyn Subject) {
     let ours = namespace(9);
     let (token, leases) = Holder::of(subject, &ours).granted(1);
@@ -38,7 +38,7 @@ pub fn a_second_secret_is_refused(subject: &dyn Subject) {
     Holder::of(subject, &ours).extended(token, &leases);
 }
 
-/// The node ids of two namespaces have nothing to do with each other.
+/// The node ids of two namespaces are independent.
 pub fn namespaces_are_independent(subject: &dyn Subject) {
     let mut one = Holder::new(subject, 0);
     let mut other = Holder::new(subject, 0);
@@ -52,14 +52,14 @@ pub fn namespaces_are_independent(subject: &dyn Subject) {
     assert_eq!(one.give_back(token, &leases, 0), 1);
     one.granted(1);
 
-    // As many as there are, so that every row is looked at.
+    // All that exist, so that every row is looked at.
     for mut client in [Holder::new(subject, 99), Holder::new(subject, 99)] {
         assert_eq!(client.granted(100).1.len(), 100);
     }
 }
 
-/// No lease is longer than the namespace allows since it was made, whatever a later client has in
-/// mind.
+/// No lease is longer than the namespace has allowed since it was created, whatever a later client
+/// asks for.
 pub fn the_saved_limits_apply(subject: &dyn Subject) {
     let short = namespace(9).max_ttl(TTL).expect("six times the skew");
     Holder::of(subject, &short).granted(1);

@@ -4,8 +4,8 @@
 use super::*;
 use randflake_leases::bindings::STORED_FORMAT;
 
-/// An operator needs no secret to see each node id that was ever leased, who had it last and how
-/// it is doing; makes and leases nothing; and takes nothing from a holder by looking.
+/// An operator needs no secret to see each node id that was ever leased, its last holder and its
+/// state; creates and leases nothing; and takes nothing from a holder by looking.
 pub fn an_operator_sees_every_node_id(subject: &dyn Subject) {
     let namespace = namespace(9);
     let name = Namespace::for_operator(namespace.name()).expect("a name");
@@ -30,7 +30,7 @@ pub fn an_operator_sees_every_node_id(subject: &dyn Subject) {
         (STORED_FORMAT, 0, false)
     );
     assert!((before - 1..=subject.now() + 1).contains(&listed.now), "{listed:?}");
-    // As of this moment: on a busy machine the others may be over by now.
+    // As of this moment: on a busy machine the others may have ended by now.
     let listed = Listed { now: leases[1].start + i64::from(SKEW), ..listed };
     assert_eq!(listed.state(&listed.nodes[0]), NodeState::Free);
     assert_eq!(listed.state(&listed.nodes[1]), NodeState::Held);
@@ -58,15 +58,16 @@ pub fn an_operator_sees_every_node_id(subject: &dyn Subject) {
     assert_eq!(listed.counts(), Counts { all: 10, held: 0, waiting: 0, free: 10, implausible: 0 });
 }
 
-/// What an operator takes out of the node ids is neither granted nor renewed from then on, whoever asks,
-/// and is nobody's once what was granted before is over; what is added is granted.
+/// A node id that an operator removes is no longer granted or renewed, no matter who asks, and has
+/// no holder once the leases granted before have ended. A node id that is added is granted.
 pub fn an_operator_sets_which_node_ids_are_leased(subject: &dyn Subject) {
     let set = |text: &str| text.parse::<NodeRanges>().expect("ranges");
     let namespace = namespace(0).node_ids(set("1-2,5,7")).expect("in range");
     let mut client = Holder::of(subject, &namespace);
     let mut other = Holder::of(subject, &namespace.clone().node_ids(set("0-3")).expect("in range"));
     let (token, leases) = client.granted(3);
-    let (others, fourth) = other.granted(1); // those of the namespace, not those that it came with
+    // From the node ids that the namespace has, not those that this client was opened with.
+    let (others, fourth) = other.granted(1);
     let mut all = [node_ids(&leases), node_ids(&fourth)].concat();
     all.sort_unstable();
     assert_eq!(all, [1, 2, 5, 7]);
@@ -83,7 +84,7 @@ pub fn an_operator_sets_which_node_ids_are_leased(subject: &dyn Subject) {
     let kept = leases[0].node_id;
     let twice = [set("1-2,5,7"), format!("{kept}").parse().expect("a node id")];
     for before in twice {
-        // Also where nothing changes.
+        // Even if nothing changes.
         assert_eq!(put(&mut operator, &format!("{kept}")), before);
     }
     let listed = operator.list(None);
@@ -93,7 +94,7 @@ pub fn an_operator_sets_which_node_ids_are_leased(subject: &dyn Subject) {
     assert_eq!(listed.unleased_from(), listed.furthest(), "what was under way may be granted");
     assert_eq!(listed.counts().all, 1, "{listed:?}");
     assert_eq!((listed.counts().held, listed.counts().free), (1, 0), "{listed:?}");
-    // One that knows of the change, and one that does not.
+    // One client that knows of the change, and one that does not.
     let renewal = client.renewal(token, &leases);
     let Renewed::Extended { leases: renewed, .. } = client.renew(&renewal) else {
         panic!("one of them is still leased");
@@ -126,9 +127,9 @@ pub fn an_operator_sets_which_node_ids_are_leased(subject: &dyn Subject) {
     assert!(error.to_string().contains("0 to 1023, got 0-1024"), "{error}");
 }
 
-/// Of a holder that is dead, the end is shortened to the first second that it cannot have stamped, and
-/// never raised; then others may have the node id, from there on. What came late from the dead one
-/// does nothing.
+/// The end of a dead holder's lease is lowered to the first second that it cannot have stamped, and
+/// never raised; from then on others may have the node id. Late requests from the dead holder do
+/// nothing.
 pub fn a_dead_holder_has_stamped_nothing_after_its_shortened_lease(subject: &dyn Subject) {
     const LONG: u32 = 2 * TTL;
     // The clock of the holder was ahead by the skew, and its stamps by a third of its window.
@@ -180,12 +181,12 @@ pub fn a_dead_holder_has_stamped_nothing_after_its_shortened_lease(subject: &dyn
     assert!(next[0].start >= shortened.to, "{shortened:?}, then {next:?}");
     let error = operator.release_dead(leases[0], 0).expect_err("that one lives");
     assert!(error.to_string().contains("another lease"), "{error}");
-    // What ends sooner is only given back.
+    // A lease that ends sooner is only released.
     let short = operator.release_dead(next[0], 0).expect("it is held");
     assert_eq!((short.from, short.to), (next[0].end_exclusive, next[0].end_exclusive));
 }
 
-/// An end and a floor that a right clock can have set are left as they are.
+/// An end or a floor that a correct clock can have set is left as it is.
 pub fn only_an_implausible_end_is_repaired(subject: &dyn Subject) {
     let mut client = Holder::new(subject, 9);
     let (token, leases) = client.granted(1);

@@ -1,13 +1,13 @@
-//! A counter of [`Tickets`](randflake_tickets::Tickets), as a function from a state to every state that
-//! can come next. What draws, gives back and fences is the product itself, on a store that loses
-//! requests and answers, delivers a request late and as often as it likes, and forgets what it wrote.
-//! A process may be copied with all that it knows. A unit of time is the minute for which numbers count
-//! after the request that brought or confirmed them; what is handed out in the minute of the copy may
-//! be handed out by both.
+//! A counter of [`Tickets`](randflake_leases::Tickets), as a function from a state to every state
+//! that can come next. The product itself draws, gives back and fences, on a store that loses
+//! requests and answers, delivers a request late and any number of times, and forgets what it
+//! wrote. A process may be copied with everything it knows. A unit of time is the minute for which
+//! numbers are valid after the request that brought or confirmed them; both copies may hand out
+//! what is handed out in the minute of the copy.
 //!
-//! A call is one step. It ends with its last request, or with any request before that whose answer is
-//! lost, and what others did between two requests of a call is a change that the second one finds: so
-//! the order of requests is free, too. A request that is late stays so until another one is.
+//! A call is one step. It ends with its last request, or with any earlier request whose answer is
+//! lost. What others did between two requests of a call is a change that the second one finds: so
+//! the order of requests is free, too. A late request stays late until another one is.
 
 use std::{collections::HashMap, ops::Range, rc::Rc};
 
@@ -33,9 +33,9 @@ const PROCESSES: usize = 3;
 const WANT: u8 = 2;
 /// How many blocks a process draws ahead.
 const AHEAD: usize = 2;
-/// For so long an old master may go on, where another replica confirms what it writes.
+/// How long an old master may continue if another replica confirms what it writes.
 const LAST_GRANT: u8 = 1;
-/// The longest lease of a namespace of tickets, in which there are none.
+/// The longest lease of a namespace of tickets, which has no leases.
 const TTL: u8 = 1;
 
 /// The world to search.
@@ -44,14 +44,15 @@ pub(crate) struct Counters {
     pub(crate) processes: u8,
     /// How many blocks are drawn in all.
     pub(crate) draws: u8,
-    /// How often a process has what it holds confirmed.
+    /// How often a process gets what it holds confirmed.
     pub(crate) confirms: u8,
-    /// How often a process is copied. Without copies, numbers count for ever: clocks may stand still.
+    /// How often a process is copied. Without copies, numbers are valid forever: clocks may stand
+    /// still.
     pub(crate) copies: u8,
-    /// How many answers are lost, or requests late.
+    /// How many answers are lost or requests are late.
     pub(crate) faults: u8,
     pub(crate) loss: Forgets,
-    /// How often.
+    /// How often the store forgets.
     pub(crate) losses: u8,
     /// How often an operator fences the counter.
     pub(crate) fences: u8,
@@ -64,12 +65,12 @@ pub(crate) struct Counters {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Forgets {
     Never,
-    /// It comes back as of any earlier moment: a backup, or a replica that was promoted. It notices
-    /// that, or is told, before it serves a request.
+    /// It comes back in the state of any earlier moment: a backup, or a promoted replica. It
+    /// notices this, or is told, before it serves a request.
     Some,
-    /// The same, and the master of before goes on. A write counts if the promoted replica has it.
+    /// The same, and the previous master continues. A write counts if the promoted replica has it.
     Split,
-    /// The same, and another replica confirms for a while what the master of before writes.
+    /// The same, and another replica confirms for a while what the previous master writes.
     SplitForAWhile,
 }
 
@@ -113,14 +114,14 @@ pub(crate) enum Promise {
     Unique,
     /// The numbers of one process rise.
     Rises,
-    /// What was drawn is handed out or given back, if every process ends cleanly, no request is late,
-    /// and the store forgets nothing.
+    /// Everything drawn is handed out or given back, if every process ends cleanly, no request is
+    /// late, and the store forgets nothing.
     Kept,
 }
 
 pub(crate) const PROMISES: [Promise; 3] = [Promise::Unique, Promise::Rises, Promise::Kept];
 
-/// A server. Values are numbers of [`Values`].
+/// A server. Values are given by their numbers in [`Values`].
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 struct Server {
     floor: u8,
@@ -129,7 +130,7 @@ struct Server {
     is_another: bool,
 }
 
-/// A request that is under way.
+/// A request that may still arrive.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct Late {
     to_old: bool,
@@ -143,18 +144,18 @@ enum Phase {
     #[default]
     Gone,
     Runs,
-    /// Has sealed its blocks, and gives them back.
+    /// Has sealed its blocks, and is giving them back.
     Ends,
 }
 
-/// What is left of a block that a process has; nothing if there is none.
+/// What is left of a block that a process has; empty if it has none.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 struct Held {
     next: u8,
     end: u8,
 }
 
-/// A draw without an answer, which is repeated as it was; token 0 is none.
+/// A draw without an answer, which is repeated unchanged; token 0 means none.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 struct Pending {
     token: u8,
@@ -167,17 +168,17 @@ struct Pending {
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 struct Process {
     phase: Phase,
-    /// It is connected to the master of before.
+    /// It is connected to the previous master.
     at_old: bool,
     knows: u16,
     after: u8,
-    /// The token under which the counter has its blocks; 0 if it has none.
+    /// The token under which the counter holds its blocks; 0 if it has none.
     token: u8,
-    /// When the request of that token was first sent, and one; 0 if that was in another minute.
+    /// When the request of that token was first sent, plus one; 0 if that was in another minute.
     sent: u8,
     pending: Pending,
     held: [Held; AHEAD],
-    /// The last number, and one.
+    /// The last number plus one.
     last: u8,
 }
 
@@ -199,10 +200,11 @@ struct State {
     losses: u8,
     fences: u8,
     handed_out: u32,
-    /// When a process was copied last, and one, and what it held then or was about to draw.
+    /// When a process was last copied, plus one.
     copied: u8,
+    /// What it held then or was about to draw.
     shared: u32,
-    /// What was handed out of that in the minute of the copy.
+    /// The part of `shared` that was handed out in the minute of the copy.
     exposed: u32,
     /// A process was killed, a request was late, or the store forgot.
     is_lossy: bool,
@@ -229,11 +231,11 @@ pub(crate) enum Act {
     Fence { above: u8, fate: Fate },
 }
 
-/// What becomes of the last request of a call.
+/// What happens to the last request of a call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Fate {
     Answered,
-    /// And it arrives again later.
+    /// Answered, and it arrives again later.
     AnsweredAndRepeated,
     /// It is not done; a write may arrive later.
     Lost {
@@ -245,7 +247,7 @@ pub(crate) enum Fate {
     UnheardAndRepeated {
         request: u8,
     },
-    /// Written, and no replica that counts has it.
+    /// Written, but no replica that counts has it.
     Unconfirmed,
 }
 
@@ -256,7 +258,7 @@ struct Values {
     number_of: HashMap<Option<String>, u16>,
     known: Vec<Known>,
     number_of_known: HashMap<Known, u16>,
-    /// What came of each call so far.
+    /// The results of each call so far.
     called: HashMap<Call, Rc<[Called]>>,
 }
 
@@ -268,7 +270,7 @@ enum Ask {
     Fence { above: u8 },
 }
 
-/// A call, and all that decides what comes of it.
+/// A call, and everything that decides its results.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct Call {
     ask: Ask,
@@ -279,7 +281,7 @@ struct Call {
     may_be_unconfirmed: bool,
 }
 
-/// The way from a process to a server, for one call.
+/// The path from a process to a server, for one call.
 struct Wire {
     world: Counters,
     time: u8,
@@ -293,17 +295,17 @@ struct Wire {
     wrote: bool,
 }
 
-/// What the product says at the end of a call.
+/// What the product returns at the end of a call.
 #[derive(Clone, Debug)]
 enum Outcome {
     /// The block that was drawn, which is empty for other calls.
     Done(Range<u8>),
-    /// What the process holds is not its own any more.
+    /// What the process holds is no longer its own.
     Lost,
     Failed,
 }
 
-/// What came of a call.
+/// A result of a call.
 #[derive(Clone, Debug)]
 struct Called {
     fate: Fate,
@@ -315,7 +317,7 @@ struct Called {
     late: Option<(u8, u16, u16)>,
 }
 
-/// Searches all states, or until a number is handed out twice.
+/// Searches all states, or stops when a number is handed out twice.
 pub(crate) fn search(world: Counters) -> Found<Act, 3> {
     let mut values = Values::default();
     assert_eq!((values.number(None), values.number_of_known(None)), (0, 0));
@@ -402,7 +404,7 @@ impl Step<'_> {
         self.to(act, to);
     }
 
-    /// One that was there before, with nothing; or the child of another one.
+    /// A process that already existed, holding nothing; or the child of another one.
     fn start(&mut self, index: usize) {
         let at = self.at;
         let is_first = at.processes[..index].iter().all(|process| process.phase != Phase::Gone);
@@ -430,7 +432,7 @@ impl Step<'_> {
         }
     }
 
-    /// All memory of a process twice, the requests under way as well.
+    /// Duplicates all memory of a process, including requests in progress.
     fn copy(&mut self, index: usize) {
         let (at, process) = (self.at, self.at.processes[index]);
         let mut to = State { copied: at.time + 1, is_lossy: true, ..at };
@@ -598,7 +600,8 @@ impl Step<'_> {
         }
     }
 
-    /// Calls the product: what may come of that, and the state then, but for the process.
+    /// Calls the product: returns the possible results, and the state after each, except for the
+    /// process.
     fn call(&mut self, at_old: bool, knows: u16, ask: Ask) -> Vec<(Called, State)> {
         let (at, world) = (self.at, self.world);
         let Some(server) = (if at_old { at.old } else { Some(at.master) }) else { return vec![] };
@@ -618,7 +621,7 @@ impl Step<'_> {
             Rc::clone(self.values.called.entry(call).or_insert(answers.into()))
         };
         let counts = |called: &&Called| {
-            // What has nobody's confirmation does not count, and there is no other way to write it.
+            // An unconfirmed write does not count, and there is no other way to write it.
             !(splits && at_old && called.fate != Fate::Unconfirmed && called.wrote)
         };
         let outcomes = answers.iter().filter(counts).map(|called| {
@@ -638,7 +641,7 @@ impl Step<'_> {
         outcomes.collect()
     }
 
-    /// The request that is late arrives. Its answer is for nobody.
+    /// The late request arrives. Nobody gets its answer.
     fn arrive(&mut self) {
         let at = self.at;
         let Some(Late { to_old, floor, before, after }) = at.late else { return };
@@ -688,7 +691,7 @@ fn bits(positions: Range<u8>) -> u32 {
 }
 
 impl State {
-    /// Forgets what makes no difference any more, and which process is which.
+    /// Forgets what no longer makes a difference, and which process is which.
     fn forget(&mut self, world: Counters) {
         if world.loss == Forgets::SplitForAWhile && self.time >= self.promoted + LAST_GRANT {
             self.old = None;
@@ -699,7 +702,7 @@ impl State {
         }
         if self.losses == 0 {
             self.copy = Server::default();
-            // Floors only rise now.
+            // From now on floors only rise.
             if world.broken.is_none() {
                 self.late = self.late.filter(|late| late.to_old || late.floor >= self.master.floor);
             }
@@ -721,7 +724,7 @@ impl State {
 }
 
 impl Values {
-    /// Calls the product, with everything that may become of its requests.
+    /// Calls the product, with everything that may happen to its requests.
     fn calls(&mut self, world: Counters, call: Call) -> Vec<Called> {
         let mut called = vec![];
         let mut fates = vec![Fate::Answered];
@@ -867,7 +870,7 @@ impl Wire {
         }
     }
 
-    /// Whether this is the request that is lost, or whose answer is.
+    /// Whether this request is lost, and whether its answer is.
     fn fails(&self) -> (bool, bool) {
         let this = self.sent.len() - 1;
         match self.fate {
@@ -894,7 +897,7 @@ impl Wire {
         let same_value = before == self.value || self.breaks(Broken::StoreIgnoresTheValue);
         let done = same_floor && same_value;
         if done && !self.breaks(Broken::AnswersBeforeTheWrite) {
-            // What is as it was need not be confirmed again, this one thinks.
+            // This mutant thinks that unchanged values need not be confirmed again.
             let repeats = self.breaks(Broken::RepeatsUnconfirmed)
                 && self.value.as_deref() == Some(after.as_str());
             self.wrote |= !repeats;
@@ -952,8 +955,8 @@ impl LeaseStore for Wire {
         unreachable!("nothing is leased")
     }
 
-    /// A server that has become another one fences by itself. What a holder asks for that finds a counter
-    /// behind never arrives, the worst case.
+    /// A server that has become another one fences by itself. If a holder finds a counter behind
+    /// and asks for a fence, the request never arrives, the worst case.
     fn fence(&mut self, _: &Fence) -> Result<Reply<Fenced>> {
         Err(unavailable())
     }

@@ -15,7 +15,7 @@ pub(crate) struct Found<A, const N: usize> {
 /// Receives a possible step, which promise it breaks, and the state after it.
 pub(crate) type Next<'a, S, A> = &'a mut dyn FnMut(A, Option<usize>, S);
 
-/// Searches all states, or until the promise `stop_at` is broken.
+/// Searches all states, or stops when the promise `stop_at` is broken.
 pub(crate) fn explore<S: Copy + Hash, A: Copy, const N: usize>(
     first: S,
     stop_at: usize,

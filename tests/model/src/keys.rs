@@ -1,12 +1,12 @@
-//! Keys of 128 bits for states, and a set of those. They are fast, and nothing else: no key comes from
-//! an attacker, and two states with one key would show as another number of states.
+//! Keys of 128 bits for states, and a set of such keys. They are only fast: no key comes from an
+//! attacker, and two states with the same key would show up as a different number of states.
 
 use std::{
     collections::HashSet,
     hash::{BuildHasherDefault, Hash, Hasher},
 };
 
-/// Keys that were seen.
+/// The keys seen so far.
 pub(crate) type Keys = HashSet<u128, BuildHasherDefault<KeyHasher>>;
 
 /// Returns the key of a state.
@@ -19,7 +19,7 @@ pub(crate) fn key_of(state: &impl Hash) -> u128 {
 const ODD: [u64; 4] =
     [0x9E37_79B9_7F4A_7C15, 0xD1B5_4A32_D192_ED03, 0xA24B_AED4_963E_E407, 0x9FB2_1C65_1E98_DF25];
 
-/// Two sums that are folded with what comes next, each in its own way.
+/// Two sums, each folded with the next input in its own way.
 struct Digest {
     low: u64,
     high: u64,

@@ -1,21 +1,22 @@
 //! The lease protocol of ARCHITECTURE.md, searched exhaustively: every state that a few holders can
-//! reach within a few seconds, whatever the clocks read and whenever, however often and to whom the
-//! messages are delivered. In none of them is an id repeated; and for every single rule that is
-//! broken the search finds how one is.
+//! reach within a few seconds, whatever the clocks read, and whenever, however often and to whom
+//! the messages are delivered. No id is repeated in any of them; and if any single rule is broken,
+//! the search finds how an id is repeated.
 //!
-//! A decision that hangs on a clock is searched with two clocks, one of which is wrong; that a repair
-//! is refused where most held ends are implausible, which takes several node ids, is not.
+//! A decision that depends on a clock is searched with two clocks, one of which is wrong. The rule
+//! that a repair is refused if most held ends are implausible is not searched, because it takes
+//! several node ids.
 //!
-//! Counters, from which tickets are drawn, are in it with the product's own rules: what a process sends
-//! is decided by the code that decides it in a program, and what a store answers by a few lines here.
+//! Counters, from which tickets are drawn, are included with the product's own rules: the product's
+//! code decides what a process sends, and a few lines here decide what a store answers.
 //!
-//! `table` has the protocol that is to come: the same promises over a table of texts with a
-//! compare-and-set, for processes that are copied with their memory (as a virtual machine is), too.
+//! `table` has the future protocol: the same promises over a table of texts with a compare-and-set,
+//! also for processes that are copied with their memory (like a virtual machine).
 //!
-//! Small worlds are no proof. Not in them: more than two masters at once, a master of before whose
-//! successor follows it again and forgets what it granted, and, but for `table`, copies and more than
-//! one node id: each is leased by itself, and a generator over several stamps only the seconds that all
-//! of them cover.
+//! Small worlds are not a proof. They lack more than two masters at once, a previous master whose
+//! successor follows it again and forgets what it granted, and, except in `table`, copies and more
+//! than one node id: each node id is leased by itself, and a generator with several stamps only the
+//! seconds that all of them cover.
 
 mod counters;
 mod explore;
@@ -32,7 +33,7 @@ use protocol::{
 };
 use search::{INVARIANTS, Invariant, search};
 
-/// Two holders, no loss, and every state in full: what mutants are searched in.
+/// Two holders, no loss, and every state in full: mutants are searched in this world.
 const FULL: World = World {
     holders: 2,
     seconds: 4,
@@ -63,7 +64,8 @@ const REPAIRS: World = repairs(REDUCED, 1, 1, 2, 6);
 const REPAIRS_FLOOR: World =
     World { operator: Operator::RepairsFloor, ..failover(REDUCED, 0, 2, 2) };
 
-/// A store without a clock of its own, with fences, releases and repairs by two that may be wrong.
+/// A store without its own clock, with fences, releases and repairs that use two possibly wrong
+/// clocks.
 const TWO_CLOCKS: World = World { decides: Decides::Two, ..failover(REDUCED, 1, 1, 2) };
 const TWO_CLOCKS_RELEASES: World = World { decides: Decides::Two, ..RELEASES };
 const TWO_CLOCKS_REPAIRS: World = World { decides: Decides::Two, ..REPAIRS };
@@ -195,7 +197,7 @@ fn no_id_is_repeated_when_a_store_is_emptied_and_made_in_quarantine() {
     }
 }
 
-/// Every rule, in a world where breaking it does harm, and which invariant then breaks.
+/// Every rule, a world where breaking it does harm, and the invariant that then breaks.
 const MUTANTS: [(Mutant, World, Invariant); 50] = [
     (Mutant::StartsBeforeOldEnd, FULL, Invariant::Unique),
     (Mutant::StartsAfterLastStart, FULL, Invariant::Unique),
@@ -207,7 +209,7 @@ const MUTANTS: [(Mutant, World, Invariant); 50] = [
     (Mutant::RenewSets, FULL, Invariant::Unique),
     (Mutant::ReleasesByClock, FULL, Invariant::Unique),
     (Mutant::ReleasesBeforeClose, FULL, Invariant::Unique),
-    // The one that releases, the one it releases, and the one that leases next.
+    // The holder that releases, the holder it releases, and the holder that leases next.
     (Mutant::ReleasesWithoutToken, THREE, Invariant::Unique),
     (Mutant::RestoresWithoutFence, RESTORE, Invariant::Unique),
     (Mutant::FloorOneLower, RESTORE, Invariant::Unique),
@@ -269,7 +271,7 @@ fn every_broken_rule_is_caught() {
     assert!(missed.is_empty(), "the search found nothing wrong with {missed:?}");
 }
 
-/// Three processes, and a network that is as it should be.
+/// Three processes, and a network without faults.
 const DRAWN: Counters = Counters {
     processes: 3,
     draws: 3,
@@ -284,13 +286,13 @@ const DRAWN: Counters = Counters {
 };
 const LATE: Counters = Counters { processes: 2, faults: 2, ..DRAWN };
 const FENCED: Counters = Counters { faults: 1, until: 0, ..forgets(Forgets::Some) };
-/// With a block that was given back while another one is held, and drawn again.
+/// With a block that is given back while another one is held, and then drawn again.
 const GIVEN_BACK: Counters = Counters { draws: 4, faults: 0, ..FENCED };
 const TWICE: Counters = Counters { draws: 2, losses: 2, fences: 2, until: 1, ..GIVEN_BACK };
 const OLD: Counters = forgets(Forgets::Split);
 const OLD_FOR_A_WHILE: Counters = forgets(Forgets::SplitForAWhile);
 
-/// A process that is copied with its memory, and another one.
+/// A process that is copied with its memory, and another process.
 const COPIED: Counters =
     Counters { processes: 2, draws: 2, confirms: 2, copies: 1, until: 1, ..DRAWN };
 const COPIED_LATE: Counters = Counters { draws: 2, confirms: 1, faults: 1, ..COPIED };
@@ -356,7 +358,7 @@ fn of_a_process_that_was_copied_no_number_is_handed_out_twice_in_larger_worlds()
     }
 }
 
-/// Every rule of counters, in a world where breaking it does harm, and what it then breaks.
+/// Every rule of counters, a world where breaking it does harm, and the promise that then breaks.
 const BROKEN: [(Broken, Counters, Promise); 29] = [
     (Broken::StoreIgnoresTheValue, DRAWN, Promise::Unique),
     (Broken::StoreIgnoresTheValue, LATE, Promise::Unique),
@@ -420,8 +422,8 @@ fn counters_hold(world: Counters, states: usize) {
     assert_eq!(found.states, states, "states of {world:?}");
 }
 
-/// Checks that every invariant holds in a world, and how many states that is: another number means
-/// that something else is searched than what is claimed.
+/// Checks that every invariant holds in a world, and the number of states: a different number means
+/// that something other than claimed was searched.
 fn holds(world: &World, states: usize) {
     let World { holders, seconds, clock, loss, fork, operator, decides, reduced, .. } = *world;
     assert!(holders <= MAX_HOLDERS && seconds <= MAX_SECONDS, "too large: {world:?}");

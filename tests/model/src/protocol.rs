@@ -1,15 +1,15 @@
 //! The protocol in ARCHITECTURE.md for one node id (node ids never interact), as a function from a
 //! state to every state that can come next.
 //!
-//! It is coarser than [`crate::table`]: whoever has the token may renew and release, whatever text is
-//! there. A table does some of these steps and no others, so what holds here holds there. Here are forks,
-//! emptied stores, two clocks, repairs of a floor, and replies that are taken for others; copies of
-//! processes, and several node ids, are there.
+//! It is coarser than [`crate::table`]: any process with the token may renew and release, whatever
+//! text is in the row. A table does only some of these steps, so what holds here holds there. This
+//! model has forks, emptied stores, two clocks, repairs of a floor, and replies mistaken for
+//! others; that one has copies of processes and several node ids.
 //!
 //! A second is a number up to [`World::seconds`]. What a clock reads, how long a request or a reply
-//! is under way, and whether it arrives once, again or never, are all free. A request may arrive at
-//! any moment after it could first have been sent, so requests need no place in the state; a reply
-//! once sent can be read for ever, so it may come late, twice, after a later one or not at all.
+//! takes, and whether it arrives once, again or never, are all free. A request may arrive at any
+//! moment after it could first have been sent, so requests need no place in the state; a reply once
+//! sent can be read forever, so it may come late, twice, after a later one or not at all.
 
 /// More seconds, or more holders, do not fit into the key of a state.
 pub(crate) const MAX_SECONDS: u8 = 7;
@@ -28,7 +28,7 @@ pub(crate) struct World {
     pub(crate) fork: bool,
     pub(crate) operator: Operator,
     pub(crate) decides: Decides,
-    /// Leaves out what changes nothing while no rule is broken, for larger worlds: see
+    /// For larger worlds, leaves out what changes nothing while no rule is broken: see
     /// [`State::forget_stale_replies`] and [`World::live`].
     pub(crate) reduced: bool,
     /// The rule that is broken.
@@ -49,34 +49,36 @@ pub(crate) enum Clock {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Loss {
     Never,
-    /// A backup of any earlier moment is restored, and fenced above every end ever granted.
+    /// A backup of any earlier moment is restored, and fenced above every end that was granted
+    /// before.
     Restore,
-    /// A replica as of any earlier moment becomes the master, and fences by its own clock.
+    /// A replica in the state of any earlier moment becomes the master, and fences by its own
+    /// clock.
     Failover,
-    /// The same, once, and the master of before goes on beside it.
+    /// The same, once, and the previous master continues beside it.
     Split(Confirmed),
-    /// Everything is gone, the namespace as well, and an operator makes it again.
+    /// Everything is gone, including the namespace, and an operator creates it again.
     Emptied,
 }
 
 /// What limits a master that was left behind.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Confirmed {
-    /// A grant counts if the replica that may be promoted has it. The master may go on for ever.
+    /// A grant counts if the replica that may be promoted has it. The master may continue forever.
     ByThePromoted,
-    /// Another replica confirms what it grants for so long after the promotion, and later nothing but
-    /// requests that were sent to it before: it was stopped, and goes on.
+    /// Another replica confirms what it grants for this long after the promotion, and later only
+    /// requests that were sent to it before: it was stopped, then continued.
     ByAnother { lag: u8 },
 }
 
-/// The clock by which fences and operators decide.
+/// The clock that fences and operators use for decisions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Decides {
-    /// The store's, which is right.
+    /// The store's, which is correct.
     Store,
-    /// Two clocks, of which one may show any second. A store that keeps no time, as etcd, has the
-    /// clock of the member that answers, and an operator has that of their machine. Where they
-    /// agree, the later one counts.
+    /// Two clocks, one of which may show any second. A store without a clock, such as etcd, has the
+    /// clock of the member that answers, and an operator has their machine's. If they agree, the
+    /// later one counts.
     Two,
 }
 
@@ -84,15 +86,15 @@ pub(crate) enum Decides {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Operator {
     Absent,
-    /// Gives back what a dead holder has. Stamps are at most `drift` ahead of the holder's clock.
+    /// Releases what a dead holder has. Stamps are at most `drift` ahead of the holder's clock.
     Releases {
         drift: u8,
     },
-    /// Sets ends back. The store's and a holder's clock may be wrong together, at any time.
+    /// Lowers ends. The store's and a holder's clock may be wrong together, at any time.
     RepairsEnds,
-    /// Sets a floor back. The clock of a fence may be wrong.
+    /// Lowers a floor. The clock of a fence may be wrong.
     RepairsFloor,
-    /// Sets back every end that looks too far ahead, of any holder. No lease's clock is wrong.
+    /// Lowers every end of any holder that looks too far ahead. No lease's clock is wrong.
     TrustsTheList,
 }
 
@@ -155,12 +157,12 @@ pub(crate) struct Store {
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Phase {
-    /// A holder: may have sent an acquire, has read no reply. The child: is not there yet.
+    /// A holder: may have sent an acquire, has read no reply. The child: does not exist yet.
     #[default]
     Waiting,
     /// Has a Term.
     Open,
-    /// Has sealed its Term for good; the release may be under way.
+    /// Has sealed its Term for good; the release may be in progress.
     Closed,
     /// A child that has forgotten the lease it inherited.
     Forgotten,
@@ -182,18 +184,18 @@ pub(crate) struct Process {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct State {
     pub(crate) store: Store,
-    /// What the store comes back with when it loses its data. Once another server was promoted under
-    /// [`Loss::Split`]: what the master of before has.
+    /// What the store comes back with when it loses its data. After another server was promoted
+    /// under [`Loss::Split`]: what the previous master has.
     pub(crate) copy: Store,
-    /// When that was, and one: 0 before.
+    /// When that was, plus one; 0 before.
     pub(crate) promoted: u8,
-    /// That master is asked: it is in the place of the store for one step, and the store in its.
+    /// The previous master is being asked: it and the store swap places for one step.
     pub(crate) beside: bool,
     /// The store came back and is not fenced yet: it serves no request.
     pub(crate) lost: bool,
     /// The time, under [`Clock::Skewed`].
     pub(crate) time: u8,
-    /// The largest end ever granted, under [`Loss::Restore`].
+    /// The largest end granted so far, under [`Loss::Restore`].
     pub(crate) highest: u8,
     /// The holders, then the child.
     pub(crate) processes: [Process; MAX_HOLDERS + 1],
@@ -201,7 +203,7 @@ pub(crate) struct State {
     /// to an acquire, to its repetition, to a renewal.
     pub(crate) grants: [u32; MAX_HOLDERS],
     /// Per token, the replies "the node is taken until end" to an acquire, a bit for each end. They
-    /// are kept for the mutant that takes them for replies to another operation.
+    /// are kept for the mutant that mistakes them for replies to another operation.
     pub(crate) refusals: [u8; MAX_HOLDERS],
 }
 
@@ -284,7 +286,7 @@ impl World {
     }
 
     /// The store answers an acquire, which may arrive at any time: before the Term, again during
-    /// it, and even after the release.
+    /// it, or even after the release.
     fn acquire(&self, at: &State, token: u8, next: Next<'_>) {
         let store = at.store;
         if store.token == token {
@@ -310,8 +312,8 @@ impl World {
             }
         };
         match self.clock {
-            // That such a clock shows the end and the floor as passed says nothing. What is left of
-            // the rule is that a lease starts after both.
+            // If such a clock shows the end and the floor as passed, that means nothing. What
+            // remains of the rule is that a lease starts after both.
             Clock::Any => {
                 for start in last_end.max(floor)..self.seconds {
                     (start + 1..=self.seconds).for_each(|end| grant(start, end));
@@ -339,8 +341,8 @@ impl World {
         }
     }
 
-    /// The store answers a renewal, which may arrive at any time after the Term began, also when it
-    /// is over or closed.
+    /// The store answers a renewal, which may arrive at any time after the Term began, even when it
+    /// has ended or is closed.
     fn renew(&self, at: &State, process: Process, next: Next<'_>) {
         let Store { start, end, token, renew_above, .. } = at.store;
         let any_row = self.breaks(Mutant::RenewsWithoutToken);
@@ -368,9 +370,9 @@ impl World {
         }
     }
 
-    /// The last second that the clock of the master that is asked may read. (A request that has been
-    /// sent by the time of the promotion is of a clock that reads the skew more at most, and what it
-    /// asks for is granted until a clock reads the skew more than that.)
+    /// The last second that the clock of the asked master may read. (A request sent before the
+    /// promotion is from a clock that is ahead by at most the skew, and is granted until a clock is
+    /// ahead of that by the skew.)
     fn last_reading(&self, at: &State, skew: u8) -> u8 {
         let now = at.time + skew;
         match self.loss {
@@ -383,7 +385,7 @@ impl World {
         }
     }
 
-    /// Whether something that the master of before grants can count.
+    /// Whether something that the previous master grants can count.
     fn believes_another(&self) -> bool {
         match self.loss {
             Loss::Split(Confirmed::ByThePromoted) => {
@@ -394,8 +396,8 @@ impl World {
         }
     }
 
-    /// The store writes `store` and sends the reply "yours from start to its end". If a replica must
-    /// confirm it, that has it, too, or the reply counts for nothing.
+    /// The store writes `store` and sends the reply "yours from start to its end". If a replica
+    /// must confirm it, then either the replica has it, too, or the reply does not count.
     fn reply(&self, at: &State, step: Step, token: u8, store: Store, start: u8, next: Next<'_>) {
         let mut written = State { store, ..*at };
         if self.loss == Loss::Restore {
@@ -431,7 +433,7 @@ impl World {
         }
     }
 
-    /// The readings by which a fence or an operator may decide.
+    /// The clock readings on which a fence or an operator may decide.
     fn decision_times(&self, at: &State, skew: u8) -> Vec<u8> {
         let right = at.time..=at.time + skew;
         if self.decides == Decides::Store {
@@ -455,9 +457,9 @@ impl World {
         times
     }
 
-    /// The store loses acknowledged writes, its meta data among them: it comes back as it was at
-    /// any earlier moment, is fenced, and only then serves again. A fence may also come unasked.
-    /// (A store whose `renew_above` never falls refuses more than this one.)
+    /// The store loses acknowledged writes, including its meta data: it comes back as it was at any
+    /// earlier moment, is fenced, and only then serves again. A fence may also come unprompted. (A
+    /// store whose `renew_above` never falls refuses more than this one.)
     fn lose(&self, at: &State, next: Next<'_>) {
         if self.loss == Loss::Never {
             return;
@@ -466,7 +468,7 @@ impl World {
             return self.split(at, next);
         }
         if at.lost && self.breaks(Mutant::IncarnationIsTheProcess) {
-            // Another server took over, no process asked it, and this one is promoted again.
+            // Another server took over, no process asked it, and this server is promoted again.
             next(Step::Return, State { lost: false, ..*at });
         }
         if self.loss == Loss::Emptied {
@@ -511,8 +513,8 @@ impl World {
         }
     }
 
-    /// A replica, which is behind by anything, is promoted, and the master does not know. It grants
-    /// nothing before it is fenced.
+    /// A replica, however far behind, is promoted without the master knowing. It grants nothing
+    /// before it is fenced.
     fn split(&self, at: &State, next: Next<'_>) {
         let (Loss::Split(confirmed), Clock::Skewed { skew, duration, .. }) =
             (self.loss, self.clock)
@@ -542,9 +544,9 @@ impl World {
         }
     }
 
-    /// An operator changes the row or the floor, by a right clock, and states what must be true:
-    /// that the holder is dead, or that every process that was granted an implausible end is dead
-    /// and no id has a second beyond the new one.
+    /// An operator changes the row or the floor, using a correct clock, and states what must be
+    /// true: that the holder is dead, or that every process that was granted an implausible end is
+    /// dead and no id has a second beyond the new end.
     fn operate(&self, at: &State, next: Next<'_>) {
         let Clock::Skewed { skew, duration, .. } = self.clock else { return };
         let Store { start, end, token, floor, renew_above } = at.store;
@@ -642,7 +644,7 @@ impl World {
                     let step = Step::ReadGrant { process: index, token, start, end };
                     next(step, at.with(index, after));
                 }
-                // The mutant's Term takes it for the reply to a renewal.
+                // The mutant's Term mistakes it for the reply to a renewal.
                 if process.phase == Phase::Open && refusals & 1 << end != 0 {
                     let after = Process { end: end.max(process.end), ..process };
                     let step = Step::ReadRefusal { process: index, token, end };
@@ -656,7 +658,7 @@ impl World {
     fn live(&self, at: &State, index: usize, next: Next<'_>) {
         let process = at.processes[index];
         if process.phase == Phase::Waiting && self.operator != Operator::Absent {
-            // Its request may be under way, or granted.
+            // Its request may be in progress, or granted.
             let dead = Process { phase: Phase::Closed, ..process };
             next(Step::Die { process: index }, at.with(index, dead));
         }
@@ -674,14 +676,14 @@ impl World {
             (Clock::Skewed { skew, .. }, Operator::Releases { drift }) => at.time + skew + drift,
             _ => self.seconds,
         };
-        // Another id in the last second takes the next sequence number, and is no new state.
+        // Another id in the last second takes the next sequence number, and is not a new state.
         for second in seconds.filter(|second| *second <= latest) {
             let used = process.used | 1 << second;
             let after = Process { used, used_until: second + 1, ..process };
             next(Step::Stamp { process: index, second }, at.with(index, after));
         }
 
-        // The end of a sealed Term says nothing any more.
+        // The end of a sealed Term no longer matters.
         let sealed = Process { phase: Phase::Closed, end: process.used_until, ..process };
         next(Step::Close { process: index }, at.with(index, sealed));
 
@@ -689,10 +691,10 @@ impl World {
             let inherited = Process { used: 0, ..process };
             let child = match self.mutant {
                 Some(Mutant::ChildStamps) => inherited,
-                // It goes on with the seconds that renewals grant from now on.
+                // It continues with the seconds that renewals grant from now on.
                 Some(Mutant::ChildRenews) => Process { used_until: process.end, ..inherited },
                 Some(Mutant::ChildReleases) => Process { phase: Phase::Closed, ..inherited },
-                // If it leases again, it does so under a token of its own, as any other holder.
+                // If it leases again, it does so under its own token, like any other holder.
                 _ => Process { phase: Phase::Forgotten, ..Process::default() },
             };
             next(Step::Fork { process: index }, at.with(CHILD, child));
@@ -707,9 +709,9 @@ impl State {
         to
     }
 
-    /// Forgets the replies that no process reads any longer: those to a sealed Term. A reduced
-    /// world also forgets those that an open Term rejects or has no use for: those about another
-    /// grant, and those that do not raise its end.
+    /// Forgets the replies that no process reads any more: those to a sealed Term. A reduced world
+    /// also forgets those that an open Term rejects or cannot use: replies about another grant, and
+    /// replies that do not raise its end.
     fn forget_stale_replies(&mut self, world: &World) {
         let [holders @ .., child] = &self.processes;
         for (grants, process) in self.grants.iter_mut().zip(holders) {
@@ -723,7 +725,7 @@ impl State {
     }
 }
 
-/// The state after the reply "yours from start to end" was sent, too.
+/// The state after the reply "yours from start to end" was also sent.
 fn with_grant(mut to: State, token: u8, start: u8, end: u8) -> State {
     to.grants[usize::from(token) - 1] |= grant_bit(start, end);
     to

@@ -16,13 +16,13 @@ use crate::{
 pub(crate) enum Invariant {
     /// No second of the node is stamped by two Terms: no id is repeated.
     Unique,
-    /// An open Term's end is at most the row's, or the floor: the next lease starts after it. (This
-    /// holds for a row of any token, which is more than the protocol promises.)
+    /// An open Term's end is at most the row's end or the floor: the next lease starts after it.
+    /// (This holds for a row of any token, which is more than the protocol promises.)
     Covered,
     /// The row's end falls only by a release of its own token, by a loss, or by an operator; a Term's
     /// never does.
     Monotone,
-    /// No two Terms of one token, and in a Term stamps only rise.
+    /// A token has at most one Term, and stamps in a Term only rise.
     Single,
 }
 
@@ -33,13 +33,13 @@ pub(crate) const INVARIANTS: [Invariant; 4] =
 #[derive(Debug)]
 pub(crate) struct Search {
     pub(crate) states: usize,
-    /// The number of steps on the longest of the shortest ways.
+    /// The number of steps in the longest of the shortest paths.
     pub(crate) depth: usize,
-    /// For each invariant, the shortest way to break it.
+    /// For each invariant, the shortest path that breaks it.
     pub(crate) broken: [Option<Vec<Step>>; 4],
 }
 
-/// Searches all states, or until an id is repeated.
+/// Searches all states, or stops when an id is repeated.
 pub(crate) fn search(world: &World) -> Search {
     let first = world.first();
     let mut came_from = Seen::default();
@@ -72,7 +72,7 @@ pub(crate) fn search(world: &World) -> Search {
     Search { states: came_from.len(), depth, broken }
 }
 
-/// The steps from the first state to one that was seen.
+/// The steps from the first state to a seen state.
 fn way_to(key: u128, world: &World, came_from: &Seen) -> Vec<Step> {
     let mut keys = vec![key];
     let mut at = world.first();
@@ -83,8 +83,8 @@ fn way_to(key: u128, world: &World, came_from: &Seen) -> Vec<Step> {
     for key in keys.into_iter().rev().skip(1) {
         let mut found = None;
         world.steps(&at, &mut |step, to| {
-            // The first one, as in the search: of two that differ in which holder is which, only
-            // that one was gone on from.
+            // The first one, as in the search: of two states that differ only in which holder is
+            // which, the search continued from the first.
             if found.is_none() && to.key(world) == key {
                 found = Some((step, to));
             }
@@ -138,7 +138,7 @@ impl Invariant {
 }
 
 impl State {
-    /// Everything by which two states of a world can differ, other than which holder is which.
+    /// Everything in which two states of a world can differ, except which holder is which.
     fn key(&self, world: &World) -> u128 {
         let seconds = u32::from(world.seconds);
         let (loses, child) = (world.loss != Loss::Never, &self.processes[CHILD]);
@@ -185,7 +185,7 @@ impl State {
     }
 }
 
-/// Numbers side by side in one.
+/// Several numbers packed into one.
 #[derive(Default)]
 struct Key {
     value: u128,
@@ -210,5 +210,5 @@ impl Key {
     }
 }
 
-/// States seen, and the one each was first come to from.
+/// The states seen, each with the state from which it was first reached.
 type Seen = HashMap<u128, u128, BuildHasherDefault<KeyHasher>>;

@@ -1,9 +1,9 @@
 //! The protocol of leases over a table of texts with a compare-and-set, as a function from a state to
 //! every state that can come next.
 //!
-//! A *text* is what a write puts into a row. It is made once, with a version of its own, and names the
-//! text that it may replace. Whatever was sent may arrive at any later moment, again, or never, and so
-//! may its answer: a text is under way for as long as a row could still hold what it replaces.
+//! A *text* is what a write puts into a row. It is made once, with its own version, and names the
+//! text that it may replace. Whatever was sent may arrive at any later moment, again, or never, and
+//! so may its answer: a text is in flight for as long as a row could still hold what it replaces.
 //!
 //! Process 0 leases all node ids, and may be copied into process 1 with all its memory. Process 2 is a
 //! third party: it leases the last node id.
@@ -19,7 +19,7 @@ mod tests;
 
 const PROCESSES: usize = 3;
 const SLOTS: usize = 7;
-/// Names no text: nothing can be replaced by it any more.
+/// Names no text: a text with this as `before` can no longer replace anything.
 const NOTHING: u8 = 15;
 /// The process that is copied, its first copy, and the third party.
 const ORIGINAL: usize = 0;
@@ -29,10 +29,10 @@ const THIRD: usize = 2;
 #[allow(clippy::struct_excessive_bools, reason = "what may go wrong")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct World {
-    /// How many others there are: the third party, and one more in the place of a copy.
+    /// How many others there are: the third party, and one more in place of a copy.
     pub(crate) others: u8,
     pub(crate) copies: u8,
-    /// What ends and starts may be.
+    /// The number of values that ends and starts may have.
     pub(crate) seconds: u8,
     pub(crate) clock: Clock,
     pub(crate) loss: Loss,
@@ -41,7 +41,7 @@ pub(crate) struct World {
     /// Renewals may name an attempt that nobody has seen written.
     pub(crate) blind: bool,
     pub(crate) operator: Operator,
-    /// How many texts of a node id may be in rows and under way at once.
+    /// How many texts of a node id may be in rows and in flight at once.
     pub(crate) slots: usize,
     /// A lease starts as early as it may.
     pub(crate) early: bool,
@@ -61,28 +61,30 @@ pub(crate) enum Clock {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Loss {
     Never,
-    /// A backup of any earlier moment is restored, and fenced above every end ever granted.
+    /// A backup of any earlier moment is restored, and fenced above every end that was granted
+    /// before.
     Restore,
-    /// A replica as of any earlier moment becomes the master, and fences by its own clock.
+    /// A replica in the state of any earlier moment becomes the master, and fences by its own
+    /// clock.
     Failover,
-    /// The same, where a grant counts if the replica that may be promoted has it, and the master of
-    /// before goes on beside it.
+    /// The same, but a grant counts if the replica that may be promoted has it, and the previous
+    /// master continues beside it.
     Confirmed,
-    /// The same, where the master of before is believed for so long.
+    /// The same, but the previous master is believed for this long.
     Split {
         lag: u8,
     },
 }
 
-/// What an operator does, by a right clock.
+/// What an operator does, using a correct clock.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Operator {
     Absent,
-    /// Gives back what a dead holder has. Stamps are at most `drift` ahead of the holder's clock.
+    /// Releases what a dead holder has. Stamps are at most `drift` ahead of the holder's clock.
     Releases {
         drift: u8,
     },
-    /// Sets ends back that the store and a holder have granted by clocks that were wrong together.
+    /// Lowers ends that were granted while the store's and a holder's clocks were wrong together.
     Repairs,
 }
 
@@ -107,22 +109,23 @@ pub(crate) enum Broken {
     FencesWithoutAbove,
     AboveOneLower,
     AboveIgnoresLag,
-    /// The client's clock decides, not the store's of the last answer.
+    /// The client's clock decides, not the store's clock in the last answer.
     DecidesByItsClock,
-    /// So it does, with a floor that is wider by the skew, or with what may be renewed.
+    /// The same, with the floor, or the bound for renewals, wider by the skew.
     DecidesByItsClockWithFloor,
     DecidesByItsClockWithAbove,
     ReleaseGoesBelowTheStart,
     ReleaseGoesAboveTheEnd,
     ReleasesBeforeTheSeal,
     RenewSets,
-    /// What an attempt has raised without an answer counts as certain.
+    /// An end raised by an attempt without an answer counts as certain.
     RowIsCertain,
     AcquiresOverAFence,
     ExtendsByAnotherGrant,
-    /// After a loss, copies are exempt until the lease of the copy alone, not until the quarantine.
+    /// After a loss, copies are exempt only until the copy's lease ends, not until the quarantine
+    /// ends.
     CopiesIgnoreTheQuarantine,
-    /// An answer about one node id is taken for all.
+    /// An answer about one node id counts for all.
     CountsTogether,
     ReleasesTheLiving,
     CutOneLower,
@@ -138,7 +141,7 @@ pub(crate) enum Broken {
 /// What must hold.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Promise {
-    /// No second of a node id is stamped by two processes, but for what copies are exempt from.
+    /// No second of a node id is stamped by two processes, except where copies are exempt.
     Unique,
     /// A holder that nobody copied knows the text of its own row.
     Kept,
@@ -154,13 +157,14 @@ struct Text {
     end: u8,
     /// 0: nobody's.
     token: u8,
-    /// Written by a release.
+    /// It was written by a release.
     free: bool,
     /// The answer "written" may be read.
     counts: bool,
     /// The text that it replaces.
     before: u8,
-    /// The meta that it was decided under, the line of history, and the second of the store's clock.
+    /// The meta under which it was decided, the line of history, and the second on the store's
+    /// clock.
     meta: u8,
     line: u8,
     at: u8,
@@ -204,16 +208,17 @@ struct State<const N: usize> {
     texts: [[Text; SLOTS]; N],
     processes: [Process<N>; PROCESSES],
     store: Store<N>,
-    /// A replica or a backup; after a split, the master of before.
+    /// A replica or a backup; after a split, the previous master.
     copy: Store<N>,
     time: u8,
-    /// The time of the loss, and one.
+    /// The time of the loss, plus one.
     lost_at: u8,
-    /// It came back, and is not fenced.
+    /// It came back and is not fenced yet.
     unfenced: bool,
     fenced: bool,
     highest: u8,
-    /// What copies are exempt from: the end of what was granted or asked for when one was made.
+    /// Where the exemption of copies ends: the end of what was granted or requested when a copy was
+    /// made.
     exempt: u8,
     copied: u8,
 }
@@ -246,7 +251,7 @@ pub(crate) enum What {
     Repair,
 }
 
-/// Few words are hashed faster than many bytes.
+/// Hashing a few words is faster than hashing many bytes.
 impl Hash for Text {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         let Self { made, start, end, token, free, counts, before, meta, line, at, by_operator } =
@@ -273,7 +278,7 @@ impl<const N: usize> Hash for Process<N> {
 /// Receives a possible step, and the state after it.
 type To<'a, const N: usize> = &'a mut dyn FnMut(Act, State<N>);
 
-/// Searches all states of a world with `N` node ids, or until a promise is broken.
+/// Searches all states of a world with `N` node ids, or stops when a promise is broken.
 pub(crate) fn search<const N: usize>(world: World, stop_at: Promise) -> Found<Act, 3> {
     let mut first = World::first::<N>(world.others);
     world.normalize(&mut first);
@@ -326,7 +331,7 @@ impl World {
         self.broken == Some(rule)
     }
 
-    /// The skew, if clocks are trusted that far.
+    /// The skew, if clocks are trusted to that degree.
     fn skew(&self) -> u8 {
         if let Clock::Skewed { skew, .. } = self.clock { skew } else { 0 }
     }
@@ -335,7 +340,7 @@ impl World {
         self.clock != Clock::Any
     }
 
-    /// Whether the master of before goes on.
+    /// Whether the previous master continues.
     fn has_two(&self) -> bool {
         matches!(self.loss, Loss::Split { .. } | Loss::Confirmed)
     }
@@ -346,7 +351,7 @@ impl World {
             || self.breaks(Broken::DecidesByItsClockWithAbove)
     }
 
-    /// The seconds that a decision of now may be for.
+    /// The seconds that a decision made now may use.
     fn decisions(&self, time: u8) -> RangeInclusive<u8> {
         if self.decides_by_its_clock() {
             time.saturating_sub(self.skew())..=time + 2 * self.skew()
@@ -391,7 +396,7 @@ impl World {
         }
     }
 
-    /// The stores that can be asked: the current one, and the master of before.
+    /// The stores that can be asked: the current one and the previous master.
     fn asked<const N: usize>(&self, at: &State<N>) -> impl Iterator<Item = Store<N>> + use<N> {
         let current = !at.unfenced || self.late || self.breaks(Broken::IgnoresTheLine);
         let old = self.has_two() && at.lost_at > 0;
@@ -523,7 +528,7 @@ impl World {
                 after.processes[index].end[node] = row.end;
                 to(Act::Adopt { process: index, node, end: row.end }, after);
             }
-            // What an attempt has raised without an answer says nothing about another line.
+            // An end raised by an attempt without an answer says nothing about another line.
             let is_certain = self.breaks(Broken::RowIsCertain);
             let certain = if is_certain { row.end } else { row.end.min(me.end[node]) };
             if certain <= store.above && store.above > 0 {
@@ -591,7 +596,7 @@ impl World {
             after
         };
         if self.operator != Operator::Absent && matches!(me.phase, Phase::Asks | Phase::Open) {
-            // Its requests may be under way.
+            // Its requests may be in flight.
             to(Act::Die { process: index }, with(Process { phase: Phase::Dead, ..me }));
         }
         if me.phase != Phase::Open {
@@ -612,7 +617,7 @@ impl World {
         to(Act::Seal { process: index }, with(Process { phase: Phase::Sealed, ..me }));
     }
 
-    /// A process reads that a text of its own is written.
+    /// A process reads that its own text was written.
     fn read<const N: usize>(&self, at: &State<N>, index: usize, node: usize, to: To<'_, N>) {
         let me = at.processes[index];
         for (slot, text) in at.texts[node].iter().enumerate() {
@@ -646,7 +651,7 @@ impl World {
         }
     }
 
-    /// Whether the server does not refuse a text for its age.
+    /// Whether the server accepts a text, which it refuses if it is too old.
     fn is_young(&self, text: &Text, time: u8) -> bool {
         let skew = self.skew();
         let ahead = if self.decides_by_its_clock() { 2 * skew } else { skew };
@@ -719,7 +724,8 @@ impl World {
             let mut after = *at;
             after.processes[copy] = Process { used: 0, ..me };
             after.copied += 1;
-            // Any two: one of them may lease what a third, a copy of the other, has given back.
+            // Any two processes: one of them may lease what a third, a copy of the other, has
+            // released.
             for node in 0..N {
                 let own = (0..SLOTS).filter(|slot| me.known[node] & 1 << slot != 0);
                 let asked = own.map(|slot| at.texts[node][slot]).filter(|text| !text.free);
@@ -730,7 +736,7 @@ impl World {
         }
     }
 
-    /// The store loses acknowledged writes, its meta data among them. It is fenced before it serves.
+    /// The store loses acknowledged writes, including its meta data. It is fenced before it serves.
     fn lose<const N: usize>(&self, at: &State<N>, to: To<'_, N>) {
         if self.loss == Loss::Never {
             return;
@@ -779,7 +785,7 @@ impl World {
         }
     }
 
-    /// An operator changes a row, by the text that was read, and states what must be true.
+    /// An operator changes a row, based on the text that was read, and states what must be true.
     fn operate<const N: usize>(&self, at: &State<N>, node: usize, to: To<'_, N>) {
         let Clock::Skewed { skew, duration, .. } = self.clock else { return };
         let slot = at.store.rows[node];
@@ -854,7 +860,7 @@ impl World {
         for node in 0..N {
             let slot = at.store.rows[node];
             let row = at.texts[node][usize::from(slot)];
-            // After a fence, only what can still be renewed.
+            // After a fence, this applies only to what can still be renewed.
             if at.copied == 0 && !at.unfenced && row.end > at.store.above && !row.free {
                 let forgets = at.processes.iter().any(|process| {
                     process.token == row.token
@@ -875,7 +881,7 @@ impl World {
         None
     }
 
-    /// Forgets what can have no effect any more, and puts texts in an order.
+    /// Forgets what can no longer have an effect, and sorts the texts.
     fn normalize<const N: usize>(&self, state: &mut State<N>) {
         for node in 0..N {
             self.normalize_node(state, node);
@@ -971,7 +977,7 @@ impl World {
 }
 
 impl<const N: usize> Process<N> {
-    /// A node id is granted; with the last one, the Term begins, in which all of them are covered.
+    /// A node id is granted; with the last one the Term begins, which all of them cover.
     fn grant<const M: usize>(&mut self, index: usize, node: usize, text: Text) {
         (self.start[node], self.end[node]) = (text.start, text.end);
         let mut wanted = World::wants::<M>(index);

@@ -1,4 +1,4 @@
-//! The parts of the world that a simulated process sees: chance, clocks and a machine.
+//! The parts of the world that a simulated process sees: randomness, clocks and a machine.
 
 use std::{
     cell::RefCell,
@@ -18,7 +18,7 @@ pub(super) use super::seeds::{Random, SECOND, START};
 /// Nanoseconds in a millisecond.
 pub(super) const MS: i64 = 1_000_000;
 
-/// The nanoseconds by which the coarse clock is behind.
+/// How far the coarse clock is behind, in nanoseconds.
 const COARSE_LATE: i64 = 4 * MS;
 
 thread_local! {
@@ -26,12 +26,12 @@ thread_local! {
     static MEANWHILE: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
 }
 
-/// Lets something happen in the middle of a call: when it next reads the clock.
+/// Makes something happen during a call, when it next reads the clock.
 pub(super) fn meanwhile(happens: impl FnOnce() + 'static) {
     MEANWHILE.with_borrow_mut(|meanwhile| *meanwhile = Some(Box::new(happens)));
 }
 
-/// Cancels what has not happened, and returns whether there was anything.
+/// Cancels what has not happened yet, and returns whether there was anything.
 pub(super) fn never_mind() -> bool {
     MEANWHILE.take().is_some()
 }
@@ -55,7 +55,7 @@ impl SimulatedClock {
         self.0.wall.store(wall, Relaxed);
     }
 
-    /// Begins a call. In its middle the clock advances or steps back.
+    /// Begins a call, during which the clock advances or steps back.
     pub(super) fn begin(&self, wall: i64, step: i64) {
         self.set(wall);
         self.0.step.store(step, Relaxed);
@@ -101,11 +101,11 @@ pub(super) struct Machine {
     /// What the wall clock showed at `since`.
     shown: i64,
     since: i64,
-    /// By how many millionths the wall clock runs too fast.
+    /// How many millionths too fast the wall clock runs.
     ppm: i64,
     /// When the boot clock showed zero.
     booted: i64,
-    /// When its clock last was what it must not be where clocks count.
+    /// When its clock was last wrong in a way that is not allowed where clocks matter.
     pub(super) wrong_until: i64,
     pub(super) asleep_until: i64,
     stands_still: bool,
@@ -124,7 +124,7 @@ impl Machine {
         }
     }
 
-    /// Returns by how much the wall clock differs from the truth.
+    /// Returns how much the wall clock differs from the true time.
     pub(super) fn offset(&self, now: i64) -> i64 {
         self.shown + (now - self.since) / 1_000_000 * self.ppm - self.since
     }
@@ -143,7 +143,7 @@ impl Machine {
         Reading { wall: self.wall(now), boot }
     }
 
-    /// Sets the wall clock off by so much.
+    /// Sets the wall clock off by this much.
     pub(super) fn step_to(&mut self, now: i64, offset: i64, ppm: i64) {
         (self.shown, self.since, self.ppm) = (now + offset, now, ppm);
     }
@@ -152,7 +152,7 @@ impl Machine {
         (self.booted, self.asleep_until) = (now, now);
     }
 
-    /// Sleeps for so long; on some machines the boot clock stands still meanwhile.
+    /// Sleeps for this long; on some machines the boot clock stops meanwhile.
     pub(super) fn sleep(&mut self, now: i64, long: i64, stands_still: bool) {
         self.wake(now);
         self.asleep_until = now + long;
@@ -162,7 +162,7 @@ impl Machine {
         }
     }
 
-    /// Wakes up before the time, if it sleeps.
+    /// Wakes up early, if it is asleep.
     pub(super) fn wake(&mut self, now: i64) {
         if self.asleep_until > now && self.stands_still {
             self.booted -= self.asleep_until - now;

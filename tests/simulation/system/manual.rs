@@ -1,6 +1,6 @@
-//! A manually assigned node id, handed over from process to process within a second: by a
-//! restart, to a standby, and back. Their machine's clock never goes back, as the documentation
-//! demands of such node ids.
+//! A manually assigned node id, handed over from process to process within a second: by a restart,
+//! to a standby, and back. Their machine's clock never goes back, as the documentation requires for
+//! such node ids.
 
 use std::{collections::HashSet, hash::BuildHasherDefault, mem, time::Duration};
 
@@ -11,7 +11,7 @@ use super::{
     oracle::NumberHasher,
 };
 
-/// A clock that is the machine's, so that generators on it share what a process has issued.
+/// A clock that counts as the machine's, so that generators on it share what a process has issued.
 #[derive(Clone, Default)]
 struct SharedClock(SimulatedClock);
 
@@ -29,8 +29,8 @@ impl Clock for SharedClock {
     }
 }
 
-/// A process. All of them make ids of one column. The registry knows ids by their secret, and all
-/// simulated processes share one registry; so each has a secret of its own, and the ids are
+/// A process. All of them make ids for one column. The registry separates ids by their secret, and
+/// all simulated processes share one registry; so each process has its own secret, and the ids are
 /// compared decrypted.
 struct Process {
     secret: Secret,
@@ -41,7 +41,7 @@ struct Process {
 
 /// One node id, on one machine.
 pub(super) struct ManualNode {
-    /// The processes that run, of which one has the node id.
+    /// The running processes, one of which has the node id.
     processes: Vec<Process>,
     holder: usize,
     /// Since when `holder` has it.
@@ -52,7 +52,7 @@ pub(super) struct ManualNode {
 }
 
 impl Process {
-    /// Makes a process with a secret that no other run of this seed had; nothing that is compared
+    /// Makes a process with a secret that no other run of this seed has; nothing that is compared
     /// depends on it.
     fn new() -> Self {
         Self { secret: Secret::random(), flakes: Vec::new(), closed: Vec::new() }
@@ -71,7 +71,7 @@ impl Process {
 }
 
 impl ManualNode {
-    /// Some seeds have one; not all do, since a real process never forgets its manually assigned
+    /// Some seeds have one; not all, because a real process never forgets its manually assigned
     /// node ids.
     pub(super) fn new(random: &mut Random) -> Self {
         let processes = if random.happens(150) { random.below(3) + 1 } else { 0 };
@@ -104,7 +104,8 @@ impl ManualNode {
         let holder = &mut self.processes[self.holder];
         match random.below(10) {
             0 | 1 => {
-                // Ends, in order or not; another one begins at once, or a standby takes over.
+                // The holder ends, cleanly or not; another one begins at once, or a standby takes
+                // over.
                 holder.let_go(random.happens(500));
                 if random.happens(500) {
                     *holder = Process::new();
@@ -114,7 +115,7 @@ impl ManualNode {
                 log.push(format!("manually assigned node id goes to process {}", self.holder));
             }
             2 => {
-                // The process's other generators go on; if it has none, the node id is free.
+                // The process's other generators continue; if it has none, the node id is free.
                 if let Some(flake) = holder.flakes.pop() {
                     flake.close();
                     holder.closed.push(flake);

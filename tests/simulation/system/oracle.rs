@@ -47,7 +47,7 @@ type BuildNumberHasher = BuildHasherDefault<NumberHasher>;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IssuedId {
     pub(super) raw: u64,
-    /// The process, by a number that no other has.
+    /// The process, by a unique number.
     pub(super) pid: u32,
     /// The earliest and the latest reading of the clock in this call.
     pub(super) readings: (i64, i64),
@@ -62,20 +62,20 @@ pub(super) struct Oracle {
     stamped: HashMap<(u32, i64), u32, BuildNumberHasher>,
     /// Latest second of a node id in any id.
     latest: HashMap<u32, i64, BuildNumberHasher>,
-    /// Of each process that is a copy of another one, the first of these.
+    /// For each process that is a copy of another one, the original of all its copies.
     first_of: HashMap<u32, u32, BuildNumberHasher>,
-    /// Before which second a process and its copies may make the same ids of a node id.
+    /// The second before which a process and its copies may make the same ids of a node id.
     shared_until: HashMap<u32, i64, BuildNumberHasher>,
-    /// The process that asked under a token, or the first one of its copies.
+    /// The process that asked under a token, or the original of its copies.
     askers: HashMap<[u8; 16], u32, BuildNumberHasher>,
     /// What the store said that a process may stamp.
     granted: HashMap<(u32, u32), Vec<Grant>, BuildNumberHasher>,
-    /// The seconds of node ids that others use, who lease nothing.
+    /// The seconds of node ids used by others, who lease nothing.
     outside: Vec<(u32, Range<i64>)>,
     pub(super) ids: u64,
 }
 
-/// Of one token, and one node id.
+/// A grant of one node id to one token.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grant {
     token: Token,
@@ -141,7 +141,7 @@ impl Oracle {
         grants.flatten().map(|grant| grant.end_exclusive).max().unwrap_or(0)
     }
 
-    /// Returns whose lease this is, if a process asked for it: the first one of its copies.
+    /// Returns whose lease this is, if a process asked for it: the original of its copies.
     pub(super) fn holder(&self, token: Token) -> Option<u32> {
         self.askers.get(token.as_bytes()).copied()
     }
@@ -151,7 +151,7 @@ impl Oracle {
         self.latest.get(&node_id).copied().unwrap_or(0)
     }
 
-    /// Learns of an id; says what is wrong with it.
+    /// Learns of an id, and returns what is wrong with it.
     pub(super) fn sees(&mut self, layout: &Layout, seen: IssuedId) -> Result<(), String> {
         let IssuedId { raw, pid, readings: (low, high), max_drift } = seen;
         let parts = layout.inspect(raw).map_err(|error| error.to_string())?;
@@ -174,7 +174,7 @@ impl Oracle {
         }
         let latest = self.latest.entry(node_id).or_default();
         *latest = (*latest).max(second);
-        // I2, by what the store has said rather than by what the generator believes.
+        // I2, according to what the store has said rather than what the generator believes.
         let asker = self.first_of(pid);
         let grants = self.granted.get(&(asker, node_id)).map_or(&[][..], Vec::as_slice);
         let is_granted = grants.iter().any(|grant| {
@@ -185,7 +185,7 @@ impl Oracle {
                 "{parts:?} lies in none of the leases of process {pid}: {grants:?}"
             ));
         }
-        // I4: no stamp lies beyond the drift, and none in the past.
+        // I4: no stamp is beyond the drift or in the past.
         let drift_ms = i64::from(max_drift) * 1000;
         if parts.unix_ms * MS > high + drift_ms * MS {
             return Err(format!("{parts:?} is later than {high} and {max_drift} s"));

@@ -40,7 +40,7 @@ use crate::{
     remote::{Engine, Protocol},
 };
 
-/// The longest that a master grants without hearing from its replica: `min-replicas-max-lag` bounds
+/// How long a master grants at most without hearing from its replica: `min-replicas-max-lag` bounds
 /// it.
 const MAX_LAG: i64 = 11;
 
@@ -89,7 +89,7 @@ impl Ids for Plain {
 ///
 /// # Panics
 ///
-/// If anything is as it must not be.
+/// If anything is wrong.
 pub(super) fn run(seed: u64, tracing: bool) -> Summary {
     never_mind();
     let mut random = Random::new(seed);
@@ -110,7 +110,7 @@ pub(super) fn run(seed: u64, tracing: bool) -> Summary {
 }
 
 struct Process<F: Format> {
-    /// A number that no other process has, in the whole seed.
+    /// A number that is unique in the whole seed.
     pid: u32,
     machine: usize,
     alive: bool,
@@ -120,27 +120,27 @@ struct Process<F: Format> {
     /// The largest drift of its Term.
     max_drift: u32,
     paused_until: i64,
-    /// The server that it takes for the master.
+    /// The server that it believes to be the master.
     server: usize,
-    /// The request that it waits for, and the answers it would take for it.
+    /// The request that it is waiting for, and the answers that it would accept for it.
     call: Option<(u64, Step)>,
-    /// How it asks a server that has a table, and the operation that goes on.
+    /// How it asks a server that has a table, and the operation in progress.
     protocol: Option<Protocol>,
     talk: Option<Talk>,
     connection: u64,
-    /// The event that it waits for, unless that comes from the network.
+    /// The event that it is waiting for, unless that comes from the network.
     wake: u64,
-    /// The connection to the store is down until then.
+    /// The connection to the store is down until this time.
     cut_until: i64,
     /// When it last made an id.
     made: i64,
     last: Option<ErrorKind>,
 }
 
-/// A server, and the store as it has it.
+/// A server, and its copy of the store.
 struct Server {
     store: Kept,
-    /// The incarnation that the store believes to be on.
+    /// The incarnation that the store believes it is on.
     known: u32,
     incarnation: u32,
     /// How often it was started.
@@ -212,7 +212,7 @@ struct World<F: Ids> {
     machines: Vec<Machine>,
     processes: Vec<Process<F>>,
     servers: Vec<Server>,
-    /// The server that is the master, and how often that has changed.
+    /// The master, and how often it has changed.
     master: usize,
     line: u32,
     /// Since when the replica has heard nothing; the writes of the master; what the replica has.
@@ -221,7 +221,7 @@ struct World<F: Ids> {
     replicated: u64,
     replicate_at: i64,
     backups: Vec<Kept>,
-    /// What an operator has looked at: leases, and who holds them.
+    /// What an operator has looked at: leases and their holders.
     listed: Vec<(NodeLease, u32)>,
     manual_node: ManualNode,
     /// The node id that is no longer leased, and whether a generator of others still has it.
@@ -330,7 +330,7 @@ impl<F: Ids> World<F> {
                 self.now = self.scenario.until;
                 self.all_is_well();
             }
-            // Events that the faults left behind do not prolong the calm end.
+            // Events left over from the faults do not prolong the calm end.
             if self.calm && at >= self.end() {
                 break;
             }
@@ -423,7 +423,7 @@ impl<F: Ids> World<F> {
     }
 }
 
-/// Whether the caller waits for the keeper.
+/// Whether the caller should wait for the keeper.
 fn recovers(kind: ErrorKind) -> bool {
     kind == ErrorKind::LeaseExpired
 }

@@ -1,12 +1,11 @@
 //! The soak's holder in Rust; see `soak.py`.
 //!
-//! `randflake-soak hold STORE LOG TTL NODE_COUNT` makes ids until SIGTERM, and forks at SIGUSR1. With
-//! a node id and a port after those it leases none, but uses that one as soon as it can listen on the
-//! port.
-//! `randflake-soak reserve STORE FREE` leases all but FREE node ids for a day.
-//! `randflake-soak tickets STORE COUNTER LOG MAX_BLOCK PAUSE` draws numbers from a counter until SIGTERM,
-//! with a pause of so many milliseconds between two batches, and forks at SIGUSR1; see `tickets.py` and
-//! `drawers.py`.
+//! `randflake-soak hold STORE LOG TTL NODE_COUNT` makes ids until SIGTERM, and forks at SIGUSR1. If
+//! a node id and a port follow, it leases none, but uses that node id as soon as it can listen on
+//! the port. `randflake-soak reserve STORE FREE` leases all but FREE node ids for a day.
+//! `randflake-soak tickets STORE COUNTER LOG MAX_BLOCK PAUSE` draws numbers from a counter until
+//! SIGTERM, with a pause of PAUSE milliseconds between batches, and forks at SIGUSR1; see
+//! `tickets.py` and `drawers.py`.
 #![allow(unsafe_code, reason = "signals and fork")]
 
 use std::{
@@ -32,7 +31,7 @@ use randflake_tickets::{Tickets, TicketsBuilder};
 
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What passes by itself: a lease that is over, a store that is busy.
+/// Temporary errors: a lease that has ended, a store that is busy.
 const PASSES: [ErrorKind; 6] = [
     ErrorKind::LeaseUnavailable,
     ErrorKind::NodesExhausted,
@@ -41,11 +40,11 @@ const PASSES: [ErrorKind; 6] = [
     ErrorKind::ClockSkew,
     ErrorKind::SequenceExhausted,
 ];
-/// What passes once an operator has stopped this process and fenced the counter.
+/// Errors that pass once an operator has stopped this process and fenced the counter.
 const FENCED: [ErrorKind; 2] = [ErrorKind::StoreQuarantined, ErrorKind::StoreReplaced];
-/// Ids of one batch.
+/// Ids per batch.
 const BATCH: usize = 1000;
-/// Ids of single calls, of each of two threads. After them the thread's buffer has some left.
+/// Ids from single calls, on each of two threads. Afterwards the thread's buffer has some left.
 const SINGLE: usize = 100;
 
 static ENDING: AtomicBool = AtomicBool::new(false);
@@ -80,7 +79,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["reserve", store, free] => reserve(store, &secret, free.parse()?),
         ["tickets", store, name, log, max_block, pause] => {
             hear_signals();
-            // A batch that fails loses what it had.
+            // A failed batch loses what it had.
             let patient = Duration::from_secs(60);
             let tickets = Tickets::builder(*store, *name).max_block(max_block.parse()?);
             let pause = Duration::from_millis(pause.parse()?);
@@ -102,7 +101,7 @@ fn few_nodes() -> Result<Layout> {
 fn listens(port: u16) -> bool {
     while !ENDING.load(Ordering::Relaxed) {
         if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {
-            // Only the system closes it, when this process has ended.
+            // Only the system closes it, when this process ends.
             mem::forget(listener);
             return true;
         }
@@ -111,13 +110,13 @@ fn listens(port: u16) -> bool {
     false
 }
 
-/// What makes ids, of whatever format.
+/// A generator of ids of any format.
 trait Flake: Sync {
     fn one(&self) -> Result<i64>;
     fn many(&self, ids: &mut [i64]) -> Result<()>;
     fn close(&self);
 
-    /// Many at once, and then one after the other, on this thread and on one that ends.
+    /// Many at once, and then one after another, on this thread and on one that ends.
     fn make(&self, ids: &mut [i64]) -> Result<()> {
         let (batch, singles) = ids.split_at_mut(BATCH);
         self.many(batch)?;
@@ -177,7 +176,7 @@ impl Flake for Leased<Plain> {
     }
 }
 
-/// Asks again for what cannot be had yet.
+/// Tries again until a generator is available.
 fn hold_at_last<F: Flake>(log: &str, open: impl Fn() -> Result<F>) -> Result<(), Box<dyn Error>> {
     while !ENDING.load(Ordering::Relaxed) {
         match open() {
@@ -189,7 +188,7 @@ fn hold_at_last<F: Flake>(log: &str, open: impl Fn() -> Result<F>) -> Result<(),
     Ok(())
 }
 
-/// Makes ids and logs them, each process in a log of its own; says at last that all went well.
+/// Makes ids and logs them, each process in its own log; reports at the end that all went well.
 fn hold(flake: &impl Flake, log: &str) -> Result<(), Box<dyn Error>> {
     let mut ids = [0; BATCH + 2 * SINGLE];
     let mut file = File::create_new(name(log, "ids"))?;
@@ -212,8 +211,8 @@ fn hold(flake: &impl Flake, log: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Draws numbers and logs them, each process in a log of its own: what is logged was handed out, and of
-/// what was handed out at most one batch is not logged.
+/// Draws numbers and logs them, each process in its own log: everything logged was handed out, and
+/// at most one batch that was handed out is not logged.
 fn draw(tickets: &TicketsBuilder, log: &str, pause: Duration) -> Result<(), Box<dyn Error>> {
     let mut numbers = [0; BATCH];
     let mut file = File::create_new(name(log, "numbers"))?;
@@ -267,7 +266,7 @@ fn hear_signals() {
     }
 }
 
-/// Forks, and both go on.
+/// Forks, and both processes continue.
 fn is_child() -> io::Result<bool> {
     // SAFETY: the C library makes its allocator usable in the child of a process with threads, and
     // the lock of the leases is not held over a fork.
@@ -277,7 +276,7 @@ fn is_child() -> io::Result<bool> {
     }
 }
 
-/// Leaves few node ids free, so that they go from hand to hand.
+/// Leaves few node ids free, so that they change holders often.
 fn reserve(store: &str, secret: &Secret, free: u32) -> Result<(), Box<dyn Error>> {
     const DAY: u32 = 86_400;
     let most = u32::try_from(layout::MAX_NODES)?;

@@ -5,7 +5,7 @@ use std::{
 
 use super::*;
 
-/// Answers each statement with its text and the number of the connection, once it is told to.
+/// Answers each statement with its text and the number of the connection, when told to.
 struct Echo {
     log: Arc<Mutex<Vec<String>>>,
     connection: u32,
@@ -13,7 +13,7 @@ struct Echo {
     go_on: Receiver<Result<()>>,
 }
 
-/// What a test sees and decides of an `Echo`.
+/// What a test observes and controls of an `Echo`.
 struct Remote {
     key: String,
     log: Arc<Mutex<Vec<String>>>,
@@ -55,7 +55,7 @@ impl Drop for Echo {
 }
 
 impl Remote {
-    /// Opens a client under a key of this test's own.
+    /// Opens a client under a key that only this test uses.
     fn open(name: &str) -> (Self, SharedClient) {
         let (key, log) = (format!("test://{name}"), Arc::default());
         let ((runs, ran), (go, go_on)) = (mpsc::channel(), mpsc::channel());
@@ -94,7 +94,7 @@ fn ask(client: &mut SharedClient, text: &'static str) -> Result<(String, String)
     Ok((row.next().expect("text"), row.next().expect("connection")))
 }
 
-/// Waits until so many statements wait for their turn.
+/// Waits until this many statements wait for their turn.
 fn until_waiting(client: &SharedClient, count: usize) {
     while client.shared.lock().waiting.len() != count {
         thread::yield_now();
@@ -142,7 +142,7 @@ fn what_failed_leaves_no_connection_to_the_next_one() {
         assert_eq!(next.join().expect("no panic").expect("answered").1, "1");
     });
     assert_eq!(remote.log(), ["fails", "discard", "next"]);
-    // What the first one says of its connection is not said of its successor.
+    // The first store's request to discard its connection does not affect the next connection.
     first.discard();
     assert_eq!(remote.log().len(), 3);
 }
@@ -155,7 +155,7 @@ fn a_connection_with_foreign_answers_runs_nothing_more() {
     ask(&mut first, "foreign").expect("answered");
     thread::scope(|scope| {
         remote.runs("foreign");
-        // Noticed while the second one has the turn.
+        // Requested during the second store's turn.
         let running = scope.spawn(|| ask(&mut second, "running"));
         remote.runs("running");
         first.discard();
@@ -166,7 +166,7 @@ fn a_connection_with_foreign_answers_runs_nothing_more() {
     remote.goes_on();
     assert_eq!(ask(&mut first, "first").expect("answered").1, "1");
     assert_eq!(remote.log(), ["foreign", "running", "discard", "first"]);
-    // And where nobody has the turn, at once.
+    // And at once when nobody has the turn.
     first.discard();
     assert_eq!(remote.log().last().map(String::as_str), Some("discard"));
 }
@@ -226,7 +226,8 @@ fn nobody_waits_for_ever() {
         let error = ask(&mut waits, "waits").expect_err("the turn lasts");
         assert_eq!(error.kind(), ErrorKind::StoreUnavailable);
         remote.goes_on();
-        // The late answer is that to the statement which waited for it, and the connection is whole.
+        // The late answer belongs to the statement that waited for it, and the connection is
+        // intact.
         assert_eq!(hangs.join().expect("no panic").expect("answered").0, "hangs");
     });
     remote.goes_on();

@@ -17,7 +17,7 @@ use crate::{
 };
 
 const SERVER: &str = "etcd";
-/// Longest answer, in bytes: a thousand node ids, twice over.
+/// Longest answer, in bytes: room for a thousand node ids, twice over.
 const LONGEST: u64 = 1 << 20;
 
 /// HTTP connections to the members of an etcd, opened when they are needed.
@@ -32,11 +32,11 @@ const LONGEST: u64 = 1 << 20;
 /// # Ok::<(), randflake_leases::Error>(())
 /// ```
 pub struct EtcdClient {
-    /// As `http://host:port`; the first is asked first.
+    /// As `http://host:port`, in the order in which they are asked.
     endpoints: Vec<String>,
     login: Option<Login>,
     roots: Option<Vec<u8>>,
-    /// Whom it shows itself as, where the members ask for certificates.
+    /// The certificate that it presents if the members ask for one.
     certificate: Option<ClientCert>,
     timeout: Duration,
     agent: Option<Agent>,
@@ -55,14 +55,15 @@ struct Login {
 }
 
 impl EtcdClient {
-    /// Takes `etcd://host:port` or, for TLS, where the certificate is checked,
-    /// `etcds://host:port`; several members are separated by commas, and `user:password@` may
-    /// come first. `?sslrootcert=` is the path of the certificates to trust, `sslcert=` and `sslkey=`
-    /// those of a certificate to show and of its key, all as PEM. Connects to nothing yet.
+    /// Takes `etcd://host:port` or, for TLS with a checked certificate, `etcds://host:port`;
+    /// several members are separated by commas, and `user:password@` may come first.
+    /// `?sslrootcert=` is the path of the certificates to trust, `sslcert=` and `sslkey=` are the
+    /// paths of a client certificate and its key, all as PEM. Does not connect yet.
     ///
     /// # Errors
     ///
-    /// `INVALID_ARGUMENT`: no such URL, or no such file. The message does not repeat the URL.
+    /// `INVALID_ARGUMENT`: not such a URL, or a file is missing. The message does not repeat the
+    /// URL.
     pub fn new(url: &str) -> Result<Self> {
         Self::at(&address_of(Engine::Etcd, url)?)
     }
@@ -88,7 +89,7 @@ impl EtcdClient {
         self
     }
 
-    /// Sets how long to wait for the answer of a member; 3 seconds unless set.
+    /// Sets how long to wait for the answer of a member; 3 seconds by default.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -117,8 +118,8 @@ impl EtcdClient {
         agent.clone()
     }
 
-    /// Posts to the first member that answers. Any of them may have done it: each operation may be
-    /// repeated.
+    /// Posts to the first member that answers. Others may have done the operation as well: it may
+    /// be repeated.
     fn post(&mut self, path: &str, body: &str) -> Result<HttpResponse> {
         let agent = self.agent();
         let token = self.login.as_ref().and_then(|login| login.token.clone());
@@ -166,7 +167,7 @@ impl EtcdClient {
     }
 }
 
-/// Reads a chain of certificates and the key of the first.
+/// Parses a chain of certificates and the key of the first.
 fn client_certificate(chain: &[u8], key: &[u8]) -> Result<ClientCert> {
     let chain = certificates(Some(chain));
     let chain: Vec<_> = chain.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
@@ -187,7 +188,7 @@ impl Client for EtcdClient {
             self.log_in()?;
         }
         let mut answer = self.post(statement.text, body)?;
-        // A token ends after a while.
+        // A token expires after a while.
         if self.login.is_some() && answer.status == StatusCode::UNAUTHORIZED {
             self.log_in()?;
             answer = self.post(statement.text, body)?;
@@ -204,7 +205,7 @@ impl Client for EtcdClient {
     }
 }
 
-/// Shows nothing of the URL, which may hold a password.
+/// Shows no part of the URL, which may hold a password.
 impl fmt::Debug for EtcdClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EtcdClient").field("members", &self.endpoints.len()).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! What an operator should know of an etcd.
+//! What an operator should know about an etcd.
 
 use super::{
     directory,
@@ -20,7 +20,7 @@ pub(crate) async fn examine(context: &Context) -> Result<Vec<Finding>> {
         Finding::wrong("persistence", format!("it reports {}; resolve that", errors.join(", ")))
     });
 
-    // Some users may not ask for it.
+    // Some users lack the right to ask for it.
     if let Ok(answer) = ask(context, "/v3/cluster/member/list").await {
         let members = answer["members"].as_array().map_or(0, Vec::len);
         findings.push(if members > 1 {
@@ -30,8 +30,8 @@ pub(crate) async fn examine(context: &Context) -> Result<Vec<Finding>> {
         });
     }
 
-    // etcd checks the right to write before it compares, and no key has two values. Even if it were
-    // written, no one reads this key.
+    // etcd checks the right to write before it compares, and this comparison never holds because a
+    // key has one value. Even if the key were written, nothing reads it.
     let key = format!("{}examine", directory(context));
     let never = vec![is(&key, Some("1")), is(&key, Some("2"))];
     findings.push(match transact(context, never, vec![put(&key, "")], vec![]).await {

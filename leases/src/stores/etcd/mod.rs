@@ -1,12 +1,12 @@
-//! etcd, by its JSON gateway: a key for each text, and a transaction for each kind of step.
+//! etcd, through its JSON gateway: a key for each text, and a transaction for each kind of step.
 //!
-//! etcd keeps no time: its clock is the `Date` header of the gateway's answers, which comes with the JSON.
-//! What ids depend on (a fence, a repair, the release of a dead holder) is decided only where that clock
-//! and this machine's agree. Without the header there is only one clock, and those operations are refused.
-//! Leases then go by this machine's clock, which affects only when they can be used.
+//! etcd reports no time: the `Date` header of the gateway's answers serves as its clock. Operations
+//! that ids depend on (a fence, a repair, the release of a dead holder) are done only if that clock
+//! and this machine's agree. Without the header there is only one clock, and those operations are
+//! refused. Leases then use this machine's clock, which affects only when they can be used.
 //!
-//! A restored etcd reveals that only in the header of its answer, after the write. So what was written on
-//! it does not count.
+//! A restored etcd reveals this only in the header of its answer, after the write. So what was
+//! written on it does not count.
 
 #[cfg(feature = "etcd")]
 mod client;
@@ -30,18 +30,18 @@ use crate::{
     },
 };
 
-/// Keys that one transaction writes or reads: etcd allows 128 operations by default, those inside others
-/// included.
+/// Keys that one transaction writes or reads: etcd allows 128 operations by default, including
+/// nested ones.
 pub(crate) const WRITES: usize = 40;
 pub(crate) const READS: usize = 100;
-/// Keys of one page of a list: with the longest names and notes less than a megabyte, and so are counters,
-/// whose longest values are 25 KB.
+/// Keys per page of a list: less than a megabyte with the longest names and notes, and also with
+/// counters, whose longest values are 25 KB.
 const PAGE_OF_NODES: usize = 500;
 const PAGE_OF_COUNTERS: usize = 100;
 
 /// What all keys of the namespace begin with.
 fn directory(context: &Context) -> String {
-    // A name may hold a slash; no two names may share a key.
+    // A name may contain a slash, but no two names may share a key.
     let name = context.namespace().name().replace('%', "%25").replace('/', "%2f");
     format!("randflake/{name}/")
 }
@@ -69,7 +69,7 @@ pub(crate) async fn step(context: &Context, step: &Step) -> Result<Seen> {
     };
     let mut compares: Vec<Value> =
         step.meta.iter().map(|meta| is(&name(&Key::Meta), Some(meta))).collect();
-    // A write of meta compares it anyway. One that succeeds reads it back.
+    // A write of meta compares it anyway. If it succeeds, it reads meta back.
     let (success, failure) = match &step.writes[..] {
         [] => ([reads, vec![meta]].concat(), vec![]),
         [one] => {
@@ -96,7 +96,7 @@ pub(crate) async fn step(context: &Context, step: &Step) -> Result<Seen> {
     for (index, Write { key, after, .. }) in step.writes.iter().enumerate() {
         let inner = is_one || answer.inner.get(index).is_some_and(|succeeded| *succeeded);
         if answer.succeeded && inner {
-            // Only an answer to this transaction has what only this one has written.
+            // Only the answer to this transaction has what only this transaction has written.
             if answer.found.get(&name(key)) != Some(after) {
                 return Err(context.foreign());
             }
@@ -114,7 +114,7 @@ pub(crate) async fn step(context: &Context, step: &Step) -> Result<Seen> {
     if answer.found.keys().all(is_asked) { Ok(seen) } else { Err(context.foreign()) }
 }
 
-/// Reads meta, and the keys from one to another, so many at most.
+/// Reads meta, and the keys in a range, at most `limit` of them.
 async fn range(
     context: &Context,
     from: &str,
@@ -147,7 +147,7 @@ pub(crate) async fn page(context: &Context, prefix: &str, from: &str) -> Result<
     Ok(Page { seen, entries, next })
 }
 
-/// Reads all of them: etcd looks into no value.
+/// Reads all of them: etcd cannot filter by value.
 pub(crate) async fn free(
     context: &Context,
     (first, last): (u32, u32),

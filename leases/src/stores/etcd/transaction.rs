@@ -1,4 +1,4 @@
-//! Transactions by etcd's JSON gateway, and what its answers mean.
+//! Transactions through etcd's JSON gateway, and what its answers mean.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) fn get(key: &str) -> Value {
     json!({"request_range": {"key": BASE64.encode(key)}})
 }
 
-/// Reads the keys from `from` to `end`, so many at most.
+/// Reads the keys from `from` to `end`, at most `limit` of them.
 pub(super) fn get_range(from: &str, end: &str, limit: usize) -> Value {
     json!({"request_range": {
         "key": BASE64.encode(from),
@@ -48,7 +48,7 @@ pub(super) struct TxnResponse {
     pub(super) succeeded: bool,
     /// Key and value of everything that was read.
     pub(super) found: BTreeMap<String, String>,
-    /// Whether each operation that is a transaction itself has succeeded.
+    /// Whether each nested transaction has succeeded.
     pub(super) inner: Vec<bool>,
 }
 

@@ -21,7 +21,8 @@ use crate::{
 
 const SERVER: &str = "MySQL";
 
-/// Errors after which the server closes the connection: it shuts down, or somebody has ended it.
+/// Errors after which the server closes the connection: it is shutting down, or somebody killed the
+/// connection.
 const CLOSING: [u16; 4] = [1053, 1079, 1927, 4031];
 
 /// One connection to MySQL or MariaDB, opened when it is needed.
@@ -43,20 +44,20 @@ pub struct MysqlClient {
 }
 
 struct Connection {
-    /// Of this connection alone: it runs while a statement does. `None` only while it is dropped.
+    /// Only for this connection: it runs while a statement does. `None` only while it is dropped.
     runtime: Option<Runtime>,
     session: Option<Conn>,
 }
 
 impl MysqlClient {
     /// Takes the URL of a database: `mysql://user:password@host:3306/database`. With
-    /// `?ssl-mode=REQUIRED`, `VERIFY_CA` or `VERIFY_IDENTITY` the server's certificate is checked, by those
-    /// in the file `sslrootcert`, by the machine's or by Mozilla's; there is no TLS without. Connects to
-    /// nothing yet.
+    /// `?ssl-mode=REQUIRED`, `VERIFY_CA` or `VERIFY_IDENTITY` the server's certificate is checked
+    /// against those in the file `sslrootcert`, the machine's or Mozilla's; otherwise there is no
+    /// TLS. Does not connect yet.
     ///
     /// # Errors
     ///
-    /// `INVALID_ARGUMENT`: no such URL. The message does not repeat it.
+    /// `INVALID_ARGUMENT`: not such a URL. The message does not repeat it.
     pub fn new(url: &str) -> Result<Self> {
         Self::at(&address_of(Engine::Mysql, url)?)
     }
@@ -69,7 +70,8 @@ impl MysqlClient {
             .user(address.user.as_deref())
             .pass(address.password.as_ref().map(|password| password.as_str()))
             .db_name(Some(&address.database))
-            // One URL leads to one server: it would go on by a socket that the server names.
+            // One URL leads to one server: otherwise the client would switch to a socket that the
+            // server names.
             .prefer_socket(false);
         if host.starts_with('/') {
             options = options.socket(Some(host.as_str()));
@@ -89,7 +91,7 @@ impl MysqlClient {
         Ok(Self { options, timeout: TIMEOUT, connection: None })
     }
 
-    /// Sets how long to wait for a connection, and for an answer; 3 seconds unless set.
+    /// Sets how long to wait for a connection, and for an answer; 3 seconds by default.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -102,7 +104,7 @@ impl MysqlClient {
             .enable_time()
             .build()
             .map_err(|error| unavailable(SERVER, error))?;
-        // The server gives up what this client no longer waits for.
+        // The server aborts a statement that this client no longer waits for.
         let seconds = (self.timeout * 5 / 6).as_secs().max(1);
         let setup = format!("set session autocommit = 1, innodb_lock_wait_timeout = {seconds}");
         let options: Opts = self.options.clone().setup(vec![setup]).into();
@@ -168,7 +170,7 @@ impl Reconnect for MysqlClient {
     }
 
     fn once(&mut self, statement: &Statement) -> Result<Response, NoResponse> {
-        // A runtime of its own cannot run on a thread of the caller's.
+        // Its own runtime cannot run on a thread of the caller's runtime.
         thread::scope(|scope| {
             let failed = || NoResponse::Closed(unavailable(SERVER, "its client has failed"));
             let query = scope.spawn(|| self.query(statement));
@@ -183,7 +185,8 @@ impl Reconnect for MysqlClient {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Outside of any runtime: the connection is closed, without a word to the server that could wait.
+        // Outside of any runtime: the connection is closed without a message to the server, which
+        // could block.
         drop(self.session.take());
         // On a thread of another runtime, dropping one would panic.
         if let Some(runtime) = self.runtime.take() {
@@ -192,7 +195,7 @@ impl Drop for Connection {
     }
 }
 
-/// Shows nothing of the URL, which may hold a password.
+/// Shows no part of the URL, which may hold a password.
 impl fmt::Debug for MysqlClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MysqlClient")

@@ -1,4 +1,4 @@
-//! Whether a MySQL keeps what it has acknowledged, and what else an operator should know of it.
+//! Whether a MySQL keeps what it has acknowledged, and what else an operator should know about it.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::{
     remote::{Response, Statement, context::Context},
 };
 
-/// The oldest versions: of MySQL, of MariaDB.
+/// The oldest supported versions of MySQL and of MariaDB.
 const OLDEST: [(u32, u32); 2] = [(8, 0), (10, 6)];
 
 /// The global variables that say how a server is replicated. Each of them may be missing.
@@ -17,11 +17,11 @@ const VARIABLES: &str = "show global variables where variable_name in ('version'
     'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled', 'rpl_semi_sync_master_timeout', \
     'rpl_semi_sync_source_timeout', 'read_only')";
 
-/// Says whether a server waits for its replicas now. `source` is what newer versions of MySQL say.
+/// Says whether a server waits for its replicas now. Newer versions of MySQL say `source`.
 const STATUS: &str = "show global status where variable_name in ('rpl_semi_sync_master_status', \
     'rpl_semi_sync_source_status')";
 
-/// Says how the table is stored, where this user may see that.
+/// Says how the table is stored, if this user may see that.
 const ENGINE: &str = "select concat('engine', ''), engine from information_schema.tables \
     where table_schema = database() and table_name = 'randflake_entry'";
 
@@ -38,7 +38,7 @@ async fn variables(context: &Context) -> Result<BTreeMap<String, String>> {
     let mut rows = run(context, VARIABLES, vec![]).await?.unwrap_or_default();
     rows.extend(run(context, ENGINE, vec![]).await?.unwrap_or_default());
     rows.extend(run(context, STATUS, vec![]).await?.unwrap_or_default());
-    // A statement without rows answers with the one cell of its insert id.
+    // A statement without rows answers with one cell, its insert id.
     rows.retain(|row| row.len() > 1);
     let pair = |row: Vec<Option<String>>| {
         let [name, value] = <[_; 2]>::try_from(row).ok()?;
@@ -52,7 +52,7 @@ fn is_on(value: &str) -> bool {
     matches!(value, "1" | "ON" | "DETECT_AND_RECOVER")
 }
 
-/// Says why this server may lose what it has acknowledged: each reason.
+/// Returns every reason why this server may lose what it has acknowledged.
 fn weaknesses(durability: &str, variables: &BTreeMap<String, String>) -> Vec<String> {
     let cells: Vec<&str> = durability.split(',').collect();
     let [flush, doublewrite, log_bin, sync_binlog] = cells[..] else {
@@ -89,20 +89,21 @@ fn weaknesses(durability: &str, variables: &BTreeMap<String, String>) -> Vec<Str
     if is("wsrep_on") {
         found.push("is a node of a Galera cluster, with which leases were never tested".to_owned());
     }
-    // All members of one write under its name, so that nothing tells who follows whom.
+    // All members of a group write under its name, so nothing shows which follows which.
     if variables.get("group_replication_group_name").is_some_and(|name| !name.is_empty()) {
         found.push("is a member of a group, with which leases were never tested".to_owned());
     }
     found
 }
 
-/// What the server refuses to a user who lacks a right, and what they do: nothing, whatever is there.
+/// Statements that the server refuses to a user who lacks a right. They change nothing, whatever is
+/// there.
 const RIGHTS: [(&str, &str); 2] = [
     ("insert", "insert into randflake_entry select * from randflake_entry where false"),
     ("update", "update randflake_entry set writes = writes where false"),
 ];
 
-/// Says which rights this user lacks.
+/// Reports which rights this user lacks.
 async fn permissions(context: &Context) -> Finding {
     let mut missing = vec![];
     for (right, text) in RIGHTS {

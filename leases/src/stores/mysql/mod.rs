@@ -31,17 +31,17 @@ const NO_SUCH_TABLE: &str = "1146";
 /// Errors: waited too long for a lock, a deadlock, a row that has changed. Nothing was done, and the
 /// statement may be repeated.
 const RETRY: [&str; 3] = ["1205", "1213", "1020"];
-/// Runs before such a repetition; as that of PostgreSQL.
+/// Runs before such a repetition, as in PostgreSQL.
 const PAUSE: Statement =
     Statement { text: "select sleep(0.02 * exp(4 * rand()))", parameters: Vec::new(), wait: None };
-/// What a client refuses a connection with whose statements are not committed by themselves.
+/// The code with which a client refuses a connection that is not in autocommit mode.
 const IN_TRANSACTION: &str = "25000";
-/// Keys that one step writes: its answer has room for one.
+/// Keys that one step writes: the answer has room for only one.
 pub(crate) const WRITES: usize = 1;
-/// Keys of one page of a list: as in page.sql.
+/// Keys per page of a list, as in page.sql.
 const PAGE: usize = 10_000;
-/// Bits of an insert id that bind it to its statement; the clock is above them. All of it is below 2^53,
-/// which some clients take for the largest number, for another 200 years.
+/// Bits of an insert id that bind it to its statement; the clock is in the bits above. For another
+/// 200 years it stays below 2^53, which is the largest number for some clients.
 const NONCE_BITS: u32 = 20;
 
 macro_rules! sql {
@@ -56,7 +56,7 @@ const READ: &str = sql!("head", "server", "read");
 const PAGE_OF_LIST: &str = sql!("head", "server", "page");
 const FREE: &str = sql!("head", "server", "free");
 
-/// Runs a statement, and again while the server asks to repeat it; `None` if there is no table.
+/// Runs a statement, and repeats it while the server asks for that; `None` if there is no table.
 async fn run(
     context: &Context,
     text: &'static str,
@@ -85,12 +85,12 @@ async fn read(
     keys: impl Iterator<Item = &Key>,
 ) -> Result<(Seen, Vec<(String, Option<String>)>)> {
     let names: BTreeSet<_> = keys.chain([&Key::Meta]).map(name).collect();
-    // A client may escape quotes in a way that another `sql_mode` reads otherwise.
+    // A client may escape quotes in a way that another `sql_mode` reads differently.
     let names = json!(names).to_string().replace('"', "|");
     ask(context, READ, vec![names, namespace(context)]).await
 }
 
-/// Asks, and returns what the server says of itself, and the entries.
+/// Asks, and returns what the server says about itself, and the entries.
 async fn ask(
     context: &Context,
     text: &'static str,
@@ -237,13 +237,13 @@ pub(crate) async fn free(
     if held.is_empty() { Ok(FreeRange { seen, free, next }) } else { Err(context.foreign()) }
 }
 
-/// Returns what lets a user lease, and do nothing else.
+/// Returns the statements that let a user lease, and do nothing else.
 pub(crate) fn grant(database: &str) -> String {
     let database = database.replace('`', "``");
     format!("grant select, insert, update on `{database}`.randflake_entry to app;")
 }
 
-/// Makes the table, unless it is there.
+/// Creates the table, unless it exists.
 pub(crate) async fn create(context: &Context) -> Result<()> {
     run(context, include_str!("create.sql"), vec![]).await.map(drop)
 }
@@ -256,8 +256,8 @@ fn name(key: &Key) -> String {
     encoded(&key.to_string())
 }
 
-/// Writes what would be read in another way with another character set or `sql_mode`, and in a list in
-/// JSON, in percent-encoding.
+/// Percent-encodes whatever would be read differently with another character set or `sql_mode`, or
+/// in a JSON list.
 fn encoded(text: &str) -> String {
     let is_plain = |byte: u8| (b' '..=b'~').contains(&byte) && !b"%'\"\\?|".contains(&byte);
     let mut all = String::with_capacity(text.len());

@@ -1,6 +1,6 @@
     ) as value
 union all
--- Parameters: the namespace, twice; behind which key, and before which.
+-- Parameters: the namespace, twice; after which key, and before which.
 (
     select convert(name using utf8mb4), convert(value using utf8mb4)
     from randflake_entry where namespace = ? and name = 'meta'

@@ -1,8 +1,8 @@
--- Which server, in which line of its history, and behind a space how it keeps what it acknowledges. A promoted
--- replica is another server; and so is one that has followed another one since, as an old primary that is promoted
--- again: what it has from others tells, which stays the same while it follows none. `/*! */` is for MySQL, `/*M! */`
--- for MariaDB. MySQL 9.6 has no `md5`. In a session whose character set is binary, `lower` leaves what `hex` returns
--- as it is.
+-- Which server, in which line of its history, and after a space how it keeps what it acknowledges.
+-- A promoted replica is another server; and so is one that has since followed another, such as an
+-- old primary that is promoted again: the transactions that it has from others show this, and they
+-- stay the same while it follows none. `/*! */` is for MySQL, `/*M! */` for MariaDB. MySQL 9.6 has
+-- no `md5`. In a session whose character set is binary, `lower` leaves what `hex` returns as it is.
 concat(
     /*!80000
     @@server_uuid, '/',

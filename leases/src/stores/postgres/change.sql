@@ -1,5 +1,5 @@
--- A step for one key that exists, as a renewal is: lean to plan. $7 is the key, $8 the text before, $9 the
--- new one.
+-- A step for one key that exists, such as a renewal: cheap to plan. $7 is the key, $8 the text
+-- before, $9 the new one.
 held as materialized ( -- waits for the lock of the row, and has its newest text
     select entry.value
     from randflake_leases.entry as entry
@@ -14,7 +14,7 @@ changed as (
         entry.namespace = $1::text
         and entry.key = $7::text
         and held.value = $8::text
-        -- Once more, after the wait for the lock.
+        -- Checked again after the wait for the lock.
         and (
             $6::text = ''
             or floor(extract(epoch from clock_timestamp())) <= nullif($6::text, '')::bigint

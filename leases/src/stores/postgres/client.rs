@@ -35,14 +35,15 @@ use crate::{
 
 const SERVER: &str = "PostgreSQL";
 
-/// Longest wait for the server to take note that a statement was given up.
+/// Longest wait for the server to take note that a statement was cancelled.
 const CANCEL_PATIENCE: Duration = Duration::from_millis(500);
 
 /// One connection to PostgreSQL, opened when it is needed.
 ///
 /// The server ends a statement that takes too long, for example because another session has locked
 /// the tables: connections of this client set `statement_timeout` to five sixths of the
-/// [`timeout`](PostgresClient::timeout). A pooler that refuses such options, as PgBouncer does, sets no limit: give the role such a limit.
+/// [`timeout`](PostgresClient::timeout). If a pooler refuses such options, as PgBouncer does, no
+/// limit is set: set one for the role.
 ///
 /// ```no_run
 /// use randflake::Secret;
@@ -59,13 +60,13 @@ pub struct PostgresClient {
     /// Certificates to trust instead of the machine's, as PEM.
     roots: Option<Vec<u8>>,
     timeout: Duration,
-    /// Whether what is connected to has refused options.
+    /// Whether the other end of the connection has refused options.
     takes_no_options: bool,
     connection: Option<Connection>,
 }
 
 struct Connection {
-    /// Of this connection alone: it runs while a statement does.
+    /// Only for this connection: it runs while a statement does.
     runtime: Runtime,
     session: Session,
     tls: MakeRustlsConnect,
@@ -75,13 +76,13 @@ struct Connection {
 
 impl PostgresClient {
     /// Takes the URL of a database: `postgresql://user:password@host:5432/database`. With
-    /// `?sslmode=require`, `verify-ca` or `verify-full` the server's certificate is checked, by those in
-    /// the file `sslrootcert` or by the machine's; there is no TLS without. Takes nothing from the
-    /// environment, and connects to nothing yet.
+    /// `?sslmode=require`, `verify-ca` or `verify-full` the server's certificate is checked against
+    /// those in the file `sslrootcert` or the machine's; otherwise there is no TLS. Takes nothing
+    /// from the environment, and does not connect yet.
     ///
     /// # Errors
     ///
-    /// `INVALID_ARGUMENT`: no such URL. The message does not repeat it.
+    /// `INVALID_ARGUMENT`: not such a URL. The message does not repeat it.
     pub fn new(url: &str) -> Result<Self> {
         Self::at(&address_of(Engine::Postgres, url)?)
     }
@@ -120,7 +121,7 @@ impl PostgresClient {
         self
     }
 
-    /// Sets how long to wait for a connection, and for an answer; 3 seconds unless set.
+    /// Sets how long to wait for a connection, and for an answer; 3 seconds by default.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -169,7 +170,7 @@ impl PostgresClient {
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await
             {
                 if matches!(&message, AsyncMessage::Notice(notice) if is_unconfirmed(notice)) {
-                    // Relaxed: one thread runs this and what waits for the statement.
+                    // Relaxed: the same thread runs this and waits for the statement.
                     warned.store(true, Ordering::Relaxed);
                 }
             }
@@ -177,9 +178,9 @@ impl PostgresClient {
         Ok(Connection { runtime, session, tls, unconfirmed })
     }
 
-    /// Has the server end a statement that this client no longer waits for. It is an option of the
-    /// connection, because `SET` through a pooler would stay with a connection that others are
-    /// given later.
+    /// Makes the server end a statement that this client no longer waits for. It is an option of
+    /// the connection, because `SET` through a pooler would persist on a connection that others get
+    /// later.
     fn with_statement_timeout(&self) -> Config {
         let mut config = self.config.clone();
         let milliseconds = (self.timeout * 5 / 6).as_millis().max(1);
@@ -197,7 +198,7 @@ impl PostgresClient {
             statement.parameters.iter().map(|value| (value as _, Type::TEXT)).collect();
         let query = session.query_typed(statement.text, &parameters);
         let Ok(answer) = runtime.block_on(async { timeout(self.timeout, query).await }) else {
-            // Its statement_timeout has not come through, or it has none.
+            // The server's statement_timeout did not arrive in time, or there is none.
             let cancel = session.cancel_token();
             let _it_may_be_gone = runtime.block_on(async {
                 timeout(CANCEL_PATIENCE, cancel.cancel_query(tls.clone())).await
@@ -212,7 +213,7 @@ impl PostgresClient {
             }
             Ok(rows) => rows,
             Err(error) => match error.as_db_error() {
-                // After any other the connection is closed.
+                // After any other error the connection is closed.
                 Some(refusal) if refusal.parsed_severity() == Some(Severity::Error) => {
                     return Ok(Response::Refused {
                         code: refusal.code().code().into(),
@@ -231,14 +232,14 @@ impl PostgresClient {
     }
 }
 
-/// Returns whether a warning says that a commit no longer waits for its standbys: whoever cancels that
-/// wait, the statement succeeds all the same. The text is in the language of the server, the name of
+/// Returns whether a warning says that a commit no longer waits for its standbys: if anyone cancels
+/// that wait, the statement still succeeds. The text is in the server's language, but the name of
 /// PostgreSQL's source file is not.
 fn is_unconfirmed(notice: &DbError) -> bool {
     notice.file().is_some_and(|file| file.ends_with("syncrep.c"))
 }
 
-/// Returns whether the error is that of a pooler that refuses all options of a connection.
+/// Returns whether the error is from a pooler that refuses all options of a connection.
 fn refuses_options(error: &PostgresError) -> bool {
     let refused = [SqlState::PROTOCOL_VIOLATION, SqlState::FEATURE_NOT_SUPPORTED];
     error.code().is_some_and(|code| refused.contains(code))
@@ -256,7 +257,7 @@ impl Reconnect for PostgresClient {
     }
 
     fn once(&mut self, statement: &Statement) -> Result<Response, NoResponse> {
-        // A runtime of its own cannot run on a thread of the caller's.
+        // Its own runtime cannot run on a thread of the caller's runtime.
         thread::scope(|scope| {
             let failed = || NoResponse::Closed(unavailable(SERVER, "its client has failed"));
             let query = scope.spawn(|| self.query(statement));
@@ -271,7 +272,7 @@ impl Reconnect for PostgresClient {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Without this, dropping one on a thread of another runtime would panic.
+        // Without this, dropping a runtime on a thread of another runtime would panic.
         let runtime = Builder::new_current_thread().build();
         if let Ok(unused) = runtime {
             std::mem::replace(&mut self.runtime, unused).shutdown_background();
@@ -279,7 +280,7 @@ impl Drop for Connection {
     }
 }
 
-/// Shows nothing of the URL, which may hold a password.
+/// Shows no part of the URL, which may hold a password.
 impl fmt::Debug for PostgresClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresClient")

@@ -1,5 +1,5 @@
--- One statement, and one at a time: of two that come at once neither fails. What exists is not made again:
--- that would take a right that is not needed.
+-- One statement, and one at a time: if two come at once, neither fails. Nothing that exists is
+-- created again: that would need an otherwise unnecessary right.
 do $create$
 declare
     former text := (
@@ -16,8 +16,8 @@ begin
     if to_regnamespace('randflake_leases') is null then
         create schema randflake_leases;
     end if;
-    -- What is in it: remote/text.rs. No index but the key: a renewal changes only the value, and then
-    -- writes no index.
+    -- For the contents see remote/text.rs. The key is the only index: a renewal changes only the
+    -- value and so writes no index.
     if to_regclass('randflake_leases.entry') is null then
         create table randflake_leases.entry (
             namespace text collate "C" not null,

@@ -1,4 +1,4 @@
-//! What an operator should know of a PostgreSQL.
+//! What an operator should know about a PostgreSQL.
 
 use super::run;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     remote::{Response, context::Context, step::Nonce},
 };
 
-/// The oldest version, as it numbers them.
+/// The oldest supported version, as PostgreSQL numbers them.
 const OLDEST: u32 = 120_000;
 
 /// Looks at the server, and changes nothing.

@@ -1,5 +1,6 @@
--- What an operator should know of this server. Also runs on a standby, and before the table exists: what is
--- not there has no privilege that could be missing. $1 is a number that binds the answer to this statement.
+-- What an operator should know about this server. Also runs on a standby, and before the table
+-- exists: a missing table has no missing privileges. $1 is a number that binds the answer to this
+-- statement.
 select
     $1::text as nonce,
     concat(
@@ -31,7 +32,7 @@ select
         end
     ) as missing_privileges
 from (
-    -- By the catalogue: who may not use the schema may ask for nothing in it.
+    -- From the catalogue: a user without usage of the schema may ask for nothing in it.
     select max(class.oid::bigint)::oid as entry
     from pg_catalog.pg_class as class
     inner join pg_catalog.pg_namespace as place on place.oid = class.relnamespace

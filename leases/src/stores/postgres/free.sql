@@ -1,5 +1,5 @@
--- Which node ids from $3 to $4 are missing or have a text less than $5: $6 of them; and the least text of the
--- others.
+-- Finds up to $6 node ids from $3 to $4 that are missing or have a text less than $5, and the least
+-- text of the others.
 held as materialized (
     select entry.key, entry.value
     from randflake_leases.entry as entry

@@ -1,5 +1,5 @@
--- $3 is what meta must be, $4 the server that it must be, $5 and $6 from which to which second on its clock;
--- each of them may be empty.
+-- $3 is what meta must be, $4 which server it must be, $5 and $6 the first and the last second on
+-- its clock; each may be empty.
 guard as materialized (
     select
         not state.in_transaction

@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// What lets a role lease, and do nothing else.
+/// The statements that let a role lease, and do nothing else.
 pub(crate) const GRANTS: [&str; 2] = [
     "grant usage on schema randflake_leases to app;",
     "grant select, insert, update on randflake_leases.entry to app;",
@@ -30,14 +30,14 @@ const UNDEFINED_TABLE: &str = "42P01";
 const FAILED_TRANSACTION: &str = "25P02";
 /// SQLSTATE: serialization failure, deadlock. Nothing was done, and the statement may be repeated.
 const RETRY: [&str; 2] = ["40001", "40P01"];
-/// Runs before such a repetition: clients that repeat at once meet each other again. From 20
-/// milliseconds to a second, mostly short, so that some succeed however many clients there are.
+/// Runs before such a repetition: clients that repeat at once collide again. Lasts 20 milliseconds
+/// to a second, mostly short, so that some succeed however many clients there are.
 const PAUSE: Statement = Statement {
     text: "select pg_sleep(0.02 * exp(4 * random()))::text",
     parameters: Vec::new(),
     wait: None,
 };
-/// Keys of one page of a list.
+/// Keys per page of a list.
 const PAGE: usize = 10_000;
 
 macro_rules! sql {
@@ -50,7 +50,7 @@ pub(crate) const CHANGE: &str = sql!("session", "guard", "change");
 pub(crate) const PAGE_OF_LIST: &str = sql!("session", "page");
 pub(crate) const FREE: &str = sql!("session", "free");
 
-/// Runs a statement, and again while the server asks to repeat it.
+/// Runs a statement, and repeats it while the server asks for that.
 async fn run(context: &Context, text: &'static str, parameters: Vec<String>) -> Result<Response> {
     let statement = Statement { text, parameters, wait: None };
     for _ in 0..TRIES {
@@ -67,8 +67,8 @@ async fn run(context: &Context, text: &'static str, parameters: Vec<String>) -> 
     Err(context.unavailable("it asks to repeat the same statement each time; try again"))
 }
 
-/// Asks, and returns what the server says of itself and the other cells of its answer; no cells if there
-/// is no table.
+/// Asks, and returns what the server says about itself and the other cells of its answer; no cells
+/// if there is no table.
 async fn ask(
     context: &Context,
     text: &'static str,
@@ -180,7 +180,7 @@ pub(crate) async fn free(
     Ok(FreeRange { free, next: said(context, next)?, seen })
 }
 
-/// Makes the table, unless it is there.
+/// Creates the table, unless it exists.
 pub(crate) async fn create(context: &Context) -> Result<()> {
     match run(context, include_str!("create.sql"), vec![]).await? {
         Response::Refused { code, message } => Err(refused(context, &code, &message)),
@@ -192,14 +192,14 @@ fn read_json(context: &Context, cell: &str) -> Result<Vec<Value>> {
     serde_json::from_str(cell).map_err(|_| context.malformed("no JSON"))
 }
 
-/// Says why this server may lose what it has acknowledged, if it may.
+/// Returns why this server may lose what it has acknowledged, if it may.
 pub(crate) fn weakness(fsync: &str) -> Option<String> {
     (fsync == "off").then(|| "does not wait for its disk: fsync is off".into())
 }
 
-/// Returns whether a server is in an earlier line of the history in which it was known: a primary from
-/// before a promotion is back in the place of its successor. It lacks what that one granted, and says so
-/// nowhere: its own line is the one that its namespace knows.
+/// Returns whether a server is in an earlier line of the known history: a primary from before a
+/// promotion is back in place of its successor. It lacks what the successor granted, and nothing on
+/// it shows this: its own line is the one that its namespace knows.
 pub(crate) fn is_before(incarnation: &str, known: &str) -> bool {
     let line = |incarnation: &str| {
         let [system, timeline, database] =

@@ -1,4 +1,4 @@
--- A page of the keys that begin with $3, behind the key $4: $5 of them.
+-- A page of at most $5 keys that begin with $3, after the key $4.
 found as (
     select entry.key, entry.value
     from randflake_leases.entry as entry

@@ -1,4 +1,4 @@
--- A step that writes nothing, and needs no right to write. $3 is a list in JSON of keys to read.
+-- A step that writes nothing and needs no right to write. $3 is a JSON list of keys to read.
 found as (
     select entry.key, entry.value
     from randflake_leases.entry as entry

@@ -1,15 +1,16 @@
--- Every statement begins with this. One statement, in a transaction of its own, for one round trip.
--- $1 is the namespace, $2 a number that binds the answer to the statement.
+-- Every statement begins with this. One statement, in its own transaction, for one round trip. $1
+-- is the namespace, $2 a number that binds the answer to the statement.
 --
--- `server`: which one this is, and which line of history: another one after a promotion, a recovery to a
--- point in time, and in a copy of the database; and whether it waits for its disk. `in_transaction`: what
--- is written inside a transaction could be rolled back after it was answered. A transaction that has
--- written has a number; one in which only these statements ran has the setting, which ends with it.
+-- `server`: which server this is, in which line of history, which changes with a promotion, with a
+-- point-in-time recovery, and in a copy of the database; and whether it waits for its disk.
+-- `in_transaction`: what is written inside a transaction could be rolled back after it was
+-- answered. A transaction that has written has a number; one in which only these statements ran has
+-- the setting, which ends with it.
 with session as materialized (
     select
         before.*,
         set_config('randflake.asked', 'yes', true) as asked,
-        -- What is written counts only once it is on the disk.
+        -- A write counts only once it is on disk.
         case
             when current_setting('synchronous_commit') not in ('on', 'remote_apply')
             then set_config('synchronous_commit', 'on', true)

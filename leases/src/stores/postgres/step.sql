@@ -1,5 +1,5 @@
--- Any step. $7 is a list in JSON of writes, as {"key", "before", "after"}; `before` is null if the key must be
--- missing. $8 is a list of keys to read.
+-- Any step. $7 is a JSON list of writes, as {"key", "before", "after"}; `before` is null if the key
+-- must be missing. $8 is a list of keys to read.
 asked as materialized (
     select write.key, write.before, write.after
     from json_to_recordset($7::text::json) as write (key text, before text, after text)
@@ -22,7 +22,7 @@ changed as (
         entry.namespace = $1::text
         and entry.key = asked.key
         and held.value = asked.before
-        -- Once more, after the wait for the locks.
+        -- Checked again after the wait for the locks.
         and (
             $6::text = ''
             or floor(extract(epoch from clock_timestamp())) <= nullif($6::text, '')::bigint

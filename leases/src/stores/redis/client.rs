@@ -37,12 +37,12 @@ pub struct RedisClient {
 }
 
 impl RedisClient {
-    /// Takes the URL of a server: `redis://`, or `rediss://` for TLS, where its certificate is
-    /// checked. Connects to nothing yet.
+    /// Takes the URL of a server: `redis://`, or `rediss://` for TLS with a checked certificate.
+    /// Does not connect yet.
     ///
     /// # Errors
     ///
-    /// `INVALID_ARGUMENT`: no such URL. The message does not repeat it.
+    /// `INVALID_ARGUMENT`: not such a URL. The message does not repeat it.
     pub fn new(url: &str) -> Result<Self> {
         Self::at(&address_of(Engine::Redis, url)?)
     }
@@ -52,7 +52,7 @@ impl RedisClient {
     }
 
     fn with(url: Zeroizing<String>, root_cert: Option<Vec<u8>>) -> Result<Self> {
-        // Without one the client would panic where a program has two to choose from.
+        // Without a default the client would panic in a program that has two providers.
         if CryptoProvider::get_default().is_none() {
             let _another_was_faster = ring::default_provider().install_default();
         }
@@ -70,14 +70,14 @@ impl RedisClient {
     ///
     /// # Errors
     ///
-    /// `INVALID_ARGUMENT`: no certificates.
+    /// `INVALID_ARGUMENT`: there are no certificates in it.
     pub fn root_certificates(self, pem: impl Into<Vec<u8>>) -> Result<Self> {
         let timeout = self.timeout;
         Ok(Self { timeout, ..Self::with(self.url, Some(pem.into()))? })
     }
 
-    /// Sets how long to wait for a whole answer, and for the connection before it; 3 seconds unless
-    /// set.
+    /// Sets how long to wait for a whole answer, and for the connection before it; 3 seconds by
+    /// default.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -92,7 +92,7 @@ fn connect(client: &redis::Client, timeout: Duration) -> RedisResult<Connection>
     Ok(connection)
 }
 
-/// Runs a statement, and says what came of it and what `WAIT` said.
+/// Runs a statement, and returns its result and the result of `WAIT`.
 fn ask(connection: &mut Connection, statement: &Statement) -> Result<Response, NoResponse> {
     let mut commands = pipe();
     commands.cmd(statement.text).arg(&statement.parameters);
@@ -129,8 +129,9 @@ impl Reconnect for RedisClient {
         let (taken, client) = (self.connection.take(), self.client.clone());
         let (timeout, statement) = (self.timeout, statement.clone());
         let (sender, receiver) = mpsc::sync_channel(1);
-        // A connection has a limit for each read only, and an answer can take any number of them.
-        // A caller that gives up leaves the connection to this thread, which ends with its read.
+        // A connection limits only the time of each read, and an answer can take any number of
+        // reads. A caller that gives up leaves the connection to this thread, which ends with its
+        // read.
         let work = move || {
             let connected = taken.map_or_else(|| connect(&client, timeout), Ok);
             let connected = connected.map_err(|error| NoResponse::Closed(explain(&error)));
@@ -183,7 +184,7 @@ fn cell(value: Value) -> Option<String> {
     redis::from_redis_value(value).ok()
 }
 
-/// Shows nothing of the URL, which may hold a password.
+/// Shows no part of the URL, which may hold a password.
 impl fmt::Debug for RedisClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisClient")

@@ -1,11 +1,11 @@
--- What an operator should know of this server. Changes nothing.
+-- What an operator should know about this server. Changes nothing.
 local info = redis.call('INFO')
 
 local function field(name)
   return string.match(info, '\n' .. name .. ':([^\r\n]*)') or ''
 end
 
--- Redis 7 tells what its user may do; before that, only doing it would.
+-- Redis 7 can say what its user may do; older versions show it only when it is done.
 local may_write = ''
 if redis.acl_check_cmd then
   may_write = tostring(redis.acl_check_cmd('HSET', KEYS[1], 'field', 'value'))

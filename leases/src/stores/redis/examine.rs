@@ -1,4 +1,4 @@
-//! What an operator should know of a Redis.
+//! What an operator should know about a Redis.
 
 use super::{
     run,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{Finding, Result, remote::context::Context};
 
-/// The oldest version.
+/// The oldest supported version.
 const OLDEST: u32 = 6;
 
 /// Looks at the server, and changes nothing.
@@ -70,7 +70,7 @@ pub(crate) async fn examine(context: &Context) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Looks at the settings of a master, all of them.
+/// Looks at all settings of a master.
 async fn examine_settings(context: &Context, connected: u32) -> Vec<Finding> {
     let settings = match RedisSettings::read(context).await {
         Ok(settings) => settings,

@@ -1,5 +1,5 @@
--- Which node ids from ARGV[2] to ARGV[3] are missing or have a text less than ARGV[4]: ARGV[5] of them; and the
--- least text of the others.
+-- Finds up to ARGV[5] node ids from ARGV[2] to ARGV[3] that are missing or have a text less than
+-- ARGV[4], and the least text of the others.
 local least, left = nil, tonumber(ARGV[5])
 local free = {}
 for first = tonumber(ARGV[2]), tonumber(ARGV[3]), 1000 do

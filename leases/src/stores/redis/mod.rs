@@ -48,7 +48,7 @@ async fn run(
     Ok((nonce.cells(context, response)?, replicas))
 }
 
-/// Runs a script, and returns what the server says of itself and the other cells of its answer.
+/// Runs a script, and returns what the server says about itself and the other cells of its answer.
 async fn ask(
     context: &Context,
     script: &str,
@@ -102,7 +102,7 @@ pub(crate) async fn step(context: &Context, step: &Step) -> Result<Seen> {
     Ok(seen)
 }
 
-/// Reads a page. Fields that are there all the time are on some page, and may be on several.
+/// Reads a page. Fields that exist the whole time are on at least one page.
 pub(crate) async fn page(context: &Context, prefix: &str, from: &str) -> Result<Page> {
     let cursor = if from.is_empty() { "0" } else { from };
     let rest = vec![prefix.to_owned(), cursor.to_owned()];

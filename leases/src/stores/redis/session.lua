@@ -1,14 +1,14 @@
--- Every script begins with this. KEYS[1] is one hash with all texts of a namespace, so that no part of it
--- can be lost alone; remote/text.rs says what they are. ARGV[1] is a number that binds the answer to the
--- script.
+-- Every script begins with this. KEYS[1] is one hash with all texts of a namespace, so that it
+-- cannot be lost in part; remote/text.rs says what they are. ARGV[1] is a number that binds the
+-- answer to the script.
 local now = tonumber(redis.call('TIME')[1])
 local replication = redis.call('INFO', 'replication')
 local role = string.match(replication, 'role:(%a+)')
 local replicas = string.match(replication, 'connected_slaves:(%d+)')
 
--- Which server, in which line of its history: the first is new at each start, the second at each
--- promotion, also of a server that was the master before. And what a client must know: it checks a
--- replica again, and a master with its first replica.
+-- Which server, in which line of its history: the first changes at each start, the second at each
+-- promotion, even of a server that was the master before. And what a client must know: it checks a
+-- replica again, and a master that gets its first replica.
 local server = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') .. '/' ..
                string.match(replication, 'master_replid:(%x+)') .. ' ' .. role ..
                (replicas == '0' and '' or ' with replicas')

@@ -1,4 +1,4 @@
-//! Which settings a server must have so that it does not lose an acknowledged lease.
+//! The settings that a server needs in order not to lose an acknowledged lease.
 
 use std::fmt;
 
@@ -16,15 +16,15 @@ const SETTINGS: [&str; 5] =
     ["maxmemory-policy", "appendonly", "save", "min-replicas-to-write", "min-replicas-max-lag"];
 /// Largest lag, in seconds, after which a master without replicas must stop.
 const MAX_LAG: u32 = 10;
-/// For so many seconds after a replica was promoted, the old master may still grant: the lag, one
+/// For this many seconds after a replica was promoted, the old master may still grant: the lag, one
 /// second until it next checks its replicas, and one for rounded clocks. It is a constant because
 /// the old master can no longer be asked for its settings.
 pub(crate) const LAST_GRANT: u32 = MAX_LAG + 2;
-/// How long replicas have to confirm a grant, in milliseconds. They take as long as a round trip.
+/// How long replicas have to confirm a grant, in milliseconds. They take about one round trip.
 const CONFIRM_TIMEOUT: u32 = 1000;
 
-/// Refuses a server that may lose acknowledged writes, and returns how many replicas must confirm a grant.
-/// It says `master`, `master with replicas`, or another role.
+/// Refuses a server that may lose acknowledged writes, and returns how many replicas must confirm a
+/// grant. `durability` is `master`, `master with replicas`, or another role.
 pub(crate) async fn check_settings(context: &Context, durability: &str) -> Result<u32> {
     let has_replicas = match durability {
         "master" => false,
@@ -38,7 +38,7 @@ pub(crate) async fn check_settings(context: &Context, durability: &str) -> Resul
     settings.check_confirmation(context).await
 }
 
-/// The settings of a Redis, as it says them.
+/// The settings of a Redis, as it reports them.
 pub(super) struct RedisSettings {
     policy: String,
     appendonly: String,
@@ -63,7 +63,7 @@ impl RedisSettings {
         })
     }
 
-    /// Says why a master may lose what it has acknowledged: each reason.
+    /// Returns every reason why a master may lose what it has acknowledged.
     pub(super) fn weaknesses(&self, has_replicas: bool) -> Vec<String> {
         let Self { policy, appendonly, save, min_replicas, max_lag } = self;
         let mut found = vec![];
@@ -127,7 +127,7 @@ async fn read_setting(context: &Context, setting: &str) -> Result<String> {
     Ok(found.clone())
 }
 
-/// Makes the error of a replica: it may be about to be promoted, unless it is writable.
+/// Makes the error for a replica: it may be about to be promoted, unless it is writable.
 pub(super) async fn no_master(context: &Context) -> Error {
     let parameters = vec!["GET".into(), "replica-read-only".into()];
     let response = context.run(Statement { text: "CONFIG", parameters, wait: None }).await;

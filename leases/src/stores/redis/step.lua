@@ -1,6 +1,7 @@
--- ARGV[2] is what meta must be, ARGV[3] the server that it must be, ARGV[4] and ARGV[5] from which to which
--- second on its clock; each of them may be empty. ARGV[6] is how many texts are to be written; of each the key,
--- the text before, and the new one, as `said` says them. Then the keys to read.
+-- ARGV[2] is what meta must be, ARGV[3] which server it must be, ARGV[4] and ARGV[5] the first and
+-- the last second on its clock; each may be empty. ARGV[6] is how many texts to write; for each
+-- follow the key, the text before, and the new one, encoded as `said` reads them. Then the keys to
+-- read.
 local is_open = (ARGV[2] == '' or meta == ARGV[2]) and (ARGV[3] == '' or server == ARGV[3]) and
                 (ARGV[4] == '' or (tonumber(ARGV[4]) <= now and now <= tonumber(ARGV[5])))
 local first_read = 7 + 3 * tonumber(ARGV[6])

@@ -1,4 +1,5 @@
--- What tickets are drawn from. Made with the first counter: files of leases alone have none.
+-- What tickets are drawn from. Created with the first counter: files with only leases have no such
+-- table.
 create table if not exists counter (
     namespace integer not null,
     name text not null,

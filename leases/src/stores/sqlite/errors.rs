@@ -31,7 +31,8 @@ impl SqliteStore {
         self.namespace.replaced(format_args!("{}", self.path.display()), "file")
     }
 
-    /// Makes the error of a path that cannot be a store. A path that was one before may be one again.
+    /// Makes the error for a path that cannot be a store. A path that was a store may become one
+    /// again.
     pub(super) fn wrong_path(&self, why: fmt::Arguments<'_>) -> Error {
         match self.known {
             Some(_) => self.unavailable(why),

@@ -1,4 +1,4 @@
-//! What an operator should know of the file, without opening it.
+//! What an operator should know about the file, without opening it.
 
 use std::{fs::Metadata, path::Path};
 
@@ -69,7 +69,7 @@ fn file(database: &Path, metadata: &Metadata) -> Finding {
     Finding::fine("file", format!("{}, {} bytes", database.display(), metadata.len()))
 }
 
-/// An operation makes files in the directory: the journal, and the lock.
+/// An operation creates files in the directory: the journal and the lock.
 #[cfg(unix)]
 fn directory(directory: &Path) -> Finding {
     use rustix::fs::{Access, access, statvfs};

@@ -27,7 +27,7 @@ impl SqliteStore {
         })
     }
 
-    /// Returns what `stat` reports of the file, which may be missing only if it may be created.
+    /// Returns what `stat` reports about the file, which may be missing only if it may be created.
     pub(super) fn known_file(&self, database: &Path) -> Result<Option<Metadata>> {
         let found = self.file(database)?;
         if self.known.is_some_and(|known| found.as_ref().map(file_id) != Some(known.file)) {
@@ -39,7 +39,7 @@ impl SqliteStore {
         Ok(found)
     }
 
-    /// Returns what `stat` reports at the path, if anything is there.
+    /// Returns what `stat` reports at the path, if anything exists there.
     pub(super) fn file(&self, database: &Path) -> Result<Option<Metadata>> {
         match fs::symlink_metadata(database) {
             Ok(metadata) if metadata.is_dir() => {

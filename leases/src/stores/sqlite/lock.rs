@@ -1,8 +1,9 @@
 //! The lock beside the database.
 //!
-//! POSIX locks belong to a process: whatever closes the database anywhere in it, a backup or a
-//! second copy of this library, drops those that SQLite holds. A lock of an open file does not:
-//! `flock`, or `LockFileEx` on Windows, on a file that no other program has a reason to open.
+//! POSIX locks belong to a process: if anything in the process closes the database, such as a
+//! backup or a second copy of this library, the locks that SQLite holds are dropped. A lock of an
+//! open file is not: `flock`, or `LockFileEx` on Windows, on a file that no other program has a
+//! reason to open.
 
 use std::{
     ffi::OsString,
@@ -15,7 +16,7 @@ use randflake::bindings::ForkId;
 
 use super::file_id;
 
-/// As the kernel does when it opens a file.
+/// The kernel's own limit when it opens a file.
 const MOST_LINKS: u32 = 40;
 
 /// The right to have a database open: one connection at a time, across processes and across
@@ -24,13 +25,13 @@ const MOST_LINKS: u32 = 40;
 pub(super) struct FileLock {
     file: File,
     path: PathBuf,
-    /// Those of the process that took it.
+    /// The threads of the process that took it.
     threads: ForkId,
 }
 
 impl FileLock {
-    /// Takes the lock of a [resolved](resolve) database; `None` while another process has it.
-    /// Every user who may use the database may take the lock: `like` says who owns the database.
+    /// Takes the lock of a [resolved](resolve) database; `None` while another process has it. Every
+    /// user who may use the database may take the lock; `like` is the metadata of the database.
     pub(super) fn try_take(database: &Path, like: Option<&Metadata>) -> io::Result<Option<Self>> {
         let path = path_of(database);
         let file = open(&path)?;
@@ -50,7 +51,7 @@ impl FileLock {
     }
 
     /// Returns whether the lock file is still the one that others find. If it was removed, they
-    /// lock another one.
+    /// lock a different one.
     pub(super) fn is_current(&self) -> io::Result<bool> {
         match fs::symlink_metadata(&self.path) {
             Ok(found) => Ok(file_id(&found) == file_id(&self.file.metadata()?)),
@@ -62,8 +63,8 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // Closing is not enough: a child that was started meanwhile has a copy of the descriptor
-        // until it executes its program. In such a child the lock is the parent's.
+        // Closing is not enough: a child started meanwhile has a copy of the descriptor until it
+        // executes its program. In a forked child the lock is the parent's.
         if self.threads == ForkId::of_threads() {
             let _closing_unlocks_it_too = self.file.unlock();
         }
@@ -77,8 +78,8 @@ pub(super) fn path_of(database: &Path) -> PathBuf {
     path.into()
 }
 
-/// Follows symbolic links to the one path that all names of a database lead to. The database need
-/// not be there, its directory must. Never opens the database.
+/// Follows symbolic links to the one path that all names of a database lead to. The directory of
+/// the database must exist, the database need not. Never opens the database.
 pub(super) fn resolve(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -95,15 +96,15 @@ pub(super) fn resolve(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// Opens the lock file; makes it if it is missing. A lock needs no more than the right to read it.
+/// Opens the lock file; creates it if it is missing. A lock needs only the right to read it.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        // A link would lead to a file that is not beside the database. The mode is that with which
-        // SQLite makes a database.
+        // A link would lead to a file that is not beside the database. The mode is the one with
+        // which SQLite creates a database.
         options.custom_flags(libc::O_NOFOLLOW).mode(0o644);
     }
     match options.open(path) {
@@ -143,8 +144,8 @@ fn share(_file: &File, _like: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns why the database can have other paths, beside which others would lock another file. What
-/// is mounted takes long to look at, and need not be looked at again.
+/// Returns why the database can have other paths, next to which others would lock a different file.
+/// Looking at the mounts takes long, and need not be repeated.
 pub(super) fn other_paths(
     database: &Path,
     metadata: &Metadata,
@@ -173,7 +174,7 @@ fn is_mounted_alone(database: &Path) -> bool {
     fs::read("/proc/self/mountinfo").is_ok_and(|mounts| is_mount_point(&mounts, database))
 }
 
-/// Elsewhere a file is not mounted by itself.
+/// On other systems a file is not mounted on its own.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn is_mounted_alone(_database: &Path) -> bool {
     false

@@ -1,5 +1,5 @@
-//! A store in a SQLite file. Between two operations no connection is open, because a forked child must
-//! not inherit one. During an operation a lock on a file beside the database keeps all others out.
+//! A store in a SQLite file. Between operations no connection is open, because a forked child must
+//! not inherit one. During an operation a lock on a file next to the database keeps all others out.
 #![allow(clippy::doc_markdown, reason = "SQLite is a name")]
 
 mod errors;
@@ -51,7 +51,7 @@ const LONGEST_PAUSE: u64 = 4_096;
 const LONG_OPERATION: Duration = Duration::from_millis(8);
 const LONGEST_GAP: Duration = Duration::from_millis(8);
 
-/// How long another SQLite may take to undo a transaction before that is checked.
+/// How long another SQLite may take to undo a transaction before this is checked.
 const LONGEST_UNDOING: Duration = Duration::from_millis(100);
 
 /// A store in a file on a local disk, for the processes of one machine. SQLite is compiled in;
@@ -60,16 +60,16 @@ const LONGEST_UNDOING: Duration = Duration::from_millis(100);
 /// A lease is synced to disk before it is granted. Processes may be killed, stopped and forked at any
 /// time, and the machine may lose power.
 ///
-/// Beside `ids.db` lie `ids.db-lock`, an empty file whose lock keeps all users of the database
+/// Next to `ids.db` are `ids.db-lock`, an empty file whose lock keeps all users of the database
 /// apart, and `ids.db-journal`, which is empty except during a write. To copy a database that is in
 /// use, hold that lock: `flock ids.db-lock sqlite3 ids.db ".backup copy.db"`.
 ///
 /// **It does not protect from** copies of the file (each copy grants the same node ids), removing
-/// it or its lock file while leases run, network file systems (refused), hard links to the file and
-/// mounts of the file alone (refused where they are noticed), machines cloned while running,
-/// containers with a file system each, and *another* SQLite in the same process that opens the file
-/// without that lock and may undo a transaction that is under way. One in another process may do so
-/// while this process closes the file elsewhere, which drops the locks that SQLite sees: that is
+/// it or its lock file while leases are running, network file systems (refused), hard links to the
+/// file and mounts of just the file (refused if noticed), machines cloned while running, containers
+/// with separate file systems, and *another* SQLite in the same process that opens the file without
+/// that lock and may undo a transaction that is in progress. A SQLite in another process may do so
+/// if this process closes the file elsewhere, which drops the locks that SQLite sees: that is
 /// noticed, and the operation fails. Several copies of this library in one process are fine.
 ///
 /// ```
@@ -102,12 +102,12 @@ pub struct SqliteStore {
     create: bool,
     opened_in: ForkId,
     known: Option<KnownFile>,
-    /// Whether this file replaces another one, whose leases may still run.
+    /// Whether this file replaces another one, whose leases may still be running.
     replaces_another: bool,
     own: Own,
 }
 
-/// By what a store recognises its file.
+/// How a store recognises its file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct KnownFile {
     store_id: [u8; 16],
@@ -116,8 +116,8 @@ struct KnownFile {
 }
 
 impl SqliteStore {
-    /// Makes a store for the path of a file. Does not access it yet. A relative path starts at the
-    /// current directory.
+    /// Makes a store for the path of a file, which is not accessed yet. A relative path starts at
+    /// the current directory.
     ///
     /// # Errors
     ///
@@ -148,25 +148,26 @@ impl SqliteStore {
         })
     }
 
-    /// Sets how long an operation may wait in all while other processes use the file; 10 seconds by
-    /// default.
+    /// Sets how long an operation may wait in total while other processes use the file; 10 seconds
+    /// by default.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Allows network file systems, FUSE and similar ones. They are refused by default, because the
-    /// locks of many do not work between two machines. Check that yours do before you allow them.
+    /// Allows network file systems, FUSE and the like. They are refused by default, because many
+    /// have locks that do not work between two machines. Check that yours work before you allow
+    /// them.
     #[must_use]
     pub fn allow_network_file_system(mut self, allow: bool) -> Self {
         self.allow_network = allow;
         self
     }
 
-    /// Sets whether the first operation creates a missing file and namespace, as it does by default.
-    /// Otherwise only [`init`](Self::init) creates them, and a lost file is an error,
-    /// [`StoreNotInitialized`](ErrorKind::StoreNotInitialized), instead of an empty store.
+    /// Sets whether the first operation creates a missing file and namespace, as it does by
+    /// default. Otherwise only [`init`](Self::init) creates them, and a lost file is a
+    /// [`StoreNotInitialized`](ErrorKind::StoreNotInitialized) error instead of an empty store.
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
@@ -200,7 +201,7 @@ impl SqliteStore {
         outcome
     }
 
-    /// Sets what it has written, as it is in a copy of its process.
+    /// Sets what it remembers to have written, as in a copy of its process.
     #[cfg(test)]
     pub(crate) fn remembering(self, own: Own) -> Self {
         Self { own, ..self }
@@ -256,7 +257,7 @@ impl SqliteStore {
         let lock = lock.map_err(|error| self.cannot_lock(&database, &error))?;
         let lock = lock.ok_or(Failure::Locked)?;
         let begun = boot();
-        // Again: from now on no other process can create it.
+        // Checked again: from now on no other process can create the file.
         let before = self.known_file(&database)?;
         if let Some(metadata) = &before {
             self.check_paths(&database, metadata)?;
@@ -302,10 +303,10 @@ impl SqliteStore {
         Ok(outcome)
     }
 
-    /// Reads what was committed. Once anything in this process has closed the file, another SQLite that
-    /// opens it sees no lock of this process, takes the journal for that of a dead process, and undoes
-    /// the current write. It keeps readers out while it does so. After the commit there is no journal
-    /// left to undo, so what a new connection finds is permanent.
+    /// Reads what was committed. If anything in this process has closed the file, another SQLite
+    /// that opens it sees no lock of this process, takes the journal for a dead process's, and
+    /// undoes the current write. It keeps readers out meanwhile. After the commit there is no
+    /// journal left to undo, so what a new connection finds is permanent.
     fn check_written(&self, database: &Path, written: &Committed) -> Result<(), Failure> {
         let found = open(database, false, LONGEST_UNDOING)
             .and_then(|connection| Committed::find(&connection, self.namespace.name(), written));
@@ -387,7 +388,7 @@ impl LocalStore for SqliteStore {
     }
 }
 
-/// Opens the file, and waits for other users of it for a short `timeout`: forks wait for this thread.
+/// Opens the file, and waits for its other users for a short `timeout`: forks wait for this thread.
 fn open(database: &Path, create: bool, timeout: Duration) -> rusqlite::Result<Connection> {
     // No links: a new link could lead to a database with another lock.
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -396,9 +397,9 @@ fn open(database: &Path, create: bool, timeout: Duration) -> rusqlite::Result<Co
     flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
     let connection = Connection::open_with_flags(database, flags)?;
     connection.busy_timeout(timeout)?;
-    // Every operation would create and merge a write-ahead log. With `full`, the truncated journal is
-    // on disk before a commit returns; a deleted one may reappear after a power failure and undo the
-    // commit. `fullfsync` has an effect on macOS only.
+    // No write-ahead log: every operation would create and merge one. With `full`, the truncated
+    // journal is on disk before a commit returns; a deleted one may reappear after a power failure
+    // and undo the commit. `fullfsync` has an effect only on macOS.
     connection.execute_batch(
         "pragma journal_mode = truncate; pragma synchronous = full; pragma fullfsync = 1",
     )?;

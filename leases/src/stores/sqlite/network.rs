@@ -19,7 +19,7 @@ impl SqliteStore {
         }
     }
 
-    /// Refuses a network file system, unless it is allowed.
+    /// Refuses a network file system unless it is allowed.
     fn allow(&self, network: Option<&str>) -> Result<()> {
         match network {
             Some(name) if !self.allow_network => Err(Error::new(
@@ -83,7 +83,7 @@ fn network_file_system(path: &Path) -> io::Result<Option<&'static str>> {
     Ok(remote.then_some("a share of another machine"))
 }
 
-/// Elsewhere this is unknown.
+/// On other systems this is unknown.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple", windows)))]
 fn network_file_system(_path: &Path) -> io::Result<Option<&'static str>> {
     Ok(None)
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_file_system_is_looked_at() {
-        // procfs is none of the listed ones, but statfs has to find it and fail elsewhere.
+        // procfs is not in the list, but statfs must find it, and fail for other paths.
         assert!(matches!(network_file_system(Path::new("/proc")), Ok(None)));
         assert!(network_file_system(Path::new("/no/such/file")).is_err());
     }

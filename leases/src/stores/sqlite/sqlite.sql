@@ -23,9 +23,9 @@ create table node (
     start integer not null,
     end_exclusive integer not null,
     token blob,
-    -- What the last holder says of itself.
+    -- What the last holder says about itself.
     note text not null,
-    -- Another one each time that it is written.
+    -- Changes with each write.
     version integer not null,
     primary key (namespace, node_id)
 ) strict, without rowid;

@@ -42,7 +42,7 @@ pub(super) struct Committed {
 }
 
 impl Committed {
-    /// Reads what the file contains of what was written.
+    /// Reads back from the file what was written.
     pub(super) fn find(
         connection: &Connection,
         namespace: &str,
@@ -81,7 +81,7 @@ impl Committed {
     }
 }
 
-/// Returns what is known of a node id.
+/// Returns what is known about a node id.
 fn find_node(
     connection: &Connection,
     namespace: i64,
@@ -93,7 +93,7 @@ fn find_node(
     Ok(found.map(|(_, row)| row))
 }
 
-/// Returns whether there is the table of counters, which is made with the first one.
+/// Returns whether the table of counters exists, which is created with the first counter.
 fn has_counters(connection: &Connection) -> rusqlite::Result<bool> {
     let find = "select 1 from sqlite_schema where type = 'table' and name = 'counter'";
     Ok(connection.query_row(find, [], |_| Ok(())).optional()?.is_some())
@@ -168,7 +168,7 @@ impl SqliteStore {
 }
 
 impl SqliteTransaction<'_> {
-    /// Returns what a commit must make permanent, if there is anything.
+    /// Returns what a commit must make permanent, if anything.
     pub(super) fn written(self) -> Option<Committed> {
         let bounds = Some((self.quarantine, self.metadata.limits.node_ids));
         let Self { nodes_written: nodes, counters_written: counters, .. } = self;

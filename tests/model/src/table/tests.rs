@@ -1,4 +1,4 @@
-//! Worlds in which all promises hold, and for each rule one where breaking it breaks a promise.
+//! Worlds in which all promises hold, and for each rule a world where breaking it breaks a promise.
 
 use super::{Broken, Clock, Loss, Operator, Promise, World, search};
 use crate::say;
@@ -68,7 +68,7 @@ const REPAIRS: World = World {
     ..RELEASES
 };
 
-/// Of three, one is dead, one goes on, and one leases what the first had.
+/// Of three processes, one is dead, one continues, and one leases what the first had.
 const REPAIRS_OF_THREE: World = World { others: 2, ..REPAIRS };
 const RELEASES_OF_THREE: World = World {
     others: 2,
@@ -77,7 +77,7 @@ const RELEASES_OF_THREE: World = World {
     seconds: 4,
     ..RELEASES
 };
-/// Two node ids, of which the third party wants one.
+/// Two node ids, one of which the third party wants.
 const TWO_NODES: World = World { seconds: 2, slots: 4, ..EARLY };
 
 #[test]
@@ -110,7 +110,7 @@ fn no_id_is_repeated_over_a_table_in_larger_worlds() {
     holds::<1>("three, and ends that are repaired", REPAIRS_OF_THREE, 15_436_800);
 }
 
-/// Every rule, in a world where breaking it does harm, and what it then breaks.
+/// Every rule, a world where breaking it does harm, and the promise that then breaks.
 const RULES: [(Broken, World, Promise); 24] = [
     (Broken::StartsBeforeTheEnd, EARLY, Promise::Unique),
     (Broken::IgnoresTheRow, SMALL, Promise::Unique),
@@ -138,7 +138,7 @@ const RULES: [(Broken, World, Promise); 24] = [
     (Broken::RepairIgnoresIds, REPAIRS, Promise::Unique),
 ];
 
-/// Those that take longer.
+/// Rules that take longer.
 const FURTHER_RULES: [(Broken, World, Promise); 16] = [
     (Broken::RenewsByToken, COPIES, Promise::Unique),
     (Broken::ReleasesByToken, COPIES, Promise::Unique),
@@ -170,8 +170,8 @@ fn every_further_broken_rule_of_the_table_is_caught() {
     are_caught::<1>(&FURTHER_RULES);
 }
 
-/// Neither is needed for any promise: a late write of an old decision only idles a node id, and a
-/// release that goes above the end of its row only keeps it longer.
+/// No promise needs either rule: a late write of an old decision only leaves a node id idle, and a
+/// release above the end of its row only keeps it longer.
 #[test]
 #[ignore = "minutes: make test-nightly"]
 fn two_rules_are_kept_without_need() {
@@ -196,8 +196,8 @@ fn are_caught<const N: usize>(rules: &[(Broken, World, Promise)]) {
     assert!(missed.is_empty(), "the search found nothing wrong with {missed:?}");
 }
 
-/// Checks that every promise holds, and how many states that is: another number means that something
-/// else is searched than what is claimed.
+/// Checks that every promise holds, and the number of states: a different number means that
+/// something other than claimed was searched.
 fn holds<const N: usize>(name: &str, world: World, states: usize) {
     let found = search::<N>(world, Promise::Unique);
     say(&format!("{name}: {} states of {world:?}", found.states));

@@ -7,7 +7,7 @@ impl<F: Ids> World<F> {
         i64::from(self.namespace.limits().max_skew) * SECOND
     }
 
-    /// Returns the error of a clock that is within the skew of every other one.
+    /// Returns the error of a clock that is within the skew of every other clock.
     pub(super) fn tame_offset(&mut self) -> i64 {
         let most = self.skew() / 2;
         match self.random.below(4) {

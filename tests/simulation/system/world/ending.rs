@@ -3,8 +3,8 @@
 use super::*;
 
 impl<F: Ids> World<F> {
-    /// Returns how long it may take until every process has ids again: until all that was granted
-    /// and every quarantine is over, and a process has asked the store.
+    /// Returns how long it may take until every process has ids again: until all leases and
+    /// quarantines have ended and a process has asked the store.
     pub(super) fn end(&self) -> i64 {
         let limits = self.namespace.limits();
         let over = i64::from(limits.max_ttl + limits.max_skew) + MAX_LAG + 1;

@@ -1,4 +1,4 @@
-//! Faults that are events of their own.
+//! Faults that are separate events.
 
 use super::*;
 
@@ -119,7 +119,7 @@ impl<F: Ids> World<F> {
                 self.servers[self.master].paused = (now, now + long);
                 if self.random.happens(700) {
                     self.fail_over();
-                    // That one has not noticed.
+                    // The old master has not noticed.
                     self.servers[1 - self.master].paused = (now, now + long);
                 }
             }
@@ -142,7 +142,8 @@ impl<F: Ids> World<F> {
         true
     }
 
-    /// A backup is restored, or there is none; on a machine whose clock differs, as far as it may.
+    /// A backup is restored, or there is none; on a machine whose clock differs as much as is
+    /// allowed.
     pub(super) fn lose(&mut self, server: usize, everything: bool) -> bool {
         if !self.servers[server].up || self.backups.is_empty() {
             return false;

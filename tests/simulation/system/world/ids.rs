@@ -27,7 +27,7 @@ impl<F: Ids> World<F> {
     pub(super) fn call(&mut self, index: usize, flake: &Generator<F, SimulatedClock>) {
         let step = if !self.calm && self.random.happens(self.scenario.step_in_call) {
             self.count(Fault::StepInCall);
-            // The thread is stopped in the middle of the call; or the clock steps, if it may.
+            // The thread is stopped during the call; or the clock steps, if it may.
             let long = self.random.below(40) * SECOND / 10;
             if self.scenario.wild_clients && long % 3 == 0 { -long } else { long }
         } else {
@@ -45,7 +45,7 @@ impl<F: Ids> World<F> {
         let reading = self.machines[process.machine].reading(self.now);
         let process = &self.processes[index];
         process.clock.begin(reading.wall, step);
-        // A replacement in the middle of the call may change it.
+        // A replacement during the call may change it.
         let before = process.max_drift;
         if self.random.happens(self.scenario.turn_in_call)
             && process.call.is_none()
@@ -70,13 +70,13 @@ impl<F: Ids> World<F> {
             })
         };
         if never_mind() {
-            // It read no clock, so that nothing was replaced.
+            // The call read no clock, so nothing was replaced.
             self.processes[index].max_drift = before;
         }
         let process = &self.processes[index];
         let max_drift = before.max(process.max_drift);
         let (pid, readings) = (process.pid, process.clock.readings());
-        // The world's clock has not moved: only the call took long, or saw another time.
+        // The world's clock has not moved: only the call took long, or saw a different time.
         let failure = match &outcome {
             Ok(()) => {
                 self.processes[index].made = self.now;

@@ -1,5 +1,5 @@
-//! The store as a server has it: the rules themselves, or a table of texts, which the driver of each
-//! process changes step by step, with every fault of the network between two of them.
+//! The store as a server has it: either the rules themselves, or a table of texts, which the driver
+//! of each process changes step by step, with every network fault between two steps.
 
 use super::*;
 use crate::{
@@ -33,7 +33,7 @@ pub(super) enum Said {
     Response(Result<Response>),
 }
 
-/// An operation on a table that goes on.
+/// An operation in progress on a table.
 #[derive(Debug)]
 pub(super) enum Talk {
     Acquire(Exchange<Reply<Acquired>>),
@@ -41,7 +41,7 @@ pub(super) enum Talk {
     Release(Exchange<Reply<Released>>),
 }
 
-/// What can be asked of both.
+/// Requests that both kinds of store accept.
 pub(super) trait Ask: RemoteRequest {
     fn of(&self, store: &mut MemoryStore) -> Result<Reply<Self::Outcome>>;
 }
@@ -79,14 +79,14 @@ impl Kept {
         Self::Table(Table::new(START, &NamespaceMetadata::new(namespace)))
     }
 
-    /// Its namespace was made on this server.
+    /// Records that its namespace was created on this server.
     pub(super) fn begins_on(&mut self, server: &str) {
         if let Self::Table(table) = self {
             table.becomes(server, server.split(' ').next().expect("a word"));
         }
     }
 
-    /// Returns what it has now, for a server with this clock.
+    /// Returns a copy of its current contents, for a server with this clock.
     pub(super) fn copy(&self, clock: SimulatedClock) -> Self {
         match self {
             Self::Rules(store) => Self::Rules(store.copy(clock)),
@@ -132,7 +132,7 @@ impl Talk {
         }
     }
 
-    /// Begins, or goes on with a response, until the next statement or the end.
+    /// Begins, or continues with a response, until the next statement or the end.
     fn go_on(&mut self, response: Option<Response>) -> Result<Progress<Answer>> {
         fn next<T>(
             exchange: &mut Exchange<T>,
@@ -188,7 +188,7 @@ impl<F: Ids> World<F> {
         }
     }
 
-    /// Ends an operation of a process. The connection is discarded, as every store does.
+    /// Ends an operation of a process. The connection is discarded, as in every store.
     pub(super) fn fails(&mut self, index: usize, error: Error) {
         let connection = self.number();
         let process = &mut self.processes[index];
@@ -201,7 +201,7 @@ impl<F: Ids> World<F> {
         self.give(index, answer);
     }
 
-    /// Asks a server without any fault on the way, as an operator on its machine.
+    /// Asks a server without any network fault, like an operator on its machine.
     pub(super) fn ask<R: Ask>(
         &mut self,
         server: usize,
@@ -226,7 +226,8 @@ impl<F: Ids> World<F> {
         }
     }
 
-    /// Runs a statement on the table of a server. `None`: it waits until nobody listens any more.
+    /// Runs a statement on the table of a server. `None`: it waits until nobody is listening any
+    /// more.
     pub(super) fn run_statement(
         &mut self,
         server: usize,
@@ -270,7 +271,8 @@ impl<F: Ids> World<F> {
         }
     }
 
-    /// What a server says of itself: which one it is, in which line of how many, and in which run.
+    /// What a server says about itself: which one it is, in which line of history, and in which
+    /// run.
     pub(super) fn name_of(&self, server: usize, line: u32, run: u32) -> String {
         let Scenario { engine, replicated, waits, .. } = self.scenario;
         match engine {
@@ -280,7 +282,7 @@ impl<F: Ids> World<F> {
         }
     }
 
-    /// Has a server say which one it is by now.
+    /// Makes a server say which one it is now.
     pub(super) fn names_itself(&mut self, server: usize) {
         let Server { incarnation, runs, .. } = self.servers[server];
         let name = self.name_of(server, incarnation, runs);
@@ -298,7 +300,7 @@ impl Server {
     }
 }
 
-/// What a Redis says of its settings.
+/// What a Redis answers about its settings.
 fn settings(statement: &Statement, waits: bool) -> Response {
     let row = |cells: &[&str]| vec![cells.iter().map(|cell| Some((*cell).to_owned())).collect()];
     if statement.wait.is_some() {

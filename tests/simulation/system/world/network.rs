@@ -15,7 +15,7 @@ impl<F: Ids> World<F> {
         }
     }
 
-    /// Sends what a process then waits for.
+    /// Sends a request, for which the process then waits.
     pub(super) fn dispatch(&mut self, index: usize, sent: Sent) {
         let call = self.number();
         let process = &mut self.processes[index];
@@ -65,7 +65,7 @@ impl<F: Ids> World<F> {
     pub(super) fn arrives(&mut self, message: Message) {
         let server = &self.servers[message.server];
         if server.paused.1 > self.now {
-            // Waits in the server's socket.
+            // The message waits in the server's socket.
             let after = server.paused.1 - self.now + self.random.below(MS);
             return self.after(after, Event::Arrive(message));
         }
@@ -85,7 +85,7 @@ impl<F: Ids> World<F> {
         };
         self.say(|| format!("server {}: {:?} -> {said:?}", message.server, message.sent));
         if self.random.happens(self.scenario.swapped) && !self.calm {
-            // The connection of another process.
+            // A wrong answer: the connection of another process.
             let other = self.random.index(self.processes.len());
             let to = &self.processes[other];
             if to.call.is_some() {

@@ -10,7 +10,7 @@ impl<F: Ids> World<F> {
         Machine::new(offset, 0).second(self.now)
     }
 
-    /// Returns whether a process is alive, or any of its copies.
+    /// Returns whether a process, or any of its copies, is alive.
     pub(super) fn is_alive(&self, pid: u32) -> bool {
         let is_it = |process: &Process<F>| self.oracle.first_of(process.pid) == pid;
         self.processes.iter().any(|process| process.alive && is_it(process))
@@ -31,7 +31,7 @@ impl<F: Ids> World<F> {
             .collect();
     }
 
-    /// Releases a node id whose holder is dead and had a right clock.
+    /// Releases a node id whose holder is dead and had a correct clock.
     pub(super) fn release_dead(&mut self) -> bool {
         if !self.servers[self.master].up {
             return false;
@@ -71,7 +71,7 @@ impl<F: Ids> World<F> {
         done.is_ok()
     }
 
-    /// Takes a node id out for a generator that leases nothing, or that one ends.
+    /// Removes a node id for a generator that leases nothing, or ends that generator.
     pub(super) fn outsider(&mut self) -> bool {
         if !self.servers[self.master].up || self.is_ready(self.master).is_err() {
             return false;
@@ -110,7 +110,7 @@ impl<F: Ids> World<F> {
         }
     }
 
-    /// Returns from which second on all others have no lease.
+    /// Returns the second from which all other node ids have no lease.
     fn set_node_ids(
         &mut self,
         ranges: impl IntoIterator<Item = RangeInclusive<u32>>,
@@ -125,7 +125,7 @@ impl<F: Ids> World<F> {
         Some(listed.ok()?.outcome.unleased_from())
     }
 
-    /// Kills a process when it has stamped all seconds that it may. Returns its pid.
+    /// Kills a process that has stamped every second that it may. Returns its pid.
     pub(super) fn kill_at_its_limit(&mut self) -> Option<u32> {
         let index = self.random.index(self.processes.len());
         let process = &self.processes[index];
@@ -138,7 +138,7 @@ impl<F: Ids> World<F> {
         is_open.then_some(pid)
     }
 
-    /// Has a process stamp all seconds that it may, as far ahead as it may.
+    /// Makes a process stamp every second that it may, as far ahead as it may.
     pub(super) fn exhaust(&mut self, index: usize) -> bool {
         let process = &self.processes[index];
         let Some(flake) = process.flake.clone() else { return false };
@@ -154,7 +154,7 @@ impl<F: Ids> World<F> {
         true
     }
 
-    /// Ends each process that was granted an implausible end, then shortens those ends. Returns how
+    /// Ends each process that was granted an implausible end, then lowers those ends. Returns how
     /// many.
     pub(super) fn repair_implausible(&mut self) -> u64 {
         let server = self.master;

@@ -35,8 +35,9 @@ impl<F: Ids> World<F> {
         }
     }
 
-    /// A process is copied with all that it knows, in the place of another one, which is killed: the machine
-    /// was cloned, or resumed from a snapshot. It wakes up with fresh randomness, and its connections are broken.
+    /// A process is copied with everything it knows, and the copy replaces another process, which
+    /// is killed: the machine was cloned, or resumed from a snapshot. The copy wakes up with fresh
+    /// randomness, and its connections are broken.
     pub(super) fn copies(&mut self, index: usize) -> bool {
         let other = self.random.index(self.processes.len());
         let process = &self.processes[index];
@@ -77,7 +78,7 @@ impl<F: Ids> World<F> {
             self.now + self.random.below(2 * i64::from(self.scenario.options.ttl)) * SECOND;
         let copied = copy.pid;
         self.born_on[copied as usize] = self.born_on[pid as usize];
-        // What it has asked for is written soon after the second of the request, or never.
+        // Whatever it has requested is written soon after the second of the request, or never.
         let limits = self.namespace.limits();
         let server = self.servers[self.master].machine.second(self.now);
         let asked = server + i64::from(limits.max_ttl + limits.max_skew) + 3;
@@ -177,7 +178,7 @@ impl<F: Ids> World<F> {
         panic!("the keeper of process {index} does not come to rest");
     }
 
-    /// Notes the largest drift of the Term that the keeper has begin now, if it does.
+    /// Notes the largest drift of the Term that the keeper begins now, if it does.
     pub(super) fn note_replacement(&mut self, index: usize, reading: Reading) {
         let process = &mut self.processes[index];
         let mut state = process.state.borrow_mut();

@@ -10,7 +10,7 @@ macro_rules! faults {
             $($fault,)*
         }
 
-        /// All of them; those before `Lost` are events of their own.
+        /// All of them; those before `Lost` are separate events.
         pub(in super::super) const FAULTS: &[Fault] = &[$(Fault::$fault,)*];
     };
 }
@@ -56,22 +56,22 @@ pub(super) struct Scenario {
     pub(super) options: Options,
     pub(super) max_drift: u32,
     pub(super) nodes: u32,
-    /// Clients' clocks may show anything; else they keep within the largest skew.
+    /// Clients' clocks may show anything; otherwise they stay within the largest skew.
     pub(super) wild_clients: bool,
-    /// The store's clock may, too. Then nothing may be lost, and operators confirm nothing.
+    /// So may the store's clock. Then nothing may be lost, and operators confirm nothing.
     pub(super) wild_store: bool,
     pub(super) replicated: bool,
     /// Whether a grant counts only once the replica has it.
     pub(super) waits: bool,
     pub(super) faults: Vec<Fault>,
-    /// Mean time between two of them.
+    /// Mean time between two faults.
     pub(super) every: i64,
-    /// In how many of a thousand messages each happens.
+    /// In how many of a thousand messages each of these happens.
     pub(super) lost: i64,
     pub(super) doubled: i64,
     pub(super) late: i64,
     pub(super) swapped: i64,
-    /// In how many of a thousand calls each happens.
+    /// In how many of a thousand calls each of these happens.
     pub(super) step_in_call: i64,
     pub(super) turn_in_call: i64,
     pub(super) burst: i64,
@@ -81,9 +81,10 @@ pub(super) struct Scenario {
     pub(super) manual: bool,
     /// The store may lose what it has granted.
     pub(super) loses: bool,
-    /// Which server it is whose table each process changes by itself; none that has the rules itself.
+    /// The kind of server, whose table each process changes itself; `None` if the server runs the
+    /// rules.
     pub(super) engine: Option<Engine>,
-    /// When it ends.
+    /// When the faults end.
     pub(super) until: i64,
 }
 
@@ -131,11 +132,12 @@ impl Scenario {
         Self { faults, ..scenario }
     }
 
-    /// Whether the documentation of the store, and of operators, allows it besides the others.
+    /// Whether the documentation, for the store and for operators, allows it along with the other
+    /// faults.
     pub(super) fn allows(&self, fault: Fault) -> bool {
         match fault {
             Fault::ClockDrifts => self.wild_clients,
-            // Where a store may lose what it has granted, copies share more.
+            // If a store may lose what it has granted, copies share more.
             Fault::Copy => self.engine.is_some() && !self.loses && (!self.replicated || self.waits),
             Fault::Restore | Fault::Empty => self.loses,
             Fault::LinkFreezes | Fault::Failover => self.replicated,
@@ -144,7 +146,7 @@ impl Scenario {
             Fault::StorePauses => !self.replicated || self.waits,
             Fault::Outage | Fault::StoreRestarts => true,
             Fault::ReleaseDead => !self.wild_store,
-            // A change that is lost with a failover is lost.
+            // A failover could lose the change.
             Fault::Outsider => {
                 self.nodes > 1 && !self.wild_store && !self.loses && !self.replicated
             }

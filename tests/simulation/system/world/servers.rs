@@ -48,7 +48,7 @@ impl<F: Ids> World<F> {
         answer
     }
 
-    /// Backs up now and then what may be lost.
+    /// Occasionally backs up what may be lost.
     pub(super) fn backs_up(&mut self, server: usize) {
         if !self.scenario.loses {
             return;
@@ -98,7 +98,8 @@ impl<F: Ids> World<F> {
         Ok(())
     }
 
-    /// Sends what the master has written to the replica. Returns whether that will have it soon.
+    /// Sends what the master has written to the replica. Returns whether the replica will have it
+    /// soon.
     pub(super) fn write(&mut self, server: usize) -> bool {
         if server != self.master || self.frozen_since.is_some() {
             return false;
@@ -128,7 +129,7 @@ impl<F: Ids> World<F> {
         replica.known = state.1;
     }
 
-    /// The other server becomes the master; the old one goes on until it learns of it.
+    /// The other server becomes the master; the old one continues until it learns of this.
     pub(super) fn fail_over(&mut self) {
         self.frozen_since.get_or_insert(self.now);
         self.line += 1;
@@ -141,7 +142,7 @@ impl<F: Ids> World<F> {
         self.after(later, Event::Demote { line });
     }
 
-    /// The old master follows the new one, and takes over its data.
+    /// The old master follows the new one and takes over its data.
     pub(super) fn demote(&mut self, line: u32) {
         if line != self.line {
             return;
@@ -151,7 +152,7 @@ impl<F: Ids> World<F> {
         let replica = &mut self.servers[1 - self.master];
         replica.store = store.copy(replica.clock.clone());
         (replica.known, replica.up, replica.paused) = (known, true, (0, 0));
-        replica.incarnation = incarnation; // no master's any more
+        replica.incarnation = incarnation; // no longer a master's
         self.frozen_since = None;
         (self.written, self.replicated, self.replicate_at) = (0, 0, self.now);
         self.say(|| "the old master follows the new one".into());
